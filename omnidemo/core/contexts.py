@@ -1,0 +1,219 @@
+"""One byte stream with two token views: what the target has read, and what the drafter has read of the same text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from torch import Tensor
+
+from omnidemo.core.vocabulary import VocabularyMap
+
+
+class Cache(Protocol):
+    """A model's key-value cache for one context. `limit` is the most positions the model can hold."""
+
+    length: int
+    limit: int
+
+    def extend(self, ids: Sequence[int], rows: int) -> Tensor:
+        """Read `ids` (at least one) and return the float32 logits [rows, V] after each of the last `rows` of them."""
+        ...
+
+    def rollback(self, length: int) -> None:
+        """Forget all positions from `length` on. O(1): nothing is rebuilt."""
+        ...
+
+
+def common_prefix(left: Sequence[int], right: Sequence[int]) -> int:
+    length = 0
+    for a, b in zip(left, right, strict=False):
+        if a != b:
+            break
+        length += 1
+    return length
+
+
+class TargetContext:
+    """The target's ids, and a cache that holds all of them but the newest, which the next pass reads."""
+
+    def __init__(self, cache: Cache) -> None:
+        self.cache = cache
+        self.ids: list[int] = []
+
+    def start(self, prompt: Sequence[int]) -> int:
+        """Make `prompt` the context, reading all but its last id; returns how many ids were kept from before."""
+        kept = min(common_prefix(self.ids, prompt), self.cache.length, len(prompt) - 1)
+        self.cache.rollback(kept)
+        self.ids = list(prompt)
+        if kept < len(prompt) - 1:
+            self.cache.extend(self.ids[kept:-1], 0)
+        return kept
+
+    def verify(self, proposal: Sequence[int]) -> Tensor:
+        """Logits [m + 1, V]: one row for each proposed token, and one for the token after all of them."""
+        return self.cache.extend([*self.ids[self.cache.length :], *proposal], len(proposal) + 1)
+
+    def append(self, ids: Sequence[int]) -> None:
+        """Take the emitted tokens; what the cache read beyond all but the newest is rolled back."""
+        self.ids.extend(ids)
+        self.cache.rollback(min(self.cache.length, len(self.ids) - 1))
+
+    @property
+    def room(self) -> int:
+        """Tokens that still fit into the target's window."""
+        return self.cache.limit - len(self.ids)
+
+
+class DrafterContext:
+    """The drafter's ids, read lazily, with the logits rows of this round's positions.
+
+    Invariant (`spells`): the bytes of `ids` plus `waiting` equal the bytes of the target's ids. `waiting` holds bytes that
+    the drafter cannot spell yet, such as half a character; a whole character that it has no way to spell becomes its unknown
+    token (or nothing) and is counted in `lost`. A drafter with a short window slides: the older half is dropped
+    and the rest read again, which costs O(1) per token on average.
+    """
+
+    def __init__(self, cache: Cache, vocabulary_map: VocabularyMap) -> None:
+        self.cache, self.map = cache, vocabulary_map
+        self.ids: list[int] = []
+        self.waiting = b""
+        self.lost = 0
+        self._dropped = 0  # ids that have slid out of the window
+        self._rows: dict[int, Tensor] = {}
+        self.marks: list[tuple[int, int]] = [(0, 0)]  # (target ids, drafter ids) at which both views end on the same byte
+        self._followed = 0  # target ids taken so far
+
+    def start(self, prompt: Sequence[int], kept: int) -> None:
+        """Read a prompt, given as target ids, of which the first `kept` are those of the context before."""
+        while self.marks[-1][0] > kept:
+            self.marks.pop()
+        self._followed, length = self.marks[-1]
+        self.rollback(length)
+        self.waiting = b""
+        self._rows.clear()
+        if not self.ids:
+            self._begin(prompt)
+            self.marks = [(0, 0)]
+        self._translate(prompt[self._followed :])
+        if len(self.ids) - self._dropped >= self.cache.limit:
+            self._slide()
+
+    def forget_reading(self) -> None:
+        """Empty the cache (the ids stay): needed after the drafter's weights have changed."""
+        self.cache.rollback(0)
+        self._rows.clear()
+
+    @property
+    def can_draft(self) -> bool:
+        return bool(self.ids) and not self.waiting
+
+    def logits(self) -> Tensor:
+        """Logits [D] after all ids; costs a forward pass over the ids that the cache has not read, or nothing."""
+        end = len(self.ids)
+        row = self._rows.get(end)
+        if row is None:
+            if end - self._dropped >= self.cache.limit:
+                self._slide()
+            row = self.cache.extend(self.ids[self._dropped + self.cache.length :], 1)[0]
+            self._rows[end] = row
+        return row
+
+    def push(self, drafter_id: int) -> None:
+        self.ids.append(drafter_id)
+
+    def rollback(self, length: int) -> None:
+        """Keep the first `length` ids, and the rows up to there."""
+        if length < len(self.ids):
+            del self.ids[length:]
+            for position in [p for p in self._rows if p > length]:
+                del self._rows[position]
+            if length < self._dropped:
+                self._dropped = 0
+                self.cache.rollback(0)
+        # The row after the last id is gone with a shorter cache unless it is remembered, so one id is left to be read again.
+        readable = length - self._dropped if length in self._rows else length - self._dropped - 1
+        if self.cache.length > max(0, readable):
+            self.cache.rollback(max(0, readable))
+
+    def commit(self, start: int, lengths: Sequence[int], target_ids: Sequence[int]) -> None:
+        """End a round that began at `start` ids: the first target ids were accepted, each spelled by as many drafter ids as
+        `lengths` says, and stay; the others are followed."""
+        self.rollback(start + sum(lengths))
+        for length in lengths:
+            start += length
+            self._followed += 1
+            self.marks.append((self._followed, start))
+        self.follow(target_ids[len(lengths) :])
+        self._rows = {p: row for p, row in self._rows.items() if p == len(self.ids)}
+
+    def follow(self, target_ids: Sequence[int]) -> None:
+        """Append the spelling of tokens that the target wrote itself."""
+        for target_id in target_ids:
+            self._followed += 1
+            spelling = self.map.spelling(target_id)
+            if self.waiting or spelling is None:
+                self.waiting += self.map.target.writes(target_id)
+                spelling = self._spell_waiting()
+                if spelling is None:
+                    continue
+                self.waiting = b""
+            self.ids.extend(spelling)
+            self.marks.append((self._followed, len(self.ids)))
+
+    def _spell_waiting(self) -> tuple[int, ...] | None:
+        """Ids of the waiting bytes; None while they end in half a character."""
+        spelled = self.map.drafter.spell(self.waiting)
+        if spelled is not None:
+            return spelled
+        try:
+            text = self.waiting.decode()
+        except UnicodeDecodeError:
+            # Four bytes hold any character, so longer rubbish never becomes one.
+            return None if len(self.waiting) < 4 else self._unknown()
+        ids: list[int] = []
+        for character in text:
+            ids += self.map.drafter.spell(character.encode()) or self._unknown()
+        return tuple(ids)
+
+    def _unknown(self) -> tuple[int, ...]:
+        self.lost += 1
+        return self.map.drafter.roles.get("unknown", ())[:1]
+
+    def spells(self, target_ids: Sequence[int]) -> bool:
+        """Whether the invariant holds: for tests, and counted at run time."""
+        return self.map.drafter.text_bytes(self.ids) + self.waiting == self.map.target.text_bytes(target_ids)
+
+    def _begin(self, prompt: Sequence[int]) -> None:
+        """Open with the drafter's own begin token where the target's prompt has none."""
+        begin = self.map.drafter.roles.get("begin", ())
+        if begin and (not prompt or int(self.map.to_drafter[prompt[0]]) not in begin):
+            self.ids.append(begin[0])
+
+    def _translate(self, target_ids: Sequence[int]) -> None:
+        """Follow a prompt: text between special tokens as the drafter's tokenizer itself would spell it, roles by their map."""
+        text: list[int] = []
+
+        def flush() -> None:
+            if text:
+                ids = self.map.drafter.encode(self.map.target.text_bytes(text))
+                if ids is None:
+                    self.follow(text)
+                else:
+                    self.ids.extend(ids)
+                    self._followed += len(text)
+                    self.marks.append((self._followed, len(self.ids)))
+                text.clear()
+
+        for target_id in target_ids:
+            if self.map.target.writes(target_id):
+                text.append(target_id)
+            else:
+                flush()
+                self.follow([target_id])
+        flush()
+
+    def _slide(self) -> None:
+        """Drop the older ids, keep half a window, and let the next pass read it again."""
+        self._dropped = max(0, len(self.ids) - self.cache.limit // 2)
+        self.cache.rollback(0)

@@ -1,0 +1,96 @@
+"""Warping of logits and the one place where random choices are made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Warp:
+    """Temperature, top-k and top-p, applied alike to target and drafter, in float32.
+
+    temperature 0 is greedy: the law is a point on the argmax (lowest id among equals). top_k 0 and top_p 1 are off.
+    """
+
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.temperature < float("inf"):
+            raise ValueError(f"temperature must be 0 or more, not {self.temperature}; 0 is greedy decoding")
+        if self.top_k < 0:
+            raise ValueError(f"top_k must be 0 (off) or more, not {self.top_k}")
+        if not 0.0 < self.top_p <= 1.0:
+            raise ValueError(f"top_p must be above 0 and at most 1, not {self.top_p}; 1 switches it off")
+
+    @property
+    def greedy(self) -> bool:
+        return self.temperature == 0.0
+
+    def law(self, logits: Tensor) -> Tensor:
+        """Probabilities [..., V] of logits [..., V]; entries of −inf have probability 0. A row of −inf only is an error."""
+        if self.greedy:
+            return torch.zeros_like(logits, dtype=torch.float32).scatter_(-1, logits.argmax(-1, keepdim=True), 1.0)
+        scores = logits if logits.dtype == torch.float64 else logits.float()
+        if self.temperature != 1.0:
+            scores = scores / self.temperature
+        if 0 < self.top_k < scores.shape[-1]:
+            kept = scores.topk(self.top_k).indices
+            scores = torch.full_like(scores, float("-inf")).scatter_(-1, kept, scores.gather(-1, kept))
+        law = torch.softmax(scores, -1)
+        if self.top_p < 1.0:
+            ordered, order = law.sort(descending=True, stable=True)
+            # A token stays while the mass before it is below top_p, so at least one always stays.
+            ordered = ordered.masked_fill(ordered.cumsum(-1) - ordered >= self.top_p, 0.0)
+            law = torch.zeros_like(law).scatter_(-1, order, ordered)
+            law = law / law.sum(-1, keepdim=True)
+        return law
+
+
+class Chooser(Protocol):
+    """Every random choice of a generation. Tests replace it by one that branches on each choice."""
+
+    def draw(self, law: Tensor) -> int:
+        """An index of `law` [V], which sums to one."""
+        ...
+
+    def accept(self, probability: float) -> bool: ...
+
+    def first(self, attempt: Callable[[], int | None], attempts: int) -> int | None:
+        """Call `attempt` until it returns a token; None when `attempts` independent calls returned none."""
+        ...
+
+
+class Sampler:
+    """The real chooser: a seeded generator of its own, so that a seed repeats a run."""
+
+    def __init__(self, seed: int | None = None, device: torch.device | str = "cpu") -> None:
+        self._generator = torch.Generator(device=device)
+        self._host = torch.Generator()
+        if seed is None:
+            self._generator.seed()
+            self._host.seed()
+        else:
+            self._generator.manual_seed(seed)
+            self._host.manual_seed(seed + 1)
+
+    def draw(self, law: Tensor) -> int:
+        return int(torch.multinomial(law, 1, generator=self._generator))
+
+    def accept(self, probability: float) -> bool:
+        if probability >= 1.0:
+            return True
+        return probability > 0.0 and float(torch.rand((), generator=self._host)) < probability
+
+    def first(self, attempt: Callable[[], int | None], attempts: int) -> int | None:
+        for _ in range(attempts):
+            token = attempt()
+            if token is not None:
+                return token
+        return None

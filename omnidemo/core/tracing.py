@@ -1,0 +1,53 @@
+"""Keeping what the distiller needs of an answer: the target's own distribution, taken from the verification pass."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from omnidemo.core.contexts import DrafterContext
+from omnidemo.core.vocabulary import VocabularyMap
+from omnidemo.records import Trace
+
+
+class Tracer:
+    """Collects the rows of one answer. `add` only queues small tensors on the device; `finish` moves them to the CPU once."""
+
+    def __init__(self, vocabulary: VocabularyMap, first: int, top_k: int) -> None:
+        self.map, self.first = vocabulary, first  # `first`: number of prompt ids on the target's side
+        self.top_k = min(top_k, len(vocabulary.mapped_targets))
+        self._ids: list[int] = []
+        self._accepted: list[bool] = []
+        self._top: list[tuple[Tensor, Tensor, Tensor]] = []
+
+    def add(self, logits: Tensor, ids: list[int], accepted: int) -> None:
+        """Take the target's rows [n, T] at the n tokens it emitted, of which the first `accepted` were proposals."""
+        norm = logits.logsumexp(-1, keepdim=True)
+        top = (logits[:, self.map.mapped_targets] - norm).topk(self.top_k, sorted=False)
+        own = logits.gather(1, torch.tensor(ids, device=logits.device).unsqueeze(1)) - norm
+        self._top.append((top.values, top.indices, own.squeeze(1)))
+        self._ids.extend(ids)
+        self._accepted.extend(position < accepted for position in range(len(ids)))
+
+    def finish(self, drafter: DrafterContext) -> Trace | None:
+        """The trace of the answer; None when nothing was emitted or the drafter read nothing before it."""
+        if not self._ids:
+            return None
+        ends = dict(drafter.marks)
+        starts = np.zeros(len(self._ids), dtype=np.int32)
+        lengths = np.zeros(len(self._ids), dtype=np.int32)
+        for position in range(len(self._ids)):
+            start, end = ends.get(self.first + position), ends.get(self.first + position + 1)
+            if start is not None and end is not None and start > 0:
+                starts[position], lengths[position] = start, end - start
+        values, indices, own = (torch.cat(parts).cpu() for parts in zip(*self._top, strict=True))
+        return Trace(
+            drafter_ids=np.asarray(drafter.ids, dtype=np.int32),
+            starts=starts,
+            lengths=lengths,
+            accepted=np.asarray(self._accepted),
+            p=own.exp().numpy(),
+            top_ids=self.map.mapped_drafters.cpu()[indices].numpy().astype(np.int32),
+            top_p=values.exp().numpy().astype(np.float32),
+        )

@@ -1,0 +1,215 @@
+"""The data path: prompt → draft → translate → verify → correct → record. One `Round` per turn of the loop."""
+
+from __future__ import annotations
+
+import codecs
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from time import perf_counter
+
+import torch
+from torch import Tensor
+
+from omnidemo.core.contexts import DrafterContext, TargetContext
+from omnidemo.core.ngrams import NgramCache
+from omnidemo.core.sampling import Chooser, Warp
+from omnidemo.core.tracing import Tracer
+from omnidemo.core.vocabulary import VocabularyMap
+from omnidemo.methods import Draft, Hand, Method, Settlement
+from omnidemo.records import FinishReason, Round, Source, Token
+
+
+@dataclass(slots=True)
+class Limits:
+    """When a generation ends. `stop` strings end it after the token that completes one; the text keeps them."""
+
+    max_new_tokens: int
+    stop: tuple[str, ...] = ()
+    cancelled: Callable[[], bool] = lambda: False
+
+
+@dataclass(slots=True)
+class Conversation:
+    """All state of one generation: two contexts of the same text. Kept from turn to turn, so that a prompt is read once."""
+
+    target: TargetContext
+    drafter: DrafterContext | None = None
+    decoder: codecs.IncrementalDecoder = field(default_factory=lambda: codecs.getincrementaldecoder("utf-8")("replace"))
+
+    def start(self, prompt: Sequence[int]) -> None:
+        kept = self.target.start(prompt)
+        if self.drafter is not None:
+            self.drafter.start(prompt, kept)
+        self.decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+
+def decode(
+    talk: Conversation,
+    method: Method,
+    vocabulary: VocabularyMap,
+    ngrams: NgramCache,
+    warp: Warp,
+    chooser: Chooser,
+    limits: Limits,
+    draft_length: Callable[[int], int],
+    tracer: Tracer | None = None,
+) -> Iterator[Round]:
+    """Decode until an end token, a stop string or a limit, from a conversation that has been started with its prompt.
+
+    `draft_length(round index)` is the budget of drafter tokens of a round; 0 is plain decoding. `ngrams` is read only here: each
+    round carries what it would insert, and the owner applies that before the next round is asked for.
+    """
+    target, drafter = talk.target, talk.drafter
+    end_ids = frozenset(vocabulary.target.roles.get("end", ()))
+    emitted, text, index = 0, "", 0
+    reason: FinishReason | None = "context" if target.room < 1 else "length" if limits.max_new_tokens < 1 else None
+
+    while reason is None:
+        clock = [perf_counter()]
+        # 1 Draft, and 2 translate: the method proposes target tokens for a budget of drafter tokens.
+        draft, budget, start = Draft(), 0, len(drafter.ids) if drafter is not None else 0
+        left = min(limits.max_new_tokens - emitted, target.room) - 1
+        if drafter is not None and method.drafts and drafter.can_draft:
+            budget = min(draft_length(index), left)
+            hand = Hand(drafter, vocabulary, ngrams, warp, chooser, end_ids)
+            if budget > 0:
+                draft = method.draft(hand, budget)
+        clock.append(perf_counter())
+
+        # 3 Verify: one target pass over everything that was proposed.
+        logits = target.verify(draft.proposal)
+        clock.append(perf_counter())
+
+        # 4 Correct: accept from the left, correct the first rejection or add a bonus token.
+        if draft.slots:
+            settled = method.settle(hand, draft, logits)
+        else:
+            settled = Settlement(0, chooser.draw(warp.law(logits[0])) if not warp.greedy else int(logits[0].argmax()), False, [])
+        ids = [slot.target_id for slot in draft.slots[: settled.accepted]]
+        ids += [settled.token] if settled.token is not None else []
+        accepted = settled.accepted
+        target.append(ids)
+        if drafter is not None:
+            drafter.commit(start, [len(slot.pieces) for slot in draft.slots[:accepted]], ids)
+        clock.append(perf_counter())
+
+        # 5 Record.
+        shown = _probabilities(draft, ids, logits, warp)
+        tokens = _tokens(draft, settled, ids, shown, vocabulary, talk.decoder, plain=budget == 0)
+        emitted += len(ids)
+        text += "".join(token.text for token in tokens)
+        reason = _finish(ids, end_ids, text, emitted, limits, target.room)
+        if reason is not None:
+            tokens[-1] = _with_rest(tokens[-1], talk.decoder.decode(b"", True))
+        if tracer is not None and drafter is not None:
+            tracer.add(logits[: len(ids)], ids, accepted)
+        clock.append(perf_counter())
+        draft_seconds, verify_seconds, settle_seconds, other_seconds = (b - a for a, b in zip(clock, clock[1:], strict=False))
+        yield Round(
+            index=index,
+            tokens=tuple(tokens),
+            discarded=tuple(_discarded(draft, settled, shown, vocabulary)),
+            draft_length=budget,
+            drafted=draft.drafted,
+            proposed=len(draft.proposal),
+            accepted=accepted,
+            judged=len(settled.accepts),
+            ngram_hits=sum(len(slot.pieces) > 1 for slot in draft.slots[:accepted]),
+            seconds={"draft": draft_seconds, "verify": verify_seconds, "settle": settle_seconds, "other": other_seconds},
+            inserts=_inserts(settled.token, vocabulary, ngrams),
+            finish_reason=reason,
+        )
+        index += 1
+        if reason is None and limits.cancelled():
+            reason = "cancelled"
+
+
+@dataclass(slots=True)
+class _Shown:
+    """Probabilities for display, before temperature and top-p: the target's of emitted and proposed tokens, the drafter's of proposals."""
+
+    emitted: list[float]
+    proposed: list[float]
+    q: list[float | None]
+
+
+def _probabilities(draft: Draft, ids: list[int], logits: Tensor, warp: Warp) -> _Shown:
+    proposal = draft.proposal
+    rows = torch.arange(len(ids) + len(proposal), device=logits.device)
+    rows[len(ids) :] -= len(ids)
+    wanted = torch.tensor(ids + proposal, device=logits.device)
+    raw = (logits[rows, wanted] - logits.logsumexp(-1)[rows]).exp().tolist()
+    q: list[float | None] = [slot.q for slot in draft.slots]
+    if warp.greedy:  # the law is a point then; the drafter's own probability says more
+        q = [_raw_q(slot.laws, slot.pieces) for slot in draft.slots]
+    return _Shown(raw[: len(ids)], raw[len(ids) :], q)
+
+
+def _raw_q(logits: dict[tuple[int, ...], Tensor], pieces: tuple[int, ...]) -> float | None:
+    total = 0.0
+    for depth, piece in enumerate(pieces):
+        row = logits[pieces[:depth]]
+        total += float(row[piece] - row.logsumexp(-1))
+    return math.exp(total) if pieces else None
+
+
+def _tokens(
+    draft: Draft,
+    settled: Settlement,
+    ids: list[int],
+    shown: _Shown,
+    vocabulary: VocabularyMap,
+    decoder: codecs.IncrementalDecoder,
+    plain: bool,
+) -> list[Token]:
+    tokens = []
+    for position, token_id in enumerate(ids):
+        text = decoder.decode(vocabulary.target.writes(token_id))
+        if position < settled.accepted:
+            pieces = draft.slots[position].pieces
+            source: Source = "ngram" if len(pieces) > 1 else "direct"
+            q, accept = shown.q[position], settled.accepts[position]
+        else:
+            pieces = vocabulary.spelling(token_id) or ()
+            source = "plain" if plain else "corrected" if settled.rejected else "bonus"
+            q = accept = None
+        tokens.append(Token(token_id, text, source, shown.emitted[position], q, accept, pieces, _piece_texts(pieces, vocabulary)))
+    return tokens
+
+
+def _discarded(draft: Draft, settled: Settlement, shown: _Shown, vocabulary: VocabularyMap) -> Iterator[Token]:
+    for position, slot in enumerate(draft.slots):
+        if position >= settled.accepted and slot.target_id >= 0:
+            text = vocabulary.target.writes(slot.target_id).decode("utf-8", "replace")
+            accept = settled.accepts[position] if position < len(settled.accepts) else None
+            source: Source = "ngram" if len(slot.pieces) > 1 else "direct"
+            p, q = shown.proposed[position], shown.q[position]
+            yield Token(slot.target_id, text, source, p, q, accept, slot.pieces, _piece_texts(slot.pieces, vocabulary))
+
+
+def _piece_texts(pieces: Sequence[int], vocabulary: VocabularyMap) -> tuple[str, ...]:
+    return tuple(vocabulary.drafter.writes(piece).decode("utf-8", "replace") for piece in pieces)
+
+
+def _with_rest(token: Token, rest: str) -> Token:
+    """The last token also shows the bytes that never became a whole character."""
+    return replace(token, text=token.text + rest) if rest else token
+
+
+def _inserts(token_id: int | None, vocabulary: VocabularyMap, ngrams: NgramCache) -> tuple[tuple[int, tuple[int, ...]], ...]:
+    """The n-gram of a token that the target wrote itself, if the cache does not know it (OmniDraft 3.1)."""
+    if token_id is None or token_id in ngrams:
+        return ()
+    spelled = vocabulary.ngram(token_id)
+    return ((token_id, spelled),) if spelled else ()
+
+
+def _finish(ids: list[int], end_ids: frozenset[int], text: str, emitted: int, limits: Limits, room: int) -> FinishReason | None:
+    if ids[-1] in end_ids:
+        return "end"
+    if any(stop in text for stop in limits.stop):
+        return "stop"
+    if emitted >= limits.max_new_tokens:
+        return "length"
+    return "context" if room < 1 else None

@@ -1,0 +1,18 @@
+"""The target alone: the baseline of every speedup."""
+
+from __future__ import annotations
+
+from omnidemo.methods.base import Draft, Hand, Method
+
+
+class Autoregressive(Method):
+    """Lossless by definition. Expected acceptance: none. Cost: one target pass per token."""
+
+    name = "autoregressive"
+    title = "Plain decoding"
+    lossless = True
+    help = "The target writes every token itself. The baseline that every speedup is measured against."
+    drafts = False
+
+    def draft(self, hand: Hand, budget: int) -> Draft:
+        return Draft()

@@ -1,0 +1,133 @@
+"""What every decoding method is: two verbs, `draft` and `settle`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from omnidemo.core.contexts import DrafterContext
+from omnidemo.core.ngrams import NgramCache
+from omnidemo.core.sampling import Chooser, Warp
+from omnidemo.core.vocabulary import VocabularyMap
+
+
+@dataclass(slots=True)
+class Slot:
+    """One proposed target token. `target_id` is −1 for ∅: the drafter drew, but nothing complete came of it.
+
+    `q` is the probability (or an upper bound of it) with which the slot proposes the token; `base` the number of drafter ids
+    before the slot; `laws` the drafter's laws [D] along the paths that have been looked at, by path.
+    """
+
+    target_id: int
+    pieces: tuple[int, ...]
+    q: float
+    base: int
+    limit: int = 0
+    laws: dict[tuple[int, ...], Tensor] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Draft:
+    slots: list[Slot] = field(default_factory=list)
+    drafted: int = 0
+
+    @property
+    def proposal(self) -> list[int]:
+        return [slot.target_id for slot in self.slots if slot.target_id >= 0]
+
+
+@dataclass(slots=True)
+class Settlement:
+    """`accepted` slots were kept; `token` is what the target wrote after them, None after an accepted end token.
+
+    `accepts` holds the acceptance probability of each judged slot; `rejected` tells a correction from a bonus token.
+    """
+
+    accepted: int
+    token: int | None
+    rejected: bool
+    accepts: list[float]
+
+
+@dataclass(slots=True)
+class Hand:
+    """What a method works with during one round. Trie and weights do not change while it is out."""
+
+    drafter: DrafterContext
+    map: VocabularyMap
+    ngrams: NgramCache
+    warp: Warp
+    chooser: Chooser
+    end_ids: frozenset[int]
+
+    def draw(self, allowed: Tensor) -> tuple[int, float, Tensor]:
+        """Draw the next drafter token among `allowed` [D]: (id, its probability, the law [D]). At temperature 0 the law is the
+        masked logits, which nobody reads, and the probability 1."""
+        logits = self.drafter.logits().masked_fill(~allowed, float("-inf"))
+        if self.warp.greedy:
+            return int(logits.argmax()), 1.0, logits
+        law = self.warp.law(logits)
+        drawn = self.chooser.draw(law)
+        return drawn, float(law[drawn]), law
+
+
+class Method:
+    """A decoding method. Subclasses draft and say from which law a rejected slot is corrected."""
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    lossless: ClassVar[bool]
+    help: ClassVar[str]
+    drafts: ClassVar[bool] = True
+
+    def draft(self, hand: Hand, budget: int) -> Draft:
+        """Propose target tokens for at most `budget` drafter tokens."""
+        raise NotImplementedError
+
+    def residual(self, hand: Hand, slot: Slot, law: Tensor) -> int:
+        """A token from norm(p − A), where A is the accepted mass of the slot and `law` [T] is p."""
+        raise NotImplementedError
+
+    def settle(self, hand: Hand, draft: Draft, logits: Tensor) -> Settlement:
+        """Accept each slot with min(1, p/q), correct the first rejection, add a bonus token after full acceptance.
+
+        `logits` [m + 1, T] are the target's rows at the proposed tokens and after them.
+        """
+        if hand.warp.greedy:
+            return self._settle_greedy(hand, draft, logits.argmax(-1).tolist())
+        laws = hand.warp.law(logits)
+        proposal = draft.proposal
+        p = laws[torch.arange(len(proposal), device=laws.device), torch.tensor(proposal, dtype=torch.long, device=laws.device)].tolist()
+        accepts: list[float] = []
+        for index, slot in enumerate(draft.slots):
+            if slot.target_id < 0:
+                return Settlement(index, self.residual(hand, slot, laws[index]), True, accepts)
+            accepts.append(min(1.0, p[index] / slot.q) if slot.q > 0 else float(p[index] > 0))
+            if not hand.chooser.accept(accepts[-1]):
+                return Settlement(index, self.residual(hand, slot, laws[index]), True, accepts)
+            if slot.target_id in hand.end_ids:
+                return Settlement(index + 1, None, False, accepts)
+        return Settlement(len(proposal), hand.chooser.draw(laws[-1]), False, accepts)
+
+    def _settle_greedy(self, hand: Hand, draft: Draft, best: Sequence[int]) -> Settlement:
+        accepts: list[float] = []
+        for index, slot in enumerate(draft.slots):
+            if slot.target_id >= 0:
+                accepts.append(float(slot.target_id == best[index]))
+            if slot.target_id != best[index]:
+                return Settlement(index, best[index], True, accepts)
+            if slot.target_id in hand.end_ids:
+                return Settlement(index + 1, None, False, accepts)
+        return Settlement(len(draft.slots), best[-1], False, accepts)
+
+
+def subtract(chooser: Chooser, law: Tensor, accepted: Tensor) -> int:
+    """A draw from norm(max(0, law − accepted)); from `law` itself where rounding leaves nothing."""
+    rest = (law - accepted).clamp_(min=0.0)
+    mass = float(rest.sum())
+    return chooser.draw(rest / mass) if mass > 0 else chooser.draw(law)

@@ -1,0 +1,188 @@
+"""n-gram merging that is lossless at every temperature: a slot is a walk in the trie of n-grams."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from omnidemo.core.ngrams import FAR, Node
+from omnidemo.methods.base import Draft, Hand, Method, Slot
+
+Path = tuple[int, ...]
+
+
+class NgramExact(Method):
+    """Draw drafter tokens while the path can still become an n-gram; propose the longest complete node on it.
+
+    With Q̄(v) = Π q(gⱼ) along the path of node v and f(v) = P(the walk goes on from v to a longer complete node), the slot
+    proposes v with probability Q(v) = Q̄(v)·(1 − f(v)). It is accepted with min(1, p/B(v)), where the bound B takes off the
+    part of f that is known for free, the complete children: B(v) = Q̄(v)·(1 − Σ q(complete children)) ≥ Q(v).
+
+    Lossless at every temperature. Expected acceptance Σ Q(v)·min(1, p/B(v)) ≤ Σ min(p, Q). Cost: one drafter pass per drawn
+    token; a rejection above temperature 0 may add a few for the residual.
+    """
+
+    name = "ngram-exact"
+    title = "n-gram merge, exact (ours)"
+    lossless = True
+    help = "Merges drafter tokens like OmniDraft, but accepts and corrects with the right probabilities: exact at every temperature."
+
+    def __init__(self, overrun: int = 2, attempts: int = 32) -> None:
+        self.overrun = overrun  # drafter tokens by which an open n-gram may exceed the budget
+        self.attempts = attempts  # residual draws before the residual is enumerated
+
+    # draft ---------------------------------------------------------------------------------------------------------------
+
+    def draft(self, hand: Hand, budget: int) -> Draft:
+        draft = Draft()
+        left = budget
+        while left > 0:
+            base, limit = len(hand.drafter.ids), left + self.overrun
+            allowed = hand.map.draftable | (hand.ngrams.nearest <= limit)
+            drawn, q, law = hand.draw(allowed)
+            slot = Slot(-1, (), 0.0, base, limit, {(): law})
+            draft.drafted += 1 + self._walk(hand, slot, drawn, q)
+            draft.slots.append(slot)
+            hand.drafter.rollback(base)
+            if slot.target_id < 0:
+                break
+            for piece in slot.pieces:
+                hand.drafter.push(piece)
+            left -= len(slot.pieces)
+            if slot.target_id in hand.end_ids:
+                break
+        return draft
+
+    def _walk(self, hand: Hand, slot: Slot, first: int, q: float) -> int:
+        """Walk from the first drawn token, fill the slot with the longest complete node; returns the number of further draws."""
+        path: Path = (first,)
+        draws = 0
+        if hand.map.targets[first] >= 0:
+            slot.target_id, slot.pieces, slot.q = hand.map.targets[first], path, q
+        node = hand.ngrams.root.children.get(first)
+        while node is not None and _goes_on(node, slot.limit):
+            hand.drafter.push(path[-1])
+            drawn, factor, slot.laws[path] = hand.draw(hand.map.readable)
+            draws += 1
+            if slot.pieces == path and not hand.warp.greedy:
+                slot.q *= 1.0 - _complete_mass(node, slot.limit, slot.laws[path])
+            node = node.children.get(drawn)
+            if node is None or node.reach > slot.limit:
+                break
+            path, q = (*path, drawn), q * factor
+            if node.target >= 0:
+                slot.target_id, slot.pieces, slot.q = node.target, path, q
+        return draws
+
+    # residual ------------------------------------------------------------------------------------------------------------
+
+    def residual(self, hand: Hand, slot: Slot, law: Tensor) -> int:
+        """A token from norm(p − A) by rejection: draw t ~ p, and throw it away with probability A(t)/p(t)."""
+
+        def attempt() -> int | None:
+            token = hand.chooser.draw(law)
+            path, node, bound = self._bound(hand, slot, token)
+            if bound <= 0.0 or not hand.chooser.accept(min(1.0, bound / float(law[token]))):
+                return token
+            return token if self._simulate(hand, slot, path, node) else None
+
+        token = hand.chooser.first(attempt, self.attempts)
+        if token is None:
+            token = self._enumerate(hand, slot, law)
+        hand.drafter.rollback(slot.base)
+        return token
+
+    def _bound(self, hand: Hand, slot: Slot, token: int) -> tuple[Path, Node | None, float]:
+        """(path, trie node, B) of a target token in this slot; B is 0 for what the slot could not have proposed."""
+        direct = int(hand.map.to_drafter[token])
+        path = hand.ngrams.path(token) if direct < 0 else (direct,) if bool(hand.map.draftable[direct]) else None
+        if path is None or len(path) > slot.limit:
+            return (), None, 0.0
+        bound = float(slot.laws[()][path[0]])
+        node = hand.ngrams.root.children.get(path[0])
+        for depth in range(1, len(path)):
+            if bound <= 0.0 or node is None:
+                return path, node, 0.0
+            bound *= float(self._law(hand, slot, path[:depth])[path[depth]])
+            node = node.children.get(path[depth])
+        if bound > 0.0 and node is not None and _has_complete_child(node, slot.limit):
+            bound *= 1.0 - _complete_mass(node, slot.limit, self._law(hand, slot, path))
+        return path, node, bound
+
+    def _simulate(self, hand: Hand, slot: Slot, path: Path, node: Node | None) -> bool:
+        """Walk on from a node, not through its complete children (B has taken them off): does a longer complete node come?"""
+        avoiding = True
+        while node is not None and _goes_on(node, slot.limit):
+            open_children = [d for d, child in node.children.items() if child.reach <= slot.limit and child.target < 0]
+            if avoiding and not open_children:
+                return False
+            law = self._law(hand, slot, path)
+            if avoiding:
+                complete = [d for d, child in node.children.items() if child.target >= 0 and child.reach <= slot.limit]
+                law = law.clone()
+                law[torch.tensor(complete, dtype=torch.long, device=law.device)] = 0.0
+                mass = float(law.sum())
+                if mass <= 0.0:
+                    return False
+                law = law / mass
+                avoiding = False
+            drawn = hand.chooser.draw(law)
+            node = node.children.get(drawn)
+            if node is None or node.reach > slot.limit:
+                return False
+            if node.target >= 0:
+                return True
+            path = (*path, drawn)
+        return False
+
+    def _enumerate(self, hand: Hand, slot: Slot, law: Tensor) -> int:
+        """The residual in full: A(t) for each token of p. Only for the long tail, where proposal and target nearly agree."""
+        rest = law.double().clone()
+        for token in law.nonzero().squeeze(-1).tolist():
+            path, node, bound = self._bound(hand, slot, token)
+            if bound > 0.0:
+                kept = 1.0 - self._onward(hand, slot, path, node, avoiding=True)
+                rest[token] -= min(bound, float(law[token])) * kept
+        rest.clamp_(min=0.0)
+        mass = float(rest.sum())
+        return hand.chooser.draw(rest / mass if mass > 0 else law)
+
+    def _onward(self, hand: Hand, slot: Slot, path: Path, node: Node | None, avoiding: bool) -> float:
+        """P(a walk on from `path` reaches a longer complete node), conditioned on avoiding complete children where asked."""
+        if node is None or not _goes_on(node, slot.limit):
+            return 0.0
+        law = self._law(hand, slot, path)
+        complete = _complete_mass(node, slot.limit, law)
+        onward = 0.0 if avoiding else complete
+        for drawn, child in node.children.items():
+            if child.target < 0 and child.reach <= slot.limit and float(law[drawn]) > 0.0:
+                onward += float(law[drawn]) * self._onward(hand, slot, (*path, drawn), child, avoiding=False)
+        return (onward / (1.0 - complete) if complete < 1.0 else 0.0) if avoiding else onward
+
+    def _law(self, hand: Hand, slot: Slot, path: Path) -> Tensor:
+        """The drafter's law [D] after the slot's base and `path`, remembered for the slot."""
+        law = slot.laws.get(path)
+        if law is None:
+            hand.drafter.rollback(slot.base)
+            for piece in path:
+                hand.drafter.push(piece)
+            law = hand.warp.law(hand.drafter.logits().masked_fill(~hand.map.readable, float("-inf")))
+            slot.laws[path] = law
+        return law
+
+
+def _goes_on(node: Node, limit: int) -> bool:
+    """Whether a walk draws on from here: some child can still become an n-gram within the limit. Depends on trie and budget alone."""
+    return node.depth < limit and any(child.reach <= limit for child in node.children.values())
+
+
+def _has_complete_child(node: Node, limit: int) -> bool:
+    return node.depth < limit and any(child.target >= 0 for child in node.children.values())
+
+
+def _complete_mass(node: Node, limit: int, law: Tensor) -> float:
+    """Σ q over the complete children that fit."""
+    if node.depth + 1 > limit or node.depth + 1 >= FAR:
+        return 0.0
+    ids = [drawn for drawn, child in node.children.items() if child.target >= 0]
+    return float(law[torch.tensor(ids, dtype=torch.long, device=law.device)].sum()) if ids else 0.0

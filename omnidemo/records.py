@@ -1,0 +1,178 @@
+"""The plain, picklable records that travel between the rooms. No models, no files, no clock."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+# Where an emitted (or discarded) target token came from.
+#   direct     proposed through the direct vocabulary map and accepted
+#   ngram      proposed by merging several drafter tokens through the n-gram cache and accepted
+#   corrected  written by the target after it rejected the proposal (or after the drafter had nothing to propose)
+#   bonus      written by the target after it accepted everything that was proposed
+#   plain      written by the target without any draft (the method `autoregressive`, or a round with draft length 0)
+Source = Literal["direct", "ngram", "corrected", "bonus", "plain"]
+FinishReason = Literal["end", "stop", "length", "context", "cancelled"]
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """One target token: emitted, or proposed and discarded.
+
+    `text` is what the token added to the decoded stream; it is empty while a UTF-8 character is incomplete, so that the
+    texts of all emitted tokens, joined, are the text of the generation. `p` is the target's probability of the token,
+    `q` the proposal's (an upper bound where the method uses one), `accept` the probability with which it was accepted;
+    `q` and `accept` are None for tokens that nobody proposed. `pieces` are the drafter's ids that spelled the token.
+    """
+
+    id: int
+    text: str
+    source: Source
+    p: float
+    q: float | None = None
+    accept: float | None = None
+    pieces: tuple[int, ...] = ()
+    piece_texts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One turn of draft → translate → verify → correct.
+
+    `tokens` were emitted, in order. `discarded` were proposed and did not make it: the rejected one first, then those
+    that were never judged; their `source` says how they had been proposed. `drafted` counts drafter tokens drawn, also
+    those thrown away. `seconds` splits the wall time: draft, verify (the two models' forward passes), settle (acceptance
+    and residual), other; `total` is their sum. `inserts` are the n-grams this round adds to the cache:
+    (target id, drafter ids).
+    """
+
+    index: int
+    tokens: tuple[Token, ...]
+    discarded: tuple[Token, ...]
+    draft_length: int
+    drafted: int
+    proposed: int
+    accepted: int
+    judged: int
+    ngram_hits: int
+    seconds: Mapping[str, float]
+    inserts: tuple[tuple[int, tuple[int, ...]], ...] = ()
+    finish_reason: FinishReason | None = None
+
+    @property
+    def text(self) -> str:
+        return "".join(token.text for token in self.tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """A finished (or cancelled) answer. `metrics` uses the names of `core.metrics`."""
+
+    token_ids: tuple[int, ...]
+    text: str
+    rounds: tuple[Round, ...]
+    metrics: Mapping[str, float | None]
+    finish_reason: FinishReason
+    method: str
+    prompt_tokens: int
+    seed: int | None = None
+    adapter_version: int = 0  # 0: the base drafter
+    cache_entries: int = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trace:
+    """What an answer leaves behind for the distiller; everything on the CPU, n = number of answer positions.
+
+    The drafter read `drafter_ids` [length]; the target token at position i is spelled by
+    `drafter_ids[starts[i] : starts[i] + lengths[i]]` (length 1: direct map; ≥ 2: n-gram; 0: not spellable). `accepted[i]`
+    says whether it was an accepted proposal. `top_ids`/`top_p` [n, K] are the drafter ids and raw target probabilities
+    (before temperature and top-p) of the K most probable directly mapped tokens; 1 − Σ top_p is the rest bucket.
+    `p` [n] is the raw probability of the emitted token itself.
+    """
+
+    drafter_ids: np.ndarray
+    starts: np.ndarray
+    lengths: np.ndarray
+    accepted: np.ndarray
+    p: np.ndarray
+    top_ids: np.ndarray
+    top_p: np.ndarray
+
+    @property
+    def nbytes(self) -> int:
+        arrays = (self.drafter_ids, self.starts, self.lengths, self.accepted, self.p, self.top_ids, self.top_p)
+        return sum(array.nbytes for array in arrays)
+
+
+@dataclass(frozen=True, slots=True)
+class TrainStep:
+    """One optimiser step of the distiller. Losses are nats per position; `seconds` is the step's wall time."""
+
+    step: int
+    loss: float
+    loss_direct: float
+    loss_ngram: float
+    grad_norm: float
+    learning_rate: float
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class AdapterVersion:
+    """A published adapter of one line (drafter, target, domain). Version 0 is the base drafter and has no file."""
+
+    version: int
+    drafter: str
+    target: str
+    domain: str
+    path: str | None
+    sha256: str | None
+    parent: int | None
+    requests_seen: int
+    steps: int
+    loss: float | None
+    created_at: str  # UTC, ISO 8601
+    effect: Mapping[str, float] = field(default_factory=dict)  # e.g. {"acceptance_before": 0.41, "acceptance_after": 0.47}
+
+
+@dataclass(frozen=True, slots=True)
+class NgramEntry:
+    """An n-gram of the cache with its counters; `inserted_at` and `last_used` count requests of the pair."""
+
+    target_id: int
+    drafter_ids: tuple[int, ...]
+    hits: int
+    accepts: int
+    inserted_at: int
+    last_used: int
+
+
+@dataclass(frozen=True, slots=True)
+class RequestRecord:
+    """A request as the store keeps it. `prompt` and `answer` are None for sessions that opted out of storage."""
+
+    session: str
+    target: str
+    drafter: str
+    domain: str
+    method: str
+    prompt: str | None
+    generation: Generation
+    settings: Mapping[str, Any]
+    created_at: str
+    kind: Literal["chat", "traffic", "compare", "api"] = "chat"
+    cache_entries: int = 0
+    cache_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+Prompt = str | Sequence[Mapping[str, str]] | Sequence[int]

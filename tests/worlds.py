@@ -1,0 +1,215 @@
+"""Tiny worlds: vocabularies of a few tokens, models that read their logits from a table, and a chooser that takes every branch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import torch
+from torch import Tensor
+
+from omnidemo.core.contexts import DrafterContext, TargetContext
+from omnidemo.core.ngrams import NgramCache
+from omnidemo.core.sampling import Chooser, Warp
+from omnidemo.core.vocabulary import Vocabulary, VocabularyMap
+from omnidemo.engine import Conversation, Limits, decode
+from omnidemo.methods import Method
+
+
+def vocabulary(tokens: Sequence[bytes | None], **roles: int) -> Vocabulary:
+    return Vocabulary(tuple(tokens), {role: (token_id,) for role, token_id in roles.items()}, lambda data: None)
+
+
+@cache
+def _table(seed: int, rows: int, scale: float, key: tuple[int, ...]) -> Tensor:
+    generator = torch.Generator().manual_seed(hash((seed, *key)) % 2**31)
+    return torch.randn(rows, generator=generator, dtype=torch.float64) * scale
+
+
+class TableCache:
+    """A model whose logits depend on the last two ids, through a seeded table."""
+
+    def __init__(self, rows: int, seed: int, limit: int = 1000, scale: float = 1.5) -> None:
+        self.rows, self.seed, self.limit, self.scale = rows, seed, limit, scale
+        self.ids: list[int] = []
+        self.passes = 0
+
+    @property
+    def length(self) -> int:
+        return len(self.ids)
+
+    def row(self, ids: Sequence[int]) -> Tensor:
+        return _table(self.seed, self.rows, self.scale, tuple(ids[-2:]))
+
+    def extend(self, ids: Sequence[int], rows: int) -> Tensor:
+        assert len(ids) >= max(1, rows), "a pass reads at least one id"
+        self.passes += 1
+        self.ids.extend(ids)
+        assert self.length <= self.limit
+        ends = range(len(self.ids) - rows + 1, len(self.ids) + 1)
+        return torch.stack([self.row(self.ids[:end]) for end in ends]) if rows else torch.empty(0, self.rows)
+
+    def rollback(self, length: int) -> None:
+        assert 0 <= length <= self.length
+        del self.ids[length:]
+
+
+@dataclass
+class World:
+    """A pair of vocabularies, with n-grams in the cache."""
+
+    target: Vocabulary
+    drafter: Vocabulary
+    prompt: tuple[int, ...]
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        self.map = VocabularyMap(self.target, self.drafter, len(self.target) + 1, len(self.drafter) + 2)  # padded rows
+
+    def cache(self) -> NgramCache:
+        cache = NgramCache(len(self.drafter) + 2)
+        for target_id in range(len(self.target)):
+            spelled = self.map.ngram(target_id)
+            if spelled:
+                cache.insert(target_id, spelled)
+        return cache
+
+    def conversation(self, prompt: Sequence[int], limit: int = 1000) -> Conversation:
+        target = _Padded(len(self.target) + 1, self.seed)
+        drafter = TableCache(len(self.drafter) + 2, self.seed + 100, limit)
+        talk = Conversation(TargetContext(target), DrafterContext(drafter, self.map))
+        talk.start(prompt)
+        return talk
+
+    def round(self, method: Method, warp: Warp, chooser: Chooser, budget: int, cache: NgramCache, before: Sequence[int] = ()) -> tuple[int, ...]:
+        """The ids that one round emits after `before`."""
+        talk = self.conversation((*self.prompt, *before))
+        return tuple(t.id for t in next(decode(talk, method, self.map, cache, warp, chooser, Limits(50), lambda _: budget)).tokens)
+
+    def emitted_law(self, method: Method, warp: Warp, budget: int, count: int) -> dict[tuple[int, ...], float]:
+        """The exact law of the first `count` ids that the engine emits, over every branch of every random choice.
+
+        What a round does depends on the ids before it alone, so the rounds after the first are enumerated once per prefix.
+        """
+        cache = self.cache()
+        ends = set(self.target.roles.get("end", ()))
+        laws: dict[tuple[int, ...], dict[tuple[int, ...], float]] = {}
+        finished: dict[tuple[int, ...], float] = {}
+        pending = {(): 1.0}
+        while pending:
+            before, mass = pending.popitem()
+            if before not in laws:
+                laws[before] = exact_law(lambda chooser: self.round(method, warp, chooser, budget, cache, before))  # noqa: B023
+            for ids, p in laws[before].items():
+                after = (*before, *ids)[:count]
+                into = finished if len(after) == count or after[-1] in ends else pending
+                into[after] = into.get(after, 0.0) + mass * p
+        return finished
+
+    def sample(self, method: Method, warp: Warp, chooser: Chooser, budget: int, count: int) -> tuple[int, ...]:
+        """The first `count` ids (fewer after an end token) of one generation."""
+        rounds = decode(self.conversation(self.prompt), method, self.map, self.cache(), warp, chooser, Limits(count), lambda _: budget)
+        return tuple(token.id for r in rounds for token in r.tokens)
+
+    def law(self, warp: Warp, count: int) -> dict[tuple[int, ...], float]:
+        """The exact law of the target alone."""
+        table = _Padded(len(self.target) + 1, self.seed)
+        laws = {(): 1.0}
+        ends = set(self.target.roles.get("end", ()))
+        for _ in range(count):
+            grown: dict[tuple[int, ...], float] = {}
+            for ids, mass in laws.items():
+                if ids and ids[-1] in ends:
+                    grown[ids] = grown.get(ids, 0.0) + mass
+                    continue
+                for token, p in enumerate(warp.law(table.row([*self.prompt, *ids])).tolist()):
+                    if p > 0:
+                        grown[(*ids, token)] = mass * p
+            laws = grown
+        return laws
+
+
+class _Padded(TableCache):
+    """The last row of the target's logits lies past its tokenizer, as in padded vocabularies, and is never likely."""
+
+    def row(self, ids: Sequence[int]) -> Tensor:
+        row = super().row(ids).clone()
+        row[-1] = -30.0
+        return row
+
+
+class Again(Exception):
+    """A repeated attempt came to nothing; its mass is shared out among the attempt's other outcomes."""
+
+
+class Branching:
+    """A chooser that follows a script of choices and notes the branches it did not take."""
+
+    def __init__(self, script: Sequence[int]) -> None:
+        self.script, self.taken = list(script), []
+        self.mass = 1.0
+        self.pending: list[list[int]] = []
+        self.repeats: list[tuple[tuple[int, ...], float]] = []
+
+    def _choose(self, options: Sequence[tuple[int, float]]) -> int:
+        if len(self.taken) < len(self.script):
+            choice = self.script[len(self.taken)]
+        else:
+            choice = options[0][0]
+            self.pending += [[*self.taken, other] for other, _ in options[1:]]
+        self.taken.append(choice)
+        self.mass *= dict(options)[choice]
+        return choice
+
+    def draw(self, law: Tensor) -> int:
+        assert abs(float(law.sum()) - 1) < 1e-9
+        return self._choose([(i, p) for i, p in enumerate(law.tolist()) if p > 0])
+
+    def accept(self, probability: float) -> bool:
+        options = [(1, probability), (0, 1 - probability)]
+        return bool(self._choose([(choice, mass) for choice, mass in options if mass > 0]))
+
+    def first(self, attempt: Callable[[], int | None], attempts: int) -> int | None:
+        if attempts == 0:
+            return None
+        self.repeats.append((tuple(self.taken), self.mass))
+        token = attempt()
+        if token is None:
+            raise Again
+        return token
+
+
+def exact_law(run: Callable[[Chooser], tuple[int, ...]]) -> dict[tuple[int, ...], float]:
+    """The law of `run`'s result over every branch of every random choice."""
+    pending: list[list[int]] = [[]]
+    finished: list[tuple[tuple[int, ...], float, list[tuple[tuple[int, ...], float]]]] = []
+    again: dict[tuple[int, ...], float] = {}
+    while pending:
+        chooser = Branching(pending.pop())
+        try:
+            result = run(chooser)
+            finished.append((result, chooser.mass, chooser.repeats))
+        except Again:
+            key, entered = chooser.repeats[-1]
+            again[key] = again.get(key, 0.0) + chooser.mass / entered
+        pending += chooser.pending
+    law: dict[tuple[int, ...], float] = {}
+    for result, mass, repeats in finished:
+        for key, _ in repeats:
+            mass /= 1.0 - again.get(key, 0.0)
+        law[result] = law.get(result, 0.0) + mass
+    return law
+
+
+def distance(left: dict[tuple[int, ...], float], right: dict[tuple[int, ...], float]) -> float:
+    """Total variation between two laws."""
+    return 0.5 * sum(abs(left.get(key, 0.0) - right.get(key, 0.0)) for key in left.keys() | right.keys())
+
+
+# Shared prefixes, a 2-gram below a 3-gram, a 3-gram whose prefix spells nothing, a token without any spelling, an end token.
+NESTED = World(vocabulary([b"a", b"b", b"ab", b"aba", b"bab", b"x", None], end=6), vocabulary([b"a", b"b", b"zz", None], end=3), (0, 1))
+PLAIN = World(vocabulary([b"a", b"b", b"ab", None], end=3), vocabulary([b"a", b"b", None], end=2), (1,), seed=5)
+# Little but n-grams beside one direct token; a 4-gram.
+SPARSE = World(vocabulary([b"a", b"ba", b"baba", b"x"]), vocabulary([b"a", b"b"]), (0,), seed=9)
+WORLDS = {"nested": NESTED, "plain": PLAIN, "sparse": SPARSE}
