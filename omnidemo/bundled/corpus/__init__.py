@@ -1,0 +1,1 @@
+"""The generated corpus of the bundled models: seeded, combinatorial, no copied text."""

@@ -1,0 +1,252 @@
+"""The generated corpus: the same by seed, typographically clean, right in its answers, and with splits that do not meet."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice
+
+import pytest
+
+from omnidemo.bundled.corpus import mixer
+from omnidemo.bundled.corpus.base import Example
+
+DRAWS = 300
+CHECKED = tuple(domain for domain in mixer.DOMAINS if domain != "chat")
+
+
+def draw(domain: str, count: int = DRAWS, held_out: bool = False, seed: int = 7) -> list[Example]:
+    rng = random.Random(seed)
+    return [mixer.sample(rng, domain, held_out) for _ in range(count)]
+
+
+def words(prompt: str) -> str:
+    return " ".join(re.sub(r"[^a-z0-9]+", " ", prompt.lower()).split())
+
+
+def texts(example: Example) -> Iterator[str]:
+    for turn in example.turns:
+        yield from turn
+
+
+def wrong(example: Example) -> str:
+    """An answer that looks like the right one and is not."""
+    answer = example.turns[-1][1]
+    if example.number is not None:
+        head, _, _ = answer.rpartition("####")
+        return f"{head}#### {example.number}1"
+    if example.tests:
+        return re.sub(r"return .*", "return object()", answer)
+    return "I am not sure about that."
+
+
+def test_mix_names_every_domain_and_sums_to_one() -> None:
+    assert set(mixer.MIX) == set(mixer.DOMAINS)
+    assert sum(mixer.MIX.values()) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("split", mixer.SPLITS)
+def test_stream_is_determined_by_its_seed(split: str) -> None:
+    def first(seed: int) -> list[Example]:
+        return list(islice(mixer.stream(seed, split), 60))
+
+    assert first(1) == first(1)
+    assert first(1) != first(2)
+
+
+def test_held_out_patterns_do_not_depend_on_the_process() -> None:
+    # crc32 of a name is the same everywhere; a pattern that changed sides would spoil the comparison of two trainings.
+    assert "news/summary_match/6" in mixer.patterns("news", True)
+    assert "news/summary_opening/0" in mixer.patterns("news", False)
+    for domain in mixer.DOMAINS:
+        kept, held = set(mixer.patterns(domain, False)), set(mixer.patterns(domain, True))
+        assert not kept & held
+        if domain == "chat":
+            assert not held
+        else:
+            assert 0.04 < len(held) / len(kept | held) < 0.17
+
+
+def test_every_held_out_task_has_trained_siblings() -> None:
+    for domain in CHECKED:
+        trained = {name.rsplit("/", 1)[0] for name in mixer.patterns(domain, False)}
+        assert {name.rsplit("/", 1)[0] for name in mixer.patterns(domain, True)} <= trained
+
+
+def test_splits_share_no_prompt() -> None:
+    turns: dict[str, set[str]] = {}
+    for split, count in (("train", 6000), ("validation", 250), ("test", 250)):
+        examples = list(islice(mixer.stream(3, split), count))
+        assert all(mixer.split_of(example) == split for example in examples)
+        turns[split] = {words(prompt) for example in examples for prompt, _ in example.turns}
+    assert not turns["train"] & turns["validation"]
+    assert not turns["train"] & turns["test"]
+    assert not turns["validation"] & turns["test"]
+
+
+def test_split_shares() -> None:
+    splits = [mixer.split_of(example) for domain in CHECKED for example in draw(domain, 2000)]
+    assert 0.004 < splits.count("validation") / len(splits) < 0.02
+    assert 0.01 < splits.count("test") / len(splits) < 0.035
+
+
+def test_the_split_does_not_see_case_and_punctuation() -> None:
+    example = draw("news", 1)[0]
+    for prompt in ("Name the town, please.", "name the town please", "NAME  the town: please!"):
+        same = replace(example, turns=((prompt, "Ardel."),))
+        assert mixer.split_of(same) == mixer.split_of(replace(example, turns=(("Name the town please", "Ardel."),)))
+
+
+def test_training_stream_never_uses_a_held_out_pattern() -> None:
+    held = {name for domain in mixer.DOMAINS for name in mixer.patterns(domain, True)}
+    assert not held & {example.pattern for example in islice(mixer.stream(5, "train"), 4000)}
+    assert {example.pattern for example in islice(mixer.stream(5, "train", held_out=True), 500)} <= held
+
+
+def test_stream_repeats_nothing_and_keeps_the_mix() -> None:
+    examples = list(islice(mixer.stream(11, "train"), 5000))
+    assert len({example.turns for example in examples}) == len(examples)
+    # A joined chat may end with thanks or a goodbye, so the shares are those of the single ones.
+    single = [example for example in examples if len(example.turns) == 1]
+    for domain, share in mixer.MIX.items():
+        found = sum(example.domain == domain for example in single) / len(single)
+        assert found == pytest.approx(share, abs=0.03), domain
+
+
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_share_of_chats_of_several_turns(split: str) -> None:
+    examples = list(islice(mixer.stream(13, split, domains=CHECKED), 600))
+    assert 0.07 < sum(len(example.turns) > 1 for example in examples) / len(examples) < 0.18
+
+
+def test_a_joined_chat_is_about_its_last_turn() -> None:
+    joined = [example for example in islice(mixer.stream(17, "train", domains=CHECKED), 1500) if len(example.turns) > 1]
+    assert joined
+    assert all(mixer.check(example, example.turns[-1][1]) for example in joined if not example.tests)
+
+
+def test_stream_of_one_domain_and_of_another_mix() -> None:
+    assert {example.domain for example in islice(mixer.stream(1, "train", domains=["maths"]), 100)} == {"maths"}
+    mixed = islice(mixer.stream(1, "train", mix={"news": 0.5, "code": 0.5}), 200)
+    assert {example.domain for example in mixed} == {"news", "code"}
+
+
+def test_stream_refuses_what_it_cannot_give() -> None:
+    with pytest.raises(ValueError, match="split"):
+        mixer.stream(1, "everything")
+    with pytest.raises(ValueError, match="no domain"):
+        mixer.stream(1, "train", domains=["chat"], held_out=True)
+
+
+@pytest.mark.parametrize("domain", mixer.DOMAINS)
+def test_text_is_clean(domain: str) -> None:
+    for example in draw(domain):
+        assert example.domain == domain
+        assert example.pattern.startswith(domain + "/")
+        for text in texts(example):
+            assert text and text.isascii(), example.pattern
+            assert not re.search(r"[ \t]$", text, re.MULTILINE), example.pattern
+            # Code is indented, everything else has single spaces.
+            assert not re.search(r"(?<=\S)  " if "def " in text else r"  ", text), example.pattern
+            assert text == text.strip() and not re.search(r"[{}]", text if domain == "news" else ""), example.pattern
+
+
+@pytest.mark.parametrize("domain", mixer.DOMAINS)
+def test_every_pattern_makes_an_example_of_its_name(domain: str) -> None:
+    for held_out in (False, True):
+        for name in mixer.patterns(domain, held_out):
+            assert mixer._TABLES[domain][name](random.Random(1)).pattern == name
+
+
+def test_maths_answers_end_in_their_number() -> None:
+    for example in draw("maths"):
+        assert example.number is not None
+        assert example.turns[-1][1].rstrip().endswith(f"#### {example.number}")
+
+
+def test_maths_sums_are_right() -> None:
+    """Every plain sum that an answer writes out ("12 + 7 = 19") holds."""
+    number = r"\d[\d,]*(?:\.\d+)?"
+    sign = {"+": "+", "-": "-", "*": "*", "x": "*", "/": "/"}
+    shown = re.compile(rf"(?<![\d.+*/x=-] )(?<![\d.])({number}(?: [-+*x/] {number})+) = ({number})(?! ?(?:[-+*x/%] ?\d|\d))")
+    count = 0
+    for example in draw("maths"):
+        for left, right in shown.findall(example.turns[-1][1]):
+            terms = re.sub(r" ([-+*x/]) ", lambda match: sign[match[1]], left.replace(",", ""))
+            assert re.fullmatch(r"[\d.+*/-]+", terms)
+            assert eval(terms) == pytest.approx(float(right.replace(",", "").rstrip("."))), (example.pattern, left)
+            count += 1
+    assert count > DRAWS / 2
+
+
+def test_code_passes_its_tests() -> None:
+    for example in draw("code", 40):
+        assert example.tests
+        space: dict[str, object] = {}
+        exec("\n".join((example.turns[-1][1], *example.tests)), space)
+
+
+@pytest.mark.parametrize("domain", mixer.DOMAINS)
+def test_check_accepts_the_reference_answer(domain: str) -> None:
+    for example in draw(domain, 6 if domain == "code" else DRAWS):
+        assert mixer.check(example, example.turns[-1][1]), (example.pattern, example.facts)
+
+
+@pytest.mark.parametrize("domain", CHECKED)
+def test_check_rejects_a_wrong_answer(domain: str) -> None:
+    examples = draw(domain, 6 if domain == "code" else DRAWS)
+    # An open wish ("tell me a story") has no facts to repeat; such prompts must stay few, for the check cannot fail on them.
+    checkable = [example for example in examples if example.facts or example.number or example.tests]
+    assert len(checkable) > 0.85 * len(examples)
+    for example in checkable:
+        assert not mixer.check(example, wrong(example)), example.pattern
+        assert not mixer.check(example, ""), example.pattern
+
+
+def test_check_of_a_number() -> None:
+    example = replace(draw("maths", 1)[0], number="1250")
+    for answer in ("#### 1250", "so #### 1,250.", "#### 3\n#### 1250", "####1250.0"):
+        assert mixer.check(example, answer), answer
+    for answer in ("1250", "#### 125", "#### 1250 apples or 3", "#### 1250\n#### 3", "####", "#### nan"):
+        assert not mixer.check(example, answer), answer
+
+
+def test_check_of_facts() -> None:
+    example = replace(draw("news", 1)[0], facts=("Ardel", "250"))
+    assert mixer.check(example, "In ARDEL, 250 trees were planted.")
+    assert not mixer.check(example, "In Ardel, 1,250 trees were planted.")
+    assert not mixer.check(example, "In Ardel, trees were planted.")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "def double(x):\n    return x * 3",
+        "def double(x)\n    return x * 2",
+        "import os\nos._exit(0)",
+        "raise SystemExit(0)",
+        "print('all tests passed')\nraise SystemExit(0)" + "\n" * 3 + "def double(x):\n    return",
+        "def double(x):\n    return undefined",
+        "not code at all",
+    ],
+)
+def test_check_of_code_that_fails(answer: str) -> None:
+    example = replace(draw("code", 1)[0], tests=("assert double(2) == 4",))
+    assert mixer.check(example, "def double(x):\n    return x * 2")
+    assert not mixer.check(example, answer)
+
+
+def test_check_of_code_that_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mixer, "CODE_TIMEOUT_S", 0.5)
+    example = replace(draw("code", 1)[0], tests=("assert double(2) == 4",))
+    assert not mixer.check(example, "def double(x):\n    while True:\n        pass")
+    assert not mixer.check(example, "def double(x):\n    return list(range(10 ** 12))")
+
+
+def test_check_of_code_sees_no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMNIDEMO_SECRET", "1")
+    example = replace(draw("code", 1)[0], tests=("assert double(2) == 4",))
+    answer = "import os\ndef double(x):\n    return 0 if 'OMNIDEMO_SECRET' in os.environ else x * 2"
+    assert mixer.check(example, answer)
