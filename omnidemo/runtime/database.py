@@ -1,0 +1,293 @@
+"""One database behind the store: it is opened and upgraded here, written by one thread, and its failure never stops an answer."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import logging
+import sqlite3
+import threading
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any, TypeVar
+
+from alembic import command
+from alembic.config import Config
+from alembic.util import CommandError
+from sqlalchemy import Connection, Engine, create_engine, event, make_url
+from sqlalchemy.exc import DatabaseError, DataError, IntegrityError, NotSupportedError, ProgrammingError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+T = TypeVar("T")
+MIGRATIONS = Path(__file__).parent / "migrations"
+BATCH = 200  # most writes in one transaction
+log = logging.getLogger(__name__)
+_upgrading = threading.Lock()  # alembic's context is one per process
+
+
+@dataclass(frozen=True, slots=True)
+class StoreStatus:
+    """`message` says in one sentence what is wrong and what to do; `pending` writes wait, `lost` ones were given up."""
+
+    ok: bool
+    message: str
+    pending: int
+    lost: int
+
+
+@dataclass(slots=True, eq=False)
+class _Write:
+    run: Callable[[Connection], Any]
+    done: Future[Any] = field(default_factory=Future)
+
+
+class Database:
+    """`submit` queues a write and returns at once; `read` answers from committed data or gives the default. Neither raises."""
+
+    def __init__(self, url: str, on_status: Callable[[StoreStatus], None] | None, retry_seconds: float, queue_size: int) -> None:
+        self.url = url
+        self._on_status, self._retry, self._most = on_status, retry_seconds, queue_size
+        self._engine: Engine | None = None
+        self._file: Path | None = None
+        self._inode: int | None = None
+        self._opened, self._ok, self._message = False, True, ""
+        self._queue: deque[_Write] = deque()
+        self._submitted = self._finished = self._lost = 0
+        self._closing = self._nudged = False
+        self._wake = threading.Condition()
+        self._try_open()
+        self._thread = threading.Thread(target=self._work, name="store-writer", daemon=True)
+        self._thread.start()
+        atexit.register(self.close)
+
+    @property
+    def status(self) -> StoreStatus:
+        with self._wake:
+            return StoreStatus(self._ok, self._message, len(self._queue), self._lost)
+
+    @property
+    def file(self) -> Path | None:
+        """The database file of SQLite, None for other databases."""
+        return self._file
+
+    # --- for callers -------------------------------------------------------------------------------------------------
+
+    def submit(self, run: Callable[[Connection], Any]) -> Future[Any]:
+        """Queue a write. A full queue refuses the newest, so that what is kept stays in order."""
+        write = _Write(run)
+        with self._wake:
+            if self._closing or len(self._queue) >= self._most:
+                self._lost += 1
+                write.done.set_exception(RuntimeError("The store is closed or its queue is full, so this was not written."))
+            else:
+                self._submitted += 1
+                self._queue.append(write)
+                self._wake.notify_all()
+        return write.done
+
+    def read(self, query: Callable[[Connection], T], default: T) -> T:
+        """The query's answer; `default`, and a status that says why, where the database does not work."""
+        engine = self._engine
+        if not self._opened or engine is None:
+            return default
+        try:
+            with engine.connect() as connection:
+                return query(connection)
+        except (SQLAlchemyError, OSError) as error:
+            self._failed(error)
+            return default
+
+    def flush(self, timeout: float) -> bool:
+        """Wait until everything submitted so far has been dealt with; False if that took longer than `timeout` seconds."""
+        with self._wake:
+            goal, self._nudged = self._submitted, True
+            self._wake.notify_all()
+            return self._wake.wait_for(lambda: self._finished >= goal, timeout)
+
+    def close(self) -> None:
+        """Write what waits (one try) and stop; what cannot be written is counted as lost."""
+        atexit.unregister(self.close)
+        with self._wake:
+            self._closing = True
+            self._wake.notify_all()
+        self._thread.join(timeout=30)
+        if self._engine is not None:
+            self._engine.dispose()
+
+    # --- opening -----------------------------------------------------------------------------------------------------
+
+    def _open(self) -> None:
+        if self._engine is None:
+            self._engine = _engine(self.url)
+            if self._engine.dialect.name == "sqlite":
+                self._file = Path(self._engine.url.database or "")
+        if self._file is not None:
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            with self._engine.connect() as connection:
+                # Kept in the file; must be set outside a transaction.
+                cursor = connection.connection.cursor()
+                cursor.execute("PRAGMA journal_mode=WAL").fetchall()
+                if not self._ok and (found := cursor.execute("PRAGMA quick_check(1)").fetchall()) != [("ok",)]:
+                    raise sqlite3.DatabaseError(f"the file is malformed: {found[0][0]}")
+        config = Config()
+        config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
+        with _upgrading, self._engine.execution_options(write=True).begin() as connection:
+            config.attributes["connection"] = connection
+            command.upgrade(config, "head")
+        self._inode = self._file.stat().st_ino if self._file is not None else None
+        self._opened = True
+
+    def _try_open(self) -> bool:
+        """Open, or open again where the file was deleted or replaced (an open handle would write into nowhere)."""
+        try:
+            if self._opened and self._file is not None and (not self._file.exists() or self._file.stat().st_ino != self._inode):
+                self._reset()
+            if not self._opened:
+                self._open()
+        except Exception as error:  # a bad URL, a missing driver, a failed migration: all mean "no database for now"
+            log.debug("opening the database failed", exc_info=error)
+            self._failed(error)
+            return False
+        return True
+
+    def _reset(self) -> None:
+        self._opened = False
+        if self._engine is not None:
+            self._engine.dispose()
+
+    def _failed(self, error: Exception) -> None:
+        self._reset()
+        self._report(False, f"History and learning are not being saved: {_cause(error)}. {_next_step(error, self._file)}")
+
+    def _report(self, ok: bool, message: str) -> None:
+        with self._wake:
+            changed = (ok, message) != (self._ok, self._message)
+            self._ok, self._message = ok, message
+            self._wake.notify_all()  # after a failed read the writer starts its retries
+        if changed and message:
+            log.warning(message)
+        if changed and self._on_status is not None:
+            try:
+                self._on_status(self.status)
+            except Exception:
+                log.exception("the listener of the store's status failed")
+
+    # --- the writer --------------------------------------------------------------------------------------------------
+
+    def _work(self) -> None:
+        while True:
+            with self._wake:
+                if self._ok:
+                    self._wake.wait_for(lambda: bool(self._queue) or self._closing or not self._ok)
+                if not self._ok and not self._closing:
+                    self._wake.wait_for(lambda: self._closing or self._nudged, self._retry)
+                self._nudged = False
+                batch = list(islice(self._queue, BATCH))
+                if self._closing and not batch:
+                    return
+            if self._try_open() and self._write(batch):
+                self._report(True, "")
+            elif self._closing:
+                return self._give_up()
+
+    def _write(self, batch: list[_Write]) -> bool:
+        """One transaction for the batch. False: the database is down and the batch stays in the queue."""
+        if not batch:
+            return True
+        assert self._engine is not None
+        try:
+            with self._engine.execution_options(write=True).begin() as connection:
+                results = [write.run(connection) for write in batch]
+        except Exception as error:
+            if _is_down(error):
+                self._failed(error)
+                return False
+            if len(batch) > 1:  # one bad write must not take the others with it
+                return all(self._write([write]) for write in batch)
+            log.error("a write was given up", exc_info=error)
+            self._finish(batch[0], None, error)
+        else:
+            for write, result in zip(batch, results, strict=True):
+                self._finish(write, result, None)
+        return True
+
+    def _finish(self, write: _Write, result: Any, error: Exception | None) -> None:
+        with self._wake:
+            self._queue.popleft()
+            self._finished += 1
+            self._lost += error is not None
+            self._wake.notify_all()
+        if error is None:
+            write.done.set_result(result)
+        else:
+            write.done.set_exception(error)
+
+    def _give_up(self) -> None:
+        while self._queue:
+            self._finish(self._queue[0], None, RuntimeError("The store was closed while the database did not work."))
+
+
+def _plain(value: Any) -> Any:
+    """What JSON does not know: numpy's scalars as numbers, anything else as its text."""
+    return value.item() if hasattr(value, "item") else str(value)
+
+
+def _engine(address: str) -> Engine:
+    url = make_url(address)
+    sqlite = url.get_backend_name() == "sqlite"
+    if sqlite and url.database in (None, "", ":memory:"):
+        raise ValueError("an in-memory SQLite database cannot be shared between threads")
+    engine = create_engine(
+        url,
+        json_serializer=lambda value: json.dumps(value, default=_plain),
+        pool_pre_ping=not sqlite,
+        connect_args={"timeout": 5} if sqlite else {},  # seconds to wait for another process's lock
+    )
+    if sqlite:
+        event.listen(engine, "connect", _on_connect)
+        event.listen(engine, "begin", _on_begin)
+    return engine
+
+
+def _on_connect(connection: Any, _: Any) -> None:
+    connection.isolation_level = None  # we begin transactions ourselves: the driver's own begin comes too late
+    for pragma in ("foreign_keys=ON", "synchronous=NORMAL"):
+        connection.execute(f"PRAGMA {pragma}")
+
+
+def _on_begin(connection: Connection) -> None:
+    # A writer takes the lock at once, so that it never reads what another process is about to change.
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if connection.get_execution_options().get("write") else "BEGIN")
+
+
+def _is_down(error: Exception) -> bool:
+    """Whether the database failed, rather than this one write."""
+    if getattr(error, "connection_invalidated", False):
+        return True
+    its_own = (IntegrityError, DataError, ProgrammingError, NotSupportedError)
+    return isinstance(error, (DatabaseError, PoolTimeout, OSError)) and not isinstance(error, its_own)
+
+
+def _cause(error: Exception) -> str:
+    lines = str(getattr(error, "orig", None) or error).strip().splitlines()
+    return (lines[0] if lines else type(error).__name__).rstrip(".")
+
+
+def _next_step(error: Exception, file: Path | None) -> str:
+    cause = _cause(error).lower()
+    place = f"`{file}`" if file is not None else "the database"
+    if "not a database" in cause or "malformed" in cause:
+        return f"Move {place} away or put a backup in its place."
+    if isinstance(error, CommandError) and "locate revision" in cause:
+        return "This database was written by a newer OmniDemo: update, or name another one in OMNIDEMO_DATABASE_URL."
+    if "locked" in cause:
+        return f"Close the other program that holds {place}."
+    if "full" in cause or "no space" in cause:
+        return "Free some disk space."
+    if file is not None and (isinstance(error, OSError) or "unable to open" in cause or "readonly" in cause or "disk i/o" in cause):
+        return f"Make {place} and its folder writable, or name another folder in OMNIDEMO_STORAGE."
+    return "Check OMNIDEMO_DATABASE_URL and that the database is running."
