@@ -6,6 +6,7 @@ import codecs
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from time import perf_counter
 
 import torch
@@ -105,7 +106,7 @@ def decode(
         if tracer is not None and drafter is not None:
             tracer.add(logits[: len(ids)], ids, accepted)
         clock.append(perf_counter())
-        draft_seconds, verify_seconds, settle_seconds, other_seconds = (b - a for a, b in zip(clock, clock[1:], strict=False))
+        draft_seconds, verify_seconds, settle_seconds, other_seconds = (b - a for a, b in pairwise(clock))
         yield Round(
             index=index,
             tokens=tuple(tokens),

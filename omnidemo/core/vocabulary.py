@@ -57,9 +57,7 @@ class Vocabulary:
         for token_id, token in enumerate(self.tokens):
             if not token:
                 continue
-            if token not in table:
-                table[token] = token_id
-            elif self.pieces(token) == [token_id]:
+            if token not in table or self.pieces(token) == [token_id]:
                 table[token] = token_id
         return table
 

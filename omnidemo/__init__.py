@@ -1,0 +1,33 @@
+"""OmniDemo: online, cross-vocabulary speculative decoding with one small drafter for every target model.
+
+    from omnidemo import load_pair
+
+    pair = load_pair(target="bundled/a", drafter="bundled/drafter")
+    print(pair.generate("What is 37 + 25?").text)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from omnidemo.api import load_pair
+    from omnidemo.records import Generation, Round
+    from omnidemo.runtime.pair import Pair
+
+__all__ = ["Generation", "Pair", "Round", "load_pair"]
+_HOMES = {
+    "load_pair": "omnidemo.api",
+    "Pair": "omnidemo.runtime.pair",
+    "Generation": "omnidemo.records",
+    "Round": "omnidemo.records",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Load torch and transformers only when something that needs them is asked for."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'omnidemo' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_HOMES[name]), name)

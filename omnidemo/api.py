@@ -1,0 +1,34 @@
+"""`load_pair`: the public API's way in."""
+
+from __future__ import annotations
+
+import atexit
+from pathlib import Path
+
+from omnidemo.config import Settings
+from omnidemo.runtime.loading import attach_storage, build_pair, open_store
+from omnidemo.runtime.pair import Pair
+
+
+def load_pair(
+    target: str = "bundled/a",
+    drafter: str = "bundled/drafter",
+    device: str = "auto",
+    dtype: str = "auto",
+    storage: str | Path | None = None,
+    settings: Settings | None = None,
+) -> Pair:
+    """Load a target and a drafter: bundled names, Hub ids or local folders.
+
+    storage: a folder in which the n-gram cache, the adapters and the training history are kept; the pair then learns from what
+    it generates, in the background. None: everything stays in memory, and nothing is learned but the n-gram cache.
+    `settings` gives everything else (default: the environment's `OMNIDEMO_*`). Raises ModelError (a ValueError), one sentence.
+    """
+    settings = (settings or Settings()).model_copy(update={"target": target, "drafter": drafter, "device": device, "dtype": dtype})
+    pair = build_pair(target, drafter, settings)
+    if storage is not None:
+        settings = settings.model_copy(update={"storage": Path(storage)})
+        store = open_store(settings)
+        attach_storage(pair, settings, store)
+        atexit.register(store.close)
+    return pair

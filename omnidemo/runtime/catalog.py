@@ -1,0 +1,105 @@
+"""The models that the app offers, and whether each can be had on this machine now. Reads no weights and asks no network."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from huggingface_hub import get_token, try_to_load_from_cache
+
+from omnidemo.config import Settings
+from omnidemo.runtime import sources
+from omnidemo.runtime.models import DTYPES, ModelError, pick_device
+
+Availability = Literal["bundled", "cached", "downloadable", "gated", "too big", "missing"]
+Role = Literal["target", "drafter", "both"]
+
+CATALOG = Path(__file__).parents[2] / "assets" / "catalog.json"
+BUNDLED: dict[str, tuple[str, Role]] = {
+    "a": ("byte-level BPE", "target"),
+    "b": ("SentencePiece-style BPE", "target"),
+    "c": ("the drafter's tokenizer", "target"),
+    "drafter": ("byte-level BPE", "drafter"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCard:
+    """One line of the model menu. `memory_bytes` is what the weights take on this machine's device; `note` is one sentence."""
+
+    name: str
+    title: str
+    role: Role
+    parameters: int | None
+    memory_bytes: int | None
+    availability: Availability
+    note: str
+
+
+def list_models(settings: Settings) -> list[ModelCard]:
+    """Bundled models, then the catalogue, then what the settings name beyond both."""
+    try:
+        place, _ = pick_device(settings.device)
+    except ModelError:  # a wrong device is reported where a model is loaded, with its own sentence
+        place = "cpu"
+    width = DTYPES[settings.dtype].itemsize if settings.dtype in DTYPES else 4 if place == "cpu" else 2
+    free = sources.free_memory(place)
+    cards = [_bundled(name, width) for name in BUNDLED]
+    cards += [_listed(entry, width, free, settings.trust_hub) for entry in json.loads(CATALOG.read_text())]
+    known = {card.name for card in cards}
+    return cards + [_other(name, width, free, settings.trust_hub) for name in (settings.target, settings.drafter) if name not in known]
+
+
+def _bundled(name: str, width: int) -> ModelCard:
+    tokenizer, role = BUNDLED[name]
+    folder = sources.BUNDLED / name
+    title = "Bundled drafter" if role == "drafter" else f"Bundled {name.upper()}"
+    if not (folder / "config.json").exists() or not sources.weight_files(folder) or sources.missing_shards(folder):
+        note = "Its weights are absent; make them with `python -m omnidemo train-bundled`."
+        return ModelCard(f"bundled/{name}", f"{title} · {tokenizer}", role, None, None, "missing", note)
+    config = json.loads((folder / "config.json").read_text())
+    parameters = sources.count_parameters(folder)
+    title = f"{title} · {tokenizer}, {config['num_hidden_layers']} layers"
+    note = f"{parameters / 1e6:.1f} million parameters, {config['vocab_size']:,} tokens; trained on text that this project generates."
+    return ModelCard(f"bundled/{name}", title, role, parameters, parameters * width, "bundled", note)
+
+
+def _listed(entry: dict[str, Any], width: int, free: int, hub: bool) -> ModelCard:
+    name, parameters = entry["name"], int(entry["parameters"])
+    availability, why = _availability(name, parameters * width, free, bool(entry.get("gated")), hub)
+    facts = ", ".join([f"{_size(parameters)} parameters", f"licence {entry['licence']}", *filter(None, [entry.get("note")])])
+    return ModelCard(name, entry["title"], entry["role"], parameters, parameters * width, availability, f"{facts}; {why}.")
+
+
+def _other(name: str, width: int, free: int, hub: bool) -> ModelCard:
+    """A card for a local folder, or for a Hub id that the catalogue does not know."""
+    try:
+        folder = sources.local_folder(name)
+        if folder is not None:
+            sources.check_files(name, folder)
+    except ModelError as error:
+        return ModelCard(name, name, "both", None, None, "missing", f"{str(error)[:1].upper()}{str(error)[1:]}.")
+    if folder is None:
+        availability, why = _availability(name, 0, free, False, hub)
+        return ModelCard(name, name, "both", None, None, availability, f"{why[:1].upper()}{why[1:]}.")
+    parameters = sources.count_parameters(folder)
+    return ModelCard(name, folder.name, "both", parameters, parameters * width, "cached", "A folder on this machine.")
+
+
+def _availability(name: str, memory: int, free: int, gated: bool, hub: bool) -> tuple[Availability, str]:
+    need = memory * sources.MARGIN
+    if need > free:
+        return "too big", f"needs about {need / 1e9:.1f} GB, {free / 1e9:.1f} GB are free"
+    if isinstance(try_to_load_from_cache(name, "config.json"), str) and sources.cached_folder(name):
+        return "cached", "already on this machine"
+    if not hub:
+        return "missing", "not on this machine, and downloads are switched off"
+    if gated and get_token() is None:
+        return "gated", f"accept its licence at https://huggingface.co/{name} and set HF_TOKEN"
+    return "downloadable", "will be downloaded at first use"
+
+
+def _size(parameters: int) -> str:
+    return f"{parameters / 1e9:.1f} billion" if parameters >= 0.95e9 else f"{parameters / 1e6:.0f} million"

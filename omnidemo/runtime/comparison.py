@@ -1,0 +1,79 @@
+"""Several methods on the same prompts, interleaved, so that whatever else the machine does hits all of them alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from omnidemo.methods import make_method
+from omnidemo.records import Generation, Prompt
+from omnidemo.runtime.pair import Pair
+
+BASELINE = "autoregressive"
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One method on one prompt. `speedup`: tokens/s over the baseline's on the same prompt; `identical`: the same ids as the
+    baseline's at temperature 0. Both are None where the baseline did not run, `identical` also above temperature 0."""
+
+    prompt_index: int
+    prompt: str
+    method: str
+    generation: Generation
+    identical: bool | None
+    speedup: float | None
+
+
+def compare(
+    pair: Pair,
+    prompts: Sequence[Prompt],
+    methods: Sequence[str],
+    *,
+    max_new_tokens: int = 128,
+    temperature: float = 0.0,
+    top_p: float = 1.0,
+    draft_length: int = 4,
+    seed: int | None = 0,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> Iterator[Comparison]:
+    """Yield one `Comparison` for each prompt and method. Nothing is learned, so that every method meets the same drafter and
+    cache; each reads the prompt afresh; the order of the methods turns from prompt to prompt. The baseline, where it is among the
+    methods, always runs first. ValueError for an unknown method or none."""
+    names = list(dict.fromkeys(methods))
+    if not names:
+        raise ValueError("choose at least one method to compare")
+    for name in names:
+        make_method(name)
+    others = [name for name in names if name != BASELINE]
+    if prompts:
+        for name in names:  # warm-up, untimed
+            pair.generate(prompts[0], method=name, max_new_tokens=8, temperature=temperature, learn=False, reuse=False)
+    for index, prompt in enumerate(prompts):
+        turn = index % max(1, len(others))
+        order = ([BASELINE] if BASELINE in names else []) + others[turn:] + others[:turn]
+        baseline: Generation | None = None
+        for name in order:
+            if cancelled():
+                return
+            generation = pair.generate(
+                prompt,
+                method=name,
+                max_new_tokens=max_new_tokens,
+                temperature=temperature,
+                top_p=top_p,
+                draft_length=draft_length,
+                seed=seed,
+                cancelled=cancelled,
+                learn=False,
+                reuse=False,
+            )
+            if generation.finish_reason == "cancelled":
+                return
+            baseline = generation if name == BASELINE else baseline
+            speedup = identical = None
+            if baseline is not None:
+                rate, plain = generation.metrics["tokens_per_second"], baseline.metrics["tokens_per_second"]
+                speedup = rate / plain if rate and plain else None
+                identical = generation.token_ids == baseline.token_ids if temperature == 0 else None
+            yield Comparison(index, prompt if isinstance(prompt, str) else str(prompt), name, generation, identical, speedup)

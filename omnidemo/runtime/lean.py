@@ -1,0 +1,275 @@
+"""A lean forward pass for Llama and Qwen2 shapes: at batch 1 the host's overhead decides the speed, so it is as few calls as can be.
+
+Computes what `transformers` computes, layer by layer: x += Wo·attention(rope(Wqkv·norm(x))); x += Wd·(silu(gate)·up).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from omnidemo.runtime.runners import check_ids, overwrite_named
+
+START = 256  # positions that a new cache has room for; it doubles when they are used up
+SMALL = 16  # passes of up to this many tokens are tuned for overhead, longer ones (prompts) leave it to torch
+WORTH = 150_000  # a matrix of fewer numbers is multiplied before oneDNN has set out
+PACKED = 150_000_000  # models of up to this many parameters keep packed copies of their weights, which doubles their memory
+
+
+def pick_threads(parameters: int) -> int:
+    """CPU threads for a model's forward pass: small matrices are done before other threads have woken up, and beside a
+    training run one thread was never slower for models of the bundled sizes."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(cores, 1 if parameters < 20_000_000 else 2 if parameters < 100_000_000 else cores)
+
+
+class Matrix:
+    """A weight [out, in] and its product with a few rows. `weight` may be written to; call `refresh` afterwards.
+
+    On a CPU, MKL takes up to four times as long for five rows as for one. oneDNN takes as long for eight rows as for one if the
+    weight is packed for it, so a small model keeps packed copies for the passes that decode and verify.
+    """
+
+    __slots__ = ("bias", "packed", "turned", "weight")
+
+    def __init__(self, weight: Tensor, bias: Tensor | None = None, pack: bool = False) -> None:
+        self.weight, self.turned, self.bias = weight, weight.t(), bias
+        self.packed = _packed(weight) if pack and weight.numel() >= WORTH else None
+
+    def times(self, x: Tensor) -> Tensor:
+        """x · Wᵀ + bias, [rows, out]."""
+        if self.packed is not None and len(x) <= SMALL:
+            product: Tensor = torch.ops.mkldnn._linear_pointwise.default(x, self.packed, self.bias, "none", [], "")
+            return product
+        return F.linear(x, self.weight, self.bias)
+
+    def added(self, x: Tensor, rest: Tensor) -> Tensor:
+        """rest + x · Wᵀ, [rows, out]; for a matrix without bias."""
+        if self.packed is not None and len(x) <= SMALL:
+            total: Tensor = torch.ops.mkldnn._linear_pointwise.binary(x, rest, self.packed, None, "add")
+            return total
+        return torch.addmm(rest, x, self.turned)
+
+    def refresh(self) -> None:
+        if self.packed is not None:
+            self.packed = _packed(self.weight)
+
+
+class Norm:
+    """Root mean square norm: x · w / √(mean x² + ε). `torch.rms_norm` is made of twice as many calls."""
+
+    __slots__ = ("eps", "root", "scaled", "weight")
+
+    def __init__(self, weight: Tensor, eps: float) -> None:
+        self.weight, self.eps = weight, eps
+        self.root = torch.tensor((len(weight) * eps) ** 0.5, device=weight.device)
+        self.scaled = weight * len(weight) ** 0.5
+
+    def __call__(self, x: Tensor) -> Tensor:
+        if x.dtype != torch.float32:
+            return torch.rms_norm(x, self.weight.shape, self.weight, self.eps)
+        # √n · √(mean x² + ε) is the hypotenuse of |x| and √(n ε).
+        return x / torch.hypot(torch.linalg.vector_norm(x, 2, -1, True), self.root) * self.scaled
+
+    def refresh(self) -> None:
+        self.scaled = self.weight * len(self.weight) ** 0.5
+
+
+def _packed(weight: Tensor) -> Tensor | None:
+    """The weight in oneDNN's own order for about 8 rows, or None where this build of torch cannot."""
+    if weight.device.type != "cpu" or weight.dtype != torch.float32 or not torch.backends.mkldnn.is_available():
+        return None
+    try:
+        packed: Tensor = torch.ops.mkldnn._reorder_linear_weight(weight, 8)
+        torch.ops.mkldnn._linear_pointwise.default(weight.new_zeros(2, weight.shape[1]), packed, None, "none", [], "")
+    except (AttributeError, NotImplementedError, RuntimeError):
+        return None
+    return packed
+
+
+@dataclass(frozen=True, slots=True)
+class _Layer:
+    before: Norm
+    qkv: Matrix
+    out: Matrix
+    after: Norm
+    gate_up: Matrix
+    down: Matrix
+
+
+class LeanLlamaRunner:
+    """Runs a `LlamaForCausalLM` or `Qwen2ForCausalLM` without its modules. The weights are held once: those of `model` become
+    views of the fused ones, so a change through either side is seen by both."""
+
+    def __init__(self, model: Any) -> None:
+        config = model.config
+        if not self.fits(config):
+            raise ValueError(f"{type(model).__name__} is not of the plain Llama shape; use the general runner")
+        self.limit = int(config.max_position_embeddings)
+        self.parameters = sum(parameter.numel() for parameter in model.parameters())
+        self.device, self.dtype = model.device, model.dtype
+        self.heads, self.kv_heads = config.num_attention_heads, config.num_key_value_heads
+        self.head_dim = int(getattr(config, "head_dim", None) or config.hidden_size // self.heads)
+        self.inner = int(config.intermediate_size)
+        self.eps = float(config.rms_norm_eps)
+        pack = self.parameters <= PACKED
+        self.layers = [self._fuse(layer, pack) for layer in model.model.layers]
+        self.embed = model.model.embed_tokens.weight.detach()
+        self.norm = Norm(model.model.norm.weight.detach(), self.eps)
+        self.head = Matrix(model.lm_head.weight.detach(), pack=pack)
+        self.rows = int(self.head.weight.shape[0])
+        self.theta = float(config.rope_parameters["rope_theta"])
+        self.turns = (torch.empty(0), torch.empty(0))  # rotary cosines and sines [reach, 1, D]
+        self._named = {name: weight.detach() for name, weight in model.named_parameters(remove_duplicate=False)}
+
+    @staticmethod
+    def fits(config: Any) -> bool:
+        """Whether a model of this configuration is of the shape that this runner knows."""
+        rope = getattr(config, "rope_parameters", None) or {}
+        return (
+            config.model_type in ("llama", "qwen2")
+            and config.hidden_act == "silu"
+            and rope.get("rope_type", "default") == "default"
+            and rope.get("partial_rotary_factor", 1.0) == 1.0
+            and not getattr(config, "attention_bias", False)
+            and not getattr(config, "mlp_bias", False)
+            and set(getattr(config, "layer_types", None) or ["full_attention"]) == {"full_attention"}
+            and getattr(config, "quantization_config", None) is None
+        )
+
+    def new_cache(self) -> LeanCache:
+        return LeanCache(self)
+
+    def weights(self) -> dict[str, Tensor]:
+        return dict(self._named)
+
+    def overwrite(self, named: Mapping[str, Tensor]) -> None:
+        overwrite_named(self._named, named)
+        for layer in self.layers:
+            for part in (layer.before, layer.qkv, layer.out, layer.after, layer.gate_up, layer.down):
+                part.refresh()
+        self.norm.refresh()
+        self.head.refresh()
+
+    def _fuse(self, layer: Any, pack: bool) -> _Layer:
+        attention, mlp = layer.self_attn, layer.mlp
+        qkv = [attention.q_proj, attention.k_proj, attention.v_proj]
+        bias = None if attention.q_proj.bias is None else _join([part.bias for part in qkv])
+        return _Layer(
+            before=Norm(layer.input_layernorm.weight.detach(), self.eps),
+            qkv=Matrix(_join([part.weight for part in qkv]), bias, pack),
+            out=Matrix(attention.o_proj.weight.detach(), None, pack),
+            after=Norm(layer.post_attention_layernorm.weight.detach(), self.eps),
+            gate_up=Matrix(_join([mlp.gate_proj.weight, mlp.up_proj.weight]), None, pack),
+            down=Matrix(mlp.down_proj.weight.detach(), None, pack),
+        )
+
+    def reach(self, length: int) -> None:
+        """Make the rotary tables cover `length` positions. The sines are negative in their first half, for `roll` does not negate."""
+        if length > len(self.turns[0]):
+            half = torch.arange(0, self.head_dim, 2, dtype=torch.float32) / self.head_dim
+            angles = torch.outer(torch.arange(length, dtype=torch.float32), 1.0 / self.theta**half)
+            cos, sin = angles.cos(), angles.sin()
+            tables = [torch.cat(halves, -1)[:, None].to(self.device, self.dtype) for halves in ([cos, cos], [-sin, sin])]
+            self.turns = (tables[0], tables[1])  # both at once: another thread may be reading
+
+    def forward(self, tokens: Tensor, start: int, keys: Sequence[Tensor], values: Sequence[Tensor], rows: int) -> Tensor:
+        """Logits [rows, V] of tokens [T] at positions start…; keys and values are each layer's [Hkv, start + T, D], whose last T
+        positions are written here."""
+        count = len(tokens)
+        end = start + count
+        heads, kv_heads, dim = self.heads, self.kv_heads, self.head_dim
+        both, inner = heads + kv_heads, self.inner
+        groups = heads // kv_heads
+        cos, sin, half = self.turns[0][start:end], self.turns[1][start:end], dim // 2
+        plain = count <= SMALL and self.dtype == torch.float32 and self.device.type == "cpu"
+        mask = _mask(count, end, groups if plain else 1, self.dtype, self.device) if plain or start and count > 1 else None
+        scale = dim**-0.5
+        x = F.embedding(tokens, self.embed)
+        for layer, key, value in zip(self.layers, keys, values, strict=True):
+            qkv = layer.qkv.times(layer.before(x)).view(count, both + kv_heads, dim)
+            turning = qkv[:, :both]
+            turned = torch.addcmul(turning * cos, turning.roll(half, -1), sin)
+            key[:, start:].copy_(turned[:, heads:].transpose(0, 1))
+            value[:, start:].copy_(qkv[:, both:].transpose(0, 1))
+            query = turned[:, :heads]
+            if plain:
+                query = query.transpose(0, 1) if groups == 1 else _grouped(query, kv_heads)
+                scores = torch.baddbmm(mask, query, key.transpose(1, 2), alpha=scale)
+                mixed = torch.bmm(scores.softmax(-1), value)
+                mixed = mixed.transpose(0, 1) if groups == 1 else mixed.view(kv_heads, groups, count, dim).permute(2, 0, 1, 3)
+            else:
+                mixed = F.scaled_dot_product_attention(
+                    query.transpose(0, 1)[None], key[None], value[None],
+                    attn_mask=mask, is_causal=mask is None and count > 1, enable_gqa=groups > 1,
+                )[0].transpose(0, 1)  # fmt: skip
+            x = layer.out.added(mixed.reshape(count, heads * dim), x)
+            gate_up = layer.gate_up.times(layer.after(x))
+            x = layer.down.added(F.silu(gate_up[:, :inner]) * gate_up[:, inner:], x)
+        return self.head.times(self.norm(x[count - rows :]))
+
+
+def _grouped(query: Tensor, kv_heads: int) -> Tensor:
+    """[T, H, D] → [Hkv, groups · T, D]: the query heads that share a key head, below each other."""
+    count, heads, dim = query.shape
+    return query.view(count, kv_heads, heads // kv_heads, dim).permute(1, 2, 0, 3).reshape(kv_heads, -1, dim)
+
+
+def _mask(count: int, end: int, groups: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """[groups · count, end]: 0 where a new token may look, −∞ at those after it."""
+    if count == 1:
+        return torch.zeros(1, 1, dtype=dtype, device=device)
+    mask = torch.zeros(count, end, dtype=dtype, device=device)
+    mask[:, end - count :].fill_(float("-inf")).triu_(1)
+    return mask.repeat(groups, 1) if groups > 1 else mask
+
+
+def _join(parts: list[nn.Parameter]) -> Tensor:
+    """One tensor of several stacked ones, which become views of it."""
+    whole = torch.cat([part.detach() for part in parts])
+    for part, piece in zip(parts, whole.split([len(part) for part in parts]), strict=True):
+        part.data = piece
+    return whole
+
+
+class LeanCache:
+    """One context of a `LeanLlamaRunner`: a buffer [layers, 2, Hkv, capacity, D] that doubles, and a length."""
+
+    def __init__(self, runner: LeanLlamaRunner) -> None:
+        self.runner, self.limit = runner, runner.limit
+        self.length = 0
+        self._buffer = self._room(min(START, self.limit))
+
+    def _room(self, capacity: int) -> Tensor:
+        runner = self.runner
+        runner.reach(capacity)
+        size = (len(runner.layers), 2, runner.kv_heads, capacity, runner.head_dim)
+        return torch.empty(size, dtype=runner.dtype, device=runner.device)
+
+    @torch.inference_mode()
+    def extend(self, ids: Sequence[int], rows: int) -> Tensor:
+        """Read `ids` and return the float32 logits [rows, V] after each of the last `rows` of them."""
+        runner = self.runner
+        check_ids(ids, self.length, self.limit, len(runner.embed))
+        start, end = self.length, self.length + len(ids)
+        capacity = self._buffer.shape[3]
+        if end > capacity:
+            while capacity < end:
+                capacity *= 2
+            grown = self._room(min(capacity, self.limit))
+            grown[:, :, :, :start].copy_(self._buffer[:, :, :, :start])
+            self._buffer = grown
+        keys, values = self._buffer[:, :, :, :end].unbind(1)
+        logits = runner.forward(torch.tensor(ids, device=runner.device), start, keys.unbind(0), values.unbind(0), rows)
+        self.length = end
+        return logits.float()
+
+    def rollback(self, length: int) -> None:
+        """Forget all positions from `length` on: what lies behind the length is never read."""
+        self.length = min(self.length, length)

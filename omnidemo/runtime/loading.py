@@ -1,0 +1,62 @@
+"""Building a pair from names: load both models, join them, attach storage and the distiller."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+
+from omnidemo.config import Settings
+from omnidemo.runtime.distiller import Distiller
+from omnidemo.runtime.lean import pick_threads
+from omnidemo.runtime.models import load_model
+from omnidemo.runtime.pair import Pair
+from omnidemo.runtime.store import Store
+
+Stage = Callable[[str, float, str], None]  # (stage, fraction of the whole, detail)
+
+
+def build_pair(target: str, drafter: str, settings: Settings, tell: Stage = lambda stage, fraction, detail: None) -> Pair:
+    """Load both models and join them. ModelError or ValueError, one sentence, when that cannot be done."""
+
+    def reporter(role: str, low: float, high: float, name: str) -> Callable[[str, float], None]:
+        def report(stage: str, fraction: float) -> None:
+            shown = stage if stage in ("downloading", "tokenizers") else role
+            tell(shown, low + (high - low) * fraction, f"{stage}: {name}")
+
+        return report
+
+    options = {"device": settings.device, "dtype": settings.dtype, "hub": settings.trust_hub}
+    large = load_model(target, progress=reporter("target", 0.0, 0.6, target), **options)  # type: ignore[arg-type]
+    small = load_model(drafter, progress=reporter("drafter", 0.6, 0.8, drafter), **{**options, "device": str(large.device)})  # type: ignore[arg-type]
+    if large.device.type == "cpu":
+        torch.set_num_threads(settings.threads or pick_threads(large.parameters))
+    tell("vocabulary map", 0.8, f"{len(large.vocabulary):,} × {len(small.vocabulary):,} tokens")
+    pair = Pair(large, small, cache_size=settings.cache_size, cache_policy=settings.cache_policy, top_k=settings.top_k_traces)
+    return pair
+
+
+def attach_storage(pair: Pair, settings: Settings, store: Store) -> Distiller:
+    """Restore the pair's n-gram cache and newest adapter, and let a distiller learn from its traffic."""
+    pair.attach(store)
+    if settings.warm_start and not len(pair.ngrams):
+        pair.fill_cache()
+    distiller = Distiller(
+        pair.drafter.folder,
+        pair.drafter.name,
+        pair.target.name,
+        settings,
+        settings.storage / "adapters",
+        publish=pair.publish,
+        store=store,
+        busy=lambda: pair.busy,
+    )
+    distiller.restore()
+    pair.learners.append(distiller.observe)
+    return distiller
+
+
+def open_store(settings: Settings) -> Store:
+    """The store that the settings name: their URL, else SQLite inside the storage folder."""
+    return Store(settings.database_url or f"sqlite:///{Path(settings.storage).absolute() / 'omnidemo.db'}")

@@ -1,0 +1,188 @@
+"""Load a language model by name: bundled, a local folder, or a Hub id. Safetensors only, never remote code."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, GenerationConfig
+from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+from transformers.utils import logging
+
+from omnidemo.core.vocabulary import Vocabulary, read_vocabulary
+from omnidemo.runtime import sources
+from omnidemo.runtime.lean import LeanLlamaRunner
+from omnidemo.runtime.runners import Runner, TransformersRunner
+from omnidemo.runtime.sources import ModelError, Progress
+
+__all__ = ["LanguageModel", "ModelError", "load_model", "pick_device", "pick_dtype"]
+
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+
+
+@dataclass(frozen=True, slots=True)
+class LanguageModel:
+    """A loaded model. `runner` reads ids; `folder` holds its files; `memory_bytes` is what the weights take."""
+
+    name: str
+    tokenizer: Any
+    vocabulary: Vocabulary
+    runner: Runner
+    context: int
+    parameters: int
+    memory_bytes: int
+    device: torch.device
+    dtype: torch.dtype
+    folder: Path
+    chat: bool  # whether the tokenizer has a chat template
+
+
+def load_model(
+    name: str,
+    *,
+    device: str = "auto",
+    dtype: str = "auto",
+    storage_hint: Path | None = None,
+    progress: Progress | None = None,
+    hub: bool = True,
+) -> LanguageModel:
+    """Load `name`: "bundled/a", a local folder or a Hub id.
+
+    device: auto, cpu, cuda, cuda:N, mps, or a device map of accelerate ("balanced"). dtype: auto, float32, bfloat16, float16.
+    storage_hint: the Hub cache to use instead of the usual one. hub: whether downloads are allowed. `progress(stage, fraction)`
+    is told of the stages "downloading", "tokenizers" and "weights". ModelError, one sentence, when it cannot be loaded.
+    """
+    tell = progress or (lambda stage, fraction: None)
+    place, device_map = pick_device(device)
+    tell("downloading", 0.0)
+    folder = sources.find(name, cache_dir=storage_hint, hub=hub, progress=tell, room=sources.free_memory(place))
+    config = _read_config(name, folder)
+    number = pick_dtype(dtype, place, config)
+    free = sources.free_memory(place)
+    need = sources.count_parameters(folder) * number.itemsize * sources.MARGIN
+    sources.check_room(name, need, free, place)
+
+    tell("tokenizers", 0.0)
+    tokenizer, vocabulary = _read_tokenizer(name, folder, config)
+
+    tell("weights", 0.0)
+    try:
+        runner = _read_weights(name, folder, config, place, device_map, number)
+    except (MemoryError, torch.OutOfMemoryError) as error:
+        raise ModelError(_no_room(name, need, free, place)) from error
+    except RuntimeError as error:
+        if "allocate" in str(error) or "out of memory" in str(error):
+            raise ModelError(_no_room(name, need, free, place)) from error
+        raise
+    tell("weights", 1.0)
+    return LanguageModel(
+        name=name,
+        tokenizer=tokenizer,
+        vocabulary=vocabulary,
+        runner=runner,
+        context=runner.limit,
+        parameters=runner.parameters,
+        memory_bytes=runner.parameters * number.itemsize,
+        device=runner.device,
+        dtype=runner.dtype,
+        folder=folder,
+        chat=bool(tokenizer.chat_template),
+    )
+
+
+def pick_device(device: str) -> tuple[str, str | None]:
+    """(where inputs go, the device map or None). `auto` takes cuda, then mps, then the cpu, and spreads over several GPUs."""
+    if device == "auto":
+        if torch.cuda.device_count() > 1:
+            return "auto", "auto"
+        return ("cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"), None
+    if device in ("balanced", "balanced_low_0", "sequential"):
+        return device, device
+    kind = device.partition(":")[0]
+    there = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    if kind not in there:
+        raise ModelError(f"device {device!r} is unknown; use auto, cpu, cuda, cuda:N, mps or balanced")
+    if not there[kind] or (kind == "cuda" and int(device.partition(":")[2] or 0) >= torch.cuda.device_count()):
+        raise ModelError(f"this machine has no device {device!r} that torch can use; set OMNIDEMO_DEVICE=auto")
+    return device, None
+
+
+def pick_dtype(dtype: str, place: str, config: Any) -> torch.dtype:
+    """`auto` is float32 on a CPU, which most of them compute fastest, and the model's own elsewhere."""
+    if dtype != "auto":
+        if dtype not in DTYPES:
+            raise ModelError(f"dtype {dtype!r} is unknown; use auto, float32, bfloat16 or float16")
+        return DTYPES[dtype]
+    own = getattr(config, "dtype", None)
+    return torch.float32 if place == "cpu" or not isinstance(own, torch.dtype) else own
+
+
+def _read_config(name: str, folder: Path) -> Any:
+    try:
+        config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
+    except Exception as error:  # damaged JSON, unknown type, own code: whatever transformers cannot read
+        raise ModelError(f"{name} has a configuration that transformers cannot read ({_first(error)}); choose another model") from error
+    made_for = list(config.architectures or [])
+    text = ("CausalLM", "LMHeadModel", "ForConditionalGeneration")
+    if config.is_encoder_decoder or config.model_type not in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES or (
+        made_for and not any(architecture.endswith(text) for architecture in made_for)
+    ):  # fmt: skip
+        kind = made_for[0] if made_for else config.model_type
+        raise ModelError(f"{name} is a {kind}, not a causal language model; choose one that writes text from left to right")
+    return config
+
+
+def _read_tokenizer(name: str, folder: Path, config: Any) -> tuple[Any, Vocabulary]:
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+        return tokenizer, read_vocabulary(tokenizer, _end_ids(folder, config))
+    except Exception as error:  # a missing package, a damaged file, an unknown family
+        raise ModelError(f"the tokenizer of {name} cannot be read ({_first(error)}); choose another model or save a fast tokenizer") from error
+
+
+def _end_ids(folder: Path, config: Any) -> list[int]:
+    """Ids that end an answer, from the generation settings first and then the configuration."""
+    found: list[int | Sequence[int] | None] = [getattr(config, "eos_token_id", None)]
+    with contextlib.suppress(OSError, ValueError):
+        found.insert(0, GenerationConfig.from_pretrained(folder).eos_token_id)
+    ids = [i for entry in found if entry is not None for i in ([entry] if isinstance(entry, int) else entry)]
+    return list(dict.fromkeys(ids))
+
+
+def _read_weights(name: str, folder: Path, config: Any, place: str, device_map: str | None, dtype: torch.dtype) -> Runner:
+    auto: Any = AutoModelForCausalLM
+    bars = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        model, report = auto.from_pretrained(
+            folder, dtype=dtype, device_map=device_map, use_safetensors=True, trust_remote_code=False, output_loading_info=True
+        )
+    except (OSError, ValueError, ImportError) as error:
+        raise ModelError(f"the weights of {name} cannot be read ({_first(error)}); download or save the model again") from error
+    finally:
+        if bars:
+            logging.enable_progress_bar()
+    if missing := sorted(report["missing_keys"]):
+        raise ModelError(f"{name} lacks {len(missing)} of its weights, {missing[0]} among them; download or save the model again")
+    if device_map is None:
+        model = model.to(place)
+    model.eval().requires_grad_(False)
+    try:
+        # On a GPU the fused forward pays too, but a model spread over several keeps accelerate's hooks.
+        return LeanLlamaRunner(model) if device_map is None and LeanLlamaRunner.fits(model.config) else TransformersRunner(model)
+    except ValueError as error:
+        raise ModelError(f"{name}: {error}") from error
+
+
+def _no_room(name: str, need: float, free: float, place: str) -> str:
+    return f"{name} ran out of memory: it needs about {need / 1e9:.1f} GB and {place} had {free / 1e9:.1f} GB; choose a smaller model"
+
+
+def _first(error: Exception) -> str:
+    """The first line of an error, short enough for a sentence."""
+    line = next(iter(str(error).strip().splitlines()), "") or type(error).__name__
+    return line if len(line) <= 160 else line[:157] + "..."

@@ -1,0 +1,33 @@
+"""The sample prompts that ship with the project, by topic."""
+
+from __future__ import annotations
+
+import json
+import random
+from functools import cache
+from pathlib import Path
+
+FOLDER = Path(__file__).parents[2] / "assets" / "prompts"
+TOPICS = ("maths", "code", "stories", "howto", "news", "chat")
+
+
+@cache
+def prompts(topic: str, kind: str = "test") -> tuple[str, ...]:
+    """Prompts of a topic: "test" ones (never trained on), or "train" ones for playing traffic. ValueError for an unknown topic."""
+    if topic not in TOPICS:
+        raise ValueError(f"unknown topic {topic!r}; choose one of {', '.join(TOPICS)}")
+    path = FOLDER / "train" / f"{topic}.jsonl" if kind == "train" else FOLDER / f"{topic}.jsonl"
+    if not path.exists():
+        path = FOLDER / f"{topic}.jsonl"
+    return tuple(json.loads(line)["prompt"] for line in path.read_text().splitlines() if line.strip())
+
+
+def sample(topic: str, count: int, seed: int = 0, kind: str = "test") -> list[str]:
+    """`count` prompts in a seeded order; each comes again only after all the others."""
+    known = list(prompts(topic, kind))
+    rng = random.Random(seed)
+    drawn: list[str] = []
+    while len(drawn) < count and known:
+        rng.shuffle(known)
+        drawn += known
+    return drawn[:count]
