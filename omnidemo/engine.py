@@ -89,6 +89,9 @@ def decode(
             settled = Settlement(0, chooser.draw(warp.law(logits[0])) if not warp.greedy else int(logits[0].argmax()), False, [])
         ids = [slot.target_id for slot in draft.slots[: settled.accepted]]
         ids += [settled.token] if settled.token is not None else []
+        if limits.stop and (count := _until_stop(ids, text, limits.stop, vocabulary, talk.decoder)) < len(ids):
+            del ids[count:]
+            settled = replace(settled, accepted=min(settled.accepted, count), token=None)
         accepted = settled.accepted
         target.append(ids)
         if drafter is not None:
@@ -204,6 +207,21 @@ def _inserts(token_id: int | None, vocabulary: VocabularyMap, ngrams: NgramCache
         return ()
     spelled = vocabulary.ngram(token_id)
     return ((token_id, spelled),) if spelled else ()
+
+
+def _until_stop(
+    ids: list[int], text: str, stops: Sequence[str], vocabulary: VocabularyMap, decoder: codecs.IncrementalDecoder
+) -> int:
+    """How many of the ids stay: up to the one that completes a stop string. The decoder is left as it was."""
+    state = decoder.getstate()
+    count = len(ids)
+    for position, token_id in enumerate(ids):
+        text += decoder.decode(vocabulary.target.writes(token_id))
+        if any(stop in text for stop in stops):
+            count = position + 1
+            break
+    decoder.setstate(state)
+    return count
 
 
 def _finish(ids: list[int], end_ids: frozenset[int], text: str, emitted: int, limits: Limits, room: int) -> FinishReason | None:

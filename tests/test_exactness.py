@@ -24,7 +24,9 @@ def emitted(world: World, method: Method, warp: Warp, budget: int, count: int = 
 @pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS)
 @pytest.mark.parametrize("budget", [1, 2])
 @pytest.mark.parametrize(
-    "method", [NgramExact(), NgramExact(overrun=0), NgramExact(attempts=0), TokenIntersection()], ids=["exact", "no-overrun", "enumerated", "tli"]
+    "method",
+    [NgramExact(), NgramExact(overrun=0), NgramExact(attempts=0), TokenIntersection()],
+    ids=["exact", "no-overrun", "enumerated", "tli"],
 )
 def test_lossless_methods_emit_the_targets_own_law(world: World, budget: int, method: Method) -> None:
     assert emitted(world, method, Warp(1.0), budget) < 1e-12

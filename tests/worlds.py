@@ -82,7 +82,9 @@ class World:
         talk.start(prompt)
         return talk
 
-    def round(self, method: Method, warp: Warp, chooser: Chooser, budget: int, cache: NgramCache, before: Sequence[int] = ()) -> tuple[int, ...]:
+    def round(
+        self, method: Method, warp: Warp, chooser: Chooser, budget: int, cache: NgramCache, before: Sequence[int] = ()
+    ) -> tuple[int, ...]:
         """The ids that one round emits after `before`."""
         talk = self.conversation((*self.prompt, *before))
         return tuple(t.id for t in next(decode(talk, method, self.map, cache, warp, chooser, Limits(50), lambda _: budget)).tokens)

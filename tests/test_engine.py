@@ -1,0 +1,149 @@
+"""The data path: contexts that never drift, texts that join, limits, and what a round costs."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from omnidemo.core.contexts import DrafterContext
+from omnidemo.core.sampling import Sampler, Warp
+from omnidemo.core.tracing import Tracer
+from omnidemo.core.vocabulary import VocabularyMap
+from omnidemo.engine import Conversation, Limits, decode
+from omnidemo.methods import METHODS, make_method
+from omnidemo.records import Round
+from worlds import NESTED, WORLDS, TableCache, World, vocabulary
+
+
+def run(
+    world: World, method: str, warp: Warp, limits: Limits, budget: int = 4, talk: Conversation | None = None, **options: object
+) -> list[Round]:
+    talk = talk or world.conversation(world.prompt)
+    steps = decode(talk, make_method(method), world.map, world.cache(), warp, Sampler(1), limits, lambda _: budget, **options)  # type: ignore[arg-type]
+    rounds = []
+    for r in steps:
+        assert talk.drafter is not None and (talk.drafter.lost or talk.drafter.spells(talk.target.ids))
+        assert talk.target.cache.length == len(talk.target.ids) - 1
+        rounds.append(r)
+    return rounds
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS)
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_contexts_never_drift_and_every_round_adds_up(world: World, method: str, temperature: float) -> None:
+    for seed in range(5):
+        world.seed = seed
+        rounds = run(world, method, Warp(temperature), Limits(30))
+        for r in rounds:
+            assert r.accepted <= r.judged <= r.proposed and len(r.tokens) - r.accepted in (0, 1)
+            assert len(r.discarded) == r.proposed - r.accepted
+            assert r.ngram_hits == sum(token.source == "ngram" for token in r.tokens)
+            assert all(0 <= token.p <= 1 + 1e-6 for token in r.tokens)
+        assert [r.finish_reason for r in rounds[:-1]] == [None] * (len(rounds) - 1)
+        assert rounds[-1].finish_reason in ("end", "length")
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7])
+@pytest.mark.parametrize("method", METHODS)
+def test_max_new_tokens_is_exact(method: str, count: int) -> None:
+    world = WORLDS["sparse"]  # it has no end token
+    rounds = run(world, method, Warp(1.0), Limits(count))
+    assert sum(len(r.tokens) for r in rounds) == count and rounds[-1].finish_reason == "length"
+
+
+def test_texts_join_to_the_decoded_bytes_across_split_characters() -> None:
+    target = vocabulary([b"\xe2", b"\x9c\x93", b"a", b"\xff"])
+    world = World(target, vocabulary([b"\xe2", b"\x9c", b"\x93", b"a"]), (2,))
+    for seed in range(20):
+        world.seed = seed
+        rounds = run(world, "ngram-exact", Warp(1.0), Limits(12))
+        ids = [token.id for r in rounds for token in r.tokens]
+        assert "".join(r.text for r in rounds) == target.text_bytes(ids).decode("utf-8", "replace")
+
+
+def test_bytes_that_cannot_be_spelled_yet_wait_and_stop_the_drafting() -> None:
+    target = vocabulary([b"\xe2", b"\x9c\x93", b"a"])
+    table = VocabularyMap(target, vocabulary([b"a", "✓".encode()]), 3, 2)
+    drafter = DrafterContext(TableCache(2, 0), table)
+    drafter.start([2], 0)
+    drafter.follow([0])
+    assert drafter.waiting == b"\xe2" and not drafter.can_draft and drafter.spells([2, 0])
+    drafter.follow([1])
+    assert drafter.ids == [0, 1] and drafter.can_draft and drafter.spells([2, 0, 1])
+
+
+def test_a_stop_string_ends_after_the_token_that_completes_it() -> None:
+    for seed in range(10):
+        NESTED.seed = seed
+        whole = [token for r in run(NESTED, "autoregressive", Warp(0.0), Limits(60)) for token in r.tokens]
+        texts = ["".join(token.text for token in whole[:count]) for count in range(len(whole) + 1)]
+        expected = next((count for count, text in enumerate(texts) if "aa" in text), len(whole))
+        rounds = run(NESTED, "ngram-exact", Warp(0.0), Limits(60, stop=("aa",)))
+        assert [token.id for r in rounds for token in r.tokens] == [token.id for token in whole[:expected]]
+        assert (rounds[-1].finish_reason == "stop") == ("aa" in texts[expected])
+
+
+def test_the_window_of_the_target_ends_a_generation() -> None:
+    world = WORLDS["sparse"]
+    talk = world.conversation(world.prompt)
+    talk.target.cache.limit = 9
+    rounds = run(world, "ngram-exact", Warp(1.0), Limits(100), talk=talk)
+    assert rounds[-1].finish_reason == "context" and len(talk.target.ids) == 9
+
+
+def test_a_drafter_with_a_short_window_slides_and_the_ids_stay_the_same() -> None:
+    world = WORLDS["sparse"]
+    greedy = [token.id for r in run(world, "autoregressive", Warp(0.0), Limits(60)) for token in r.tokens]
+    talk = world.conversation(world.prompt, limit=12)
+    rounds = run(world, "ngram-exact", Warp(0.0), Limits(60), talk=talk)
+    assert [token.id for r in rounds for token in r.tokens] == greedy
+    assert sum(r.drafted for r in rounds) > 20
+
+
+def test_a_second_turn_reads_only_what_is_new() -> None:
+    world = WORLDS["sparse"]
+    talk = world.conversation(world.prompt)
+    run(world, "ngram-exact", Warp(0.0), Limits(20), talk=talk)
+    before = list(talk.target.ids)
+    assert talk.target.start([*before, 1, 2]) == len(before) - 1
+    assert talk.drafter is not None
+    kept = len(talk.drafter.ids)
+    talk.drafter.start([*before, 1, 2], len(before))
+    assert len(talk.drafter.ids) > kept and (talk.drafter.lost or talk.drafter.spells([*before, 1, 2]))
+
+
+def test_one_target_pass_a_round_and_one_drafter_pass_a_drawn_token() -> None:
+    world = WORLDS["plain"]
+    talk = world.conversation(world.prompt)
+    assert isinstance(talk.target.cache, TableCache) and talk.drafter is not None and isinstance(talk.drafter.cache, TableCache)
+    rounds = run(world, "token-intersection", Warp(0.0), Limits(40), talk=talk)
+    assert talk.target.cache.passes == len(rounds)  # a prompt of one id needs no pass of its own
+    assert talk.drafter.cache.passes == sum(r.drafted for r in rounds)
+
+
+def test_a_trace_holds_the_targets_own_probabilities() -> None:
+    talk = NESTED.conversation(NESTED.prompt)
+    tracer = Tracer(NESTED.map, len(NESTED.prompt), top_k=100)
+    rounds = run(NESTED, "ngram-exact", Warp(0.0), Limits(25), talk=talk, tracer=tracer)
+    assert talk.drafter is not None
+    trace = tracer.finish(talk.drafter)
+    ids = [token.id for r in rounds for token in r.tokens]
+    assert trace is not None and len(trace.p) == len(ids)
+    target = talk.target.cache
+    assert isinstance(target, TableCache)
+    for position, token_id in enumerate(ids):
+        law = torch.softmax(target.row([*NESTED.prompt, *ids[:position]]), -1)
+        assert trace.p[position] == pytest.approx(float(law[token_id]), rel=1e-5)
+        assert trace.top_p[position].sum() == pytest.approx(float(law[NESTED.map.mapped_targets].sum()), rel=1e-5)
+        spelled = trace.drafter_ids[trace.starts[position] :][: trace.lengths[position]]
+        if trace.lengths[position]:
+            assert tuple(spelled.tolist()) == NESTED.map.spelling(token_id)
+
+
+def test_unknown_names_and_bad_options_are_refused() -> None:
+    with pytest.raises(ValueError, match="choose one of"):
+        make_method("fast")
+    for options in ({"temperature": -1.0}, {"top_p": 0.0}, {"top_k": -1}):
+        with pytest.raises(ValueError):
+            Warp(**options)  # type: ignore[arg-type]

@@ -1,0 +1,83 @@
+"""The n-gram cache: the trie against a plain scan, its limit, its counters."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from omnidemo.core.ngrams import FAR, NgramCache
+
+GRAMS = st.lists(st.lists(st.integers(0, 3), min_size=2, max_size=4).map(tuple), unique=True, max_size=20)
+
+
+def filled(grams: list[tuple[int, ...]], **options: object) -> NgramCache:
+    cache = NgramCache(4, **options)  # type: ignore[arg-type]
+    for target_id, ids in enumerate(grams):
+        cache.insert(target_id, ids)
+    return cache
+
+
+@given(grams=GRAMS, text=st.lists(st.integers(0, 3), max_size=12))
+@settings(deadline=None)
+def test_longest_match_equals_a_scan(grams: list[tuple[int, ...]], text: list[int]) -> None:
+    cache = filled(grams)
+    for start in range(len(text)):
+        matches = [(len(ids), t) for t, ids in enumerate(grams) if tuple(text[start : start + len(ids)]) == ids]
+        expected = (max(matches)[1], max(matches)[0]) if matches else None
+        assert cache.longest(text, start) == expected
+
+
+@given(grams=GRAMS, gone=st.integers(0, 19))
+@settings(deadline=None)
+def test_removal_leaves_the_trie_as_if_it_had_never_been_there(grams: list[tuple[int, ...]], gone: int) -> None:
+    cache = filled(grams)
+    if gone in cache:
+        cache._remove(gone)
+    rest = {t: ids for t, ids in enumerate(grams) if t != gone}
+    fresh = NgramCache(4)
+    for target_id, ids in rest.items():
+        fresh.insert(target_id, ids)
+    assert cache.nearest.tolist() == fresh.nearest.tolist()
+
+    def shape(node):  # type: ignore[no-untyped-def]
+        return (node.target, node.reach, {d: shape(child) for d, child in node.children.items()})
+
+    assert shape(cache.root) == shape(fresh.root)
+
+
+def test_refusals() -> None:
+    cache = NgramCache(4)
+    assert not cache.insert(1, (2,))  # a direct map is no n-gram
+    assert cache.insert(1, (2, 3)) and not cache.insert(1, (2, 3))
+    assert not cache.insert(7, (2, 3))  # one target id per path
+    assert not NgramCache(4, size=0).insert(1, (2, 3))
+    assert cache.nearest.tolist() == [FAR, FAR, 2, FAR]
+
+
+def test_a_full_cache_lets_the_least_used_go_and_tells_the_store() -> None:
+    cache = filled([(0, 1), (1, 2), (2, 3)], size=3)
+    cache.touch(0, True)
+    cache.touch(2, False)
+    cache.insert(9, (3, 3))
+    assert 1 not in cache and 9 in cache and len(cache) == 3
+    changed, removed = cache.take_changes()
+    assert removed == [1] and {entry.target_id for entry in changed} == {0, 2, 9}
+    assert cache.take_changes() == ([], [])
+
+
+def test_lru_lets_the_oldest_use_go() -> None:
+    cache = filled([(0, 1), (1, 2)], size=2, policy="lru")
+    cache.clock = 5
+    cache.touch(0, False)
+    cache.insert(9, (3, 3))
+    assert 1 not in cache and 0 in cache
+
+
+def test_entries_come_back_with_their_counters() -> None:
+    cache = filled([(0, 1), (1, 2, 3)])
+    cache.clock = 4
+    cache.touch(1, True)
+    other = NgramCache(4)
+    other.load(cache)
+    assert list(other) == list(cache) and other.clock == 4 and other.nbytes == cache.nbytes == 4 * 5 + 40
+    assert other.take_changes() == ([], [])
