@@ -56,11 +56,13 @@ def _bundled(name: str, width: int) -> ModelCard:
     tokenizer, role = BUNDLED[name]
     folder = sources.BUNDLED / name
     title = "Bundled drafter" if role == "drafter" else f"Bundled {name.upper()}"
-    if not (folder / "config.json").exists() or not sources.weight_files(folder) or sources.missing_shards(folder):
-        note = "Its weights are absent; make them with `python -m omnidemo train-bundled`."
+    try:
+        sources.check_files(name, folder)
+        config = json.loads((folder / "config.json").read_text())
+        parameters = sources.count_parameters(folder)
+    except ValueError:  # a ModelError, or JSON that is none
+        note = "Its weights are absent or damaged; make them with `python -m omnidemo train-bundled`."
         return ModelCard(f"bundled/{name}", f"{title} · {tokenizer}", role, None, None, "missing", note)
-    config = json.loads((folder / "config.json").read_text())
-    parameters = sources.count_parameters(folder)
     title = f"{title} · {tokenizer}, {config['num_hidden_layers']} layers"
     note = f"{parameters / 1e6:.1f} million parameters, {config['vocab_size']:,} tokens; trained on text that this project generates."
     return ModelCard(f"bundled/{name}", title, role, parameters, parameters * width, "bundled", note)
@@ -79,12 +81,12 @@ def _other(name: str, width: int, free: int, hub: bool) -> ModelCard:
         folder = sources.local_folder(name)
         if folder is not None:
             sources.check_files(name, folder)
+            parameters = sources.count_parameters(folder)
     except ModelError as error:
         return ModelCard(name, name, "both", None, None, "missing", f"{str(error)[:1].upper()}{str(error)[1:]}.")
     if folder is None:
         availability, why = _availability(name, 0, free, False, hub)
         return ModelCard(name, name, "both", None, None, availability, f"{why[:1].upper()}{why[1:]}.")
-    parameters = sources.count_parameters(folder)
     return ModelCard(name, folder.name, "both", parameters, parameters * width, "cached", "A folder on this machine.")
 
 

@@ -14,83 +14,19 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from omnidemo.runtime.matrices import SMALL, Matrix, Norm
 from omnidemo.runtime.runners import check_ids, overwrite_named
 
 START = 256  # positions that a new cache has room for; it doubles when they are used up
-SMALL = 16  # passes of up to this many tokens are tuned for overhead, longer ones (prompts) leave it to torch
-WORTH = 150_000  # a matrix of fewer numbers is multiplied before oneDNN has set out
 PACKED = 150_000_000  # models of up to this many parameters keep packed copies of their weights, which doubles their memory
 
 
 def pick_threads(parameters: int) -> int:
-    """CPU threads for a model's forward pass: small matrices are done before other threads have woken up, and beside a
-    training run one thread was never slower for models of the bundled sizes."""
+    """CPU threads for a model's forward pass. Small matrices are done before another thread has woken up, and more threads than
+    idle cores cost far more than they gain, so half of the cores is the most."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(cores, 1 if parameters < 20_000_000 else 2 if parameters < 100_000_000 else cores)
-
-
-class Matrix:
-    """A weight [out, in] and its product with a few rows. `weight` may be written to; call `refresh` afterwards.
-
-    On a CPU, MKL takes up to four times as long for five rows as for one. oneDNN takes as long for eight rows as for one if the
-    weight is packed for it, so a small model keeps packed copies for the passes that decode and verify.
-    """
-
-    __slots__ = ("bias", "packed", "turned", "weight")
-
-    def __init__(self, weight: Tensor, bias: Tensor | None = None, pack: bool = False) -> None:
-        self.weight, self.turned, self.bias = weight, weight.t(), bias
-        self.packed = _packed(weight) if pack and weight.numel() >= WORTH else None
-
-    def times(self, x: Tensor) -> Tensor:
-        """x · Wᵀ + bias, [rows, out]."""
-        if self.packed is not None and len(x) <= SMALL:
-            product: Tensor = torch.ops.mkldnn._linear_pointwise.default(x, self.packed, self.bias, "none", [], "")
-            return product
-        return F.linear(x, self.weight, self.bias)
-
-    def added(self, x: Tensor, rest: Tensor) -> Tensor:
-        """rest + x · Wᵀ, [rows, out]; for a matrix without bias."""
-        if self.packed is not None and len(x) <= SMALL:
-            total: Tensor = torch.ops.mkldnn._linear_pointwise.binary(x, rest, self.packed, None, "add")
-            return total
-        return torch.addmm(rest, x, self.turned)
-
-    def refresh(self) -> None:
-        if self.packed is not None:
-            self.packed = _packed(self.weight)
-
-
-class Norm:
-    """Root mean square norm: x · w / √(mean x² + ε). `torch.rms_norm` is made of twice as many calls."""
-
-    __slots__ = ("eps", "root", "scaled", "weight")
-
-    def __init__(self, weight: Tensor, eps: float) -> None:
-        self.weight, self.eps = weight, eps
-        self.root = torch.tensor((len(weight) * eps) ** 0.5, device=weight.device)
-        self.scaled = weight * len(weight) ** 0.5
-
-    def __call__(self, x: Tensor) -> Tensor:
-        if x.dtype != torch.float32:
-            return torch.rms_norm(x, self.weight.shape, self.weight, self.eps)
-        # √n · √(mean x² + ε) is the hypotenuse of |x| and √(n ε).
-        return x / torch.hypot(torch.linalg.vector_norm(x, 2, -1, True), self.root) * self.scaled
-
-    def refresh(self) -> None:
-        self.scaled = self.weight * len(self.weight) ** 0.5
-
-
-def _packed(weight: Tensor) -> Tensor | None:
-    """The weight in oneDNN's own order for about 8 rows, or None where this build of torch cannot."""
-    if weight.device.type != "cpu" or weight.dtype != torch.float32 or not torch.backends.mkldnn.is_available():
-        return None
-    try:
-        packed: Tensor = torch.ops.mkldnn._reorder_linear_weight(weight, 8)
-        torch.ops.mkldnn._linear_pointwise.default(weight.new_zeros(2, weight.shape[1]), packed, None, "none", [], "")
-    except (AttributeError, NotImplementedError, RuntimeError):
-        return None
-    return packed
+    most = max(1, cores // 2)
+    return 1 if parameters < 4_000_000 else min(2, most) if parameters < 100_000_000 else most
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +125,8 @@ class LeanLlamaRunner:
         groups = heads // kv_heads
         cos, sin, half = self.turns[0][start:end], self.turns[1][start:end], dim // 2
         plain = count <= SMALL and self.dtype == torch.float32 and self.device.type == "cpu"
-        mask = _mask(count, end, groups if plain else 1, self.dtype, self.device) if plain or start and count > 1 else None
+        mask = _mask(count, end, groups if plain else 1, self.dtype, self.device)
+        causal = count > 1 and start == 0  # then the fused attention needs no mask
         scale = dim**-0.5
         x = F.embedding(tokens, self.embed)
         for layer, key, value in zip(self.layers, keys, values, strict=True):
@@ -207,7 +144,7 @@ class LeanLlamaRunner:
             else:
                 mixed = F.scaled_dot_product_attention(
                     query.transpose(0, 1)[None], key[None], value[None],
-                    attn_mask=mask, is_causal=mask is None and count > 1, enable_gqa=groups > 1,
+                    attn_mask=None if causal or count == 1 else mask, is_causal=causal, enable_gqa=groups > 1,
                 )[0].transpose(0, 1)  # fmt: skip
             x = layer.out.added(mixed.reshape(count, heads * dim), x)
             gate_up = layer.gate_up.times(layer.after(x))
@@ -222,7 +159,7 @@ def _grouped(query: Tensor, kv_heads: int) -> Tensor:
 
 
 def _mask(count: int, end: int, groups: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """[groups · count, end]: 0 where a new token may look, −∞ at those after it."""
+    """[groups · count, end]: 0 where a new token may look, −∞ at those after it; [1, 1] for one token, which may look everywhere."""
     if count == 1:
         return torch.zeros(1, 1, dtype=dtype, device=device)
     mask = torch.zeros(count, end, dtype=dtype, device=device)

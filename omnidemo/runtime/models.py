@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, GenerationConfig
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 from transformers.utils import logging
@@ -141,7 +142,9 @@ def _read_tokenizer(name: str, folder: Path, config: Any) -> tuple[Any, Vocabula
         tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
         return tokenizer, read_vocabulary(tokenizer, _end_ids(folder, config))
     except Exception as error:  # a missing package, a damaged file, an unknown family
-        raise ModelError(f"the tokenizer of {name} cannot be read ({_first(error)}); choose another model or save a fast tokenizer") from error
+        raise ModelError(
+            f"the tokenizer of {name} cannot be read ({_first(error)}); choose another model or save a fast tokenizer"
+        ) from error
 
 
 def _end_ids(folder: Path, config: Any) -> list[int]:
@@ -161,7 +164,7 @@ def _read_weights(name: str, folder: Path, config: Any, place: str, device_map: 
         model, report = auto.from_pretrained(
             folder, dtype=dtype, device_map=device_map, use_safetensors=True, trust_remote_code=False, output_loading_info=True
         )
-    except (OSError, ValueError, ImportError) as error:
+    except (OSError, ValueError, ImportError, SafetensorError) as error:
         raise ModelError(f"the weights of {name} cannot be read ({_first(error)}); download or save the model again") from error
     finally:
         if bars:

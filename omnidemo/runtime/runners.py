@@ -43,7 +43,9 @@ def check_ids(ids: Sequence[int], length: int, limit: int, rows: int) -> None:
     if length + len(ids) > limit:
         raise ValueError(f"the context is full: {length} + {len(ids)} tokens exceed the model's window of {limit}; start a new chat")
     if min(ids) < 0 or max(ids) >= rows:
-        raise ValueError(f"token ids {min(ids)} to {max(ids)} do not fit the model's {rows} embeddings; the tokenizer belongs to another model")
+        raise ValueError(
+            f"token ids {min(ids)} to {max(ids)} do not fit the model's {rows} embeddings; the tokenizer belongs to another model"
+        )
 
 
 def overwrite_named(weights: Mapping[str, Tensor], named: Mapping[str, Tensor]) -> None:
@@ -52,7 +54,9 @@ def overwrite_named(weights: Mapping[str, Tensor], named: Mapping[str, Tensor]) 
         if name not in weights:
             raise ValueError(f"the model has no weight {name!r}; the adapter belongs to another base model")
         if weights[name].shape != value.shape:
-            raise ValueError(f"{name} is {list(weights[name].shape)} in the model, not {list(value.shape)}: the adapter belongs to another base")
+            raise ValueError(
+                f"{name} is {list(weights[name].shape)} in the model, not {list(value.shape)}: the adapter belongs to another base"
+            )
     with torch.no_grad():
         for name, value in named.items():
             weights[name].copy_(value)
@@ -101,10 +105,13 @@ class TransformersRunner:
         cache.extend([*ids[:2], 1, 4 % self.rows], 1)
         cache.rollback(2)
         pieces, whole = cache.extend(ids[2:], 2), fresh.extend(ids, 2)
-        # bf16 keeps about 2 decimal digits; a wrong cache is off by far more than either bound.
-        bound = 1e-2 if self.dtype == torch.float32 else 0.25
-        if not torch.allclose(pieces, whole, atol=bound * float(whole.abs().max().clamp(min=1.0)), rtol=0):
-            raise ValueError(_not_croppable(self.model))
+        # Half precision keeps 2 to 3 decimal digits; a wrong cache is off by more than either bound.
+        bound = 1e-3 if self.dtype == torch.float32 else 0.1
+        if not torch.allclose(pieces, whole, atol=bound * float(whole.abs().max()), rtol=0):
+            raise ValueError(
+                f"{type(self.model).__name__} answers differently when it reads in pieces and rolls back, so it cannot verify drafts; "
+                "choose a model with plain causal attention"
+            )
 
 
 def _not_croppable(model: Any) -> str:

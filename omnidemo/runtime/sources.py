@@ -58,7 +58,9 @@ def local_folder(name: str) -> Path | None:
         folder = BUNDLED / name.removeprefix("bundled/")
         if not (folder / "config.json").exists():
             there = ", ".join(sorted(f"bundled/{path.parent.name}" for path in BUNDLED.glob("*/config.json"))) or "none yet"
-            raise ModelError(f"{name} is not there (bundled models on this machine: {there}); make it with `python -m omnidemo train-bundled`")
+            raise ModelError(
+                f"{name} is not there (bundled models on this machine: {there}); make it with `python -m omnidemo train-bundled`"
+            )
         return folder
     path = Path(name).expanduser()
     if path.is_dir():
@@ -95,18 +97,24 @@ def missing_shards(folder: Path) -> list[str]:
     index = folder / "model.safetensors.index.json"
     if not index.exists():
         return []
-    shards = sorted(set(json.loads(index.read_text())["weight_map"].values()))
+    try:
+        shards = sorted(set(json.loads(index.read_text())["weight_map"].values()))
+    except (ValueError, KeyError):
+        return [index.name]
     return [shard for shard in shards if not (folder / shard).exists()]
 
 
 def count_parameters(folder: Path) -> int:
-    """Numbers in all weights, from the headers of the safetensors files alone."""
+    """Numbers in all weights, from the headers of the safetensors files alone. ModelError for a damaged file."""
     total = 0
     for path in weight_files(folder):
-        with path.open("rb") as file:
-            size = int.from_bytes(file.read(8), "little")
-            header: dict[str, Any] = json.loads(file.read(size))
-        total += sum(math.prod(entry["shape"]) for key, entry in header.items() if key != "__metadata__")
+        try:
+            with path.open("rb") as file:
+                size = int.from_bytes(file.read(8), "little")
+                header: dict[str, Any] = json.loads(file.read(min(size, path.stat().st_size)))
+            total += sum(math.prod(entry["shape"]) for key, entry in header.items() if key != "__metadata__")
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ModelError(f"the weights file {path.name} in {folder} is damaged; download or save the model again") from error
     return total
 
 
@@ -141,7 +149,6 @@ def cached_folder(name: str, cache_dir: Path | None = None) -> Path | None:
     except ModelError:
         return None
     return folder
-
 
 
 def _download(name: str, cache_dir: Path | None, progress: Progress, room: int | None) -> Path:

@@ -1,0 +1,313 @@
+"""Loading by name: what works, and one clear sentence for what does not. No network is used."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import httpx2
+import pytest
+import torch
+import transformers
+from huggingface_hub import errors
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from transformers import PreTrainedTokenizerFast
+
+from omnidemo.config import Settings
+from omnidemo.runtime import catalog, sources
+from omnidemo.runtime.catalog import list_models
+from omnidemo.runtime.lean import LeanLlamaRunner
+from omnidemo.runtime.models import ModelError, load_model, pick_device
+from omnidemo.runtime.runners import TransformersRunner
+
+TINY: dict[str, Any] = {
+    "hidden_size": 16,
+    "intermediate_size": 24,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "max_position_embeddings": 64,
+}
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> PreTrainedTokenizerFast:
+    """A byte-level BPE tokenizer with a begin token, an end of turn and a chat template."""
+    backend = Tokenizer(models.BPE())
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    backend.decoder = decoders.ByteLevel()
+    specials = ["<|begin|>", "<|end|>", "<|stop|>", "<|pad|>"]
+    trainer = trainers.BpeTrainer(
+        vocab_size=300, special_tokens=specials, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False
+    )
+    backend.train_from_iterator(["the cat sat on the mat and the dog sat on the log"] * 5, trainer)
+    made = PreTrainedTokenizerFast(tokenizer_object=backend, bos_token="<|begin|>", eos_token="<|end|>", pad_token="<|pad|>")
+    made.chat_template = "{{ messages[0]['content'] }}"
+    return made
+
+
+@pytest.fixture
+def save(tmp_path: Path, tokenizer: PreTrainedTokenizerFast) -> Callable[..., Path]:
+    """Save a tiny random model with the tokenizer; the returned folder can then be damaged."""
+
+    def saved(kind: str = "Llama", *, with_tokenizer: bool = True, generation: dict[str, Any] | None = None, **options: Any) -> Path:
+        folder = tmp_path / f"{kind}-{len(list(tmp_path.iterdir()))}"
+        torch.manual_seed(0)
+        config = getattr(transformers, f"{kind}Config")(**{"vocab_size": len(tokenizer), **TINY, **options})
+        model = getattr(transformers, f"{kind}ForCausalLM")(config).to(torch.bfloat16)
+        for name, value in (generation or {}).items():
+            setattr(model.generation_config, name, value)
+        model.save_pretrained(folder)
+        if with_tokenizer:
+            tokenizer.save_pretrained(folder)
+        return folder
+
+    return saved
+
+
+def refusal(name: str | Path, **options: Any) -> str:
+    """The sentence with which a model is refused; it has to be one."""
+    with pytest.raises(ModelError) as caught:
+        load_model(str(name), device="cpu", **options)
+    sentence = str(caught.value)
+    assert "\n" not in sentence and len(sentence) < 500 and not sentence.endswith(".")
+    return sentence
+
+
+def test_a_local_folder(save: Callable[..., Path], tokenizer: PreTrainedTokenizerFast) -> None:
+    stages: list[tuple[str, float]] = []
+    folder = save(tie_word_embeddings=True)
+    model = load_model(str(folder), device="cpu", progress=lambda stage, fraction: stages.append((stage, fraction)))
+    assert isinstance(model.runner, LeanLlamaRunner)
+    assert (model.dtype, model.device, model.context, model.folder) == (torch.float32, torch.device("cpu"), 64, folder)
+    assert model.chat and len(model.vocabulary) == len(tokenizer) == model.runner.rows
+    assert model.parameters == sources.count_parameters(folder) and model.memory_bytes == 4 * model.parameters
+    assert list(dict.fromkeys(stage for stage, _ in stages)) == ["downloading", "tokenizers", "weights"]
+    ids = tokenizer("the cat sat").input_ids
+    assert model.tokenizer("the cat sat").input_ids == ids
+    reloaded = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    with torch.no_grad():
+        wanted = reloaded(torch.tensor([ids])).logits[0]
+    assert torch.allclose(model.runner.new_cache().extend(ids, len(ids)), wanted, atol=1e-5)
+
+
+def test_other_families_get_the_general_runner(save: Callable[..., Path]) -> None:
+    model = load_model(str(save("Mistral", num_key_value_heads=1)), device="cpu", dtype="bfloat16")
+    assert isinstance(model.runner, TransformersRunner) and model.dtype == torch.bfloat16
+    assert model.memory_bytes == 2 * model.parameters
+    assert model.runner.new_cache().extend([5, 6, 7], 2).dtype == torch.float32
+
+
+def test_padded_vocabulary(save: Callable[..., Path], tokenizer: PreTrainedTokenizerFast) -> None:
+    model = load_model(str(save(vocab_size=len(tokenizer) + 21, num_key_value_heads=1)), device="cpu")
+    assert model.runner.rows == len(model.vocabulary) + 21
+    assert model.runner.new_cache().extend([1], 1).shape == (1, model.runner.rows)
+
+
+def test_several_end_ids(save: Callable[..., Path]) -> None:
+    assert load_model(str(save(eos_token_id=1, generation={"eos_token_id": [1, 2]})), device="cpu").vocabulary.roles["end"] == (1, 2)
+    folder = save(eos_token_id=2)
+    (folder / "generation_config.json").unlink()
+    assert load_model(str(folder), device="cpu").vocabulary.roles["end"] == (1, 2)
+
+
+def test_pickles_are_refused_before_they_are_opened(save: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = save()
+    (folder / "model.safetensors").unlink()
+    (folder / "pytorch_model.bin").write_bytes(b"cos\nsystem\n(S'true'\ntR.")
+    monkeypatch.setattr(torch, "load", lambda *args, **options: pytest.fail("opened a pickle"))
+    assert "pickle (pytorch_model.bin)" in refusal(folder)
+
+
+def test_what_a_folder_can_lack(save: Callable[..., Path], tmp_path: Path) -> None:
+    assert "no tokenizer" in refusal(save(with_tokenizer=False))
+    bare = save()
+    (bare / "model.safetensors").unlink()
+    assert "no safetensors weights" in refusal(bare)
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    assert "no config.json" in refusal(empty)
+    assert "no folder" in refusal(tmp_path / "nowhere")
+    assert "no folder" in refusal("a/b/c") and "no folder" in refusal("two words")
+
+
+def test_damaged_folders(save: Callable[..., Path]) -> None:
+    folder = save()
+    (folder / "config.json").write_text("{")
+    assert "configuration that transformers cannot read" in refusal(folder)
+    folder = save()
+    weights = folder / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-100])
+    assert "weights" in refusal(folder)
+    folder = save()
+    (folder / "model.safetensors").write_bytes(b"\x05")
+    assert "weights" in refusal(folder)
+    folder = save()
+    (folder / "tokenizer.json").write_text("{}")
+    assert "tokenizer" in refusal(folder)
+    folder = save(num_hidden_layers=2)
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "num_hidden_layers": 3}))
+    assert "lacks" in refusal(folder)
+    folder = save()
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"x": "model-00002-of-00002.safetensors"}}))
+    assert "lacks model-00002-of-00002.safetensors" in refusal(folder)
+
+
+def test_models_of_another_kind(save: Callable[..., Path]) -> None:
+    folder = save()
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "architectures": ["LlamaForSequenceClassification"]}))
+    assert "not a causal language model" in refusal(folder)
+    (folder / "config.json").write_text(json.dumps({**config, "model_type": "own", "auto_map": {"AutoConfig": "own.Config"}}))
+    (folder / "own.py").write_text("raise SystemExit('ran code of the model')")
+    assert "cannot read" in refusal(folder)
+
+
+def test_state_space_models_are_refused(save: Callable[..., Path]) -> None:
+    assert "cannot be rolled back" in refusal(save("Mamba", state_size=4))
+
+
+def test_too_big(save: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = save()
+    monkeypatch.setattr(sources, "free_memory", lambda device: 1000)
+    assert "needs about" in refusal(folder)
+
+
+def test_running_out_of_memory(save: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_room(*args: Any, **options: Any) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    folder = save()
+    monkeypatch.setattr(transformers.AutoModelForCausalLM, "from_pretrained", no_room)
+    assert "ran out of memory" in refusal(folder)
+
+
+def test_devices_and_dtypes(save: Callable[..., Path]) -> None:
+    assert pick_device("cpu") == ("cpu", None) and pick_device("balanced") == ("balanced", "balanced")
+    with pytest.raises(ModelError, match="unknown"):
+        pick_device("toaster")
+    if not torch.cuda.is_available():
+        with pytest.raises(ModelError, match="no device 'cuda:1'"):
+            pick_device("cuda:1")
+    assert "dtype 'int4'" in refusal(save(), dtype="int4")
+
+
+def hub_error(kind: type[errors.HfHubHTTPError], status: int) -> errors.HfHubHTTPError:
+    return kind("from the Hub", response=httpx2.Response(status, request=httpx2.Request("GET", "https://huggingface.co")))
+
+
+@pytest.mark.parametrize(
+    ("cause", "words"),
+    [
+        (hub_error(errors.GatedRepoError, 403), ["gated", "https://huggingface.co/some/model", "hf auth login", "HF_TOKEN"]),
+        (hub_error(errors.RepositoryNotFoundError, 404), ["knows no model some/model", "spelling"]),
+        (hub_error(errors.HfHubHTTPError, 503), ["503", "try again"]),
+        (OSError(28, "No space left on device"), ["disk is full"]),
+        (errors.LocalEntryNotFoundError("no connection"), ["cannot be reached", "bundled"]),
+    ],
+)
+def test_what_the_hub_can_answer(cause: Exception, words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def answer(name: str, **options: Any) -> str:
+        if options.get("local_files_only"):
+            raise errors.LocalEntryNotFoundError("not cached")
+        raise errors.DryRunError("no listing") from cause
+
+    monkeypatch.setattr(sources, "snapshot_download", answer)
+    sentence = refusal("some/model", storage_hint=tmp_path)
+    assert all(word in sentence for word in words)
+    assert "switched off" in refusal("some/model", storage_hint=tmp_path, hub=False)
+
+
+def test_a_download_reports_its_bytes_and_is_measured_first(
+    save: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    folder = save()
+
+    def download(name: str, **options: Any) -> Any:
+        if options.get("local_files_only"):
+            raise errors.LocalEntryNotFoundError("not cached")
+        if options.get("dry_run"):
+            return [SimpleNamespace(filename="model.safetensors", file_size=1000, will_download=True)]
+        bar = options["tqdm_class"](total=0, unit="B")
+        bar.update(250)
+        bar.update(750)
+        return str(folder)
+
+    monkeypatch.setattr(sources, "snapshot_download", download)
+    told: list[tuple[str, float]] = []
+    assert sources.find("some/model", progress=lambda stage, fraction: told.append((stage, fraction))) == folder
+    assert told == [("downloading", 0.25), ("downloading", 1.0)]
+    with pytest.raises(ModelError, match="needs about"):
+        sources.find("some/model", room=999)
+
+
+def in_hub_cache(folder: Path, cache: Path, name: str) -> Path:
+    """Lay a folder out as the Hub's cache does."""
+    repository = cache / ("models--" + name.replace("/", "--"))
+    snapshot = repository / "snapshots" / ("0" * 40)
+    shutil.copytree(folder, snapshot)
+    (repository / "refs").mkdir()
+    (repository / "refs" / "main").write_text("0" * 40)
+    return snapshot
+
+
+def test_cached_models_need_no_network(save: Callable[..., Path], tmp_path: Path) -> None:
+    snapshot = in_hub_cache(save(), tmp_path / "hub", "some/model")
+    model = load_model("some/model", device="cpu", storage_hint=tmp_path / "hub", hub=False)
+    assert model.folder.samefile(snapshot)
+    (snapshot / "model.safetensors").unlink()  # a download that was broken off does not count
+    assert sources.cached_folder("some/model", tmp_path / "hub") is None
+
+
+def test_bundled_models(save: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources, "BUNDLED", tmp_path / "models")
+    sentence = refusal("bundled/a")
+    assert "none yet" in sentence and "train-bundled" in sentence
+    shutil.copytree(save(), tmp_path / "models" / "a")
+    assert load_model("bundled/a", device="cpu").name == "bundled/a"
+    assert "bundled/a)" in refusal("bundled/z")
+    cards = {card.name: card for card in list_models(Settings(device="cpu"))}
+    assert cards["bundled/a"].availability == "bundled" and cards["bundled/b"].availability == "missing"
+    assert cards["bundled/a"].title == "Bundled A · byte-level BPE, 1 layers" and cards["bundled/a"].role == "target"
+    assert cards["bundled/a"].parameters == sources.count_parameters(tmp_path / "models" / "a")
+    (tmp_path / "models" / "a" / "model.safetensors").unlink()
+    assert next(iter(list_models(Settings(device="cpu")))).availability == "missing"
+    (tmp_path / "models" / "a" / "model.safetensors").write_bytes(b"\xff" * 20)
+    assert next(iter(list_models(Settings(device="cpu")))).availability == "missing"
+
+
+def availability(name: str, **settings: Any) -> str:
+    return next(card.availability for card in list_models(Settings(device="cpu", **settings)) if card.name == name)
+
+
+def test_availability(save: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gated, free = "google/gemma-3-1b-it", "Qwen/Qwen2.5-0.5B-Instruct"
+    monkeypatch.setattr(sources, "free_memory", lambda device: 10**12)
+    monkeypatch.setattr(catalog, "get_token", lambda: None)
+    monkeypatch.setattr(catalog, "try_to_load_from_cache", lambda name, file: None)
+    assert availability(gated) == "gated" and availability(free) == "downloadable"
+    assert availability(free, trust_hub=False) == "missing"
+    monkeypatch.setattr(catalog, "get_token", lambda: "hf_x")
+    assert availability(gated) == "downloadable"
+    monkeypatch.setattr(sources, "free_memory", lambda device: 3 * 10**9)
+    assert availability(free) == "downloadable" and availability("Qwen/Qwen2.5-1.5B-Instruct") == "too big"
+    assert availability("Qwen/Qwen2.5-1.5B-Instruct", dtype="bfloat16") == "too big"  # 3.7 GB with the margin
+    snapshot = in_hub_cache(save(), tmp_path / "hub", free)
+    monkeypatch.setattr(catalog, "try_to_load_from_cache", lambda name, file: str(snapshot / file))
+    monkeypatch.setattr(sources, "cached_folder", lambda name: snapshot if name == free else None)
+    assert availability(free) == "cached" and availability("Qwen/Qwen3-0.6B") == "downloadable"
+
+
+def test_the_catalogue(save: Callable[..., Path], tmp_path: Path) -> None:
+    folder = save()
+    cards = list_models(Settings(device="cpu", target=str(folder), drafter=str(tmp_path / "nowhere")))
+    names = [card.name for card in cards]
+    assert len(names) == len(set(names)) and names[:4] == ["bundled/a", "bundled/b", "bundled/c", "bundled/drafter"]
+    assert {card.role for card in cards} == {"target", "drafter", "both"}
+    assert all(card.note.endswith(".") for card in cards)
+    assert cards[-2].name == str(folder) and cards[-2].availability == "cached"
+    assert cards[-1].availability == "missing" and "no folder" in cards[-1].note

@@ -1,0 +1,295 @@
+"""Every runner reads pieces as it reads a whole, forgets exactly, and takes new weights in place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+import transformers
+from transformers.cache_utils import DynamicCache
+
+from omnidemo.runtime import lean, matrices
+from omnidemo.runtime.lean import LeanLlamaRunner
+from omnidemo.runtime.runners import TransformersRunner, context_limit
+
+VOCABULARY = 90
+SMALL: dict[str, Any] = {"vocab_size": VOCABULARY, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
+LLAMA = {**SMALL, "intermediate_size": 48, "max_position_embeddings": 600}
+MIXED = ["sliding_attention", "full_attention"]
+SHAPES: dict[str, tuple[str, dict[str, Any]]] = {
+    "llama": ("Llama", LLAMA),
+    "llama grouped, wide heads": ("Llama", {**LLAMA, "num_key_value_heads": 2, "head_dim": 12, "tie_word_embeddings": True}),
+    "qwen2": ("Qwen2", {**LLAMA, "num_key_value_heads": 2, "tie_word_embeddings": False}),
+    "qwen3": ("Qwen3", {**LLAMA, "num_key_value_heads": 2, "head_dim": 8}),
+    "mistral": ("Mistral", {**LLAMA, "num_key_value_heads": 2, "sliding_window": 12}),
+    "gemma2": ("Gemma2", {**LLAMA, "num_key_value_heads": 2, "head_dim": 8, "sliding_window": 12}),
+    "gemma3": ("Gemma3", {**LLAMA, "num_key_value_heads": 2, "head_dim": 8, "sliding_window": 12, "layer_types": MIXED}),
+    "gpt2": ("GPT2", {"vocab_size": VOCABULARY, "n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 600}),
+    "gpt-neox": ("GPTNeoX", {**LLAMA}),
+    "bloom": ("Bloom", SMALL),
+}  # fmt: skip
+LEAN = ("llama", "llama grouped, wide heads", "qwen2")
+
+
+def make(shape: str, **changes: Any) -> Any:
+    """A random model with weights large enough that a wrong position or mask shows."""
+    kind, options = SHAPES[shape]
+    torch.manual_seed(1)
+    suffix = "LMHeadModel" if kind == "GPT2" else "ForCausalLM"
+    name = "Gemma3TextConfig" if kind == "Gemma3" else f"{kind}Config"
+    model = getattr(transformers, kind + suffix)(getattr(transformers, name)(**{**options, **changes})).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.15)
+    return model
+
+
+def some_ids(count: int, seed: int = 0) -> list[int]:
+    return torch.randint(0, VOCABULARY, (count,), generator=torch.Generator().manual_seed(seed)).tolist()
+
+
+def reference(model: Any, ids: list[int]) -> torch.Tensor:
+    """Logits of one plain pass without any cache."""
+    with torch.no_grad():
+        logits: torch.Tensor = model(torch.tensor([ids]), use_cache=False).logits[0].float()
+    return logits
+
+
+def close(left: torch.Tensor, right: torch.Tensor, relative: float = 1e-5) -> bool:
+    return left.shape == right.shape and float((left - right).abs().max()) <= relative * float(right.abs().max())
+
+
+CASES = [(shape, "transformers") for shape in SHAPES] + [(shape, "lean") for shape in LEAN]
+
+
+@pytest.fixture(params=CASES, ids=[f"{shape}-{kind}" for shape, kind in CASES], scope="module")
+def pair(request: pytest.FixtureRequest) -> tuple[Any, Any]:
+    shape, kind = request.param
+    model = make(shape)
+    return model, LeanLlamaRunner(model) if kind == "lean" else TransformersRunner(model)
+
+
+def test_pieces_equal_one_pass(pair: tuple[Any, Any]) -> None:
+    model, runner = pair
+    ids = some_ids(60)
+    wanted = reference(model, ids)
+    cache = runner.new_cache()
+    start = 0
+    for size in (1, 5, 17, 2, 20, 1, 7, 7):
+        rows = cache.extend(ids[start : start + size], size)
+        assert rows.dtype == torch.float32
+        assert close(rows, wanted[start : start + size])
+        start += size
+        assert cache.length == start
+
+
+def test_rollback_equals_a_fresh_read(pair: tuple[Any, Any]) -> None:
+    model, runner = pair
+    ids = some_ids(50)
+    cache = runner.new_cache()
+    cache.extend(ids, 0)
+    # Deeper than the sliding window of 12, twice in a row, then to the very start.
+    for keep, seed in ((47, 1), (30, 2), (9, 3), (9, 4), (0, 5)):
+        cache.rollback(keep)
+        assert cache.length == keep
+        new = some_ids(20, seed)
+        ids = ids[:keep] + new
+        first, rest = cache.extend(new[:4], 4), cache.extend(new[4:], 16)
+        assert close(torch.cat([first, rest]), reference(model, ids)[keep:])
+
+
+def test_rows(pair: tuple[Any, Any]) -> None:
+    model, runner = pair
+    ids = some_ids(9)
+    wanted = reference(model, ids)
+    assert runner.rows == VOCABULARY == wanted.shape[1]
+    for rows in (0, 1, 3, 9):
+        got = runner.new_cache().extend(ids, rows)
+        assert got.shape == (rows, VOCABULARY)
+        assert rows == 0 or close(got, wanted[-rows:])
+
+
+def test_caches_are_independent(pair: tuple[Any, Any]) -> None:
+    model, runner = pair
+    left, right = some_ids(20, 1), some_ids(30, 2)
+    one, two = runner.new_cache(), runner.new_cache()
+    one.extend(left[:10], 0)
+    two.extend(right[:25], 0)
+    two.rollback(20)
+    assert close(one.extend(left[10:], 10), reference(model, left)[10:])
+    assert close(two.extend(right[20:], 10), reference(model, right)[20:])
+
+
+def test_refuses_what_cannot_be_read(pair: tuple[Any, Any]) -> None:
+    _, runner = pair
+    cache = runner.new_cache()
+    with pytest.raises(ValueError, match="at least one"):
+        cache.extend([], 0)
+    with pytest.raises(ValueError, match="another model"):
+        cache.extend([VOCABULARY], 1)
+    with pytest.raises(ValueError, match="window"):
+        cache.extend([1] * (runner.limit + 1), 1)
+    assert cache.length == 0
+
+
+@pytest.mark.parametrize("kind", ["transformers", "lean"])
+@pytest.mark.parametrize("shape", ["llama grouped, wide heads", "qwen2"])
+def test_overwrite_equals_a_reloaded_model(shape: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(matrices, "WORTH", 0)  # pack even these small matrices, for their copies have to follow
+    model = make(shape)
+    runner = LeanLlamaRunner(model) if kind == "lean" else TransformersRunner(model)
+    addresses = {name: weight.data_ptr() for name, weight in runner.weights().items()}
+    other = make(shape)
+    names = {f"model.layers.1.{part}.weight" for part in ("self_attn.k_proj", "self_attn.o_proj", "mlp.gate_proj", "mlp.down_proj")}
+    names |= {
+        "model.embed_tokens.weight",
+        "model.layers.0.input_layernorm.weight",
+        "model.norm.weight",
+        "model.layers.0.self_attn.v_proj.weight",
+    }
+    with torch.no_grad():
+        changed = {name: weight + torch.randn_like(weight) * 0.1 for name, weight in other.named_parameters() if name in names}
+    assert set(changed) == names
+    _, unexpected = other.load_state_dict(changed, strict=False)
+    assert not unexpected
+    ids = some_ids(12)
+    before = runner.new_cache().extend(ids, 5)
+    runner.overwrite(changed)
+    after = runner.new_cache().extend(ids, 5)
+    assert not close(after, before, 1e-2)
+    assert close(after, reference(other, ids)[-5:])
+    assert {name: weight.data_ptr() for name, weight in runner.weights().items()} == addresses  # in place
+    for name, value in changed.items():
+        assert torch.equal(runner.weights()[name], value)
+
+
+@pytest.mark.parametrize("kind", ["transformers", "lean"])
+def test_overwrite_is_all_or_nothing(kind: str) -> None:
+    model = make("llama")
+    runner = LeanLlamaRunner(model) if kind == "lean" else TransformersRunner(model)
+    before = {name: weight.clone() for name, weight in runner.weights().items()}
+    good = {"model.norm.weight": torch.zeros(32)}
+    with pytest.raises(ValueError, match="no weight 'lm_head\\.scale'"):
+        runner.overwrite({**good, "lm_head.scale": torch.zeros(1)})
+    with pytest.raises(ValueError, match="another base"):
+        runner.overwrite({**good, "model.embed_tokens.weight": torch.zeros(2, 2)})
+    assert all(torch.equal(weight, before[name]) for name, weight in runner.weights().items())
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("shape", LEAN)
+def test_lean_greedy_answers_are_those_of_transformers(shape: str, packed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(matrices, "WORTH", 0 if packed else 10**12)
+    monkeypatch.setattr(lean, "START", 32)  # so that the buffers grow several times
+    model = make(shape)
+    general, own = TransformersRunner(model).new_cache(), LeanLlamaRunner(make(shape)).new_cache()
+    prompt = some_ids(30)
+    answers = []
+    for cache in (general, own):
+        token = int(cache.extend(prompt, 1)[0].argmax())
+        answer = [token]
+        for _ in range(199):
+            token = int(cache.extend([token], 1)[0].argmax())
+            answer.append(token)
+        answers.append(answer)
+    assert answers[0] == answers[1]
+    assert len(set(answers[0])) > 3  # not one token again and again
+
+
+def test_lean_packs_where_the_build_can(monkeypatch: pytest.MonkeyPatch) -> None:
+    if not torch.backends.mkldnn.is_available():
+        pytest.skip("this build of torch has no oneDNN")
+    monkeypatch.setattr(matrices, "WORTH", 0)
+    assert all(layer.qkv.packed is not None for layer in LeanLlamaRunner(make("llama")).layers)
+    monkeypatch.setattr(lean, "PACKED", 0)
+    assert all(layer.qkv.packed is None for layer in LeanLlamaRunner(make("llama")).layers)
+
+
+@pytest.mark.parametrize("shape", LEAN)
+def test_lean_in_bfloat16(shape: str) -> None:
+    model = make(shape).to(torch.bfloat16)
+    ids = some_ids(40)
+    wanted = reference(model, ids)
+    cache = LeanLlamaRunner(model).new_cache()
+    rows = torch.cat([cache.extend(ids[:25], 25), cache.extend(ids[25:30], 5), cache.extend(ids[30:31], 1), cache.extend(ids[31:], 9)])
+    assert close(rows, wanted, 0.05)
+
+
+def test_lean_holds_the_weights_once() -> None:
+    model = make("qwen2")
+    runner = LeanLlamaRunner(model)
+    fused = runner.layers[0].qkv.weight
+    assert model.model.layers[0].self_attn.k_proj.weight.untyped_storage().data_ptr() == fused.untyped_storage().data_ptr()
+    assert runner.parameters == sum(parameter.numel() for parameter in make("qwen2").parameters())
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"hidden_act": "gelu"},
+        {"attention_bias": True},
+        {"mlp_bias": True},
+        {"rope_parameters": {"rope_type": "linear", "factor": 2.0, "rope_theta": 10000.0}},
+    ],
+)
+def test_lean_knows_what_it_does_not_fit(changes: dict[str, Any]) -> None:
+    model = make("llama", **changes)
+    assert not LeanLlamaRunner.fits(model.config)
+    with pytest.raises(ValueError, match="general runner"):
+        LeanLlamaRunner(model)
+    ids = some_ids(10)  # and the general one takes them
+    assert close(TransformersRunner(model).new_cache().extend(ids, 3), reference(model, ids)[-3:])
+
+
+def test_lean_refuses_sliding_windows_and_other_families() -> None:
+    sliding = transformers.Qwen2Config(**{**LLAMA, "use_sliding_window": True, "sliding_window": 8, "max_window_layers": 1})
+    assert not LeanLlamaRunner.fits(sliding)
+    assert not LeanLlamaRunner.fits(make("qwen3").config)
+    assert LeanLlamaRunner.fits(make("qwen2").config)
+
+
+def test_a_state_space_model_is_refused() -> None:
+    config = transformers.MambaConfig(vocab_size=VOCABULARY, hidden_size=16, num_hidden_layers=1, state_size=4)
+    with pytest.raises(ValueError, match="cannot be rolled back"):
+        TransformersRunner(transformers.MambaForCausalLM(config))
+
+
+def test_a_model_that_looks_ahead_is_refused() -> None:
+    model = transformers.BertLMHeadModel(transformers.BertConfig(**LLAMA, is_decoder=False))
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.15)
+    with pytest.raises(ValueError, match="reads in pieces"):
+        TransformersRunner(model)
+
+
+def test_a_failed_pass_leaves_an_empty_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = make("gpt2")
+    runner = TransformersRunner(model)
+    cache = runner.new_cache()
+    cache.extend(some_ids(5), 0)
+    update = DynamicCache.update
+
+    def fail_in_second_layer(self: Any, keys: Any, values: Any, layer: int, *rest: Any, **more: Any) -> Any:
+        if layer == 1:
+            raise MemoryError
+        return update(self, keys, values, layer, *rest, **more)
+
+    monkeypatch.setattr(DynamicCache, "update", fail_in_second_layer)
+    with pytest.raises(MemoryError):
+        cache.extend([1, 2], 1)
+    monkeypatch.undo()
+    assert cache.length == 0
+    ids = some_ids(8)
+    assert close(cache.extend(ids, 8), reference(model, ids))
+
+
+def test_windows() -> None:
+    assert context_limit(make("gpt2").config) == 600
+    assert context_limit(make("bloom").config) == 2048
+
+
+def test_threads_grow_with_the_model() -> None:
+    counts = [lean.pick_threads(parameters) for parameters in (10**6, 10**7, 5 * 10**7, 10**9)]
+    assert counts[0] == 1 and counts == sorted(counts)
