@@ -38,7 +38,7 @@ class Settings(BaseSettings):
     batch_size: int = Field(8, ge=1, description="Requests in one optimiser step.")
     learning_rate: float = Field(2e-3, gt=0, description="AdamW learning rate of the adapter.")
     lora_rank: int = Field(32, ge=1, description="Rank of the LoRA adapter.")
-    ngram_weight: float = Field(0.5, ge=0, description="λ: weight of the n-gram loss.")
+    ngram_weight: float = Field(0.2, ge=0, description="λ: weight of the n-gram loss.")
     top_k_traces: int = Field(128, ge=1, description="Target probabilities kept per answer position for training.")
     buffer_mb: int = Field(64, ge=1, description="Most memory of the replay buffer.")
 

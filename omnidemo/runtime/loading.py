@@ -47,7 +47,7 @@ def attach_storage(pair: Pair, settings: Settings, store: Store) -> Distiller:
         pair.drafter.name,
         pair.target.name,
         settings,
-        settings.storage / "adapters",
+        settings.storage,
         publish=pair.publish,
         store=store,
         busy=lambda: pair.busy,

@@ -210,7 +210,7 @@ def groups_share(rng: random.Random) -> Numbers:
     """(a * b - c) / d."""
     while True:
         a, b, d, z = (rng.randint(2, 12) for _ in range(4))
-        if 2 <= a * b - d * z:
+        if a * b - d * z >= 2:
             return {"a": a, "b": b, "c": a * b - d * z, "d": d, "r": a * b, "s": d * z, "z": z}
 
 

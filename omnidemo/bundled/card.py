@@ -1,0 +1,97 @@
+"""The model card of a bundled model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from .evaluate import Score, table
+from .family import ASSETS, RUNS
+
+WHAT = {
+    "drafter": "The drafter: a small model that proposes tokens for bigger ones with other vocabularies. It has read stories and hardly "
+    "anything else, so that there is something left to learn online.",
+    "a": "A target with a byte-level BPE vocabulary and a GPT-4 style splitter, as Qwen2 or Llama 3 have it.",
+    "b": "A target with a SentencePiece-style BPE vocabulary (`▁` for a space, byte fallback), as Llama 2 or Mistral have it.",
+    "c": "A target with the very vocabulary of the drafter: the classic case of speculative decoding, for comparison.",
+}
+HEAD = """---
+license: apache-2.0
+language: en
+library_name: transformers
+pipeline_tag: text-generation
+---
+"""
+
+
+def text(name: str, facts: dict[str, Any], rows: Sequence[Score], tokenizer: str) -> str:
+    """The card as Markdown."""
+    characters: dict[str, int] = facts["data"]["characters"]
+    everything = max(1, sum(characters.values()))
+    share = facts["data"]["distinct_prompts"] / max(1, facts["data"]["chats"])
+    domains = "\n".join(
+        f"| {domain} | {facts['tokens'] * count / everything / 1e6:.2f} M | {count / everything:.1%} |"
+        for domain, count in sorted(characters.items(), key=lambda item: -item[1])
+    )
+    origin = facts["origin"]
+    if name in ("b", "c"):
+        origin += (
+            ", under new embeddings: a token with the bytes of one of `a`'s tokens began with its row, any other with the mean of the rows "
+            "that `a` spells it with. `train-bundled` does the same: drafter, a, b, c, in this order"
+        )
+    if name == "drafter":
+        origin += ". A third of its rows is spelled by its own tokenizer, a third as `a` splits text, a third as `b` does"
+    return f"""{HEAD}
+# OmniDemo bundled model `{name}`
+
+{WHAT[name]}
+
+Trained from nothing for the OmniDemo demo, on text that the demo generates itself: English stories, small sums, small Python functions,
+advice, summaries of invented news, and small talk. It knows nothing about the world.
+
+* Llama architecture with tied embeddings, {facts["parameters"] / 1e6:.2f} M parameters, {facts["vocabulary"]:,} tokens ({tokenizer}).
+* Chat format: `<|begin|><|user|>…<|end|><|assistant|>…<|end|>`, no line ends around the roles. Greedy decoding.
+* Weights in bfloat16, as they were used in training.
+
+## Training
+
+Began with {origin}.
+{facts["steps"]:,} steps of 8,192 tokens, {facts["tokens"] / 1e6:.1f} M in all, in {facts["minutes"]:.0f} minutes on {facts["workers"]} CPU
+cores (bfloat16 products, float32 weights; Muon at {facts["muon"]} for matrices, AdamW at {facts["adam"]} for the rest; constant rate, then
+linear decay to 0 over the last 30 %). Loss on answers only; a token sees its own chat only. Rows of 512 tokens, in the last 15 % of 1,024.
+Mean loss of the last 50 steps: {facts["loss"]:.3f} nats a token (text is drawn anew for every step, so this is close to a validation loss).
+
+| domain | tokens (by characters) | share |
+|---|---|---|
+{domains}
+
+{facts["data"]["chats"]:,} chats were drawn, {share:.0%} of their first prompts distinct. Prompts are split by a hash of their words: no
+test prompt was trained on. A tenth of the patterns (task and phrasing) was held out of training altogether.
+
+## Scores
+
+Greedy answers to the prompts in `assets/prompts`. Right: the number of a sum, tests passed by code, the facts of the prompt repeated
+elsewhere (no judgement of anything else about an answer). The corpus is regular: these scores say that the model does what it was trained
+for, nothing about other text.
+
+{table(rows)}
+
+## Limits
+
+Prompts unlike the generated ones give fluent nonsense. Sums beyond the sizes trained on are wrong. No safety training; small models repeat
+and invent. Apache-2.0.
+"""
+
+
+def write(name: str, rows: Sequence[Score], runs: Path = RUNS, assets: Path = ASSETS) -> Path:
+    """Write the card of a trained and scored model next to its weights, with the scores as JSON."""
+    facts = json.loads((runs / name / "facts.json").read_text())
+    described = {"b": "SentencePiece style"}.get(name, "byte-level")
+    path = assets / name / "README.md"
+    path.write_text(text(name, facts, rows, described), encoding="utf-8")
+    scores = runs / name / "scores" / "scores.json"
+    if scores.exists():
+        (assets / name / "scores.json").write_text(scores.read_text())
+    return path

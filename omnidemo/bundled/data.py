@@ -1,0 +1,175 @@
+"""Generated chats as rows of tokens on disk, written ahead of the training by a process of its own."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import random
+import zlib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from transformers import PreTrainedTokenizerFast
+
+from .corpus import mixer
+from .corpus.base import Example
+from .tokenizers import BEGIN, END, ROLES, id_of, respell
+
+SHARD_TOKENS = 1 << 20
+# Parallel streams of one training have seeds far apart.
+SEEDS = {"tokenizers": 11, "drafter": 1_000_000, "a": 2_000_000, "b": 3_000_000, "c": 4_000_000}
+OTHER_SHARE = 0.015  # of the drafter's tokens: every domain but stories
+TOKENIZER_TEXTS = 40_000
+
+
+@dataclass(slots=True)
+class Speller:
+    """Turns chats into tokens and a mask of the answers. With `via`, texts are spelled as another tokenizer splits them."""
+
+    tokenizer: PreTrainedTokenizerFast
+    via: PreTrainedTokenizerFast | None = None
+    _table: list[list[int]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        if self.via is not None:
+            self._table = respell(self.tokenizer, self.via)
+
+    def _texts(self, texts: list[str]) -> list[list[int]]:
+        if self.via is None:
+            encodings = self.tokenizer.backend_tokenizer.encode_batch(texts, add_special_tokens=False)
+            return [encoding.ids for encoding in encodings]
+        encodings = self.via.backend_tokenizer.encode_batch(texts, add_special_tokens=False)
+        return [[token for index in encoding.ids for token in self._table[index]] for encoding in encodings]
+
+    def chats(self, examples: Sequence[Example]) -> list[tuple[list[int], list[int]]]:
+        """Tokens and loss mask (1 on answers and the end of turn after them) of every chat, as the chat template spells it."""
+        begin, user, assistant, end = (id_of(self.tokenizer, token) for token in (BEGIN, ROLES["user"], ROLES["assistant"], END))
+        pieces = iter(self._texts([text for example in examples for turn in example.turns for text in turn]))
+        chats = []
+        for example in examples:
+            tokens, mask = [begin], [0]
+            for _ in example.turns:
+                question, answer = next(pieces), next(pieces)
+                tokens += [user, *question, end, assistant, *answer, end]
+                mask += [0] * (len(question) + 3) + [1] * (len(answer) + 1)
+            chats.append((tokens, mask))
+        return chats
+
+
+def pack(chats: Iterator[tuple[list[int], list[int]]], length: int, pad: int) -> Iterator[NDArray[np.uint16]]:
+    """Rows of tokens, loss mask and, for every token, the place where its chat begins: shape (3, length).
+
+    Every row begins with a chat; the one that does not fit is cut at the end and its rest dropped (generated text costs nothing),
+    so that no answer is ever learned without its question.
+    """
+    while True:
+        row = np.zeros((3, length), np.uint16)
+        row[0] = pad
+        at = 0
+        while at < length:
+            chat = next(chats, None)
+            if chat is None:
+                return
+            size = min(len(chat[0]), length - at)
+            row[0, at : at + size], row[1, at : at + size] = chat[0][:size], chat[1][:size]
+            row[2, at : at + size] = at
+            at += size
+        yield row
+
+
+def examples_for(name: str, seed: int) -> Iterator[Example]:
+    """The endless stream of a model's training chats."""
+    if name != "drafter":
+        yield from mixer.stream(seed, "train", mix=mixer.MIX)
+        return
+    # By characters, for tokens of the drafter's own vocabulary would make maths and code look longer than they are.
+    stories = mixer.stream(seed, "train", domains=("stories",))
+    others = mixer.stream(seed + 1, "train", domains=tuple(domain for domain in mixer.DOMAINS if domain != "stories"))
+    told = other = 0
+    for story in stories:
+        yield story
+        told += _characters(story)
+        while other < OTHER_SHARE / (1 - OTHER_SHARE) * told:
+            example = next(others)
+            other += _characters(example)
+            yield example
+
+
+def tokenizer_texts(drafter: bool, count: int = TOKENIZER_TEXTS) -> Iterator[str]:
+    """Texts to learn a vocabulary from: all domains; for the drafter stories and 5 % of the rest.
+
+    A vocabulary learned from the same text would nest inside the targets' and leave no n-grams to remember.
+    """
+    chooser = random.Random(SEEDS["tokenizers"])
+    for example in itertools.islice(mixer.stream(SEEDS["tokenizers"], "train"), count):
+        if not drafter or example.domain == "stories" or chooser.random() < 0.05:
+            for turn in example.turns:
+                yield from turn
+
+
+def _characters(example: Example) -> int:
+    return sum(len(text) for turn in example.turns for text in turn)
+
+
+def _write(path: Path, data: bytes) -> None:
+    partial = path.with_suffix(".part")
+    partial.write_bytes(data)
+    os.replace(partial, path)
+
+
+def shard_path(folder: Path, length: int, index: int) -> Path:
+    return folder / f"{length}-{index:05d}.npy"
+
+
+def produce(name: str, spellers: Sequence[Speller], folder: Path, plan: Sequence[tuple[int, int]]) -> None:
+    """Write the shards that `plan` (row length, number of rows) needs and that are not there yet.
+
+    Every shard has its own seed, so that its content does not depend on when it is made. The spellers take turns, row by row.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    before = json.loads((folder / "stats.json").read_text()) if (folder / "stats.json").exists() else {}
+    characters, chats, prompts = Counter[str](before.get("characters")), before.get("chats", 0), set[int]()
+    pad = spellers[0].tokenizer.pad_token_id
+    for length, rows in plan:
+        each = SHARD_TOKENS // length
+        for index in range(-(-rows // each)):
+            path = shard_path(folder, length, index)
+            if path.exists():
+                continue
+            stream = examples_for(name, SEEDS[name] + 1000 * length + 2 * index)
+
+            def spelled(speller: Speller, stream: Iterator[Example] = stream) -> Iterator[tuple[list[int], list[int]]]:
+                nonlocal chats
+                while True:
+                    group = list(itertools.islice(stream, 64))
+                    for example in group:
+                        characters[example.domain] += _characters(example)
+                        prompts.add(zlib.crc32(example.turns[0][0].encode()))
+                    chats += len(group)
+                    yield from speller.chats(group)
+
+            rows_of = itertools.cycle([pack(spelled(speller), length, pad) for speller in spellers])
+            data = np.stack([next(next(rows_of)) for _ in range(each)])
+            with path.with_suffix(".part").open("wb") as file:
+                np.save(file, data)
+            os.replace(path.with_suffix(".part"), path)
+            stats = {"chats": chats, "distinct_prompts": before.get("distinct_prompts", 0) + len(prompts), "characters": dict(characters)}
+            _write(folder / "stats.json", json.dumps(stats).encode())
+
+
+def row_at(folder: Path, length: int, index: int, cache: dict[Path, NDArray[np.uint16]]) -> NDArray[np.uint16]:
+    """One row by its number; `cache` keeps the shard that is in use. Raises FileNotFoundError while it is not written."""
+    each = SHARD_TOKENS // length
+    path = shard_path(folder, length, index // each)
+    if path not in cache:
+        loaded = np.load(path)
+        if len(cache) > 1:
+            cache.clear()
+        cache[path] = loaded
+    row: NDArray[np.uint16] = cache[path][index % each]
+    return row

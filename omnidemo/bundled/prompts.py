@@ -1,0 +1,70 @@
+"""The committed prompts: 120 of each domain to test with, 240 of held-out patterns, and 400 of five domains to distil from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from .corpus import mixer
+from .corpus.base import Example
+from .family import ROOT
+
+FOLDER = ROOT / "assets" / "prompts"
+TRAINED = tuple(domain for domain in mixer.DOMAINS if domain != "chat")  # the domains with held-out patterns and checks
+SEED = 99
+TEST, HELD_OUT, TRAIN = 120, 48, 400  # of each domain
+
+
+def single(seed: int, split: str, domain: str, held_out: bool, count: int) -> Iterator[Example]:
+    """So many single-turn examples with different prompts."""
+    prompts: set[str] = set()
+    for example in mixer.stream(seed, split, domains=(domain,), held_out=held_out):
+        if len(prompts) == count:
+            return
+        if len(example.turns) == 1 and example.turns[0][0] not in prompts:
+            prompts.add(example.turns[0][0])
+            yield example
+
+
+def to_record(example: Example, key: str) -> dict[str, object]:
+    prompt, answer = example.turns[0]
+    return {
+        "id": key, "domain": example.domain, "pattern": example.pattern, "prompt": prompt, "answer": answer,
+        "facts": list(example.facts), "number": example.number, "tests": list(example.tests),
+    }  # fmt: skip
+
+
+def from_record(record: dict[str, object]) -> Example:
+    turns = ((str(record["prompt"]), str(record["answer"])),)
+    facts, tests = (tuple(map(str, record[name])) for name in ("facts", "tests"))  # type: ignore[call-overload]
+    number = record["number"]
+    return Example(str(record["domain"]), str(record["pattern"]), turns, facts, None if number is None else str(number), tests)
+
+
+def read(path: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def _write(path: Path, records: list[dict[str, object]]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+
+
+def write_all(folder: Path = FOLDER) -> None:
+    """Write every prompt file anew; the same corpus gives the same files."""
+    held_out: list[dict[str, object]] = []
+    for index, domain in enumerate(mixer.DOMAINS):
+        test = single(SEED + index, "test", domain, False, TEST)
+        _write(folder / f"{domain}.jsonl", [to_record(example, f"{domain}-{place}") for place, example in enumerate(test)])
+        if domain in TRAINED:
+            unseen = single(SEED + index, "test", domain, True, HELD_OUT)
+            held_out += [to_record(example, f"held-out-{domain}-{place}") for place, example in enumerate(unseen)]
+            train = single(SEED + 100 + index, "train", domain, False, TRAIN)
+            records = [to_record(example, f"train-{domain}-{place}") for place, example in enumerate(train)]
+            _write(folder / "train" / f"{domain}.jsonl", records)
+    _write(folder / "held_out.jsonl", held_out)
+
+
+if __name__ == "__main__":
+    write_all()

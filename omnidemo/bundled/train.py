@@ -1,0 +1,172 @@
+"""Train the family from nothing: drafter, then `a`, then `b` and `c` from the body of `a`, each evaluated and written to assets/."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, cast
+
+import torch
+import typer
+from torch import Tensor
+from transformers import AutoTokenizer, LlamaForCausalLM, PreTrainedTokenizerFast
+
+from . import data, family, tokenizers
+from .engine import Job, Plan, train
+from .family import ASSETS, NAMES, RUNS, Shape, shape_of
+from .optimiser import Rates
+from .transplant import transplanted
+
+# Tokens at most; a budget file (runs/bundled/budget.json) may say others, and minutes.
+BUDGET = {"drafter": 4_000_000, "a": 40_000_000, "b": 12_000_000, "c": 12_000_000}
+# A transplanted body is nearly right: a lower rate keeps what it knows.
+RATES = {
+    "drafter": Rates(muon=0.02, adam=5e-3, warmup=30),
+    "a": Rates(),
+    "b": Rates(muon=0.015, warmup=40),
+    "c": Rates(muon=0.015, warmup=40),
+}
+PARENT = {"b": "a", "c": "a"}
+SEED = 7
+
+
+def tokenizer_of(name: str, runs: Path = RUNS) -> PreTrainedTokenizerFast:
+    """The tokenizer of a model (`c` shares the drafter's): the committed one if the model is in assets/, else trained now."""
+    name = "drafter" if name == "c" else name
+    for folder in (runs / "tokenizers" / name, ASSETS / name):
+        if (folder / "tokenizer.json").exists():
+            return cast(PreTrainedTokenizerFast, AutoTokenizer.from_pretrained(folder))
+    texts = data.tokenizer_texts(drafter=name == "drafter")
+    learn = tokenizers.train_spaces if name == "b" else tokenizers.train_byte_level
+    tokenizer = learn(texts, tokenizers.SIZES[name])
+    tokenizer.save_pretrained(runs / "tokenizers" / name)
+    return tokenizer
+
+
+def spellers_of(name: str, runs: Path = RUNS) -> list[data.Speller]:
+    """The drafter reads text spelled by itself, by `a` and by `b` in turn, for it drafts in contexts that those have spelled."""
+    tokenizer = tokenizer_of(name, runs)
+    if name != "drafter":
+        return [data.Speller(tokenizer)]
+    return [data.Speller(tokenizer), *(data.Speller(tokenizer, tokenizer_of(other, runs)) for other in ("a", "b"))]
+
+
+def _produce(name: str, runs: Path, rows: list[tuple[int, int]]) -> None:
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"
+    os.nice(5)
+    data.produce(name, spellers_of(name, runs), runs / name / "data", rows)
+
+
+def start_weights(name: str, shape: Shape, tokenizer: PreTrainedTokenizerFast, from_assets: bool, runs: Path) -> tuple[Tensor, str]:
+    """Weights to begin with and, for the model card, where they come from."""
+    if from_assets and (ASSETS / name / "config.json").exists():
+        model = LlamaForCausalLM.from_pretrained(ASSETS / name, dtype=torch.float32)
+        return family.from_transformers(shape, model), "the committed weights"
+    if name in PARENT:
+        parent = PARENT[name]
+        model = LlamaForCausalLM.from_pretrained(ASSETS / parent, dtype=torch.float32)
+        other = tokenizer_of(parent, runs)
+        flat = family.from_transformers(shape_of(parent, len(other)), model)
+        return transplanted(flat, shape_of(parent, len(other)), other, shape, tokenizer), f"the trained body of `{parent}`"
+    return family.initial(shape, SEED), "random weights"
+
+
+def train_one(
+    name: str, plan: Plan, workers: int, resume: bool = True, from_assets: bool = False, compiled: bool = True, runs: Path = RUNS,
+    budget: Path | None = None,
+) -> dict[str, object]:  # fmt: skip
+    """Train one member and save it to assets/; returns what its card says about the run."""
+    folder = runs / name
+    if not resume or from_assets:
+        for leftover in ("latest.pt", "constant.pt"):
+            (folder / leftover).unlink(missing_ok=True)
+    tokenizer = tokenizer_of(name, runs)
+    shape = shape_of(name, len(tokenizer))
+    flat, origin = start_weights(name, shape, tokenizer, from_assets, runs)
+    job = Job(shape, plan, RATES[name], folder / "data", folder / "latest.pt", name, compiled, budget=budget)
+    job.data.mkdir(parents=True, exist_ok=True)
+    producer = multiprocessing.get_context("spawn").Process(target=_produce, args=(name, runs, plan.rows()))
+    producer.start()
+    try:
+        final, clock = train(job, flat, workers)
+    finally:
+        producer.kill()
+    stats = json.loads((job.data / "stats.json").read_text())
+    last = clock.losses[-50:]
+    facts: dict[str, object] = {
+        "name": name, "origin": origin, "parameters": shape.numel(), "vocabulary": shape.vocab, "steps": clock.step,
+        "tokens": clock.step * plan.batch, "wanted": [plan.tokens, plan.minutes], "loss": round(sum(last) / max(1, len(last)), 4),
+        "minutes": round(clock.seconds / 60, 1), "workers": workers, "muon": job.rates.muon, "adam": job.rates.adam, "data": stats,
+        "losses": clock.losses[::10],
+    }  # fmt: skip
+    family.save(name, shape, final, tokenizer)
+    (folder / "facts.json").write_text(json.dumps(facts))
+    return facts
+
+
+def train_bundled(
+    models: Sequence[str] = NAMES,
+    tokens: int | None = None,
+    minutes: float | None = None,
+    workers: int | None = None,
+    resume: bool = True,
+    from_assets: bool = False,
+    evaluate: bool = True,
+    budget: Path = RUNS / "budget.json",
+) -> None:
+    """Train, evaluate and write the given members in the order of the family."""
+    compiled = shutil.which(os.environ.get("CXX", "g++")) is not None or shutil.which("clang++") is not None
+    if not compiled:
+        typer.echo("no C++ compiler found: training without torch.compile, more slowly")
+    chosen = [name for name in NAMES if name in models]
+    for name in chosen:
+        # The file may be edited while earlier models train, and while this one does.
+        asked = Plan(tokens or BUDGET[name], minutes)
+        plan = asked if tokens or minutes else asked.amended(budget, name)
+        if resume and not from_assets and _finished(name, plan):
+            typer.echo(f"== {name}: already trained")
+            continue
+        typer.echo(f"== {name}: at most {plan.tokens:,} tokens" + (f" or {plan.minutes:g} minutes" if plan.minutes else ""))
+        live = None if tokens or minutes else budget
+        facts = train_one(name, plan, workers or os.cpu_count() or 1, resume, from_assets, compiled, budget=live)
+        typer.echo(f"== {name}: loss {facts['loss']} after {facts['minutes']} min")
+        (ASSETS / name / "README.md").unlink(missing_ok=True)
+        if evaluate:
+            _score(name)
+    for name in chosen:
+        if evaluate and not (ASSETS / name / "README.md").exists():
+            _score(name)
+
+
+def _finished(name: str, plan: Plan, runs: Path = RUNS) -> bool:
+    facts = runs / name / "facts.json"
+    done = facts.exists() and (ASSETS / name / "config.json").exists()
+    return done and json.loads(facts.read_text())["wanted"] == [plan.tokens, plan.minutes]
+
+
+def _score(name: str) -> None:
+    # In a process of its own: a model that cannot be scored is still a model, and the next one must begin.
+    subprocess.run([sys.executable, "-m", "omnidemo.bundled.evaluate", name], check=False, cwd=family.ROOT)
+
+
+def main(
+    models: Annotated[list[str] | None, typer.Argument(help="members of the family, all by default")] = None,
+    tokens: Annotated[int | None, typer.Option(help="for each model; default: runs/bundled/budget.json, else built in")] = None,
+    minutes: Annotated[float | None, typer.Option(help="for each model at most; the schedule fits itself to it")] = None,
+    workers: Annotated[int | None, typer.Option(help="processes of one thread each; default: one a core")] = None,
+    resume: Annotated[bool, typer.Option(help="go on from the last checkpoint")] = True,
+    from_assets: Annotated[bool, typer.Option(help="start from the committed weights")] = False,
+    evaluate: Annotated[bool, typer.Option(help="score each model and write its card")] = True,
+) -> None:
+    """Train the bundled models."""
+    train_bundled(models or NAMES, tokens, minutes, workers, resume, from_assets, evaluate)
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,216 @@
+"""The bundled family: tokenizers, rows, the lean model, resuming and transplanting, all at toy size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice, pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoTokenizer, PreTrainedTokenizerFast
+
+from omnidemo.bundled import data, family, tokenizers
+from omnidemo.bundled.corpus import mixer
+from omnidemo.bundled.corpus.base import Example
+from omnidemo.bundled.engine import Job, Plan, latest, train
+from omnidemo.bundled.family import Shape
+from omnidemo.bundled.lean import Lean
+from omnidemo.bundled.optimiser import Rates, orthogonal
+from omnidemo.bundled.transplant import transplanted
+
+TEXTS = [
+    'def f(x):\n    """Say it."""\n\tif x:\n        return [i for i in x][1:]\n\n\n',
+    "Ünïcode – naïve café, 日本語, emoji 😀👍🏽, and a zero-width\u200bspace",
+    "  leading,   multiple  and trailing   ",
+    " \n \n\t\t x\r\ny\r",
+    "numbers 1234567.89 and 3*4=12, don't; <0x41> <|not special|> ~!@#$%^&*()_+{}|:\"<>?`-=[]\\;',./",
+    "",
+    " ",
+]
+
+
+@pytest.fixture(scope="module")
+def family_tokenizers() -> dict[str, PreTrainedTokenizerFast]:
+    texts = [text for example in islice(mixer.stream(3, "train"), 400) for turn in example.turns for text in turn]
+    return {
+        "a": tokenizers.train_byte_level(texts, 900),
+        "b": tokenizers.train_spaces(texts, 900),
+        "drafter": tokenizers.train_byte_level(texts[:100], 400),
+    }
+
+
+@pytest.mark.parametrize("name", ["a", "b", "drafter"])
+def test_round_trip(name: str, family_tokenizers: dict[str, PreTrainedTokenizerFast], tmp_path: Path) -> None:
+    family_tokenizers[name].save_pretrained(tmp_path)
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path)
+    pieces = tokenizers.token_bytes(tokenizer)
+    for text in TEXTS:
+        tokens = tokenizer.encode(text, add_special_tokens=False)
+        assert tokenizer.decode(tokens) == text
+        assert b"".join(pieces[token] or b"" for token in tokens) == text.encode()
+    digits = tokenizer.tokenize("1234")
+    assert len(digits) == 4
+
+
+@pytest.mark.parametrize("name", ["a", "b", "drafter"])
+def test_template_and_speller_agree(name: str, family_tokenizers: dict[str, PreTrainedTokenizerFast]) -> None:
+    tokenizer = family_tokenizers[name]
+    example = Example("stories", "stories/x/0", (("Hi  there,", " Hello.\n"), ("2 + 2?", "4")))
+    tokens, mask = data.Speller(tokenizer).chats([example])[0]
+    messages = [{"role": role, "content": text} for turn in example.turns for role, text in zip(("user", "assistant"), turn, strict=True)]
+    text = tokenizer.apply_chat_template(messages, tokenize=False)
+    assert text == "<|begin|><|user|>Hi  there,<|end|><|assistant|> Hello.\n<|end|><|user|>2 + 2?<|end|><|assistant|>4<|end|>"
+    assert tokens == tokenizer.encode(text, add_special_tokens=False)
+    assert tokenizer.apply_chat_template(messages[:1], tokenize=False, add_generation_prompt=True).endswith("<|end|><|assistant|>")
+    learned = tokenizer.decode([token for token, counts in zip(tokens, mask, strict=True) if counts])
+    assert learned == " Hello.\n<|end|>4<|end|>"
+
+
+def test_other_spelling_keeps_the_text(family_tokenizers: dict[str, PreTrainedTokenizerFast]) -> None:
+    drafter = family_tokenizers["drafter"]
+    examples = [*islice(mixer.stream(4, "train"), 40), Example("chat", "chat/x", ((TEXTS[1], TEXTS[0]),))]
+    plain = data.Speller(drafter).chats(examples)
+    changed = 0
+    for name in ("a", "b"):
+        for (own, _), (other, mask) in zip(plain, data.Speller(drafter, family_tokenizers[name]).chats(examples), strict=True):
+            assert drafter.decode(own) == drafter.decode(other)
+            assert len(other) == len(mask)
+            changed += own != other
+    assert changed
+
+
+def test_rows_begin_with_a_chat() -> None:
+    chats: Iterator[tuple[list[int], list[int]]] = iter([(list(range(1, size)), [size % 2] * (size - 1)) for size in (6, 9, 5, 20, 7, 30)])
+    rows = list(data.pack(chats, 12, pad=0))
+    assert [row.shape for row in rows] == [(3, 12)] * len(rows)
+    assert rows[0][0].tolist() == [1, 2, 3, 4, 5, 1, 2, 3, 4, 5, 6, 7]
+    assert rows[0][2].tolist() == [0] * 5 + [5] * 7
+    assert all(row[0, 0] == 1 and row[2, 0] == 0 for row in rows)
+    assert rows[0][1].tolist() == [0] * 5 + [1] * 7
+
+
+def test_lean_equals_transformers_chat_by_chat(family_tokenizers: dict[str, PreTrainedTokenizerFast]) -> None:
+    tokenizer = family_tokenizers["a"]
+    shape = Shape(len(tokenizer), layers=2, hidden=32, heads=2, head_dim=16, inter=48)
+    flat = family.initial(shape, 1) * 2
+    gradient = torch.zeros_like(flat)
+    row = next(data.pack(iter(data.Speller(tokenizer).chats(list(islice(mixer.stream(5, "train"), 20)))), 300, 0)).astype(np.int64)
+    tokens, mask, start = torch.from_numpy(row)[:, None]
+    loss = Lean(shape, flat, gradient, compiled=False).step(tokens, mask, start, 1.0)
+    model = family.to_transformers(shape, flat, tokenizer)
+    edges = [*sorted(set(row[2].tolist())), 300]
+    total = torch.zeros(())
+    for low, high in pairwise(edges):
+        wanted = torch.where(mask[0, low:high] > 0, tokens[0, low:high], -100)
+        logits = model(tokens[:, low:high]).logits[0]
+        total = total + torch.nn.functional.cross_entropy(logits[:-1], wanted[1:], ignore_index=-100, reduction="sum")
+    total.backward()
+    assert len(edges) > 2
+    assert loss == pytest.approx(total.item(), rel=1e-4)
+    for name, view in family._pairs(shape, gradient):
+        assert torch.allclose(view, dict(model.named_parameters())[name].grad, atol=1e-3, rtol=1e-2), name
+    assert torch.equal(family.from_transformers(shape, model), flat)
+
+
+def test_orthogonal() -> None:
+    values = torch.linalg.svdvals(orthogonal(torch.randn(3, 16, 40, generator=torch.Generator().manual_seed(1))).float())
+    assert values.min() > 0.4 and values.max() < 1.4
+
+
+def test_schedule_and_plan(tmp_path: Path) -> None:
+    rates, plan = Rates(warmup=10, decay=0.3), Plan(8192 * 100)
+    factors = [rates.factor(step, plan.progress(step, 0.0)) for step in range(plan.steps)]
+    assert factors[0] == pytest.approx(0.1) and factors[10:70] == [1.0] * 60 and 0 < factors[-1] < 0.05
+    assert plan.at(1, None) == (512, range(16, 32)) and plan.at(86, 85) == (1024, range(8, 16))
+    assert plan.rows() == [(512, 85 * 16), (1024, 16 * 8)]
+    budget = tmp_path / "budget.json"
+    budget.write_text('{"a": {"tokens": 81920, "minutes": 2}, "b": 40960}')
+    assert plan.amended(budget, "a").progress(5, 90.0) == 0.75 and plan.amended(budget, "a").progress(9, 60.0) == 0.9
+    assert plan.amended(budget, "b").steps == 5 and plan.amended(budget, "c") == plan == plan.amended(tmp_path / "none", "a")
+
+
+def _toy(tmp_path: Path, tokenizer: PreTrainedTokenizerFast) -> Job:
+    shape = Shape(len(tokenizer), layers=1, hidden=16, heads=1, head_dim=16, inter=24)
+    plan = Plan(8 * 128, batch=128, short=32, long=64, micro=64)
+    job = Job(shape, plan, Rates(warmup=2), tmp_path / "data", tmp_path / "latest.pt", compiled=False, stealing=False)
+    job.data.mkdir()
+    source = data.Speller(tokenizer).chats(list(islice(mixer.stream(6, "train"), 30)))
+    for length in (32, 64):
+        rows = np.stack(list(islice(data.pack(iter(source), length, 0), 32)))
+        np.save(data.shard_path(job.data, length, 0), rows)
+    return job
+
+
+def test_resume_equals_uninterrupted(family_tokenizers: dict[str, PreTrainedTokenizerFast], tmp_path: Path) -> None:
+    job = _toy(tmp_path, family_tokenizers["drafter"])
+    flat = family.initial(job.shape, 2)
+    whole, clock = train(job, flat, workers=1, inline=True)
+    job.checkpoint.unlink()
+    for job.stop_at in (4, 7):
+        _, part = train(job, flat, workers=1, inline=True)
+        assert part.step == len(part.losses) == job.stop_at
+    job.stop_at = None
+    again, resumed = train(job, flat, workers=1, inline=True)
+    assert len(clock.losses) == 8 and clock.losses == resumed.losses and clock.long_start == resumed.long_start == 7
+    assert torch.equal(whole, again) and not torch.equal(whole, flat)
+
+
+def test_more_tokens_go_on_from_the_constant_phase(family_tokenizers: dict[str, PreTrainedTokenizerFast], tmp_path: Path) -> None:
+    job = _toy(tmp_path, family_tokenizers["drafter"])
+    train(job, family.initial(job.shape, 2), workers=1, inline=True)
+    decayed = latest(job)
+    job.plan = replace(job.plan, tokens=16 * 128)
+    extended = latest(job)
+    assert decayed is not None and extended is not None
+    assert (decayed["step"], extended["step"], extended["long_start"]) == (8, 6, None)
+
+
+def test_two_workers_compute_what_one_does(family_tokenizers: dict[str, PreTrainedTokenizerFast], tmp_path: Path) -> None:
+    job = _toy(tmp_path, family_tokenizers["drafter"])
+    flat = family.initial(job.shape, 2)
+    one = train(job, flat, workers=1, inline=True)[1].losses
+    job.checkpoint.unlink()
+    job.stealing = True
+    two = train(job, flat, workers=2)[1].losses
+    assert one == pytest.approx(two, rel=2e-3)
+
+
+def test_a_run_ends_when_its_minutes_are_over(family_tokenizers: dict[str, PreTrainedTokenizerFast], tmp_path: Path) -> None:
+    job = _toy(tmp_path, family_tokenizers["drafter"])
+    job.plan = replace(job.plan, minutes=1e-6)
+    _, clock = train(job, family.initial(job.shape, 2), workers=1, inline=True)
+    assert clock.step == 1 and train(job, family.initial(job.shape, 2), workers=1, inline=True)[1].step == 1
+
+
+def test_transplant_copies_rows(family_tokenizers: dict[str, PreTrainedTokenizerFast]) -> None:
+    old_tokens, new_tokens = family_tokenizers["a"], family_tokenizers["b"]
+    old = Shape(len(old_tokens), layers=1, hidden=8, heads=1, head_dim=8, inter=8)
+    new = Shape(len(new_tokens), layers=1, hidden=8, heads=1, head_dim=8, inter=8)
+    flat = torch.randn(old.numel(), generator=torch.Generator().manual_seed(3))
+    before, after = old.views(flat), new.views(transplanted(flat, old, old_tokens, new, new_tokens))
+    assert all(torch.equal(before[name], after[name]) for name in before if name != "embed")
+    place = new_tokens.convert_tokens_to_ids
+    for text, one in (("e", "e"), (" the", "▁the"), ("\n", "\n")):
+        (index,) = old_tokens.encode(text, add_special_tokens=False)
+        assert torch.equal(after["embed"][place(one)], before["embed"][index])
+    assert torch.equal(after["embed"][place("<|end|>")], before["embed"][old_tokens.convert_tokens_to_ids("<|end|>")])
+    pieces = {index: tokenizers.encode_bytes(old_tokens, raw) for index, raw in enumerate(tokenizers.token_bytes(new_tokens)) if raw}
+    index = next(index for index, tokens in pieces.items() if len(tokens) == 2)
+    assert torch.allclose(after["embed"][index], before["embed"][pieces[index]].mean(0))
+
+
+def test_save_can_be_loaded(family_tokenizers: dict[str, PreTrainedTokenizerFast], tmp_path: Path) -> None:
+    tokenizer = family_tokenizers["b"]
+    shape = Shape(len(tokenizer), layers=1, hidden=32, heads=2, head_dim=16, inter=48)
+    for seed in (1, 2):
+        folder = family.save("toy", shape, family.initial(shape, seed), tokenizer, tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["toy"]
+    from transformers import AutoModelForCausalLM
+
+    model = AutoModelForCausalLM.from_pretrained(folder)
+    assert model.dtype == torch.bfloat16 and model.generation_config.eos_token_id == tokenizer.eos_token_id
+    assert model.lm_head.weight is model.model.embed_tokens.weight
+    assert torch.equal(family.from_transformers(shape, model), family.initial(shape, 2).bfloat16().float())

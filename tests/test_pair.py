@@ -1,0 +1,180 @@
+"""Pairs of small random models saved to disk: greedy ids equal `transformers`' own, whatever happens beside the generation."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
+
+from omnidemo import load_pair
+from omnidemo.config import Settings
+from omnidemo.methods import METHODS
+from omnidemo.records import Generation, Round
+from omnidemo.runtime.pair import Pair
+from tokenizer_families import FAMILIES
+
+PROMPT = "the other ducks swim — naïve ✓"
+
+
+def save(folder: Path, family: str, kind: str = "llama", seed: int = 0, window: int = 256, ends: bool = True) -> str:
+    """A random model with a tokenizer of the family; its logits rows exceed the tokenizer, as padded vocabularies do.
+
+    Without `ends` the end token is so unlikely that greedy answers are as long as they may be.
+    """
+    tokenizer = FAMILIES[family]()
+    torch.manual_seed(seed)
+    ids = {"bos_token_id": tokenizer.bos_token_id, "eos_token_id": tokenizer.eos_token_id, "pad_token_id": tokenizer.pad_token_id}
+    if kind == "llama":
+        size = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 2}
+        config = LlamaConfig(vocab_size=len(tokenizer) + 3, max_position_embeddings=window, initializer_range=0.3, **size, **ids)
+        model = LlamaForCausalLM(config)
+        if not ends:
+            model.lm_head.weight.data[tokenizer.eos_token_id] = 0.0
+    else:
+        gpt = GPT2Config(vocab_size=len(tokenizer) + 3, n_positions=window, n_embd=32, n_layer=2, n_head=2, initializer_range=0.3, **ids)
+        model = GPT2LMHeadModel(gpt)
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return str(folder)
+
+
+def reference(folder: str, ids: list[int], count: int) -> tuple[int, ...]:
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    out = model.generate(torch.tensor([ids]), attention_mask=torch.ones(1, len(ids), dtype=torch.long), max_new_tokens=count, do_sample=False)
+    return tuple(out[0, len(ids) :].tolist())
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Pair:
+    root = tmp_path_factory.mktemp("pair")
+    return load_pair(save(root / "target", "byte-level", ends=False), save(root / "drafter", "sentence-piece", seed=1))
+
+
+@pytest.mark.parametrize("kind", ["llama", "gpt2"])
+@pytest.mark.parametrize(("target", "drafter"), [("byte-level", "word-piece"), ("sentence-piece", "byte-level"), ("unigram", "sentence-piece")])
+def test_greedy_ids_equal_transformers(tmp_path: Path, kind: str, target: str, drafter: str) -> None:
+    folder = save(tmp_path / "target", target, kind)
+    pair = load_pair(folder, save(tmp_path / "drafter", drafter, seed=1, window=64))
+    pair.fill_cache()
+    for prompt in (PROMPT, [{"role": "user", "content": PROMPT}], pair.target.vocabulary.roles["begin"]):
+        ids = pair.prompt_ids(prompt)  # type: ignore[arg-type]
+        for count in (1, 60):
+            expected = reference(folder, ids, count)
+            for method in METHODS:
+                assert pair.generate(ids, method=method, max_new_tokens=count).token_ids == expected, method
+
+
+def test_a_drafter_of_the_same_model_is_always_accepted(tmp_path: Path) -> None:
+    folder = save(tmp_path / "model", "byte-level")
+    done = load_pair(folder, folder).generate(PROMPT, max_new_tokens=40)
+    # Four of four drafted tokens and a bonus, but for rounds after a token that may not be proposed (roles, padding).
+    assert done.metrics["alpha"] == 1.0 and (done.metrics["block_efficiency"] or 0) > 3
+
+
+def test_rounds_join_to_the_generation(pair: Pair) -> None:
+    rounds = pair.stream(PROMPT, max_new_tokens=30, temperature=1.0, seed=7)
+    seen: list[Round] = []
+    while True:
+        try:
+            seen.append(next(rounds))
+        except StopIteration as end:
+            generation: Generation = end.value
+            break
+    assert "".join(r.text for r in seen) == generation.text
+    assert generation.metrics["tokens"] == len(generation.token_ids) == sum(len(r.tokens) for r in seen)
+    assert pair.mismatches == 0
+
+
+def test_a_seed_repeats_a_run(pair: Pair) -> None:
+    runs = [pair.generate(PROMPT, max_new_tokens=20, temperature=1.0, seed=5, learn=False).token_ids for _ in range(3)]
+    assert runs[0] == runs[1] == runs[2]
+    assert pair.generate(PROMPT, max_new_tokens=20, temperature=1.0, seed=6, learn=False).token_ids != runs[0]
+
+
+def test_adapter_swaps_at_any_moment_change_no_id(pair: Pair) -> None:
+    expected = pair.generate(PROMPT, method="autoregressive", max_new_tokens=80).token_ids
+    base = {name: weight.clone() for name, weight in pair.drafter.runner.weights().items()}
+    stop = threading.Event()
+
+    def swap() -> None:
+        version = 0
+        while not stop.is_set():
+            version += 1
+            name = list(base)[version % len(base)]
+            pair.publish(version, {name: base[name] + 0.2 * torch.randn_like(base[name])})
+
+    thread = threading.Thread(target=swap)
+    thread.start()
+    try:
+        for _ in range(5):
+            assert pair.generate(PROMPT, max_new_tokens=80).token_ids == expected
+    finally:
+        stop.set()
+        thread.join()
+    assert pair.adapter_version > 0
+    pair.publish(0, {})
+    pair.generate(PROMPT, max_new_tokens=2)
+    assert all(torch.equal(weight, base[name]) for name, weight in pair.drafter.runner.weights().items())
+
+
+def test_two_chats_at_once_do_not_mix(pair: Pair) -> None:
+    prompts = [f"the small duck number {i} swims in pond {i * 7}" for i in range(4)]
+    expected = [pair.generate(p, method="autoregressive", max_new_tokens=40).token_ids for p in prompts]
+    found: dict[int, tuple[int, ...]] = {}
+
+    def chat(index: int) -> None:
+        found[index] = pair.generate(prompts[index], max_new_tokens=40).token_ids
+
+    threads = [threading.Thread(target=chat, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [found[i] for i in range(4)] == expected
+
+
+def test_the_next_turn_goes_on_from_the_same_context(pair: Pair) -> None:
+    first = pair.generate(PROMPT, max_new_tokens=20)
+    ids = [*pair.prompt_ids(PROMPT), *first.token_ids, *pair.prompt_ids("and then")]
+    pair._idle[:] = pair._idle[-1:]
+    talk = pair._idle[0]
+    kept = talk.target.cache.length
+    second = pair.generate(ids, max_new_tokens=20)
+    assert pair._idle[-1] is talk and kept >= len(pair.prompt_ids(PROMPT)) + 19
+    assert second.token_ids == pair.generate(ids, method="autoregressive", max_new_tokens=20, reuse=False).token_ids
+
+
+def test_cancelling_keeps_the_partial_answer_and_the_pair_goes_on(pair: Pair) -> None:
+    whole = pair.generate(PROMPT, max_new_tokens=60).token_ids
+    calls = iter(range(100))
+    partial = pair.generate(PROMPT, max_new_tokens=60, cancelled=lambda: next(calls) >= 3)
+    assert partial.finish_reason == "cancelled" and 0 < len(partial.token_ids) < len(whole)
+    assert partial.token_ids == whole[: len(partial.token_ids)]
+    assert pair.generate(PROMPT, max_new_tokens=60).token_ids == whole
+
+
+def test_the_cache_grows_with_learning_only_and_comes_back_from_the_store(tmp_path: Path) -> None:
+    folders = save(tmp_path / "target", "byte-level"), save(tmp_path / "drafter", "sentence-piece", seed=1)
+    settings = Settings(training="off")
+    pair = load_pair(*folders, storage=tmp_path / "storage", settings=settings)
+    pair.generate(PROMPT, max_new_tokens=60, learn=False)
+    assert len(pair.ngrams) == 0
+    pair.generate(PROMPT, max_new_tokens=60)
+    assert len(pair.ngrams) > 0 and pair._store is not None
+    assert pair._store.flush()
+    again = load_pair(*folders, storage=tmp_path / "storage", settings=settings)
+    assert {entry.target_id: entry for entry in again.ngrams} == {entry.target_id: entry for entry in pair.ngrams}
+
+
+def test_prompts_that_cannot_be_served_are_refused_with_a_reason(pair: Pair) -> None:
+    with pytest.raises(ValueError, match="shorten"):
+        pair.generate([5] * 300)
+    with pytest.raises(ValueError, match="between 0 and"):
+        pair.generate([10**6])
+    with pytest.raises(ValueError, match="unknown method"):
+        pair.generate("a", method="magic")
+    with pytest.raises(ValueError, match="at least 1"):
+        pair.generate("a", max_new_tokens=0)
