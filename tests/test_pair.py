@@ -43,7 +43,8 @@ def save(folder: Path, family: str, kind: str = "llama", seed: int = 0, window: 
 
 def reference(folder: str, ids: list[int], count: int) -> tuple[int, ...]:
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
-    out = model.generate(torch.tensor([ids]), attention_mask=torch.ones(1, len(ids), dtype=torch.long), max_new_tokens=count, do_sample=False)
+    seen = torch.ones(1, len(ids), dtype=torch.long)
+    out = model.generate(torch.tensor([ids]), attention_mask=seen, max_new_tokens=count, do_sample=False)
     return tuple(out[0, len(ids) :].tolist())
 
 
@@ -54,7 +55,9 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Pair:
 
 
 @pytest.mark.parametrize("kind", ["llama", "gpt2"])
-@pytest.mark.parametrize(("target", "drafter"), [("byte-level", "word-piece"), ("sentence-piece", "byte-level"), ("unigram", "sentence-piece")])
+@pytest.mark.parametrize(
+    ("target", "drafter"), [("byte-level", "word-piece"), ("sentence-piece", "byte-level"), ("unigram", "sentence-piece")]
+)
 def test_greedy_ids_equal_transformers(tmp_path: Path, kind: str, target: str, drafter: str) -> None:
     folder = save(tmp_path / "target", target, kind)
     pair = load_pair(folder, save(tmp_path / "drafter", drafter, seed=1, window=64))

@@ -9,7 +9,9 @@ from . import lexicon
 
 # Names that the bodies use themselves, so no argument and no function may take them.
 LOCALS = frozenset(
-    ["total", "result", "count", "counts", "index", "letter", "part", "pairs", "value", "values", "key", "first", "last", "best", "largest", "seen", "item", "row", "rows", "divisor", "digit", "step", "left", "right", "inverted", "merged", "current", "longest", "product", "numerator", "hours", "minutes", "n", "pair", "position", "line", "chunk", "year"]
+    ["total", "result", "count", "counts", "index", "letter", "part", "pairs", "value", "values", "key", "first", "last", "best",
+    "largest", "seen", "item", "row", "rows", "divisor", "digit", "step", "left", "right", "inverted", "merged", "current", "longest",
+    "product", "numerator", "hours", "minutes", "n", "pair", "position", "line", "chunk", "year"]
 )
 
 

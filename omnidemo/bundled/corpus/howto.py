@@ -167,7 +167,7 @@ def clean_surface(rng: random.Random) -> Draft:
 @_task(*_how("store {g}"))
 def store_food(rng: random.Random) -> Draft:
     place, box, time, first, bad, food = _keyed(rng, w.FOODS)
-    it, are, s = _it(food)
+    it, _, s = _it(food)
     amounts = (
         ("a lot of", "a few", "some", "a bag of", "a kilo of", "a basket of")
         if _is_many(food)

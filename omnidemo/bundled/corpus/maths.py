@@ -75,9 +75,10 @@ def _fill_rest(rng: random.Random, slots: dict[str, object]) -> None:
     slots["does"], slots["do"], slots["what"] = rng.choice(words.HABITS)
     for slot, table in _TABLES.items():
         slots[slot] = rng.choice(table)
-    slots["Event"], slots["show"] = _upper(slots["event"]), slots["event"].removeprefix("a ")
-    slots["Awhole"] = _upper(lexicon.a(slots["whole"]))
-    slots["dish1"] = _upper(slots["dish"])
+    event = str(slots["event"])
+    slots["Event"], slots["show"] = _upper(event), event.removeprefix("a ")
+    slots["Awhole"] = _upper(lexicon.a(str(slots["whole"])))
+    slots["dish1"] = _upper(str(slots["dish"]))
 
 
 _TABLES: dict[str, tuple[str, ...]] = {
@@ -88,8 +89,8 @@ _TABLES: dict[str, tuple[str, ...]] = {
 
 
 def _articles(slots: dict[str, object]) -> None:
-    slots["at"], slots["au"] = lexicon.a(slots["t"]), lexicon.a(slots["u"])
-    slots["At"], slots["Au"] = _upper(slots["at"]), _upper(slots["au"])
+    at, au = lexicon.a(str(slots["t"])), lexicon.a(str(slots["u"]))
+    slots.update(at=at, au=au, At=_upper(at), Au=_upper(au))
 
 
 def _careless(rng: random.Random, text: str, lowerable: bool) -> str:

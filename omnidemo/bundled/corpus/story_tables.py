@@ -28,7 +28,8 @@ SHOPS = (
     "bookshop", "corner shop", "fairground", "fish market", "flea market", "flower shop", "garden centre", "hardware store", "market",
     "pet shop", "shoe shop", "shopping centre", "street market", "supermarket", "toy shop", "village shop",
 )  # fmt: skip
-KINDS = ANIMALS + (
+KINDS = (
+    *ANIMALS,
     "alien", "bunny", "cub", "dinosaur", "dragon", "duckling", "elf", "fairy", "fish", "foal", "giant", "gnome", "king", "knight",
     "mermaid",
     "monster", "pirate", "pixie", "prince", "princess", "puppet", "queen", "robot", "shark", "snowman", "teddy bear", "troll", "unicorn",
