@@ -17,11 +17,13 @@ from hashlib import blake2b
 from itertools import accumulate
 from secrets import token_hex
 
-from . import chat, code, howto, maths, news, stories
+from . import chat, code, howto, maths, maths_drills, news, stories
 from .base import Example, Pattern
 
 DOMAINS = ("stories", "maths", "code", "howto", "news", "chat")
-MIX: dict[str, float] = {"stories": 0.15, "maths": 0.30, "code": 0.23, "howto": 0.15, "news": 0.11, "chat": 0.06}
+MIX: dict[str, float] = {"stories": 0.12, "maths": 0.39, "code": 0.24, "howto": 0.12, "news": 0.08, "chat": 0.05}
+# A drawn maths example is a list of bare sums this often: a small model needs each sum many times, and word problems are long.
+DRILL_SHARE = 0.4
 SPLITS = ("train", "validation", "test")
 
 MULTI_TURN_SHARE = 0.12
@@ -36,7 +38,7 @@ CODE_MEMORY_BYTES = 1 << 30
 
 _TABLES: dict[str, Mapping[str, Pattern]] = {
     "stories": stories.PATTERNS,
-    "maths": maths.PATTERNS,
+    "maths": {**maths.PATTERNS, **maths_drills.PATTERNS},
     "code": code.PATTERNS,
     "howto": howto.PATTERNS,
     "news": news.PATTERNS,
@@ -91,8 +93,12 @@ def _draw(rng: random.Random, domain: str, tasks: Sequence[Sequence[str]]) -> Ex
 
 
 def sample(rng: random.Random, domain: str, held_out: bool = False) -> Example:
-    """One example as its pattern makes it: a task is drawn uniformly, then one of its phrasings."""
-    return _draw(rng, domain, _tasks(domain, held_out))
+    """One example as its pattern makes it: a task is drawn uniformly (drills apart), then one of its phrasings."""
+    tasks = _tasks(domain, held_out)
+    if domain == "maths":
+        drill = rng.random() < DRILL_SHARE
+        tasks = tuple(task for task in tasks if task[0].startswith("maths/drill") == drill) or tasks
+    return _draw(rng, domain, tasks)
 
 
 def _joined(parts: Sequence[Example]) -> Example:

@@ -1,0 +1,45 @@
+# `make run` and `make test` set themselves up in .venv; from the second time on they start at once.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: help run test check format clean
+
+help:
+	@echo "make run      install what the app needs and start it (http://127.0.0.1:7860)"
+	@echo "make test     install what the tests need and run them"
+	@echo "make check    lint and types"
+	@echo "make format   lay the code out and fix what ruff can fix"
+	@echo "make clean    remove .venv and caches; storage/ stays"
+
+run: $(VENV)/.run-ready
+	$(BIN)/python app.py
+
+test: $(VENV)/.dev-ready
+	$(BIN)/python -m pytest
+
+check: $(VENV)/.dev-ready
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+format: $(VENV)/.dev-ready
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "OmniDemo needs Python 3.11 or newer; name one with: make PYTHON=python3.12 run"; exit 1; }
+	@$(PYTHON) -m venv --clear $(VENV) \
+		|| { rm -rf $(VENV); echo "Python could not make $(VENV); on Debian and Ubuntu install it with: apt-get install python3-venv"; exit 1; }
+
+# The stamps say which requirements are installed; python itself is order-only, for its date is the system's.
+$(VENV)/.run-ready: requirements.txt | $(BIN)/python
+	$(BIN)/python -m pip install --disable-pip-version-check -r requirements.txt
+	@touch $@
+
+$(VENV)/.dev-ready: requirements-dev.txt $(VENV)/.run-ready
+	$(BIN)/python -m pip install --disable-pip-version-check -r requirements-dev.txt
+	@touch $@

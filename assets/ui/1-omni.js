@@ -1,0 +1,72 @@
+// The page's own little library: widgets, elements, storage, numbers. Text always goes through textContent.
+(() => {
+  const omni = (window.omni = { widgets: {}, labels: window.OMNI_LABELS });
+
+  // Called by every gr.HTML of the page (see ui/shell.py: widget). A widget is (host, context) => {update(value)}.
+  omni.mount = (name, context) => {
+    const host = context.element.querySelector(".omni-widget");
+    if (!host || host.dataset.mounted) return;
+    host.dataset.mounted = "1";
+    const made = omni.widgets[name]?.(host, context) || {};
+    const update = () => { if (made.update && context.props.value) made.update(context.props.value); };
+    context.watch("value", update);
+    update();
+  };
+
+  omni.el = (tag, attributes = {}, ...children) => {
+    const node = document.createElement(tag);
+    for (const [key, value] of Object.entries(attributes)) {
+      if (value === null || value === undefined || value === false) continue;
+      if (key === "class") node.className = value;
+      else if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
+      else node.setAttribute(key, value === true ? "" : value);
+    }
+    for (const child of children) if (child !== null && child !== undefined) node.append(child);
+    return node;
+  };
+
+  omni.svg = (tag, attributes = {}, ...children) => {
+    const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
+    for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
+    node.append(...children);
+    return node;
+  };
+
+  // Storage may be full or forbidden: the page then simply forgets.
+  omni.load = (key, fallback) => {
+    try { return JSON.parse(localStorage.getItem(`omnidemo.${key}`)) ?? fallback; } catch { return fallback; }
+  };
+  omni.save = (key, value) => {
+    try { localStorage.setItem(`omnidemo.${key}`, JSON.stringify(value)); return true; } catch { return false; }
+  };
+
+  omni.random = () => Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+  let session = null;
+  omni.session = () => {
+    session ||= omni.load("session", null) || omni.random();
+    omni.save("session", session);
+    return session;
+  };
+
+  omni.copy = async (text) => {
+    try { await navigator.clipboard.writeText(text); return true; } catch { /* no clipboard outside https and localhost */ }
+    const area = omni.el("textarea", { class: "omni-offscreen" });
+    area.value = text;
+    document.body.append(area);
+    area.select();
+    const done = document.execCommand("copy");
+    area.remove();
+    return done;
+  };
+
+  const formats = {
+    number: (x) => (x >= 100 ? x.toFixed(0) : x >= 10 ? x.toFixed(1) : x.toFixed(2)),
+    percent: (x) => `${(100 * x).toFixed(0)} %`,
+    seconds: (x) => (x < 1 ? `${Math.round(1000 * x)} ms` : `${x.toFixed(1)} s`),
+    count: (x) => Math.round(x).toLocaleString("en"),
+    times: (x) => `${x.toFixed(2)} ×`,
+  };
+  omni.format = (value, form) => (value === null || value === undefined || Number.isNaN(value) ? "–" : formats[form](value));
+  omni.short = (n) => (n >= 1e9 ? `${(n / 1e9).toFixed(1)} B` : n >= 1e6 ? `${(n / 1e6).toFixed(1)} M` : n >= 1e3 ? `${(n / 1e3).toFixed(1)} k` : `${n}`);
+  omni.plural = (n, word) => `${omni.format(n, "count")} ${word}${Math.round(n) === 1 ? "" : "s"}`;
+})();

@@ -1,0 +1,102 @@
+// One answer as coloured tokens: lines → spans, the tooltip, arrow keys. The spans joined are the answer's text.
+(() => {
+  const { el } = omni;
+
+  // A turn's answer. `tokens` holds the parsed lines; spans refer to them by index.
+  omni.newAnswer = () => ({ lines: "", tokens: [], text: "", figures: null, counts: null, meta: {}, end: null, error: null });
+
+  // Appends the complete lines of `chunk` to the answer; returns the new token lines.
+  omni.readLines = (answer, chunk) => {
+    const fresh = [];
+    for (const raw of chunk.split("\n")) {
+      if (!raw) continue;
+      let line;
+      try { line = JSON.parse(raw); } catch { continue; }
+      if (line.k === "t" || line.k === "x") {
+        fresh.push(line);
+        answer.tokens.push(line);
+        if (line.k === "t") answer.text += line.t;
+      } else if (line.k === "f") { answer.figures = line.f; answer.counts = line.c;
+      } else if (line.k === "run") answer.meta = { ...answer.meta, ...line };
+      else if (line.k === "end") {
+        answer.end = line;
+        answer.figures = { ...answer.figures, ...line.f };
+        answer.counts = line.c;
+        answer.meta = { ...answer.meta, method: line.method, version: line.version };
+      } else if (line.k === "error") answer.error = line.text;
+      if (line.k !== "f") answer.lines += raw + "\n"; // live figures need not be kept
+    }
+    return fresh;
+  };
+
+  const visible = (text) => text.replaceAll("\n", "↵").replaceAll("\t", "⇥").replaceAll(" ", "␣");
+
+  omni.tokenSpan = (line, index) => {
+    if (line.k === "x") // shown by CSS from the attribute: never part of the text, of a selection or of a copy
+      return el("span", { class: `gone s-${line.s}${line.j ? " judged" : ""}`, "data-text": line.t.replaceAll("\n", "↵") || "▫", "data-i": index });
+    const span = el("span", { class: `tok s-${line.s}`, "data-i": index });
+    span.textContent = line.t;
+    if (line.g && line.g.length > 1) span.dataset.pieces = line.g.join("|");
+    if (line.t.includes("\n")) span.classList.add("breaks");
+    return span;
+  };
+
+  const names = Object.fromEntries(omni.labels.legend.map((item) => [item.key, item]));
+  const tip = el("div", { class: "omni-tip", role: "tooltip", id: "omni-tip", hidden: true });
+  const row = (label, value) => el("div", { class: "tip-row" }, el("span", {}, label), el("b", {}, value));
+
+  omni.showTip = (span, answer) => {
+    const line = answer.tokens[+span.dataset.i];
+    if (!line) return;
+    const discarded = line.k === "x";
+    const percent = (x) => (x === undefined || x === null ? null : x.toFixed(x < 0.001 ? 5 : 3));
+    const title = discarded ? (line.j ? "rejected draft" : "draft, never judged") : names[line.s].title;
+    const rows = [row("token", visible(line.t) || "(part of a character)"), row("id", String(line.i)), row("round · position", `${line.r + 1} · ${line.n + 1}`)];
+    if (!discarded || line.j) rows.push(row("p, the target's", percent(line.p) ?? "–"));
+    if (percent(line.q)) rows.push(row("q, the drafter's", percent(line.q)));
+    if (percent(line.a)) rows.push(row("chance of acceptance", percent(line.a)));
+    if (line.g?.length) rows.push(row("drafter's pieces", line.g.map((piece, i) => `${visible(piece)} ${line.gi[i]}`).join(" | ")));
+    const help = discarded ? (line.j ? `Guessed (${names[line.s].title}) and rejected by the target.` : `Guessed (${names[line.s].title}) after a rejected one, so nobody judged it.`) : names[line.s].help;
+    tip.replaceChildren(el("div", { class: `tip-title s-${discarded ? "discarded" : line.s}` }, el("i", { class: "swatch" }), title), ...rows, el("p", {}, help));
+    if (!tip.isConnected) document.body.append(tip);
+    tip.hidden = false;
+    const box = [...span.getClientRects()].pop() || span.getBoundingClientRect();
+    const { offsetWidth: width, offsetHeight: height } = tip;
+    const left = Math.min(Math.max(8, box.left), document.documentElement.clientWidth - width - 8);
+    const below = box.bottom + 8 + height < window.innerHeight;
+    tip.style.left = `${left}px`;
+    tip.style.top = `${below ? box.bottom + 8 : Math.max(8, box.top - height - 8)}px`;
+    document.querySelector(".tok.at, .gone.at")?.classList.remove("at");
+    span.classList.add("at");
+  };
+  omni.hideTip = () => {
+    tip.hidden = true;
+    document.querySelector(".tok.at, .gone.at")?.classList.remove("at");
+  };
+
+  // Delegated: hover, tap, focus and arrow keys on one answer's tokens.
+  omni.watchTokens = (box, answer, announce) => {
+    const at = (event) => event.target.closest?.(".tok, .gone");
+    const plain = () => box.closest("[data-view]")?.dataset.view === "text";
+    const show = (span) => { if (span && !plain()) omni.showTip(span, answer); };
+    box.addEventListener("pointerover", (event) => { if (event.pointerType !== "touch") show(at(event)); });
+    box.addEventListener("pointerout", (event) => { if (event.pointerType !== "touch") omni.hideTip(); });
+    box.addEventListener("click", (event) => show(at(event)));
+    box.addEventListener("blur", omni.hideTip);
+    box.addEventListener("keydown", (event) => {
+      const spans = [...box.querySelectorAll(".tok, .gone")].filter((span) => span.offsetParent !== null);
+      const here = spans.findIndex((span) => span.classList.contains("at"));
+      const go = { ArrowRight: here + 1, ArrowLeft: here < 0 ? 0 : here - 1, Home: 0, End: spans.length - 1 }[event.key];
+      if (go === undefined || plain()) return;
+      event.preventDefault();
+      const span = spans[Math.min(Math.max(go, 0), spans.length - 1)];
+      if (!span) return;
+      span.scrollIntoView({ block: "nearest" });
+      omni.showTip(span, answer);
+      const line = answer.tokens[+span.dataset.i];
+      announce(`${line.t.trim() || visible(line.t)}: ${tip.firstChild.textContent}`);
+    });
+  };
+  document.addEventListener("scroll", omni.hideTip, true);
+  document.addEventListener("pointerdown", (event) => { if (!event.target.closest?.(".tok, .gone")) omni.hideTip(); });
+})();

@@ -1,0 +1,88 @@
+// What the three measuring tabs share: plotly loaded once and redrawn in place, polling while visible, small pieces of a page.
+(() => {
+  const { el } = omni;
+
+  // Calls `act` when `host` comes into view and, if `ms` is given, again every `ms` while it stays there.
+  omni.whileVisible = (host, ms, act) => {
+    const visible = () => host.offsetParent !== null && !document.hidden;
+    let was = false;
+    const look = () => {
+      if (!host.isConnected) return clearInterval(clock);
+      const now = visible();
+      if (now && (!was || (ms && Date.now() - last >= ms))) { last = Date.now(); act(); }
+      was = now;
+    };
+    let last = 0;
+    const clock = setInterval(look, 200);
+  };
+
+  // ── plotly ──────────────────────────────────────────────────────────────────────────────────────────────────
+  let library = null;
+  const load = (address) => {
+    library ||= new Promise((done, failed) => {
+      if (window.Plotly) return done(window.Plotly);
+      const base = (window.gradio_config?.root || "").replace(/\/$/, "");
+      const script = el("script", { src: `${base}/${address}`, onload: () => done(window.Plotly), onerror: () => { library = null; failed(new Error("The charts could not be loaded. Reload the page.")); } });
+      document.head.append(script);
+    });
+    return library;
+  };
+
+  const drawn = new Map(); // host → {figure, address}
+  let resets = 0; // a new number makes plotly forget the reader's zoom
+  const touch = matchMedia("(pointer: coarse)").matches;
+  const put = async (host) => {
+    const { figure, address } = drawn.get(host);
+    let Plotly;
+    try { Plotly = await load(address); } catch (error) { host.textContent = error.message; return; }
+    if (!host.isConnected || host.offsetParent === null || drawn.get(host).figure !== figure) return; // hidden, or newer data came meanwhile
+    const ink = getComputedStyle(host).getPropertyValue("--o-soft").trim(), card = getComputedStyle(host).getPropertyValue("--o-card").trim(), text = getComputedStyle(host).getPropertyValue("--o-ink").trim();
+    const given = structuredClone(figure.layout); // plotly writes the ranges it shows into what it is given
+    const layout = { ...given, autosize: true, uirevision: `${figure.layout.uirevision} ${resets}`, font: { ...given.font, color: ink, family: getComputedStyle(host).fontFamily }, hoverlabel: { bgcolor: card, bordercolor: ink, font: { color: text, size: 12 } } };
+    if (touch) layout.dragmode = false; // a finger scrolls the page
+    await Plotly.react(host, figure.data, layout, { displayModeBar: false, responsive: false, doubleClick: "reset" });
+    if (!sizes.has(host)) { sizes.add(host); sizer.observe(host); }
+  };
+  const sizes = new WeakSet();
+  const sizer = new ResizeObserver((entries) => {
+    for (const { target, contentRect } of entries) {
+      if (!target.isConnected) { sizer.unobserve(target); drawn.delete(target); continue; }
+      if (!contentRect.width || !window.Plotly) continue;
+      if (target.data) window.Plotly.Plots.resize(target);
+    }
+  });
+  omni.plot = (host, figure, address) => { drawn.set(host, { figure, address }); put(host); };
+  omni.plotAgain = () => { for (const host of [...drawn.keys()]) host.isConnected ? put(host) : drawn.delete(host); };
+  omni.resetZoom = () => { resets += 1; omni.plotAgain(); };
+  let dark = null;
+  new MutationObserver(() => {
+    const now = document.body.classList.contains("dark");
+    if (dark !== null && now !== dark) omni.plotAgain();
+    dark = now;
+  }).observe(document.documentElement, { attributes: true, attributeFilter: ["class"], subtree: true });
+
+  // The charts drawn while their tab was hidden are put up when it shows.
+  omni.pressDownload = (id) => {
+    const press = (tries) => {
+      const box = document.getElementById(id), link = box?.matches("a, button") ? box : box?.querySelector("a, button");
+      if (link) link.click(); else if (tries) setTimeout(() => press(tries - 1), 100);
+    };
+    setTimeout(() => press(20), 100);
+  };
+
+  // ── small pieces ────────────────────────────────────────────────────────────────────────────────────────────
+  omni.when = (iso) => {
+    const at = new Date(iso);
+    if (Number.isNaN(+at)) return String(iso ?? "–");
+    const clock = at.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
+    return at.toDateString() === new Date().toDateString() ? clock : `${at.toLocaleDateString([], { month: "short", day: "numeric" })} ${clock}`;
+  };
+  omni.methodTitle = (name) => omni.labels.methods[name]?.title ?? name;
+  omni.field = (label, control) => el("label", { class: "field" }, el("span", {}, label), control);
+  omni.select = (label, options, value, onchange) => {
+    const box = el("select", { "aria-label": label, onchange: () => onchange(box.value) }, ...options.map(([key, title]) => el("option", { value: key, selected: key === value }, title)));
+    return box;
+  };
+  omni.th = (title, help = null, number = false) => el("th", { scope: "col", title: help, class: number ? "num" : null }, title);
+  omni.td = (value, number = false, extra = {}) => el("td", { ...extra, class: [number ? "num" : "", extra.class ?? ""].join(" ").trim() || null }, value);
+})();

@@ -1,0 +1,151 @@
+// The Adaptation tab: play traffic, the curves, the versions.
+(() => {
+  const { el, format } = omni;
+  const forms = { ".0%": "percent", ".2f": "number", ".0f": "number", ",.0f": "count", ".3f": "loss" };
+  const print = (value, form) => (value === null || value === undefined ? "–" : forms[form] === "loss" ? value.toFixed(3) : format(value, forms[form]));
+
+  // ── curves ──────────────────────────────────────────────────────────────────────────────────────────────────
+  const page = (omni.adaptation = { key: "", window: omni.load("window", 8), every: false, version: 0, trigger: () => {} });
+  page.request = (values) => [values[0], values[1], page.window, page.every, page.key, ...(values.length > 5 ? [page.version] : [])];
+
+  // A headline such as "64 %, ▲ 21 points since the first requests".
+  const headline = (card) => {
+    const parts = [el("b", {}, print(card.latest, card.form)), el("span", { class: "unit" }, card.unit)];
+    if (card.latest !== null && card.first !== null && card.latest !== card.first) {
+      const points = card.form === ".0%", gap = card.latest - card.first;
+      const size = points ? `${Math.abs(100 * gap).toFixed(0)} points` : print(Math.abs(gap), card.form);
+      const good = card.key === "loss" ? gap < 0 : gap > 0;
+      if (!/^0(\.0+)?( points)?$/.test(size)) parts.push(el("span", { class: `gap ${card.key === "cache_entries" ? "" : good ? "good" : "bad"}`, title: "The last requests against the first ones shown" }, `${gap > 0 ? "▲" : "▼"} ${size}`));
+    }
+    return parts;
+  };
+
+  omni.widgets.adaptation = (host, { trigger }) => {
+    page.trigger = trigger;
+    const shown = el("output", {}, String(page.window));
+    const slider = el("input", { type: "range", min: 1, max: 40, value: page.window, "aria-label": "Smoothing window in requests", oninput: () => { shown.textContent = slider.value; }, onchange: () => { page.window = +slider.value; omni.save("window", page.window); page.key = ""; trigger("poll"); } });
+    const every = el("input", { type: "checkbox", onchange: () => { page.every = every.checked; page.key = ""; trigger("poll"); } });
+    every.checked = page.every;
+    const legend = el("span", { class: "keys" });
+    const bar = el("div", { class: "bar" }, el("label", { class: "field inline" }, el("span", {}, "Smoothing"), slider, shown), el("label", { class: "field inline" }, every, el("span", {}, "All targets of this drafter")), el("span", { class: "grow" }),
+      el("button", { type: "button", class: "toggle", title: "Show all requests again; a double click on a chart does the same for it", onclick: omni.resetZoom }, "Reset zoom"));
+    const empty = el("div", { class: "nothing" }, el("h3", {}, "No requests of this pair yet"), el("p", {}, "Press Play traffic above, or write something in the Chat tab. Each answer puts a point on these curves, and the drafter trains on it."));
+    const grid = el("div", { class: "charts" });
+    host.append(bar, legend, empty, grid);
+    empty.hidden = grid.hidden = legend.hidden = bar.hidden = true;
+    omni.whileVisible(host, 2000, () => trigger("poll"));
+    omni.whileVisible(host, 0, omni.plotAgain);
+    const cards = new Map();
+    const card = (item) => {
+      if (!cards.has(item.key)) {
+        const head = el("p", { class: "headline" }), box = el("div", { class: "plot", role: "img" });
+        grid.append(el("section", { class: "panel" }, el("h3", { title: item.help }, item.title), head, box));
+        cards.set(item.key, { head, box });
+      }
+      return cards.get(item.key);
+    };
+    return {
+      update: (value) => {
+        const s = JSON.parse(value);
+        page.key = s.key;
+        const some = s.charts.length > 0;
+        empty.hidden = some; grid.hidden = bar.hidden = !some;
+        legend.hidden = !some;
+        legend.replaceChildren(...(s.targets.length > 1 ? s.targets.map((name, i) => el("span", {}, el("i", { style: `background:${s.palette[i % s.palette.length]}` }), name)) : []),
+          el("span", {}, el("i", { class: "mark swap" }), "new adapter"), ...(s.every ? [el("span", {}, el("i", { class: "mark" }), "other target")] : []), el("span", {}, "dots: single requests · line: smoothed"));
+        for (const item of s.charts) {
+          const { head, box } = card(item);
+          head.replaceChildren(...headline(item));
+          const latest = print(item.latest, item.form), first = print(item.first, item.form);
+          box.setAttribute("aria-label", `${item.title}, ${item.unit}: first ${first}, latest ${latest}, over ${item.key === "loss" ? omni.plural(s.steps, "step") : omni.plural(s.requests, "request")}`);
+          const lost = item.latest === null;
+          box.parentElement.classList.toggle("blank", lost);
+          box.dataset.empty = item.key === "loss" ? "No training step yet: the trainer starts after a few requests." : "Not measured for these requests.";
+          omni.plot(box, item.figure, s.plotly);
+        }
+        versions(s);
+      },
+    };
+  };
+
+  // ── versions ────────────────────────────────────────────────────────────────────────────────────────────────
+  let shelf = null;
+  omni.widgets.versions = (host) => { shelf = host; host.append(el("h3", {}, "Adapter versions"), el("p", { class: "small" }, "None yet. The first one appears after a few requests.")); };
+  const effect = (one) => {
+    const { acceptance_before: before, acceptance_after: after } = one.effect;
+    if (before == null || after == null) return el("span", { class: "soft", title: "Not measured" }, "–");
+    const gap = 100 * (after - before);
+    return el("span", { class: gap >= 0 ? "good" : "bad", title: "Acceptance on held-back traffic, before and after" }, `${(100 * before).toFixed(0)} → ${format(after, "percent")}`);
+  };
+  const versions = (s) => {
+    if (!shelf) return;
+    const name = (one) => { const th = el("th", { scope: "row" }, `v${one.version}`); if (one.live) th.append(" ", el("span", { class: "badge good", title: "This version drafts now" }, "live")); return th; };
+    const back = (one) => (one.live ? "" : el("button", { type: "button", class: "link", "aria-label": `Roll back to version ${one.version}`, onclick: () => { page.version = one.version; page.trigger("rollback"); } }, "Roll back"));
+    const table = el("table", {}, el("thead", {}, el("tr", {}, omni.th("version"), omni.th("requests", "Requests learned from so far", true), omni.th("loss", "Nats per position at its last step", true), omni.th("acceptance", "Measured before and after the swap"), s.rollback ? el("td", {}) : null)),
+      el("tbody", {}, ...s.versions.map((one) => el("tr", { title: `${omni.when(one.created_at)} · ${omni.plural(one.steps, "step")}${one.parent != null ? ` · from v${one.parent}` : ""}` }, name(one), omni.td(format(one.requests_seen, "count"), true), omni.td(one.loss == null ? "–" : one.loss.toFixed(3), true), omni.td(effect(one)), s.rollback ? omni.td(back(one)) : null)))));
+    shelf.replaceChildren(el("h3", {}, "Adapter versions"), s.versions.length ? el("div", { class: "rolls" }, table) : el("p", { class: "small" }, "None yet. The first one appears after a few requests."));
+  };
+
+  // ── play traffic ────────────────────────────────────────────────────────────────────────────────────────────
+  let parts = null;
+  const play = (omni.play = { config: null, run: "", busy: false, topic: "", count: 40, last: null });
+  play.request = (values) => [omni.session(), play.run, values[2], values[3], play.topic, play.count];
+  play.current = () => [omni.session(), play.run];
+  play.settled = () => {
+    if (play.busy && play.last?.state === "playing") play.last = { ...play.last, state: "error", error: "The server gave no answer: its queue may be full, or the connection was lost. Press Play again." };
+    play.busy = false;
+    show();
+  };
+  const show = () => {
+    if (!parts) return;
+    const s = play.last, busy = play.busy;
+    parts.start.hidden = busy; parts.stop.hidden = !busy;
+    parts.stop.disabled = Boolean(play.stopping && busy);
+    parts.meter.hidden = parts.line.hidden = !s;
+    if (!s) return;
+    const share = s.count ? s.done / s.count : 0;
+    parts.meter.setAttribute("aria-valuenow", Math.round(100 * share));
+    parts.fill.style.width = `${100 * share}%`;
+    const states = { playing: play.stopping ? "stopping" : s.done ? `playing ${s.topic}` : `waiting for the first answer on ${s.topic}`, stopped: "stopped", done: "done", error: "ended" };
+    parts.count.textContent = `${s.done} of ${s.count} · ${states[s.state]}`;
+    parts.error.hidden = s.state !== "error"; parts.error.textContent = s.error ?? "";
+    parts.pair.hidden = !s.prompt;
+    if (!s.prompt) return;
+    parts.prompt.textContent = s.prompt;
+    parts.text.textContent = s.text || "(an empty answer)";
+    const f = s.figures;
+    parts.facts.textContent = [omni.plural(f.tokens ?? 0, "token"), f.acceptance_rate == null ? null : `${format(f.acceptance_rate, "percent")} accepted`, f.block_efficiency == null ? null : `${format(f.block_efficiency, "number")} per pass`,
+      f.tokens_per_second == null ? null : `${format(f.tokens_per_second, "number")} tok/s`, f.estimated_speedup == null ? null : `${format(f.estimated_speedup, "times")} estimated`, s.version ? `adapter v${s.version}` : "base drafter"].filter(Boolean).join(" · ");
+  };
+  omni.widgets.play = (host, { trigger }) => {
+    const topic = el("span", {}), count = el("input", { type: "range", min: 5, max: 200, value: play.count, "aria-label": "Number of requests", oninput: () => { play.count = +count.value; number.textContent = count.value; } }), number = el("output", {}, String(play.count));
+    const start = el("button", { type: "button", class: "primary", onclick: () => {
+      Object.assign(play, { run: omni.random(), busy: true, stopping: false, last: { topic: play.topic, count: play.count, done: 0, state: "playing" } });
+      show(); trigger("play");
+    } }, "▶ Play traffic");
+    const stop = el("button", { type: "button", class: "halt", hidden: true, onclick: () => { play.stopping = true; show(); trigger("halt"); } }, "■ Stop");
+    const fill = el("i"), meter = el("div", { class: "meter", role: "progressbar", "aria-label": "Requests played", "aria-valuemin": 0, "aria-valuemax": 100 }, fill);
+    const line = el("p", { class: "small", role: "status" }), prompt = el("b"), text = el("span"), facts = el("p", { class: "small" });
+    const pair = el("div", { class: "exchange" }, el("p", { class: "one" }, prompt), el("p", { class: "one soft" }, text), facts), error = el("p", { class: "alert", role: "alert", hidden: true });
+    parts = { start, stop, fill, meter, line, count: line, prompt, text, facts, pair, error };
+    host.append(el("div", { class: "entry" }, el("div", { class: "grow" }, el("h3", {}, "Play traffic"), el("p", { class: "small" }, "Sample prompts of one topic, answered one after another. Watch the drafter learn the topic.")),
+      omni.field("Topic", topic), omni.field("Requests", el("span", { class: "ranged" }, count, number)), start, stop), meter, line, pair, error);
+    const configure = () => {
+      if (!play.config) return;
+      play.topic ||= play.config.topics[0] ?? "";
+      topic.replaceChildren(omni.select("Topic", play.config.topics.map((name) => [name, name]), play.topic, (name) => { play.topic = name; }));
+      count.min = play.config.fewest; count.max = play.config.most; count.value = play.count;
+    };
+    configure(); show();
+    return {
+      update: (value) => {
+        const s = JSON.parse(value);
+        if (s.topics) { if (!play.config) play.count = s.usual; play.config = s; number.textContent = String(play.count); return configure(); }
+        if (s.run !== play.run) return; // an older run's last words
+        play.last = s;
+        if (s.state !== "playing") play.busy = false;
+        show();
+      },
+    };
+  };
+})();

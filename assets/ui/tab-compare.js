@@ -1,0 +1,127 @@
+// The Compare tab: lanes on one clock, a table, bar charts, the progress of a batch.
+(() => {
+  const { el, format } = omni;
+  const board = (omni.compare = { run: "", busy: false, examples: {}, picked: "", last: null });
+  let trigger = () => {}, draw = () => {};
+
+  board.request = (values) => {
+    Object.assign(board, { run: omni.random(), busy: true, stopping: false });
+    setTimeout(() => draw({ state: "asked", methods: [], lanes: [], table: [], charts: [], done: 0, total: 0, prompts: 0 }), 0);
+    return [omni.session(), board.run, ...values.slice(2)];
+  };
+  board.current = () => [omni.session(), board.run];
+  board.settled = () => {
+    if (board.busy && board.last?.state !== "done") draw({ ...board.last, state: "error", error: "The server gave no answer: its queue may be full, or the connection was lost. Run it again." });
+    board.busy = false;
+  };
+  board.picked = () => [board.picked_prompt ?? ""];
+
+  omni.widgets.examples = (host, context) => {
+    const line = el("div", { class: "chips", role: "group", "aria-label": "Example prompts" });
+    host.append(line);
+    let turn = 0;
+    const fill = () => line.replaceChildren(...Object.entries(board.examples).filter(([, list]) => list.length).map(([topic, list]) => {
+      const prompt = list[turn % list.length];
+      return el("button", { type: "button", class: "chip", title: prompt, onclick: () => { board.picked_prompt = prompt; context.trigger("pick"); } }, el("small", {}, topic), el("span", {}, prompt));
+    }), el("button", { type: "button", class: "chip shuffle", "aria-label": "Other examples", onclick: () => { turn += 1; fill(); } }, "↻ more"));
+    return { update: (value) => { board.examples = JSON.parse(value); fill(); } };
+  };
+
+  // ── one prompt: a lane per method ───────────────────────────────────────────────────────────────────────────
+  const same = (identical) => (identical === true ? el("span", { class: "badge good" }, "✓ identical to plain") : identical === false ? el("span", { class: "badge bad" }, "✗ differs from plain") : null);
+  const speedup = (value) => (value === null || value === undefined ? null : el("span", { class: `pace ${value >= 1.005 ? "good" : value < 0.995 ? "bad" : ""}` }, value >= 0.995 ? `${format(value, "times")} plain` : `${format(value, "times")} plain, slower`));
+  const clock = (lane, longest) => {
+    const rest = (lane.settle_seconds || 0) + (lane.other_seconds || 0), total = lane.seconds || 0;
+    const parts = [["draft_seconds", lane.draft_seconds || 0, "drafting"], ["verify_seconds", lane.verify_seconds || 0, "verifying"], ["rest_seconds", Math.max(rest, total - (lane.draft_seconds || 0) - (lane.verify_seconds || 0)), "the rest"]];
+    const bar = el("div", { class: "clock", role: "img", "aria-label": `${format(total, "seconds")}: ${parts.map(([, value, name]) => `${name} ${format(value, "seconds")}`).join(", ")}` });
+    for (const [name, value, title] of parts) bar.append(el("i", { class: name, style: `width:${longest ? (100 * value) / longest : 0}%`, title: `${title} ${format(value, "seconds")}` }));
+    bar.append(el("b", {}, format(total, "seconds")));
+    return bar;
+  };
+  const lane = (method, result, state, longest, voice) => {
+    const head = el("header", {}, el("i", { class: "swatch-dot", style: `background:${method.colour}` }), el("h3", {}, method.title));
+    const box = el("section", { class: "lane", "aria-label": method.title }, head);
+    if (!result) {
+      box.classList.add("pending");
+      box.append(el("p", { class: "small" }, state === "running" ? "running or waiting for its turn…" : state === "stopped" ? "stopped before it finished" : "not measured"));
+      return box;
+    }
+    const dl = el("dl", { class: "figures" }, ...[["tok/s", result.tokens_per_second, "number"], ["accepted", result.acceptance_rate, "percent"], ["per pass", result.block_efficiency, "number"]].map(([title, value, form]) => el("div", {}, el("dd", {}, format(value, form)), el("dt", {}, title))));
+    const answer = omni.newAnswer();
+    const tokens = el("div", { class: "toks", tabindex: 0, role: "group", "aria-label": `Answer of ${method.title}; arrow keys walk through the tokens` });
+    omni.readLines(answer, result.lines).forEach((line, i) => { if (line.k === "t") tokens.append(omni.tokenSpan(line, i)); });
+    omni.watchTokens(tokens, answer, (said) => { voice.textContent = said; });
+    box.append(el("p", { class: "verdict" }, speedup(result.speedup), same(result.identical)), clock(result, longest), dl, tokens, el("p", { class: "small" }, [omni.plural(result.tokens ?? 0, "token"), `first token ${format(result.time_to_first_token, "seconds")}`, result.version ? `adapter v${result.version}` : "base drafter", method.lossless ? null : omni.labels.approximate].filter(Boolean).join(" · ")));
+    return box;
+  };
+  const axis = (longest) => {
+    const step = [0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100].find((size) => longest / size <= 6) || longest / 5;
+    const line = el("div", { class: "axis", "aria-hidden": "true" });
+    for (let at = 0; at <= longest * 1.0001; at += step) line.append(el("span", { style: `left:${(100 * at) / longest}%` }, format(at, "seconds")));
+    return line;
+  };
+
+  // ── the table of both modes ─────────────────────────────────────────────────────────────────────────────────
+  const spread = ([mean, deviation], form) => [format(mean, form), deviation === null || deviation === undefined ? null : el("small", {}, ` ± ${format(deviation, form)}`)];
+  const table = (s) => {
+    const batch = s.prompts > 1, rows = s.methods.map((method) => [method, s.table.find((row) => row.method === method.name)]).filter(([, row]) => row);
+    const cell = (row, key, form) => { const td = omni.td("", true); td.append(...spread(row[key], form).filter(Boolean)); return td; };
+    const head = [omni.th("method"), batch ? omni.th("n", "Prompts measured", true) : null, omni.th("tok/s", "Target tokens per second", true), omni.th("speedup", "Measured against plain decoding of the same prompt", true), omni.th("accepted", "Share of the proposed tokens accepted", true), omni.th("per pass", "Block efficiency: tokens per forward pass of the target", true), omni.th("first token", "Time to the first token", true), omni.th("identical", "Same token ids as plain decoding, checked at temperature 0", true)];
+    const verdict = (row) => (!row.checked ? "–" : batch ? `${row.identical} of ${row.checked}` : row.identical ? "✓" : "✗");
+    return el("div", { class: "rolls" }, el("table", {}, el("caption", { class: "small" }, batch ? "mean ± standard deviation over the prompts" : "the same prompt, seed and budget for all"), el("thead", {}, el("tr", {}, ...head.filter(Boolean))),
+      el("tbody", {}, ...rows.map(([method, row]) => el("tr", {}, el("th", { scope: "row" }, el("i", { class: "swatch-dot", style: `background:${method.colour}` }), method.title), batch ? omni.td(String(row.n), true) : null, cell(row, "tokens_per_second", "number"), cell(row, "speedup", "times"), cell(row, "acceptance_rate", "percent"), cell(row, "block_efficiency", "number"), cell(row, "time_to_first_token", "seconds"),
+        omni.td(verdict(row), true, { class: row.checked && row.identical < row.checked ? "bad" : row.checked ? "good" : "" }))))));
+  };
+
+  omni.widgets.compare = (host, context) => {
+    trigger = context.trigger;
+    const empty = el("div", { class: "nothing" }, el("h3", {}, "Nothing compared yet"), el("p", {}, "Pick a prompt and press Run. Every method gets the same prompt, seed and budget; plain decoding is the baseline."));
+    const error = el("p", { class: "alert", role: "alert", hidden: true }), voice = el("div", { class: "omni-offscreen", "aria-live": "polite" });
+    const fill = el("i"), meter = el("div", { class: "meter", role: "progressbar", "aria-label": "Comparisons done", "aria-valuemin": 0, "aria-valuemax": 100 }, fill), line = el("span", { class: "small", role: "status" });
+    const stop = el("button", { type: "button", class: "halt", onclick: () => { board.stopping = true; stop.disabled = true; trigger("halt"); } }, "■ Stop");
+    const progress = el("div", { class: "progress", hidden: true }, meter, line, stop), lanes = el("div", { class: "lanes" }), ruler = el("div"), figures = el("div", { class: "results" }), note = el("p", { class: "small" });
+    host.append(error, progress, lanes, note, figures, empty, voice);
+    omni.whileVisible(host, 0, omni.plotAgain);
+    const plots = new Map();
+    draw = (s) => {
+      board.last = s;
+      const busy = s.state === "running" || s.state === "asked";
+      host.dataset.state = s.state;
+      empty.hidden = s.state !== "empty";
+      error.hidden = s.state !== "error"; error.textContent = s.error ?? "";
+      progress.hidden = s.state === "empty" || (s.state === "error" && !s.total);
+      stop.hidden = !busy; stop.disabled = Boolean(board.stopping);
+      const share = s.total ? s.done / s.total : 0;
+      fill.style.width = `${100 * share}%`; meter.setAttribute("aria-valuenow", Math.round(100 * share));
+      line.textContent = s.state === "asked" ? "waiting for the engine…" : `${s.done} of ${s.total} answers${s.prompts > 1 ? ` · ${s.prompts} prompts` : ""}${board.stopping && busy ? " · stopping" : s.state === "stopped" ? " · stopped; what was measured stays" : s.state === "done" ? " · done" : ""}`;
+      const longest = Math.max(0, ...(s.lanes ?? []).map((one) => one.seconds || 0));
+      const single = s.prompts === 1;
+      lanes.replaceChildren(...(single ? s.methods.map((method) => lane(method, s.lanes.find((one) => one.method === method.name), s.state, longest, voice)) : []));
+      note.hidden = !s.methods?.length;
+      note.textContent = [single && longest ? `Bars share one clock: the full width is ${format(longest, "seconds")}.` : null, s.base ? null : "Without plain decoding there is no speedup: tick it to get one.", s.temperature > 0 ? "Identical output is checked at temperature 0 only." : null, single ? "Pink: drafting. Indigo: verifying. Grey: the rest." : null].filter(Boolean).join(" ");
+      figures.hidden = !s.done;
+      if (!s.done) return;
+      figures.querySelector(".tables")?.remove();
+      figures.prepend(el("section", { class: "panel tables" }, table(s)));
+      for (const item of s.charts) {
+        if (!plots.has(item.key)) {
+          const box = el("div", { class: "plot bars", role: "img" });
+          figures.append(el("section", { class: "panel" }, el("h3", {}, item.title), box));
+          plots.set(item.key, box);
+        }
+        const box = plots.get(item.key);
+        box.style.height = `${Math.max(120, 60 + 38 * s.methods.length)}px`;
+        box.setAttribute("aria-label", `${item.title} of ${s.methods.length} methods; the table has the numbers`);
+        omni.plot(box, item.figure, s.plotly);
+      }
+    };
+    return {
+      update: (value) => {
+        const s = JSON.parse(value);
+        if (s.run && board.run && s.run !== board.run) return; // an older run's last words
+        if (s.state !== "running") board.busy = false;
+        draw(s);
+      },
+    };
+  };
+})();

@@ -1,0 +1,86 @@
+// The History tab: filters, the table of past requests, deletion with a second look.
+(() => {
+  const { el, format } = omni;
+  const page = (omni.history = { filters: { pair: "", method: "", session: "" }, chosen: new Set(), remove: null, key: "", last: null });
+  page.request = (values) => [omni.session(), { ...page.filters, remove: page.remove }, page.key].slice(0, values.length);
+
+  omni.widgets.history = (host, { trigger }) => {
+    const poll = () => { page.remove = null; trigger("poll"); };
+    const notice = el("p", { class: "small" }), warning = el("p", { class: "alert", role: "alert", hidden: true }), said = el("p", { class: "small", role: "status" });
+    const filters = el("div", { class: "entry" }), really = el("div", { class: "really", role: "alertdialog", "aria-label": "Delete?", hidden: true });
+    const acts = el("div", { class: "acts" }), box = el("div", { class: "rolls tall" });
+    const empty = el("div", { class: "nothing", hidden: true }, el("h3", {}, "Nothing here yet"), el("p"));
+    host.append(warning, filters, notice, acts, really, said, box, empty);
+
+    const ask = (sentence, what) => {
+      const close = () => { really.hidden = true; };
+      const yes = el("button", { type: "button", class: "danger", onclick: () => { page.remove = what; page.key = ""; close(); trigger("remove"); page.chosen.clear(); } }, "Delete");
+      really.replaceChildren(el("p", {}, sentence), el("div", { class: "acts" }, yes, el("button", { type: "button", onclick: close }, "Keep")));
+      really.hidden = false;
+      really.querySelector("button:last-child").focus();
+    };
+    const button = (title, act, enabled = true) => el("button", { type: "button", class: "toggle", disabled: !enabled, onclick: act }, title);
+    const drawActs = () => {
+      const n = page.chosen.size, s = page.last, picked = page.filters.session;
+      acts.replaceChildren(
+        button(n ? `Delete ${omni.plural(n, "selected request")}` : "Delete selected", () => ask(`Delete ${omni.plural(n, "request")} with ${n === 1 ? "its" : "their"} rounds? This can't be undone.`, { ids: [...page.chosen] }), n > 0),
+        ...(s.everyone && picked && picked !== "mine" && picked !== s.mine ? [button(`Delete session ${picked.slice(0, 6)}…`, () => ask(`Delete all requests of session ${picked.slice(0, 6)}…? This can't be undone.`, { session: picked }))] : []),
+        button("Delete all of my session", () => ask("Delete everything this browser's session has stored? This can't be undone. The chat on your screen stays until you clear it.", { mine: true })));
+    };
+    const drawFilters = (s) => {
+      const change = (name) => (value) => { page.filters[name] = value; page.key = ""; page.chosen.clear(); poll(); };
+      const sessions = s.everyone ? [["", "all sessions"], ["mine", "my session"], ...s.sessions.filter((one) => one.id !== s.mine).map((one) => [one.id, `${one.id.slice(0, 6)}… · ${one.requests} · ${omni.when(one.at)}`])] : [["mine", "my session"]];
+      const pairs = page.filters.pair && !s.pairs.includes(page.filters.pair) ? [...s.pairs, page.filters.pair] : s.pairs;
+      filters.replaceChildren(
+        omni.field("Pair", omni.select("Pair", [["", "all pairs"], ...pairs.map((name) => [name, name])], page.filters.pair, change("pair"))),
+        omni.field("Method", omni.select("Method", [["", "all methods"], ...Object.entries(s.methods)], page.filters.method, change("method"))),
+        omni.field("Session", omni.select("Session", sessions, page.filters.session, change("session"))),
+        el("button", { type: "button", class: "toggle refresh", onclick: () => { page.key = ""; poll(); } }, "↻ Refresh"));
+    };
+
+    const details = (row) => {
+      const tr = el("tr", { class: "more" }), td = el("td", { colspan: 11 });
+      const line = (name, text) => [el("p", { class: "small" }, name), el("p", { class: "say" }, text ?? "not stored")];
+      td.append(...line("prompt", row.prompt), ...line("answer", row.answer), el("p", { class: "small" }, [`request ${row.id}`, row.target, row.drafter, `session ${row.session.slice(0, 6)}…`, `ended by ${row.finish_reason}`, format(row.seconds, "seconds"), row.created_at].join(" · ")));
+      tr.append(td);
+      return tr;
+    };
+    const line = (row) => {
+      const check = el("input", { type: "checkbox", "aria-label": `Select request ${row.id}`, onchange: () => { check.checked ? page.chosen.add(row.id) : page.chosen.delete(row.id); drawActs(); } });
+      check.checked = page.chosen.has(row.id);
+      const open = el("button", { type: "button", class: "open", "aria-expanded": "false", title: "Show the whole prompt and answer", onclick: () => {
+        const next = tr.nextElementSibling, shown = next?.classList.contains("more");
+        if (shown) next.remove(); else tr.after(details(row));
+        open.setAttribute("aria-expanded", String(!shown));
+      } }, row.prompt === null ? "(text not stored)" : row.prompt.slice(0, 90) || "(empty)");
+      const tr = el("tr", {}, omni.td(check), omni.td(omni.when(row.created_at), false, { title: row.created_at, class: "nowrap" }), omni.td(row.target, false, { title: `${row.target} with ${row.drafter}`, class: "nowrap" }), omni.td(omni.methodTitle(row.method), false, { class: "nowrap" }), omni.td(row.finish_reason === "cancelled" ? `${row.kind}, stopped` : row.kind, false, { class: "nowrap" }), omni.td(format(row.tokens, "count"), true, { "data-label": "tokens" }), omni.td(format(row.tokens_per_second, "number"), true, { "data-label": "tok/s" }),
+        omni.td(row.acceptance_rate == null ? "–" : format(row.acceptance_rate, "percent"), true, { "data-label": "accepted" }), omni.td(format(row.block_efficiency, "number"), true, { "data-label": "per pass" }), omni.td(row.adapter_version ? `v${row.adapter_version}` : "base", true, { "data-label": "adapter" }), omni.td(open, false, { class: "prompt" }));
+      return tr;
+    };
+    const drawTable = (s) => {
+      const all = el("input", { type: "checkbox", "aria-label": "Select all shown", onchange: () => { s.rows.forEach((row) => (all.checked ? page.chosen.add(row.id) : page.chosen.delete(row.id))); drawTable(s); drawActs(); } });
+      all.checked = s.rows.length > 0 && s.rows.every((row) => page.chosen.has(row.id));
+      box.replaceChildren(el("table", {}, el("thead", {}, el("tr", {}, el("th", { scope: "col" }, all), omni.th("time"), omni.th("target"), omni.th("method"), omni.th("kind"), omni.th("tokens", "Target tokens of the answer", true), omni.th("tok/s", "Target tokens per second", true), omni.th("accepted", "Share of the proposed tokens accepted", true), omni.th("per pass", "Block efficiency: tokens per forward pass of the target", true), omni.th("adapter", "Adapter version that drafted", true), omni.th("prompt"))),
+        el("tbody", {}, ...s.rows.map(line))));
+    };
+
+    const update = (value) => {
+      const s = (page.last = JSON.parse(value));
+      page.key = s.key ?? "";
+      page.remove = null;
+      const known = new Set(s.rows.map((row) => row.id));
+      for (const id of page.chosen) if (!known.has(id)) page.chosen.delete(id);
+      warning.hidden = s.store.ok;
+      warning.textContent = s.store.ok ? "" : `The history can't be read right now: ${s.store.message}`;
+      notice.textContent = s.everyone ? "This app runs on this computer only, so every session is shown." : "You see and delete only what your own browser's session stored.";
+      notice.textContent += s.keep_text ? ` The newest ${s.newest}; the CSV has all.` : " Texts are not stored here, only figures.";
+      said.textContent = s.said ?? ""; said.hidden = !s.said;
+      drawFilters(s); drawActs(); drawTable(s);
+      const filtered = Object.values(page.filters).some((name) => name && name !== "mine");
+      box.hidden = !s.rows.length; empty.hidden = s.rows.length > 0;
+      empty.lastChild.textContent = filtered ? "No request matches these filters. Choose “all” in one of them." : "Write something in the Chat tab, or play traffic in the Adaptation tab; each answer gets a line here.";
+    };
+    omni.whileVisible(host, 0, poll);
+    return { update };
+  };
+})();

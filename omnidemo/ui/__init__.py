@@ -1,0 +1,7 @@
+"""The Gradio app: `build_app(services)` and `launch_options(services)`. Gradio is imported in this room only."""
+
+from __future__ import annotations
+
+from omnidemo.ui.app import build_app, launch_options
+
+__all__ = ["build_app", "launch_options"]

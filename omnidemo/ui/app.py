@@ -1,0 +1,128 @@
+"""The page: `build_app(services)` puts it together, `launch_options(services)` says how to serve it. Importing builds nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+
+from omnidemo.ui import adaptation, chat, compare, history, text, tokens
+from omnidemo.ui.shell import ENGINE, build_shell, longest_answer, longest_draft
+
+ASSETS = Path(__file__).resolve().parents[2] / "assets" / "ui"
+
+
+def build_app(services: Any) -> gr.Blocks:
+    """The whole page over the given services; loads no model."""
+    os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")  # also the launch and the version check stay silent
+    with gr.Blocks(title=f"{text.TITLE} · {text.SUBTITLE}", analytics_enabled=False, fill_width=True) as page:
+        shell = build_shell(services, page)
+        with gr.Tabs(elem_id="omni-tabs"):
+            for title, module in (("Chat", chat), ("Adaptation", adaptation), ("Compare", compare), ("History", history)):
+                with gr.Tab(title, id=title.lower(), elem_id=f"omni-tab-{title.lower()}"):
+                    module.build(services, shell)
+        gr.api(_generate(services), api_name="generate", concurrency_id=ENGINE, api_description=text.API_EXAMPLE)
+    page.queue(max_size=services.settings.queue_size, default_concurrency_limit=4)
+    return page
+
+
+def _generate(services: Any) -> Any:
+    def generate(
+        prompt: str,
+        target: str = "",
+        drafter: str = "",
+        method: str = "",
+        max_new_tokens: int = 128,
+        temperature: float = 0.0,
+        draft_length: int = 4,
+        seed: int | None = None,
+    ) -> dict[str, Any]:
+        settings = services.settings
+        names = (target or settings.target, drafter or settings.drafter)
+        known = {card.name for card in services.models()} | {settings.target, settings.drafter}
+        if not known.issuperset(names):  # no visitor makes the server read folders or fetch models that it does not offer
+            raise gr.Error(f"Unknown target or drafter. Choose from: {', '.join(sorted(known))}.")
+        state = services.load(*names)
+        if state.stage != "ready":
+            raise gr.Error(
+                state.error or f"{names[0]} is loading ({text.STAGES.get(state.stage, state.stage)}). Try again in a few seconds."
+            )
+        answer = services.chat(
+            session="api",
+            target=names[0],
+            drafter=names[1],
+            messages=[{"role": "user", "content": prompt}],
+            method=method or settings.method,
+            max_new_tokens=max(1, min(max_new_tokens, longest_answer(settings))),
+            temperature=temperature,
+            draft_length=max(0, min(draft_length, longest_draft(settings))),
+            seed=seed,
+            learn=False,
+            keep=False,
+            kind="api",
+        )
+        *_, last = answer
+        return {
+            "text": last.text,
+            "finish_reason": last.finish_reason,
+            "adapter_version": last.adapter_version,
+            "metrics": dict(last.metrics),
+        }
+
+    return generate
+
+
+def _theme() -> gr.themes.Base:
+    """A calm theme with local fonts only: the page must not ask a font server."""
+    return gr.themes.Base(
+        primary_hue=gr.themes.colors.indigo,
+        neutral_hue=gr.themes.colors.slate,
+        radius_size=gr.themes.sizes.radius_md,
+        font=["Inter", "ui-sans-serif", "system-ui", "sans-serif"],
+        font_mono=["JetBrains Mono", "ui-monospace", "SFMono-Regular", "Menlo", "monospace"],
+    )
+
+
+def _head(services: Any) -> str:
+    """The page's own scripts, inlined: they must exist before the first widget mounts."""
+    labels = {
+        "title": text.TITLE,
+        "subtitle": text.SUBTITLE,
+        "legend": tokens.legend(text.CLASSES),
+        "figures": [{"key": key, "title": title, "help": hint, "as": form} for key, (title, hint, form) in text.FIGURES.items()],
+        "split": text.SPLIT,
+        "methods": {info.name: {"title": info.title, "lossless": info.lossless, "help": info.help} for info in services.methods()},
+        "method": services.settings.method,
+        "help": {f"omni-{name}": text.HELP[key] for name, key in text.HELP_OF.items()},
+        "lossless": text.LOSSLESS,
+        "approximate": text.APPROXIMATE,
+    }
+    data = json.dumps(labels).replace("<", "\\u003c")
+    scripts = [path.read_text(encoding="utf-8") for path in sorted(ASSETS.glob("*.js"))]
+    parts = [f"window.OMNI_LABELS = {data};", *scripts]
+    return '<meta name="viewport" content="width=device-width, initial-scale=1">\n' + "\n".join(
+        f"<script>\n{part}\n</script>" for part in parts
+    )
+
+
+def launch_options(services: Any) -> dict[str, Any]:
+    """Keyword arguments for `build_app(services).launch(**...)`: address, theme, styles, scripts, footer, no run history."""
+    settings = services.settings
+    user, _, password = settings.auth.partition(":")
+    return {
+        "server_name": settings.host,
+        "server_port": settings.port or None,
+        "share": settings.share,
+        "auth": (user, password) if settings.auth else None,
+        "theme": _theme(),
+        "css": "\n".join(path.read_text(encoding="utf-8") for path in sorted(ASSETS.glob("*.css"))),
+        "head": _head(services),
+        "footer_links": ["api", "settings"],
+        "run_history": False,
+        "show_error": True,
+        "ssr_mode": False,
+        "blocked_paths": [str(Path(settings.storage).resolve())],
+    }

@@ -1,0 +1,135 @@
+"""What the tabs share: the widgets' frame, the pair pickers with their loading line, the browser's session, the slow timer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import gradio as gr
+
+from omnidemo.ui import text
+
+ENGINE = "engine"  # concurrency_id of everything that decodes: chat, compare, play
+PRIVATE: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
+QUIET: dict[str, Any] = {**PRIVATE, "concurrency_limit": None, "queue": False}  # polls: a queue full of questions must not refuse them
+FINAL_STAGES = ("ready", "failed", "absent")
+
+
+@dataclass(frozen=True)
+class Shell:
+    """Components every tab may use as inputs. `session` is a random id kept by the browser (a string)."""
+
+    page: gr.Blocks
+    session: gr.Textbox
+    target: gr.Dropdown
+    drafter: gr.Dropdown
+    tick: gr.Timer  # every 2 s; pauses in hidden browser tabs
+
+
+def widget(name: str, value: Any = None, *, events: tuple[str, ...] = (), **options: Any) -> gr.HTML:
+    """A gr.HTML drawn by `omni.widgets[name]` in the browser from its value, a JSON string.
+
+    The template is constant, so no value is ever parsed as markup or run; `events` names the custom events it may trigger.
+    """
+    names = json.dumps(list(events))
+    code = f"omni.mount({json.dumps(name)}, {{element, trigger, props, watch, events: {names}}});"
+    template = f'<div class="omni-widget" data-widget="{name}"></div>'
+    options.setdefault("elem_id", f"omni-{name}")
+    return gr.HTML(value, html_template=template, js_on_load=code, apply_default_css=False, **options)
+
+
+def megabytes(size: int | None) -> str:
+    """Bytes in words a person reads; empty when unknown."""
+    if size is None:
+        return ""
+    return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{max(1, round(size / 1e6))} MB"
+
+
+def card_label(card: Any) -> str:
+    """One line of a picker: title, memory need, availability."""
+    return " · ".join(part for part in (card.title, megabytes(card.memory_bytes), card.availability) if part)
+
+
+def _choices(services: Any, role: str, current: str) -> list[tuple[str, str]]:
+    choices = [(card_label(card), card.name) for card in services.models() if card.role in (role, "both")]
+    return choices if any(name == current for _, name in choices) else [(current, current), *choices]
+
+
+def pair_json(state: Any) -> str:
+    """A PairState as the loading line's value."""
+    return json.dumps(
+        {
+            "target": state.target,
+            "drafter": state.drafter,
+            "stage": state.stage,
+            "title": text.STAGES.get(state.stage, state.stage),
+            "fraction": state.fraction,
+            "detail": state.detail,
+            "error": state.error,
+            "info": dict(state.info),
+        },
+        default=str,
+    )
+
+
+def longest_answer(settings: Any) -> int:
+    """Most new tokens a visitor may ask for."""
+    return max(settings.max_new_tokens, 1024)
+
+
+def longest_draft(settings: Any) -> int:
+    """Longest draft a visitor may ask for, in drafter tokens."""
+    return max(settings.draft_length, 16)
+
+
+def only_when_changed(make: Callable[..., str]) -> Callable[..., Any]:
+    """Wrap `make(*inputs) -> value` as `(*inputs, seen) -> (value, seen)` that skips an unchanged value."""
+
+    def poll(*inputs: Any) -> Any:
+        *arguments, seen = inputs
+        value = make(*arguments)
+        return (gr.skip(), gr.skip()) if value == seen else (value, value)
+
+    return poll
+
+
+def build_shell(services: Any, page: gr.Blocks) -> Shell:
+    """The head of the page: brand, pickers, loading line. Loading starts after the page is up and never blocks it."""
+    settings = services.settings
+    with gr.Row(elem_id="omni-head", equal_height=False):
+        widget("brand")
+        target, drafter = (
+            gr.Dropdown(_choices(services, role, name), value=name, label=label, elem_id=f"omni-{role}", filterable=False, min_width=150)
+            for role, name, label in (
+                ("target", settings.target, "Target, the big model"),
+                ("drafter", settings.drafter, "Drafter, the small one"),
+            )
+        )
+    pair = widget("pair", events=("retry",))
+    session = gr.Textbox(visible=False, elem_id="omni-session")
+    shell = Shell(page, session, target, drafter, gr.Timer(2.0))
+    loading = gr.Timer(0.4, active=False)
+    seen = gr.State("")
+
+    def start(target_name: str, drafter_name: str) -> tuple[str, gr.Timer, str]:
+        value = services.load(target_name, drafter_name)
+        shown = pair_json(value)
+        return shown, gr.Timer(active=value.stage not in FINAL_STAGES), shown
+
+    def watch(target_name: str, drafter_name: str, last: str) -> Any:
+        value = services.state(target_name, drafter_name)
+        shown = pair_json(value)
+        if shown == last:
+            return gr.skip(), gr.skip(), gr.skip()
+        return shown, gr.Timer(active=value.stage not in FINAL_STAGES), shown
+
+    names, outputs = [target, drafter], [pair, loading, seen]
+    page.load(None, None, [session], js="() => omni.session()", **PRIVATE)
+    page.load(start, names, outputs, api_name="load", **QUIET)
+    gr.on([target.change, drafter.change], start, names, outputs, api_name="load_pair", trigger_mode="always_last", **QUIET)
+    pair.retry(start, names, outputs, api_name="load_again", **QUIET)
+    # Two clocks: quick while something loads, slow afterwards (another visitor may have made the server drop the pair).
+    gr.on([loading.tick, shell.tick.tick], watch, [*names, seen], outputs, api_name="pair_state", **QUIET)
+    return shell
