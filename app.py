@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 
 
@@ -14,6 +15,8 @@ def serve(**overrides: object) -> None:
     from omnidemo.runtime.services import Services
     from omnidemo.ui import build_app, launch_options
 
+    # A container is stopped with SIGTERM: what waits is written then, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     settings = Settings(**overrides)  # type: ignore[arg-type]
     services = Services(settings)
     try:

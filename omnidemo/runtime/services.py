@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shutil
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -26,6 +27,7 @@ Stage = Literal[
     "absent", "queued", "downloading", "tokenizers", "target", "drafter", "vocabulary map", "cache and adapter", "ready", "failed"
 ]
 PROBE_EVERY = 24  # rounds between two plain ones, from which the speedup of a chat is estimated
+BACKUP_SECONDS = 300.0
 PAIRS_LOADED = 3  # pairs kept in memory; the one unused for longest goes first
 
 
@@ -63,9 +65,12 @@ class Services:
 
     def __init__(self, settings: Settings | None = None) -> None:
         self.settings = settings or Settings()
-        if self.settings.backup and not self.settings.database_url:
-            restore(Path(self.settings.backup) / "omnidemo.db", f"sqlite:///{self.settings.storage.absolute() / 'omnidemo.db'}")
+        if self.settings.backup:
+            self._quietly(self._restore)
         self.store = open_store(self.settings)
+        self._closing = threading.Event()
+        if self.settings.backup:
+            threading.Thread(target=self._back_up_now_and_then, name="backup", daemon=True).start()
         self._pairs: dict[tuple[str, str], _Loaded] = {}  # in order of last use
         self._lock = threading.Lock()
         self._loading = threading.Lock()  # one model at a time: two at once would only be slower
@@ -304,17 +309,39 @@ class Services:
         self._ready(target, drafter)[1].activate(version)
 
     def close(self) -> None:
-        """Stop the trainers, write what waits, and back the database up where the settings ask for it."""
+        """Stop the trainers, write what waits, and back up where the settings ask for it."""
         for loaded in list(self._pairs.values()):
             if loaded.distiller is not None:
                 loaded.distiller.close()
+        self._closing.set()
         self.store.flush()
         if self.settings.backup:
-            self._quietly(lambda: self.store.backup(Path(self.settings.backup) / "omnidemo.db"))
+            self._quietly(self._back_up)
         self.store.close()
+
+    # backup: a Space's own disk is lost at every restart ----------------------------------------------------------------
+
+    def _restore(self) -> None:
+        folder, adapters = Path(self.settings.backup), self.settings.storage / "adapters"
+        if not self.settings.database_url:
+            restore(folder / "omnidemo.db", f"sqlite:///{self.settings.storage.absolute() / 'omnidemo.db'}")
+        if (folder / "adapters").is_dir() and not adapters.exists():
+            shutil.copytree(folder / "adapters", adapters)
+
+    def _back_up(self) -> None:
+        folder, adapters = Path(self.settings.backup), self.settings.storage / "adapters"
+        folder.mkdir(parents=True, exist_ok=True)
+        if not self.settings.database_url:
+            self.store.backup(folder / "omnidemo.db")
+        if adapters.is_dir():
+            shutil.copytree(adapters, folder / "adapters", dirs_exist_ok=True)
+
+    def _back_up_now_and_then(self) -> None:
+        while not self._closing.wait(BACKUP_SECONDS):
+            self._quietly(self._back_up)
 
     def _quietly(self, action: Callable[[], Any]) -> None:
         try:
             action()
-        except (RuntimeError, OSError) as error:
-            log.warning("%s", error)
+        except (RuntimeError, OSError, ValueError) as error:
+            log.warning("backup: %s", error)
