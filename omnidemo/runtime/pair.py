@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable, Generator, Mapping, Sequence
+from statistics import median
 from time import perf_counter
 from typing import Any, Literal
 
@@ -23,7 +25,7 @@ from omnidemo.runtime.models import LanguageModel
 from omnidemo.runtime.store import Store
 
 IDLE_CONVERSATIONS = 4  # contexts kept for the next turn of a chat
-PROBE_SMOOTHING = 0.3
+PLAIN_ROUNDS = 15  # newest rounds without a draft, whose median is the time of a plain round
 
 
 class Pair:
@@ -48,7 +50,7 @@ class Pair:
         self.ngrams = NgramCache(drafter.runner.rows, cache_size, cache_policy, device)
         self.learners: list[Callable[[Trace], None]] = []
         self.adapter_version = 0
-        self.plain_seconds: float | None = None  # of one round with draft length 0, measured on the way
+        self._plain: deque[float] = deque(maxlen=PLAIN_ROUNDS)
         self.mismatches = 0  # rounds after which the drafter's bytes did not spell the target's
         self._base = {name: weight.clone() for name, weight in drafter.runner.weights().items()}
         self._idle: list[Conversation] = []
@@ -194,6 +196,11 @@ class Pair:
     # adapting ------------------------------------------------------------------------------------------------------------
 
     @property
+    def plain_seconds(self) -> float | None:
+        """Seconds of one round without a draft: the median of the newest ones, measured on the way."""
+        return median(self._plain) if self._plain else None
+
+    @property
     def busy(self) -> bool:
         """Whether a generation is in flight."""
         return self._in_flight > 0
@@ -275,9 +282,7 @@ class Pair:
 
     def _time_plain(self, done: Round) -> None:
         if done.draft_length == 0 and done.index > 0:
-            seconds = sum(done.seconds.values())
-            old = self.plain_seconds
-            self.plain_seconds = seconds if old is None else old + PROBE_SMOOTHING * (seconds - old)
+            self._plain.append(sum(done.seconds.values()))
 
     def _teach(self, trace: Trace | None) -> None:
         if trace is not None:

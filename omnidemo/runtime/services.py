@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import shutil
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -26,8 +27,9 @@ log = logging.getLogger(__name__)
 Stage = Literal[
     "absent", "queued", "downloading", "tokenizers", "target", "drafter", "vocabulary map", "cache and adapter", "ready", "failed"
 ]
-PROBE_EVERY = 24  # rounds between two plain ones, from which the speedup of a chat is estimated
+PROBE_EVERY = 12  # rounds between two plain ones, from which the speedup of a chat is estimated
 BACKUP_SECONDS = 300.0
+LEARN_SECONDS = 20.0  # longest rest between two requests of played traffic
 PAIRS_LOADED = 3  # pairs kept in memory; the one unused for longest goes first
 
 
@@ -252,6 +254,17 @@ class Services:
             ):
                 if isinstance(done, Generation):
                     yield index, prompt, done
+            if learn:
+                self._let_learn(target, drafter, cancel)
+
+    def _let_learn(self, target: str, drafter: str, cancel: threading.Event | None) -> None:
+        """Rest, as a person does between two requests, while an update that is due gets its turn."""
+        until = time.monotonic() + LEARN_SECONDS
+        while time.monotonic() < until and not (cancel is not None and cancel.is_set()):
+            status = self.trainer(target, drafter)
+            if status.state not in ("training", "waiting", "idle") or (status.state != "training" and status.next_in > 0):
+                return
+            time.sleep(0.05)
 
     def compare(
         self,
