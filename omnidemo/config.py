@@ -25,7 +25,7 @@ class Settings(BaseSettings):
 
     storage: Path = Field(Path("storage"), description="Folder of the database and the adapters.")
     database_url: str = Field("", description="SQLAlchemy URL; empty: SQLite inside the storage folder.")
-    backup: str = Field("", description="Folder that receives a copy of the SQLite database and adapters, e.g. a Space's /data.")
+    backup: str = Field("", description="Folder that receives a copy of the SQLite database and adapters, such as /data on a Space.")
     keep_text: bool = Field(True, description="Store prompts and answers in the history (sessions can opt out by themselves).")
     adapters_kept: int = Field(20, ge=2, description="Adapter versions kept on disk per line; older files are pruned.")
     cache_size: int = Field(20_000, ge=0, description="Most n-grams kept per pair; 0 switches merging off.")

@@ -103,6 +103,16 @@ def test_stopping_keeps_the_partial_answer_and_its_record(services: Services, mo
     assert services.store.flush() and len(services.store.requests()) == 1
 
 
+def test_a_long_chat_forgets_its_oldest_turns_and_goes_on(services: Services, models: tuple[str, str]) -> None:
+    ready(services, models)
+    messages = [{"role": role, "content": "the small duck swims in the pond " * 3} for _ in range(12) for role in ("user", "assistant")]
+    messages.append({"role": "user", "content": "and now?"})
+    *_, last = services.chat(
+        session="s", target=models[0], drafter=models[1], messages=messages, method="ngram-exact", max_new_tokens=20, temperature=0.0
+    )
+    assert isinstance(last, Generation) and len(last.token_ids) == 20 and 20 < last.prompt_tokens < 240
+
+
 def test_comparing_says_what_is_identical(services: Services, models: tuple[str, str]) -> None:
     ready(services, models)
     names = ["autoregressive", "token-intersection", "ngram-merge", "ngram-exact"]

@@ -85,7 +85,7 @@ def pack(chats: Iterator[tuple[list[int], list[int]]], length: int, pad: int) ->
 def examples_for(name: str, seed: int) -> Iterator[Example]:
     """The endless stream of a model's training chats."""
     if name != "drafter":
-        yield from mixer.stream(seed, "train", mix=mixer.MIX)
+        yield from mixer.stream(seed, "train", mix=mixer.MIX, drills=True)
         return
     # By characters, for tokens of the drafter's own vocabulary would make maths and code look longer than they are.
     stories = mixer.stream(seed, "train", domains=("stories",))

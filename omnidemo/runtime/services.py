@@ -177,7 +177,7 @@ class Services:
         options["max_new_tokens"] = max_new_tokens
         created = datetime.now(UTC).isoformat(timespec="milliseconds")
         rounds = pair.stream(
-            list(messages),
+            _newest(pair, messages, max_new_tokens),
             method=method,
             seed=seed,
             learn=learn,
@@ -358,3 +358,17 @@ class Services:
             action()
         except (RuntimeError, OSError, ValueError) as error:
             log.warning("backup: %s", error)
+
+
+def _newest(pair: Pair, messages: Sequence[Mapping[str, str]], max_new_tokens: int) -> list[Mapping[str, str]]:
+    """The newest turns of a chat that leave room for an answer in the target's window; at least the last message."""
+    kept = list(messages)
+    room = pair.target.context - min(max_new_tokens, pair.target.context // 2)
+    while len(kept) > 2:
+        try:
+            if len(pair.prompt_ids(kept)) <= room:
+                break
+        except ValueError:
+            pass
+        del kept[:2]  # a question and its answer
+    return kept

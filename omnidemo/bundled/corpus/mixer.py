@@ -21,8 +21,9 @@ from . import chat, code, howto, maths, maths_drills, news, stories
 from .base import Example, Pattern
 
 DOMAINS = ("stories", "maths", "code", "howto", "news", "chat")
-MIX: dict[str, float] = {"stories": 0.12, "maths": 0.39, "code": 0.24, "howto": 0.12, "news": 0.08, "chat": 0.05}
-# A drawn maths example is a list of bare sums this often: a small model needs each sum many times, and word problems are long.
+MIX: dict[str, float] = {"stories": 0.10, "maths": 0.36, "code": 0.30, "howto": 0.11, "news": 0.09, "chat": 0.04}
+# With drills, a drawn maths example is a list of bare sums this often: a small model must meet each sum many times, and word problems
+# are long. Drills are for training alone: nobody is shown them or scored on them.
 DRILL_SHARE = 0.4
 SPLITS = ("train", "validation", "test")
 
@@ -48,6 +49,7 @@ _TABLES: dict[str, Mapping[str, Pattern]] = {
 _OPENING = ("chat/greet", "chat/how_are")
 _CLOSING = ("chat/thanks", "chat/bye")
 _OUT_OF_TOPIC = ("chat/out_",)
+_DRILL = "maths/drill"
 
 _NOT_WORDS = re.compile(r"[^a-z0-9]+")
 _FENCED = re.compile(r"```[a-z]*\n(.*?)(?:```|\Z)", re.DOTALL)
@@ -67,11 +69,11 @@ def patterns(domain: str, held_out: bool) -> list[str]:
 
 
 @cache
-def _tasks(domain: str, held_out: bool, only: tuple[str, ...] = ()) -> tuple[tuple[str, ...], ...]:
-    """The same names grouped by task; with `only`, the tasks whose names begin so."""
+def _tasks(domain: str, held_out: bool, drills: bool = False, only: tuple[str, ...] = ()) -> tuple[tuple[str, ...], ...]:
+    """The same names grouped by task, drills or all but drills; with `only`, the tasks whose names begin so."""
     tasks: dict[str, list[str]] = {}
     for name in patterns(domain, held_out):
-        if name.startswith(only or ""):
+        if name.startswith(only or "") and name.startswith(_DRILL) == drills:
             tasks.setdefault(_task(name), []).append(name)
     return tuple(map(tuple, tasks.values()))
 
@@ -92,13 +94,10 @@ def _draw(rng: random.Random, domain: str, tasks: Sequence[Sequence[str]]) -> Ex
     return _TABLES[domain][rng.choice(rng.choice(tasks))](rng)
 
 
-def sample(rng: random.Random, domain: str, held_out: bool = False) -> Example:
-    """One example as its pattern makes it: a task is drawn uniformly (drills apart), then one of its phrasings."""
-    tasks = _tasks(domain, held_out)
-    if domain == "maths":
-        drill = rng.random() < DRILL_SHARE
-        tasks = tuple(task for task in tasks if task[0].startswith("maths/drill") == drill) or tasks
-    return _draw(rng, domain, tasks)
+def sample(rng: random.Random, domain: str, held_out: bool = False, drills: bool = False) -> Example:
+    """One example as its pattern makes it: a task is drawn uniformly, then one of its phrasings."""
+    drill = drills and domain == "maths" and rng.random() < DRILL_SHARE
+    return _draw(rng, domain, _tasks(domain, held_out, drill))
 
 
 def _joined(parts: Sequence[Example]) -> Example:
@@ -109,8 +108,8 @@ def _joined(parts: Sequence[Example]) -> Example:
 class _Source:
     """Draws examples of one split from the given domains."""
 
-    def __init__(self, rng: random.Random, split: str, weights: Mapping[str, float], held_out: bool) -> None:
-        self.rng, self.split, self.held_out = rng, split, held_out
+    def __init__(self, rng: random.Random, split: str, weights: Mapping[str, float], held_out: bool, drills: bool) -> None:
+        self.rng, self.split, self.held_out, self.drills = rng, split, held_out, drills
         self.names = tuple(weights)
         self.bounds = tuple(accumulate(weights.values()))
         self.talks = [name for name in self.names if name != "chat"]
@@ -120,7 +119,7 @@ class _Source:
         return self.rng.choices(self.names, cum_weights=self.bounds)[0]
 
     def one(self, domain: str) -> Example | None:
-        example = sample(self.rng, domain, self.held_out)
+        example = sample(self.rng, domain, self.held_out, self.drills)
         return example if split_of(example) == self.split else None
 
     def _some(self, domain: str) -> Example:
@@ -138,7 +137,7 @@ class _Source:
     def several(self) -> Example:
         """Two or three examples as one chat, a greeting only at its beginning and a goodbye only at its end."""
         parts = [self._some(self._talk()) for _ in range(2 if self.rng.random() < 0.7 else 3)]
-        opening, closing = _tasks("chat", False, _OPENING), _tasks("chat", False, _CLOSING)
+        opening, closing = _tasks("chat", False, only=_OPENING), _tasks("chat", False, only=_CLOSING)
         if self.has_chat and opening and self.rng.random() < OPENING_SHARE:
             parts[0] = _draw(self.rng, "chat", opening)
         if self.has_chat and closing and self.rng.random() < CLOSING_SHARE:
@@ -152,6 +151,7 @@ def stream(
     domains: Sequence[str] | None = None,
     held_out: bool = False,
     mix: Mapping[str, float] | None = None,
+    drills: bool = False,
 ) -> Iterator[Example]:
     """Endless examples of one split, none like one of the last 200,000; `held_out` draws from the held-out patterns alone.
 
@@ -163,7 +163,7 @@ def stream(
     weights = {name: weight for name, weight in weights.items() if weight > 0 and patterns(name, held_out)}
     if not weights:
         raise ValueError("no domain to draw from")
-    return _stream(_Source(random.Random(seed), split, weights, held_out))
+    return _stream(_Source(random.Random(seed), split, weights, held_out, drills))
 
 
 def _stream(source: _Source) -> Iterator[Example]:

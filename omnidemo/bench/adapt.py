@@ -1,0 +1,149 @@
+"""The adaptation curve: traffic with training on, and what that changes on prompts that never were traffic."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import cycle, islice
+from pathlib import Path
+from typing import Any
+
+from transformers.utils import logging
+
+from omnidemo.bench.compare import COLUMNS, Sheet, Summary, check_methods, check_prompts, csv_row, sheet, summarise
+from omnidemo.config import Settings
+from omnidemo.records import RequestRecord
+from omnidemo.runtime.comparison import BASELINE, Comparison, compare
+from omnidemo.runtime.distiller import Distiller, TrainerStatus
+from omnidemo.runtime.loading import attach_storage, build_pair, open_store
+from omnidemo.runtime.pair import Pair
+from omnidemo.runtime.store import Store
+
+HEADER = ("kind", "requests", "train_steps", "loss_nats", *COLUMNS)  # kind: traffic or held-out; requests: answered before
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """The held-out prompts after so many requests: the chosen method's figures, and the trainer's state."""
+
+    requests: int
+    summary: Summary
+    trainer: TrainerStatus
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """What to send and when to look; the rest is in the settings. `pause`: seconds after a request, like a visitor who reads."""
+
+    traffic: Sequence[str]
+    held_out: Sequence[str]
+    requests: int
+    checkpoints: Sequence[int]
+    temperature: float = 0.0
+    seed: int = 0
+    pause: float = 0.0
+
+
+def plan_checkpoints(text: str, requests: int) -> list[int]:
+    """The numbers of a list such as "0,25,50" that lie within the run, with its beginning and its end. ValueError for other text."""
+    try:
+        wanted = [int(part) for part in text.split(",") if part.strip()]
+    except ValueError:
+        raise ValueError(f"checkpoints are whole numbers with commas between, not {text!r}") from None
+    return sorted({0, requests, *(number for number in wanted if 0 < number < requests)})
+
+
+def hold_out(prompts: Sequence[str], given: Sequence[str] | None, count: int) -> tuple[list[str], list[str]]:
+    """(traffic, held out): no prompt is in both. Held out are `count` of the given prompts, else the last ones of the file.
+
+    Given prompts are taken evenly over their list, which may be sorted by topic. ValueError where no traffic would be left.
+    """
+    chosen = list(given if given is not None else list(dict.fromkeys(prompts))[-count:])
+    held = [chosen[index * len(chosen) // count] for index in range(count)] if len(chosen) > count else chosen
+    kept_apart = set(chosen)
+    traffic = [prompt for prompt in prompts if prompt not in kept_apart]
+    if not traffic:
+        raise ValueError("every prompt is held out, so that no traffic is left; give more prompts or a smaller --eval-limit")
+    return traffic, held
+
+
+def run(settings: Settings, what: Experiment, out: Path, keep: bool) -> Iterator[int | Point]:
+    """Yield the number of answered requests after each, and a `Point` at each checkpoint; all rows are in the CSV by then.
+
+    An update that is due is run and swapped in before the next request, so that the curve does not depend on the machine's
+    speed. keep: learn on in the settings' storage; else from nothing, and nothing stays. At the call, ModelError or ValueError
+    for a model or prompt that cannot be used; RuntimeError where training failed.
+    """
+    check_methods([settings.method])
+    logging.disable_progress_bar()  # of the trainer's copy of the drafter, in the middle of the run's own
+    pair = build_pair(settings.target, settings.drafter, settings)
+    check_prompts(pair, [*what.traffic, *what.held_out])
+    return _stream(pair, settings, what, out, keep)
+
+
+def _stream(pair: Pair, settings: Settings, what: Experiment, out: Path, keep: bool) -> Iterator[int | Point]:
+    with ExitStack() as stack:
+        changed: dict[str, Any] = {"training": "inline"}
+        if not keep:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="omnidemo-")))
+            changed |= {"storage": folder, "database_url": ""}
+        settings = settings.model_copy(update=changed)
+        store = open_store(settings)
+        stack.callback(store.close)
+        distiller = attach_storage(pair, settings, store)
+        stack.callback(distiller.close)
+        rows = stack.enter_context(sheet(out, HEADER))
+        for count, prompt in enumerate(islice(cycle(what.traffic), what.requests)):
+            if count in what.checkpoints:
+                yield _evaluate(pair, distiller, what, count, rows)
+            _serve(pair, distiller, store, what, count, prompt, rows)
+            yield count + 1
+            time.sleep(what.pause)
+        yield _evaluate(pair, distiller, what, what.requests, rows)
+
+
+def _serve(pair: Pair, distiller: Distiller, store: Store, what: Experiment, count: int, prompt: str, rows: Sheet) -> None:
+    """Answer one request, note it in the CSV and in the history, and learn from it."""
+    settings, options = distiller.settings, _options(distiller.settings, what)
+    created = datetime.now(UTC).isoformat(timespec="milliseconds")
+    made = pair.generate(prompt, method=settings.method, seed=what.seed + count, reuse=False, **options)
+    rows.write(_row("traffic", count, distiller.status(), Comparison(count, prompt, settings.method, made, None, None)))
+    record = RequestRecord(
+        session="adapt",
+        target=pair.target.name,
+        drafter=pair.drafter.name,
+        domain="default",
+        method=settings.method,
+        prompt=prompt if settings.keep_text else None,
+        generation=made,
+        settings=options,
+        created_at=created,
+        kind="traffic",
+        cache_entries=len(pair.ngrams),
+        cache_bytes=pair.ngrams.nbytes,
+    )
+    store.record_request(record)
+    if distiller.run_pending() and (error := distiller.status().error):
+        raise RuntimeError(f"after {count + 1} requests the drafter could not be trained: {error}")
+
+
+def _evaluate(pair: Pair, distiller: Distiller, what: Experiment, count: int, rows: Sheet) -> Point:
+    """The held-out prompts, plain decoding and the chosen method in turn. Nothing is learned from them."""
+    method, trainer = distiller.settings.method, distiller.status()
+    results: list[Comparison] = []
+    for done in compare(pair, what.held_out, [BASELINE, method], seed=what.seed, **_options(distiller.settings, what)):
+        rows.write(_row("held-out", count, trainer, done))
+        results.append(done)
+    return Point(count, next(summary for summary in summarise(results) if summary.method == method), trainer)
+
+
+def _options(settings: Settings, what: Experiment) -> dict[str, Any]:
+    return {"temperature": what.temperature, "draft_length": settings.draft_length, "max_new_tokens": settings.max_new_tokens}
+
+
+def _row(kind: str, count: int, trainer: TrainerStatus, done: Comparison) -> dict[str, Any]:
+    return {"kind": kind, "requests": count, "train_steps": trainer.step, "loss_nats": trainer.loss, **csv_row(done)}

@@ -1,0 +1,69 @@
+"""Who may import whom, read from the source: see ARCHITECTURE.md."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+FILES = sorted((ROOT / "omnidemo").rglob("*.py"))
+# From the bottom up: a room imports from its own floor's rooms of the same name and from every floor below.
+FLOORS = [{"config", "records"}, {"core"}, {"methods"}, {"engine"}, {"runtime"}, {"api", "bench", "bundled"}, {"ui"}, {"__main__"}]
+HEIGHT = {room: height for height, floor in enumerate(FLOORS) for room in floor}
+RUNTIME = {f"runtime/{name}.py" for name in ("store", "tables", "export", "database", "backup")}
+MIGRATIONS = {f"runtime/migrations/{name}.py" for name in ("env", "versions/0001_first")}
+ONLY_IN = {
+    "sqlalchemy": RUNTIME | MIGRATIONS,
+    "alembic": {"runtime/database.py"} | MIGRATIONS,
+    "peft": {"runtime/training.py", "runtime/distiller.py", "runtime/adapters.py"},
+    "plotly": {"ui/charts.py"},
+    "gradio": {path.relative_to(ROOT / "omnidemo").as_posix() for path in FILES if path.parent.name == "ui"},
+    "typer": {"__main__.py", "bundled/train.py", "bundled/evaluate.py"},
+}
+OUTSIDE = {"asyncio", "io", "multiprocessing", "os", "pathlib", "shutil", "socket", "sqlite3", "subprocess", "tempfile", "threading"}
+PURE = (sys.stdlib_module_names - OUTSIDE) | {"torch", "numpy", "omnidemo"}
+
+
+def imports(path: Path) -> set[str]:
+    """Every module that a file imports anywhere, by its absolute name; `from x import y` counts as x and as x.y."""
+    package = path.relative_to(ROOT).with_suffix("").parts[:-1]
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = [*package[: len(package) - node.level + 1], node.module or ""] if node.level else [node.module or ""]
+            module = ".".join(part for part in base if part)
+            found |= {module} | {f"{module}.{alias.name}" for alias in node.names}
+    return found
+
+
+def room(path: Path) -> str:
+    return path.relative_to(ROOT / "omnidemo").with_suffix("").parts[0]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_imports_point_down(path: Path) -> None:
+    own = room(path)
+    if own == "__init__":  # the lazy front door
+        return
+    assert own in HEIGHT, f"{own} is a new room: give it a floor here and in ARCHITECTURE.md"
+    for name in imports(path):
+        parts = name.split(".")
+        if parts[0] == "omnidemo" and len(parts) > 1 and parts[1] in HEIGHT:
+            assert parts[1] == own or HEIGHT[parts[1]] < HEIGHT[own], f"{own} imports {name}"
+
+
+@pytest.mark.parametrize("library", ONLY_IN)
+def test_a_library_stays_in_its_files(library: str) -> None:
+    users = {path.relative_to(ROOT / "omnidemo").as_posix() for path in FILES if library in {name.split(".")[0] for name in imports(path)}}
+    assert users, f"nothing imports {library} any more: take it out of the requirements and of this test"
+    assert users <= ONLY_IN[library]
+
+
+@pytest.mark.parametrize("path", [path for path in FILES if room(path) == "core"], ids=lambda path: path.stem)
+def test_the_core_is_torch_and_the_standard_library(path: Path) -> None:
+    assert {name.split(".")[0] for name in imports(path)} <= PURE
