@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from fakes import HOSTILE, FakeServices, generation, script
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fakes import HOSTILE, FakeServices, generation, script
 from omnidemo.records import Generation, Round, Token
 from omnidemo.ui import text, tokens
 
@@ -167,6 +167,21 @@ def test_the_browsers_history_is_only_taken_where_it_has_the_right_shape() -> No
     assert conversation("nonsense", "c") == [{"role": "user", "content": "c"}]
 
 
+@pytest.mark.parametrize(("written", "seed"), [(None, None), ("", None), ("  ", None), (" 7 ", 7), (0, 0)])
+def test_an_empty_seed_is_no_seed(written: str | int | None, seed: int | None) -> None:
+    from omnidemo.ui.chat import read_seed
+
+    assert read_seed(written) == seed
+
+
+@pytest.mark.parametrize("written", ["-1", "1.5", "x", "²", "9" * 30])
+def test_a_bad_seed_is_named(written: str) -> None:
+    from omnidemo.ui.chat import read_seed
+
+    with pytest.raises(ValueError, match="not a whole number"):
+        read_seed(written)
+
+
 def ask(services: FakeServices, message: str, running: Any, run: str = "r") -> Iterator[str]:
     from omnidemo.ui.chat import _chat
 
@@ -187,14 +202,14 @@ def ready() -> FakeServices:
     [(ready(), "  ", "empty"), (FakeServices(load_seconds=60), "hello", "still loading"), (ready(), "fail", "Choose a smaller target")],
 )
 def test_what_cannot_be_answered_is_said_in_the_answer(services: FakeServices, message: str, expected: str) -> None:
-    from omnidemo.ui.chat import Running
+    from omnidemo.ui.running import Running
 
     lines = parse(list(ask(services, message, Running()))[-1])
     assert lines[0]["run"] == "r" and lines[-1]["k"] == "error" and expected in lines[-1]["text"]
 
 
 def test_stop_ends_the_answer_at_the_next_round_and_only_that_answer() -> None:
-    from omnidemo.ui.chat import Running
+    from omnidemo.ui.running import Running
 
     running, services = Running(), ready()
     services.pace = 0.02
@@ -207,8 +222,22 @@ def test_stop_ends_the_answer_at_the_next_round_and_only_that_answer() -> None:
     assert not running.stop("s", "r"), "a finished answer leaves nothing behind"
 
 
+def test_an_answer_stopped_while_it_waits_in_the_queue_ends_when_its_turn_comes() -> None:
+    from omnidemo.ui.running import MOST_EARLY_STOPS, Running
+
+    running = Running()
+    for index in range(2 * MOST_EARLY_STOPS):
+        running.stop("s", f"never started {index}")
+    assert not running.stop("s", "r")
+    lines = parse(list(ask(ready(), "long please", running))[-1])
+    assert lines[-1]["finish"] == "cancelled" and joined(lines) == ""
+    assert parse(list(ask(ready(), "hello", running))[-1])[-1]["finish"] == "end", "the same run may be asked again"
+    assert len(running._early) < MOST_EARLY_STOPS + 1, "stops of answers that never start do not pile up"
+
+
 def test_an_abandoned_answer_tells_the_engine_to_stop() -> None:
-    from omnidemo.ui.chat import Running, _chat
+    from omnidemo.ui.chat import _chat
+    from omnidemo.ui.running import Running
 
     seen: list[threading.Event] = []
 

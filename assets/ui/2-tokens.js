@@ -37,7 +37,7 @@
     const span = el("span", { class: `tok s-${line.s}`, "data-i": index });
     span.textContent = line.t;
     if (line.g && line.g.length > 1) span.dataset.pieces = line.g.join("|");
-    if (line.t.includes("\n")) span.classList.add("breaks");
+    if (line.t.startsWith("\n")) span.classList.add("breaks"); // the mark stands before the text, where the break is
     return span;
   };
 

@@ -72,17 +72,17 @@
   let shelf = null;
   omni.widgets.versions = (host) => { shelf = host; host.append(el("h3", {}, "Adapter versions"), el("p", { class: "small" }, "None yet. The first one appears after a few requests.")); };
   const effect = (one) => {
-    const { acceptance_before: before, acceptance_after: after } = one.effect;
+    const { accepted_share_before: before, accepted_share_after: after } = one.effect;
     if (before == null || after == null) return el("span", { class: "soft", title: "Not measured" }, "–");
     const gap = 100 * (after - before);
-    return el("span", { class: gap >= 0 ? "good" : "bad", title: "Acceptance on held-back traffic, before and after" }, `${(100 * before).toFixed(0)} → ${format(after, "percent")}`);
+    return el("span", { class: gap >= 0 ? "good" : "bad", title: "Share of the answers' tokens that were accepted guesses, under the version before and under this one" }, `${(100 * before).toFixed(0)} → ${format(after, "percent")}`);
   };
   const versions = (s) => {
     if (!shelf) return;
     const name = (one) => { const th = el("th", { scope: "row" }, `v${one.version}`); if (one.live) th.append(" ", el("span", { class: "badge good", title: "This version drafts now" }, "live")); return th; };
     const back = (one) => (one.live ? "" : el("button", { type: "button", class: "link", "aria-label": `Roll back to version ${one.version}`, onclick: () => { page.version = one.version; page.trigger("rollback"); } }, "Roll back"));
-    const table = el("table", {}, el("thead", {}, el("tr", {}, omni.th("version"), omni.th("requests", "Requests learned from so far", true), omni.th("loss", "Nats per position at its last step", true), omni.th("acceptance", "Measured before and after the swap"), s.rollback ? el("td", {}) : null)),
-      el("tbody", {}, ...s.versions.map((one) => el("tr", { title: `${omni.when(one.created_at)} · ${omni.plural(one.steps, "step")}${one.parent != null ? ` · from v${one.parent}` : ""}` }, name(one), omni.td(format(one.requests_seen, "count"), true), omni.td(one.loss == null ? "–" : one.loss.toFixed(3), true), omni.td(effect(one)), s.rollback ? omni.td(back(one)) : null)))));
+    const table = el("table", {}, el("thead", {}, el("tr", {}, omni.th("version"), omni.th("requests", "Requests learned from so far", true), omni.th("loss", "Nats per position, mean over its steps", true), omni.th("accepted share", "Of the answers' tokens: under the version before → under this one; known when the next version comes"), s.rollback ? el("td", {}) : null)),
+      el("tbody", {}, ...s.versions.map((one) => el("tr", { title: `${omni.when(one.created_at)} · ${omni.plural(one.steps, "step")}${one.parent != null ? ` · from v${one.parent}` : ""}` }, name(one), omni.td(format(one.requests_seen, "count"), true), omni.td(one.loss == null ? "–" : one.loss.toFixed(3), true), omni.td(effect(one)), s.rollback ? omni.td(back(one)) : null))));
     shelf.replaceChildren(el("h3", {}, "Adapter versions"), s.versions.length ? el("div", { class: "rolls" }, table) : el("p", { class: "small" }, "None yet. The first one appears after a few requests."));
   };
 
@@ -92,6 +92,7 @@
   play.request = (values) => [omni.session(), play.run, values[2], values[3], play.topic, play.count];
   play.current = () => [omni.session(), play.run];
   play.settled = () => {
+    if (play.busy && play.last?.state === "more") { play.last = { ...play.last, state: "playing" }; return parts.trigger("play"); } // the next turn, after whoever waits
     if (play.busy && play.last?.state === "playing") play.last = { ...play.last, state: "error", error: "The server gave no answer: its queue may be full, or the connection was lost. Press Play again." };
     play.busy = false;
     show();
@@ -106,7 +107,7 @@
     const share = s.count ? s.done / s.count : 0;
     parts.meter.setAttribute("aria-valuenow", Math.round(100 * share));
     parts.fill.style.width = `${100 * share}%`;
-    const states = { playing: play.stopping ? "stopping" : s.done ? `playing ${s.topic}` : `waiting for the first answer on ${s.topic}`, stopped: "stopped", done: "done", error: "ended" };
+    const states = { more: `playing ${s.topic}`, playing: play.stopping ? "stopping" : s.done ? `playing ${s.topic}` : `waiting for the first answer on ${s.topic}`, stopped: "stopped", done: "done", error: "ended" };
     parts.count.textContent = `${s.done} of ${s.count} · ${states[s.state]}`;
     parts.error.hidden = s.state !== "error"; parts.error.textContent = s.error ?? "";
     parts.pair.hidden = !s.prompt;
@@ -126,8 +127,8 @@
     const stop = el("button", { type: "button", class: "halt", hidden: true, onclick: () => { play.stopping = true; show(); trigger("halt"); } }, "■ Stop");
     const fill = el("i"), meter = el("div", { class: "meter", role: "progressbar", "aria-label": "Requests played", "aria-valuemin": 0, "aria-valuemax": 100 }, fill);
     const line = el("p", { class: "small", role: "status" }), prompt = el("b"), text = el("span"), facts = el("p", { class: "small" });
-    const pair = el("div", { class: "exchange" }, el("p", { class: "one" }, prompt), el("p", { class: "one soft" }, text), facts), error = el("p", { class: "alert", role: "alert", hidden: true });
-    parts = { start, stop, fill, meter, line, count: line, prompt, text, facts, pair, error };
+    const pair = el("div", { class: "exchange", hidden: true }, el("p", { class: "one" }, prompt), el("p", { class: "one soft" }, text), facts), error = el("p", { class: "alert", role: "alert", hidden: true });
+    parts = { start, stop, fill, meter, line, count: line, prompt, text, facts, pair, error, trigger };
     host.append(el("div", { class: "entry" }, el("div", { class: "grow" }, el("h3", {}, "Play traffic"), el("p", { class: "small" }, "Sample prompts of one topic, answered one after another. Watch the drafter learn the topic.")),
       omni.field("Topic", topic), omni.field("Requests", el("span", { class: "ranged" }, count, number)), start, stop), meter, line, pair, error);
     const configure = () => {
@@ -143,7 +144,7 @@
         if (s.topics) { if (!play.config) play.count = s.usual; play.config = s; number.textContent = String(play.count); return configure(); }
         if (s.run !== play.run) return; // an older run's last words
         play.last = s;
-        if (s.state !== "playing") play.busy = false;
+        if (s.state !== "playing" && s.state !== "more") play.busy = false;
         show();
       },
     };

@@ -51,7 +51,7 @@
     const tokens = el("div", { class: "toks", tabindex: 0, role: "group", "aria-label": `Answer of ${method.title}; arrow keys walk through the tokens` });
     omni.readLines(answer, result.lines).forEach((line, i) => { if (line.k === "t") tokens.append(omni.tokenSpan(line, i)); });
     omni.watchTokens(tokens, answer, (said) => { voice.textContent = said; });
-    box.append(el("p", { class: "verdict" }, speedup(result.speedup), same(result.identical)), clock(result, longest), dl, tokens, el("p", { class: "small" }, [omni.plural(result.tokens ?? 0, "token"), `first token ${format(result.time_to_first_token, "seconds")}`, result.version ? `adapter v${result.version}` : "base drafter", method.lossless ? null : omni.labels.approximate].filter(Boolean).join(" · ")));
+    box.append(el("p", { class: "verdict" }, speedup(result.speedup), method.name === "autoregressive" ? null : same(result.identical)), clock(result, longest), dl, tokens, el("p", { class: "small" }, [omni.plural(result.tokens ?? 0, "token"), `first token ${format(result.time_to_first_token, "seconds")}`, result.version ? `adapter v${result.version}` : "base drafter", method.lossless ? null : omni.labels.approximate].filter(Boolean).join(" · ")));
     return box;
   };
   const axis = (longest) => {

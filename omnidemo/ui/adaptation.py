@@ -4,27 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
-import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import gradio as gr
 
-from omnidemo.records import AdapterVersion, Generation
-from omnidemo.ui import charts, text
+from omnidemo.records import AdapterVersion
+from omnidemo.ui import charts, traffic
 from omnidemo.ui.chat import Running, trainer_json
 from omnidemo.ui.serving import for_browser, serve_plotly
 from omnidemo.ui.shell import ENGINE, PRIVATE, QUIET, Shell, widget
 from omnidemo.ui.tokens import finite
 
-log = logging.getLogger(__name__)
-
 MOST_REQUESTS = 500  # points of a curve; older ones stay in the history
 MOST_STEPS = 2000
 MOST_VERSIONS = 30
-FEWEST, MOST, USUAL = 5, 200, 40  # requests of one play
-SHOWN_TEXT = 400
 
 
 def request_rows(services: Any, target: str, drafter: str, every: bool) -> list[dict[str, Any]]:
@@ -80,7 +74,7 @@ def page_json(services: Any, target: str, drafter: str, window: int, every: bool
         "palette": charts.PALETTE,
         "charts": figures(rows, steps, window, revision) if rows or steps else [],
         "versions": version_rows(services.store.adapters(target, drafter), live),
-        "rollback": hasattr(services, "rollback"),
+        "rollback": hasattr(services, "activate"),
     }
     return for_browser(value)
 
@@ -101,50 +95,10 @@ def _poll(services: Any, plotly: str) -> Any:
     return poll
 
 
-def _play(services: Any, running: Running) -> Any:
-    def play_traffic(session: str, run: str, target: str, drafter: str, topic: str, count: float) -> Iterator[str]:
-        """Stream `count` sample prompts of a topic through the pair; JSON after each: done, prompt, text, figures."""
-        session, run = session or f"api-{secrets.token_hex(8)}", run or secrets.token_hex(8)
-        wanted = min(MOST, max(1, int(count or USUAL)))
-        value: dict[str, Any] = {"run": run, "topic": topic, "count": wanted, "done": 0, "state": "playing"}
-
-        def shown(**changes: Any) -> str:
-            value.update(changes)
-            return for_browser(value)
-
-        state = services.load(target, drafter)
-        if state.stage != "ready":
-            yield shown(state="error", error=state.error or f"{target} is still loading ({text.STAGES.get(state.stage, state.stage)}). Press Play again when it is ready.")
-            return
-        yield shown()
-        cancel = running.start(session, run)
-        settings = services.settings
-        try:
-            played = services.play(
-                session=session, target=target, drafter=drafter, topic=topic, count=wanted, method=settings.method, draft_length=settings.draft_length, cancel=cancel
-            )
-            for index, prompt, generation in played:
-                if generation.finish_reason != "cancelled":
-                    yield shown(done=index + 1, prompt=prompt[:SHOWN_TEXT], **_result(generation))
-            yield shown(state="stopped" if cancel.is_set() else "done")
-        except Exception as error:  # any cause: the page says it and lives on
-            log.exception("playing traffic failed")
-            yield shown(state="error", error=str(error) or type(error).__name__)
-        finally:
-            running.finish(session, run)
-
-    return play_traffic
-
-
-def _result(generation: Generation) -> dict[str, Any]:
-    names = ("tokens", "acceptance_rate", "block_efficiency", "tokens_per_second", "estimated_speedup")
-    return {"text": generation.text[:SHOWN_TEXT], "version": generation.adapter_version, "figures": {name: finite(generation.metrics.get(name)) for name in names}}
-
-
 def build(services: Any, shell: Shell) -> None:
     """Everything inside the Adaptation tab."""
     plotly, running = serve_plotly(), Running()
-    first = for_browser({"topics": services.topics(), "fewest": FEWEST, "most": MOST, "usual": USUAL})
+    first = for_browser({"topics": services.topics(), "fewest": traffic.FEWEST, "most": traffic.MOST, "usual": traffic.USUAL})
     with gr.Row(elem_id="omni-adaptation-row", elem_classes="omni-two", equal_height=False):
         with gr.Column(scale=7, min_width=320):
             player = widget("play", first, events=("play", "halt"))
@@ -166,15 +120,15 @@ def build(services: Any, shell: Shell) -> None:
             return poll(target, drafter, window, every, "")
 
         getattr(trainer, name)(press, asked, [page, trainer], api_name=f"adaptation_{name}", **know, **QUIET)
-    if hasattr(services, "rollback"):
+    if hasattr(services, "activate"):
 
         def back(target: str, drafter: str, window: float, every: bool, seen: str, version: float) -> Any:
-            services.rollback(target, drafter, int(version))
+            services.activate(target, drafter, int(version))
             return poll(target, drafter, window, every, "")
 
         page.rollback(back, [*asked, version], [page, trainer], api_name="adaptation_rollback", **know, **QUIET)
     player.play(
-        _play(services, running),
+        traffic.player(services, running),
         [shell.session, run, *names, topic, count],
         [player],
         js="(...values) => omni.play.request(values)",

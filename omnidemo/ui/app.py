@@ -108,12 +108,17 @@ def _head(services: Any) -> str:
     )
 
 
+def _address(settings: Any) -> str:
+    """The setting; a Space, which says so in SPACE_ID, is reached through every interface unless one was asked for."""
+    return settings.host if "host" in settings.model_fields_set or not os.environ.get("SPACE_ID") else "0.0.0.0"
+
+
 def launch_options(services: Any) -> dict[str, Any]:
     """Keyword arguments for `build_app(services).launch(**...)`: address, theme, styles, scripts, footer, no run history."""
     settings = services.settings
     user, _, password = settings.auth.partition(":")
     return {
-        "server_name": settings.host,
+        "server_name": _address(settings),
         "server_port": settings.port or None,
         "share": settings.share,
         "auth": (user, password) if settings.auth else None,

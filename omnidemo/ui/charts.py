@@ -207,7 +207,7 @@ def curve(rows: Sequence[Row], what: Curve, *, window: int = 8, revision: str = 
         traces += _points([x for x, _ in own], values, window if what.noisy else 1, colour, str(target or what.title), what.unit, what.form, notes)
     # A handful of requests is not stretched from edge to edge. No `range` that grows: plotly would take it for a
     # change of the page and drop the reader's zoom.
-    xaxis = {"autorangeoptions": {"include": [0, 10]}, "title": _title("requests"), "tickformat": ",d"}
+    xaxis = {"autorangeoptions": {"include": [0, 10], "clipmin": 0}, "title": _title("requests"), "tickformat": ",d"}
     yaxis: dict[str, Any] = {"tickformat": what.form, "rangemode": "tozero" if what.base is None else "normal", "nticks": 5}
     if what.form.endswith("%"):
         yaxis["range"] = [0, 1.02]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import secrets
-import threading
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -14,6 +13,7 @@ import gradio as gr
 
 from omnidemo.records import Generation, Round
 from omnidemo.ui import text, tokens
+from omnidemo.ui.running import Running
 from omnidemo.ui.shell import ENGINE, PRIVATE, QUIET, Shell, longest_answer, longest_draft, only_when_changed, widget
 
 log = logging.getLogger(__name__)
@@ -21,40 +21,6 @@ log = logging.getLogger(__name__)
 UPDATE_SECONDS = 1 / 12  # at most this often to the browser
 PROMPTS_PER_TOPIC = 12
 CURVE_POINTS = 80
-MOST_EARLY_STOPS = 256
-
-
-class Running:
-    """The stop flags of the answers being written, by (session, run). Shared by all visitors, so guarded by a lock."""
-
-    def __init__(self) -> None:
-        self._flags: dict[tuple[str, str], threading.Event] = {}
-        self._early: dict[tuple[str, str], threading.Event] = {}  # stopped while they still waited in the queue
-        self._lock = threading.Lock()
-
-    def start(self, session: str, run: str) -> threading.Event:
-        with self._lock:
-            flag = self._early.pop((session, run), None) or threading.Event()
-            return self._flags.setdefault((session, run), flag)
-
-    def stop(self, session: str, run: str) -> bool:
-        """Ask one answer to end, now or as soon as its turn comes; False when it is not running."""
-        with self._lock:
-            flag = self._flags.get((session, run))
-            if flag is None:
-                while len(self._early) >= MOST_EARLY_STOPS:
-                    self._early.pop(next(iter(self._early)))
-                self._early[session, run] = threading.Event()
-                self._early[session, run].set()
-        if flag is not None:
-            flag.set()
-        return flag is not None
-
-    def finish(self, session: str, run: str) -> None:
-        with self._lock:
-            flag = self._flags.pop((session, run), None)
-        if flag is not None:
-            flag.set()  # also when the browser went away: the engine stops at its next round
 
 
 def conversation(history: Any, message: str) -> list[dict[str, str]]:
@@ -64,6 +30,16 @@ def conversation(history: Any, message: str) -> list[dict[str, str]]:
         if isinstance(item, dict) and item.get("role") in ("user", "assistant") and isinstance(item.get("content"), str):
             messages.append({"role": item["role"], "content": item["content"]})
     return [*messages, {"role": "user", "content": message}]
+
+
+def read_seed(value: str | int | None) -> int | None:
+    """A whole number from 0 to 2**63 - 1, or None for an empty field; ValueError says what to write instead."""
+    shown = "" if value is None else str(value).strip()
+    if not shown:
+        return None
+    if not (shown.isascii() and shown.isdigit() and int(shown) < 2**63):
+        raise ValueError(f"The seed “{shown[:40]}” is not a whole number from 0 up. Correct it under Advanced, or leave it empty.")
+    return int(shown)
 
 
 def stream(answer: Iterator[Round | Generation], started: float) -> Iterator[str]:
@@ -97,7 +73,7 @@ def _chat(services: Any, running: Running) -> Any:
         temperature: float,
         top_p: float,
         max_new_tokens: int,
-        seed: float | None,
+        seed: str | int | None,
         learn: bool,
         keep: bool,
     ) -> Iterator[str]:
@@ -106,6 +82,11 @@ def _chat(services: Any, running: Running) -> Any:
         head = tokens.line("run", run=run, method=method, target=target, drafter=drafter)
         if not message.strip():
             yield head + tokens.line("error", text="The message is empty. Type a question first.")
+            return
+        try:
+            number = read_seed(seed)
+        except ValueError as error:
+            yield head + tokens.line("error", text=str(error))
             return
         state = services.load(target, drafter)
         if state.stage != "ready":
@@ -125,7 +106,7 @@ def _chat(services: Any, running: Running) -> Any:
                 temperature=float(temperature),
                 top_p=float(top_p),
                 draft_length=int(draft_length),
-                seed=None if seed is None else int(seed),
+                seed=number,
                 learn=bool(learn),
                 keep=bool(keep),
                 cancel=cancel,
@@ -197,7 +178,8 @@ def _advanced(services: Any) -> list[Any]:
         most = gr.Slider(
             1, longest_answer(settings), settings.max_new_tokens, step=1, label="Longest answer", info=text.HELP["max_new_tokens"]
         )
-        seed = gr.Number(None, label="Seed", precision=0, info=text.HELP["seed"])
+        # A gr.Number turns "empty" into 0 as soon as it is shown.
+        seed = gr.Textbox("", label="Seed", placeholder="a new one each time", max_lines=1, info=text.HELP["seed"])
         learn = gr.Checkbox(learns, label="Learn from this chat", info=text.HELP["learn"], interactive=learns)
         keep = gr.Checkbox(settings.keep_text, label="Store this chat", info=text.HELP["keep"], interactive=settings.keep_text)
     return [top_p, most, seed, learn, keep]
