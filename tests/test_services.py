@@ -103,6 +103,19 @@ def test_stopping_keeps_the_partial_answer_and_its_record(services: Services, mo
     assert services.store.flush() and len(services.store.requests()) == 1
 
 
+def test_a_closed_page_leaves_its_partial_answer_in_the_history(services: Services, models: tuple[str, str]) -> None:
+    ready(services, models)
+    messages = [{"role": "user", "content": "duck"}]
+    stream = services.chat(
+        session="s", target=models[0], drafter=models[1], messages=messages, method="ngram-exact", max_new_tokens=100, temperature=0.0
+    )
+    next(stream)
+    stream.close()  # type: ignore[attr-defined]
+    assert services.store.flush()
+    (row,) = services.store.requests()
+    assert row["finish_reason"] == "cancelled" and 0 < row["tokens"] < 100
+
+
 def test_a_long_chat_forgets_its_oldest_turns_and_goes_on(services: Services, models: tuple[str, str]) -> None:
     ready(services, models)
     messages = [{"role": role, "content": "the small duck swims in the pond " * 3} for _ in range(12) for role in ("user", "assistant")]
@@ -129,7 +142,7 @@ def test_a_model_that_is_not_there_says_so_and_can_be_tried_again(services: Serv
     assert state.stage == "failed" and "nowhere" in (state.error or "")
     with pytest.raises(RuntimeError, match="nowhere"):
         services.pair(*missing)
-    assert services.load(*missing).error is None  # on its way again
+    assert ready(services, missing).stage == "failed"  # it was tried again, and the app still runs
 
 
 def test_reset_goes_back_to_the_base_drafter(services: Services, models: tuple[str, str]) -> None:

@@ -6,7 +6,7 @@ import logging
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -176,43 +176,44 @@ class Services:
         options: dict[str, Any] = {"temperature": temperature, "top_p": top_p, "draft_length": draft_length}
         options["max_new_tokens"] = max_new_tokens
         created = datetime.now(UTC).isoformat(timespec="milliseconds")
+        gone = threading.Event()  # whoever listened has gone: a closed page
         rounds = pair.stream(
             _newest(pair, messages, max_new_tokens),
             method=method,
             seed=seed,
             learn=learn,
-            cancelled=cancel.is_set if cancel is not None else lambda: False,
+            cancelled=lambda: gone.is_set() or (cancel is not None and cancel.is_set()),
             probe_every=PROBE_EVERY,
             **options,
         )
+
+        def record(generation: Generation) -> None:
+            self.store.start_session(session, keep=keep, learn=learn)
+            if keep:
+                prompt = str(messages[-1]["content"]) if self.settings.keep_text else None
+                settings = {**options, "seed": seed}
+                sizes = {"cache_entries": len(pair.ngrams), "cache_bytes": pair.ngrams.nbytes}
+                self.store.record_request(
+                    RequestRecord(session, target, drafter, domain, method, prompt, generation, settings, created, kind, **sizes)
+                )
+
         loaded.users += 1
+        generation: Generation | None = None
         try:
-            while True:
+            while generation is None:
                 try:
                     yield next(rounds)
                 except StopIteration as finished:
-                    generation: Generation = finished.value
-                    break
+                    generation = finished.value
+        except GeneratorExit:
+            gone.set()
+            partial = _finish(rounds)
+            if partial is not None:
+                record(partial)
+            raise
         finally:
             loaded.users -= 1
-            rounds.close()
-        self.store.start_session(session, keep=keep, learn=learn)
-        record = RequestRecord(
-            session=session,
-            target=target,
-            drafter=drafter,
-            domain=domain,
-            method=method,
-            prompt=str(messages[-1]["content"]) if self.settings.keep_text else None,
-            generation=generation,
-            settings={**options, "seed": seed},
-            created_at=created,
-            kind=kind,
-            cache_entries=len(pair.ngrams),
-            cache_bytes=pair.ngrams.nbytes,
-        )
-        if keep:
-            self.store.record_request(record)
+        record(generation)
         yield generation
         if learn:
             distiller.run_pending()
@@ -372,3 +373,15 @@ def _newest(pair: Pair, messages: Sequence[Mapping[str, str]], max_new_tokens: i
             pass
         del kept[:2]  # a question and its answer
     return kept
+
+
+def _finish(rounds: Generator[Round, None, Generation]) -> Generation | None:
+    """What a cancelled generation has come to; it ends at its next round."""
+    while True:
+        try:
+            next(rounds)
+        except StopIteration as finished:
+            generation: Generation = finished.value
+            return generation
+        except Exception:  # nobody listens any more; the engine's own trouble was told before
+            return None

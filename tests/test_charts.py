@@ -1,0 +1,117 @@
+"""Figures from rows: what is drawn, what is marked, and that it is JSON the browser can take."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pytest
+
+from omnidemo.ui import charts
+from omnidemo.ui.charts import CURVES, Mark
+
+ACCEPTANCE = CURVES[0]
+
+
+def row(acceptance: float | None, version: int = 0, **more: Any) -> dict[str, Any]:
+    return {"acceptance_rate": acceptance, "adapter_version": version, "method": "ngram-exact", "kind": "chat"} | more
+
+
+def test_smoothing_is_a_trailing_mean_that_skips_gaps() -> None:
+    assert charts.smooth([1.0, 3.0, None, 5.0], 2) == [1.0, 2.0, 3.0, 5.0]
+    assert charts.smooth([None, 2.0], 3) == [None, 2.0]
+    assert charts.smooth([1.0, 9.0], 1) == [1.0, 9.0]
+    assert charts.smooth([], 4) == []
+
+
+def test_a_swap_does_not_change_the_line_before_it() -> None:
+    before = [0.2] * 6
+    assert charts.smooth([*before, *[0.9] * 6], 4)[:6] == charts.smooth(before, 4)
+
+
+def test_change_compares_the_last_window_with_the_first() -> None:
+    latest, first = charts.change([0.1, 0.3, None, 0.6, 0.8], 2)
+    assert (latest, first) == (pytest.approx(0.7), pytest.approx(0.2))
+    assert charts.change([None], 2) == (None, None)
+
+
+def test_swaps_are_marked_between_the_requests_also_backwards() -> None:
+    rows = [row(0.1), row(0.2), row(0.3, 1), row(0.3, 2), row(0.3, 2), row(0.1, 0)]
+    assert charts.marks(rows) == [Mark(2.5, "v1", "swap"), Mark(3.5, "v2", "swap"), Mark(5.5, "v0", "swap")]
+
+
+def test_switching_the_target_is_a_switch_and_no_swap() -> None:
+    rows = [row(0.1, 3, target="a"), row(0.1, 1, target="b"), row(0.1, 3, target="a"), row(0.1, 2, target="b")]
+    kinds = [(mark.x, mark.label, mark.kind) for mark in charts.marks(rows)]
+    assert kinds == [(1.5, "b", "target"), (2.5, "a", "target"), (3.5, "b", "target"), (3.5, "v2", "swap")]
+
+
+def test_a_topic_shift_is_marked() -> None:
+    assert charts.marks([row(0.1, domain="maths"), row(0.1, domain="code")]) == [Mark(1.5, "code", "topic")]
+
+
+def test_a_curve_shows_raw_points_and_their_line() -> None:
+    figure = charts.curve([row(0.2), row(None), row(0.6)], ACCEPTANCE, window=2)
+    raw, line = figure["data"]
+    assert list(raw["x"]) == [1, 2, 3] and list(raw["y"]) == [0.2, None, 0.6] and raw["mode"] == "markers"
+    assert list(line["y"]) == [0.2, 0.2, 0.6] and line["mode"] == "lines"
+
+
+def test_the_cache_is_a_state_and_not_smoothed() -> None:
+    cache = next(what for what in CURVES if what.key == "cache_entries")
+    line = charts.curve([row(0.1, cache_entries=10), row(0.1, cache_entries=90)], cache, window=8)["data"][1]
+    assert list(line["y"]) == [10, 90]
+
+
+def test_each_target_has_its_own_line_and_colour() -> None:
+    data = charts.curve([row(0.2, target="a"), row(0.4, target="b"), row(0.6, target="a")], ACCEPTANCE, window=9)["data"]
+    lines = {trace["name"]: trace for trace in data if trace["mode"] == "lines"}
+    assert list(lines["a"]["y"]) == [0.2, pytest.approx(0.4)] and list(lines["b"]["y"]) == [0.4]
+    assert lines["a"]["line"]["color"] != lines["b"]["line"]["color"]
+
+
+def test_many_swaps_keep_their_lines_but_not_all_their_labels() -> None:
+    layout = charts.curve([row(0.5, version) for version in range(61)], ACCEPTANCE)["layout"]
+    labels = [note["text"] for note in layout["annotations"]]
+    assert len(layout["shapes"]) == 60 and len(labels) <= charts.MOST_LABELS and labels[-1] == "v60"
+
+
+def test_nothing_in_the_layout_moves_with_the_number_of_requests() -> None:
+    """Plotly drops the reader's zoom when the page changes a range, so ranges must be left to it."""
+    short, long = (charts.curve([row(0.5)] * size, ACCEPTANCE, revision="pair")["layout"] for size in (3, 300))
+    assert short["xaxis"] == long["xaxis"] and "range" not in long["xaxis"] and short["yaxis"] == long["yaxis"]
+    assert short["uirevision"] == long["uirevision"] == "pair"
+
+
+def test_figures_are_json_without_nan_and_without_markup_of_models() -> None:
+    rows = [row(math.nan, target="<b>x</b>"), row(math.inf, 1, target="<script>"), row(0.5, 2, target="<script>")]
+    text = json.dumps(charts.curve(rows, ACCEPTANCE), allow_nan=False)
+    assert "<script" not in text and "&lt;script" in text and "<b>x" not in text
+
+
+def test_the_loss_is_over_steps_with_a_mark_behind_each_versions_last_step() -> None:
+    steps = [{"step": step, "loss": 1 / step, "version": 1 + (step > 2)} for step in range(1, 5)]
+    figure = charts.losses(steps, window=1)
+    assert list(figure["data"][0]["x"]) == [1, 2, 3, 4]
+    assert [
+        (shape["x0"], note["text"]) for shape, note in zip(figure["layout"]["shapes"], figure["layout"]["annotations"], strict=True)
+    ] == [(2.5, "v1")]
+
+
+def test_bars_have_whiskers_only_with_a_spread_and_a_line_for_plain_decoding() -> None:
+    one = charts.bars(["a", "<b>"], [10.0, None], base=10.0)
+    assert "error_x" not in one["data"][0] and one["layout"]["shapes"][0]["x0"] == 10.0
+    assert list(one["data"][0]["text"]) == ["10", "–"] and list(one["layout"]["yaxis"]["ticktext"]) == ["a", "&lt;b>"]
+    many = charts.bars(["a", "b"], [10.0, 20.0], spread=[1.5, None])
+    assert list(many["data"][0]["error_x"]["array"]) == [1.5, 0.0]
+
+
+def test_a_method_has_one_colour_everywhere() -> None:
+    names = ("ngram-exact", "ngram-merge", "token-intersection", "autoregressive")
+    assert len({charts.method_colour(name) for name in names}) == 4
+    assert charts.method_colour("another") == charts.method_colour("another")
+
+
+def test_the_script_of_the_browser_comes_with_the_package() -> None:
+    assert charts.PLOTLY_JS.stat().st_size > 1_000_000
