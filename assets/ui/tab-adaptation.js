@@ -13,7 +13,7 @@
     const parts = [el("b", {}, print(card.latest, card.form)), el("span", { class: "unit" }, card.unit)];
     if (card.latest !== null && card.first !== null && card.latest !== card.first) {
       const points = card.form === ".0%", gap = card.latest - card.first;
-      const size = points ? `${Math.abs(100 * gap).toFixed(0)} points` : print(Math.abs(gap), card.form);
+      const size = points ? omni.plural(Math.round(Math.abs(100 * gap)), "point") : print(Math.abs(gap), card.form);
       const good = card.key === "loss" ? gap < 0 : gap > 0;
       if (!/^0(\.0+)?( points)?$/.test(size)) parts.push(el("span", { class: `gap ${card.key === "cache_entries" ? "" : good ? "good" : "bad"}`, title: "The last requests against the first ones shown" }, `${gap > 0 ? "▲" : "▼"} ${size}`));
     }
@@ -60,7 +60,7 @@
           box.setAttribute("aria-label", `${item.title}, ${item.unit}: first ${first}, latest ${latest}, over ${item.key === "loss" ? omni.plural(s.steps, "step") : omni.plural(s.requests, "request")}`);
           const lost = item.latest === null;
           box.parentElement.classList.toggle("blank", lost);
-          box.dataset.empty = item.key === "loss" ? "No training step yet: the trainer starts after a few requests." : "Not measured for these requests.";
+          box.dataset.empty = item.key === "loss" ? "No training step yet: the trainer starts after a few requests." : s.requests ? "Not measured for these requests." : "No requests yet: play traffic, or write in the Chat tab.";
           omni.plot(box, item.figure, s.plotly);
         }
         versions(s);

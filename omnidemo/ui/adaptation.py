@@ -36,11 +36,14 @@ def request_rows(services: Any, target: str, drafter: str, every: bool) -> list[
     return rows[-MOST_REQUESTS:]
 
 
-def figures(rows: Sequence[Mapping[str, Any]], steps: Sequence[Mapping[str, Any]], window: int, revision: str) -> list[dict[str, Any]]:
-    """The charts of the tab, each with its headline: the latest mean and the first one, over `window` points."""
+def figures(
+    rows: Sequence[Mapping[str, Any]], steps: Sequence[Mapping[str, Any]], window: int, revision: str, target: str
+) -> list[dict[str, Any]]:
+    """The charts of the tab, each with its headline: the latest mean and the first one of `target`, over `window` points."""
+    own = [row for row in rows if row.get("target", target) == target]
     shown = []
     for what in charts.CURVES:
-        latest, first = charts.change([charts.finite(row.get(what.key)) for row in rows], window if what.noisy else 1)
+        latest, first = charts.change([charts.finite(row.get(what.key)) for row in own], window if what.noisy else 1)
         shown.append(_chart(what, charts.curve(rows, what, window=window, revision=revision), latest, first))
     latest, first = charts.change([charts.finite(step.get("loss")) for step in steps], window)
     shown.insert(3, _chart(charts.LOSS, charts.losses(steps, window=window, revision=revision), latest, first))
@@ -55,7 +58,10 @@ def _chart(what: charts.Curve, figure: charts.Figure, latest: float | None, firs
 def version_rows(versions: Sequence[AdapterVersion], live: int) -> list[dict[str, Any]]:
     """The versions table, newest first; `live` marks the one that drafts now."""
     names = ("version", "created_at", "requests_seen", "steps", "parent")
-    return [{name: getattr(one, name) for name in names} | {"loss": finite(one.loss), "effect": dict(one.effect), "live": one.version == live} for one in versions[:MOST_VERSIONS]]
+    return [
+        {name: getattr(one, name) for name in names} | {"loss": finite(one.loss), "effect": dict(one.effect), "live": one.version == live}
+        for one in versions[:MOST_VERSIONS]
+    ]
 
 
 def page_json(services: Any, target: str, drafter: str, window: int, every: bool, plotly: str, trainer: str, key: str) -> str:
@@ -72,7 +78,7 @@ def page_json(services: Any, target: str, drafter: str, window: int, every: bool
         "every": every,
         "targets": list(dict.fromkeys(row["target"] for row in rows)) if every else [],
         "palette": charts.PALETTE,
-        "charts": figures(rows, steps, window, revision) if rows or steps else [],
+        "charts": figures(rows, steps, window, revision, target) if rows or steps else [],
         "versions": version_rows(services.store.adapters(target, drafter), live),
         "rollback": hasattr(services, "activate"),
     }
@@ -108,7 +114,12 @@ def build(services: Any, shell: Shell) -> None:
             widget("versions")
     names = [shell.target, shell.drafter]
     window, every, seen = gr.Number(visible=False), gr.Checkbox(visible=False), gr.Textbox(visible=False)
-    run, topic, count, version = gr.Textbox(visible=False, label="run"), gr.Textbox(visible=False, label="topic"), gr.Number(visible=False, label="count"), gr.Number(visible=False)
+    run, topic, count, version = (
+        gr.Textbox(visible=False, label="run"),
+        gr.Textbox(visible=False, label="topic"),
+        gr.Number(visible=False, label="count"),
+        gr.Number(visible=False),
+    )
 
     poll, asked = _poll(services, plotly), [*names, window, every, seen]
     know = {"js": "(...values) => omni.adaptation.request(values)"}

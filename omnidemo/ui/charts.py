@@ -1,4 +1,4 @@
-"""Rows and numbers → plotly figures as plain dicts. Pure; the only importer of plotly, shared by the pages and the experiments."""
+"""Rows and numbers → plotly figures as plain dicts. Pure; the only importer of plotly."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ACCENT = "#6366f1"
 # Told apart by every kind of colour vision; a chart names its series in words too.
 PALETTE = (ACCENT, "#b45309", "#0f766e", "#db2777", "#64748b", "#0284c7", "#7c3aed", "#65a30d")
 METHOD_COLOURS = {"ngram-exact": ACCENT, "ngram-merge": "#b45309", "token-intersection": "#0f766e", "autoregressive": "#64748b"}
-MOST_LABELS = 10  # more labels on one chart run into each other
+MOST_LABELS = 8  # more labels on one chart run into each other
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,15 @@ CURVES = (
         1.0,
         "Estimated from rounds without a draft inside the same answer; Compare measures it.",
     ),
-    Curve("cache_entries", "n-gram cache", "entries", ",.0f", None, "n-grams the pair has learned to merge into one target token.", noisy=False),
+    Curve(
+        "cache_entries",
+        "n-gram cache",
+        "entries",
+        ",.0f",
+        None,
+        "n-grams the pair has learned to merge into one target token.",
+        noisy=False,
+    ),
 )
 LOSS = Curve(
     "loss",
@@ -84,7 +92,7 @@ def finite(value: Any) -> float | None:
 
 
 def smooth(values: Sequence[float | None], window: int) -> list[float | None]:
-    """Trailing mean over the last `window` points, None left out: a point never sees the future, so a swap's effect is not blurred backwards."""
+    """Trailing mean over the last `window` points, None left out. A point never sees the future: no swap works backwards."""
     out: list[float | None] = []
     for end in range(1, len(values) + 1):
         seen = [value for value in values[max(0, end - max(1, window)) : end] if value is not None]
@@ -204,7 +212,9 @@ def curve(rows: Sequence[Row], what: Curve, *, window: int = 8, revision: str = 
         notes = [_note(row) for _, row in own]
         colour = PALETTE[place % len(PALETTE)]
         values = [finite(row.get(what.key)) for _, row in own]
-        traces += _points([x for x, _ in own], values, window if what.noisy else 1, colour, str(target or what.title), what.unit, what.form, notes)
+        traces += _points(
+            [x for x, _ in own], values, window if what.noisy else 1, colour, str(target or what.title), what.unit, what.form, notes
+        )
     # A handful of requests is not stretched from edge to edge. No `range` that grows: plotly would take it for a
     # change of the page and drop the reader's zoom.
     xaxis = {"autorangeoptions": {"include": [0, 10], "clipmin": 0}, "title": _title("requests"), "tickformat": ",d"}
@@ -288,8 +298,3 @@ def bars(
 def method_colour(name: str) -> str:
     """The same colour for a method on every chart and lane; unknown names get one that stays theirs."""
     return METHOD_COLOURS.get(name) or PALETTE[sum(map(ord, name)) % len(PALETTE)]
-
-
-def write_html(figure: Figure, path: Path) -> None:
-    """A figure as a page that opens without a network; plotly.min.js is put beside it."""
-    go.Figure(figure).write_html(str(path), include_plotlyjs="directory")

@@ -48,7 +48,11 @@ def page_json(services: Any, session: str, filters: Mapping[str, Any]) -> str:
     rows = store.requests(**where, limit=NEWEST)
     visible = store.requests(session=where["session"], limit=NEWEST) if any(where.values()) else rows
     everyone = single_user(settings)
-    sessions = [{"id": one["id"], "requests": one["requests"], "at": one["created_at"]} for one in store.sessions() if one["requests"]] if everyone else []
+    sessions = (
+        [{"id": one["id"], "requests": one["requests"], "at": one["created_at"]} for one in store.sessions() if one["requests"]]
+        if everyone
+        else []
+    )
     status = store.status
     value = {
         "rows": [_row(row) for row in rows],

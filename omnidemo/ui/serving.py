@@ -59,7 +59,9 @@ def _cell(value: Any) -> Any:
     return "'" + value if isinstance(value, str) and value.startswith(FORMULA) else value
 
 
-def download_button(label: str, name: str, make: Callable[..., Path | None], inputs: list[Any], *, js: str | None = None, empty: str = "", **options: Any) -> gr.Button:
+def download_button(
+    label: str, name: str, make: Callable[..., Path | None], inputs: list[Any], *, js: str | None = None, empty: str = "", **options: Any
+) -> gr.Button:
     """A button that runs `make(*inputs)` and downloads the file it returns; None says `empty`. `js` may fill the inputs.
 
     Gradio's own button downloads the file it held *before* the press, so a hidden one receives the new file and is pressed by the page.

@@ -64,7 +64,10 @@ def player(services: Any, running: Running) -> Any:
 
         state = services.load(target, drafter)
         if state.stage != "ready":
-            why = state.error or f"{target} is still loading ({text.STAGES.get(state.stage, state.stage)}). Press Play again when it is ready."
+            why = (
+                state.error
+                or f"{target} is still loading ({text.STAGES.get(state.stage, state.stage)}). Press Play again when it is ready."
+            )
             running.finish(*key)
             yield shown(state="error", error=why)
             return
