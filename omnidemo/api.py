@@ -29,6 +29,8 @@ def load_pair(
     if storage is not None:
         settings = settings.model_copy(update={"storage": Path(storage)})
         store = open_store(settings)
-        attach_storage(pair, settings, store)
+        distiller = attach_storage(pair, settings, store)
+        if settings.training == "inline":
+            pair.learners.append(lambda trace: bool(distiller.run_pending()))
         atexit.register(store.close)
     return pair

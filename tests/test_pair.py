@@ -172,6 +172,14 @@ def test_the_cache_grows_with_learning_only_and_comes_back_from_the_store(tmp_pa
     assert {entry.target_id: entry for entry in again.ngrams} == {entry.target_id: entry for entry in pair.ngrams}
 
 
+def test_inline_training_learns_after_the_answer(tmp_path: Path) -> None:
+    folders = save(tmp_path / "target", "byte-level", ends=False), save(tmp_path / "drafter", "sentence-piece", seed=1)
+    settings = Settings(training="inline", update_interval=2, steps_per_update=1, lora_rank=4)
+    pair = load_pair(*folders, storage=tmp_path / "storage", settings=settings)
+    versions = [pair.generate(PROMPT, max_new_tokens=20).adapter_version for _ in range(4)]
+    assert versions == [0, 0, 1, 1]
+
+
 def test_prompts_that_cannot_be_served_are_refused_with_a_reason(pair: Pair) -> None:
     with pytest.raises(ValueError, match="shorten"):
         pair.generate([5] * 300)

@@ -224,7 +224,8 @@ def test_eight_threads_and_two_stores_write_at_once(url, store):
 
 
 def test_processes_that_open_a_new_database_together(tmp_path):
-    code = f"from omnidemo.runtime.store import Store; s = Store('sqlite:///{tmp_path}/new.db'); print(s.status.ok, s.status.message); s.close()"
+    opened = f"s = Store('sqlite:///{tmp_path}/new.db')"
+    code = f"from omnidemo.runtime.store import Store; {opened}; print(s.status.ok, s.status.message); s.close()"
     children = [subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, text=True) for _ in range(4)]
     assert [child.communicate(timeout=60)[0].strip() for child in children] == ["True"] * 4
 

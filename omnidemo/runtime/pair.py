@@ -48,7 +48,7 @@ class Pair:
         device = target.device
         self.map = VocabularyMap(target.vocabulary, drafter.vocabulary, target.runner.rows, drafter.runner.rows, device)
         self.ngrams = NgramCache(drafter.runner.rows, cache_size, cache_policy, device)
-        self.learners: list[Callable[[Trace], None]] = []
+        self.learners: list[Callable[[Trace], object]] = []
         self.adapter_version = 0
         self._plain: deque[float] = deque(maxlen=PLAIN_ROUNDS)
         self.mismatches = 0  # rounds after which the drafter's bytes did not spell the target's
