@@ -235,12 +235,15 @@ class Services:
         keep: bool = True,
         cancel: threading.Event | None = None,
     ) -> Iterator[tuple[int, str, Generation]]:
-        """Stream sample prompts of a topic through the pair, like a visitor who types fast: (index, prompt, generation) each."""
+        """Stream sample prompts of a topic through the pair, like a visitor who types fast: (index, prompt, generation) each.
+
+        They belong to a session of their own: nobody wrote them, so no visitor's opt-out is about them.
+        """
         for index, prompt in enumerate(prompts.sample(topic, count, seed, "train")):
             if cancel is not None and cancel.is_set():
                 return
             for done in self.chat(
-                session=session,
+                session=f"{session} traffic",
                 target=target,
                 drafter=drafter,
                 messages=[{"role": "user", "content": prompt}],
