@@ -21,7 +21,7 @@ from . import chat, code, howto, maths, maths_drills, news, stories
 from .base import Example, Pattern
 
 DOMAINS = ("stories", "maths", "code", "howto", "news", "chat")
-MIX: dict[str, float] = {"stories": 0.10, "maths": 0.36, "code": 0.30, "howto": 0.11, "news": 0.09, "chat": 0.04}
+MIX: dict[str, float] = {"stories": 0.17, "maths": 0.33, "code": 0.24, "howto": 0.11, "news": 0.09, "chat": 0.06}
 # With drills, a drawn maths example is a list of bare sums this often: a small model must meet each sum many times, and word problems
 # are long. Drills are for training alone: nobody is shown them or scored on them.
 DRILL_SHARE = 0.4

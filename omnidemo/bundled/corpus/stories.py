@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from functools import cache
 from functools import partial
 
 from .base import Example, Pattern
@@ -63,21 +64,44 @@ def _two(rng: random.Random, words: tuple[str, ...]) -> tuple[str, str]:
     return first, second
 
 
-def _slots(rng: random.Random, child: bool, things: tuple[str, ...]) -> dict[str, str]:
-    kind, gkind = _two(rng, KINDS)
+def _free(rng: random.Random, words: tuple[str, ...]) -> str:
+    """A word that the prompt does not give: the first ones far more often than the last.
+
+    Where hundreds of names are equally likely, a greedy writer finds each of them less likely than going on without a name.
+    """
+    return _shuffled(words)[int(len(words) * rng.random() ** 4)]
+
+
+@cache
+def _shuffled(words: tuple[str, ...]) -> tuple[str, ...]:
+    """A fixed order that is not the alphabet's."""
+    return tuple(random.Random(len(words)).sample(words, len(words)))
+
+
+def _slots(rng: random.Random, child: bool, things: tuple[str, ...], prompt: str) -> dict[str, str]:
+    def pick(words: tuple[str, ...], *keys: str) -> str:
+        return rng.choice(words) if any(_names(prompt, key) for key in keys) else _free(rng, words)
+
+    kind, gkind = pick(KINDS, "kind", "a_kind", "a_hero"), _free(rng, KINDS)
+    if any(_names(prompt, key) for key in ("gkind", "a_gkind", "a_ghero")):
+        gkind = rng.choice(KINDS)
+    while gkind == kind:
+        gkind = rng.choice(KINDS)
     girl = rng.random() < 0.5
     if child:
         kind = "girl" if girl else "boy"
     elif kind in MALE_KINDS or kind in FEMALE_KINDS:
         girl = kind in FEMALE_KINDS
     ggirl = gkind in FEMALE_KINDS or (gkind not in MALE_KINDS and rng.random() < 0.5)
-    name = rng.choice(GIRLS if girl else BOYS)
-    helper = rng.choice(GIRLS if ggirl else BOYS)
+    name = pick(GIRLS if girl else BOYS, "n")
+    helper = pick(GIRLS if ggirl else BOYS, "g")
     while helper == name:
         helper = rng.choice(GIRLS if ggirl else BOYS)
-    adj, gadj = rng.choice(HERO_TRAITS), rng.choice(HELPER_TRAITS)
-    thing, colour = rng.choice(things), rng.choice(COLOURS)
-    place, place2 = _two(rng, PLACES)
+    adj, gadj = pick(HERO_TRAITS, "adj", "a_hero"), pick(HELPER_TRAITS, "a_ghero")
+    thing, colour = pick(things, "o", "a_o", "qo", "a_qo"), pick(COLOURS, "qo", "a_qo")
+    place, place2 = pick(PLACES, "p", "pc", "a_pc"), pick(PLACES, "p2")
+    while place2 == place:
+        place2 = rng.choice(PLACES)
     town, town2 = _two(rng, TOWNS)
     day, number = rng.choice(DAYS), rng.choice(NUMBERS)
     ribbon = rng.choice(COLOURS)
@@ -138,7 +162,7 @@ def _casual(rng: random.Random, prompt: str) -> str:
 def _story(rng: random.Random, *, pattern: str, prompt: str, plots: tuple[str, ...], child: bool | None) -> Example:
     moral = rng.choice(_MORAL_NAMES) if "{moral}" in prompt else ""
     plot = MORALS[moral] if moral else rng.choice(plots)
-    slots = _slots(rng, rng.random() < 0.1 if child is None else child, BREAKABLE if plot == "sorry" else THINGS)
+    slots = _slots(rng, rng.random() < 0.1 if child is None else child, BREAKABLE if plot == "sorry" else THINGS, prompt)
     slots["moral"] = moral
     asked = _casual(rng, prompt.format_map(slots))
     facts = tuple(slots[key] for key in _FACT_SLOTS if _names(prompt, key))
