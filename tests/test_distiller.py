@@ -28,7 +28,7 @@ from omnidemo.runtime.replay import ReplayBuffer, usable
 
 torch.set_num_threads(1)
 VOCAB = 40
-PLAN = training.Plan(rank=4, learning_rate=1e-2, warmup=2)
+PLAN = training.Plan(rank=4, learning_rate=1e-2, warmup=2, ngram_weight=0.5)
 
 
 @pytest.fixture(scope="module")

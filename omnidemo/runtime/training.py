@@ -35,10 +35,10 @@ Update = tuple[AdapterState, OptimiserState, list[TrainStep]]
 class Plan:
     """How to train. `window`: most drafter tokens read per trace (less where the drafter's own context is shorter)."""
 
-    rank: int = 32
-    learning_rate: float = 2e-3
+    rank: int = 128
+    learning_rate: float = 5e-4
     warmup: int = 48  # steps at the start of a line with a growing rate: a full rate overfits the first few answers
-    ngram_weight: float | Literal["dynamic"] = 0.5
+    ngram_weight: float | Literal["dynamic"] = 0.2
     divergence: losses.Divergence = "forward"
     clip: float = 1.0
     window: int = 1024
@@ -56,7 +56,7 @@ class Learner:
         base = AutoModelForCausalLM.from_pretrained(
             folder, dtype=torch.float32, use_safetensors=True, local_files_only=True, trust_remote_code=False
         )
-        config = LoraConfig(r=rank, lora_alpha=rank, target_modules="all-linear", task_type="CAUSAL_LM")
+        config = LoraConfig(r=rank, lora_alpha=2 * rank, target_modules="all-linear", task_type="CAUSAL_LM")
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             self.model = get_peft_model(base, config).to(device).eval()  # eval: no dropout, so that a step is deterministic

@@ -64,25 +64,25 @@ def _two(rng: random.Random, words: tuple[str, ...]) -> tuple[str, str]:
     return first, second
 
 
-def _free(rng: random.Random, words: tuple[str, ...]) -> str:
-    """A word that the prompt does not give: the first ones far more often than the last.
+def _free(rng: random.Random, words: tuple[str, ...], of: str = "") -> str:
+    """A word that the prompt does not give: the first ones far more often than the last; which are first depends on whose it is.
 
     Where hundreds of names are equally likely, a greedy writer finds each of them less likely than going on without a name.
     """
-    return _shuffled(words)[int(len(words) * rng.random() ** 4)]
+    return _shuffled(words, of)[int(len(words) * rng.random() ** 4)]
 
 
 @cache
-def _shuffled(words: tuple[str, ...]) -> tuple[str, ...]:
+def _shuffled(words: tuple[str, ...], of: str) -> tuple[str, ...]:
     """A fixed order that is not the alphabet's."""
-    return tuple(random.Random(len(words)).sample(words, len(words)))
+    return tuple(random.Random(f"{of}{len(words)}").sample(words, len(words)))
 
 
 def _slots(rng: random.Random, child: bool, things: tuple[str, ...], prompt: str) -> dict[str, str]:
     def pick(words: tuple[str, ...], *keys: str) -> str:
-        return rng.choice(words) if any(_names(prompt, key) for key in keys) else _free(rng, words)
+        return rng.choice(words) if any(_names(prompt, key) for key in keys) else _free(rng, words, keys[0])
 
-    kind, gkind = pick(KINDS, "kind", "a_kind", "a_hero"), _free(rng, KINDS)
+    kind, gkind = pick(KINDS, "kind", "a_kind", "a_hero"), _free(rng, KINDS, "gkind")
     if any(_names(prompt, key) for key in ("gkind", "a_gkind", "a_ghero")):
         gkind = rng.choice(KINDS)
     while gkind == kind:
