@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import random
-from functools import cache
-from functools import partial
+from functools import cache, partial
 
 from .base import Example, Pattern
 from .lexicon import BOYS, COLOURS, FOODS, GIRLS, PLACES, TOWNS, a, plural
