@@ -80,7 +80,7 @@
   const versions = (s) => {
     if (!shelf) return;
     const name = (one) => { const th = el("th", { scope: "row" }, `v${one.version}`); if (one.live) th.append(" ", el("span", { class: "badge good", title: "This version drafts now" }, "live")); return th; };
-    const back = (one) => (one.live ? "" : el("button", { type: "button", class: "link", "aria-label": `Roll back to version ${one.version}`, onclick: () => { page.version = one.version; page.trigger("rollback"); } }, "Roll back"));
+    const back = (one) => (one.live ? "" : el("button", { type: "button", class: "link", "aria-label": `Roll back to version ${one.version}`, onclick: () => { page.version = one.version; page.trigger("rollback"); } }, "Use"));
     const table = el("table", {}, el("thead", {}, el("tr", {}, omni.th("version"), omni.th("requests", "Requests learned from so far", true), omni.th("loss", "Nats per position, mean over its steps", true), omni.th("accepted share", "Of the answers' tokens: under the version before → under this one; known when the next version comes"), s.rollback ? el("td", {}) : null)),
       el("tbody", {}, ...s.versions.map((one) => el("tr", { title: `${omni.when(one.created_at)} · ${omni.plural(one.steps, "step")}${one.parent != null ? ` · from v${one.parent}` : ""}` }, name(one), omni.td(format(one.requests_seen, "count"), true), omni.td(one.loss == null ? "–" : one.loss.toFixed(3), true), omni.td(effect(one)), s.rollback ? omni.td(back(one)) : null))));
     shelf.replaceChildren(el("h3", {}, "Adapter versions"), s.versions.length ? el("div", { class: "rolls" }, table) : el("p", { class: "small" }, "None yet. The first one appears after a few requests."));
