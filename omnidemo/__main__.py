@@ -279,6 +279,7 @@ def run_app(settings: Settings) -> None:
     from omnidemo.ui import build_app, launch_options
 
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # how a container is stopped
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts background jobs with Ctrl-C ignored
     services = Services(settings)
     page = build_app(services)
     try:
