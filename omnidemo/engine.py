@@ -145,17 +145,15 @@ def _probabilities(draft: Draft, ids: list[int], logits: Tensor, warp: Warp) -> 
     wanted = torch.tensor(ids + proposal, device=logits.device)
     raw = (logits[rows, wanted] - logits.logsumexp(-1)[rows]).exp().tolist()
     q: list[float | None] = [slot.q for slot in draft.slots]
-    if warp.greedy:  # the law is a point then; the drafter's own probability says more
-        q = [_raw_q(slot.laws, slot.pieces) for slot in draft.slots]
+    if warp.greedy and draft.slots:  # the law is a point then; the drafter's own probability says more
+        steps = [(slot.laws[slot.pieces[:depth]], piece) for slot in draft.slots for depth, piece in enumerate(slot.pieces)]
+        q = [None] * len(draft.slots)
+        if steps:
+            rows_q = torch.stack([row for row, _ in steps])
+            pieces = torch.tensor([piece for _, piece in steps], device=rows_q.device)
+            logs = iter((rows_q.gather(1, pieces.unsqueeze(1)).squeeze(1) - rows_q.logsumexp(-1)).tolist())
+            q = [math.exp(sum(next(logs) for _ in slot.pieces)) if slot.pieces else None for slot in draft.slots]
     return _Shown(raw[: len(ids)], raw[len(ids) :], q)
-
-
-def _raw_q(logits: dict[tuple[int, ...], Tensor], pieces: tuple[int, ...]) -> float | None:
-    total = 0.0
-    for depth, piece in enumerate(pieces):
-        row = logits[pieces[:depth]]
-        total += float(row[piece] - row.logsumexp(-1))
-    return math.exp(total) if pieces else None
 
 
 def _tokens(
