@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -167,6 +168,22 @@ def test_a_step_is_pure_and_goes_on_where_it_stopped(learner: training.Learner) 
         assert torch.equal(half.weights[name], kept[name])
 
 
+def test_what_is_published_is_the_running_average(learner: training.Learner) -> None:
+    batches = [[make_trace(seed)] for seed in range(3)]
+    raw = []
+    for count in (1, 2, 3):
+        last, optimiser, _ = training.train(learner, None, None, batches[:count], replace(PLAN, memory=0.0))
+        assert all(torch.equal(last.weights[name], optimiser.moments[f"weight.{name}"]) for name in last.weights)
+        raw.append(last.weights)
+    averaged = training.train(learner, None, None, batches, replace(PLAN, memory=0.1))[0].weights
+    for name, start in learner.initial.weights.items():
+        wanted = start
+        for weights, number in zip(raw, (1, 2, 3), strict=True):
+            kept = min(0.1, number / (number + 10))
+            wanted = kept * wanted + (1 - kept) * weights[name]
+        torch.testing.assert_close(averaged[name], wanted)
+
+
 def test_padding_and_windows_do_not_change_a_position(learner: training.Learner) -> None:
     short, long = make_trace(1, 12), make_trace(2, 40)
     alone = [training.train(learner, None, None, [[one]], PLAN)[2][0].loss_direct for one in (short, long)]
@@ -181,7 +198,7 @@ def test_a_loss_that_is_not_finite_is_reported_and_changes_nothing(learner: trai
     bad = make_trace(1)
     bad.top_p[0, 0] = np.nan
     adapter, optimiser, steps = training.train(learner, None, None, [[bad]], PLAN)
-    assert math.isnan(steps[0].loss) and not optimiser.moments
+    assert math.isnan(steps[0].loss) and not any(name.startswith("exp_avg") for name in optimiser.moments)
     assert all(torch.equal(adapter.weights[name], tensor) for name, tensor in learner.initial.weights.items())
     assert not usable(bad) and usable(make_trace(1))
 

@@ -9,7 +9,7 @@ import torch
 import transformers
 from transformers.cache_utils import DynamicCache
 
-from omnidemo.runtime import lean, matrices
+from omnidemo.runtime import lean, narrow
 from omnidemo.runtime.lean import LeanLlamaRunner
 from omnidemo.runtime.runners import TransformersRunner, context_limit
 
@@ -133,10 +133,11 @@ def test_refuses_what_cannot_be_read(pair: tuple[Any, Any]) -> None:
     assert cache.length == 0
 
 
-@pytest.mark.parametrize("kind", ["transformers", "lean"])
+@pytest.mark.parametrize(("kind", "by_row"), [("transformers", 0), ("lean", 0), ("lean", None)])
 @pytest.mark.parametrize("shape", ["llama grouped, wide heads", "qwen2"])
-def test_overwrite_equals_a_reloaded_model(shape: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(matrices, "WORTH", 0)  # pack even these small matrices, for their copies have to follow
+def test_overwrite_equals_a_reloaded_model(shape: str, kind: str, by_row: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    # The packed copies have to follow too, and they serve only products that are too long for numpy.
+    monkeypatch.setattr(narrow, "BY_ROW", {True: 0, False: 0} if by_row == 0 else narrow.BY_ROW)
     model = make(shape)
     runner = LeanLlamaRunner(model) if kind == "lean" else TransformersRunner(model)
     addresses = {name: weight.data_ptr() for name, weight in runner.weights().items()}
@@ -177,10 +178,15 @@ def test_overwrite_is_all_or_nothing(kind: str) -> None:
     assert all(torch.equal(weight, before[name]) for name, weight in runner.weights().items())
 
 
-@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("products", ["by row", "packed", "plain", "torch alone"])
 @pytest.mark.parametrize("shape", LEAN)
-def test_lean_greedy_answers_are_those_of_transformers(shape: str, packed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(matrices, "WORTH", 0 if packed else 10**12)
+def test_lean_greedy_answers_are_those_of_transformers(shape: str, products: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if products != "by row":
+        monkeypatch.setattr(narrow, "BY_ROW", {True: 0, False: 0})
+    if products == "plain":
+        monkeypatch.setattr(lean, "PACKED", 0)
+    if products == "torch alone":
+        monkeypatch.setattr(lean, "ROWS", 0)
     monkeypatch.setattr(lean, "START", 32)  # so that the buffers grow several times
     model = make(shape)
     general, own = TransformersRunner(model).new_cache(), LeanLlamaRunner(make(shape)).new_cache()
@@ -200,7 +206,6 @@ def test_lean_greedy_answers_are_those_of_transformers(shape: str, packed: bool,
 def test_lean_packs_where_the_build_can(monkeypatch: pytest.MonkeyPatch) -> None:
     if not torch.backends.mkldnn.is_available():
         pytest.skip("this build of torch has no oneDNN")
-    monkeypatch.setattr(matrices, "WORTH", 0)
     assert all(layer.qkv.packed is not None for layer in LeanLlamaRunner(make("llama")).layers)
     monkeypatch.setattr(lean, "PACKED", 0)
     assert all(layer.qkv.packed is None for layer in LeanLlamaRunner(make("llama")).layers)

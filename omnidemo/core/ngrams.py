@@ -53,6 +53,7 @@ class NgramCache:
         self.version = 0  # changes with every change of the trie
         # nearest[d]: fewest drafter tokens of an n-gram that begins with d; the mask of first draws compares it to the budget.
         self.nearest: Tensor = torch.full((drafter_tokens,), FAR, dtype=torch.int32, device=device)
+        self._begins: tuple[int, dict[int, Tensor]] = (0, {})  # version, and the masks of `begins` by length
         self._entries: dict[int, _Entry] = {}
         self._changed: set[int] = set()
         self._removed: set[int] = set()
@@ -96,6 +97,15 @@ class NgramCache:
             if node.target >= 0:
                 found = (node.target, node.depth)
         return found
+
+    def begins(self, limit: int) -> Tensor:
+        """[D] bool: drafter ids with which an n-gram of at most `limit` tokens begins. Not to be written to."""
+        if self._begins[0] != self.version:
+            self._begins = (self.version, {})
+        masks = self._begins[1]
+        if limit not in masks:
+            masks[limit] = self.nearest <= limit
+        return masks[limit]
 
     def touch(self, target_id: int, accepted: bool) -> None:
         """Count a proposal of the n-gram, and whether the target accepted it."""

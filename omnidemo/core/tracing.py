@@ -10,30 +10,46 @@ from omnidemo.core.contexts import DrafterContext
 from omnidemo.core.vocabulary import VocabularyMap
 from omnidemo.records import Trace
 
+BATCH = 32  # rows whose best entries are looked for at once: the search costs as much for one row as for many
+
 
 class Tracer:
-    """Collects the rows of one answer. `add` only queues small tensors on the device; `finish` moves them to the CPU once."""
+    """Collects the rows of one answer. `add` only keeps them, for a while; `finish` moves what remains to the CPU once."""
 
     def __init__(self, vocabulary: VocabularyMap, first: int, top_k: int) -> None:
         self.map, self.first = vocabulary, first  # `first`: number of prompt ids on the target's side
         self.top_k = min(top_k, len(vocabulary.mapped_targets))
         self._ids: list[int] = []
         self._accepted: list[bool] = []
+        self._rows: list[Tensor] = []
+        self._waiting = 0
         self._top: list[tuple[Tensor, Tensor, Tensor]] = []
 
     def add(self, logits: Tensor, ids: list[int], accepted: int) -> None:
         """Take the target's rows [n, T] at the n tokens it emitted, of which the first `accepted` were proposals."""
-        norm = logits.logsumexp(-1, keepdim=True)
-        top = (logits[:, self.map.mapped_targets] - norm).topk(self.top_k, sorted=False)
-        own = logits.gather(1, torch.tensor(ids, device=logits.device).unsqueeze(1)) - norm
-        self._top.append((top.values, top.indices, own.squeeze(1)))
+        self._rows.append(logits)
         self._ids.extend(ids)
         self._accepted.extend(position < accepted for position in range(len(ids)))
+        self._waiting += len(ids)
+        if self._waiting >= BATCH:
+            self._reduce()
+
+    def _reduce(self) -> None:
+        """Keep of each waiting row the most probable mapped tokens and the token's own."""
+        logits = torch.cat(self._rows)
+        norm = logits.logsumexp(-1, keepdim=True)
+        top = (logits[:, self.map.mapped_targets] - norm).topk(self.top_k, sorted=False)
+        ids = torch.tensor(self._ids[-self._waiting :], device=logits.device)
+        own = logits.gather(1, ids.unsqueeze(1)) - norm
+        self._top.append((top.values, top.indices, own.squeeze(1)))
+        self._rows, self._waiting = [], 0
 
     def finish(self, drafter: DrafterContext) -> Trace | None:
         """The trace of the answer; None when nothing was emitted or the drafter read nothing before it."""
         if not self._ids:
             return None
+        if self._waiting:
+            self._reduce()
         ends = dict(drafter.marks)
         starts = np.zeros(len(self._ids), dtype=np.int32)
         lengths = np.zeros(len(self._ids), dtype=np.int32)

@@ -68,7 +68,7 @@ class Hand:
     def draw(self, allowed: Tensor) -> tuple[int, float, Tensor]:
         """Draw the next drafter token among `allowed` [D]: (id, its probability, the law [D]). At temperature 0 the law is the
         masked logits, which nobody reads, and the probability 1."""
-        logits = self.drafter.logits().masked_fill(~allowed, float("-inf"))
+        logits = torch.where(allowed, self.drafter.logits(), -torch.inf)
         if self.warp.greedy:
             return int(logits.argmax()), 1.0, logits
         law = self.warp.law(logits)

@@ -38,7 +38,7 @@ class NgramExact(Method):
         left = budget
         while left > 0:
             base, limit = len(hand.drafter.ids), left + self.overrun
-            allowed = hand.map.draftable | (hand.ngrams.nearest <= limit)
+            allowed = hand.map.draftable | hand.ngrams.begins(limit)
             drawn, q, law = hand.draw(allowed)
             slot = Slot(-1, (), 0.0, base, limit, {(): law})
             draft.drafted += 1 + self._walk(hand, slot, drawn, q)

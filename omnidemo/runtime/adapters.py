@@ -35,7 +35,8 @@ class AdapterState:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OptimiserState:
-    """AdamW: steps taken in this line, and its moments as `exp_avg.<weight>` and `exp_avg_sq.<weight>`."""
+    """AdamW: steps taken in this line, its moments as `exp_avg.<weight>` and `exp_avg_sq.<weight>`, and the weights that it moves as
+    `weight.<weight>` (the adapter holds their running average)."""
 
     step: int
     moments: Mapping[str, Tensor]

@@ -14,7 +14,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from omnidemo.runtime.matrices import SMALL, Matrix, Norm
+from omnidemo.runtime.matrices import ROWS, Matrix, Norm
+from omnidemo.runtime.narrow import SMALL, Narrow
 from omnidemo.runtime.runners import check_ids, overwrite_named
 
 START = 256  # positions that a new cache has room for; it doubles when they are used up
@@ -26,7 +27,7 @@ def pick_threads(parameters: int) -> int:
     idle cores cost far more than they gain, so half of the cores is the most."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     most = max(1, cores // 2)
-    return 1 if parameters < 4_000_000 else min(2, most) if parameters < 100_000_000 else most
+    return 1 if parameters < SMALL else min(2, most) if parameters < 100_000_000 else most
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,7 @@ class LeanLlamaRunner:
         self.rows = int(self.head.weight.shape[0])
         self.theta = float(config.rope_parameters["rope_theta"])
         self.turns = (torch.empty(0), torch.empty(0))  # rotary cosines and sines [reach, 1, D]
+        self.narrow = Narrow(self) if self.device.type == "cpu" and self.dtype == torch.float32 else None
         self._named = {name: weight.detach() for name, weight in model.named_parameters(remove_duplicate=False)}
 
     @staticmethod
@@ -124,10 +126,8 @@ class LeanLlamaRunner:
         both, inner = heads + kv_heads, self.inner
         groups = heads // kv_heads
         cos, sin, half = self.turns[0][start:end], self.turns[1][start:end], dim // 2
-        plain = count <= SMALL and self.dtype == torch.float32 and self.device.type == "cpu"
-        mask = _mask(count, end, groups if plain else 1, self.dtype, self.device)
+        mask = _mask(count, end, self.dtype, self.device)
         causal = count > 1 and start == 0  # then the fused attention needs no mask
-        scale = dim**-0.5
         x = F.embedding(tokens, self.embed)
         for layer, key, value in zip(self.layers, keys, values, strict=True):
             qkv = layer.qkv.times(layer.before(x)).view(count, both + kv_heads, dim)
@@ -135,36 +135,22 @@ class LeanLlamaRunner:
             turned = torch.addcmul(turning * cos, turning.roll(half, -1), sin)
             key[:, start:].copy_(turned[:, heads:].transpose(0, 1))
             value[:, start:].copy_(qkv[:, both:].transpose(0, 1))
-            query = turned[:, :heads]
-            if plain:
-                query = query.transpose(0, 1) if groups == 1 else _grouped(query, kv_heads)
-                scores = torch.baddbmm(mask, query, key.transpose(1, 2), alpha=scale)
-                mixed = torch.bmm(scores.softmax(-1), value)
-                mixed = mixed.transpose(0, 1) if groups == 1 else mixed.view(kv_heads, groups, count, dim).permute(2, 0, 1, 3)
-            else:
-                mixed = F.scaled_dot_product_attention(
-                    query.transpose(0, 1)[None], key[None], value[None],
-                    attn_mask=None if causal or count == 1 else mask, is_causal=causal, enable_gqa=groups > 1,
-                )[0].transpose(0, 1)  # fmt: skip
+            mixed = F.scaled_dot_product_attention(
+                turned[:, :heads].transpose(0, 1)[None], key[None], value[None],
+                attn_mask=None if causal or count == 1 else mask, is_causal=causal, enable_gqa=groups > 1,
+            )[0].transpose(0, 1)  # fmt: skip
             x = layer.out.added(mixed.reshape(count, heads * dim), x)
             gate_up = layer.gate_up.times(layer.after(x))
             x = layer.down.added(F.silu(gate_up[:, :inner]) * gate_up[:, inner:], x)
         return self.head.times(self.norm(x[count - rows :]))
 
 
-def _grouped(query: Tensor, kv_heads: int) -> Tensor:
-    """[T, H, D] → [Hkv, groups · T, D]: the query heads that share a key head, below each other."""
-    count, heads, dim = query.shape
-    return query.view(count, kv_heads, heads // kv_heads, dim).permute(1, 2, 0, 3).reshape(kv_heads, -1, dim)
-
-
-def _mask(count: int, end: int, groups: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """[groups · count, end]: 0 where a new token may look, −∞ at those after it; [1, 1] for one token, which may look everywhere."""
-    if count == 1:
-        return torch.zeros(1, 1, dtype=dtype, device=device)
+def _mask(count: int, end: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """[count, end]: 0 where a new token may look, −∞ at those after it."""
     mask = torch.zeros(count, end, dtype=dtype, device=device)
-    mask[:, end - count :].fill_(float("-inf")).triu_(1)
-    return mask.repeat(groups, 1) if groups > 1 else mask
+    if count > 1:
+        mask[:, end - count :].fill_(float("-inf")).triu_(1)
+    return mask
 
 
 def _join(parts: list[nn.Parameter]) -> Tensor:
@@ -202,8 +188,11 @@ class LeanCache:
             grown = self._room(min(capacity, self.limit))
             grown[:, :, :, :start].copy_(self._buffer[:, :, :, :start])
             self._buffer = grown
-        keys, values = self._buffer[:, :, :, :end].unbind(1)
-        logits = runner.forward(torch.tensor(ids, device=runner.device), start, keys.unbind(0), values.unbind(0), rows)
+        if runner.narrow is not None and len(ids) <= ROWS:
+            logits = runner.narrow.forward(ids, start, self._buffer.numpy(), rows)
+        else:
+            keys, values = self._buffer[:, :, :, :end].unbind(1)
+            logits = runner.forward(torch.tensor(ids, device=runner.device), start, keys.unbind(0), values.unbind(0), rows)
         self.length = end
         return logits.float()
 

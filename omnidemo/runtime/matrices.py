@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 import torch.nn.functional as F
+from numpy.typing import NDArray
 from torch import Tensor
 
-SMALL = 16  # passes of up to this many tokens are tuned for overhead, longer ones (prompts) leave it to torch
-WORTH = 150_000  # a matrix of fewer numbers is multiplied before oneDNN has set out
+ROWS = 16  # passes of up to this many tokens are tuned for overhead, longer ones (prompts) leave it to torch
 
 
 class Matrix:
@@ -17,22 +18,23 @@ class Matrix:
     weight is packed for it, so a small model keeps packed copies for the passes that decode and verify.
     """
 
-    __slots__ = ("bias", "packed", "turned", "weight")
+    __slots__ = ("array", "bias", "packed", "turned", "weight")
 
     def __init__(self, weight: Tensor, bias: Tensor | None = None, pack: bool = False) -> None:
         self.weight, self.turned, self.bias = weight, weight.t(), bias
-        self.packed = _packed(weight) if pack and weight.numel() >= WORTH else None
+        self.array = _array(weight)
+        self.packed = _packed(weight) if pack else None
 
     def times(self, x: Tensor) -> Tensor:
         """x · Wᵀ + bias, [rows, out]."""
-        if self.packed is not None and len(x) <= SMALL:
+        if self.packed is not None and len(x) <= ROWS:
             product: Tensor = torch.ops.mkldnn._linear_pointwise.default(x, self.packed, self.bias, "none", [], "")
             return product
         return F.linear(x, self.weight, self.bias)
 
     def added(self, x: Tensor, rest: Tensor) -> Tensor:
         """rest + x · Wᵀ, [rows, out]; for a matrix without bias."""
-        if self.packed is not None and len(x) <= SMALL:
+        if self.packed is not None and len(x) <= ROWS:
             total: Tensor = torch.ops.mkldnn._linear_pointwise.binary(x, rest, self.packed, None, "add")
             return total
         return torch.addmm(rest, x, self.turned)
@@ -45,12 +47,13 @@ class Matrix:
 class Norm:
     """Root mean square norm: x · w / √(mean x² + ε). `torch.rms_norm` is made of twice as many calls."""
 
-    __slots__ = ("eps", "root", "scaled", "weight")
+    __slots__ = ("array", "eps", "floor", "root", "scaled", "weight")
 
     def __init__(self, weight: Tensor, eps: float) -> None:
         self.weight, self.eps = weight, eps
+        self.floor = len(weight) * eps
         self.root = torch.tensor((len(weight) * eps) ** 0.5, device=weight.device)
-        self.scaled = weight * len(weight) ** 0.5
+        self.refresh()
 
     def __call__(self, x: Tensor) -> Tensor:
         if x.dtype != torch.float32:
@@ -60,6 +63,12 @@ class Norm:
 
     def refresh(self) -> None:
         self.scaled = self.weight * len(self.weight) ** 0.5
+        self.array = _array(self.scaled)
+
+
+def _array(tensor: Tensor) -> NDArray[np.float32]:
+    """The same numbers as numpy's, where numpy can hold them: float32 on a CPU. An empty array elsewhere, where nobody reads it."""
+    return tensor.numpy() if tensor.device.type == "cpu" and tensor.dtype == torch.float32 else np.empty(0, np.float32)
 
 
 def _packed(weight: Tensor) -> Tensor | None:

@@ -41,6 +41,7 @@ class Plan:
     ngram_weight: float | Literal["dynamic"] = 0.2
     divergence: losses.Divergence = "forward"
     clip: float = 1.0
+    memory: float = 0.98  # of the running average of the weights over steps, which is what is published
     window: int = 1024
     seed: int = 0
 
@@ -90,20 +91,26 @@ class Learner:
 def train(learner: Learner, adapter: AdapterState | None, optimiser: OptimiserState | None, batches: Batches, plan: Plan) -> Update:
     """One AdamW step per batch, starting from `adapter` (None: a fresh one): the new adapter, optimiser state, and the steps.
 
-    Nothing given is changed, and nothing of an earlier call counts. A batch with a loss or gradient that is not finite
-    changes nothing and is reported with its loss NaN.
+    The adapter is the running average of the weights over all steps of its line: steps on the few answers of a chat are noisy, and
+    their average drafts better than any of them. The weights themselves go on in the optimiser's state. Nothing given is changed,
+    and nothing of an earlier call counts. A batch with a loss or gradient that is not finite changes nothing and is reported with
+    its loss NaN.
     """
     start = adapter or learner.initial
+    state = optimiser or OptimiserState(0, {})
+    average = {name: start.weights[name].to(learner.device, copy=True) for name in learner.parameters}
     with torch.no_grad():
         for name, parameter in learner.parameters.items():
-            parameter.copy_(start.weights[name])
-    state = optimiser or OptimiserState(0, {})
+            parameter.copy_(state.moments.get(f"weight.{name}", start.weights[name]))
     adamw = _adamw(learner, state, plan)
     steps: list[TrainStep] = []
     for number, batch in enumerate(batches, state.step + 1):
         for group in adamw.param_groups:
             group["lr"] = plan.learning_rate * min(1.0, number / max(1, plan.warmup))
         steps.append(_step(learner, adamw, batch, number, plan))
+        # The first steps weigh more, or the average would begin as the untrained weights.
+        forget = 1.0 - min(plan.memory, number / (number + 10))
+        torch._foreach_lerp_(list(average.values()), [parameter.detach() for parameter in learner.parameters.values()], forget)
     adamw.zero_grad()
     moments = {
         f"{kind}.{name}": adamw.state[parameter][kind].detach().cpu().clone()
@@ -111,7 +118,8 @@ def train(learner: Learner, adapter: AdapterState | None, optimiser: OptimiserSt
         if parameter in adamw.state
         for kind in ("exp_avg", "exp_avg_sq")
     }
-    return AdapterState(_copy(learner.parameters), start.config), OptimiserState(state.step + len(steps), moments), steps
+    moments |= {f"weight.{name}": parameter.detach().cpu().clone() for name, parameter in learner.parameters.items()}
+    return AdapterState(_copy(average), start.config), OptimiserState(state.step + len(steps), moments), steps
 
 
 def _step(learner: Learner, adamw: torch.optim.Optimizer, batch: Sequence[Trace], number: int, plan: Plan) -> TrainStep:
