@@ -83,9 +83,9 @@ def generate(
         target=target, drafter=drafter, method=method, max_new_tokens=max_new_tokens, draft_length=draft_length, training="off"
     )
     from omnidemo.api import load_pair
-    from omnidemo.methods import make_method
+    from omnidemo.methods import check_method
 
-    make_method(settings.method)  # a wrong name is told before a model loads
+    check_method(settings.method)  # a wrong name is told before a model loads
     pair = load_pair(settings.target, settings.drafter, settings.device, settings.dtype, storage, settings)
     rounds = pair.stream(
         sys.stdin.read() if prompt == "-" else prompt,

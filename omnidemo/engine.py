@@ -64,6 +64,7 @@ def decode(
     target, drafter = talk.target, talk.drafter
     end_ids = frozenset(vocabulary.target.roles.get("end", ()))
     emitted, text, index = 0, "", 0
+    seen = _Seen(talk, vocabulary) if warp.penalises else None
     reason: FinishReason | None = "context" if target.room < 1 else "length" if limits.max_new_tokens < 1 else None
 
     while reason is None:
@@ -73,7 +74,7 @@ def decode(
         left = min(limits.max_new_tokens - emitted, target.room) - 1
         if drafter is not None and method.drafts and drafter.can_draft:
             budget = min(draft_length(index), left)
-            hand = Hand(drafter, vocabulary, ngrams, warp, chooser, end_ids)
+            hand = Hand(drafter, vocabulary, ngrams, warp, chooser, end_ids, seen.of_drafter() if seen else None, start)
             if budget > 0:
                 draft = method.draft(hand, budget)
         clock.append(perf_counter())
@@ -83,10 +84,11 @@ def decode(
         clock.append(perf_counter())
 
         # 4 Correct: accept from the left, correct the first rejection or add a bonus token.
+        scores = warp.penalised(logits, seen.of_target(draft.proposal)) if seen else logits
         if draft.slots:
-            settled = method.settle(hand, draft, logits)
+            settled = method.settle(hand, draft, scores)
         else:
-            settled = Settlement(0, chooser.draw(warp.law(logits[0])) if not warp.greedy else int(logits[0].argmax()), False, [])
+            settled = Settlement(0, chooser.draw(warp.law(scores[0])) if not warp.greedy else int(scores[0].argmax()), False, [])
         ids = [slot.target_id for slot in draft.slots[: settled.accepted]]
         ids += [settled.token] if settled.token is not None else []
         if limits.stop and (count := _until_stop(ids, text, limits.stop, vocabulary, talk.decoder)) < len(ids):
@@ -95,7 +97,7 @@ def decode(
         accepted = settled.accepted
         target.append(ids)
         if drafter is not None:
-            drafter.commit(start, [len(slot.pieces) for slot in draft.slots[:accepted]], ids)
+            drafter.commit(start, _kept(draft, accepted), ids)
         clock.append(perf_counter())
 
         # 5 Record.
@@ -129,6 +131,41 @@ def decode(
             reason = "cancelled"
 
 
+class _Seen:
+    """Which tokens the text holds, for a repetition penalty: kept up with the contexts, never counted anew."""
+
+    def __init__(self, talk: Conversation, vocabulary: VocabularyMap) -> None:
+        self.talk, self.device = talk, vocabulary.to_drafter.device
+        self._target = torch.zeros(len(vocabulary.to_drafter), dtype=torch.bool, device=self.device)
+        self._drafter = torch.zeros(len(vocabulary.to_target), dtype=torch.bool, device=self.device)
+        self._read = [0, 0]
+
+    def _follow(self, side: int, seen: Tensor, ids: Sequence[int]) -> Tensor:
+        seen[torch.tensor(ids[self._read[side] :], dtype=torch.long, device=self.device)] = True
+        self._read[side] = len(ids)
+        return seen
+
+    def of_drafter(self) -> Tensor:
+        """[D] bool."""
+        assert self.talk.drafter is not None
+        return self._follow(1, self._drafter, self.talk.drafter.ids)
+
+    def of_target(self, proposal: Sequence[int]) -> Tensor:
+        """[m + 1, T] bool: what each row of a verification has before it, which grows with the proposal."""
+        rows = self._follow(0, self._target, self.talk.target.ids).repeat(len(proposal) + 1, 1)
+        for position, token_id in enumerate(proposal):
+            rows[position + 1 :, token_id] = True
+        return rows
+
+
+def _kept(draft: Draft, accepted: int) -> list[int]:
+    """Drafter ids of each accepted token, up to the last one that ends where a drafter token ends: those stay in the drafter's context.
+    0 for a token that ends inside one."""
+    while accepted and not draft.slots[accepted - 1].pieces:
+        accepted -= 1
+    return [len(slot.pieces) for slot in draft.slots[:accepted]]
+
+
 @dataclass(slots=True)
 class _Shown:
     """Probabilities for display, before temperature and top-p: the target's of emitted and proposed tokens, the drafter's of proposals."""
@@ -144,7 +181,7 @@ def _probabilities(draft: Draft, ids: list[int], logits: Tensor, warp: Warp) -> 
     rows[len(ids) :] -= len(ids)
     wanted = torch.tensor(ids + proposal, device=logits.device)
     raw = (logits[rows, wanted] - logits.logsumexp(-1)[rows]).exp().tolist()
-    q: list[float | None] = [slot.q for slot in draft.slots]
+    q: list[float | None] = [slot.q if slot.pieces else None for slot in draft.slots]
     if warp.greedy and draft.slots:  # the law is a point then; the drafter's own probability says more
         steps = [(slot.laws[slot.pieces[:depth]], piece) for slot in draft.slots for depth, piece in enumerate(slot.pieces)]
         q = [None] * len(draft.slots)
@@ -170,7 +207,7 @@ def _tokens(
         text = decoder.decode(vocabulary.target.writes(token_id))
         if position < settled.accepted:
             pieces = draft.slots[position].pieces
-            source: Source = "ngram" if len(pieces) > 1 else "direct"
+            source: Source = "direct" if len(pieces) == 1 else "ngram"
             q, accept = shown.q[position], settled.accepts[position]
         else:
             pieces = vocabulary.spelling(token_id) or ()
@@ -185,7 +222,7 @@ def _discarded(draft: Draft, settled: Settlement, shown: _Shown, vocabulary: Voc
         if position >= settled.accepted and slot.target_id >= 0:
             text = vocabulary.target.writes(slot.target_id).decode("utf-8", "replace")
             accept = settled.accepts[position] if position < len(settled.accepts) else None
-            source: Source = "ngram" if len(slot.pieces) > 1 else "direct"
+            source: Source = "direct" if len(slot.pieces) == 1 else "ngram"
             p, q = shown.proposed[position], shown.q[position]
             yield Token(slot.target_id, text, source, p, q, accept, slot.pieces, _piece_texts(slot.pieces, vocabulary))
 

@@ -8,11 +8,44 @@ import pytest
 import torch
 
 from omnidemo.core.sampling import Sampler, Warp
-from omnidemo.methods import Autoregressive, Method, NgramExact, NgramMerge, TokenIntersection
+from omnidemo.methods import (
+    METHODS,
+    Autoregressive,
+    Method,
+    NgramExact,
+    NgramMerge,
+    Speculative,
+    StringExactMatch,
+    StringRejection,
+    TokenIntersection,
+    Union,
+    fitting,
+    make_method,
+)
 from omnidemo.methods.base import Hand, Slot, subtract
-from worlds import NESTED, WORLDS, World, distance
+from omnidemo.methods.string_rejection import strings_of
+from worlds import CROSSING, NESTED, PLAIN, SAME, WORLDS, World, distance, vocabulary
 
-WARPS = {"t1": Warp(1.0), "t0.7": Warp(0.7), "t1.5": Warp(1.5), "top-p": Warp(1.0, top_p=0.9), "top-k": Warp(1.0, top_k=3)}
+WARPS = {
+    "t1": Warp(1.0),
+    "t0.7": Warp(0.7),
+    "t1.5": Warp(1.5),
+    "top-p": Warp(1.0, top_p=0.9),
+    "top-k": Warp(1.0, top_k=3),
+    "min-p": Warp(1.0, min_p=0.2),
+    "penalty": Warp(1.0, repetition_penalty=1.7),
+}
+# Every method that claims to be lossless, with its variants.
+LOSSLESS: dict[str, Method] = {
+    "exact": NgramExact(),
+    "exact, no overrun": NgramExact(overrun=0),
+    "exact, enumerated": NgramExact(attempts=0),
+    "intersection": TokenIntersection(),
+    "union": Union(),
+    "string match": StringExactMatch(),
+    "string rejection": StringRejection(),
+    "string rejection, enumerated": StringRejection(attempts=0),
+}
 
 
 def emitted(world: World, method: Method, warp: Warp, budget: int, count: int = 2) -> float:
@@ -21,21 +54,34 @@ def emitted(world: World, method: Method, warp: Warp, budget: int, count: int = 
     return distance(law, world.law(warp, count))
 
 
-@pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS)
+@pytest.mark.parametrize("world", [*WORLDS.values(), CROSSING], ids=[*WORLDS, "crossing"])
 @pytest.mark.parametrize("budget", [1, 2])
-@pytest.mark.parametrize(
-    "method",
-    [NgramExact(), NgramExact(overrun=0), NgramExact(attempts=0), TokenIntersection()],
-    ids=["exact", "no-overrun", "enumerated", "tli"],
-)
+@pytest.mark.parametrize("method", LOSSLESS.values(), ids=LOSSLESS)
 def test_lossless_methods_emit_the_targets_own_law(world: World, budget: int, method: Method) -> None:
     assert emitted(world, method, Warp(1.0), budget) < 1e-12
 
 
+@pytest.mark.parametrize("budget", [3, 4, 5])
+@pytest.mark.parametrize("method", LOSSLESS.values(), ids=LOSSLESS)
+def test_longer_drafts_are_lossless_too(budget: int, method: Method) -> None:
+    assert emitted(PLAIN, method, Warp(1.0), budget) < 1e-12
+
+
+@pytest.mark.parametrize("budget", [1, 2, 3])
+def test_one_vocabulary(budget: int) -> None:
+    assert emitted(SAME, Speculative(), Warp(0.7), budget) < 1e-12
+
+
 @pytest.mark.parametrize("warp", WARPS.values(), ids=WARPS)
-@pytest.mark.parametrize("method", [NgramExact(), TokenIntersection(), Autoregressive()], ids=["exact", "tli", "plain"])
-def test_warping_keeps_them_lossless(warp: Warp, method: Method) -> None:
-    assert emitted(NESTED, method, warp, 2) < 1e-12
+@pytest.mark.parametrize("world", [PLAIN, CROSSING], ids=["plain", "crossing"])
+@pytest.mark.parametrize("method", [*LOSSLESS.values(), Autoregressive()], ids=[*LOSSLESS, "plain"])
+def test_warping_keeps_them_lossless(world: World, warp: Warp, method: Method) -> None:
+    assert emitted(world, method, warp, 2) < 1e-12
+
+
+def test_every_lossless_method_is_tried() -> None:
+    tried = {type(method) for method in LOSSLESS.values()} | {Autoregressive, Speculative}
+    assert tried == {method for method in METHODS.values() if method.lossless}
 
 
 def test_the_papers_merging_is_not_lossless_and_the_test_sees_it() -> None:
@@ -50,8 +96,8 @@ def test_a_broken_residual_is_seen() -> None:
     assert emitted(NESTED, Broken(), Warp(1.0), 2) > 1e-3
 
 
-@pytest.mark.parametrize("method", [NgramExact(), NgramMerge(), TokenIntersection()], ids=["exact", "merge", "tli"])
-@pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS)
+@pytest.mark.parametrize("method", [*LOSSLESS.values(), NgramMerge()], ids=[*LOSSLESS, "merge"])
+@pytest.mark.parametrize("world", [*WORLDS.values(), CROSSING], ids=[*WORLDS, "crossing"])
 def test_greedy_ids_are_the_targets_own(world: World, method: Method) -> None:
     for seed in range(20):
         world.seed = seed
@@ -59,14 +105,108 @@ def test_greedy_ids_are_the_targets_own(world: World, method: Method) -> None:
         assert world.sample(method, Warp(0.0), Sampler(0), 4, 8) == expected
 
 
-def test_sampled_pairs_agree_with_the_law() -> None:
-    """A second witness with the real sampler: χ² of the emitted pairs, fixed seed, p > 0.001."""
-    warp, runs, sampler = Warp(1.0), 3_000, Sampler(3)
-    counts = Counter(NESTED.sample(NgramExact(), warp, sampler, 3, 2) for _ in range(runs))
-    law = {ids: mass for ids, mass in NESTED.law(warp, 2).items() if mass * runs >= 5}
-    rest = 1 - sum(law.values())
+@pytest.mark.parametrize("method", [*LOSSLESS.values(), Speculative()], ids=[*LOSSLESS, "speculative"])
+def test_100_000_samples_agree_with_the_law(method: Method) -> None:
+    """A second witness with the real sampler: χ² of what is emitted, fixed seed, p > 0.001."""
+    world = SAME if isinstance(method, Speculative) else CROSSING if isinstance(method, StringRejection) else NESTED
+    assert chi_square(world, method, 100_000) > 0.001
+
+
+def test_samples_do_not_agree_with_the_papers_merging() -> None:
+    assert chi_square(NESTED, NgramMerge(), 10_000, count=2) < 0.001
+
+
+def chi_square(world: World, method: Method, runs: int, count: int = 1) -> float:
+    """p-value of the counts of the first ids emitted."""
+    warp, sampler, cache = Warp(1.0), Sampler(3), world.cache()
+    with torch.inference_mode():
+        # Two drafter tokens are too few for the overrun of a walk to be all there is, and enough for it to happen.
+        counts = Counter(world.sample(method, warp, sampler, 2, count, cache) for _ in range(runs))
+    law = {ids: mass for ids, mass in world.law(warp, count).items() if mass * runs >= 5}
     chi = sum((counts[ids] - runs * mass) ** 2 / (runs * mass) for ids, mass in law.items())
-    others = runs - sum(counts[ids] for ids in law)
-    chi += (others - runs * rest) ** 2 / (runs * rest)
-    p = 1 - torch.special.gammainc(torch.tensor(len(law) / 2.0), torch.tensor(chi / 2.0))
-    assert float(p) > 0.001
+    rest = 1 - sum(law.values())
+    if rest * runs >= 5:
+        chi += (runs - sum(counts[ids] for ids in law) - runs * rest) ** 2 / (runs * rest)
+    freedom = len(law) - (rest * runs < 5)
+    return float(1 - torch.special.gammainc(torch.tensor(freedom / 2.0), torch.tensor(chi / 2.0)))
+
+
+# Expected acceptance (Timor et al., table 3) ------------------------------------------------------------------------------
+
+
+def first_tokens(world: World, warp: Warp, budget: int) -> dict[int, float]:
+    """ψ by brute force: the law of the first target token of a string that is drafted until it is settled."""
+    found: dict[int, float] = {}
+    pending: list[tuple[tuple[int, ...], float]] = [((), 1.0)]
+    strings = strings_of(world.map)
+    while pending:
+        path, mass = pending.pop()
+        for drawn, share in enumerate(world.draft_law(warp, path).tolist()):
+            if share > 0 and strings.stopped((*path, drawn), budget):
+                token = strings.first((*path, drawn))
+                found[token] = found.get(token, 0.0) + mass * share
+            elif share > 0:
+                pending.append(((*path, drawn), mass * share))
+    return found
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("base", [NESTED, PLAIN, CROSSING], ids=["nested", "plain", "crossing"])
+def test_expected_acceptance_is_the_papers(base: World, seed: int) -> None:
+    world, warp = World(base.target, base.drafter, base.prompt, seed), Warp(1.0)
+    p = target_law(world, warp)
+    q = world.draft_law(warp)
+    mapped = list(zip(world.map.mapped_targets.tolist(), world.map.mapped_drafters.tolist(), strict=True))
+    shared = sum(float(q[d]) for _, d in mapped)
+    union = sum(min(float(p[t]), float(q[d])) for t, d in mapped)
+    intersection = sum(min(float(p[t]), float(q[d]) / shared) for t, d in mapped)
+    assert world.acceptance(Union(), warp, 1) == pytest.approx(union, abs=1e-9)
+    assert world.acceptance(TokenIntersection(), warp, 1) == pytest.approx(intersection, abs=1e-9)
+    assert intersection >= union - 1e-12  # theorem 4.1
+    for budget in (1, 2, 3):
+        psi = {token: mass for token, mass in first_tokens(world, warp, budget).items() if token >= 0}
+        rejection = sum(min(float(p[token]), mass) for token, mass in psi.items())
+        assert world.acceptance(StringRejection(), warp, budget) == pytest.approx(rejection, abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_expected_acceptance_of_string_match(seed: int) -> None:
+    """Σ p·q', with q' the law of the first token of the draft's own spelling."""
+    world, warp, budget = World(CROSSING.target, CROSSING.drafter, CROSSING.prompt, seed), Warp(1.0), 2
+    p, q_first = target_law(world, warp), Counter[int]()
+    for one, share in enumerate(world.draft_law(warp).tolist()):
+        if share > 0 and world.map.targets[one] in world.target.roles["end"]:
+            q_first[world.map.targets[one]] += share
+        elif share > 0:
+            for two, other in enumerate(world.draft_law(warp, (one,)).tolist()):
+                spelled = world.target.spell(world.drafter.writes(one) + world.drafter.writes(two))
+                if other > 0 and spelled:
+                    q_first[spelled[0]] += share * other
+    wanted = sum(float(p[token]) * mass for token, mass in q_first.items())
+    assert world.acceptance(StringExactMatch(), warp, budget) == pytest.approx(wanted, abs=1e-9)
+
+
+def target_law(world: World, warp: Warp) -> list[float]:
+    law = world.law(warp, 1)
+    return [law.get((token,), 0.0) for token in range(len(world.target) + 1)]
+
+
+# Which methods a pair can use ---------------------------------------------------------------------------------------------
+
+
+def test_a_pair_is_refused_what_it_cannot_use() -> None:
+    assert "speculative" in fitting(SAME.map) and "speculative" not in fitting(PLAIN.map)
+    with pytest.raises(ValueError, match=r"different vocabularies .* choose one of ngram-exact"):
+        make_method("speculative", PLAIN.map)
+    with pytest.raises(ValueError, match="unknown method .lookahead"):
+        make_method("lookahead", PLAIN.map)
+    assert make_method("auto", SAME.map).name == "speculative" and make_method("auto", PLAIN.map).name == "ngram-exact"
+
+
+def test_string_rejection_is_refused_past_its_cap() -> None:
+    letters = [bytes([letter]) for letter in b"abc"]
+    short, long = vocabulary([*letters, b"abcabc"]), vocabulary([*letters, b"abcabcab"])
+    pieces = vocabulary([*letters, b"ab", b"bc", b"ca", b"abc", b"bca", b"cab"])
+    assert StringRejection.refusal(World(short, pieces, (0,)).map) is None  # 24 spellings
+    refusal = StringRejection.refusal(World(long, pieces, (0,)).map)
+    assert refusal is not None and "more than 64 spellings" in refusal and "abcabcab" in refusal

@@ -89,6 +89,17 @@ class World:
         talk = self.conversation((*self.prompt, *before))
         return tuple(t.id for t in next(decode(talk, method, self.map, cache, warp, chooser, Limits(50), lambda _: budget)).tokens)
 
+    def acceptance(self, method: Method, warp: Warp, budget: int) -> float:
+        """The exact probability that the first thing proposed after the prompt is accepted, ∅ counting as a rejection."""
+        cache = self.cache()
+
+        def run(chooser: Chooser) -> tuple[int, ...]:
+            talk = self.conversation(self.prompt)
+            done = next(decode(talk, method, self.map, cache, warp, chooser, Limits(50), lambda _: budget))
+            return (int(done.accepted > 0),)
+
+        return exact_law(run).get((1,), 0.0)
+
     def emitted_law(self, method: Method, warp: Warp, budget: int, count: int) -> dict[tuple[int, ...], float]:
         """The exact law of the first `count` ids that the engine emits, over every branch of every random choice.
 
@@ -109,10 +120,21 @@ class World:
                 into[after] = into.get(after, 0.0) + mass * p
         return finished
 
-    def sample(self, method: Method, warp: Warp, chooser: Chooser, budget: int, count: int) -> tuple[int, ...]:
+    def sample(
+        self, method: Method, warp: Warp, chooser: Chooser, budget: int, count: int, cache: NgramCache | None = None
+    ) -> tuple[int, ...]:
         """The first `count` ids (fewer after an end token) of one generation."""
-        rounds = decode(self.conversation(self.prompt), method, self.map, self.cache(), warp, chooser, Limits(count), lambda _: budget)
+        cache = self.cache() if cache is None else cache
+        rounds = decode(self.conversation(self.prompt), method, self.map, cache, warp, chooser, Limits(count), lambda _: budget)
         return tuple(token.id for r in rounds for token in r.tokens)
+
+    def draft_law(self, warp: Warp, path: tuple[int, ...] = ()) -> Tensor:
+        """The drafter's own law [D] after the prompt and `path`, over what it may write: nothing of ours but its table."""
+        talk = self.conversation(self.prompt)
+        assert talk.drafter is not None
+        for piece in path:
+            talk.drafter.push(piece)
+        return warp.law(torch.where(self.map.readable, talk.drafter.logits(), -torch.inf))
 
     def law(self, warp: Warp, count: int) -> dict[tuple[int, ...], float]:
         """The exact law of the target alone."""
@@ -125,7 +147,12 @@ class World:
                 if ids and ids[-1] in ends:
                     grown[ids] = grown.get(ids, 0.0) + mass
                     continue
-                for token, p in enumerate(warp.law(table.row([*self.prompt, *ids])).tolist()):
+                row = table.row([*self.prompt, *ids])
+                if warp.penalises:
+                    seen = torch.zeros(len(row), dtype=torch.bool)
+                    seen[[*self.prompt, *ids]] = True
+                    row = warp.penalised(row, seen)
+                for token, p in enumerate(warp.law(row).tolist()):
                     if p > 0:
                         grown[(*ids, token)] = mass * p
             laws = grown
@@ -215,3 +242,7 @@ PLAIN = World(vocabulary([b"a", b"b", b"ab", None], end=3), vocabulary([b"a", b"
 # Little but n-grams beside one direct token; a 4-gram.
 SPARSE = World(vocabulary([b"a", b"ba", b"baba", b"x"]), vocabulary([b"a", b"b"]), (0,), seed=9)
 WORLDS = {"nested": NESTED, "plain": PLAIN, "sparse": SPARSE}
+# One vocabulary for both.
+SAME = World(vocabulary([b"a", b"b", b"ab", None], end=3), vocabulary([b"a", b"b", b"ab", None], end=3), (1,), seed=7)
+# Drafter tokens that reach over the end of a target token, and end inside one.
+CROSSING = World(vocabulary([b"a", b"b", b"ab", None], end=3), vocabulary([b"a", b"b", b"ba", None], end=3), (0,), seed=3)

@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any, TextIO
 
-from omnidemo.methods import make_method
+from omnidemo.methods import check_method
 from omnidemo.runtime.comparison import BASELINE, Comparison, compare
 from omnidemo.runtime.export import FORMULA
 from omnidemo.runtime.pair import Pair
@@ -111,7 +111,7 @@ def check_methods(names: Sequence[str]) -> list[str]:
     if not names:
         raise ValueError("choose at least one method to compare")
     for name in names:
-        make_method(name)
+        check_method(name)
     return list(dict.fromkeys([BASELINE, *names]))
 
 

@@ -24,7 +24,7 @@ from .optimiser import Rates
 from .transplant import transplanted
 
 # Tokens at most; a budget file (runs/bundled/budget.json) may say others, and minutes.
-BUDGET = {"drafter": 64_000_000, "a": 48_000_000, "b": 12_000_000, "c": 12_000_000}
+BUDGET = {"drafter": 24_000_000, "a": 48_000_000, "b": 12_000_000, "c": 12_000_000}
 # A transplanted body is nearly right: a lower rate keeps what it knows.
 RATES = {
     "drafter": Rates(muon=0.02, adam=5e-3, warmup=30),

@@ -138,12 +138,13 @@ class DrafterContext:
 
     def commit(self, start: int, lengths: Sequence[int], target_ids: Sequence[int]) -> None:
         """End a round that began at `start` ids: the first target ids were accepted, each spelled by as many drafter ids as
-        `lengths` says, and stay; the others are followed."""
+        `lengths` says (0: by those of a later one), and stay; the others are followed."""
         self.rollback(start + sum(lengths))
         for length in lengths:
             start += length
             self._followed += 1
-            self.marks.append((self._followed, start))
+            if length:
+                self.marks.append((self._followed, start))
         self.follow(target_ids[len(lengths) :])
         self._rows = {p: row for p, row in self._rows.items() if p == len(self.ids)}
 

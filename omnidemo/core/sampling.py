@@ -12,14 +12,17 @@ from torch import Tensor
 
 @dataclass(frozen=True, slots=True)
 class Warp:
-    """Temperature, top-k and top-p, applied alike to target and drafter, in float32.
+    """Repetition penalty, temperature, top-k, top-p and min-p, in this order, applied alike to target and drafter, in float32.
 
-    temperature 0 is greedy: the law is a point on the argmax (lowest id among equals). top_k 0 and top_p 1 are off.
+    temperature 0 is greedy: the law is a point on the argmax (lowest id among equals). top_k 0, top_p 1, min_p 0 and
+    repetition_penalty 1 are off. min_p: tokens less probable than this share of the most probable one are left out.
     """
 
     temperature: float = 1.0
     top_k: int = 0
     top_p: float = 1.0
+    min_p: float = 0.0
+    repetition_penalty: float = 1.0
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.temperature < float("inf"):
@@ -28,10 +31,24 @@ class Warp:
             raise ValueError(f"top_k must be 0 (off) or more, not {self.top_k}")
         if not 0.0 < self.top_p <= 1.0:
             raise ValueError(f"top_p must be above 0 and at most 1, not {self.top_p}; 1 switches it off")
+        if not 0.0 <= self.min_p <= 1.0:
+            raise ValueError(f"min_p must lie between 0 and 1, not {self.min_p}; 0 switches it off")
+        if not 0.0 < self.repetition_penalty < float("inf"):
+            raise ValueError(f"repetition_penalty must be above 0, not {self.repetition_penalty}; 1 switches it off")
 
     @property
     def greedy(self) -> bool:
         return self.temperature == 0.0
+
+    @property
+    def penalises(self) -> bool:
+        return self.repetition_penalty != 1.0
+
+    def penalised(self, logits: Tensor, seen: Tensor) -> Tensor:
+        """Logits [..., V] with those of tokens in the text so far (`seen` [..., V] bool) divided by the penalty, or multiplied by
+        it where negative (Keskar et al. 2019)."""
+        less = torch.where(logits > 0, logits / self.repetition_penalty, logits * self.repetition_penalty)
+        return torch.where(seen, less, logits)
 
     def law(self, logits: Tensor) -> Tensor:
         """Probabilities [..., V] of logits [..., V]; entries of −inf have probability 0. A row of −inf only is an error."""
@@ -49,6 +66,9 @@ class Warp:
             # A token stays while the mass before it is below top_p, so at least one always stays.
             ordered = ordered.masked_fill(ordered.cumsum(-1) - ordered >= self.top_p, 0.0)
             law = torch.zeros_like(law).scatter_(-1, order, ordered)
+            law = law / law.sum(-1, keepdim=True)
+        if self.min_p > 0.0:
+            law = law.masked_fill(law < self.min_p * law.amax(-1, keepdim=True), 0.0)
             law = law / law.sum(-1, keepdim=True)
         return law
 

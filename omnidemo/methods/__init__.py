@@ -2,19 +2,52 @@
 
 from __future__ import annotations
 
+from omnidemo.core.vocabulary import VocabularyMap
 from omnidemo.methods.autoregressive import Autoregressive
 from omnidemo.methods.base import Draft, Hand, Method, Settlement, Slot
 from omnidemo.methods.ngram_exact import NgramExact
 from omnidemo.methods.ngram_merge import NgramMerge
+from omnidemo.methods.speculative import Speculative
+from omnidemo.methods.string_exact_match import StringExactMatch
+from omnidemo.methods.string_rejection import StringRejection
 from omnidemo.methods.token_intersection import TokenIntersection
+from omnidemo.methods.union import Union
 
-METHODS: dict[str, type[Method]] = {method.name: method for method in (NgramExact, NgramMerge, TokenIntersection, Autoregressive)}
+AUTO = "auto"
+METHODS: dict[str, type[Method]] = {
+    method.name: method
+    for method in (
+        NgramExact, NgramMerge, TokenIntersection, StringExactMatch, StringRejection, Union, Speculative, Autoregressive,
+    )
+}  # fmt: skip
 
-__all__ = ["METHODS", "Draft", "Hand", "Method", "Settlement", "Slot", "make_method"]
+__all__ = ["AUTO", "METHODS", "Draft", "Hand", "Method", "Settlement", "Slot", "check_method", "fitting", "make_method", "pick"]
 
 
-def make_method(name: str) -> Method:
-    """The method of that name; ValueError that lists the names otherwise."""
-    if name not in METHODS:
-        raise ValueError(f"unknown method {name!r}; choose one of {', '.join(METHODS)}")
-    return METHODS[name]()
+def check_method(name: str) -> str:
+    """The name, if it is a method's or "auto"; ValueError that lists the names otherwise."""
+    if name not in METHODS and name != AUTO:
+        raise ValueError(f"unknown method {name!r}; choose one of {', '.join(METHODS)} or {AUTO}")
+    return name
+
+
+def fitting(vocabulary: VocabularyMap) -> list[str]:
+    """The methods that can serve a pair."""
+    return [name for name, method in METHODS.items() if method.refusal(vocabulary) is None]
+
+
+def pick(vocabulary: VocabularyMap) -> str:
+    """What "auto" stands for: `speculative` with one vocabulary; else merging, which proposes all that token intersection does and
+    n-grams too, where there are n-grams to merge."""
+    if Speculative.refusal(vocabulary) is None:
+        return Speculative.name
+    return NgramExact.name
+
+
+def make_method(name: str, vocabulary: VocabularyMap) -> Method:
+    """The method of that name for a pair. ValueError for an unknown one, and for one that cannot serve this pair, with the reason."""
+    method = METHODS[pick(vocabulary) if check_method(name) == AUTO else name]
+    reason = method.refusal(vocabulary)
+    if reason:
+        raise ValueError(f"{method.name} cannot be used here: {reason}; choose one of {', '.join(fitting(vocabulary))}")
+    return method()

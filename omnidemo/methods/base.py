@@ -19,8 +19,9 @@ from omnidemo.core.vocabulary import VocabularyMap
 class Slot:
     """One proposed target token. `target_id` is −1 for ∅: the drafter drew, but nothing complete came of it.
 
-    `q` is the probability (or an upper bound of it) with which the slot proposes the token; `base` the number of drafter ids
-    before the slot; `laws` the drafter's laws [D] along the paths that have been looked at, by path.
+    `pieces` are the drafter ids that spell the token; none where its end falls inside a drafter token, whose ids then belong to a
+    later slot. `q` is the probability (or an upper bound of it) with which the slot proposes the token; `base` the number of
+    drafter ids before the slot; `laws` the drafter's laws [D] along the paths that have been looked at, by path.
     """
 
     target_id: int
@@ -64,14 +65,35 @@ class Hand:
     warp: Warp
     chooser: Chooser
     end_ids: frozenset[int]
+    seen: Tensor | None = None  # [D] bool: drafter ids in the text before the round, where a repetition penalty wants to know
+    start: int = 0  # number of those ids
+
+    def logits(self) -> Tensor:
+        """The drafter's logits [D] after all its ids, with the repetition penalty."""
+        logits = self.drafter.logits()
+        if self.seen is None:
+            return logits
+        seen = self.seen
+        if len(self.drafter.ids) > self.start:
+            seen = seen.clone()
+            seen[torch.tensor(self.drafter.ids[self.start :], device=seen.device)] = True
+        return self.warp.penalised(logits, seen)
+
+    def masked(self, allowed: Tensor) -> Tensor:
+        """The logits [D] with all but the `allowed` [D] at −∞. The mask comes before the warp, so that top-k counts what may be drawn."""
+        return torch.where(allowed, self.logits(), -torch.inf)
+
+    def law(self, allowed: Tensor) -> Tensor:
+        """The drafter's law [D] among `allowed` [D], renormalised."""
+        return self.warp.law(self.masked(allowed))
 
     def draw(self, allowed: Tensor) -> tuple[int, float, Tensor]:
         """Draw the next drafter token among `allowed` [D]: (id, its probability, the law [D]). At temperature 0 the law is the
         masked logits, which nobody reads, and the probability 1."""
-        logits = torch.where(allowed, self.drafter.logits(), -torch.inf)
         if self.warp.greedy:
+            logits = self.masked(allowed)
             return int(logits.argmax()), 1.0, logits
-        law = self.warp.law(logits)
+        law = self.law(allowed)
         drawn = self.chooser.draw(law)
         return drawn, float(law[drawn]), law
 
@@ -84,6 +106,11 @@ class Method:
     lossless: ClassVar[bool]
     help: ClassVar[str]
     drafts: ClassVar[bool] = True
+
+    @classmethod
+    def refusal(cls, vocabulary: VocabularyMap) -> str | None:
+        """Why this method cannot serve a pair; None where it can."""
+        return None
 
     def draft(self, hand: Hand, budget: int) -> Draft:
         """Propose target tokens for at most `budget` drafter tokens."""

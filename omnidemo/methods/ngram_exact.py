@@ -166,7 +166,7 @@ class NgramExact(Method):
             hand.drafter.rollback(slot.base)
             for piece in path:
                 hand.drafter.push(piece)
-            law = hand.warp.law(hand.drafter.logits().masked_fill(~hand.map.readable, float("-inf")))
+            law = hand.law(hand.map.readable)
             slot.laws[path] = law
         return law
 

@@ -19,16 +19,20 @@ class TokenIntersection(Method):
     lossless = True
     help = "The drafter may only propose tokens that both vocabularies contain (Timor et al. 2025). Exact at every temperature."
 
+    def allowed(self, hand: Hand) -> Tensor:
+        """[D] bool: what the drafter may draw."""
+        return hand.map.draftable
+
     def draft(self, hand: Hand, budget: int) -> Draft:
         draft = Draft()
         for _ in range(budget):
             base = len(hand.drafter.ids)
-            drawn, q, law = hand.draw(hand.map.draftable)
+            drawn, q, law = hand.draw(self.allowed(hand))
             draft.drafted += 1
             target_id = hand.map.targets[drawn]
             draft.slots.append(Slot(target_id, (drawn,), q, base, laws={(): law}))
             hand.drafter.push(drawn)
-            if target_id in hand.end_ids:
+            if target_id < 0 or target_id in hand.end_ids:
                 break
         return draft
 

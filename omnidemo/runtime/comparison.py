@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from omnidemo.methods import make_method
+from omnidemo.methods import check_method
 from omnidemo.records import Generation, Prompt
 from omnidemo.runtime.pair import Pair
 
@@ -44,7 +44,7 @@ def compare(
     if not names:
         raise ValueError("choose at least one method to compare")
     for name in names:
-        make_method(name)
+        check_method(name)
     others = [name for name in names if name != BASELINE]
     if prompts:
         for name in names:  # warm-up, untimed

@@ -81,6 +81,8 @@ class Pair:
         temperature: float = 0.0,
         top_p: float = 1.0,
         top_k: int = 0,
+        min_p: float = 0.0,
+        repetition_penalty: float = 1.0,
         draft_length: int = 4,
         seed: int | None = None,
         stop: Sequence[str] = (),
@@ -92,13 +94,14 @@ class Pair:
         """Yield one `Round` after another; the generator's value is the finished `Generation`.
 
         prompt: a text (one user message where the target has a chat template, else the text itself), chat messages, or ids.
-        temperature 0 is greedy. draft_length: drafter tokens per round. seed: repeats a run above temperature 0 as long as the
+        method: a name of `omnidemo.methods.METHODS`, or "auto" for the one that suits the pair. temperature 0 is greedy; the other
+        warps are those of `Warp`. draft_length: drafter tokens per round. seed: repeats a run above temperature 0 as long as the
         adapter and the n-gram cache are the same. stop: strings after which the answer ends (they stay in it). learn: whether the
         answer may feed the n-gram cache and the learners. reuse: go on from a conversation that begins like the prompt.
         probe_every: every so many rounds one without a draft, from which the speedup of this chat is estimated (0: none).
         ValueError, before anything runs, for options or prompts that cannot be served.
         """
-        chosen, warp = make_method(method), Warp(temperature, top_k, top_p)
+        chosen, warp = make_method(method, self.map), Warp(temperature, top_k, top_p, min_p, repetition_penalty)
         if max_new_tokens < 1 or draft_length < 0:
             raise ValueError("max_new_tokens must be at least 1 and draft_length at least 0")
         ids = self.prompt_ids(prompt)
@@ -151,9 +154,9 @@ class Pair:
             token_ids=tuple(token.id for r in rounds for token in r.tokens),
             text="".join(r.text for r in rounds),
             rounds=tuple(rounds),
-            metrics=measure(rounds, seconds, first, self.plain_seconds if method != "autoregressive" else None),
+            metrics=measure(rounds, seconds, first, self.plain_seconds if chosen.drafts else None),
             finish_reason=reason,
-            method=method,
+            method=chosen.name,
             prompt_tokens=len(ids),
             seed=seed,
             adapter_version=version,

@@ -1,0 +1,193 @@
+"""String-level rejection sampling (Timor et al., algorithm 3, SLRS)."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from functools import cached_property
+from weakref import WeakKeyDictionary
+
+from torch import Tensor
+
+from omnidemo.core.vocabulary import VocabularyMap
+from omnidemo.methods.base import Draft, Hand, Method, Slot
+
+CAP = 64  # spellings of one target token, at most: the proposal's law is a sum over all of them
+Path = tuple[int, ...]
+
+
+class StringRejection(Method):
+    """Draft until the first target token of the text is settled; accept it with min(1, p(t)/ψ(t)).
+
+    ψ(t) is the probability that drafting stops with a string whose first target token is t: a sum over every sequence that stops so,
+    not only over the spellings of t. A rejection is corrected from norm(p − min(p, ψ)); what was drawn beyond t is thrown away.
+    Lossless. Expected acceptance Σ min(p, ψ). Cost: a drafter pass for every unsettled beginning of each proposed token, up to
+    2^(bytes − 1) of them, so it is for drafters of short tokens only: a pair with a token of more than 64 spellings is refused.
+    """
+
+    name = "string-rejection"
+    title = "String rejection (SLRS)"
+    lossless = True
+    help = "Judges strings by the probability of all their spellings (Timor et al. 2025). Exact; only for drafters of very short tokens."
+
+    def __init__(self, attempts: int = 32) -> None:
+        self.attempts = attempts  # residual draws before the residual is enumerated
+
+    @classmethod
+    def refusal(cls, vocabulary: VocabularyMap) -> str | None:
+        token_id = strings_of(vocabulary).past_cap
+        if token_id is None:
+            return None
+        text = vocabulary.target.writes(token_id).decode("utf-8", "replace")
+        return f"the drafter has more than {CAP} spellings of the target's token {text!r}, and each would have to be added up"
+
+    def draft(self, hand: Hand, budget: int) -> Draft:
+        draft = Draft()
+        strings = strings_of(hand.map)
+        left = budget
+        while left > 0:
+            slot = Slot(-1, (), 1.0, len(hand.drafter.ids), left)
+            path: Path = ()
+            while not strings.stopped(path, left):
+                drawn, _, law = hand.draw(hand.map.readable)
+                slot.laws[path] = law
+                path = (*path, drawn)
+                hand.drafter.push(drawn)
+            draft.drafted += len(path)
+            left -= len(path)
+            slot.target_id = strings.first(path)
+            draft.slots.append(slot)
+            if slot.target_id < 0:
+                break
+            if not hand.warp.greedy:
+                slot.q = self._psi(hand, slot, slot.target_id)
+            slot.pieces = path if hand.map.target.writes(slot.target_id) == strings.text(path) else hand.map.spelling(slot.target_id) or ()
+            hand.drafter.rollback(slot.base)
+            if not slot.pieces or slot.target_id in hand.end_ids:
+                break
+            for piece in slot.pieces:
+                hand.drafter.push(piece)
+        return draft
+
+    def residual(self, hand: Hand, slot: Slot, law: Tensor) -> int:
+        """A token from norm(p − min(p, ψ)) by rejection: draw t ~ p, and throw it away with probability min(1, ψ(t)/p(t))."""
+
+        def attempt() -> int | None:
+            token = hand.chooser.draw(law)
+            return None if hand.chooser.accept(min(1.0, self._psi(hand, slot, token) / float(law[token]))) else token
+
+        token = hand.chooser.first(attempt, self.attempts)
+        if token is None:
+            rest = law.double().clone()
+            for other in law.nonzero().squeeze(-1).tolist():
+                rest[other] -= min(float(rest[other]), self._psi(hand, slot, other))
+            mass = float(rest.sum())
+            token = hand.chooser.draw(rest / mass if mass > 0 else law)
+        hand.drafter.rollback(slot.base)
+        return token
+
+    def _psi(self, hand: Hand, slot: Slot, token: int, path: Path = ()) -> float:
+        """P(drafting goes on from `path` and stops with a string whose first target token is `token`)."""
+        strings = strings_of(hand.map)
+        law: Tensor | None = None
+        total = 0.0
+        for drawn in strings.towards(token, path):
+            law = self._law(hand, slot, path) if law is None else law
+            share = float(law[drawn])
+            longer = (*path, drawn)
+            if share > 0.0 and strings.stopped(longer, slot.limit):
+                total += share * (strings.first(longer) == token)
+            elif share > 0.0:
+                total += share * self._psi(hand, slot, token, longer)
+        return total
+
+    def _law(self, hand: Hand, slot: Slot, path: Path) -> Tensor:
+        """The drafter's law [D] after the slot's base and `path`, remembered for the slot."""
+        if path not in slot.laws:
+            hand.drafter.rollback(slot.base)
+            for piece in path:
+                hand.drafter.push(piece)
+            slot.laws[path] = hand.law(hand.map.readable)
+        return slot.laws[path]
+
+
+class Strings:
+    """What a pair's tokens say about strings: the first target token of a drafted one, and when that is settled."""
+
+    def __init__(self, vocabulary: VocabularyMap) -> None:
+        self.map = vocabulary
+        self._firsts: dict[bytes, tuple[int, bool]] = {}
+        readable = vocabulary.readable.nonzero().squeeze(-1).tolist()
+        texts = sorted((vocabulary.drafter.writes(drafter_id), drafter_id) for drafter_id in readable)
+        self._texts, self._ids = [text for text, _ in texts], [drafter_id for _, drafter_id in texts]
+
+    @cached_property
+    def past_cap(self) -> int | None:
+        """A target token with more than `CAP` spellings, or None."""
+        lengths = {text: 0 for text in self._texts if text}
+        longest = max(map(len, lengths), default=0)
+        for token_id, token in enumerate(self.map.target.tokens):
+            ways = [1] + [0] * len(token or b"")
+            for stop in range(1, len(ways)):
+                ways[stop] = sum(ways[start] for start in range(max(0, stop - longest), stop) if (token or b"")[start:stop] in lengths)
+            if token and ways[-1] > CAP:
+                return token_id
+        return None
+
+    @cached_property
+    def _beginnings(self) -> frozenset[bytes]:
+        """Every proper beginning of a target token."""
+        return frozenset(token[:stop] for token in self.map.target.tokens if token for stop in range(1, len(token)))
+
+    def text(self, path: Path) -> bytes:
+        return b"".join(map(self.map.drafter.writes, path))
+
+    def stopped(self, path: Path, limit: int) -> bool:
+        """Whether drafting stops after `path`: its first target token is settled, or the budget is used up. A function of path and
+        budget alone, which is all that the proof needs."""
+        return bool(path) and (len(path) >= limit or self._is_role(path[-1]) or self._first(self.text(path))[1])
+
+    def first(self, path: Path) -> int:
+        """The first target token of a drafted string; −1 where the target cannot spell it."""
+        if self._is_role(path[0]):
+            return self.map.targets[path[0]]
+        return self._first(self.text(path))[0]
+
+    def towards(self, token: int, path: Path) -> Iterator[int]:
+        """Drafter tokens after which the first target token can still be `token`."""
+        wanted = self.map.target.writes(token)
+        if not wanted:
+            direct = int(self.map.to_drafter[token])
+            if not path and direct >= 0 and bool(self.map.readable[direct]):
+                yield direct
+            return
+        rest = wanted[len(self.text(path)) :]
+        low, high = bisect_left(self._texts, rest), bisect_right(self._texts, rest, key=lambda text: text[: len(rest)])
+        yield from self._ids[low:high]  # those that reach the end of the token
+        for length in range(len(rest)):  # those that do not; the empty ones are role tokens, which end a string
+            start = bisect_left(self._texts, rest[:length])
+            while rest and start < len(self._texts) and self._texts[start] == rest[:length]:
+                if length or path:
+                    yield self._ids[start]
+                start += 1
+
+    def _is_role(self, drafter_id: int) -> bool:
+        return not self.map.drafter.writes(drafter_id)
+
+    def _first(self, text: bytes) -> tuple[int, bool]:
+        """(first target token, whether more text leaves it as it is, as far as this rule looks)."""
+        if text not in self._firsts:
+            spelled = self.map.target.spell(text)
+            settled = spelled is None or len(spelled) > 1 or text not in self._beginnings
+            self._firsts[text] = (spelled[0] if spelled else -1, settled)
+        return self._firsts[text]
+
+
+_known: WeakKeyDictionary[VocabularyMap, Strings] = WeakKeyDictionary()
+
+
+def strings_of(vocabulary: VocabularyMap) -> Strings:
+    """The strings of a pair, made once."""
+    if vocabulary not in _known:
+        _known[vocabulary] = Strings(vocabulary)
+    return _known[vocabulary]
