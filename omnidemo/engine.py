@@ -121,7 +121,7 @@ def decode(
             proposed=len(draft.proposal),
             accepted=accepted,
             judged=len(settled.accepts),
-            ngram_hits=sum(len(slot.pieces) > 1 for slot in draft.slots[:accepted]),
+            ngram_hits=sum(len(slot.pieces) != 1 for slot in draft.slots[:accepted]),
             seconds={"draft": draft_seconds, "verify": verify_seconds, "settle": settle_seconds, "other": other_seconds},
             inserts=_inserts(settled.token, vocabulary, ngrams),
             finish_reason=reason,
@@ -183,13 +183,16 @@ def _probabilities(draft: Draft, ids: list[int], logits: Tensor, warp: Warp) -> 
     raw = (logits[rows, wanted] - logits.logsumexp(-1)[rows]).exp().tolist()
     q: list[float | None] = [slot.q if slot.pieces else None for slot in draft.slots]
     if warp.greedy and draft.slots:  # the law is a point then; the drafter's own probability says more
-        steps = [(slot.laws[slot.pieces[:depth]], piece) for slot in draft.slots for depth, piece in enumerate(slot.pieces)]
+        # A slot whose pieces are not what was drawn (a draft spelled again) has no such probability.
+        known = [bool(s.pieces) and all(s.pieces[:depth] in s.laws for depth in range(len(s.pieces))) for s in draft.slots]
+        slots = [slot for slot, drawn in zip(draft.slots, known, strict=True) if drawn]
+        steps = [(slot.laws[slot.pieces[:depth]], piece) for slot in slots for depth, piece in enumerate(slot.pieces)]
         q = [None] * len(draft.slots)
         if steps:
             rows_q = torch.stack([row for row, _ in steps])
             pieces = torch.tensor([piece for _, piece in steps], device=rows_q.device)
             logs = iter((rows_q.gather(1, pieces.unsqueeze(1)).squeeze(1) - rows_q.logsumexp(-1)).tolist())
-            q = [math.exp(sum(next(logs) for _ in slot.pieces)) if slot.pieces else None for slot in draft.slots]
+            q = [math.exp(sum(next(logs) for _ in s.pieces)) if drawn else None for s, drawn in zip(draft.slots, known, strict=True)]
     return _Shown(raw[: len(ids)], raw[len(ids) :], q)
 
 

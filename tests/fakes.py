@@ -248,6 +248,9 @@ class FakeServices:
     def methods(self) -> list[Method]:
         return METHODS
 
+    def refusals(self, target: str, drafter: str) -> dict[str, str]:
+        return {}
+
     def load(self, target: str, drafter: str) -> Pair:
         if self.state(target, drafter).stage in ("absent", "failed"):
             self.started[target, drafter] = time.monotonic()

@@ -12,7 +12,7 @@ from transformers import AutoModelForCausalLM
 
 from omnidemo import load_pair
 from omnidemo.config import Settings
-from omnidemo.methods import METHODS
+from omnidemo.methods import fitting
 from omnidemo.runtime import prompts
 from omnidemo.runtime.pair import Pair
 from omnidemo.runtime.services import Services
@@ -39,7 +39,7 @@ def test_greedy_ids_equal_transformers(name: str) -> None:
         seen = torch.ones(1, len(ids), dtype=torch.long)
         written = model.generate(torch.tensor([ids]), attention_mask=seen, max_new_tokens=ANSWER, do_sample=False)
         expected = tuple(written[0, len(ids) :].tolist())
-        for method in METHODS:
+        for method in fitting(pair.map):
             answer = pair.generate(ids, method=method, max_new_tokens=ANSWER, reuse=False)
             assert answer.token_ids == expected, (topic, method)
             merged += sum(token.source == "ngram" for done in answer.rounds for token in done.tokens)

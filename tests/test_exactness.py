@@ -198,7 +198,7 @@ def test_a_pair_is_refused_what_it_cannot_use() -> None:
     assert "speculative" in fitting(SAME.map) and "speculative" not in fitting(PLAIN.map)
     with pytest.raises(ValueError, match=r"different vocabularies .* choose one of ngram-exact"):
         make_method("speculative", PLAIN.map)
-    with pytest.raises(ValueError, match="unknown method .lookahead"):
+    with pytest.raises(ValueError, match="unknown method"):
         make_method("lookahead", PLAIN.map)
     assert make_method("auto", SAME.map).name == "speculative" and make_method("auto", PLAIN.map).name == "ngram-exact"
 

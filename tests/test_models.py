@@ -168,7 +168,7 @@ def test_models_of_another_kind(save: Callable[..., Path]) -> None:
 
 
 def test_state_space_models_are_refused(save: Callable[..., Path]) -> None:
-    assert "cannot be rolled back" in refusal(save("Mamba", state_size=4))
+    assert "no key-value cache that can be rolled back" in refusal(save("Mamba", state_size=4))
 
 
 def test_too_big(save: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -256,7 +256,7 @@ def test_lean_refuses_sliding_windows_and_other_families() -> None:
 
 def test_a_state_space_model_is_refused() -> None:
     config = transformers.MambaConfig(vocab_size=VOCABULARY, hidden_size=16, num_hidden_layers=1, state_size=4)
-    with pytest.raises(ValueError, match="cannot be rolled back"):
+    with pytest.raises(ValueError, match="no key-value cache that can be rolled back"):
         TransformersRunner(transformers.MambaForCausalLM(config))
 
 

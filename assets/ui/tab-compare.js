@@ -88,7 +88,7 @@
       const busy = s.state === "running" || s.state === "asked";
       host.dataset.state = s.state;
       empty.hidden = s.state !== "empty";
-      error.hidden = s.state !== "error"; error.textContent = s.error ?? "";
+      error.hidden = !s.error; error.textContent = s.error ?? "";
       progress.hidden = s.state === "empty" || (s.state === "error" && !s.total);
       stop.hidden = !busy; stop.disabled = Boolean(board.stopping);
       const share = s.total ? s.done / s.total : 0;

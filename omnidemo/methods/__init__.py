@@ -14,6 +14,7 @@ from omnidemo.methods.token_intersection import TokenIntersection
 from omnidemo.methods.union import Union
 
 AUTO = "auto"
+AUTO_HELP = "One vocabulary: the original speculative decoding. Two: our exact merging. Both are exact at every temperature."
 METHODS: dict[str, type[Method]] = {
     method.name: method
     for method in (
@@ -21,7 +22,20 @@ METHODS: dict[str, type[Method]] = {
     )
 }  # fmt: skip
 
-__all__ = ["AUTO", "METHODS", "Draft", "Hand", "Method", "Settlement", "Slot", "check_method", "fitting", "make_method", "pick"]
+__all__ = [
+    "AUTO",
+    "AUTO_HELP",
+    "METHODS",
+    "Draft",
+    "Hand",
+    "Method",
+    "Settlement",
+    "Slot",
+    "check_method",
+    "fitting",
+    "make_method",
+    "pick",
+]
 
 
 def check_method(name: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from omnidemo.methods import check_method
+from omnidemo.methods import make_method
 from omnidemo.records import Generation, Prompt
 from omnidemo.runtime.pair import Pair
 
@@ -39,12 +39,10 @@ def compare(
 ) -> Iterator[Comparison]:
     """Yield one `Comparison` for each prompt and method. Nothing is learned, so that every method meets the same drafter and
     cache; each reads the prompt afresh; the order of the methods turns from prompt to prompt. The baseline, where it is among the
-    methods, always runs first. ValueError for an unknown method or none."""
-    names = list(dict.fromkeys(methods))
+    methods, always runs first. ValueError, before anything runs, for no method, an unknown one, or one that this pair cannot use."""
+    names = list(dict.fromkeys(make_method(name, pair.map).name for name in methods))
     if not names:
         raise ValueError("choose at least one method to compare")
-    for name in names:
-        check_method(name)
     others = [name for name in names if name != BASELINE]
     if prompts:
         for name in names:  # warm-up, untimed

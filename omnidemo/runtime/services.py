@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from omnidemo.config import Settings
-from omnidemo.methods import METHODS
+from omnidemo.methods import AUTO, AUTO_HELP, METHODS
 from omnidemo.records import Generation, RequestRecord, Round
 from omnidemo.runtime import prompts
 from omnidemo.runtime.catalog import ModelCard, list_models
@@ -83,7 +83,17 @@ class Services:
         return list_models(self.settings)
 
     def methods(self) -> list[MethodInfo]:
-        return [MethodInfo(m.name, m.title, m.lossless, m.help) for m in METHODS.values()]
+        """All decoding methods, and at the end "auto", which stands for one of them."""
+        found = [MethodInfo(m.name, m.title, m.lossless, m.help) for m in METHODS.values()]
+        return [*found, MethodInfo(AUTO, "Automatic", True, AUTO_HELP)]
+
+    def refusals(self, target: str, drafter: str) -> dict[str, str]:
+        """The methods that a loaded pair cannot use, with the reason; empty while it is not loaded."""
+        known = self._pairs.get((target, drafter))
+        if known is None or known.pair is None:
+            return {}
+        reasons = {name: method.refusal(known.pair.map) for name, method in METHODS.items()}
+        return {name: reason for name, reason in reasons.items() if reason}
 
     def topics(self) -> list[str]:
         return list(prompts.TOPICS)
@@ -194,7 +204,7 @@ class Services:
                 settings = {**options, "seed": seed}
                 sizes = {"cache_entries": len(pair.ngrams), "cache_bytes": pair.ngrams.nbytes}
                 self.store.record_request(
-                    RequestRecord(session, target, drafter, domain, method, prompt, generation, settings, created, kind, **sizes)
+                    RequestRecord(session, target, drafter, domain, generation.method, prompt, generation, settings, created, kind, **sizes)
                 )
 
         loaded.users += 1

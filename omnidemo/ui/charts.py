@@ -21,7 +21,16 @@ INK, GRID, CLEAR = "#7b8496", "rgba(128,138,156,0.18)", "rgba(0,0,0,0)"
 ACCENT = "#6366f1"
 # Told apart by every kind of colour vision; a chart names its series in words too.
 PALETTE = (ACCENT, "#b45309", "#0f766e", "#db2777", "#64748b", "#0284c7", "#7c3aed", "#65a30d")
-METHOD_COLOURS = {"ngram-exact": ACCENT, "ngram-merge": "#b45309", "token-intersection": "#0f766e", "autoregressive": "#64748b"}
+METHOD_COLOURS = {
+    "ngram-exact": ACCENT,
+    "ngram-merge": "#b45309",
+    "token-intersection": "#0f766e",
+    "string-exact-match": "#7c3aed",
+    "string-rejection": "#be185d",
+    "union": "#4d7c0f",
+    "speculative": "#0369a1",
+    "autoregressive": "#64748b",
+}
 MOST_LABELS = 8  # more labels on one chart run into each other
 
 

@@ -19,6 +19,8 @@ from omnidemo.ui.shell import ENGINE, PRIVATE, Shell, widget
 
 log = logging.getLogger(__name__)
 
+# Ticked at first: what every pair can use and a newcomer wants to see.
+TICKED = {"ngram-exact", "ngram-merge", "token-intersection", "string-exact-match", "autoregressive"}
 UPDATE_SECONDS = 0.25  # at most this often to the browser while a batch runs
 
 
@@ -36,7 +38,7 @@ def _run(services: Any, running: Running, plotly: str) -> Any:
         seed: float | None,
     ) -> Iterator[tuple[Any, Any]]:
         """Yields (widget value, rows for the CSV); the rows come once, at the end, also after a stop or an error."""
-        methods = [info.name for info in services.methods() if info.name in methods]
+        methods = [info.name for info in _methods(services) if info.name in methods]
         why = "" if methods else "No method is chosen. Tick at least one, plain decoding among them for speedups."
         why = why or ("" if any(prompt.strip() for prompt in prompts) else "There is no prompt. Type one, or pick an example.")
         state = services.load(target, drafter) if not why else None
@@ -44,6 +46,12 @@ def _run(services: Any, running: Running, plotly: str) -> Any:
             why = state.error or f"{target} is still loading ({text.STAGES.get(state.stage, state.stage)}). Run again when it is ready."
         if why:
             yield problem(why), gr.skip()
+            return
+        refused = {name: reason for name, reason in services.refusals(target, drafter).items() if name in methods}
+        methods = [name for name in methods if name not in refused]
+        left_out = " ".join(f"{name} was left out: {reason}." for name, reason in refused.items())
+        if not methods:
+            yield problem(left_out), gr.skip()
             return
         options = {
             "max_new_tokens": int(most),
@@ -71,7 +79,7 @@ def _run(services: Any, running: Running, plotly: str) -> Any:
             end, error = "error", str(caught) or type(caught).__name__
         finally:
             running.finish(session, run_id)
-        yield board.json(end, error), board.csv
+        yield board.json(end, error or left_out), board.csv
 
     return run
 
@@ -111,10 +119,15 @@ def _events(services: Any, shell: Shell, board: gr.HTML, settings: list[Any], on
     board.halt(stop, [shell.session, run_id], None, js="() => omni.compare.current()", api_name="stop_compare", queue=False, **PRIVATE)
 
 
+def _methods(services: Any) -> list[Any]:
+    """What can be compared: all methods but "auto", which is one of them."""
+    return [info for info in services.methods() if info.name != "auto"]
+
+
 def _settings(services: Any) -> list[Any]:
     """Methods, temperature, draft length, tokens, seed: in the order of `run`'s parameters."""
-    own, names = services.settings, [(info.title, info.name) for info in services.methods()]
-    methods = gr.CheckboxGroup(names, value=[name for _, name in names], label="Methods")
+    own, names = services.settings, [(info.title, info.name) for info in _methods(services)]
+    methods = gr.CheckboxGroup(names, value=[name for _, name in names if name in TICKED], label="Methods")
     with gr.Row(elem_classes="omni-tight"):
         temperature = gr.Slider(0, 1.5, value=0, step=0.05, label="Temperature", info="Identical output is checked at 0.", min_width=140)
         length = gr.Slider(

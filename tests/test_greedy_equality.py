@@ -1,0 +1,89 @@
+"""Greedy answers are those of `transformers`, id for id: every method, many architectures, four tokenizer families, edge cases.
+
+A pairwise selection; `omnidemo.bench.equality` has the whole matrix.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from omnidemo.bench.equality import CASES, Laboratory, all_pairs, equality_matrix
+from omnidemo.bench.tiny import ARCHITECTURES, FAMILIES
+from omnidemo.methods import METHODS
+from omnidemo.runtime.lean import LeanLlamaRunner
+from omnidemo.runtime.runners import TransformersRunner
+
+SHAPES = ("llama", "qwen3", "gemma3", "gpt2", "phi", "bloom")  # rotary, sliding, learned and ALiBi positions; both runners
+ROWS = all_pairs(SHAPES, tuple(FAMILIES), tuple(METHODS), tuple(CASES))
+
+
+@pytest.fixture(scope="module")
+def laboratory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Laboratory]:
+    yield Laboratory(tmp_path_factory.mktemp("equality"))
+
+
+@pytest.mark.parametrize(("shape", "family", "method", "case"), ROWS, ids=["-".join(row) for row in ROWS])
+def test_greedy_ids_are_those_of_transformers(laboratory: Laboratory, shape: str, family: str, method: str, case: str) -> None:
+    row = laboratory.row(shape, family, method, case)
+    if row.equal is None:
+        assert method == "string-rejection" and "short" in row.note  # all others can serve every pair here
+        pytest.skip(row.note)
+    assert row.equal, row.note
+
+
+@pytest.mark.parametrize("method", [name for name, method in METHODS.items() if method.drafts])
+def test_drafts_were_accepted_rejected_and_ended_answers(laboratory: Laboratory, method: str) -> None:
+    rows = [laboratory.row(*row) for row in ROWS if row[2] == method]
+    assert sum(row.accepted for row in rows) > 10 and sum(row.rejected for row in rows) > 10
+    assert sum(row.ended_by_draft for row in rows) > 0
+
+
+def test_the_answers_vary(laboratory: Laboratory) -> None:
+    answers = {laboratory.answer(shape, family, "text") for shape in SHAPES for family in FAMILIES}
+    assert len(answers) > len(SHAPES) * len(FAMILIES) * 2 // 3
+    assert sum(len(set(answer)) > 4 for answer in answers) > len(answers) // 2
+
+
+def test_the_cases_are_what_they_say(laboratory: Laboratory) -> None:
+    pair = laboratory.pair("llama", "byte-level", "sentence-piece", False)
+    assert isinstance(pair.target.runner, LeanLlamaRunner)
+    assert isinstance(laboratory.pair("gemma3", "byte-level", "sentence-piece", False).target.runner, TransformersRunner)
+    assert laboratory.prompt("llama", "byte-level", "empty prompt") == ()
+    assert laboratory.prompt("llama", "byte-level", "begin token") == (pair.target.tokenizer.bos_token_id,)
+    assert len(laboratory.prompt("llama", "byte-level", "prompt beyond the drafter's window")) > 2 * pair.drafter.context
+    several = laboratory.pair("llama", "byte-level", "sentence-piece", True).target.vocabulary.roles["end"]
+    assert len(several) == 2
+    short, long = (laboratory.answer("llama", "byte-level", case) for case in ("several ends", "text"))
+    assert short == long[: len(short)] and len(short) < len(long) and short[-1] == several[1]
+    assert laboratory.answer("llama", "byte-level", "repetition penalty") != long
+
+
+def test_every_two_values_meet() -> None:
+    factors = ("a", "b", "c"), ("d", "e"), ("f", "g", "h", "i")
+    rows = all_pairs(*factors)
+    assert len(rows) < 24 and len(set(rows)) == len(rows)
+    for left, right in itertools.combinations(range(3), 2):
+        assert {(row[left], row[right]) for row in rows} == set(itertools.product(factors[left], factors[right]))
+
+
+def test_a_wrong_answer_is_found(laboratory: Laboratory, monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = laboratory.answer("gpt2", "byte-level", "text")
+    monkeypatch.setattr(laboratory, "answer", lambda *which: (*answer[:3], answer[3] + 1, *answer[4:]))
+    row = laboratory.compare("gpt2", "byte-level", "ngram-exact", "text")
+    assert row.equal is False and "at 3" in row.note and "near-tie" not in row.note
+    monkeypatch.setattr(laboratory, "answer", lambda *which: answer[:5])
+    assert "instead of 5" in laboratory.compare("gpt2", "byte-level", "ngram-exact", "text").note
+
+
+def test_the_matrix_makes_its_own_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    rows = list(equality_matrix(["opt"], ["word-piece", "unigram"], ["ngram-merge"], ["text", "one token"]))
+    assert [(row.architecture, row.family, row.case) for row in rows] == [
+        ("opt", family, case) for family in ("word-piece", "unigram") for case in ("text", "one token")
+    ]
+    assert all(row.equal for row in rows)
+    assert len(ARCHITECTURES) >= 20
