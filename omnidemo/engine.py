@@ -180,7 +180,7 @@ def _probabilities(draft: Draft, ids: list[int], logits: Tensor, warp: Warp) -> 
     rows = torch.arange(len(ids) + len(proposal), device=logits.device)
     rows[len(ids) :] -= len(ids)
     wanted = torch.tensor(ids + proposal, device=logits.device)
-    raw = (logits[rows, wanted] - logits.logsumexp(-1)[rows]).exp().tolist()
+    raw = logits.softmax(-1)[rows, wanted].tolist()  # several times as fast as logsumexp
     q: list[float | None] = [slot.q if slot.pieces else None for slot in draft.slots]
     if warp.greedy and draft.slots:  # the law is a point then; the drafter's own probability says more
         # A slot whose pieces are not what was drawn (a draft spelled again) has no such probability.
@@ -191,8 +191,8 @@ def _probabilities(draft: Draft, ids: list[int], logits: Tensor, warp: Warp) -> 
         if steps:
             rows_q = torch.stack([row for row, _ in steps])
             pieces = torch.tensor([piece for _, piece in steps], device=rows_q.device)
-            logs = iter((rows_q.gather(1, pieces.unsqueeze(1)).squeeze(1) - rows_q.logsumexp(-1)).tolist())
-            q = [math.exp(sum(next(logs) for _ in s.pieces)) if drawn else None for s, drawn in zip(draft.slots, known, strict=True)]
+            factors = iter(rows_q.softmax(-1).gather(1, pieces.unsqueeze(1)).squeeze(1).tolist())
+            q = [math.prod(next(factors) for _ in s.pieces) if drawn else None for s, drawn in zip(draft.slots, known, strict=True)]
     return _Shown(raw[: len(ids)], raw[len(ids) :], q)
 
 

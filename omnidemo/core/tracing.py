@@ -36,12 +36,10 @@ class Tracer:
 
     def _reduce(self) -> None:
         """Keep of each waiting row the most probable mapped tokens and the token's own."""
-        logits = torch.cat(self._rows)
-        norm = logits.logsumexp(-1, keepdim=True)
-        top = (logits[:, self.map.mapped_targets] - norm).topk(self.top_k, sorted=False)
-        ids = torch.tensor(self._ids[-self._waiting :], device=logits.device)
-        own = logits.gather(1, ids.unsqueeze(1)) - norm
-        self._top.append((top.values, top.indices, own.squeeze(1)))
+        law = torch.cat(self._rows).softmax(-1)
+        top = law[:, self.map.mapped_targets].topk(self.top_k, sorted=False)
+        ids = torch.tensor(self._ids[-self._waiting :], device=law.device)
+        self._top.append((top.values, top.indices, law.gather(1, ids.unsqueeze(1)).squeeze(1)))
         self._rows, self._waiting = [], 0
 
     def finish(self, drafter: DrafterContext) -> Trace | None:
@@ -63,7 +61,7 @@ class Tracer:
             starts=starts,
             lengths=lengths,
             accepted=np.asarray(self._accepted),
-            p=own.exp().numpy(),
+            p=own.numpy(),
             top_ids=self.map.mapped_drafters.cpu()[indices].numpy().astype(np.int32),
-            top_p=values.exp().numpy().astype(np.float32),
+            top_p=values.numpy().astype(np.float32),
         )
