@@ -77,6 +77,7 @@ def decode(
             hand = Hand(drafter, vocabulary, ngrams, warp, chooser, end_ids, seen.of_drafter() if seen else None, start)
             if budget > 0:
                 draft = method.draft(hand, budget)
+                del draft.slots[left:]  # one drafter token may spell several of the target's
         clock.append(perf_counter())
 
         # 3 Verify: one target pass over everything that was proposed.

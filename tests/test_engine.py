@@ -54,6 +54,15 @@ def test_max_new_tokens_is_exact(method: str, count: int) -> None:
     assert sum(len(r.tokens) for r in rounds) == count and rounds[-1].finish_reason == "length"
 
 
+@pytest.mark.parametrize("count", [1, 2, 3, 4])
+def test_a_drafter_token_of_two_target_tokens_does_not_exceed_it(count: int) -> None:
+    world = World(vocabulary([b"a", b"b"]), vocabulary([b"a", b"b", b"ba"]), (0,))
+    for seed in range(20):
+        world.seed = seed
+        rounds = run(world, "string-exact-match", Warp(1.0), Limits(count))
+        assert sum(len(r.tokens) for r in rounds) == count
+
+
 def test_texts_join_to_the_decoded_bytes_across_split_characters() -> None:
     target = vocabulary([b"\xe2", b"\x9c\x93", b"a", b"\xff"])
     world = World(target, vocabulary([b"\xe2", b"\x9c", b"\x93", b"a"]), (2,))
