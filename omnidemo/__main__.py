@@ -116,6 +116,55 @@ def generate(
 
 
 @app.command()
+def vocabularies(
+    target_tokenizer: Annotated[str, typer.Argument(help="Bundled name, Hub id or folder of the target's tokenizer.")],
+    drafter_tokenizer: Annotated[str, typer.Argument(help="The drafter's, likewise.")],
+    prompts: Annotated[Path, typer.Option(help='JSON Lines: {"prompt": "…"} on each line.')],
+    limit: Annotated[int | None, typer.Option(min=1, help="Texts at most.")] = None,
+) -> None:
+    """Say how well two tokenizers fit: the direct map, and the n-grams that cover the rest of some prompts."""
+    settings = read_settings()
+    from omnidemo.bench import vocabularies as bench
+    from omnidemo.bench.compare import read_prompts
+
+    reports = bench.compare(target_tokenizer, drafter_tokenizer, read_prompts(prompts, limit), settings.trust_hub)
+    show(Table(*bench.HEADINGS, box=None), [found.cells() for found in reports], "n-grams: shares of the tokens without a direct map.")
+
+
+@app.command()
+def equality(
+    quick: Annotated[bool, typer.Option(help="Every pair of choices once, not the whole matrix.")] = False,
+    csv: Annotated[Path | None, typer.Option(help="Where the rows go.")] = None,
+) -> None:
+    """Check every method's greedy ids against transformers' own, over architectures, tokenizer families and edge cases.
+
+    Tiny models are made on the spot. Exits with 1 if any ids differ.
+    """
+    from dataclasses import fields
+
+    import torch
+
+    from omnidemo.bench.compare import check_writable, sheet
+    from omnidemo.bench.equality import Row, equality_matrix
+
+    torch.set_num_threads(1)
+    if csv:
+        check_writable(csv)
+    rows = list(equality_matrix(pairwise=quick))
+    if csv:
+        with sheet(csv, [field.name for field in fields(Row)]) as table:
+            for row in rows:
+                table.write(asdict(row))
+    different = [row for row in rows if row.equal is False]
+    for row in different:
+        typer.echo(f"different: {row.architecture}, {row.family}, {row.method}, {row.case}: {row.note}", err=True)
+    refused = sum(row.equal is None for row in rows)
+    typer.echo(f"{len(rows) - refused - len(different):,} equal, {len(different):,} different, {refused:,} refused by a method")
+    if different:
+        raise typer.Exit(1)
+
+
+@app.command()
 def models(as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list.")] = False) -> None:
     """List the models that can be named, and whether each can be had on this machine now."""
     settings = read_settings()

@@ -25,7 +25,7 @@ def load_pair(
     `settings` gives everything else (default: the environment's `OMNIDEMO_*`). Raises ModelError (a ValueError), one sentence.
     """
     settings = (settings or Settings()).model_copy(update={"target": target, "drafter": drafter, "device": device, "dtype": dtype})
-    pair = build_pair(target, drafter, settings)
+    pair = build_pair(target, drafter, settings, maps=None if storage is None else Path(storage) / "maps")
     if storage is not None:
         settings = settings.model_copy(update={"storage": Path(storage)})
         store = open_store(settings)

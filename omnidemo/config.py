@@ -19,6 +19,7 @@ class Settings(BaseSettings):
     method: str = Field("ngram-exact", description="Decoding method at start.")
     device: str = Field("auto", description="auto, cpu, cuda, cuda:N, mps, or a device map such as `balanced`.")
     dtype: str = Field("auto", description="auto, float32, bfloat16 or float16; auto is float32 on a CPU, the model's own elsewhere.")
+    quantization: Literal["", "4bit", "8bit"] = Field("", description="Weights of the target through bitsandbytes; CUDA only.")
     threads: int = Field(0, ge=0, description="CPU threads of a forward pass; 0 picks by the model's size.")
     draft_length: int = Field(4, ge=0, le=32, description="Drafter tokens per round.")
     max_new_tokens: int = Field(256, ge=1, description="Longest answer, in target tokens.")

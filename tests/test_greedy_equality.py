@@ -29,10 +29,7 @@ def laboratory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Laboratory]
 @pytest.mark.parametrize(("shape", "family", "method", "case"), ROWS, ids=["-".join(row) for row in ROWS])
 def test_greedy_ids_are_those_of_transformers(laboratory: Laboratory, shape: str, family: str, method: str, case: str) -> None:
     row = laboratory.row(shape, family, method, case)
-    if row.equal is None:
-        assert method == "string-rejection" and "short" in row.note  # all others can serve every pair here
-        pytest.skip(row.note)
-    assert row.equal, row.note
+    assert row.equal, row.note  # every method can serve every pair of these
 
 
 @pytest.mark.parametrize("method", [name for name, method in METHODS.items() if method.drafts])
@@ -44,7 +41,7 @@ def test_drafts_were_accepted_rejected_and_ended_answers(laboratory: Laboratory,
 
 def test_the_answers_vary(laboratory: Laboratory) -> None:
     answers = {laboratory.answer(shape, family, "text") for shape in SHAPES for family in FAMILIES}
-    assert len(answers) > len(SHAPES) * len(FAMILIES) * 2 // 3
+    assert len(answers) > len(SHAPES) * len(FAMILIES) // 2
     assert sum(len(set(answer)) > 4 for answer in answers) > len(answers) // 2
 
 
@@ -59,7 +56,8 @@ def test_the_cases_are_what_they_say(laboratory: Laboratory) -> None:
     assert len(several) == 2
     short, long = (laboratory.answer("llama", "byte-level", case) for case in ("several ends", "text"))
     assert short == long[: len(short)] and len(short) < len(long) and short[-1] == several[1]
-    assert laboratory.answer("llama", "byte-level", "repetition penalty") != long
+    penalised = [laboratory.answer(shape, "byte-level", "repetition penalty") for shape in SHAPES]
+    assert penalised != [laboratory.answer(shape, "byte-level", "text") for shape in SHAPES]
 
 
 def test_every_two_values_meet() -> None:

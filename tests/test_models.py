@@ -14,13 +14,15 @@ import pytest
 import torch
 import transformers
 from huggingface_hub import errors
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from tokenizers import Tokenizer, decoders, pre_tokenizers, trainers
+from tokenizers import models as tokenizer_models
 from transformers import PreTrainedTokenizerFast
 
 from omnidemo.config import Settings
-from omnidemo.runtime import catalog, sources
+from omnidemo.runtime import catalog, models, sources
 from omnidemo.runtime.catalog import list_models
 from omnidemo.runtime.lean import LeanLlamaRunner
+from omnidemo.runtime.loading import build_pair
 from omnidemo.runtime.models import ModelError, load_model, pick_device
 from omnidemo.runtime.runners import TransformersRunner
 
@@ -36,7 +38,7 @@ TINY: dict[str, Any] = {
 @pytest.fixture(scope="module")
 def tokenizer() -> PreTrainedTokenizerFast:
     """A byte-level BPE tokenizer with a begin token, an end of turn and a chat template."""
-    backend = Tokenizer(models.BPE())
+    backend = Tokenizer(tokenizer_models.BPE())
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     backend.decoder = decoders.ByteLevel()
     specials = ["<|begin|>", "<|end|>", "<|stop|>", "<|pad|>"]
@@ -168,7 +170,9 @@ def test_models_of_another_kind(save: Callable[..., Path]) -> None:
 
 
 def test_state_space_models_are_refused(save: Callable[..., Path]) -> None:
-    assert "no key-value cache that can be rolled back" in refusal(save("Mamba", state_size=4))
+    folder = save("Mamba", state_size=4)
+    (folder / "model.safetensors").write_bytes(b"")  # refused before the weights are looked at
+    assert "no key-value cache that can be rolled back" in refusal(folder)
 
 
 def test_too_big(save: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -188,12 +192,83 @@ def test_running_out_of_memory(save: Callable[..., Path], monkeypatch: pytest.Mo
 
 def test_devices_and_dtypes(save: Callable[..., Path]) -> None:
     assert pick_device("cpu") == ("cpu", None) and pick_device("balanced") == ("balanced", "balanced")
-    with pytest.raises(ModelError, match="unknown"):
-        pick_device("toaster")
+    for unknown in ("toaster", "cuda:first", "cpu:1:2", ""):
+        with pytest.raises(ModelError, match="unknown"):
+            pick_device(unknown)
     if not torch.cuda.is_available():
         with pytest.raises(ModelError, match="no device 'cuda:1'"):
             pick_device("cuda:1")
     assert "dtype 'int4'" in refusal(save(), dtype="int4")
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+@pytest.mark.parametrize("kind", ["Llama", "Mistral"])
+def test_every_dtype_reads(save: Callable[..., Path], kind: str, dtype: str) -> None:
+    folder = save(kind, num_key_value_heads=1)
+    model = load_model(str(folder), device="cpu", dtype=dtype)
+    assert str(model.dtype) == f"torch.{dtype}" and model.memory_bytes == model.parameters * (4 if dtype == "float32" else 2)
+    wanted = load_model(str(folder), device="cpu", dtype="float32").runner.new_cache().extend([5, 6, 7, 8], 4)
+    cache = model.runner.new_cache()
+    got = torch.cat([cache.extend([5, 6], 2), cache.extend([7, 8], 2)])
+    assert got.dtype == torch.float32 and torch.allclose(got, wanted, atol=0.05 * float(wanted.abs().max()))
+
+
+def test_a_device_map_goes_through_accelerate(save: Callable[..., Path]) -> None:
+    folder = save(num_key_value_heads=1)
+    spread, plain = load_model(str(folder), device="sequential", dtype="float32"), load_model(str(folder), device="cpu")
+    assert isinstance(spread.runner, TransformersRunner)
+    if not torch.cuda.is_available():
+        assert spread.device == torch.device("cpu")
+    got, wanted = (model.runner.new_cache().extend([5, 6, 7], 3).cpu() for model in (spread, plain))
+    assert torch.allclose(got, wanted, atol=1e-4)
+
+
+def test_quantization_needs_cuda_and_bitsandbytes(save: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = save()
+    assert "quantization '2bit' is unknown" in refusal(folder, quantization="2bit")
+    assert "need a CUDA GPU, and this model would run on cpu" in refusal(folder, quantization="4bit")
+    monkeypatch.setattr(models, "pick_device", lambda device: ("cuda", None))
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(models, "is_bitsandbytes_available", lambda: False)
+    assert "pip install bitsandbytes" in refusal(folder, quantization="8bit")
+
+
+@pytest.mark.parametrize("quantization", ["4bit", "8bit"])
+def test_quantized_weights_are_asked_for(save: Callable[..., Path], quantization: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: dict[str, Any] = {}
+
+    def stop(folder: Path, **options: Any) -> None:
+        asked.update(options)
+        raise ValueError("no GPU in this test")
+
+    monkeypatch.setattr(models, "pick_device", lambda device: ("cuda", None))
+    monkeypatch.setattr(models, "_check_quantization", lambda quantization, place: None)
+    monkeypatch.setattr(models, "BitsAndBytesConfig", SimpleNamespace)  # the real one asks for bitsandbytes' version
+    monkeypatch.setattr(sources, "free_memory", lambda device: 10**9)
+    monkeypatch.setattr(transformers.AutoModelForCausalLM, "from_pretrained", stop)
+    assert "no GPU in this test" in refusal(save(), quantization=quantization, dtype="bfloat16")
+    config = asked["quantization_config"]
+    assert (config.load_in_4bit, config.load_in_8bit) == (quantization == "4bit", quantization == "8bit")
+    assert config.bnb_4bit_compute_dtype == torch.bfloat16 and asked["device_map"] == "cuda"
+
+
+def words(*vocabulary: str) -> PreTrainedTokenizerFast:
+    """A tokenizer of whole words and nothing else."""
+    backend = Tokenizer(tokenizer_models.WordLevel({word: index for index, word in enumerate(vocabulary)}, unk_token=vocabulary[0]))
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    backend.decoder = decoders.ByteLevel()
+    return PreTrainedTokenizerFast(tokenizer_object=backend)
+
+
+def test_vocabularies_that_share_nothing(save: Callable[..., Path]) -> None:
+    folders = []
+    for vocabulary in (["cat", "dog", "sat"], ["un", "deux"]):
+        folder = save(with_tokenizer=False, vocab_size=len(vocabulary))
+        words(*vocabulary).save_pretrained(folder)
+        folders.append(str(folder))
+    with pytest.raises(ValueError, match=r"share no token.*choose another drafter") as caught:
+        build_pair(*folders, Settings(device="cpu"))
+    assert "\n" not in str(caught.value)
 
 
 def hub_error(kind: type[errors.HfHubHTTPError], status: int) -> errors.HfHubHTTPError:

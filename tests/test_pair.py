@@ -123,6 +123,19 @@ def test_adapter_swaps_at_any_moment_change_no_id(pair: Pair) -> None:
     assert all(torch.equal(weight, base[name]) for name, weight in pair.drafter.runner.weights().items())
 
 
+def test_one_drafter_serves_two_pairs(pair: Pair) -> None:
+    other = Pair(pair.target, pair.drafter)
+    before = {name: weight.clone() for name, weight in pair.drafter.runner.weights().items()}
+    wanted = other.generate(PROMPT, max_new_tokens=30, learn=False, reuse=False)
+    name = next(name for name, weight in before.items() if weight.dim() == 2 and "embed" not in name)
+    pair.publish(1, {name: before[name] + 0.5})
+    changed = pair.generate(PROMPT, max_new_tokens=30, learn=False)
+    assert torch.equal(pair.drafting_weights()[name], before[name] + 0.5)
+    assert all(torch.equal(weight, before[name]) for name, weight in pair.drafter.runner.weights().items())
+    again = other.generate(PROMPT, max_new_tokens=30, learn=False, reuse=False)
+    assert [r.proposed for r in again.rounds] == [r.proposed for r in wanted.rounds] and again.token_ids == changed.token_ids
+
+
 def test_two_chats_at_once_do_not_mix(pair: Pair) -> None:
     prompts = [f"the small duck number {i} swims in pond {i * 7}" for i in range(4)]
     expected = [pair.generate(p, method="autoregressive", max_new_tokens=40).token_ids for p in prompts]

@@ -9,40 +9,18 @@ import torch
 import transformers
 from transformers.cache_utils import DynamicCache
 
+from omnidemo.bench.tiny import ARCHITECTURES, random_model
 from omnidemo.runtime import lean, narrow
 from omnidemo.runtime.lean import LeanLlamaRunner
-from omnidemo.runtime.runners import TransformersRunner, context_limit
+from omnidemo.runtime.runners import TransformersRunner, check_cache, context_limit
 
 VOCABULARY = 90
-SMALL: dict[str, Any] = {"vocab_size": VOCABULARY, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
-LLAMA = {**SMALL, "intermediate_size": 48, "max_position_embeddings": 600}
-MIXED = ["sliding_attention", "full_attention"]
-SHAPES: dict[str, tuple[str, dict[str, Any]]] = {
-    "llama": ("Llama", LLAMA),
-    "llama grouped, wide heads": ("Llama", {**LLAMA, "num_key_value_heads": 2, "head_dim": 12, "tie_word_embeddings": True}),
-    "qwen2": ("Qwen2", {**LLAMA, "num_key_value_heads": 2, "tie_word_embeddings": False}),
-    "qwen3": ("Qwen3", {**LLAMA, "num_key_value_heads": 2, "head_dim": 8}),
-    "mistral": ("Mistral", {**LLAMA, "num_key_value_heads": 2, "sliding_window": 12}),
-    "gemma2": ("Gemma2", {**LLAMA, "num_key_value_heads": 2, "head_dim": 8, "sliding_window": 12}),
-    "gemma3": ("Gemma3", {**LLAMA, "num_key_value_heads": 2, "head_dim": 8, "sliding_window": 12, "layer_types": MIXED}),
-    "gpt2": ("GPT2", {"vocab_size": VOCABULARY, "n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 600}),
-    "gpt-neox": ("GPTNeoX", {**LLAMA}),
-    "bloom": ("Bloom", SMALL),
-}  # fmt: skip
+WINDOWS = ("max_position_embeddings", "n_positions", "max_seq_len")
 LEAN = ("llama", "llama grouped, wide heads", "qwen2")
 
 
 def make(shape: str, **changes: Any) -> Any:
-    """A random model with weights large enough that a wrong position or mask shows."""
-    kind, options = SHAPES[shape]
-    torch.manual_seed(1)
-    suffix = "LMHeadModel" if kind == "GPT2" else "ForCausalLM"
-    name = "Gemma3TextConfig" if kind == "Gemma3" else f"{kind}Config"
-    model = getattr(transformers, kind + suffix)(getattr(transformers, name)(**{**options, **changes})).eval()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(torch.randn_like(parameter) * 0.15)
-    return model
+    return random_model(shape, VOCABULARY, seed=1, **changes)
 
 
 def some_ids(count: int, seed: int = 0) -> list[int]:
@@ -60,7 +38,7 @@ def close(left: torch.Tensor, right: torch.Tensor, relative: float = 1e-5) -> bo
     return left.shape == right.shape and float((left - right).abs().max()) <= relative * float(right.abs().max())
 
 
-CASES = [(shape, "transformers") for shape in SHAPES] + [(shape, "lean") for shape in LEAN]
+CASES = [(shape, "transformers") for shape in ARCHITECTURES] + [(shape, "lean") for shape in LEAN]
 
 
 @pytest.fixture(params=CASES, ids=[f"{shape}-{kind}" for shape, kind in CASES], scope="module")
@@ -248,10 +226,17 @@ def test_lean_knows_what_it_does_not_fit(changes: dict[str, Any]) -> None:
 
 
 def test_lean_refuses_sliding_windows_and_other_families() -> None:
-    sliding = transformers.Qwen2Config(**{**LLAMA, "use_sliding_window": True, "sliding_window": 8, "max_window_layers": 1})
-    assert not LeanLlamaRunner.fits(sliding)
+    sliding = make("qwen2", use_sliding_window=True, sliding_window=8, max_window_layers=1)
+    assert not LeanLlamaRunner.fits(sliding.config)
     assert not LeanLlamaRunner.fits(make("qwen3").config)
     assert LeanLlamaRunner.fits(make("qwen2").config)
+
+
+@pytest.mark.parametrize("kind", ["Mamba", "Mamba2", "FalconMamba", "RecurrentGemma", "Jamba", "Rwkv", "Qwen3Next", "OpenAIGPT", "XLNet"])
+def test_models_without_a_cache_to_roll_back_are_refused(kind: str) -> None:
+    config = getattr(transformers, f"{kind}Config")()
+    with pytest.raises(ValueError, match="no key-value cache that can be rolled back"):  # by class and configuration, without weights
+        check_cache(transformers.MODEL_FOR_CAUSAL_LM_MAPPING[type(config)], config)
 
 
 def test_a_state_space_model_is_refused() -> None:
@@ -260,8 +245,17 @@ def test_a_state_space_model_is_refused() -> None:
         TransformersRunner(transformers.MambaForCausalLM(config))
 
 
-def test_a_model_that_looks_ahead_is_refused() -> None:
-    model = transformers.BertLMHeadModel(transformers.BertConfig(**LLAMA, is_decoder=False))
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        ("Bert", {"is_decoder": False}),  # looks ahead
+        ("Roberta", {"is_decoder": True, "pad_token_id": 1}),  # counts positions without the padding id
+    ],
+)
+def test_models_that_answer_differently_in_pieces_are_refused(kind: str, options: dict[str, Any]) -> None:
+    size = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4}
+    config = getattr(transformers, f"{kind}Config")(vocab_size=VOCABULARY, **size, **options)
+    model = transformers.AutoModelForCausalLM.from_config(config)
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.15)
@@ -292,7 +286,19 @@ def test_a_failed_pass_leaves_an_empty_cache(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_windows() -> None:
     assert context_limit(make("gpt2").config) == 600
+    assert context_limit(make("mpt").config) == 600
     assert context_limit(make("bloom").config) == 2048
+
+
+@pytest.mark.parametrize("shape", [s for s, (_, options) in ARCHITECTURES.items() if {*options} & {*WINDOWS}])
+def test_the_whole_window_can_be_read(shape: str) -> None:
+    # Learned positions end where the window does; an offset (as OPT's) or a window read from another setting shows here.
+    model = make(shape, **{name: 40 for name in WINDOWS if name in ARCHITECTURES[shape][1]})
+    runner = TransformersRunner(model)
+    ids = some_ids(40)
+    cache = runner.new_cache()
+    assert cache.limit == 40
+    assert close(torch.cat([cache.extend(ids[:33], 33), cache.extend(ids[33:], 7)]), reference(model, ids))
 
 
 def test_threads_grow_with_the_model() -> None:

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import random
+from functools import cache
+from string import ascii_lowercase
+
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
+
+BYTE_TOKENS = [f"<0x{byte:02X}>" for byte in range(256)]
 
 SENTENCES = [
     "the small duck swims in the pond and the other ducks swim with the small duck",
@@ -41,7 +48,7 @@ def sentence_piece(size: int = 420) -> PreTrainedTokenizerFast:
     )
     tokenizer.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()])
     special = ["<unk>", *SPECIAL]
-    trainer = trainers.BpeTrainer(vocab_size=size, special_tokens=[*special, *(f"<0x{byte:02X}>" for byte in range(256))])
+    trainer = trainers.BpeTrainer(vocab_size=size, special_tokens=[*special, *BYTE_TOKENS])
     tokenizer.train_from_iterator([s.replace("é", "e").replace("ï", "i") for s in SENTENCES], trainer)
     fresh = tokenizer.to_str()
     # The trainer marks the byte tokens as special; a SentencePiece vocabulary has them as plain tokens.
@@ -58,6 +65,25 @@ def unigram(size: int = 200) -> PreTrainedTokenizerFast:
     return wrap(tokenizer)
 
 
+def unigram_bytes() -> PreTrainedTokenizerFast:
+    """Unigram with byte fallback and a prefix space, whose unknown token nobody lists as an added one."""
+    trained = json.loads(unigram().backend_tokenizer.to_str())["model"]
+    pieces = [(piece, score) for piece, score in trained["vocab"]]
+    model = models.Unigram([*pieces, *((byte, -20.0) for byte in BYTE_TOKENS)], unk_id=trained["unk_id"], byte_fallback=True)
+    tokenizer = Tokenizer(model)
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    tokenizer.decoder = decoders.Sequence([decoders.Metaspace(), decoders.ByteFallback(), decoders.Fuse()])
+    return wrap(tokenizer)
+
+
+def llama() -> PreTrainedTokenizerFast:
+    """As Llama 2 has it: no pre-tokenizer, the normalizer puts ▁ for each space and one more in front."""
+    parsed = json.loads(sentence_piece().backend_tokenizer.to_str())
+    tokenizer = Tokenizer.from_str(json.dumps(parsed | {"pre_tokenizer": None}))
+    tokenizer.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
+    return wrap(tokenizer)
+
+
 def word_piece(size: int = 200) -> PreTrainedTokenizerFast:
     tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
@@ -67,14 +93,57 @@ def word_piece(size: int = 200) -> PreTrainedTokenizerFast:
     return wrap(tokenizer)
 
 
-FAMILIES = {"byte-level": byte_level, "sentence-piece": sentence_piece, "unigram": unigram, "word-piece": word_piece}
+FAMILIES = {
+    "byte-level": byte_level,
+    "sentence-piece": sentence_piece,
+    "llama": llama,
+    "unigram": unigram,
+    "unigram-bytes": unigram_bytes,
+    "word-piece": word_piece,
+}
+
+
+@cache
+def grown_words(count: int, letters: str, seed: int) -> tuple[tuple[str, str], ...]:
+    """Merges: each joins a word that is there (a letter at first, or a space) and one more letter; equal seeds share words."""
+    chooser = random.Random(seed)
+    words, merges = [" ", *letters], []
+    known = set(words)
+    while len(merges) < count:
+        word, letter = chooser.choice(words), chooser.choice(letters)
+        if len(word) < 12 and word + letter not in known:
+            known.add(word + letter)
+            words.append(word + letter)
+            merges.append((word, letter))
+    return tuple(merges)
+
+
+def large_byte_level(size: int = 128_000) -> PreTrainedTokenizerFast:
+    """As many tokens as Llama 3 has; the vocabulary is made up."""
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    merges = [(a.replace(" ", "Ġ"), b) for a, b in grown_words(size - 256 - len(SPECIAL), ascii_lowercase, seed=0)]
+    vocabulary = {token: i for i, token in enumerate([*alphabet, *(a + b for a, b in merges)])}
+    tokenizer = Tokenizer(models.BPE(vocabulary, merges))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    return wrap(tokenizer)
+
+
+def large_sentence_piece(size: int = 32_000) -> PreTrainedTokenizerFast:
+    """As many tokens as Llama 2 has; two thirds of its made-up words are also those of `large_byte_level`."""
+    signs = [chr(code) for code in range(0x21, 0x7F)] + ["▁", "é", "ü", "—", "东", "京"]
+    room = size - 257 - len(SPECIAL) - len(signs)
+    shared, own = grown_words(2 * room // 3, ascii_lowercase, seed=0), grown_words(2 * room, ascii_lowercase, seed=1)
+    words = list(dict.fromkeys([*shared, *own]))
+    merges = list({a + b: (a.replace(" ", "▁"), b) for a, b in words}.values())[:room]
+    vocabulary = {token: i for i, token in enumerate(["<unk>", *BYTE_TOKENS, *signs, *(a + b for a, b in merges)])}
+    tokenizer = Tokenizer(models.BPE(vocabulary, merges, byte_fallback=True, unk_token="<unk>", fuse_unk=True))
+    tokenizer.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
+    tokenizer.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()])
+    return wrap(tokenizer)
 
 
 def _without_added(description: str, keep: list[str]) -> str:
-    import json
-
     parsed = json.loads(description)
     parsed["added_tokens"] = [entry for entry in parsed["added_tokens"] if entry["content"] in keep]
     return json.dumps(parsed)
-
-

@@ -81,7 +81,7 @@
       }
       bar.setAttribute("aria-label", `Time: ${segments.map(({ text }) => text.textContent).join(", ")}`);
       const { method, version } = turn.answer.meta;
-      foot.textContent = [labels.methods[method]?.title ?? method, version === undefined ? null : version ? `adapter v${version}` : "base drafter"].filter(Boolean).join(" · ");
+      foot.textContent = [labels.methods[method]?.title ?? method, version === undefined ? null : version ? `adapter v${version}` : "base drafter", figures.context_mismatch ? "the drafter cannot spell all of this text, so it guesses worse; the answer is right" : null].filter(Boolean).join(" · ");
     };
     omni.chat.listeners.push(draw);
     draw(omni.chat.selected, omni.chat.turns.length, omni.chat.turns.length, false);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -99,9 +100,9 @@ class DrafterContext:
         if len(self.ids) - self._dropped >= self.cache.limit:
             self._slide()
 
-    def forget_reading(self) -> None:
-        """Empty the cache (the ids stay): needed after the drafter's weights have changed."""
-        self.cache.rollback(0)
+    def read_again(self, cache: Cache) -> None:
+        """Read everything again, into an empty cache (the ids stay): needed when the drafter's weights have changed."""
+        self.cache = cache
         self._rows.clear()
 
     @property
@@ -153,28 +154,29 @@ class DrafterContext:
         for target_id in target_ids:
             self._followed += 1
             spelling = self.map.spelling(target_id)
-            if self.waiting or spelling is None:
-                self.waiting += self.map.target.writes(target_id)
+            written = self.map.target.writes(target_id)
+            if self.waiting and not written:  # after a special token, what waits never becomes a character
+                self.ids.extend(self._spell_waiting(last=True))
+            elif self.waiting or spelling is None:
+                self.waiting += written
                 spelling = self._spell_waiting()
-                if spelling is None:
-                    continue
-                self.waiting = b""
-            self.ids.extend(spelling)
-            self.marks.append((self._followed, len(self.ids)))
+            self.ids.extend(spelling or ())
+            if not self.waiting:
+                self.marks.append((self._followed, len(self.ids)))
 
-    def _spell_waiting(self) -> tuple[int, ...] | None:
-        """Ids of the waiting bytes; None while they end in half a character."""
+    def _spell_waiting(self, last: bool = False) -> tuple[int, ...]:
+        """Ids of the waiting bytes. Half a character at their end goes on waiting, unless nothing more can come (`last`)."""
         spelled = self.map.drafter.spell(self.waiting)
         if spelled is not None:
+            self.waiting = b""
             return spelled
-        try:
-            text = self.waiting.decode()
-        except UnicodeDecodeError:
-            # Four bytes hold any character, so longer rubbish never becomes one.
-            return None if len(self.waiting) < 4 else self._unknown()
+        decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")  # bytes of no character become lone surrogates
+        text = decoder.decode(self.waiting, last)
+        self.waiting = decoder.getstate()[0]
         ids: list[int] = []
         for character in text:
-            ids += self.map.drafter.spell(character.encode()) or self._unknown()
+            known = None if "\udc80" <= character <= "\udcff" else self.map.drafter.spell(character.encode())
+            ids += self._unknown() if known is None else known
         return tuple(ids)
 
     def _unknown(self) -> tuple[int, ...]:
@@ -188,7 +190,7 @@ class DrafterContext:
     def _begin(self, prompt: Sequence[int]) -> None:
         """Open with the drafter's own begin token where the target's prompt has none."""
         begin = self.map.drafter.roles.get("begin", ())
-        if begin and (not prompt or int(self.map.to_drafter[prompt[0]]) not in begin):
+        if begin and (not prompt or self.map.drafters[prompt[0]] not in begin):
             self.ids.append(begin[0])
 
     def _translate(self, target_ids: Sequence[int]) -> None:

@@ -10,7 +10,7 @@ from omnidemo.records import Round
 def measure(
     rounds: Sequence[Round], seconds: float, first_token_seconds: float | None, plain_seconds: float | None = None
 ) -> Mapping[str, float | None]:
-    """Metrics of one generation.
+    """Metrics of one generation; the pair adds `context_mismatch`, 1 where the drafter's bytes did not spell the target's at the end.
 
     `seconds` is the decoding time after the prompt was read; `plain_seconds` the time of one plain round (draft length 0),
     against which the speedup of a single chat is *estimated*. Values are None where they are undefined.

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import json
+import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
+
+from omnidemo.core.alphabets import alphabet_of
 
 # Names under which models know the special tokens of a role. The tokenizer's own bos/eos/pad/unk come first.
 ROLE_NAMES: Mapping[str, tuple[str, ...]] = {
@@ -22,15 +25,6 @@ ROLE_NAMES: Mapping[str, tuple[str, ...]] = {
     "assistant": ("<|assistant|>",),
     "system": ("<|system|>",),
 }
-
-
-def byte_alphabet() -> dict[str, int]:
-    """The GPT-2 byte table: the printable character that stands for each byte in a byte-level vocabulary → the byte."""
-    printable = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
-    table = {chr(byte): byte for byte in printable}
-    for offset, byte in enumerate(byte for byte in range(256) if byte not in printable):
-        table[chr(256 + offset)] = byte
-    return table
 
 
 @dataclass(frozen=True)
@@ -55,11 +49,20 @@ class Vocabulary:
         """bytes → the id the tokenizer itself emits for them (one id for each string of bytes)."""
         table: dict[bytes, int] = {}
         for token_id, token in enumerate(self.tokens):
-            if not token:
-                continue
-            if token not in table or self.pieces(token) == [token_id]:
+            # Only duplicates need the tokenizer's word: asking it for every token would take seconds.
+            if token and (table.setdefault(token, token_id) == token_id or self.pieces(token) == [token_id]):
                 table[token] = token_id
         return table
+
+    @cached_property
+    def digest(self) -> str:
+        """sha256, in hex, of all that a map is made from: each id's bytes, the winners among equal bytes, and the roles."""
+        lengths = np.array([-1 if token is None else len(token) for token in self.tokens], "<i8")
+        winners = np.array(list(self.by_bytes.values()), "<i8")
+        found = hashlib.sha256(repr((len(lengths), len(winners), list(self.roles.items()))).encode())
+        for part in (lengths.tobytes(), winners.tobytes(), b"".join(filter(None, self.tokens))):
+            found.update(part)
+        return found.hexdigest()
 
     @cached_property
     def role_of(self) -> Mapping[int, str]:
@@ -70,33 +73,41 @@ class Vocabulary:
         return max((len(token) for token in self.tokens if token), default=1)
 
     def spell(self, data: bytes) -> tuple[int, ...] | None:
-        """Ids whose bytes, joined, are `data`: the tokenizer's own spelling, else the longest match from the left, else None."""
+        """Ids whose bytes, joined, are `data`: the tokenizer's own spelling, else the longest tokens from the left that leave
+        a rest that can be spelled too; None where no ids spell it."""
         own = self.pieces(data)
-        if own is not None and b"".join(self.tokens[i] or b"" for i in own) == data:
+        if own is not None and self.text_bytes(own) == data:
             return tuple(own)
+        stops: dict[int, int] = {}  # start → end of the longest token there after which the rest can be spelled
+        for start in reversed(range(len(data))):
+            for stop in range(min(len(data), start + self.longest_token), start, -1):
+                if (stop == len(data) or stop in stops) and data[start:stop] in self.by_bytes:
+                    stops[start] = stop
+                    break
         ids: list[int] = []
         start = 0
         while start < len(data):
-            for stop in range(min(len(data), start + self.longest_token), start, -1):
-                token_id = self.by_bytes.get(data[start:stop])
-                if token_id is not None:
-                    ids.append(token_id)
-                    start = stop
-                    break
-            else:
+            if start not in stops:
                 return None
+            ids.append(self.by_bytes[data[start : stops[start]]])
+            start = stops[start]
         return tuple(ids)
 
     def encode(self, data: bytes) -> tuple[int, ...] | None:
-        """Ids of a whole text as the tokenizer itself spells it, or None where that is not byte for byte the same text
-        (half characters, an added prefix space, lower-casing, a special token written out)."""
+        """Ids of a whole text as the tokenizer itself spells it, without the prefix space that it may add; None where that is
+        not byte for byte the same text (half characters, lower-casing, a special token written out)."""
         if self.encode_text is None:
             return None
         try:
             ids = self.encode_text(data.decode())
         except UnicodeDecodeError:
             return None
-        return tuple(ids) if self.text_bytes(ids) == data else None
+        written = self.text_bytes(ids)
+        if ids and written == b" " + data:
+            first = self.spell(self.writes(ids[0])[1:])
+            if first is not None:
+                return (*first, *ids[1:])
+        return tuple(ids) if written == data else None
 
     def writes(self, token_id: int) -> bytes:
         """The bytes of one id; empty for special tokens and for ids past the tokenizer (padded logits)."""
@@ -114,83 +125,55 @@ def read_vocabulary(tokenizer: Any, extra_end_ids: Sequence[int] = ()) -> Vocabu
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None:
         raise ValueError(f"{type(tokenizer).__name__} has no fast tokenizer (tokenizer.json); save one with `tokenizers` first")
-    description = json.loads(backend.to_str())
-    to_bytes, to_alphabet = _alphabets(description)
-    added = {entry["id"]: entry for entry in description["added_tokens"]}
-    size = max([*tokenizer.get_vocab().values(), -1]) + 1
-    tokens: list[bytes | None] = [None] * size
-    for text, token_id in tokenizer.get_vocab().items():
-        if token_id in added:
-            tokens[token_id] = None if added[token_id]["special"] else text.encode()
-        else:
-            tokens[token_id] = to_bytes(text)
-    special_ids = {entry["id"] for entry in added.values() if entry["special"]} | set(tokenizer.all_special_ids)
-    for token_id in special_ids:
-        if token_id < size:
-            tokens[token_id] = None
-    model = backend.model
+    alphabet, model, added = alphabet_of(backend), backend.model, backend.get_added_tokens_decoder()
+    strings = backend.get_vocab()
+    tokens: list[bytes | None] = [None] * (max(strings.values(), default=-1) + 1)
+    for string, token_id in strings.items():
+        tokens[token_id] = alphabet.read_added(string) if token_id in added else alphabet.read(string)
+    roles = _roles(tokenizer, extra_end_ids, _unknown_id(model))
+    special = {token_id for token_id, entry in added.items() if entry.special} | set(tokenizer.all_special_ids)
+    # Some vocabularies do not flag their end or turn tokens as special (Phi-3's </s>); their role is enough.
+    special |= {token_id for ids in roles.values() for token_id in ids if token_id in added} | set(roles.get("unknown", ()))
+    for token_id in special.intersection(range(len(tokens))):
+        tokens[token_id] = None
+    found_first = {tokens[token_id]: token_id for token_id in added if token_id not in special}  # before the model sees the text
 
     def pieces(data: bytes) -> list[int] | None:
-        text = to_alphabet(data)
+        if data in found_first:
+            return [found_first[data]]
+        text = alphabet.write(data)
         if text is None:
             return None
         ids = [piece.id for piece in model.tokenize(text)]
-        return None if special_ids.intersection(ids) else ids
+        return None if special.intersection(ids) else ids
 
     def encode_text(text: str) -> list[int]:
         return list(backend.encode(text, add_special_tokens=False).ids)
 
-    return Vocabulary(tuple(tokens), _roles(tokenizer, extra_end_ids), pieces, encode_text)
+    return Vocabulary(tuple(tokens), roles, pieces, encode_text)
 
 
-def _alphabets(description: dict[str, Any]) -> tuple[Callable[[str], bytes | None], Callable[[bytes], str | None]]:
-    """Token → bytes, and bytes → the text that the tokenizer's model works on, for the family that `description` belongs to."""
-    parts = json.dumps([description.get("pre_tokenizer"), description.get("decoder"), description.get("normalizer")])
-    if '"ByteLevel"' in parts:
-        table = byte_alphabet()
-        signs = {byte: sign for sign, byte in table.items()}
-
-        def byte_level(token: str) -> bytes | None:
-            values = [table.get(sign) for sign in token]
-            return None if None in values else bytes(v for v in values if v is not None)
-
-        return byte_level, lambda data: "".join(signs[byte] for byte in data)
-    if description["model"]["type"] == "WordPiece":
-        prefix = description["model"].get("continuing_subword_prefix", "##")
-
-        def word_piece(token: str) -> bytes | None:
-            return token[len(prefix) :].encode() if token.startswith(prefix) else b" " + token.encode()
-
-        return word_piece, lambda data: None  # the longest-match spelling serves: WordPiece itself matches greedily
-    if "▁" in description["model"].get("vocab", {}) or "▁" in parts or "Metaspace" in parts:
-        byte_token = re.compile(r"<0x([0-9A-F]{2})>")
-
-        def sentence_piece(token: str) -> bytes | None:
-            match = byte_token.fullmatch(token)
-            return bytes([int(match[1], 16)]) if match else token.replace("▁", " ").encode()
-
-        def alphabet(data: bytes) -> str | None:
-            try:
-                return data.decode().replace(" ", "▁")
-            except UnicodeDecodeError:
-                return None
-
-        return sentence_piece, alphabet
-    raise ValueError(
-        f"the tokenizer's model {description['model']['type']!r} writes text in a way that is not known as bytes; "
-        "known are byte-level BPE, SentencePiece (▁) and WordPiece"
-    )
+def _unknown_id(model: Any) -> int | None:
+    """The id that the model itself gives to what it cannot spell; not every tokenizer lists it among its special tokens."""
+    if type(model).__name__ == "Unigram":  # has no attribute for it
+        match = re.search(rb'"unk_id":(\d+)', model.__getstate__()[:200])
+        return int(match[1]) if match else None
+    return model.token_to_id(model.unk_token) if getattr(model, "unk_token", None) else None
 
 
-def _roles(tokenizer: Any, extra_end_ids: Sequence[int]) -> dict[str, tuple[int, ...]]:
-    own = {"begin": tokenizer.bos_token_id, "end": tokenizer.eos_token_id, "pad": tokenizer.pad_token_id, "unknown": tokenizer.unk_token_id}
+def _roles(tokenizer: Any, extra_end_ids: Sequence[int], unknown_id: int | None) -> dict[str, tuple[int, ...]]:
+    own = {"begin": tokenizer.bos_token_id, "end": tokenizer.eos_token_id, "pad": tokenizer.pad_token_id, "unknown": unknown_id}
+    if own["unknown"] is None:
+        own["unknown"] = tokenizer.unk_token_id
     special = set(tokenizer.all_special_tokens) | {str(t) for t in tokenizer.get_added_vocab()}
     roles: dict[str, tuple[int, ...]] = {}
     for role, names in ROLE_NAMES.items():
         ids = [own[role]] if own.get(role) is not None else []
         if role == "end":
-            ids += [int(i) for i in extra_end_ids]
+            ids += [int(i) for i in extra_end_ids if i >= 0]  # -1 says "none" in some configurations
         ids += [tokenizer.convert_tokens_to_ids(name) for name in names if name in special]
+        if role == "unknown":  # GPT-2 names its end of text as its unknown token too
+            ids = [i for i in ids if i not in roles.get("end", ())]
         if ids:
             roles[role] = tuple(dict.fromkeys(ids))
     return roles
@@ -199,7 +182,8 @@ def _roles(tokenizer: Any, extra_end_ids: Sequence[int]) -> dict[str, tuple[int,
 class VocabularyMap:
     """The map between a target's and a drafter's vocabulary.
 
-    to_drafter [|T|], to_target [|D|]: the directly mapped id or −1, a bijection between the mapped ids of both sides.
+    to_drafter [|T|], to_target [|D|]: the directly mapped id or −1, a bijection between the mapped ids of both sides;
+    `drafters` and `targets` are the same as lists.
     draftable [|D|]: drafter ids that may be proposed directly (text, and the end of a turn; never begin, pad or a role).
     Sizes are those of the models' logit rows; ids past a tokenizer have no bytes and no map.
     """
@@ -207,23 +191,43 @@ class VocabularyMap:
     def __init__(
         self, target: Vocabulary, drafter: Vocabulary, target_rows: int, drafter_rows: int, device: torch.device | str = "cpu"
     ) -> None:
-        self.target, self.drafter = target, drafter
-        to_drafter = torch.full((target_rows,), -1, dtype=torch.int64)
-        to_target = torch.full((drafter_rows,), -1, dtype=torch.int64)
-        draftable = torch.zeros(drafter_rows, dtype=torch.bool)
-        pairs = [(target.by_bytes[data], drafter_id, True) for data, drafter_id in drafter.by_bytes.items() if data in target.by_bytes]
-        for role, drafter_ids in drafter.roles.items():
-            for target_id, drafter_id in zip(target.roles.get(role, ()), drafter_ids, strict=False):
-                pairs.append((target_id, drafter_id, role == "end"))
-        for target_id, drafter_id, may_propose in pairs:
-            if target_id < target_rows and drafter_id < drafter_rows and to_drafter[target_id] < 0 and to_target[drafter_id] < 0:
-                to_drafter[target_id] = drafter_id
-                to_target[drafter_id] = target_id
-                draftable[drafter_id] = may_propose
-        if not bool(draftable.any()):
+        texts = [(target.by_bytes[data], drafter_id) for data, drafter_id in drafter.by_bytes.items() if data in target.by_bytes]
+        texts = [(target_id, drafter_id) for target_id, drafter_id in texts if target_id < target_rows and drafter_id < drafter_rows]
+        if not texts:
             raise ValueError("the two vocabularies share no token, not even a single byte; choose another drafter for this target")
+        to_drafter = torch.full((target_rows,), -1, dtype=torch.int64)
+        draftable = torch.zeros(drafter_rows, dtype=torch.bool)
+        target_ids, drafter_ids = torch.tensor(texts).unbind(1)
+        to_drafter[target_ids] = drafter_ids
+        draftable[drafter_ids] = True
+        taken = set(drafter_ids.tolist())
+        # The end of a turn comes first: GPT-2 begins, ends and pads with one id, and only as an end it may be proposed.
+        for role in sorted(drafter.roles, key=lambda role: role != "end"):
+            for target_id, drafter_id in zip(target.roles.get(role, ()), drafter.roles[role], strict=False):
+                if target_id < target_rows and drafter_id < drafter_rows and to_drafter[target_id] < 0 and drafter_id not in taken:
+                    to_drafter[target_id] = drafter_id
+                    draftable[drafter_id] = role == "end"
+                    taken.add(drafter_id)
+        self._take(target, drafter, to_drafter, draftable, device)
+
+    @classmethod
+    def restore(
+        cls, target: Vocabulary, drafter: Vocabulary, to_drafter: Tensor, draftable: Tensor, device: torch.device | str = "cpu"
+    ) -> VocabularyMap:
+        """The map of which `to_drafter` [|T|] int64 and `draftable` [|D|] bool were kept; they must be those of a map."""
+        restored = cls.__new__(cls)
+        restored._take(target, drafter, to_drafter, draftable, device)
+        return restored
+
+    def _take(self, target: Vocabulary, drafter: Vocabulary, to_drafter: Tensor, draftable: Tensor, device: torch.device | str) -> None:
+        self.target, self.drafter = target, drafter
+        mapped = (to_drafter >= 0).nonzero().squeeze(-1)
+        to_target = torch.full((len(draftable),), -1, dtype=torch.int64)
+        to_target[to_drafter[mapped]] = mapped
         self.to_drafter, self.to_target, self.draftable = to_drafter.to(device), to_target.to(device), draftable.to(device)
-        self.targets: list[int] = to_target.tolist()  # the same as plain ints, for lookups of single ids
+        # The same as plain ints: looking one id up in a tensor is slow, and on a GPU waits for it.
+        self.drafters: list[int] = to_drafter.tolist()
+        self.targets: list[int] = to_target.tolist()
         self._spellings: dict[int, tuple[int, ...] | None] = {}
 
     @cached_property
@@ -248,7 +252,7 @@ class VocabularyMap:
         that the drafter has no counterpart of, None for bytes that it cannot spell (they wait). Cached."""
         if target_id in self._spellings:
             return self._spellings[target_id]
-        direct = int(self.to_drafter[target_id])
+        direct = self.drafters[target_id]
         spelled: tuple[int, ...] | None
         if direct >= 0:
             spelled = (direct,)
@@ -269,7 +273,7 @@ class VocabularyMap:
     def summary(self) -> dict[str, int | float]:
         """Sizes of the map, and the share of the target's text tokens that only an n-gram can spell."""
         spelled = [i for i, data in enumerate(self.target.tokens) if data]
-        direct = sum(1 for i in spelled if int(self.to_drafter[i]) >= 0)
+        direct = sum(1 for i in spelled if self.drafters[i] >= 0)
         return {
             "target_tokens": len(self.target),
             "drafter_tokens": len(self.drafter),

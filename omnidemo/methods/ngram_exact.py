@@ -94,7 +94,7 @@ class NgramExact(Method):
 
     def _bound(self, hand: Hand, slot: Slot, token: int) -> tuple[Path, Node | None, float]:
         """(path, trie node, B) of a target token in this slot; B is 0 for what the slot could not have proposed."""
-        direct = int(hand.map.to_drafter[token])
+        direct = hand.map.drafters[token]
         path = hand.ngrams.path(token) if direct < 0 else (direct,) if bool(hand.map.draftable[direct]) else None
         if path is None or len(path) > slot.limit:
             return (), None, 0.0

@@ -157,7 +157,7 @@ class Strings:
         """Drafter tokens after which the first target token can still be `token`."""
         wanted = self.map.target.writes(token)
         if not wanted:
-            direct = int(self.map.to_drafter[token])
+            direct = self.map.drafters[token]
             if not path and direct >= 0 and bool(self.map.readable[direct]):
                 yield direct
             return

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,6 +65,7 @@ class LeanLlamaRunner:
         self.theta = float(config.rope_parameters["rope_theta"])
         self.turns = (torch.empty(0), torch.empty(0))  # rotary cosines and sines [reach, 1, D]
         self.narrow = Narrow(self) if self.device.type == "cpu" and self.dtype == torch.float32 else None
+        self._model = model  # its parameters are views of what is held here
         self._named = {name: weight.detach() for name, weight in model.named_parameters(remove_duplicate=False)}
 
     @staticmethod
@@ -83,6 +85,9 @@ class LeanLlamaRunner:
 
     def new_cache(self) -> LeanCache:
         return LeanCache(self)
+
+    def copy(self) -> LeanLlamaRunner:
+        return LeanLlamaRunner(deepcopy(self._model))
 
     def weights(self) -> dict[str, Tensor]:
         return dict(self._named)

@@ -17,8 +17,11 @@ from omnidemo.runtime.store import Store
 Stage = Callable[[str, float, str], None]  # (stage, fraction of the whole, detail)
 
 
-def build_pair(target: str, drafter: str, settings: Settings, tell: Stage = lambda stage, fraction, detail: None) -> Pair:
-    """Load both models and join them. ModelError or ValueError, one sentence, when that cannot be done."""
+def build_pair(
+    target: str, drafter: str, settings: Settings, tell: Stage = lambda stage, fraction, detail: None, maps: Path | None = None
+) -> Pair:
+    """Load both models and join them; `maps` is the folder that keeps vocabulary maps (None: none is kept). ModelError or
+    ValueError, one sentence, when that cannot be done."""
 
     def reporter(role: str, low: float, high: float, name: str) -> Callable[[str, float], None]:
         def report(stage: str, fraction: float) -> None:
@@ -28,13 +31,15 @@ def build_pair(target: str, drafter: str, settings: Settings, tell: Stage = lamb
         return report
 
     options = {"device": settings.device, "dtype": settings.dtype, "hub": settings.trust_hub}
-    large = load_model(target, progress=reporter("target", 0.0, 0.6, target), **options)  # type: ignore[arg-type]
+    # A drafter's weights have to stay trainable, so only the target's can be packed.
+    packed = settings.quantization or None
+    large = load_model(target, quantization=packed, progress=reporter("target", 0.0, 0.6, target), **options)  # type: ignore[arg-type]
     small = load_model(drafter, progress=reporter("drafter", 0.6, 0.8, drafter), **{**options, "device": str(large.device)})  # type: ignore[arg-type]
     if large.device.type == "cpu":
         torch.set_num_threads(settings.threads or pick_threads(large.parameters))
     tell("vocabulary map", 0.8, f"{len(large.vocabulary):,} × {len(small.vocabulary):,} tokens")
-    pair = Pair(large, small, cache_size=settings.cache_size, cache_policy=settings.cache_policy, top_k=settings.top_k_traces)
-    return pair
+    limits = {"cache_size": settings.cache_size, "cache_policy": settings.cache_policy, "top_k": settings.top_k_traces}
+    return Pair(large, small, maps=maps, **limits)  # type: ignore[arg-type]
 
 
 def attach_storage(pair: Pair, settings: Settings, store: Store) -> Distiller:

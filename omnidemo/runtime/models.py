@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from safetensors import SafetensorError
-from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, GenerationConfig
-from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
-from transformers.utils import logging
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, BitsAndBytesConfig, GenerationConfig
+from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING, MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+from transformers.utils import is_bitsandbytes_available, logging
 
 from omnidemo.core.vocabulary import Vocabulary, read_vocabulary
 from omnidemo.runtime import sources
 from omnidemo.runtime.lean import LeanLlamaRunner
-from omnidemo.runtime.runners import Runner, TransformersRunner
+from omnidemo.runtime.runners import Runner, TransformersRunner, check_cache
 from omnidemo.runtime.sources import ModelError, Progress
 
 __all__ = ["LanguageModel", "ModelError", "load_model", "pick_device", "pick_dtype"]
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+Quantization = Literal["4bit", "8bit"]
+BYTES: dict[str, float] = {"4bit": 0.75, "8bit": 1.25}  # of a weight on average, as embeddings and norms keep their dtype
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,7 @@ def load_model(
     *,
     device: str = "auto",
     dtype: str = "auto",
+    quantization: Quantization | None = None,
     storage_hint: Path | None = None,
     progress: Progress | None = None,
     hub: bool = True,
@@ -54,17 +58,19 @@ def load_model(
     """Load `name`: "bundled/a", a local folder or a Hub id.
 
     device: auto, cpu, cuda, cuda:N, mps, or a device map of accelerate ("balanced"). dtype: auto, float32, bfloat16, float16.
+    quantization: "4bit" or "8bit" weights through bitsandbytes, for targets on CUDA (a drafter's weights have to stay trainable).
     storage_hint: the Hub cache to use instead of the usual one. hub: whether downloads are allowed. `progress(stage, fraction)`
     is told of the stages "downloading", "tokenizers" and "weights". ModelError, one sentence, when it cannot be loaded.
     """
     tell = progress or (lambda stage, fraction: None)
     place, device_map = pick_device(device)
+    _check_quantization(quantization, place)
     tell("downloading", 0.0)
     folder = sources.find(name, cache_dir=storage_hint, hub=hub, progress=tell, room=sources.free_memory(place))
     config = _read_config(name, folder)
     number = pick_dtype(dtype, place, config)
     free = sources.free_memory(place)
-    need = sources.count_parameters(folder) * number.itemsize * sources.MARGIN
+    need = sources.count_parameters(folder) * (BYTES[quantization] if quantization else number.itemsize) * sources.MARGIN
     sources.check_room(name, need, free, place)
 
     tell("tokenizers", 0.0)
@@ -72,7 +78,7 @@ def load_model(
 
     tell("weights", 0.0)
     try:
-        runner = _read_weights(name, folder, config, place, device_map, number)
+        runner = _read_weights(name, folder, place, device_map, number, quantization)
     except (MemoryError, torch.OutOfMemoryError) as error:
         raise ModelError(_no_room(name, need, free, place)) from error
     except RuntimeError as error:
@@ -87,7 +93,7 @@ def load_model(
         runner=runner,
         context=runner.limit,
         parameters=runner.parameters,
-        memory_bytes=runner.parameters * number.itemsize,
+        memory_bytes=sum({weight.data_ptr(): weight.nbytes for weight in runner.weights().values()}.values()),  # tied ones once
         device=runner.device,
         dtype=runner.dtype,
         folder=folder,
@@ -103,11 +109,11 @@ def pick_device(device: str) -> tuple[str, str | None]:
         return ("cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"), None
     if device in ("balanced", "balanced_low_0", "sequential"):
         return device, device
-    kind = device.partition(":")[0]
-    there = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
-    if kind not in there:
+    if not re.fullmatch(r"cpu|(cuda|mps)(:\d+)?", device):
         raise ModelError(f"device {device!r} is unknown; use auto, cpu, cuda, cuda:N, mps or balanced")
-    if not there[kind] or (kind == "cuda" and int(device.partition(":")[2] or 0) >= torch.cuda.device_count()):
+    kind, _, index = device.partition(":")
+    there = {"cpu": 1, "cuda": torch.cuda.device_count(), "mps": int(torch.backends.mps.is_available())}
+    if int(index or 0) >= there[kind]:
         raise ModelError(f"this machine has no device {device!r} that torch can use; set OMNIDEMO_DEVICE=auto")
     return device, None
 
@@ -122,6 +128,18 @@ def pick_dtype(dtype: str, place: str, config: Any) -> torch.dtype:
     return torch.float32 if place == "cpu" or not isinstance(own, torch.dtype) else own
 
 
+def _check_quantization(quantization: str | None, place: str) -> None:
+    """ModelError unless weights can be quantized that way on that device."""
+    if quantization is None:
+        return
+    if quantization not in BYTES:
+        raise ModelError(f"quantization {quantization!r} is unknown; use 4bit, 8bit or none")
+    if place == "cpu" or place.startswith("mps") or not torch.cuda.is_available():
+        raise ModelError(f"{quantization} weights need a CUDA GPU, and this model would run on {place}; leave quantization off")
+    if not is_bitsandbytes_available():
+        raise ModelError(f"{quantization} weights need bitsandbytes; run `pip install bitsandbytes` or leave quantization off")
+
+
 def _read_config(name: str, folder: Path) -> Any:
     try:
         config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
@@ -134,6 +152,12 @@ def _read_config(name: str, folder: Path) -> Any:
     ):  # fmt: skip
         kind = made_for[0] if made_for else config.model_type
         raise ModelError(f"{name} is a {kind}, not a causal language model; choose one that writes text from left to right")
+    model_class = MODEL_FOR_CAUSAL_LM_MAPPING.get(type(config), None)
+    try:
+        if model_class is not None:
+            check_cache(model_class, config)
+    except ValueError as error:
+        raise ModelError(f"{name}: {error}") from error
     return config
 
 
@@ -156,14 +180,19 @@ def _end_ids(folder: Path, config: Any) -> list[int]:
     return list(dict.fromkeys(ids))
 
 
-def _read_weights(name: str, folder: Path, config: Any, place: str, device_map: str | None, dtype: torch.dtype) -> Runner:
+def _read_weights(
+    name: str, folder: Path, place: str, device_map: str | None, dtype: torch.dtype, quantization: Quantization | None
+) -> Runner:
     auto: Any = AutoModelForCausalLM
+    options: dict[str, Any] = {"dtype": dtype, "device_map": device_map, "use_safetensors": True, "trust_remote_code": False}
+    if quantization:
+        four, eight = quantization == "4bit", quantization == "8bit"
+        options["quantization_config"] = BitsAndBytesConfig(load_in_4bit=four, load_in_8bit=eight, bnb_4bit_compute_dtype=dtype)
+        options["device_map"] = device_map = device_map or place  # quantized weights are made where they stay
     bars = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()
     try:
-        model, report = auto.from_pretrained(
-            folder, dtype=dtype, device_map=device_map, use_safetensors=True, trust_remote_code=False, output_loading_info=True
-        )
+        model, report = auto.from_pretrained(folder, output_loading_info=True, **options)
     except (OSError, ValueError, ImportError, SafetensorError) as error:
         raise ModelError(f"the weights of {name} cannot be read ({_first(error)}); download or save the model again") from error
     finally:

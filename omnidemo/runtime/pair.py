@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Mapping, Sequence
+from pathlib import Path
 from statistics import median
 from time import perf_counter
 from typing import Any, Literal
@@ -17,10 +18,10 @@ from omnidemo.core.metrics import measure
 from omnidemo.core.ngrams import NgramCache
 from omnidemo.core.sampling import Sampler, Warp
 from omnidemo.core.tracing import Tracer
-from omnidemo.core.vocabulary import VocabularyMap
 from omnidemo.engine import Conversation, Limits, decode
 from omnidemo.methods import make_method
 from omnidemo.records import FinishReason, Generation, Prompt, Round, Trace
+from omnidemo.runtime.maps import load_or_build
 from omnidemo.runtime.models import LanguageModel
 from omnidemo.runtime.store import Store
 
@@ -43,16 +44,18 @@ class Pair:
         cache_size: int = 20_000,
         cache_policy: Literal["lfu", "lru"] = "lfu",
         top_k: int = 128,
+        maps: Path | None = None,
     ) -> None:
+        """`maps`: the folder that keeps vocabulary maps; None builds the map anew."""
         self.target, self.drafter = target, drafter
         device = target.device
-        self.map = VocabularyMap(target.vocabulary, drafter.vocabulary, target.runner.rows, drafter.runner.rows, device)
+        self.map = load_or_build(target.vocabulary, drafter.vocabulary, target.runner.rows, drafter.runner.rows, device, maps)
         self.ngrams = NgramCache(drafter.runner.rows, cache_size, cache_policy, device)
         self.learners: list[Callable[[Trace], object]] = []
         self.adapter_version = 0
         self._plain: deque[float] = deque(maxlen=PLAIN_ROUNDS)
-        self.mismatches = 0  # rounds after which the drafter's bytes did not spell the target's
-        self._base = {name: weight.clone() for name, weight in drafter.runner.weights().items()}
+        self.mismatches = 0  # answers after which the drafter's bytes did not spell the target's
+        self._runner = drafter.runner  # what drafts: the drafter itself, or the pair's own copy once there are adapters
         self._idle: list[Conversation] = []
         self._turn = threading.Lock()  # held for one round, a swap, or a change of the trie
         self._published: tuple[int, Mapping[str, Tensor]] | None = None
@@ -144,7 +147,8 @@ class Pair:
             with self._turn:
                 self._in_flight -= 1
                 self._keep(talk)
-                self.mismatches += talk.drafter is not None and not talk.drafter.spells(talk.target.ids)
+                mismatch = float(talk.drafter is not None and not talk.drafter.spells(talk.target.ids))
+                self.mismatches += int(mismatch)
                 if learn:
                     self.ngrams.clock += 1
             if tracer is not None and rounds and talk.drafter is not None:
@@ -154,7 +158,7 @@ class Pair:
             token_ids=tuple(token.id for r in rounds for token in r.tokens),
             text="".join(r.text for r in rounds),
             rounds=tuple(rounds),
-            metrics=measure(rounds, seconds, first, self.plain_seconds if chosen.drafts else None),
+            metrics={**measure(rounds, seconds, first, self.plain_seconds if chosen.drafts else None), "context_mismatch": mismatch},
             finish_reason=reason,
             method=chosen.name,
             prompt_tokens=len(ids),
@@ -202,6 +206,10 @@ class Pair:
     def plain_seconds(self) -> float | None:
         """Seconds of one round without a draft: the median of the newest ones, measured on the way."""
         return median(self._plain) if self._plain else None
+
+    def drafting_weights(self) -> dict[str, Tensor]:
+        """The weights that draft now, the adapter merged; they change in place with the next swap."""
+        return self._runner.weights()
 
     @property
     def busy(self) -> bool:
@@ -251,12 +259,13 @@ class Pair:
         if self._published is None:
             return
         (version, weights), self._published = self._published, None
-        changed = {name: self._base[name] for name in self._base if name not in weights}
-        self.drafter.runner.overwrite({**changed, **weights})
+        if self._runner is self.drafter.runner:
+            self._runner = self.drafter.runner.copy()  # the given drafter may serve other pairs, so it never changes
+        self._runner.overwrite({**self.drafter.runner.weights(), **weights})
         self.adapter_version = version
         for known in [*self._idle, *([talk] if talk else [])]:
             if known.drafter is not None:
-                known.drafter.forget_reading()
+                known.drafter.read_again(self._runner.new_cache())
 
     def _conversation(self, ids: Sequence[int], reuse: bool) -> Conversation:
         """The idle conversation with the longest common beginning, or a new one."""
@@ -265,7 +274,7 @@ class Pair:
         if reuse and best is not None and 2 * common_prefix(best.target.ids, ids) >= len(best.target.ids):
             self._idle.remove(best)
             return best
-        drafter = DrafterContext(self.drafter.runner.new_cache(), self.map)
+        drafter = DrafterContext(self._runner.new_cache(), self.map)
         return Conversation(TargetContext(self.target.runner.new_cache()), drafter)
 
     def _keep(self, talk: Conversation) -> None:

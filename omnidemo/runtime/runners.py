@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from typing import Any, Protocol
 
 import torch
@@ -24,6 +25,10 @@ class Runner(Protocol):
 
     def new_cache(self) -> Cache:
         """An empty cache of its own."""
+        ...
+
+    def copy(self) -> Runner:
+        """The same model with weights of its own."""
         ...
 
     def weights(self) -> dict[str, Tensor]:
@@ -65,7 +70,18 @@ def overwrite_named(weights: Mapping[str, Tensor], named: Mapping[str, Tensor]) 
 def context_limit(config: Any) -> int:
     """The model's window; 2,048 where its configuration names none."""
     text = config.get_text_config(decoder=True)
-    return int(getattr(text, "max_position_embeddings", None) or getattr(text, "n_positions", None) or 2048)
+    named = (getattr(text, name, None) for name in ("max_position_embeddings", "n_positions", "max_seq_len"))
+    return next((int(limit) for limit in named if limit and limit > 0), 2048)
+
+
+def check_cache(model_class: Any, config: Any) -> None:
+    """Raise ValueError unless models of this class and configuration have a cache that can be rolled back. Needs no weights."""
+    if "past_key_values" in inspect.signature(model_class.forward).parameters and DynamicCache(config=config).is_croppable:
+        return
+    raise ValueError(
+        f"{model_class.__name__} has no key-value cache that can be rolled back, as drafting needs (state-space and recurrent models "
+        "have none); choose a model with plain attention"
+    )
 
 
 class TransformersRunner:
@@ -75,16 +91,17 @@ class TransformersRunner:
         self.model = model.eval()
         self.limit = context_limit(model.config)
         self.rows = int(model.get_input_embeddings().weight.shape[0])
-        self.parameters = sum(parameter.numel() for parameter in model.parameters())
+        self.parameters = int(model.num_parameters())  # as they were before 4-bit weights were packed
         self.device, self.dtype = model.device, model.dtype
-        accepts = inspect.signature(model.forward).parameters
-        self.keeps_rows = "logits_to_keep" in accepts
-        if "past_key_values" not in accepts or not isinstance(cache := self.fresh(), DynamicCache) or not cache.is_croppable:
-            raise ValueError(_not_croppable(model))
+        check_cache(type(model), model.config)
+        self.keeps_rows = "logits_to_keep" in inspect.signature(model.forward).parameters
         self._probe()
 
     def new_cache(self) -> TransformersCache:
         return TransformersCache(self)
+
+    def copy(self) -> TransformersRunner:
+        return TransformersRunner(deepcopy(self.model))
 
     def weights(self) -> dict[str, Tensor]:
         return {name: weight.detach() for name, weight in self.model.named_parameters(remove_duplicate=False)}
@@ -101,7 +118,9 @@ class TransformersRunner:
     def _probe(self) -> None:
         """Read, roll back and read on: a model that ignores its cache, or looks ahead, is found here and not in an answer."""
         cache, fresh = self.new_cache(), self.new_cache()
-        ids = [i % self.rows for i in (5, 3, 7, 2)]
+        # A padding id is read like any other, but some encoders turned decoders count positions without it.
+        padding = getattr(self.model.config, "pad_token_id", None)
+        ids = [i % self.rows for i in (5, 3 if padding is None or padding < 0 else padding, 7, 2)]
         cache.extend([*ids[:2], 1, 4 % self.rows], 1)
         cache.rollback(2)
         pieces, whole = cache.extend(ids[2:], 2), fresh.extend(ids, 2)
@@ -112,13 +131,6 @@ class TransformersRunner:
                 f"{type(self.model).__name__} answers differently when it reads in pieces and rolls back, so it cannot verify drafts; "
                 "choose a model with plain causal attention"
             )
-
-
-def _not_croppable(model: Any) -> str:
-    return (
-        f"{type(model).__name__} keeps a state that cannot be rolled back, as drafting needs (state-space and recurrent models do); "
-        "choose a model with plain attention"
-    )
 
 
 class TransformersCache:

@@ -139,7 +139,7 @@ class Services:
         with self._loading:
             try:
                 self._make_room()
-                pair = build_pair(target, drafter, self.settings, tell)
+                pair = build_pair(target, drafter, self.settings, tell, self.settings.storage / "maps")
                 tell("cache and adapter", 0.9, "restoring the n-gram cache and the newest adapter")
                 distiller = attach_storage(pair, self.settings, self.store)
                 pair.warm_up()

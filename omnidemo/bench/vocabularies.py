@@ -1,0 +1,130 @@
+"""How well one tokenizer's tokens can be proposed by another's: the direct map, and the n-grams that cover the rest of a text."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from time import perf_counter
+
+from transformers import AutoTokenizer
+
+from omnidemo.core.vocabulary import Vocabulary, VocabularyMap, read_vocabulary
+from omnidemo.runtime.sources import ModelError, local_folder
+
+HEADINGS = ("target", "drafter", "mapped", "tokens", "direct", "2-grams", "3-grams", "4-grams", "longer", "none", "n-grams", "map ms")
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """Target tokens of some texts by how the drafter can propose them.
+
+    `direct`: through the direct map. `ngrams`: n → tokens that only a run of n ≥ 2 drafter tokens spells. `none`: tokens that
+    nothing spells. They sum to `tokens`, in which special tokens do not count. `distinct`: different n-grams among them, the
+    entries that the n-gram cache of these texts would have.
+    """
+
+    texts: int
+    tokens: int
+    direct: int
+    ngrams: Mapping[int, int]
+    none: int
+    distinct: int
+
+    @property
+    def rest(self) -> int:
+        """Tokens without a direct map."""
+        return self.tokens - self.direct
+
+    def of_rest(self, least: int, most: int | None = None) -> float | None:
+        """Share of the tokens without a direct map that n-grams of `least` to `most` drafter tokens cover; None without any."""
+        covered = sum(count for n, count in self.ngrams.items() if least <= n and (most is None or n <= most))
+        return covered / self.rest if self.rest else None
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Two vocabularies and their coverage of some texts. Sizes are token counts, `seconds` how long building the map took."""
+
+    target: str
+    drafter: str
+    target_tokens: int
+    drafter_tokens: int
+    mapped: int
+    coverage: Coverage
+    seconds: float
+
+    def row(self) -> dict[str, str | int | float | None]:
+        """The figures by name; shares are fractions, those of n-grams and `none` of the tokens without a direct map."""
+        found = self.coverage
+        row = asdict(self)
+        del row["coverage"], row["seconds"]
+        return row | {
+            "texts": found.texts,
+            "tokens": found.tokens,
+            "direct_share": found.direct / found.tokens if found.tokens else None,
+            "rest": found.rest,
+            "rest_2grams": found.of_rest(2, 2),
+            "rest_3grams": found.of_rest(3, 3),
+            "rest_4grams": found.of_rest(4, 4),
+            "rest_longer": found.of_rest(5),
+            "rest_none": found.none / found.rest if found.rest else None,
+            "distinct_ngrams": found.distinct,
+            "build_seconds": self.seconds,
+        }
+
+    def cells(self) -> list[str]:
+        """The figures as text, under `HEADINGS`."""
+        row = self.row()
+        shares = ("direct_share", "rest_2grams", "rest_3grams", "rest_4grams", "rest_longer", "rest_none")
+        texts = [f"{share:.2%}" if isinstance(share := row[name], float) else "–" for name in shares]
+        counts = (f"{self.mapped:,}", f"{self.coverage.tokens:,}")
+        return [self.target, self.drafter, *counts, *texts, f"{self.coverage.distinct:,}", f"{self.seconds * 1000:.0f}"]
+
+
+def cover(vocabulary_map: VocabularyMap, texts: Sequence[str]) -> Coverage:
+    """Count the target tokens of `texts`, as the target's tokenizer writes them. ValueError for a vocabulary that cannot encode."""
+    target = vocabulary_map.target
+    if target.encode_text is None:
+        raise ValueError("the target's vocabulary came without its tokenizer; read it with `read_vocabulary`")
+    counts: Counter[int] = Counter()
+    for text in texts:
+        counts.update(target.encode_text(text))
+    direct, none, distinct = 0, 0, 0
+    ngrams: Counter[int] = Counter()
+    for token_id, count in counts.items():
+        if not target.writes(token_id):
+            continue
+        if vocabulary_map.drafters[token_id] >= 0:
+            direct += count
+        elif spelled := vocabulary_map.ngram(token_id):
+            ngrams[len(spelled)] += count
+            distinct += 1
+        else:
+            none += count
+    return Coverage(len(texts), direct + none + ngrams.total(), direct, dict(sorted(ngrams.items())), none, distinct)
+
+
+def report(target: tuple[str, Vocabulary], drafter: tuple[str, Vocabulary], texts: Sequence[str]) -> Report:
+    """Build the map of two named vocabularies and measure it on `texts`. ValueError where they share no token."""
+    (target_name, large), (drafter_name, small) = target, drafter
+    began = perf_counter()
+    built = VocabularyMap(large, small, len(large), len(small))
+    seconds = perf_counter() - began
+    return Report(target_name, drafter_name, len(large), len(small), sum(i >= 0 for i in built.drafters), cover(built, texts), seconds)
+
+
+def compare(target: str, drafter: str, texts: Sequence[str], hub: bool = True) -> list[Report]:
+    """Reports of two tokenizers, by bundled name, folder or Hub id, in both directions. ModelError or ValueError, one sentence."""
+    named = [(name, read_tokenizer(name, hub)) for name in (target, drafter)]
+    return [report(named[0], named[1], texts), report(named[1], named[0], texts)]
+
+
+def read_tokenizer(name: str, hub: bool = True) -> Vocabulary:
+    """The vocabulary of a bundled name, a folder with a tokenizer, or a Hub id (`hub`: whether downloads are allowed). ModelError."""
+    folder = local_folder(name)
+    try:
+        return read_vocabulary(AutoTokenizer.from_pretrained(folder or name, trust_remote_code=False, local_files_only=not hub))
+    except Exception as error:  # a missing file or package, a damaged file, an unknown family, no network: whatever transformers raises
+        cause = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+        raise ModelError(f"the tokenizer of {name} cannot be read ({cause}); give a folder with a tokenizer.json or a Hub id") from error
