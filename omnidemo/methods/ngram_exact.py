@@ -43,10 +43,11 @@ class NgramExact(Method):
             slot = Slot(-1, (), 0.0, base, limit, {(): law})
             draft.drafted += 1 + self._walk(hand, slot, drawn, q)
             draft.slots.append(slot)
-            hand.drafter.rollback(base)
+            # The pieces are where the walk began, so what it has read of them stays read: the next slot's first law is known already.
+            hand.drafter.rollback(base + len(slot.pieces))
             if slot.target_id < 0:
                 break
-            for piece in slot.pieces:
+            for piece in slot.pieces[len(hand.drafter.ids) - base :]:
                 hand.drafter.push(piece)
             left -= len(slot.pieces)
             if slot.target_id in hand.end_ids:
