@@ -225,6 +225,37 @@ def compare(
         show(Table("method", *bench.HEADINGS, box=None), lines, f"{SPREAD} Rows: {csv}")
 
 
+@app.command("compare-peer")
+def compare_peer(
+    prompts: Prompts,
+    csv: Out,
+    methods: Annotated[str, typer.Option(help="Ours, with commas between; autoregressive always runs.")] = "auto",
+    limit: Annotated[int | None, typer.Option(min=1, help="Use so many prompts of the file.")] = None,
+    samples: Annotated[int, typer.Option(min=0, help="Draws of each χ² test; 0: none.")] = 2000,
+    max_new_tokens: MaxNewTokens = None,
+    draft_length: DraftLength = None,
+    seed: int = 0,
+    target: Target = None,
+    drafter: Drafter = None,
+) -> None:
+    """Measure our methods beside transformers' assisted generation: same ids, same law, and how fast."""
+    settings = read_settings(target=target, drafter=drafter, max_new_tokens=max_new_tokens, draft_length=draft_length, training="off")
+    from omnidemo.bench import peer as bench
+    from omnidemo.bench.compare import check_writable, read_prompts
+
+    texts = read_prompts(prompts, limit)
+    check_writable(csv)
+    with progress() as bar:
+        task = bar.add_task("rows", total=None)
+        report = bench.compare_with_peer(
+            settings.target, settings.drafter, texts, methods=[name.strip() for name in methods.split(",") if name.strip()],
+            max_new_tokens=settings.max_new_tokens, draft_length=settings.draft_length, samples=samples, seed=seed,
+            progress=lambda done, of: bar.update(task, completed=done, total=of), out=csv, settings=settings,
+        )  # fmt: skip
+    note = "exact: greedy ids equal to transformers' generate, or χ²/degrees of freedom of sampled tokens."
+    show(Table("method", *bench.HEADINGS, box=None), report.lines(), f"{note} Rows: {csv}")
+
+
 @app.command()
 def adapt(
     prompts: Prompts,

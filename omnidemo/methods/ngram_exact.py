@@ -27,9 +27,11 @@ class NgramExact(Method):
     lossless = True
     help = "Merges drafter tokens like OmniDraft, but accepts and corrects with the right probabilities: exact at every temperature."
 
-    def __init__(self, overrun: int = 2, attempts: int = 32) -> None:
+    def __init__(self, overrun: int = 2, attempts: int = 4096) -> None:
         self.overrun = overrun  # drafter tokens by which an open n-gram may exceed the budget
-        self.attempts = attempts  # residual draws before the residual is enumerated
+        # Residual draws before the residual is enumerated. A draw costs microseconds and an enumeration a drafter pass for every path of
+        # the trie, so it is for the tail alone: of slots rejected once in n, a share of (1 − 1/n)^attempts.
+        self.attempts = attempts
 
     # draft ---------------------------------------------------------------------------------------------------------------
 
@@ -80,9 +82,13 @@ class NgramExact(Method):
     def residual(self, hand: Hand, slot: Slot, law: Tensor) -> int:
         """A token from norm(p − A) by rejection: draw t ~ p, and throw it away with probability A(t)/p(t)."""
 
+        known: dict[int, tuple[Path, Node | None, float]] = {}
+
         def attempt() -> int | None:
             token = hand.chooser.draw(law)
-            path, node, bound = self._bound(hand, slot, token)
+            if token not in known:
+                known[token] = self._bound(hand, slot, token)
+            path, node, bound = known[token]
             if bound <= 0.0 or not hand.chooser.accept(min(1.0, bound / float(law[token]))):
                 return token
             return token if self._simulate(hand, slot, path, node) else None

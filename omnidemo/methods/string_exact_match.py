@@ -41,7 +41,10 @@ class StringExactMatch(Method):
         ends = dict(zip(accumulate(map(len, texts)), range(1, len(drawn) + 1), strict=True))  # bytes → drafter tokens up to there
         draft = Draft(drafted=len(drawn))
         position = written = 0
-        for target_id in hand.map.target.spell(b"".join(texts)) or ():
+        spelled = hand.map.target.spell(b"".join(texts))
+        if spelled is None:
+            return draft
+        for target_id in spelled:
             written += len(hand.map.target.writes(target_id))
             # Where both spellings end on the same byte, the drafter tokens since they last did belong to this slot.
             stop = ends.get(written, position) if end < 0 else min(ends.get(written, position), len(drawn) - 1)

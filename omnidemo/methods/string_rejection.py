@@ -30,7 +30,7 @@ class StringRejection(Method):
     lossless = True
     help = "Judges strings by the probability of all their spellings (Timor et al. 2025). Exact; only for drafters of very short tokens."
 
-    def __init__(self, attempts: int = 32) -> None:
+    def __init__(self, attempts: int = 4096) -> None:
         self.attempts = attempts  # residual draws before the residual is enumerated
 
     @classmethod
