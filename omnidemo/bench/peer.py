@@ -144,11 +144,11 @@ class Peer:
 
     def __init__(self, pair: Pair, draft_length: int) -> None:
         self.draft_length = draft_length
-        self.target = _module(pair.target)
+        self.target = _module(pair.target, pair.target.runner.weights())
         ends = list(pair.target.vocabulary.roles.get("end", ())) or None
         self.target.generation_config = GenerationConfig(eos_token_id=ends, pad_token_id=ends[0] if ends else 0)
         # Sampling across vocabularies rewrites the drafter's head in place and remembers that by the tokenizers: it gets its own.
-        self.drafters = {sampled: _module(pair.drafter) for sampled in (False, True)}
+        self.drafters = {sampled: _module(pair.drafter, pair.drafting_weights()) for sampled in (False, True)}
         self.tokenizers: dict[str, Any] = {}
         if pair.target.tokenizer.get_vocab() != pair.drafter.tokenizer.get_vocab():
             names = {"tokenizer": pair.target, "assistant_tokenizer": pair.drafter}
@@ -361,11 +361,11 @@ def _fits(rows: Iterable[Row]) -> str:
     return "\n".join(parts) or "–"
 
 
-def _module(model: LanguageModel) -> Any:
-    """The model as `transformers` loads it, with the weights that the runner uses now."""
+def _module(model: LanguageModel, weights: Mapping[str, Tensor]) -> Any:
+    """The model as `transformers` loads it, with the weights that ours uses now."""
     module: Any = AutoModelForCausalLM.from_pretrained(model.folder, dtype=model.dtype)
     module = module.to(model.device).eval()
-    overwrite_named(dict(module.named_parameters(remove_duplicate=False)), model.runner.weights())
+    overwrite_named(dict(module.named_parameters(remove_duplicate=False)), weights)
     return module
 
 
