@@ -136,6 +136,20 @@ def test_one_drafter_serves_two_pairs(pair: Pair) -> None:
     assert [r.proposed for r in again.rounds] == [r.proposed for r in wanted.rounds] and again.token_ids == changed.token_ids
 
 
+def test_the_first_swap_may_fall_between_two_rounds(pair: Pair) -> None:
+    base = {name: weight.clone() for name, weight in pair.drafter.runner.weights().items()}
+    name = next(name for name, weight in base.items() if weight.dim() == 2 and "embed" not in name)
+    rounds = pair.stream(PROMPT, max_new_tokens=30)
+    next(rounds)
+    for version in (1, 2):
+        pair.publish(version, {name: base[name] + version})
+        next(rounds)
+    rounds.close()
+    pair.publish(3, {name: base[name] - 1})
+    assert pair.generate(PROMPT, max_new_tokens=5).adapter_version == 3
+    assert torch.equal(pair.drafting_weights()[name], base[name] - 1)
+
+
 def test_two_chats_at_once_do_not_mix(pair: Pair) -> None:
     prompts = [f"the small duck number {i} swims in pond {i * 7}" for i in range(4)]
     expected = [pair.generate(p, method="autoregressive", max_new_tokens=40).token_ids for p in prompts]

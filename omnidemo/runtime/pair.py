@@ -259,9 +259,10 @@ class Pair:
         if self._published is None:
             return
         (version, weights), self._published = self._published, None
-        if self._runner is self.drafter.runner:
-            self._runner = self.drafter.runner.copy()  # the given drafter may serve other pairs, so it never changes
-        self._runner.overwrite({**self.drafter.runner.weights(), **weights})
+        with torch.inference_mode(False):  # a copy made between two rounds must stay writable outside of them
+            if self._runner is self.drafter.runner:
+                self._runner = self.drafter.runner.copy()  # the given drafter may serve other pairs, so it never changes
+            self._runner.overwrite({**self.drafter.runner.weights(), **weights})
         self.adapter_version = version
         for known in [*self._idle, *([talk] if talk else [])]:
             if known.drafter is not None:

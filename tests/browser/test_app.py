@@ -214,16 +214,18 @@ def test_traffic_grows_the_plot_and_makes_a_version(page: Page, app: App) -> Non
 def test_a_comparison_is_identical_and_its_csv_opens(page: Page, tmp_path: Path) -> None:
     open_tab(page, "Compare")
     page.fill("#omni-compare-prompt textarea", "What is 17 plus 25?")
+    page.get_by_label("Speculative (one vocabulary)").check()
     page.click("#omni-compare-run")
     board = page.locator("#omni-compare")
-    expect(board.get_by_text("4 of 4 answers · done")).to_be_visible()
-    expect(board.locator(".lane .badge.good", has_text="identical")).to_have_count(3)  # all but plain decoding itself
+    expect(board.get_by_text("5 of 5 answers · done")).to_be_visible()
+    expect(board.locator("[role=alert]")).to_contain_text("speculative was left out: target and drafter have different vocabularies")
+    expect(board.locator(".lane .badge.good", has_text="identical")).to_have_count(4)  # all but plain decoding itself
     expect(board.locator(".lane .badge.bad")).to_have_count(0)
     answers = board.locator(".lane .toks").evaluate_all("lanes => lanes.map(lane => lane.textContent)")
-    assert len(answers) == 4 and len(set(answers)) == 1 and answers[0].strip()
+    assert len(answers) == 5 and len(set(answers)) == 1 and answers[0].strip()
 
     frame = download(page, "All rows as CSV", tmp_path / "compare.csv")
-    assert sorted(frame["method"]) == ["autoregressive", "ngram-exact", "ngram-merge", "token-intersection"]
+    assert sorted(frame["method"]) == ["autoregressive", "ngram-exact", "ngram-merge", "string-exact-match", "token-intersection"]
     assert frame["identical_to_autoregressive"].all()
     assert frame["answer"].tolist() == answers
     assert (frame["tokens_per_second"] > 0).all() and (frame["measured_speedup"] > 0).all()
@@ -246,10 +248,10 @@ def test_a_batch_is_compared_from_a_file_and_a_bad_line_is_named(page: Page, tmp
     upload.set_input_files(good)
     expect(page.locator("#omni-compare-file")).to_contain_text("good.jsonl")
     page.click("#omni-compare-batch")
-    expect(page.locator("#omni-compare").get_by_text("8 of 8 answers · 2 prompts · done")).to_be_visible()
+    expect(page.locator("#omni-compare").get_by_text("10 of 10 answers · 2 prompts · done")).to_be_visible()
     expect(page.locator("#omni-compare tbody tr").first).to_contain_text("2 of 2")
     frame = download(page, "All rows as CSV", tmp_path / "batch.csv")
-    assert frame.groupby("method")["prompt_index"].apply(sorted).tolist() == [[0, 1]] * 4
+    assert frame.groupby("method")["prompt_index"].apply(sorted).tolist() == [[0, 1]] * 5
 
 
 def test_history_downloads_and_deletes(page: Page, app: App, tmp_path: Path) -> None:
