@@ -97,6 +97,19 @@ class Hand:
         drawn = self.chooser.draw(law)
         return drawn, float(law[drawn]), law
 
+    def draw_freely(self, budget: int) -> tuple[list[int], list[float], list[Tensor]]:
+        """Draw and push up to `budget` drafter tokens, as far as the end of the answer: their ids, probabilities and laws [D]."""
+        drawn: list[int] = []
+        q: list[float] = []
+        laws: list[Tensor] = []
+        while len(drawn) < budget and not (drawn and self.map.targets[drawn[-1]] in self.end_ids):
+            token, probability, law = self.draw(self.map.readable)
+            drawn.append(token)
+            q.append(probability)
+            laws.append(law)
+            self.drafter.push(token)
+        return drawn, q, laws
+
 
 class Method:
     """A decoding method. Subclasses draft and say from which law a rejected slot is corrected."""

@@ -25,17 +25,7 @@ class NgramMerge(Method):
     def draft(self, hand: Hand, budget: int) -> Draft:
         draft = Draft()
         start = len(hand.drafter.ids)
-        drawn: list[int] = []
-        q: list[float] = []
-        laws: list[Tensor] = []
-        for _ in range(budget):
-            token, probability, law = hand.draw(hand.map.readable)
-            drawn.append(token)
-            q.append(probability)
-            laws.append(law)
-            hand.drafter.push(token)
-            if hand.map.targets[token] in hand.end_ids:
-                break
+        drawn, q, laws = hand.draw_freely(budget)
         draft.drafted = len(drawn)
         position = 0
         while position < len(drawn):

@@ -24,19 +24,9 @@ class StringExactMatch(Method):
 
     def draft(self, hand: Hand, budget: int) -> Draft:
         start = len(hand.drafter.ids)
-        drawn: list[int] = []
-        q: list[float] = []
-        laws: list[Tensor] = []
-        end = -1
-        for _ in range(budget):
-            token, probability, law = hand.draw(hand.map.readable)
-            drawn.append(token)
-            q.append(probability)
-            laws.append(law)
-            hand.drafter.push(token)
-            if hand.map.targets[token] in hand.end_ids:
-                end = hand.map.targets[token]
-                break
+        drawn, q, laws = hand.draw_freely(budget)
+        last = hand.map.targets[drawn[-1]]
+        end = last if last in hand.end_ids else -1
         texts = [hand.map.drafter.writes(token) for token in drawn]
         ends = dict(zip(accumulate(map(len, texts)), range(1, len(drawn) + 1), strict=True))  # bytes → drafter tokens up to there
         draft = Draft(drafted=len(drawn))

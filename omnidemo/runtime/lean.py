@@ -131,8 +131,8 @@ class LeanLlamaRunner:
         both, inner = heads + kv_heads, self.inner
         groups = heads // kv_heads
         cos, sin, half = self.turns[0][start:end], self.turns[1][start:end], dim // 2
-        mask = _mask(count, end, self.dtype, self.device)
         causal = count > 1 and start == 0  # then the fused attention needs no mask
+        mask = None if causal or count == 1 else _mask(count, end, self.dtype, self.device)
         x = F.embedding(tokens, self.embed)
         for layer, key, value in zip(self.layers, keys, values, strict=True):
             qkv = layer.qkv.times(layer.before(x)).view(count, both + kv_heads, dim)
@@ -142,7 +142,7 @@ class LeanLlamaRunner:
             value[:, start:].copy_(qkv[:, both:].transpose(0, 1))
             mixed = F.scaled_dot_product_attention(
                 turned[:, :heads].transpose(0, 1)[None], key[None], value[None],
-                attn_mask=None if causal or count == 1 else mask, is_causal=causal, enable_gqa=groups > 1,
+                attn_mask=mask, is_causal=causal, enable_gqa=groups > 1,
             )[0].transpose(0, 1)  # fmt: skip
             x = layer.out.added(mixed.reshape(count, heads * dim), x)
             gate_up = layer.gate_up.times(layer.after(x))
@@ -153,8 +153,7 @@ class LeanLlamaRunner:
 def _mask(count: int, end: int, dtype: torch.dtype, device: torch.device) -> Tensor:
     """[count, end]: 0 where a new token may look, −∞ at those after it."""
     mask = torch.zeros(count, end, dtype=dtype, device=device)
-    if count > 1:
-        mask[:, end - count :].fill_(float("-inf")).triu_(1)
+    mask[:, end - count :].fill_(float("-inf")).triu_(1)
     return mask
 
 

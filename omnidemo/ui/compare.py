@@ -11,6 +11,7 @@ from typing import Any
 
 import gradio as gr
 
+from omnidemo.methods import AUTO
 from omnidemo.ui import serving, text
 from omnidemo.ui.board import HEADER, MOST_PROMPTS, BadBatch, Board, problem, read_batch
 from omnidemo.ui.chat import Running
@@ -121,7 +122,7 @@ def _events(services: Any, shell: Shell, board: gr.HTML, settings: list[Any], on
 
 def _methods(services: Any) -> list[Any]:
     """What can be compared: all methods but "auto", which is one of them."""
-    return [info for info in services.methods() if info.name != "auto"]
+    return [info for info in services.methods() if info.name != AUTO]
 
 
 def _settings(services: Any) -> list[Any]:
