@@ -21,7 +21,13 @@ class Settings(BaseSettings):
     dtype: str = Field("auto", description="auto, float32, bfloat16 or float16; auto is float32 on a CPU, the model's own elsewhere.")
     quantization: Literal["", "4bit", "8bit"] = Field("", description="Weights of the target through bitsandbytes; CUDA only.")
     threads: int = Field(0, ge=0, description="CPU threads of a forward pass; 0 picks by the model's size.")
-    draft_length: int = Field(4, ge=0, le=32, description="Drafter tokens per round.")
+    draft_policy: Literal["fixed", "confidence", "cost", "head"] = Field(
+        "cost", description="How long a draft gets: fixed, as long as the drafter is sure, what pays for itself, or by the acceptance head."
+    )
+    draft_length: int = Field(4, ge=0, le=32, description="Drafter tokens per round of the policy `fixed`.")
+    longest_draft: int = Field(10, ge=1, le=32, description="Most drafter tokens per round of the other policies.")
+    confidence: float = Field(0.4, ge=0, le=1, description="Policy `confidence`: least probability that lets a draft go on.")
+    gamma: float = Field(0.7, gt=0, lt=1, description="Policy `head`: a draft ends when a rejection becomes likelier than this.")
     max_new_tokens: int = Field(256, ge=1, description="Longest answer, in target tokens.")
 
     storage: Path = Field(Path("storage"), description="Folder of the database and the adapters.")
@@ -33,15 +39,36 @@ class Settings(BaseSettings):
     cache_policy: Literal["lfu", "lru"] = Field("lfu", description="Which n-gram leaves a full cache first.")
     warm_start: bool = Field(False, description="Fill the n-gram cache with every spellable target token at first load.")
 
-    training: Literal["idle", "inline", "off"] = Field("idle", description="When the drafter learns: while idle, after each answer, never.")
+    training: Literal["idle", "concurrent", "inline", "off"] = Field(
+        "idle", description="When the drafter learns: while nobody waits, beside the answers, after each answer, never."
+    )
+    patience: float = Field(20.0, ge=0, description="Training `idle`: seconds that answers without a pause can hold an update up.")
+    cost_aware: bool = Field(True, description="Learn only while the expected gain in speed pays for the training.")
     update_interval: int = Field(4, ge=1, description="Requests between two training updates.")
     steps_per_update: int = Field(12, ge=1, description="Optimiser steps of one update.")
     batch_size: int = Field(8, ge=1, description="Requests in one optimiser step.")
     learning_rate: float = Field(5e-4, gt=0, description="AdamW learning rate of the adapter.")
-    lora_rank: int = Field(128, ge=1, description="Rank of the LoRA adapter.")
+    schedule: Literal["constant", "cosine"] = Field("constant", description="Learning rate over the steps of a line.")
+    schedule_steps: int = Field(600, ge=1, description="Steps over which `cosine` falls to a tenth.")
+    lora_rank: int = Field(128, ge=0, description="Rank of the LoRA adapter; 0 trains all weights.")
+    divergence: Literal["forward", "reverse", "jsd", "tv", "nll"] = Field(
+        "forward", description="Loss on directly mapped tokens: a KL divergence, Jensen-Shannon, total variation, or log-likelihood."
+    )
+    jsd_beta: float = Field(0.5, gt=0, lt=1, description="β of the Jensen-Shannon divergence.")
+    ngram_loss: Literal["nll", "dynamic", "kl"] = Field(
+        "nll", description="Loss on n-grams: log-likelihood, weighted by the target's probability, or the approximate KL (equation 2)."
+    )
     ngram_weight: float = Field(0.2, ge=0, description="λ: weight of the n-gram loss.")
+    head: Literal["off", "joint", "interleaved"] = Field("interleaved", description="How the acceptance head is trained.")
     top_k_traces: int = Field(128, ge=1, description="Target probabilities kept per answer position for training.")
+    buffer_positions: Literal["all", "errors"] = Field("all", description="Learn from every position, or where the drafter was wrong.")
+    buffer_order: Literal["mixed", "newest", "informative", "uniform"] = Field(
+        "mixed", description="Which answers an update draws: half new and half old, the newest, the worst guessed, or any."
+    )
     buffer_mb: int = Field(64, ge=1, description="Most memory of the replay buffer.")
+
+    domain: str = Field("default", description="Adapter line that answers use and teach; auto chooses one by the prompt.")
+    lines_in_memory: int = Field(4, ge=1, description="Adapter lines of a pair kept in memory; the others wait on disk.")
 
     host: str = Field("127.0.0.1", description="Address the app listens on; 0.0.0.0 for every interface.")
     port: int = Field(7860, ge=0, description="Port of the app; 0 picks a free one.")

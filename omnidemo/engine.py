@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from omnidemo.core.contexts import DrafterContext, TargetContext
+from omnidemo.core.draft_length import DraftLength
 from omnidemo.core.ngrams import NgramCache
 from omnidemo.core.sampling import Chooser, Warp
 from omnidemo.core.tracing import Tracer
@@ -36,6 +37,7 @@ class Conversation:
 
     target: TargetContext
     drafter: DrafterContext | None = None
+    domain: str = "default"  # the adapter line whose drafter reads
     decoder: codecs.IncrementalDecoder = field(default_factory=lambda: codecs.getincrementaldecoder("utf-8")("replace"))
 
     def start(self, prompt: Sequence[int]) -> None:
@@ -53,13 +55,13 @@ def decode(
     warp: Warp,
     chooser: Chooser,
     limits: Limits,
-    draft_length: Callable[[int], int],
+    draft_length: DraftLength,
     tracer: Tracer | None = None,
 ) -> Iterator[Round]:
     """Decode until an end token, a stop string or a limit, from a conversation that has been started with its prompt.
 
-    `draft_length(round index)` is the budget of drafter tokens of a round; 0 is plain decoding. `ngrams` is read only here: each
-    round carries what it would insert, and the owner applies that before the next round is asked for.
+    `draft_length` says how many drafter tokens a round may use (0 is plain decoding) and when a draft ends earlier. `ngrams` is read
+    only here: each round carries what it would insert, and the owner applies that before the next round is asked for.
     """
     target, drafter = talk.target, talk.drafter
     end_ids = frozenset(vocabulary.target.roles.get("end", ()))
@@ -73,8 +75,8 @@ def decode(
         draft, budget, start = Draft(), 0, len(drafter.ids) if drafter is not None else 0
         left = min(limits.max_new_tokens - emitted, target.room) - 1
         if drafter is not None and method.drafts and drafter.can_draft:
-            budget = min(draft_length(index), left)
-            hand = Hand(drafter, vocabulary, ngrams, warp, chooser, end_ids, seen.of_drafter() if seen else None, start)
+            budget = min(draft_length.budget(index), left)
+            hand = Hand(drafter, vocabulary, ngrams, warp, chooser, end_ids, seen.of_drafter() if seen else None, start, draft_length)
             if budget > 0:
                 draft = method.draft(hand, budget)
                 del draft.slots[left:]  # one drafter token may spell several of the target's
@@ -88,6 +90,7 @@ def decode(
         scores = warp.penalised(logits, seen.of_target(draft.proposal)) if seen else logits
         if draft.slots:
             settled = method.settle(hand, draft, scores)
+            draft_length.learn([len(slot.pieces) for slot in draft.slots if slot.target_id >= 0], settled.accepts)
         else:
             settled = Settlement(0, chooser.draw(warp.law(scores[0])) if not warp.greedy else int(scores[0].argmax()), False, [])
         ids = [slot.target_id for slot in draft.slots[: settled.accepted]]

@@ -81,6 +81,7 @@ class Generation:
     seed: int | None = None
     adapter_version: int = 0  # 0: the base drafter
     cache_entries: int = 0
+    domain: str = "default"  # the adapter line that drafted
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,6 +102,8 @@ class Trace:
     p: np.ndarray
     top_ids: np.ndarray
     top_p: np.ndarray
+    temperature: float = 0.0  # of the request
+    domain: str = "default"  # the adapter line that drafted, and that learns from it
 
     @property
     def nbytes(self) -> int:
@@ -119,6 +122,7 @@ class TrainStep:
     grad_norm: float
     learning_rate: float
     seconds: float
+    loss_head: float = float("nan")  # of the acceptance head, where it is trained
 
 
 @dataclass(frozen=True, slots=True)

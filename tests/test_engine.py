@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from omnidemo.core.contexts import DrafterContext
+from omnidemo.core.draft_length import Fixed
 from omnidemo.core.sampling import Sampler, Warp
 from omnidemo.core.tracing import Tracer
 from omnidemo.core.vocabulary import VocabularyMap
@@ -22,7 +23,7 @@ def run(
 ) -> list[Round]:
     talk = talk or world.conversation(world.prompt)
     chosen, sampler = make_method(method, world.map), Sampler(1)
-    steps = decode(talk, chosen, world.map, world.cache(), warp, sampler, limits, lambda _: budget, **options)  # type: ignore[arg-type]
+    steps = decode(talk, chosen, world.map, world.cache(), warp, sampler, limits, Fixed(budget), **options)  # type: ignore[arg-type]
     rounds = []
     for r in steps:
         assert talk.drafter is not None and (talk.drafter.lost or talk.drafter.spells(talk.target.ids))

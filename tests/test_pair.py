@@ -11,8 +11,10 @@ from transformers import AutoModelForCausalLM, GPT2Config, GPT2LMHeadModel, Llam
 
 from omnidemo import load_pair
 from omnidemo.config import Settings
+from omnidemo.core import head
+from omnidemo.core.draft_length import Policy
 from omnidemo.methods import fitting
-from omnidemo.records import Generation, Round
+from omnidemo.records import Generation, Round, Trace
 from omnidemo.runtime.pair import Pair
 from tokenizer_families import FAMILIES
 
@@ -148,6 +150,55 @@ def test_the_first_swap_may_fall_between_two_rounds(pair: Pair) -> None:
     pair.publish(3, {name: base[name] - 1})
     assert pair.generate(PROMPT, max_new_tokens=5).adapter_version == 3
     assert torch.equal(pair.drafting_weights()[name], base[name] - 1)
+
+
+@pytest.mark.parametrize("policy", ["confidence", "head", "cost"])
+def test_every_draft_policy_writes_the_same(pair: Pair, policy: Policy) -> None:
+    wanted = pair.generate(PROMPT, method="autoregressive", max_new_tokens=40, learn=False, reuse=False).token_ids
+    pair.publish(1, {}, head.fresh(32), domain=policy)
+    made = pair.generate(PROMPT, draft_policy=policy, longest_draft=6, domain=policy, max_new_tokens=40, learn=False, reuse=False)
+    assert made.token_ids == wanted and made.domain == policy
+    assert max(r.draft_length for r in made.rounds) == 6 and made.metrics["draft_length"]
+    drafting = pair.drafting(policy, policy)
+    assert drafting.sentence and drafting.calibration and drafting.length > 0
+    assert pair.drafting("another", policy).length == 0
+
+
+def test_an_unknown_policy_is_refused(pair: Pair) -> None:
+    with pytest.raises(ValueError, match="choose fixed, confidence, cost or head"):
+        pair.generate(PROMPT, draft_policy="best")
+    with pytest.raises(ValueError, match="longest_draft"):
+        pair.generate(PROMPT, draft_policy="cost", longest_draft=0)
+
+
+def test_each_domain_drafts_with_weights_of_its_own(pair: Pair) -> None:
+    base = {name: weight.clone() for name, weight in pair.drafter.runner.weights().items()}
+    name = next(name for name, weight in base.items() if weight.dim() == 2 and "embed" not in name)
+    pair.publish(4, {name: base[name] * 2}, domain="maths")
+    pair.publish(7, {name: base[name] * 3}, domain="code")
+    first = pair.generate(PROMPT, max_new_tokens=10, domain="maths", learn=False)
+    # The same chat goes on in another domain: the target's part is kept, the drafter's is read again.
+    second = pair.generate(PROMPT, max_new_tokens=10, domain="code", learn=False)
+    assert (first.domain, first.adapter_version, second.domain, second.adapter_version) == ("maths", 4, "code", 7)
+    assert first.token_ids == second.token_ids and not second.metrics["context_mismatch"]
+    for domain, factor in (("maths", 2), ("code", 3), ("news", 1)):
+        assert torch.equal(pair.drafting_weights(domain)[name], base[name] * factor)
+    pair.drop_domain("maths")
+    assert torch.equal(pair.drafting_weights("maths")[name], base[name])
+
+
+def test_listeners_hear_rounds_and_learners_the_circumstances(pair: Pair) -> None:
+    rounds: list[Round] = []
+    traces: list[Trace] = []
+    pair.round_listeners.append(rounds.append)
+    pair.learners.append(traces.append)
+    try:
+        made = pair.generate(PROMPT, max_new_tokens=12, temperature=0.7, seed=1, domain="maths", reuse=False)
+    finally:
+        pair.round_listeners.clear()
+        pair.learners.clear()
+    assert tuple(rounds) == made.rounds
+    assert [(trace.temperature, trace.domain) for trace in traces] == [(0.7, "maths")]
 
 
 def test_two_chats_at_once_do_not_mix(pair: Pair) -> None:

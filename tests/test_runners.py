@@ -304,3 +304,17 @@ def test_the_whole_window_can_be_read(shape: str) -> None:
 def test_threads_grow_with_the_model() -> None:
     counts = [lean.pick_threads(parameters) for parameters in (10**6, 10**7, 5 * 10**7, 10**9)]
     assert counts[0] == 1 and counts == sorted(counts)
+
+
+def test_a_cache_shows_what_its_output_layer_read(pair: tuple[Any, Any]) -> None:
+    model, runner = pair
+    head = model.get_output_embeddings()
+    for one in (runner, runner.copy()):
+        cache = one.new_cache()
+        for ids, rows in ((some_ids(40), 3), (some_ids(1, seed=1), 1), (some_ids(5, seed=2), 5)):
+            logits, states = cache.extend(ids, rows), torch.as_tensor(cache.states)
+            assert len(states) == rows
+            with torch.no_grad():
+                read = head(states.to(head.weight.dtype)).float()
+            # Some models scale or cap the layer's output afterwards; its order stays.
+            assert close(read, logits) or torch.equal(read.argmax(-1), logits.argmax(-1))

@@ -10,11 +10,14 @@ import torch
 from torch import Tensor
 
 from omnidemo.core.contexts import DrafterContext, TargetContext
+from omnidemo.core.draft_length import DraftLength, Fixed
 from omnidemo.core.ngrams import NgramCache
 from omnidemo.core.sampling import Chooser, Warp
 from omnidemo.core.vocabulary import Vocabulary, VocabularyMap
 from omnidemo.engine import Conversation, Limits, decode
 from omnidemo.methods import Method
+
+Budget = int | Callable[[], DraftLength]  # a fixed draft length, or what makes the rule of a round
 
 
 def vocabulary(tokens: Sequence[bytes | None], **roles: int) -> Vocabulary:
@@ -83,11 +86,12 @@ class World:
         return talk
 
     def round(
-        self, method: Method, warp: Warp, chooser: Chooser, budget: int, cache: NgramCache, before: Sequence[int] = ()
+        self, method: Method, warp: Warp, chooser: Chooser, budget: Budget, cache: NgramCache, before: Sequence[int] = ()
     ) -> tuple[int, ...]:
         """The ids that one round emits after `before`."""
         talk = self.conversation((*self.prompt, *before))
-        return tuple(t.id for t in next(decode(talk, method, self.map, cache, warp, chooser, Limits(50), lambda _: budget)).tokens)
+        length = Fixed(budget) if isinstance(budget, int) else budget()
+        return tuple(t.id for t in next(decode(talk, method, self.map, cache, warp, chooser, Limits(50), length)).tokens)
 
     def acceptance(self, method: Method, warp: Warp, budget: int) -> float:
         """The exact probability that the first thing proposed after the prompt is accepted, ∅ counting as a rejection."""
@@ -95,12 +99,12 @@ class World:
 
         def run(chooser: Chooser) -> tuple[int, ...]:
             talk = self.conversation(self.prompt)
-            done = next(decode(talk, method, self.map, cache, warp, chooser, Limits(50), lambda _: budget))
+            done = next(decode(talk, method, self.map, cache, warp, chooser, Limits(50), Fixed(budget)))
             return (int(done.accepted > 0),)
 
         return exact_law(run).get((1,), 0.0)
 
-    def emitted_law(self, method: Method, warp: Warp, budget: int, count: int) -> dict[tuple[int, ...], float]:
+    def emitted_law(self, method: Method, warp: Warp, budget: Budget, count: int) -> dict[tuple[int, ...], float]:
         """The exact law of the first `count` ids that the engine emits, over every branch of every random choice.
 
         What a round does depends on the ids before it alone, so the rounds after the first are enumerated once per prefix.
@@ -125,7 +129,7 @@ class World:
     ) -> tuple[int, ...]:
         """The first `count` ids (fewer after an end token) of one generation."""
         cache = self.cache() if cache is None else cache
-        rounds = decode(self.conversation(self.prompt), method, self.map, cache, warp, chooser, Limits(count), lambda _: budget)
+        rounds = decode(self.conversation(self.prompt), method, self.map, cache, warp, chooser, Limits(count), Fixed(budget))
         return tuple(token.id for r in rounds for token in r.tokens)
 
     def draft_law(self, warp: Warp, path: tuple[int, ...] = ()) -> Tensor:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor
 
 from omnidemo.core.vocabulary import VocabularyMap
 
 
 class Cache(Protocol):
-    """A model's key-value cache for one context. `limit` is the most positions the model can hold."""
+    """A model's key-value cache for one context. `limit` is the most positions the model can hold. A cache may also have `states`: what
+    the output layer read for the newest rows, [rows, H]."""
 
     length: int
     limit: int
@@ -82,6 +85,7 @@ class DrafterContext:
         self.lost = 0
         self._dropped = 0  # ids that have slid out of the window
         self._rows: dict[int, Tensor] = {}
+        self._states: dict[int, Any] = {}  # what the output layer read for those rows, where the model shows it
         self.marks: list[tuple[int, int]] = [(0, 0)]  # (target ids, drafter ids) at which both views end on the same byte
         self._followed = 0  # target ids taken so far
 
@@ -93,6 +97,7 @@ class DrafterContext:
         self.rollback(length)
         self.waiting = b""
         self._rows.clear()
+        self._states.clear()
         if not self.ids:
             self._begin(prompt)
             self.marks = [(0, 0)]
@@ -104,6 +109,7 @@ class DrafterContext:
         """Read everything again, into an empty cache (the ids stay): needed when the drafter's weights have changed."""
         self.cache = cache
         self._rows.clear()
+        self._states.clear()
 
     @property
     def can_draft(self) -> bool:
@@ -118,7 +124,15 @@ class DrafterContext:
                 self._slide()
             row = self.cache.extend(self.ids[self._dropped + self.cache.length :], 1)[0]
             self._rows[end] = row
+            states = getattr(self.cache, "states", None)
+            if states is not None:
+                self._states[end] = states[-1]
         return row
+
+    def state(self, position: int) -> NDArray[np.float32] | None:
+        """The input [H] of the output layer at the row after `position` ids, as far as this round has read; None where unknown."""
+        found = self._states.get(position)
+        return found.float().cpu().numpy() if isinstance(found, Tensor) else found
 
     def push(self, drafter_id: int) -> None:
         self.ids.append(drafter_id)
@@ -129,6 +143,7 @@ class DrafterContext:
             del self.ids[length:]
             for position in [p for p in self._rows if p > length]:
                 del self._rows[position]
+                self._states.pop(position, None)
             if length < self._dropped:
                 self._dropped = 0
                 self.cache.rollback(0)
@@ -148,6 +163,7 @@ class DrafterContext:
                 self.marks.append((self._followed, start))
         self.follow(target_ids[len(lengths) :])
         self._rows = {p: row for p, row in self._rows.items() if p == len(self.ids)}
+        self._states = {p: state for p, state in self._states.items() if p == len(self.ids)}
 
     def follow(self, target_ids: Sequence[int]) -> None:
         """Append the spelling of tokens that the target wrote itself."""

@@ -19,6 +19,7 @@ def measure(
     alpha: mean acceptance over the judged slots (those after a rejection are not judged).
     block_efficiency: target tokens emitted per target forward pass.
     ngram_hits: accepted n-grams per round.
+    draft_length: drafter tokens drawn per round, rounds without a draft included.
     engine_overhead: share of the round time outside both models' forward passes.
     modelled_speedup: block efficiency / (1 + k·c), c = drafter seconds per token / verification seconds.
     """
@@ -42,6 +43,7 @@ def measure(
         "alpha": accepted / judged if judged else None,
         "block_efficiency": efficiency,
         "ngram_hits": sum(r.ngram_hits for r in rounds) / len(rounds) if rounds else None,
+        "draft_length": drafted / len(rounds) if rounds else None,
         "proposed": float(sum(r.proposed for r in rounds)),
         "accepted": float(accepted),
         "drafted": float(drafted),

@@ -52,7 +52,7 @@ class NgramExact(Method):
             for piece in slot.pieces[len(hand.drafter.ids) - base :]:
                 hand.drafter.push(piece)
             left -= len(slot.pieces)
-            if slot.target_id in hand.end_ids:
+            if slot.target_id in hand.end_ids or not hand.goes_on(slot):
                 break
         return draft
 

@@ -67,6 +67,8 @@ class StringRejection(Method):
                 break
             for piece in slot.pieces:
                 hand.drafter.push(piece)
+            if not hand.goes_on(slot):
+                break
         return draft
 
     def residual(self, hand: Hand, slot: Slot, law: Tensor) -> int:

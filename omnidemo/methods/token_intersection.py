@@ -32,7 +32,7 @@ class TokenIntersection(Method):
             target_id = hand.map.targets[drawn]
             draft.slots.append(Slot(target_id, (drawn,), q, base, laws={(): law}))
             hand.drafter.push(drawn)
-            if target_id < 0 or target_id in hand.end_ids:
+            if target_id < 0 or target_id in hand.end_ids or not hand.goes_on(draft.slots[-1]):
                 break
         return draft
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from omnidemo.core.draft_length import Policy
 from omnidemo.methods import make_method
 from omnidemo.records import Generation, Prompt
 from omnidemo.runtime.pair import Pair
@@ -34,6 +35,11 @@ def compare(
     temperature: float = 0.0,
     top_p: float = 1.0,
     draft_length: int = 4,
+    draft_policy: Policy = "fixed",
+    longest_draft: int = 10,
+    confidence: float = 0.4,
+    gamma: float = 0.7,
+    domain: str = "default",
     seed: int | None = 0,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> Iterator[Comparison]:
@@ -61,6 +67,11 @@ def compare(
                 temperature=temperature,
                 top_p=top_p,
                 draft_length=draft_length,
+                draft_policy=draft_policy,
+                longest_draft=longest_draft,
+                confidence=confidence,
+                gamma=gamma,
+                domain=domain,
                 seed=seed,
                 cancelled=cancelled,
                 learn=False,

@@ -65,6 +65,7 @@ class LeanLlamaRunner:
         self.theta = float(config.rope_parameters["rope_theta"])
         self.turns = (torch.empty(0), torch.empty(0))  # rotary cosines and sines [reach, 1, D]
         self.narrow = Narrow(self) if self.device.type == "cpu" and self.dtype == torch.float32 else None
+        self.states: Tensor | None = None  # what the output layer read in the newest pass
         self._model = model  # its parameters are views of what is held here
         self._named = {name: weight.detach() for name, weight in model.named_parameters(remove_duplicate=False)}
 
@@ -147,7 +148,8 @@ class LeanLlamaRunner:
             x = layer.out.added(mixed.reshape(count, heads * dim), x)
             gate_up = layer.gate_up.times(layer.after(x))
             x = layer.down.added(F.silu(gate_up[:, :inner]) * gate_up[:, inner:], x)
-        return self.head.times(self.norm(x[count - rows :]))
+        self.states = self.norm(x[count - rows :])
+        return self.head.times(self.states)
 
 
 def _mask(count: int, end: int, dtype: torch.dtype, device: torch.device) -> Tensor:
@@ -172,6 +174,7 @@ class LeanCache:
         self.runner, self.limit = runner, runner.limit
         self.length = 0
         self._buffer = self._room(min(START, self.limit))
+        self.states: Any = None
 
     def _room(self, capacity: int) -> Tensor:
         runner = self.runner
@@ -194,9 +197,11 @@ class LeanCache:
             self._buffer = grown
         if runner.narrow is not None and len(ids) <= ROWS:
             logits = runner.narrow.forward(ids, start, self._buffer.numpy(), rows)
+            self.states = runner.narrow.states
         else:
             keys, values = self._buffer[:, :, :, :end].unbind(1)
             logits = runner.forward(torch.tensor(ids, device=runner.device), start, keys.unbind(0), values.unbind(0), rows)
+            self.states = runner.states
         self.length = end
         return logits.float()
 

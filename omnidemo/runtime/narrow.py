@@ -37,6 +37,7 @@ class Narrow:
         self.product: Callable[[Matrix, Array], Array] = partial(_product, by_row)
         self.embed: Array = runner.embed.numpy()
         self.scale = np.float32(runner.head_dim**-0.5)
+        self.states: Array | None = None  # what the output layer read in the newest pass
         # Among new tokens, 0 where one may look and −∞ at those after it.
         self.masks: list[Array] = [np.triu(np.full((n, n), -np.inf, np.float32), 1) for n in range(ROWS + 1)]
 
@@ -84,7 +85,8 @@ class Narrow:
             x = x + product(layer.out, mixed.reshape(count, heads * dim))
             gate_up = product(layer.gate_up, _normed(layer.after, x))
             x += product(layer.down, _gated(gate_up[:, :inner], gate_up[:, inner:]))
-        return torch.from_numpy(product(runner.head, _normed(runner.norm, x[count - rows :])))
+        self.states = _normed(runner.norm, x[count - rows :])
+        return torch.from_numpy(product(runner.head, self.states))
 
 
 def _normed(norm: Norm, x: Array) -> Array:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections import deque
 from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from statistics import median
 from time import perf_counter
 from typing import Any, Literal
 
@@ -14,6 +13,7 @@ import torch
 from torch import Tensor
 
 from omnidemo.core.contexts import DrafterContext, TargetContext, common_prefix
+from omnidemo.core.draft_length import ByCost, ByHead, Confidence, Drafting, DraftLength, Fixed, Head, Knowledge, Policy, describe
 from omnidemo.core.metrics import measure
 from omnidemo.core.ngrams import NgramCache
 from omnidemo.core.sampling import Sampler, Warp
@@ -23,17 +23,30 @@ from omnidemo.methods import make_method
 from omnidemo.records import FinishReason, Generation, Prompt, Round, Trace
 from omnidemo.runtime.maps import load_or_build
 from omnidemo.runtime.models import LanguageModel
+from omnidemo.runtime.runners import Runner
 from omnidemo.runtime.store import Store
 
 IDLE_CONVERSATIONS = 4  # contexts kept for the next turn of a chat
-PLAIN_ROUNDS = 15  # newest rounds without a draft, whose median is the time of a plain round
+DOMAIN = "default"
+
+
+@dataclass(slots=True, eq=False)
+class _Line:
+    """What drafts for one domain: the drafter itself, or a copy with the adapter of that domain."""
+
+    runner: Runner
+    version: int = 0
+    head: Head | None = None
+    knowledge: Knowledge = field(default_factory=Knowledge)
+    published: tuple[int, Mapping[str, Tensor], Mapping[str, Tensor]] | None = None  # waits for the next round
 
 
 class Pair:
     """A target model and the drafter that guesses ahead for it.
 
     Shared by everybody who generates with it; all state of one generation is its own. `learners` receive the trace of each
-    answer that may be learned from. New drafter weights (`publish`) are swapped in between two rounds.
+    answer that may be learned from, `round_listeners` every round. New drafter weights (`publish`) are swapped in between two rounds;
+    each domain has weights of its own.
     """
 
     def __init__(
@@ -52,13 +65,11 @@ class Pair:
         self.map = load_or_build(target.vocabulary, drafter.vocabulary, target.runner.rows, drafter.runner.rows, device, maps)
         self.ngrams = NgramCache(drafter.runner.rows, cache_size, cache_policy, device)
         self.learners: list[Callable[[Trace], object]] = []
-        self.adapter_version = 0
-        self._plain: deque[float] = deque(maxlen=PLAIN_ROUNDS)
+        self.round_listeners: list[Callable[[Round], object]] = []
         self.mismatches = 0  # answers after which the drafter's bytes did not spell the target's
-        self._runner = drafter.runner  # what drafts: the drafter itself, or the pair's own copy once there are adapters
+        self._lines: dict[str, _Line] = {}
         self._idle: list[Conversation] = []
         self._turn = threading.Lock()  # held for one round, a swap, or a change of the trie
-        self._published: tuple[int, Mapping[str, Tensor]] | None = None
         self._store: Store | None = None
         self._top_k = top_k
         self._in_flight = 0
@@ -86,7 +97,12 @@ class Pair:
         top_k: int = 0,
         min_p: float = 0.0,
         repetition_penalty: float = 1.0,
+        draft_policy: Policy = "fixed",
         draft_length: int = 4,
+        longest_draft: int = 10,
+        confidence: float = 0.4,
+        gamma: float = 0.7,
+        domain: str = DOMAIN,
         seed: int | None = None,
         stop: Sequence[str] = (),
         cancelled: Callable[[], bool] = lambda: False,
@@ -98,29 +114,32 @@ class Pair:
 
         prompt: a text (one user message where the target has a chat template, else the text itself), chat messages, or ids.
         method: a name of `omnidemo.methods.METHODS`, or "auto" for the one that suits the pair. temperature 0 is greedy; the other
-        warps are those of `Warp`. draft_length: drafter tokens per round. seed: repeats a run above temperature 0 as long as the
-        adapter and the n-gram cache are the same. stop: strings after which the answer ends (they stay in it). learn: whether the
-        answer may feed the n-gram cache and the learners. reuse: go on from a conversation that begins like the prompt.
-        probe_every: every so many rounds one without a draft, from which the speedup of this chat is estimated (0: none).
+        warps are those of `Warp`. draft_policy: "fixed" drafts `draft_length` drafter tokens per round, the others up to `longest_draft`:
+        "confidence" while the drafter gives its tokens at least `confidence`, "head" while the acceptance head finds a rejection no
+        likelier than `gamma`, "cost" while it pays, and not at all where plain decoding is faster. domain: the adapter line that drafts,
+        and that the answer may teach. seed: repeats a run above temperature 0 as long as adapter and n-gram cache are the same (not with
+        "cost", which goes by measured times). stop: strings after which the answer ends (they stay in it). learn: whether the answer may
+        feed the n-gram cache and the learners. reuse: go on from a conversation that begins like the prompt. probe_every: every so many
+        rounds one without a draft, from which the speedup of this chat is estimated (0: none; "cost" sees to that itself).
         ValueError, before anything runs, for options or prompts that cannot be served.
         """
         chosen, warp = make_method(method, self.map), Warp(temperature, top_k, top_p, min_p, repetition_penalty)
         if max_new_tokens < 1 or draft_length < 0:
             raise ValueError("max_new_tokens must be at least 1 and draft_length at least 0")
+        if longest_draft < 1:
+            raise ValueError("longest_draft must be at least 1; a draft_policy of fixed with a draft_length of 0 drafts nothing")
         ids = self.prompt_ids(prompt)
         limits = Limits(max_new_tokens, tuple(s for s in stop if s), cancelled)
-
-        def budget(index: int) -> int:
-            return 0 if probe_every and index % probe_every == probe_every - 1 else draft_length
-
         began = perf_counter()
         with self._turn:
-            self._swap()
-            talk = self._conversation(ids, reuse)
+            line = self._line(domain)
+            self._swap(domain, line)
+            length = _rule(draft_policy, line, draft_length, longest_draft, confidence, gamma, probe_every)
+            talk = self._conversation(ids, reuse, domain)
             self._in_flight += 1
         rounds: list[Round] = []
         tracer = Tracer(self.map, len(ids), self._top_k) if learn and self.learners else None
-        version, entries = self.adapter_version, len(self.ngrams)
+        version, entries = line.version, len(self.ngrams)
         first: float | None = None
         reason: FinishReason = "cancelled"
         started = perf_counter()
@@ -128,10 +147,10 @@ class Pair:
             with self._turn, torch.inference_mode():
                 talk.start(ids)
             started = perf_counter()
-            steps = decode(talk, chosen, self.map, self.ngrams, warp, Sampler(seed, self.target.device), limits, budget, tracer)
+            steps = decode(talk, chosen, self.map, self.ngrams, warp, Sampler(seed, self.target.device), limits, length, tracer)
             while True:
                 with self._turn, torch.inference_mode():
-                    self._swap(talk)
+                    self._swap(domain, line, talk)
                     done = next(steps, None)
                     if done is not None and learn:
                         self._remember(done)
@@ -139,7 +158,7 @@ class Pair:
                     break
                 first = first if first is not None else perf_counter() - began
                 rounds.append(done)
-                self._time_plain(done)
+                self._note(line, done)
                 reason = done.finish_reason or reason
                 yield done
         finally:
@@ -152,19 +171,21 @@ class Pair:
                 if learn:
                     self.ngrams.clock += 1
             if tracer is not None and rounds and talk.drafter is not None:
-                self._teach(tracer.finish(talk.drafter))
+                self._teach(tracer.finish(talk.drafter), temperature, domain)
             self._save()
+        plain = line.knowledge.plain_seconds if chosen.drafts else None
         return Generation(
             token_ids=tuple(token.id for r in rounds for token in r.tokens),
             text="".join(r.text for r in rounds),
             rounds=tuple(rounds),
-            metrics={**measure(rounds, seconds, first, self.plain_seconds if chosen.drafts else None), "context_mismatch": mismatch},
+            metrics={**measure(rounds, seconds, first, plain), "context_mismatch": mismatch},
             finish_reason=reason,
             method=chosen.name,
             prompt_tokens=len(ids),
             seed=seed,
             adapter_version=version,
             cache_entries=entries,
+            domain=domain,
         )
 
     def prompt_ids(self, prompt: Prompt) -> list[int]:
@@ -203,22 +224,36 @@ class Pair:
     # adapting ------------------------------------------------------------------------------------------------------------
 
     @property
-    def plain_seconds(self) -> float | None:
-        """Seconds of one round without a draft: the median of the newest ones, measured on the way."""
-        return median(self._plain) if self._plain else None
+    def adapter_version(self) -> int:
+        """The version that drafts for the default domain; 0 is the base drafter."""
+        return self._line(DOMAIN).version
 
-    def drafting_weights(self) -> dict[str, Tensor]:
+    def drafting(self, domain: str = DOMAIN, policy: Policy = "cost") -> Drafting:
+        """How the pair drafts for a domain now, with a sentence for people."""
+        line = self._line(domain)
+        return describe(policy, line.knowledge, line.head is not None)
+
+    def drafting_weights(self, domain: str = DOMAIN) -> dict[str, Tensor]:
         """The weights that draft now, the adapter merged; they change in place with the next swap."""
-        return self._runner.weights()
+        return self._line(domain).runner.weights()
+
+    def drop_domain(self, domain: str) -> None:
+        """Free what drafts for a domain; the next answer there starts from the base drafter, until something is published."""
+        with self._turn:
+            self._lines.pop(domain, None)
+            self._idle = [talk for talk in self._idle if talk.domain != domain]
 
     @property
     def busy(self) -> bool:
         """Whether a generation is in flight."""
         return self._in_flight > 0
 
-    def publish(self, version: int, weights: Mapping[str, Tensor]) -> None:
-        """Have these drafter weights (by name; all others go back to the base) swapped in before the next round."""
-        self._published = (version, weights)
+    def publish(
+        self, version: int, weights: Mapping[str, Tensor], head: Mapping[str, Tensor] | None = None, domain: str = DOMAIN
+    ) -> None:
+        """Have these drafter weights (by name; all others go back to the base) and this acceptance head draft for a domain from the
+        next round on."""
+        self._line(domain).published = (version, weights, head or {})
 
     def attach(self, store: Store) -> None:
         """Take the n-gram cache from the store, and keep it there from now on."""
@@ -254,29 +289,35 @@ class Pair:
 
     # inside --------------------------------------------------------------------------------------------------------------
 
-    def _swap(self, talk: Conversation | None = None) -> None:
-        """Swap in published weights. What the drafter has read with the old ones is forgotten."""
-        if self._published is None:
-            return
-        (version, weights), self._published = self._published, None
-        with torch.inference_mode(False):  # a copy made between two rounds must stay writable outside of them
-            if self._runner is self.drafter.runner:
-                self._runner = self.drafter.runner.copy()  # the given drafter may serve other pairs, so it never changes
-            self._runner.overwrite({**self.drafter.runner.weights(), **weights})
-        self.adapter_version = version
-        for known in [*self._idle, *([talk] if talk else [])]:
-            if known.drafter is not None:
-                known.drafter.read_again(self._runner.new_cache())
+    def _line(self, domain: str) -> _Line:
+        return self._lines.setdefault(domain, _Line(self.drafter.runner))
 
-    def _conversation(self, ids: Sequence[int], reuse: bool) -> Conversation:
+    def _swap(self, domain: str, line: _Line, talk: Conversation | None = None) -> None:
+        """Swap in published weights. What the drafter has read with the old ones is forgotten."""
+        if line.published is None:
+            return
+        (version, weights, head), line.published = line.published, None
+        with torch.inference_mode(False):  # a copy made between two rounds must stay writable outside of them
+            if line.runner is self.drafter.runner:
+                line.runner = self.drafter.runner.copy()  # the given drafter may serve other pairs, so it never changes
+            line.runner.overwrite({**self.drafter.runner.weights(), **weights})
+        line.version, line.head = version, _head(head)
+        for known in [*self._idle, *([talk] if talk else [])]:
+            if known.drafter is not None and known.domain == domain:
+                known.drafter.read_again(line.runner.new_cache())
+
+    def _conversation(self, ids: Sequence[int], reuse: bool, domain: str) -> Conversation:
         """The idle conversation with the longest common beginning, or a new one."""
+        runner = self._line(domain).runner
         best = max(self._idle, key=lambda talk: common_prefix(talk.target.ids, ids), default=None)
         # Half of a context in common: below, another chat may want it more.
         if reuse and best is not None and 2 * common_prefix(best.target.ids, ids) >= len(best.target.ids):
             self._idle.remove(best)
+            if best.domain != domain and best.drafter is not None:
+                best.domain = domain
+                best.drafter.read_again(runner.new_cache())
             return best
-        drafter = DrafterContext(self._runner.new_cache(), self.map)
-        return Conversation(TargetContext(self.target.runner.new_cache()), drafter)
+        return Conversation(TargetContext(self.target.runner.new_cache()), DrafterContext(runner.new_cache(), self.map), domain)
 
     def _keep(self, talk: Conversation) -> None:
         self._idle.append(talk)
@@ -293,12 +334,17 @@ class Pair:
             if token.source == "ngram" and token.accept is not None:
                 self.ngrams.touch(token.id, False)
 
-    def _time_plain(self, done: Round) -> None:
-        if done.draft_length == 0 and done.index > 0:
-            self._plain.append(sum(done.seconds.values()))
+    def _note(self, line: _Line, done: Round) -> None:
+        """Take the round's times. The first round of an answer also pays for what the prompt left to be read."""
+        seconds = sum(done.seconds.values())
+        if done.index > 0:
+            line.knowledge.time(done.draft_length, done.drafted, done.proposed, len(done.tokens), done.seconds["draft"], seconds)
+        for listener in self.round_listeners:
+            listener(done)
 
-    def _teach(self, trace: Trace | None) -> None:
+    def _teach(self, trace: Trace | None, temperature: float, domain: str) -> None:
         if trace is not None:
+            trace = replace(trace, temperature=temperature, domain=domain)
             for learner in self.learners:
                 learner(trace)
 
@@ -308,3 +354,24 @@ class Pair:
                 changed, removed = self.ngrams.take_changes()
             if changed or removed:
                 self._store.save_ngrams(self.target.name, self.drafter.name, changed, removed)
+
+
+def _head(weights: Mapping[str, Tensor]) -> Head | None:
+    from omnidemo.core.head import NumpyHead
+
+    return NumpyHead(weights) if weights else None
+
+
+def _rule(
+    policy: Policy, line: _Line, draft_length: int, longest: int, confidence: float, gamma: float, probe_every: int
+) -> DraftLength:
+    """The rule of one generation. ValueError for an unknown policy."""
+    if policy == "fixed":
+        return Fixed(draft_length, probe_every)
+    if policy == "confidence":
+        return Confidence(longest, line.knowledge, confidence, probe_every)
+    if policy == "head":
+        return ByHead(longest, line.knowledge, gamma, line.head, probe_every)
+    if policy == "cost":
+        return ByCost(longest, line.knowledge)
+    raise ValueError(f"unknown draft_policy {policy!r}; choose fixed, confidence, cost or head")

@@ -94,6 +94,8 @@ class TransformersRunner:
         self.parameters = int(model.num_parameters())  # as they were before 4-bit weights were packed
         self.device, self.dtype = model.device, model.dtype
         check_cache(type(model), model.config)
+        self.states: Tensor | None = None  # what the output layer read in the newest pass [1, rows, H]
+        self._watch = self._watch_head()
         self.keeps_rows = "logits_to_keep" in inspect.signature(model.forward).parameters
         self._probe()
 
@@ -101,13 +103,27 @@ class TransformersRunner:
         return TransformersCache(self)
 
     def copy(self) -> TransformersRunner:
-        return TransformersRunner(deepcopy(self.model))
+        if self._watch is not None:
+            self._watch.remove()  # a copied hook would go on telling this runner
+        try:
+            return TransformersRunner(deepcopy(self.model))
+        finally:
+            self._watch = self._watch_head()
 
     def weights(self) -> dict[str, Tensor]:
         return {name: weight.detach() for name, weight in self.model.named_parameters(remove_duplicate=False)}
 
     def overwrite(self, named: Mapping[str, Tensor]) -> None:
         overwrite_named(self.weights(), named)
+
+    def _watch_head(self) -> Any:
+        """Have the output layer tell what it reads; None for a model without one."""
+        head = self.model.get_output_embeddings()
+
+        def note(module: Any, inputs: tuple[Any, ...]) -> None:
+            self.states = inputs[0] if inputs and isinstance(inputs[0], Tensor) and inputs[0].dim() == 3 else None
+
+        return head.register_forward_pre_hook(note) if head is not None else None
 
     def fresh(self) -> DynamicCache:
         """An empty key-value cache. Sliding layers keep everything (the mask alone slides), so that any rollback is exact."""
@@ -139,6 +155,7 @@ class TransformersCache:
     def __init__(self, runner: TransformersRunner) -> None:
         self.runner, self.limit = runner, runner.limit
         self.length = 0
+        self.states: Tensor | None = None
         self._past = runner.fresh()
 
     @torch.inference_mode()
@@ -154,6 +171,7 @@ class TransformersCache:
             self.length, self._past = 0, runner.fresh()  # some layers may have read the tokens and some not
             raise
         self.length += len(ids)
+        self.states = runner.states[0] if runner.states is not None else None
         logits: Tensor = output.logits[0]
         return logits[len(logits) - rows :].float()
 

@@ -1,0 +1,343 @@
+"""How long a draft gets: fixed, as long as the drafter is sure, by the acceptance head, or as long as it pays for itself.
+
+All rules are asked between two slots, after a slot was drawn and never about a token that was, and know only what came before. So the
+law of what is emitted does not depend on them: a draft that ends early is a draft with a smaller budget.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Policy = Literal["fixed", "confidence", "cost", "head"]
+State = NDArray[np.float32]  # [H]: what the drafter's output layer read when it predicted a token
+Head = Callable[[State, float], float]  # (state, log q of the token drawn) → P(accepted)
+
+EDGES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98)  # of the classes of a calibration
+FORGET = 0.99  # weight of what a class knew, per new observation in it
+BELIEF = 5.0  # observations that the drafter's own probability is worth at first
+RECENT = 0.975  # the same for tokens and seconds of drafting rounds: 40 rounds are remembered
+FIRST_WAIT, LONGEST_WAIT = 12, 96  # plain rounds between two tries of a pair that loses
+TRY = 6  # rounds of a try
+PLAIN_EVERY = 64  # rounds between two plain ones of a pair that wins, from which the time of a plain round is known
+FEW = 5  # plain rounds below this are sought more often
+LEAST, MOST = 0.5, 1.3  # bounds of t_1, in mean times of a drafter token, which hold what a draft costs once
+TIMES = 15  # newest times of each kind, whose median counts: one slow round must not
+MARGIN = 0.98  # how much of plain decoding's speed a pair may lose before it gives up: what is measured is noisy
+
+
+class Calibration:
+    """P(accepted) by classes of what was predicted, from what came of it. The prediction itself counts as `BELIEF` observations."""
+
+    def __init__(self, prior: float | None = None) -> None:
+        self.prior = prior  # believed instead of the prediction
+        self.weight = [0.0] * (len(EDGES) + 1)
+        self.accepted = [0.0] * (len(EDGES) + 1)
+        self.predicted = [0.0] * (len(EDGES) + 1)
+
+    def __call__(self, predicted: float) -> float:
+        at = bisect_right(EDGES, predicted)
+        believed = predicted if self.prior is None else self.prior
+        return (self.accepted[at] + BELIEF * believed) / (self.weight[at] + BELIEF)
+
+    def learn(self, predicted: float, accepted: float) -> None:
+        """Take note of an acceptance (0 or 1, or its probability)."""
+        at = bisect_right(EDGES, predicted)
+        self.weight[at] = FORGET * self.weight[at] + 1.0
+        self.accepted[at] = FORGET * self.accepted[at] + accepted
+        self.predicted[at] = FORGET * self.predicted[at] + predicted
+
+    def rows(self) -> list[tuple[float, float, float]]:
+        """(mean prediction, acceptance observed, weight of the observations) of each class that has any: a reliability plot."""
+        seen = zip(self.predicted, self.accepted, self.weight, strict=True)
+        return [(predicted / weight, accepted / weight, weight) for predicted, accepted, weight in seen if weight > 0]
+
+
+class Knowledge:
+    """What a pair has found out about drafting, over all its requests: how sure the drafter is when it is right, and what things cost.
+
+    A round of d drafter tokens is taken to last t_0 + d·t_1 seconds, fitted to medians of the newest times of each d: t_1 is what one
+    more token costs both models. A plain round lasts t_plain, a median too.
+    """
+
+    def __init__(self) -> None:
+        self.sure = Calibration()  # by the drafter's own probability of a slot
+        self.head = Calibration()  # by the head's
+        self.next = Calibration(prior=0.6)  # of the slot after one that was accepted, by how sure the drafter was of that one
+        self.speculating, self.rounds = True, 0
+        self.wait, self.left, self.tries = FIRST_WAIT, 0, 0
+        self._tokens = self._seconds = self._drafted = self._proposed = self._weight = 0.0  # of drafting rounds, old ones fading
+        self._times: dict[int, deque[float]] = {}  # by number of drafter tokens
+        self._each: deque[float] = deque(maxlen=TIMES)
+        self._plain: deque[float] = deque(maxlen=TIMES)
+        self.first_seconds = self.draft_seconds = 0.0  # t_0 and t_1
+        self.plain_seconds: float | None = None
+
+    @property
+    def length(self) -> float:
+        """Drafter tokens of a drafting round, on average over the newest."""
+        return self._drafted / self._weight if self._weight else 0.0
+
+    @property
+    def plain_rounds(self) -> int:
+        return len(self._plain)
+
+    @property
+    def speedup(self) -> float | None:
+        """Tokens per second of drafting rounds over those of plain ones, estimated from the newest of both."""
+        if self.plain_seconds is None or self._seconds <= 0:
+            return None
+        return self._tokens / self._seconds * self.plain_seconds
+
+    @property
+    def token_seconds(self) -> float:
+        """What a token costs at the better of both speeds, so what one more accepted token is worth; 0 while nothing is known."""
+        drafting = self._seconds / self._tokens if self._tokens > 0 else math.inf
+        best = min(drafting, self.plain_seconds or math.inf)
+        return best if math.isfinite(best) else 0.0
+
+    @property
+    def slot_seconds(self) -> float:
+        """What one more slot costs, drafter tokens that are drawn for nothing included."""
+        return self.draft_seconds * max(1.0, self._drafted / self._proposed if self._proposed else 1.0)
+
+    def learn(self, sure: Sequence[float], accepts: Sequence[float]) -> None:
+        """Take the judged slots of a draft: how sure the drafter was of each, and with which probability it was accepted."""
+        for index, (predicted, accepted) in enumerate(zip(sure, accepts, strict=False)):
+            self.sure.learn(predicted, accepted)
+            if index:
+                self.next.learn(sure[index - 1], accepted)
+
+    def time(self, budget: int, drafted: int, proposed: int, tokens: int, draft_seconds: float, seconds: float) -> None:
+        """Take what a round did, and how long its draft and all of it lasted."""
+        self.rounds += 1
+        if budget == 0:
+            self._plain.append(seconds)
+            self.plain_seconds = median(self._plain)
+            return
+        if not drafted:
+            return
+        self._times.setdefault(drafted, deque(maxlen=TIMES)).append(seconds)
+        self._each.append(draft_seconds / drafted)
+        if self.rounds % 8 == 0 or not self.first_seconds:
+            self._fit()
+        lasted = self.first_seconds + drafted * self.draft_seconds
+        self._tokens, self._seconds = RECENT * self._tokens + tokens, RECENT * self._seconds + lasted
+        self._drafted, self._weight = RECENT * self._drafted + drafted, RECENT * self._weight + 1.0
+        self._proposed = RECENT * self._proposed + proposed
+
+    def _fit(self) -> None:
+        """t_0 and t_1 by least squares over the medians, weighted by how many times there are."""
+        points = [(drafted, median(times), len(times)) for drafted, times in self._times.items()]
+        total = sum(weight for _, _, weight in points)
+        x = sum(weight * drafted for drafted, _, weight in points) / total
+        y = sum(weight * seconds for _, seconds, weight in points) / total
+        spread = sum(weight * (drafted - x) ** 2 for drafted, _, weight in points)
+        slope = sum(weight * (drafted - x) * (seconds - y) for drafted, seconds, weight in points) / spread if spread >= FEW else 0.0
+        # A busy machine bends the line, so the slope is kept near what drafting alone takes per token.
+        each = median(self._each)
+        self.draft_seconds = min(max(slope, LEAST * each), MOST * each)
+        self.first_seconds = max(0.0, y - self.draft_seconds * x)
+
+
+class DraftLength(Protocol):
+    """The rule of one generation. `reads_states`: `goes_on` wants the drafter's states; `watches`: it wants to be asked at all."""
+
+    watches: bool
+    reads_states: bool
+
+    def budget(self, index: int) -> int:
+        """Drafter tokens that the draft of round `index` may use; 0 is plain decoding."""
+        ...
+
+    def goes_on(self, sure: Sequence[float], states: Sequence[State]) -> bool:
+        """Whether another slot is drafted after one whose tokens were drawn with these probabilities."""
+        ...
+
+    def learn(self, pieces: Sequence[int], accepts: Sequence[float]) -> None:
+        """What came of a draft: drafter tokens of each slot, and acceptance probabilities of those that were judged."""
+        ...
+
+
+@dataclass(slots=True)
+class Fixed:
+    """Always k drafter tokens; every `probe_every` rounds (0: never) one without, which tells what a plain round costs."""
+
+    k: int
+    probe_every: int = 0
+    watches: bool = False
+    reads_states: bool = False
+
+    def budget(self, index: int) -> int:
+        return 0 if self.probe_every and index % self.probe_every == self.probe_every - 1 else self.k
+
+    def goes_on(self, sure: Sequence[float], states: Sequence[State]) -> bool:
+        return True
+
+    def learn(self, pieces: Sequence[int], accepts: Sequence[float]) -> None:
+        pass
+
+
+class Watching:
+    """What the rules that watch have in common: up to `longest` drafter tokens, and how sure the drafter was of each so far."""
+
+    watches = True
+    reads_states = False
+
+    def __init__(self, longest: int, knowledge: Knowledge, probe_every: int = 0) -> None:
+        self.longest, self.knowledge, self.probe_every = longest, knowledge, probe_every
+        self._sure: list[float] = []  # of each drafter token in this round
+        self._reach = 1.0  # P(all slots so far are accepted)
+
+    def budget(self, index: int) -> int:
+        self._sure, self._reach = [], 1.0
+        return 0 if self.probe_every and index % self.probe_every == self.probe_every - 1 else self.longest
+
+    def goes_on(self, sure: Sequence[float], states: Sequence[State]) -> bool:
+        self._sure += sure
+        return self._pays(sure, states)
+
+    def _pays(self, sure: Sequence[float], states: Sequence[State]) -> bool:
+        raise NotImplementedError
+
+    def learn(self, pieces: Sequence[int], accepts: Sequence[float]) -> None:
+        self.knowledge.learn(_by_slot(self._sure, pieces), accepts)
+
+
+class Confidence(Watching):
+    """Stop after a slot that the drafter itself gave less than `threshold`."""
+
+    def __init__(self, longest: int, knowledge: Knowledge, threshold: float, probe_every: int = 0) -> None:
+        super().__init__(longest, knowledge, probe_every)
+        self.threshold = threshold
+
+    def _pays(self, sure: Sequence[float], states: Sequence[State]) -> bool:
+        return math.prod(sure) >= self.threshold
+
+
+class ByHead(Watching):
+    """Stop when 1 − Π P(accepted) > γ, with P from the acceptance head (SpecDec++; OmniDraft, equation 7).
+
+    A slot of several drafter tokens is accepted as a whole, with the product of theirs. `head` None: none is trained yet, and the
+    drafter's own probabilities stand in for it.
+    """
+
+    reads_states = True
+
+    def __init__(self, longest: int, knowledge: Knowledge, gamma: float, head: Head | None, probe_every: int = 0) -> None:
+        super().__init__(longest, knowledge, probe_every)
+        self.gamma, self.head = gamma, head
+        self.reads_states = head is not None
+        self._predicted: list[float] = []
+
+    def budget(self, index: int) -> int:
+        self._predicted = []
+        return super().budget(index)
+
+    def _pays(self, sure: Sequence[float], states: Sequence[State]) -> bool:
+        predicted = list(sure)
+        if self.head is not None and len(states) == len(sure):
+            predicted = [self.head(state, math.log(max(q, 1e-30))) for state, q in zip(states, sure, strict=True)]
+        self._predicted += predicted
+        self._reach *= math.prod(predicted)
+        return 1.0 - self._reach <= self.gamma
+
+    def learn(self, pieces: Sequence[int], accepts: Sequence[float]) -> None:
+        super().learn(pieces, accepts)
+        for predicted, accepted in zip(_by_slot(self._predicted, pieces), accepts, strict=False):
+            self.knowledge.head.learn(predicted, accepted)
+
+
+class ByCost(Watching):
+    """Draft on while the next slot is expected to gain more time than it costs, and not at all where plain decoding is faster.
+
+    A slot that is accepted saves the time of a token, so it pays when P(all before it and it are accepted) · t_token exceeds its
+    drafter tokens and its row of the verification. At the best speed (Dinkelbach's condition) t_token is the time a token takes now.
+    P is calibrated: what became of slots that the drafter was as sure of. Plain rounds are tried now and then while drafting wins, and
+    drafts while it loses, so that both are known.
+    """
+
+    def budget(self, index: int) -> int:
+        self._sure, self._reach = [], 1.0
+        known = self.knowledge
+        if known.speculating:
+            few = known.plain_rounds < FEW and index % 8 == 7
+            return 0 if few or known.rounds % PLAIN_EVERY == PLAIN_EVERY - 1 else self.longest
+        if known.left > 0:
+            known.left -= 1
+            return 0
+        return self.longest
+
+    def _pays(self, sure: Sequence[float], states: Sequence[State]) -> bool:
+        known, slot = self.knowledge, math.prod(sure)
+        self._reach *= known.sure(slot)
+        worth = known.token_seconds
+        if worth <= 0.0:
+            return self._reach > 0.3  # until the first times are there
+        return self._reach * known.next(slot) * worth > known.slot_seconds
+
+    def learn(self, pieces: Sequence[int], accepts: Sequence[float]) -> None:
+        super().learn(pieces, accepts)
+        known = self.knowledge
+        speedup = known.speedup
+        if speedup is None or known.plain_rounds < 3:
+            return
+        if known.speculating:
+            if speedup < MARGIN and known.rounds >= 2 * TRY:
+                known.speculating, known.left, known.tries = False, known.wait, 0
+        elif known.left == 0:
+            known.tries += 1
+            if speedup > 1.0:
+                known.speculating, known.wait = True, FIRST_WAIT
+            elif known.tries >= TRY:
+                known.wait = min(LONGEST_WAIT, 2 * known.wait)
+                known.left, known.tries = known.wait, 0
+
+
+def _by_slot(each: Sequence[float], pieces: Sequence[int]) -> list[float]:
+    """Products over the drafter tokens of each slot; as many as there are tokens for."""
+    found, at = [], 0
+    for count in pieces:
+        if at + count > len(each):
+            break
+        found.append(math.prod(each[at : at + count]))
+        at += count
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Drafting:
+    """How a pair drafts now, for people. `calibration`: (predicted, observed, observations) of P(accepted) by classes."""
+
+    policy: Policy
+    length: float
+    speculating: bool
+    estimated_speedup: float | None
+    sentence: str
+    calibration: list[tuple[float, float, float]]
+
+
+def describe(policy: Policy, known: Knowledge, has_head: bool) -> Drafting:
+    """Say how a pair drafts."""
+    estimated = known.speedup
+    losing = policy == "cost" and not known.speculating
+    if losing:
+        shown = f" ({estimated:.2f}×)" if estimated is not None else ""
+        sentence = f"Guessing ahead would be slower than plain decoding now{shown}, so the target writes alone; a draft is tried again "
+        sentence += f"after every {known.wait} tokens."
+    elif policy == "head" and not has_head:
+        sentence = "The acceptance head is not trained yet; the drafter's own probabilities stand in for it."
+    elif known.length:
+        sentence = f"The newest drafts had {known.length:.1f} drafter tokens."
+    else:
+        sentence = "Nothing has been drafted yet."
+    table = known.head if policy == "head" and has_head else known.sure
+    return Drafting(policy, known.length, not losing, estimated, sentence, table.rows())

@@ -1,0 +1,150 @@
+"""The rules of draft length: they change how fast, never the law; and what they learn from outcomes and times."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from omnidemo.core.draft_length import (
+    FEW,
+    FIRST_WAIT,
+    LONGEST_WAIT,
+    ByCost,
+    ByHead,
+    Calibration,
+    Confidence,
+    DraftLength,
+    Knowledge,
+    describe,
+)
+from omnidemo.core.sampling import Warp
+from omnidemo.methods import NgramExact, StringExactMatch, StringRejection, TokenIntersection, Union
+from worlds import CROSSING, NESTED, PLAIN, World, distance
+
+LONGEST = 3
+
+
+def known(draft: float = 0.2, first: float = 1.0, plain: float = 1.0) -> Knowledge:
+    """Knowledge of a machine with these times."""
+    knowledge = Knowledge()
+    for number in range(40):
+        if number % 4 == 3:
+            knowledge.time(0, 0, 0, 1, 0.0, plain)
+        else:
+            count = 1 + number % 3
+            knowledge.time(4, count, count, 2, draft * count, first + draft * count)
+    return knowledge
+
+
+RULES: dict[str, Callable[[], DraftLength]] = {
+    "confidence": lambda: Confidence(LONGEST, Knowledge(), 0.45),
+    "head": lambda: ByHead(LONGEST, Knowledge(), 0.6, lambda state, log_q: 0.7 if log_q > -1.0 else 0.3),
+    "no head": lambda: ByHead(LONGEST, Knowledge(), 0.6, None),
+    "cost": lambda: ByCost(LONGEST, known()),
+}
+
+
+@pytest.mark.parametrize("world", [NESTED, PLAIN, CROSSING], ids=["nested", "plain", "crossing"])
+@pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
+@pytest.mark.parametrize("method", [NgramExact(), NgramExact(0), TokenIntersection(), Union(), StringExactMatch(), StringRejection()])
+def test_a_draft_that_ends_early_leaves_the_law_as_it_is(
+    world: World, rule: Callable[[], DraftLength], method: NgramExact | TokenIntersection | StringExactMatch | StringRejection
+) -> None:
+    for warp in (Warp(1.0), Warp(0.7)) if world is PLAIN else (Warp(1.0),):
+        law = world.emitted_law(method, warp, rule, 2)
+        assert sum(law.values()) == pytest.approx(1, abs=1e-9)
+        assert distance(law, world.law(warp, 2)) < 1e-12
+
+
+def test_a_calibration_begins_with_the_prediction_and_ends_with_what_happened() -> None:
+    table = Calibration()
+    assert table(0.85) == pytest.approx(0.85)
+    for number in range(400):
+        table.learn(0.85, float(number % 4 == 0))
+    assert table(0.85) == pytest.approx(0.25, abs=0.04) and table(0.35) == pytest.approx(0.35)
+    (predicted, observed, weight), *rest = table.rows()
+    assert predicted == pytest.approx(0.85) and observed == pytest.approx(0.25, abs=0.03) and weight > 90 and not rest
+
+
+def test_times_become_costs_and_one_slow_round_changes_nothing() -> None:
+    knowledge = known(draft=0.2, first=1.0, plain=1.1)
+    knowledge.time(4, 2, 2, 2, 50.0, 90.0)
+    knowledge.time(0, 0, 0, 1, 0.0, 90.0)
+    knowledge._fit()
+    assert knowledge.draft_seconds == pytest.approx(0.2) and knowledge.first_seconds == pytest.approx(1.0)
+    assert knowledge.plain_seconds == pytest.approx(1.1)
+
+
+def test_a_busy_machine_cannot_make_a_drafter_token_look_dear_or_free() -> None:
+    knowledge = Knowledge()
+    for number in range(64):
+        count = 1 + number % 2
+        knowledge.time(4, count, count, 2, 0.2 * count, 1.0 + (3.0 if count == 2 else 0.0))
+    assert knowledge.draft_seconds == pytest.approx(0.26)
+    for _ in range(64):
+        knowledge.time(4, 4, 4, 3, 0.8, 1.6)
+    assert 0.1 <= knowledge.draft_seconds <= 0.26
+
+
+def drafted(rule: DraftLength, sure: float) -> int:
+    """How many slots the rule drafts when the drafter is as sure of each."""
+    count = rule.budget(0)
+    for slot in range(count):
+        if not rule.goes_on([sure], []):
+            return slot + 1
+    return count
+
+
+def test_cost_drafts_further_the_surer_the_drafter_and_the_cheaper_a_token() -> None:
+    def far(sure: float, **times: float) -> int:
+        knowledge = known(**times)
+        for _ in range(200):  # as sure as it is right
+            knowledge.sure.learn(sure, sure)
+            knowledge.next.learn(sure, sure)
+        return drafted(ByCost(12, knowledge), sure)
+
+    assert far(0.2) == 1 and 1 < far(0.75) < far(0.97)
+    assert far(0.8, draft=0.05) > far(0.8, draft=0.4)
+
+
+def test_the_head_stops_at_its_threshold() -> None:
+    assert drafted(ByHead(10, Knowledge(), 0.3, None), 0.9) == 4  # 0.9³ = 0.73, 0.9⁴ = 0.66: a rejection is likelier than 0.3
+    assert drafted(ByHead(10, Knowledge(), 0.9, None), 0.9) == 10
+    assert drafted(Confidence(10, Knowledge(), 0.95), 0.9) == 1
+
+
+def simulate(knowledge: Knowledge, rounds: int, tokens: int, rule: ByCost | None = None) -> int:
+    """Rounds in which a draft was tried, when each brings so many tokens and lasts 1 + 0.4 s against 1 s of a plain one."""
+    rule = rule or ByCost(4, knowledge)
+    tries = 0
+    for index in range(rounds):
+        budget = rule.budget(index)
+        if budget:
+            tries += 1
+            rule.goes_on([0.5], [])
+            rule.learn([1], [float(tokens > 1)])
+            knowledge.time(budget, 2, 1, tokens, 0.3, 1.4)
+        else:
+            knowledge.time(0, 0, 0, 1, 0.0, 1.0)
+    return tries
+
+
+def test_a_pair_that_loses_falls_back_says_so_and_finds_out_when_it_can_win() -> None:
+    knowledge = Knowledge()
+    simulate(knowledge, 200, tokens=1)
+    assert not knowledge.speculating and "slower" in describe("cost", knowledge, False).sentence
+    assert simulate(knowledge, 400, tokens=1) < 60  # it tries ever less often
+    assert knowledge.wait == LONGEST_WAIT
+    simulate(knowledge, 700, tokens=3)
+    drafting = describe("cost", knowledge, False)
+    assert drafting.speculating and drafting.estimated_speedup == pytest.approx(3 / 1.4, rel=0.1) and knowledge.wait == FIRST_WAIT
+
+
+def test_a_pair_that_wins_drafts_nearly_always() -> None:
+    knowledge = Knowledge()
+    assert simulate(knowledge, 640, tokens=3) >= 640 - FEW - 640 // 64 - 1
+
+
+def test_an_untrained_head_is_told() -> None:
+    assert "not trained" in describe("head", Knowledge(), False).sentence
