@@ -57,20 +57,138 @@ def test_the_right_rows_predict_and_the_sum_is_by_hand() -> None:
     assert fixed.direct.item() == pytest.approx(expected_direct, abs=1e-6)
     assert fixed.ngram.item() == pytest.approx(expected_ngram, abs=1e-6)
     assert fixed.total.item() == pytest.approx(expected_direct + 0.5 * expected_ngram, abs=1e-6)
-    dynamic = losses.distillation(direct, sub, at, "dynamic")  # λ = p(t) = 0.4
+    dynamic = losses.distillation(direct, sub, at, 0.5, ngram="dynamic")  # λ = p(t) = 0.4
     assert dynamic.total.item() == pytest.approx(expected_direct + 0.4 * expected_ngram, abs=1e-6)
 
 
-@pytest.mark.parametrize("kind", ["forward", "reverse"])
-def test_top_k_of_the_whole_vocabulary_is_the_full_kl(kind: losses.Divergence) -> None:
+def slow(p: list[float], q: list[float], kind: str, beta: float = 0.5) -> float:
+    """A divergence of two whole laws, one term after the other."""
+
+    def kl(one: list[float], other: list[float]) -> float:
+        return sum(a * math.log(a / b) for a, b in zip(one, other, strict=True) if a > 0)
+
+    if kind == "tv":
+        return sum(abs(a - b) for a, b in zip(p, q, strict=True)) / 2
+    if kind == "jsd":
+        mixture = [beta * a + (1 - beta) * b for a, b in zip(p, q, strict=True)]
+        return beta * kl(p, mixture) + (1 - beta) * kl(q, mixture)
+    return kl(p, q) if kind == "forward" else kl(q, p)
+
+
+DIVERGENCES = ["forward", "reverse", "jsd", "tv"]
+
+
+@pytest.mark.parametrize("kind", DIVERGENCES)
+@pytest.mark.parametrize("beta", [0.1, 0.5, 0.9])
+def test_top_k_of_the_whole_vocabulary_is_the_full_divergence(kind: losses.Divergence, beta: float) -> None:
     generator = torch.Generator().manual_seed(1)
     logits = torch.randn(50, 40, generator=generator) * 4
     p = (torch.randn(50, 40, generator=generator) * 2).softmax(-1)
     order = p.argsort(-1, descending=True)
-    found = losses.direct_divergence(logits, order, p.gather(1, order), kind)
-    log_q = logits.log_softmax(-1)
-    full = (p * (p.log() - log_q)).sum(-1) if kind == "forward" else (log_q.exp() * (log_q - p.log())).sum(-1)
-    torch.testing.assert_close(found, full, atol=2e-5, rtol=1e-5)
+    found = losses.direct_divergence(logits, order, p.gather(1, order), kind, beta)
+    full = [slow(*laws, kind, beta) for laws in zip(p.tolist(), logits.double().softmax(-1).tolist(), strict=True)]
+    torch.testing.assert_close(found, torch.tensor(full), atol=2e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", DIVERGENCES)
+def test_top_k_with_a_rest_bucket_equals_the_slow_form(kind: losses.Divergence) -> None:
+    generator = torch.Generator().manual_seed(4)
+    logits = torch.randn(30, 20, generator=generator) * 2
+    p = (torch.randn(30, 20, generator=generator) * 2).softmax(-1)
+    top = p.topk(5)
+    found = losses.direct_divergence(logits, top.indices, top.values, kind, 0.3)
+    q = logits.double().softmax(-1)
+    for row in range(30):
+        bucketed = [[*law[row, top.indices[row]].tolist(), 1 - law[row, top.indices[row]].sum().item()] for law in (p.double(), q)]
+        assert found[row].item() == pytest.approx(slow(*bucketed, kind, 0.3), abs=2e-5)
+
+
+def test_jsd_and_tv_by_hand() -> None:
+    logits = logits_of([0.5, 0.25, 0.125, 0.125])
+    ids, p = torch.tensor([[0, 2]]), torch.tensor([[0.25, 0.25]])  # p: ¼ ¼ ½; q: ½ ⅛ ⅜
+    assert losses.direct_divergence(logits, ids, p, "tv").item() == pytest.approx(0.25, abs=1e-6)
+    mixture = (0.375, 0.1875, 0.4375)
+    towards_p = 0.25 * math.log(0.25 / mixture[0]) + 0.25 * math.log(0.25 / mixture[1]) + 0.5 * math.log(0.5 / mixture[2])
+    towards_q = 0.5 * math.log(0.5 / mixture[0]) + 0.125 * math.log(0.125 / mixture[1]) + 0.375 * math.log(0.375 / mixture[2])
+    assert losses.direct_divergence(logits, ids, p, "jsd").item() == pytest.approx((towards_p + towards_q) / 2, abs=1e-6)
+    nearly = losses.direct_divergence(logits, ids, p, "jsd", 1e-3).item() / 1e-3
+    assert nearly == pytest.approx(losses.direct_divergence(logits, ids, p, "forward").item(), rel=1e-2)
+
+
+def test_nll_is_that_of_the_emitted_token() -> None:
+    at = losses.positions([trace([0, 3, 1], [(1, 1), (2, 1)], [0.9, 0.4], [{0: 0.5}, {1: 0.4}])])
+    found = losses.direct_loss(logits_of([0.1, 0.2, 0.3, 0.4], [0.2, 0.5, 0.2, 0.1]), at, "nll")
+    assert found.tolist() == pytest.approx([-math.log(0.4), -math.log(0.5)])
+    whole = losses.distillation(logits_of([0.1, 0.2, 0.3, 0.4], [0.2, 0.5, 0.2, 0.1]), torch.zeros(0, 4), at, kind="nll")
+    assert whole.total.item() == pytest.approx(-(math.log(0.4) + math.log(0.5)) / 2)
+
+
+# --- the approximate KL of equation 2 --------------------------------------------------------------------------------------
+
+
+def slow_ngram_kl(one: Trace, rows: dict[int, list[float]], position: int) -> float:
+    """Equation 2 spelled out: q' over the n-gram, its first sub-token, the other top tokens, and everything else."""
+    start, length = int(one.starts[position]), int(one.lengths[position])
+    ids = [int(token) for token in one.drafter_ids[start : start + length]]
+    product = math.prod(rows[start + offset - 1][token] for offset, token in enumerate(ids))
+    q = list(rows[start - 1])
+    q[ids[0]] -= product
+    p = {int(token): float(value) for token, value in zip(one.top_ids[position], one.top_p[position], strict=True) if token >= 0}
+    laws = [(product, float(one.p[position]))] + [(q[token], value) for token, value in p.items()]
+    rest_p = 1 - sum(p.values()) - float(one.p[position])
+    laws.append((1 - sum(mass for mass, _ in laws), rest_p if rest_p > 1e-6 else 0.0))
+    return sum(mass * math.log(mass / max(value, losses.P_FLOOR)) for mass, value in laws if mass > 1e-12)
+
+
+def test_ngram_kl_by_hand() -> None:
+    # q(1) = 0.5, q(2 | 1) = 0.4: the n-gram has 0.2, what is left of token 1 is 0.3, token 0 has 0.3, the rest 0.2.
+    one = trace([0, 1, 2], [(1, 2)], [0.4], [{1: 0.2, 0: 0.1}])
+    logits = logits_of([0.3, 0.5, 0.1, 0.1], [0.3, 0.2, 0.4, 0.1])
+    at = losses.positions([one])
+    expected = 0.2 * math.log(0.2 / 0.4) + 0.3 * math.log(0.3 / 0.2) + 0.3 * math.log(0.3 / 0.1) + 0.2 * math.log(0.2 / 0.3)
+    assert losses.ngram_divergence(logits, at).item() == pytest.approx(expected, abs=1e-5)
+    found = losses.distillation(torch.zeros(0, 4), logits, at, 0.5, ngram="kl")
+    assert found.ngram.item() == pytest.approx(expected, abs=1e-5) and found.total.item() == pytest.approx(0.5 * expected, abs=1e-5)
+    # Without a direct map of the first sub-token, what is left of it lies in the rest bucket: 0.3 + 0.2 against 0.5.
+    unmapped = losses.positions([trace([0, 1, 2], [(1, 2)], [0.4], [{0: 0.1}])])
+    expected = 0.2 * math.log(0.2 / 0.4) + 0.3 * math.log(0.3 / 0.1) + 0.5 * math.log(0.5 / 0.5)
+    assert losses.ngram_divergence(logits, unmapped).item() == pytest.approx(expected, abs=1e-5)
+    with pytest.raises(ValueError, match="'kl'"):
+        losses.distillation(torch.zeros(0, 4), logits, at, ngram="none")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("width", [3, 12])
+def test_ngram_kl_equals_the_slow_form_and_of_the_whole_vocabulary_the_full_kl(width: int) -> None:
+    """Traces of 2- and 3-grams, first sub-tokens inside and outside the top; width 12: every token is in the top."""
+    random = np.random.default_rng(width)
+    for _ in range(20):
+        ids = random.integers(0, 12, 8).tolist()
+        law = random.dirichlet(np.full(13, 0.7), 3)
+        tops = [{int(token): float(row[token]) for token in random.permutation(12)[:width]} for row in law]
+        one = trace(ids, [(1, 2), (3, 3), (6, 2)], [float(row[12]) for row in law], tops)
+        at = losses.positions([one])
+        logits = torch.from_numpy(random.normal(size=(7, 12)) * 2).float()
+        rows = {int(place): row.tolist() for place, row in zip(at.sub[:, 1], logits.double().softmax(-1), strict=True)}
+        found = losses.ngram_divergence(logits, at).tolist()
+        assert found == pytest.approx([slow_ngram_kl(one, rows, position) for position in range(3)], abs=1e-4, rel=1e-4)
+        if width == 12:
+            assert min(found) > -1e-4  # a divergence of whole laws
+
+
+def test_ngram_kl_has_the_right_gradient_through_the_product() -> None:
+    one = trace([0, 1, 2, 3], [(1, 3)], [0.4], [{1: 0.2, 0: 0.1}])
+    at = losses.positions([one])
+    logits = torch.randn(3, 5, generator=torch.Generator().manual_seed(2)).requires_grad_()
+    losses.ngram_divergence(logits, at).sum().backward()
+    assert logits.grad is not None
+    for row, column in [(0, 1), (0, 0), (0, 4), (1, 2), (1, 0), (2, 3), (2, 4)]:
+        values = []
+        for step in (1e-3, -1e-3):
+            moved = logits.detach().double()
+            moved[row, column] += step
+            rows = dict(enumerate(moved.softmax(-1).tolist()))
+            values.append(slow_ngram_kl(one, rows, 0))
+        assert logits.grad[row, column].item() == pytest.approx((values[0] - values[1]) / 2e-3, abs=1e-4)
 
 
 def test_padding_changes_nothing() -> None:
@@ -78,7 +196,7 @@ def test_padding_changes_nothing() -> None:
     ids, p = torch.tensor([[4, 1], [0, 8], [2, 3]]), torch.tensor([[0.5, 0.2], [0.3, 0.3], [0.9, 0.05]])
     padded_ids = torch.nn.functional.pad(ids, (0, 3), value=-1)
     padded_p = torch.nn.functional.pad(p, (0, 3))
-    for kind in ("forward", "reverse"):
+    for kind in DIVERGENCES:
         plain = losses.direct_divergence(logits, ids, p, kind)
         torch.testing.assert_close(losses.direct_divergence(logits, padded_ids, padded_p, kind), plain)
     wide = trace([0, 1], [(1, 1)], [0.5], [{0: 0.4, 1: 0.3, 2: 0.1}])
@@ -98,7 +216,7 @@ def test_gradient_is_that_of_the_bucketed_law() -> None:
     torch.testing.assert_close(logits.grad[0], expected, atol=1e-6, rtol=1e-5)
 
 
-@pytest.mark.parametrize("kind", ["forward", "reverse"])
+@pytest.mark.parametrize("kind", DIVERGENCES)
 def test_extremes_stay_finite(kind: losses.Divergence) -> None:
     logits = torch.zeros(4, 5)
     logits[0, 0], logits[1, 0], logits[2, 1] = 200.0, -200.0, 90.0
@@ -109,6 +227,41 @@ def test_extremes_stay_finite(kind: losses.Divergence) -> None:
     found.sum().backward()
     assert found.isfinite().all() and (found > -1e-5).all()
     assert logits.grad is not None and logits.grad.isfinite().all()
+
+
+def test_extremes_of_the_ngram_kl_stay_finite() -> None:
+    """Followed for certain, left for certain, and a target that is sure of the n-gram or of anything else."""
+    for p, top in [(1.0, {1: 0.0}), (0.0, {1: 1.0}), (1e-9, {3: 1.0}), (0.3, {0: 0.7})]:
+        at = losses.positions([trace([0, 1, 2], [(1, 2)], [p], [top])])
+        for first, second in [(300.0, 300.0), (300.0, -300.0), (-300.0, 300.0), (0.0, 300.0), (300.0, 15.0)]:
+            logits = torch.zeros(2, 5)
+            logits[0, 1], logits[1, 2] = first, second
+            logits.requires_grad_()
+            found = losses.ngram_divergence(logits, at)
+            found.sum().backward()
+            assert found.isfinite().all() and logits.grad is not None and logits.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("kind", [*DIVERGENCES, "nll"])
+@pytest.mark.parametrize("ngram", ["nll", "dynamic", "kl"])
+def test_a_step_on_the_logits_lowers_every_loss(kind: losses.Divergence, ngram: losses.NgramLoss) -> None:
+    top = [{3: 0.5, 1: 0.2}, {1: 0.1, 0: 0.1}, {0: 0.6, 2: 0.1}]
+    at = losses.positions([trace([0, 3, 1, 2, 0], [(1, 1), (2, 2), (4, 1)], [0.5, 0.6, 0.6], top)])
+    generator = torch.Generator().manual_seed(7)
+    direct, sub = (torch.randn(2, 6, generator=generator).requires_grad_() for _ in range(2))
+    before = losses.distillation(direct, sub, at, 0.5, kind, ngram)
+    before.total.backward()
+    assert direct.grad is not None and sub.grad is not None and direct.grad.abs().sum() > 0 and sub.grad.abs().sum() > 0
+    after = losses.distillation(direct - 0.1 * direct.grad, sub - 0.1 * sub.grad, at, 0.5, kind, ngram)
+    assert after.total < before.total and after.direct < before.direct and after.ngram < before.ngram
+
+
+def test_errors_only_keeps_what_was_not_accepted() -> None:
+    one = trace([0, 3, 1, 2, 3, 1], [(1, 1), (2, 2), (4, 1), (5, 1)], [0.9, 0.4, 0.1, 0.2], [{3: 0.5}, {0: 0.1}, {2: 0.1}, {1: 0.1}])
+    one.accepted[[0, 3]] = False
+    at = losses.positions([one], errors_only=True)
+    assert at.direct_ids.tolist() == [3, 1] and at.ngrams == 0 and at.order.tolist() == [0, 1]
+    assert losses.positions([one]).order.tolist() == [0, 2, 3, 1]
 
 
 def test_the_rest_bucket_keeps_its_digits() -> None:

@@ -1,9 +1,9 @@
-"""The distillation loss `L = L_DM + λ · L_NG` on traces; pure functions of logits (OmniDraft, equations 3 and 4)."""
+"""The distillation loss `L = L_DM + λ · L_NG` on traces; pure functions of logits (OmniDraft, equations 2, 3 and 4)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Literal
 
 import numpy as np
@@ -12,7 +12,8 @@ from torch import Tensor
 
 from omnidemo.records import Trace
 
-Divergence = Literal["forward", "reverse"]
+Divergence = Literal["forward", "reverse", "jsd", "tv", "nll"]
+NgramLoss = Literal["nll", "dynamic", "kl"]
 MASKED = -1e4  # a logit that is as good as gone, and finite, so that no gradient turns into NaN
 LOG_FLOOR = -60.0  # smallest log-probability of the rest bucket; below it there is no gradient either
 P_FLOOR = 1e-8  # smallest target probability in a reverse KL
@@ -21,63 +22,108 @@ P_NOISE = 1e-6  # a rest bucket below this is rounding of float32 sums
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Positions:
-    """The positions of a batch of traces that count: m directly mapped ones, s sub-tokens of n-grams.
+    """The positions of a batch of traces that count: m directly mapped ones, and g n-grams with s sub-tokens together.
 
-    `direct` [m, 2] and `sub` [s, 2] hold (index of the trace, logits row that predicts the drafter token). `top_ids` [m, K]
-    are drafter ids (−1: padding), `top_p` [m, K] the target's raw probabilities, `sub_ids` [s] the drafter ids to predict,
-    `sub_p` [s] the target's probability of the n-gram they belong to, `ngrams` the number of n-grams.
+    `direct` [m, 2] and `sub` [s, 2] hold (index of the trace, logits row that predicts the drafter token); `direct_ids` [m] and
+    `sub_ids` [s] are the drafter tokens to predict. `top_ids` [m, K] are drafter ids (−1: padding) and `top_p` [m, K] the target's
+    raw probabilities of them, `ngram_top_ids`/`ngram_top_p` [g, K] the same where an n-gram stands. `sub_p` [s] is the target's
+    raw probability of the n-gram that the sub-token belongs to, `owner` [s] that n-gram's number, `ngrams` = g. `order` [m + g] is
+    the place of each position (first the directly mapped ones) among all of them in reading order, `temperature` [m + g] that
+    of its request.
     """
 
     direct: Tensor
+    direct_ids: Tensor
     top_ids: Tensor
     top_p: Tensor
     sub: Tensor
     sub_ids: Tensor
     sub_p: Tensor
+    owner: Tensor
+    ngram_top_ids: Tensor
+    ngram_top_p: Tensor
+    order: Tensor
+    temperature: Tensor
     ngrams: int
 
     def __len__(self) -> int:
         return len(self.direct) + self.ngrams
 
     def to(self, device: torch.device) -> Positions:
-        names = ("direct", "top_ids", "top_p", "sub", "sub_ids", "sub_p")
-        return replace(self, **{name: getattr(self, name).to(device) for name in names})
+        tensors = {field.name: getattr(self, field.name).to(device) for field in fields(self) if field.name != "ngrams"}
+        return replace(self, **tensors)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Losses:
-    """`total` = `direct` + λ · `ngram`, scalars in nats: per directly mapped position, and per n-gram (summed over its sub-tokens)."""
+    """`total` = `direct` + λ · `ngram`, scalars in nats: per directly mapped position, and per n-gram."""
 
     total: Tensor
     direct: Tensor
     ngram: Tensor
 
 
-def positions(traces: Sequence[Trace]) -> Positions:
-    """Collect what counts: positions with a spelling, and with a row before it that predicts it (so `starts` ≥ 1)."""
+def positions(traces: Sequence[Trace], errors_only: bool = False) -> Positions:
+    """Collect what counts: positions with a spelling, and with a row before it that predicts it (so `starts` ≥ 1).
+
+    errors_only: without the tokens that were accepted proposals.
+    """
     width = max((trace.top_ids.shape[1] for trace in traces), default=0)
-    direct, top_ids, top_p, sub, sub_ids, sub_p, ngrams = [], [], [], [], [], [], 0
+    parts: dict[str, list[np.ndarray]] = {name: [] for name in ("direct", "direct_ids", "top_ids", "top_p", "ngram_ids", "ngram_p", "sub")}
+    sub_ids: list[int] = []
+    sub_p: list[float] = []
+    owner: list[int] = []
+    places: tuple[list[int], list[int]] = ([], [])  # of the directly mapped positions, and of the n-grams
+    heat: tuple[list[float], list[float]] = ([], [])
+    before = 0
     for index, trace in enumerate(traces):
-        inside = (trace.starts >= 1) & (trace.starts + trace.lengths <= len(trace.drafter_ids))
-        mapped = np.flatnonzero(inside & (trace.lengths == 1))
-        direct.append(np.stack([np.full(len(mapped), index), trace.starts[mapped].astype(np.int64) - 1], axis=1))
+        inside = (trace.starts >= 1) & (trace.starts + trace.lengths <= len(trace.drafter_ids)) & (trace.lengths >= 1)
+        if errors_only:
+            inside &= ~trace.accepted
+        place = before + np.cumsum(inside) - 1  # of each position that counts, in reading order
+        before += int(inside.sum())
         padding = ((0, 0), (0, width - trace.top_ids.shape[1]))
-        top_ids.append(np.pad(trace.top_ids[mapped].astype(np.int64), padding, constant_values=-1))
-        top_p.append(np.pad(trace.top_p[mapped].astype(np.float32), padding))
-        for position in np.flatnonzero(inside & (trace.lengths >= 2)):
+        top_ids = np.pad(trace.top_ids.astype(np.int64), padding, constant_values=-1)
+        top_p = np.pad(trace.top_p.astype(np.float32), padding)
+
+        mapped = np.flatnonzero(inside & (trace.lengths == 1))
+        starts = trace.starts[mapped].astype(np.int64)
+        parts["direct"].append(np.stack([np.full(len(mapped), index), starts - 1], axis=1))
+        parts["direct_ids"].append(trace.drafter_ids[starts].astype(np.int64))
+        parts["top_ids"].append(top_ids[mapped])
+        parts["top_p"].append(top_p[mapped])
+        places[0].extend(place[mapped].tolist())
+        heat[0].extend([trace.temperature] * len(mapped))
+
+        merged = np.flatnonzero(inside & (trace.lengths >= 2))
+        parts["ngram_ids"].append(top_ids[merged])
+        parts["ngram_p"].append(top_p[merged])
+        for position in merged:
             start, length = int(trace.starts[position]), int(trace.lengths[position])
-            sub += [(index, start + offset - 1) for offset in range(length)]
+            parts["sub"].append(np.array([(index, start + offset - 1) for offset in range(length)]))
             sub_ids += [int(one) for one in trace.drafter_ids[start : start + length]]
             sub_p += [float(trace.p[position])] * length
-            ngrams += 1
+            owner += [len(places[1])] * length
+            places[1].append(int(place[position]))
+            heat[1].append(trace.temperature)
+
+    def joined(name: str, *shape: int, dtype: type = np.int64) -> Tensor:
+        return torch.from_numpy(np.concatenate([np.zeros((0, *shape), dtype), *parts[name]]).astype(dtype))
+
     return Positions(
-        direct=torch.from_numpy(np.concatenate(direct) if direct else np.zeros((0, 2), np.int64)),
-        top_ids=torch.from_numpy(np.concatenate(top_ids) if top_ids else np.zeros((0, 0), np.int64)),
-        top_p=torch.from_numpy(np.concatenate(top_p) if top_p else np.zeros((0, 0), np.float32)),
-        sub=torch.tensor(sub, dtype=torch.int64).reshape(-1, 2),
+        direct=joined("direct", 2),
+        direct_ids=joined("direct_ids"),
+        top_ids=joined("top_ids", width),
+        top_p=joined("top_p", width, dtype=np.float32),
+        sub=joined("sub", 2),
         sub_ids=torch.tensor(sub_ids, dtype=torch.int64),
         sub_p=torch.tensor(sub_p, dtype=torch.float32),
-        ngrams=ngrams,
+        owner=torch.tensor(owner, dtype=torch.int64),
+        ngram_top_ids=joined("ngram_ids", width),
+        ngram_top_p=joined("ngram_p", width, dtype=np.float32),
+        order=torch.tensor(places[0] + places[1], dtype=torch.int64),
+        temperature=torch.tensor(heat[0] + heat[1], dtype=torch.float32),
+        ngrams=len(places[1]),
     )
 
 
@@ -87,8 +133,8 @@ def newest(trace: Trace, window: int) -> Trace:
     if drop <= 0:
         return trace
     kept = trace.starts > drop
-    fields = ("lengths", "accepted", "p", "top_ids", "top_p")
-    cut = {name: getattr(trace, name)[kept] for name in fields}
+    names = ("lengths", "accepted", "p", "top_ids", "top_p")
+    cut = {name: getattr(trace, name)[kept] for name in names}
     return replace(trace, drafter_ids=trace.drafter_ids[drop:], starts=trace.starts[kept] - drop, **cut)
 
 
@@ -105,10 +151,12 @@ def log_q_with_rest(logits: Tensor, top_ids: Tensor) -> tuple[Tensor, Tensor]:
     return log_q, (others - total).clamp(min=LOG_FLOOR)
 
 
-def direct_divergence(logits: Tensor, top_ids: Tensor, top_p: Tensor, kind: Divergence = "forward") -> Tensor:
-    """Divergence [m], in nats, between drafter (logits [m, D]) and target over K top tokens and the rest bucket.
+def direct_divergence(logits: Tensor, top_ids: Tensor, top_p: Tensor, kind: Divergence = "forward", beta: float = 0.5) -> Tensor:
+    """Divergence [m] between drafter (logits [m, D]) and target over K top tokens and the rest bucket; nats, but for "tv".
 
-    "forward" is D(p ‖ q), "reverse" D(q ‖ p). With K = vocabulary it is the full KL.
+    "forward" is D(p ‖ q), "reverse" D(q ‖ p), "tv" ½ Σ |p − q|; "jsd" is β·D(p ‖ M) + (1 − β)·D(q ‖ M) with M = β·p + (1 − β)·q,
+    the convention of GKD and OSD: β → 0 behaves like the forward KL, β → 1 like the reverse one. With K = vocabulary each is the
+    full divergence. ValueError for another kind ("nll" needs the emitted token: see `direct_loss`).
     """
     log_q, log_q_rest = log_q_with_rest(logits.float(), top_ids)
     valid = top_ids >= 0
@@ -120,25 +168,88 @@ def direct_divergence(logits: Tensor, top_ids: Tensor, top_p: Tensor, kind: Dive
     if kind == "reverse":
         terms = torch.where(valid, log_q.exp() * (log_q - p.clamp(min=P_FLOOR).log()), 0.0)
         return terms.sum(-1) + log_q_rest.exp() * (log_q_rest - rest.clamp(min=P_FLOOR).log())
-    raise ValueError(f"Unknown divergence {kind!r}: use 'forward' or 'reverse'.")
+    # The others treat the rest as one more token. Padding has p = q = 0.
+    p = torch.cat([p, rest[:, None]], dim=-1)
+    log_q = torch.cat([torch.where(valid, log_q, 2 * LOG_FLOOR), log_q_rest[:, None]], dim=-1)
+    q = log_q.exp()
+    if kind == "tv":
+        return (p - q).abs().sum(-1) / 2
+    if kind == "jsd":
+        mixture = (beta * p + (1 - beta) * q).clamp(min=torch.finfo(q.dtype).tiny).log()
+        towards_p = torch.xlogy(p, p) - p * mixture
+        return (beta * towards_p + (1 - beta) * q * (log_q - mixture)).sum(-1)
+    raise ValueError(f"Unknown divergence {kind!r}: use 'forward', 'reverse', 'jsd', 'tv' or 'nll'.")
+
+
+def direct_loss(logits: Tensor, at: Positions, kind: Divergence = "forward", beta: float = 0.5) -> Tensor:
+    """The loss [m] of the directly mapped positions: a divergence, or with "nll" −log q of the token that the target emitted."""
+    if kind == "nll":
+        return torch.nn.functional.cross_entropy(logits.float(), at.direct_ids, reduction="none")
+    return direct_divergence(logits, at.top_ids, at.top_p, kind, beta)
+
+
+def ngram_divergence(sub_logits: Tensor, at: Positions) -> Tensor:
+    """The approximate KL [g] of equation 2, D(q' ‖ p) in nats, at the place of each n-gram; logits [s, D] of all sub-tokens.
+
+    q' gives the n-gram its product Π q(d_j), takes that product from the first sub-token, and is q elsewhere. The rest bucket holds
+    everything outside the top, and what is left of a first sub-token that is not in it.
+    """
+    logits = sub_logits.float()
+    log_q_sub = logits.log_softmax(-1).gather(1, at.sub_ids[:, None]).squeeze(1)
+    first = first_of_each(at.owner)
+    log_first = log_q_sub[first]
+    after = log_q_sub.new_zeros(at.ngrams).index_add(0, at.owner, log_q_sub.index_fill(0, first, 0.0))  # log Π of the later ones
+    log_product = log_first + after
+    left = log_first + torch.log(-torch.expm1(after.clamp(max=-1e-6)))  # log of q(d1) − Π q(d_j)
+
+    is_first = at.ngram_top_ids == at.sub_ids[first][:, None]
+    others = torch.where(is_first, -1, at.ngram_top_ids)
+    known = torch.cat([at.sub_ids[first][:, None], others], dim=-1)  # begins with a valid id, as padding needs it
+    log_q, log_rest = log_q_with_rest(logits[first], known)
+    in_top = is_first.any(-1)
+    p = torch.where(at.ngram_top_ids >= 0, at.ngram_top_p, 0.0)
+    p_product = at.sub_p[first]
+    p_rest = 1 - p.sum(-1) - p_product
+    p_rest = torch.where(p_rest > P_NOISE, p_rest, 0.0)
+
+    def term(log_value: Tensor, target: Tensor) -> Tensor:
+        return log_value.exp() * (log_value - target.clamp(min=P_FLOOR).log())
+
+    top = torch.where(others >= 0, term(log_q[:, 1:], p), 0.0).sum(-1)
+    first_p = torch.where(is_first, p, 0.0).sum(-1)
+    rest = torch.where(in_top, term(left, first_p) + term(log_rest, p_rest), term(torch.logaddexp(left, log_rest), p_rest))
+    return top + term(log_product, p_product) + rest
+
+
+def first_of_each(owner: Tensor) -> Tensor:
+    """Index of the first sub-token of each n-gram, from the numbers [s] of the n-grams that they belong to."""
+    return torch.nonzero(torch.diff(owner, prepend=owner.new_full((1,), -1)), as_tuple=True)[0]
 
 
 def distillation(
     direct_logits: Tensor,
     sub_logits: Tensor,
     at: Positions,
-    weight: float | Literal["dynamic"] = 0.5,
+    weight: float = 0.2,
     kind: Divergence = "forward",
+    ngram: NgramLoss = "nll",
+    beta: float = 0.5,
 ) -> Losses:
     """The loss of a batch from the logits of its rows: [m, D] for `at.direct`, [s, D] for `at.sub`.
 
-    `weight` is λ; "dynamic" weighs every n-gram by the target's probability of it, p(t). No positions of a kind: zero.
+    `weight` is λ. `ngram`: "nll" is −Σ log q(d_j); "dynamic" the same with p(t), the target's probability of the n-gram, in the place
+    of λ; "kl" equation 2. No positions of a kind: zero.
     """
     zero = direct_logits.sum() * 0.0 + sub_logits.sum() * 0.0
-    direct = direct_divergence(direct_logits, at.top_ids, at.top_p, kind).mean() if len(at.direct) else zero
+    direct = direct_loss(direct_logits, at, kind, beta).mean() if len(at.direct) else zero
     if not at.ngrams:
         return Losses(direct + zero, direct, zero)
+    if ngram == "kl":
+        divergence = ngram_divergence(sub_logits, at).mean()
+        return Losses(direct + weight * divergence, direct, divergence)
+    if ngram not in ("nll", "dynamic"):
+        raise ValueError(f"Unknown n-gram loss {ngram!r}: use 'nll', 'dynamic' or 'kl'.")
     nll = torch.nn.functional.cross_entropy(sub_logits.float(), at.sub_ids, reduction="none")
-    ngram = nll.sum() / at.ngrams
-    weighted = (at.sub_p * nll).sum() / at.ngrams if weight == "dynamic" else weight * ngram
-    return Losses(direct + weighted, direct, ngram)
+    likelihood = nll.sum() / at.ngrams
+    weighted = (at.sub_p * nll).sum() / at.ngrams if ngram == "dynamic" else weight * likelihood
+    return Losses(direct + weighted, direct, likelihood)

@@ -1,48 +1,125 @@
-"""The traces that an update is drawn from: bounded, with the newest weighing more."""
+"""The traces that an update is drawn from: bounded, in one of four orders."""
 
 from __future__ import annotations
 
 import random
 from collections import deque
+from collections.abc import Sequence
+from itertools import islice
+from typing import Literal, get_args
 
 import numpy as np
 
 from omnidemo.records import Trace
 
+Order = Literal["mixed", "newest", "informative", "uniform"]
+NEWEST_BATCHES = 2  # the order "newest" draws from so many batches' worth of traces: fewer would be learnt by heart
+LEAST_WEIGHT = 0.02  # of a trace in the order "informative" whose every token was accepted: it still teaches a little
+
 
 class ReplayBuffer:
-    """The newest traces up to a number of bytes, and how many of them no update has seen yet."""
+    """The newest traces up to a number of bytes, and how many of them no update has seen yet (`fresh`).
 
-    def __init__(self, most_bytes: int, seed: int = 0) -> None:
+    `order`, which may be changed at any time, says which traces an update draws: "mixed" half fresh and half older ones, "newest" the
+    newest, "informative" those with the highest share of tokens that were not accepted proposals first, "uniform" any.
+    """
+
+    def __init__(self, most_bytes: int, seed: int = 0, order: Order = "mixed") -> None:
+        """ValueError for an order that is none."""
         self.most_bytes, self.nbytes, self.fresh = most_bytes, 0, 0
+        self._taken = 0  # how many were fresh at the last `take`
+        self.order = order
         self._traces: deque[Trace] = deque()
-        self._random = random.Random(seed)
+        self._random, self._draws = random.Random(seed), random.Random(seed + 1)
 
     def __len__(self) -> int:
         return len(self._traces)
+
+    @property
+    def order(self) -> Order:
+        return self._order
+
+    @order.setter
+    def order(self, order: Order) -> None:
+        if order not in get_args(Order):
+            raise ValueError(f"Unknown buffer order {order!r}: use one of {', '.join(get_args(Order))}.")
+        self._order = order
 
     def add(self, trace: Trace) -> None:
         self._traces.append(trace)
         self.nbytes += trace.nbytes
         self.fresh += 1
+        self._shrink()
+
+    def limit(self, most_bytes: int) -> None:
+        """Change the number of bytes; the oldest traces go where they no longer fit."""
+        self.most_bytes = most_bytes
+        self._shrink()
+
+    def fresh_traces(self) -> list[Trace]:
+        """The traces that no update has taken yet, oldest first."""
+        return list(islice(self._traces, len(self._traces) - self.fresh, None))
+
+    def take(self, steps: int, size: int) -> list[list[Trace]]:
+        """Batches of an update, none where nothing is fresh; then none is fresh any more. No trace is twice in a batch."""
+        traces, fresh = list(self._traces), self.fresh
+        self.fresh, self._taken = 0, self.fresh or self._taken
+        if not fresh:
+            return []
+        if self.order == "mixed":
+            return self._mixed(traces[len(traces) - fresh :], traces[: len(traces) - fresh], steps, size)
+        if self.order == "newest":
+            return self._in_turn(traces[-max(fresh, NEWEST_BATCHES * size) :], steps, size)
+        if self.order == "informative":
+            weights = [LEAST_WEIGHT + 1 - float(np.mean(trace.accepted)) for trace in traces]
+            return [self._weighted(traces, weights, size) for _ in range(steps)]
+        return [self._random.sample(traces, min(size, len(traces))) for _ in range(steps)]
+
+    def draw(self, steps: int, size: int) -> list[list[Trace]]:
+        """At most `steps` batches for the acceptance head, of answers that the published drafter has not learnt from.
+
+        These are the fresh traces, and right after a `take` those that were fresh before it. Each comes at most once.
+        """
+        traces = self.fresh_traces() or list(islice(self._traces, max(0, len(self._traces) - self._taken), None))
+        turn = self._draws.sample(traces, min(len(traces), steps * size))
+        return [turn[index : index + size] for index in range(0, len(turn), size)]
+
+    def _shrink(self) -> None:
         while self.nbytes > self.most_bytes:
             self.nbytes -= self._traces.popleft().nbytes
         self.fresh = min(self.fresh, len(self._traces))
 
-    def take(self, steps: int, size: int) -> list[list[Trace]]:
-        """Batches of an update: half fresh traces in turn, half older ones drawn uniformly; then none is fresh any more."""
-        traces = list(self._traces)
-        fresh, older = traces[len(traces) - self.fresh :], traces[: len(traces) - self.fresh]
-        self.fresh = 0
+    def _mixed(self, fresh: Sequence[Trace], older: Sequence[Trace], steps: int, size: int) -> list[list[Trace]]:
+        """Half fresh traces in turn, half older ones drawn uniformly."""
+        wanted = min(len(fresh), size if not older else (size + 1) // 2)
         turn: list[Trace] = []
         batches: list[list[Trace]] = []
-        for _ in range(steps if fresh else 0):
-            wanted = min(len(fresh), size if not older else (size + 1) // 2)
+        for _ in range(steps):
             while len(turn) < wanted:
                 turn += self._random.sample(fresh, len(fresh))
             batch, turn = turn[:wanted], turn[wanted:]
             batches.append(batch + self._random.sample(older, min(size - wanted, len(older))))
         return batches
+
+    def _in_turn(self, traces: Sequence[Trace], steps: int, size: int) -> list[list[Trace]]:
+        """Every trace as often as any other, as far as that comes out."""
+        size = min(size, len(traces))
+        batches: list[list[Trace]] = []
+        turn: list[Trace] = []
+        for _ in range(steps):
+            if len(turn) < size:  # what is left of a turn leads the next batch, and comes last in the next turn
+                left = {id(trace) for trace in turn}
+                others = [trace for trace in traces if id(trace) not in left]
+                turn += self._random.sample(others, len(others)) + turn
+            batch, turn = turn[:size], turn[size:]
+            batches.append(batch)
+        return batches
+
+    def _weighted(self, traces: Sequence[Trace], weights: Sequence[float], size: int) -> list[Trace]:
+        """A sample without repetition in which a trace's chance grows with its weight (Efraimidis and Spirakis, 2006)."""
+        keys = [self._random.random() ** (1 / weight) for weight in weights]
+        best = sorted(range(len(traces)), key=keys.__getitem__, reverse=True)[:size]
+        return [traces[index] for index in best]
 
 
 def usable(trace: Trace) -> bool:

@@ -1,79 +1,127 @@
-"""One update of the drafter: a pure function on a LoRA model, and the niced child process that runs it.
+"""One update of the drafter and of its acceptance head: pure functions on a scratch copy of the model. See `child.py` for its process.
 
 `transformers` and `peft` are imported where a model is built: the parent of the child process needs neither.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
-import os
-import pickle
-import queue
-import subprocess
-import sys
-import threading
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from omnidemo.core import losses
+from omnidemo.core import acceptance, losses
 from omnidemo.records import Trace, TrainStep
 from omnidemo.runtime.adapters import AdapterState, OptimiserState
+from omnidemo.runtime.child import Child as Child
+from omnidemo.runtime.child import ChildError as ChildError
+from omnidemo.runtime.head_training import HeadTrainer
 
 Batches = Sequence[Sequence[Trace]]
 Update = tuple[AdapterState, OptimiserState, list[TrainStep]]
+FULL: dict[str, Any] = {"peft_type": "FULL"}  # the configuration of a full fine-tuning
+JUDGED_AT_ONCE = 8  # traces in a forward pass of `judge`
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
     """How to train. `window`: most drafter tokens read per trace (less where the drafter's own context is shorter)."""
 
-    rank: int = 128
+    rank: int = 128  # 0: all parameters
     learning_rate: float = 5e-4
     warmup: int = 48  # steps at the start of a line with a growing rate: a full rate overfits the first few answers
-    ngram_weight: float | Literal["dynamic"] = 0.2
+    schedule: Literal["constant", "cosine"] = "constant"
+    schedule_steps: int = 600  # over which "cosine" falls to a tenth, and stays there
     divergence: losses.Divergence = "forward"
+    jsd_beta: float = 0.5
+    ngram_loss: losses.NgramLoss = "nll"
+    ngram_weight: float = 0.2
+    errors_only: bool = False  # learn only where the drafter was wrong
+    head: Literal["off", "joint", "interleaved"] = "interleaved"
+    head_rate: float = 3e-4  # a higher one learns the few answers of an update by heart
+    head_steps: int = 8  # of "interleaved", per update
     clip: float = 1.0
     memory: float = 0.98  # of the running average of the weights over steps, which is what is published
     window: int = 1024
     seed: int = 0
 
+    def rate(self, step: int) -> float:
+        """Learning rate of the step with this number (from 1)."""
+        rate = self.learning_rate * min(1.0, step / max(1, self.warmup))
+        if self.schedule == "cosine":
+            rate *= 0.55 + 0.45 * math.cos(math.pi * min(1.0, step / self.schedule_steps))
+        return rate
+
 
 class Learner:
-    """The base drafter with trainable LoRA matrices on every linear layer; scratch space of `train`."""
+    """The base drafter with trainable LoRA matrices on every linear layer, or (rank 0) all of its parameters; scratch space."""
 
     def __init__(self, folder: Path, rank: int, seed: int = 0, device: str = "cpu") -> None:
         """Reads safetensors from a local folder, never code. Raises OSError or ValueError where there is no such model."""
-        from peft import LoraConfig, get_peft_model, get_peft_model_state_dict
         from transformers import AutoModelForCausalLM
 
-        base = AutoModelForCausalLM.from_pretrained(
+        base: Any = AutoModelForCausalLM.from_pretrained(
             folder, dtype=torch.float32, use_safetensors=True, local_files_only=True, trust_remote_code=False
         )
-        config = LoraConfig(r=rank, lora_alpha=2 * rank, target_modules="all-linear", task_type="CAUSAL_LM")
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            self.model = get_peft_model(base, config).to(device).eval()  # eval: no dropout, so that a step is deterministic
         self.device = torch.device(device)
-        self.parameters = {name.replace(".default.", "."): p for name, p in self.model.named_parameters() if p.requires_grad}
-        self.initial = AdapterState(_copy(get_peft_model_state_dict(self.model)), _plain_config(config))
-        self.base: Any = self.model.get_base_model()
+        self.base: Any = base
+        self.parameters: dict[str, Tensor]
+        if rank:
+            self.parameters, self.initial = self._with_lora(rank, seed)
+        else:
+            self.base.to(device).eval().requires_grad_(True)
+            # Tied matrices are one parameter, under the name that comes first.
+            self.parameters = dict(self.base.named_parameters())
+            self.initial = AdapterState(_copy(self.parameters), FULL)
         self.context = int(getattr(base.config, "max_position_embeddings", None) or 1 << 30)
         self._head_is_linear = self._check_head()
 
-    def logits(self, ids: Tensor, rows: Tensor) -> Tensor:
-        """Logits [rows, D] of (batch, position) pairs `rows` [rows, 2]; only these rows pass the output layer."""
-        if not self._head_is_linear:
-            return self.base(input_ids=ids, use_cache=False).logits[rows[:, 0], rows[:, 1]]
-        hidden = self.base.base_model(input_ids=ids, use_cache=False).last_hidden_state
-        return self.base.get_output_embeddings()(hidden[rows[:, 0], rows[:, 1]])
+    def _with_lora(self, rank: int, seed: int) -> tuple[dict[str, Tensor], AdapterState]:
+        from peft import LoraConfig, get_peft_model, get_peft_model_state_dict
+
+        config = LoraConfig(r=rank, lora_alpha=2 * rank, target_modules="all-linear", task_type="CAUSAL_LM")
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            model = get_peft_model(self.base, config).to(self.device).eval()  # eval: no dropout, so that a step is deterministic
+        self.base = model.get_base_model()
+        named: dict[str, Tensor] = {name.replace(".default.", "."): p for name, p in model.named_parameters() if p.requires_grad}
+        return named, AdapterState(_copy(get_peft_model_state_dict(model)), _plain_config(config))
+
+    def read(self, ids: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """States [n, H] that the output layer reads, and logits [n, D], of (batch, position) pairs `rows` [n, 2]."""
+        if self._head_is_linear:  # only these rows have to pass the output layer
+            states = self.base.base_model(input_ids=ids, use_cache=False).last_hidden_state[rows[:, 0], rows[:, 1]]
+            return states, self.base.get_output_embeddings()(states)
+        seen: list[Tensor] = []
+        hook = self.base.get_output_embeddings().register_forward_pre_hook(lambda module, given: seen.append(given[0]))
+        try:
+            logits = self.base(input_ids=ids, use_cache=False).logits
+        finally:
+            hook.remove()
+        return seen[-1][rows[:, 0], rows[:, 1]], logits[rows[:, 0], rows[:, 1]]
+
+    def completed(self, adapter: AdapterState | None) -> AdapterState:
+        """The adapter with fresh LoRA matrices (which change nothing) where it has none, as one from elsewhere may."""
+        if adapter is None:
+            return self.initial
+        if not adapter.weights.keys() <= self.initial.weights.keys():
+            return adapter  # of another drafter: `load` says so
+        return replace(adapter, weights={**self.initial.weights, **adapter.weights})
+
+    @torch.no_grad()
+    def load(self, weights: Mapping[str, Tensor]) -> None:
+        """Put these weights in place. Raises ValueError where they belong to another drafter or another rank."""
+        for name, parameter in self.parameters.items():
+            if name not in weights or weights[name].shape != parameter.shape:
+                raise ValueError(f"The adapter does not fit this drafter at {name}: it has another rank, or belongs to another drafter.")
+            parameter.copy_(weights[name])
 
     @torch.no_grad()
     def _check_head(self) -> bool:
@@ -83,31 +131,43 @@ class Learner:
         rows = torch.tensor([[0, 1], [0, 3]], device=self.device)
         full = self.base(input_ids=ids, use_cache=False).logits[0, [1, 3]]
         try:
-            return torch.allclose(self.logits(ids, rows), full, atol=1e-4, rtol=1e-4)
+            return torch.allclose(self.read(ids, rows)[1], full, atol=1e-4, rtol=1e-4)
         except (AttributeError, TypeError, RuntimeError):
             return False
 
 
-def train(learner: Learner, adapter: AdapterState | None, optimiser: OptimiserState | None, batches: Batches, plan: Plan) -> Update:
+def train(
+    learner: Learner,
+    adapter: AdapterState | None,
+    optimiser: OptimiserState | None,
+    batches: Batches,
+    plan: Plan,
+    head_batches: Batches = (),
+) -> Update:
     """One AdamW step per batch, starting from `adapter` (None: a fresh one): the new adapter, optimiser state, and the steps.
 
     The adapter is the running average of the weights over all steps of its line: steps on the few answers of a chat are noisy, and
     their average drafts better than any of them. The weights themselves go on in the optimiser's state. Nothing given is changed,
     and nothing of an earlier call counts. A batch with a loss or gradient that is not finite changes nothing and is reported with
-    its loss NaN.
+    its loss NaN; one without anything to learn is reported with loss 0.
+
+    The acceptance head learns on the same batches (`plan.head` "joint"; OmniDraft, algorithm 3), or before them on `head_batches`, in
+    turn, with the published weights in place ("interleaved"; algorithm 4). Those batches should be answers that no update has seen:
+    the paper draws them from all earlier ones, but what a drafter has learnt from it guesses better than anything new, so that such
+    a head promises too much (measured: 1.0 nats on new answers, untrained 0.57, on unseen answers 0.54). Whatever goes wrong with
+    the head, the drafter's update stays.
     """
-    start = adapter or learner.initial
-    state = optimiser or OptimiserState(0, {})
+    start, state = learner.completed(adapter), optimiser or OptimiserState(0, {})
     average = {name: start.weights[name].to(learner.device, copy=True) for name in learner.parameters}
-    with torch.no_grad():
-        for name, parameter in learner.parameters.items():
-            parameter.copy_(state.moments.get(f"weight.{name}", start.weights[name]))
+    head = HeadTrainer(start.head, state.moments, plan.head_rate, plan.clip, plan.seed)
+    loss_head = _interleaved(learner, start, head, head_batches, plan) if plan.head == "interleaved" and head_batches else math.nan
+    learner.load({name: state.moments.get(f"weight.{name}", start.weights[name]) for name in learner.parameters})
     adamw = _adamw(learner, state, plan)
     steps: list[TrainStep] = []
     for number, batch in enumerate(batches, state.step + 1):
         for group in adamw.param_groups:
-            group["lr"] = plan.learning_rate * min(1.0, number / max(1, plan.warmup))
-        steps.append(_step(learner, adamw, batch, number, plan))
+            group["lr"] = plan.rate(number)
+        steps.append(_step(learner, adamw, batch, number, plan, head if plan.head == "joint" else None))
         # The first steps weigh more, or the average would begin as the untrained weights.
         forget = 1.0 - min(plan.memory, number / (number + 10))
         torch._foreach_lerp_(list(average.values()), [parameter.detach() for parameter in learner.parameters.values()], forget)
@@ -119,21 +179,54 @@ def train(learner: Learner, adapter: AdapterState | None, optimiser: OptimiserSt
         for kind in ("exp_avg", "exp_avg_sq")
     }
     moments |= {f"weight.{name}": parameter.detach().cpu().clone() for name, parameter in learner.parameters.items()}
-    return AdapterState(_copy(average), start.config), OptimiserState(state.step + len(steps), moments), steps
+    if plan.head == "interleaved":
+        steps[-1:] = [replace(step, loss_head=loss_head) for step in steps[-1:]]
+    trained = AdapterState(_copy(average), start.config, head.weights())
+    return trained, OptimiserState(state.step + len(steps), moments | head.moments()), steps
 
 
-def _step(learner: Learner, adamw: torch.optim.Optimizer, batch: Sequence[Trace], number: int, plan: Plan) -> TrainStep:
-    began = time.perf_counter()
-    traces = [losses.newest(trace, min(plan.window, learner.context)) for trace in batch]
-    at = losses.positions(traces).to(learner.device)
+def judge(learner: Learner, states: Sequence[AdapterState | None], traces: Sequence[Trace], window: int = 1024) -> list[np.ndarray]:
+    """For each state (None: the base drafter) the probability [positions] that its proposal would be accepted, teacher-forced.
+
+    The positions are the spelled ones of all traces in reading order, the same for every state; see `acceptance.expected` for the
+    probabilities. Raises ValueError for a state that does not fit the learner.
+    """
+    found: list[np.ndarray] = []
+    for state in states:
+        learner.load(learner.completed(state).weights)
+        parts = [np.zeros(0, dtype=np.float32)]
+        for index in range(0, len(traces), JUDGED_AT_ONCE):
+            with torch.no_grad():
+                _, logits, at = _forward(learner, traces[index : index + JUDGED_AT_ONCE], window)
+                split = len(at.direct)
+                parts.append(acceptance.expected(logits[:split], logits[split:], at).cpu().numpy())
+        found.append(np.concatenate(parts))
+    return found
+
+
+def _forward(learner: Learner, batch: Sequence[Trace], window: int, errors_only: bool = False) -> tuple[Tensor, Tensor, losses.Positions]:
+    """States [m + s, H], logits [m + s, D] and the positions of a batch: first the directly mapped ones, then the sub-tokens."""
+    traces = [losses.newest(trace, min(window, learner.context)) for trace in batch]
+    at = losses.positions(traces, errors_only).to(learner.device)
     length = max(len(trace.drafter_ids) for trace in traces)
     ids = torch.zeros(len(traces), length, dtype=torch.int64)  # right-padded: attention is causal, so no mask is needed
     for row, trace in zip(ids, traces, strict=True):
         row[: len(trace.drafter_ids)] = torch.from_numpy(trace.drafter_ids.astype("int64"))
-    logits = learner.logits(ids.to(learner.device), torch.cat([at.direct, at.sub]))
-    found = losses.distillation(logits[: len(at.direct)], logits[len(at.direct) :], at, plan.ngram_weight, plan.divergence)
+    states, logits = learner.read(ids.to(learner.device), torch.cat([at.direct, at.sub]))
+    return states, logits, at
+
+
+def _step(
+    learner: Learner, adamw: torch.optim.Optimizer, batch: Sequence[Trace], number: int, plan: Plan, head: HeadTrainer | None
+) -> TrainStep:
+    began = time.perf_counter()
+    states, logits, at = _forward(learner, batch, plan.window, plan.errors_only)
+    split = len(at.direct)
+    found = losses.distillation(
+        logits[:split], logits[split:], at, plan.ngram_weight, plan.divergence, plan.ngram_loss, plan.jsd_beta
+    )
     adamw.zero_grad()
-    norm = math.nan
+    norm = math.nan if len(at) else 0.0
     if found.total.isfinite() and len(at):
         found.total.backward()
         norm = float(torch.nn.utils.clip_grad_norm_(learner.parameters.values(), plan.clip))
@@ -141,7 +234,26 @@ def _step(learner: Learner, adamw: torch.optim.Optimizer, batch: Sequence[Trace]
             adamw.step()
     whole = math.isfinite(norm)
     total, direct, ngram = (float(value.detach()) if whole else math.nan for value in (found.total, found.direct, found.ngram))
-    return TrainStep(number, total, direct, ngram, norm, adamw.param_groups[0]["lr"], time.perf_counter() - began)
+    loss_head = math.nan
+    if head is not None:
+        with head.guarded():
+            if plan.errors_only:  # the head has to see what is accepted, too
+                with torch.no_grad():
+                    states, logits, at = _forward(learner, batch, plan.window)
+            loss_head = head.step(head.features(states.detach(), logits.detach(), at, number))
+    return TrainStep(number, total, direct, ngram, norm, adamw.param_groups[0]["lr"], time.perf_counter() - began, loss_head)
+
+
+def _interleaved(learner: Learner, start: AdapterState, head: HeadTrainer, batches: Batches, plan: Plan) -> float:
+    """`plan.head_steps` steps of the head alone, each batch read only once; the mean loss, NaN where no step was taken."""
+    found: list[float] = []
+    with head.guarded():
+        learner.load(start.weights)
+        with torch.no_grad():
+            ready = [_forward(learner, batch, plan.window) for batch in batches[: plan.head_steps]]
+        for number in range(plan.head_steps):
+            found.append(head.step(head.features(*ready[number % len(ready)], head.taken)))
+    return float(np.mean(found)) if found else math.nan
 
 
 def _adamw(learner: Learner, state: OptimiserState, plan: Plan) -> torch.optim.AdamW:
@@ -162,113 +274,11 @@ def _plain_config(config: Any) -> dict[str, Any]:
     return json.loads(json.dumps(values, default=lambda one: sorted(one) if isinstance(one, set) else str(one)))
 
 
-# --- the child process -----------------------------------------------------------------------------------------------------
-
-
-class ChildError(RuntimeError):
-    """The child process could not train; the sentence says why."""
-
-
-class Child:
-    """Runs `train` in a process of its own, started when needed and again after it died. It keeps the model, never a state:
-    every request carries adapter and optimiser, so nothing is lost with it. Requests come from one thread."""
-
-    def __init__(self, threads: int = 1, nice: int = 10) -> None:
-        self.threads, self.nice = threads, nice
-        self._process: subprocess.Popen[bytes] | None = None
-        self._lock = threading.Lock()
-        self._closed = False
-
-    @property
-    def pid(self) -> int | None:
-        return self._process.pid if self._process and self._process.poll() is None else None
-
-    def train(self, folder: Path, adapter: AdapterState | None, optimiser: OptimiserState | None, batches: Batches, plan: Plan) -> Update:
-        """`train` on the drafter in `folder`. Raises ChildError where the process died or reports an error."""
-        process = self._started()
-        assert process.stdin and process.stdout
-        try:
-            pickle.dump((str(folder), adapter, optimiser, batches, plan), process.stdin, pickle.HIGHEST_PROTOCOL)
-            process.stdin.flush()
-            answer = pickle.load(process.stdout)
-        except (OSError, EOFError, ValueError, pickle.UnpicklingError) as error:
-            self._stop(process)
-            raise ChildError(f"The training process ended unexpectedly (exit status {process.returncode}); it is started again.") from error
-        if isinstance(answer, str):
-            raise ChildError(answer)
-        return answer
-
-    def close(self) -> None:
-        """End the process; a `train` in flight raises ChildError."""
-        with self._lock:
-            self._closed = True
-            process = self._process
-        if process:
-            self._stop(process)
-
-    def _started(self) -> subprocess.Popen[bytes]:
-        with self._lock:
-            if self._closed:
-                raise ChildError("Training has been closed.")
-            if self._process is None or self._process.poll() is not None:
-                # Not `multiprocessing`: its spawn would import the app's main module, and gradio with it.
-                command = [sys.executable, "-c", f"from omnidemo.runtime.training import serve; serve({self.nice})"]
-                self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=self._environment())
-            return self._process
-
-    def _environment(self) -> dict[str, str]:
-        """Thread limits have to stand before torch is imported; the allocator's, so that big blocks are used again."""
-        root = str(Path(__file__).resolve().parents[2])
-        limits = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(self.threads))
-        allocator = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": "8000000000", "MALLOC_ARENA_MAX": "1"}
-        own = {"PYTHONPATH": os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH", "")))), "PYTHONWARNINGS": "ignore"}
-        return os.environ | limits | allocator | own | {"CUDA_VISIBLE_DEVICES": "", "HF_HUB_OFFLINE": "1", "TQDM_DISABLE": "1"}
-
-    @staticmethod
-    def _stop(process: subprocess.Popen[bytes]) -> None:
-        process.kill()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(1.5)
-        with contextlib.suppress(OSError, ValueError):
-            if process.stdin:
-                process.stdin.close()
-
-
-def serve(nice: int = 10) -> None:
-    """The child: answer requests from standard input until it ends, that is, until the parent is gone."""
-    answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # whatever a library prints must not end up between the answers
-    if hasattr(os, "nice"):
-        os.nice(nice)
-    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
-    requests: queue.SimpleQueue[Any] = queue.SimpleQueue()
-    threading.Thread(target=_listen, args=(requests,), daemon=True).start()
-    learners: dict[tuple[str, int], Learner] = {}
-    while True:
-        folder, adapter, optimiser, batches, plan = requests.get()
-        try:
-            learner = learner_for(learners, folder, adapter, plan)
-            answer: Update | str = train(learner, adapter, optimiser, batches, plan)
-        except Exception as error:  # whatever it is, the parent tells it
-            answer = f"Training failed: {type(error).__name__}: {error}"
-        pickle.dump(answer, answers, pickle.HIGHEST_PROTOCOL)
-        answers.flush()
-
-
 def learner_for(known: dict[tuple[str, int], Learner], folder: Path | str, adapter: AdapterState | None, plan: Plan) -> Learner:
-    """The learner of a drafter folder, built when first needed; an adapter keeps the rank that it was started with."""
-    rank = int(adapter.config["r"]) if adapter else plan.rank
+    """The learner of a drafter folder, built when first needed; an adapter keeps the rank that it was started with (0: full)."""
+    rank = int(adapter.config.get("r", 0)) if adapter else plan.rank
     key = (str(folder), rank)
     if key not in known:
         known.clear()  # one model in memory at a time
         known[key] = Learner(Path(folder), rank, plan.seed)
     return known[key]
-
-
-def _listen(requests: queue.SimpleQueue[Any]) -> None:
-    """Read requests beside the training, so that the parent's end is noticed within a step, not after an update."""
-    try:
-        while True:
-            requests.put(pickle.load(sys.stdin.buffer))
-    finally:
-        os._exit(0)

@@ -1,0 +1,246 @@
+"""The niced process in which training runs on a CPU: started when needed, and again after it died; it can be paused.
+
+Only the standard library is imported here at first: the process lowers its priority before it loads torch.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from omnidemo.records import Trace
+    from omnidemo.runtime.adapters import AdapterState, OptimiserState
+    from omnidemo.runtime.training import Batches, Learner, Plan, Update
+
+POLL_SECONDS = 0.25  # how exactly the running time of a request is kept
+END = "end"  # the process has ended
+
+
+class ChildError(RuntimeError):
+    """The child process could not do what it was asked; the sentence says why."""
+
+
+class Child:
+    """Runs `training.train` and `training.judge` in a process of its own. It keeps the model, never a state: every request carries
+    all that it needs, so nothing is lost with the process. Any thread may ask; one request runs at a time, the others wait.
+    """
+
+    def __init__(self, threads: int = 1, nice: int = 10, timeout: float = 600.0) -> None:
+        """`timeout`: seconds of running time, pauses not counted, after which a request is given up and the process replaced."""
+        self.threads, self.nice, self.timeout = threads, nice, timeout
+        self._process: subprocess.Popen[bytes] | None = None
+        self._answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._turn = threading.Lock()  # held for a request
+        self._state = threading.Lock()  # guards process, paused and closed; held for microseconds
+        self._paused = self._closed = False
+
+    @property
+    def pid(self) -> int | None:
+        process = self._process
+        return process.pid if process and process.poll() is None else None
+
+    @property
+    def paused(self) -> bool:
+        return self._paused
+
+    def train(
+        self,
+        folder: Path,
+        adapter: AdapterState | None,
+        optimiser: OptimiserState | None,
+        batches: Batches,
+        plan: Plan,
+        head_batches: Batches = (),
+    ) -> Update:
+        """`training.train` on the drafter in `folder`. Raises ChildError where the process died, took too long or reports an error."""
+        update: Update = self._ask("train", str(folder), adapter, optimiser, batches, plan, head_batches)
+        return update
+
+    def judge(self, folder: Path, states: Sequence[AdapterState | None], traces: Sequence[Trace], plan: Plan) -> list[np.ndarray]:
+        """`training.judge` on the drafter in `folder`. Raises ChildError as `train` does."""
+        judged: list[np.ndarray] = self._ask("judge", str(folder), list(states), list(traces), plan)
+        return judged
+
+    def pause(self) -> None:
+        """Stop the process where it is, until `go_on`; without effect where the system cannot do that (Windows)."""
+        self._signal(True)
+
+    def go_on(self) -> None:
+        self._signal(False)
+
+    def close(self) -> None:
+        """End the process, also a paused one; a request in flight raises ChildError."""
+        with self._state:
+            self._closed = True
+            process = self._process
+        if process:
+            _kill(process)
+
+    def _ask(self, *request: Any) -> Any:
+        with self._turn:
+            process = self._started()
+            assert process.stdin
+            try:
+                pickle.dump(request, process.stdin, pickle.HIGHEST_PROTOCOL)
+                process.stdin.flush()
+                answer = self._wait(process)
+            except (OSError, ValueError):  # its end of the pipe is gone
+                answer = END
+            if answer == END:
+                _kill(process)
+                raise ChildError(f"The training process ended unexpectedly (exit status {process.returncode}); it is started again.")
+        if isinstance(answer, str):
+            raise ChildError(answer)
+        return answer
+
+    def _wait(self, process: subprocess.Popen[bytes]) -> Any:
+        left = self.timeout
+        while True:
+            began = time.monotonic()
+            with contextlib.suppress(queue.Empty):
+                return self._answers.get(timeout=POLL_SECONDS)
+            left -= 0.0 if self._paused else time.monotonic() - began
+            if left <= 0:
+                _kill(process)
+                raise ChildError(f"Training took longer than {self.timeout:g} seconds and was stopped; use fewer or smaller steps.")
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        with self._state:
+            if self._closed:
+                raise ChildError("Training has been closed.")
+            process = self._process
+        if process is not None and process.poll() is None:
+            return process
+        answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._answers = answers
+        threading.Thread(target=self._keep, args=(answers,), name="training process", daemon=True).start()
+        process = answers.get()
+        if not isinstance(process, subprocess.Popen):
+            raise ChildError(f"The training process could not be started: {process}")
+        with self._state:
+            self._process = process
+            if self._closed:
+                _kill(process)
+                raise ChildError("Training has been closed.")
+            if self._paused:
+                _tell(process, True)
+        return process
+
+    def _keep(self, answers: queue.SimpleQueue[Any]) -> None:
+        """Start the process, hand it over, then its answers. A thread that lasts as long as the process has to do this: Linux ends
+        the process together with the thread that started it (see `main`)."""
+        # Not `multiprocessing`: its spawn would import the app's main module, and gradio with it.
+        command = [sys.executable, "-c", f"from omnidemo.runtime.child import main; main({self.nice})"]
+        try:
+            process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=self._environment())
+            assert process.stdout
+            pickle.load(process.stdout)  # it is ready: from here on it may be paused
+        except Exception as error:  # whatever it is, the one who asked tells it
+            answers.put(str(error) or type(error).__name__)
+            return
+        answers.put(process)
+        with contextlib.suppress(Exception), process.stdout:
+            while True:
+                answers.put(pickle.load(process.stdout))
+        answers.put(END)
+
+    def _signal(self, paused: bool) -> None:
+        with self._state:
+            self._paused = paused
+            if self._process and self._process.poll() is None:
+                _tell(self._process, paused)
+
+    def _environment(self) -> dict[str, str]:
+        """Thread limits have to stand before torch is imported; the allocator's, so that big blocks are used again."""
+        root = str(Path(__file__).resolve().parents[2])
+        limits = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(self.threads))
+        allocator = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": "8000000000", "MALLOC_ARENA_MAX": "1"}
+        own = {"PYTHONPATH": os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH", "")))), "PYTHONWARNINGS": "ignore"}
+        return os.environ | limits | allocator | own | {"CUDA_VISIBLE_DEVICES": "", "HF_HUB_OFFLINE": "1", "TQDM_DISABLE": "1"}
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(1.5)
+    with contextlib.suppress(OSError, ValueError):
+        if process.stdin:
+            process.stdin.close()
+
+
+def _tell(process: subprocess.Popen[bytes], paused: bool) -> None:
+    if hasattr(signal, "SIGSTOP"):
+        with contextlib.suppress(ProcessLookupError):
+            process.send_signal(signal.SIGSTOP if paused else signal.SIGCONT)
+
+
+# --- in the child ----------------------------------------------------------------------------------------------------------
+
+
+def main(nice: int = 10) -> None:
+    """Answer requests from standard input until it ends, that is, until the parent is gone."""
+    _end_with_parent()
+    if hasattr(os, "nice"):
+        os.nice(nice)
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # whatever a library prints must not end up between the answers
+    _answer(answers, "ready")
+
+    import torch
+
+    from omnidemo.runtime import training
+
+    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
+    requests: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    threading.Thread(target=_listen, args=(requests,), daemon=True).start()
+    learners: dict[tuple[str, int], Learner] = {}
+    while True:
+        verb, folder, *values = requests.get()
+        try:
+            if verb == "train":
+                adapter, optimiser, batches, plan, head_batches = values
+                learner = training.learner_for(learners, folder, adapter, plan)
+                answer: Any = training.train(learner, adapter, optimiser, batches, plan, head_batches)
+            else:
+                states, traces, plan = values
+                known = next((state for state in states if state), None)
+                answer = training.judge(training.learner_for(learners, folder, known, plan), states, traces, plan.window)
+        except Exception as error:  # whatever it is, the parent tells it
+            answer = f"Training failed: {type(error).__name__}: {error}"
+        _answer(answers, answer)
+
+
+def _answer(answers: Any, answer: Any) -> None:
+    pickle.dump(answer, answers, pickle.HIGHEST_PROTOCOL)
+    answers.flush()
+
+
+def _end_with_parent() -> None:
+    """The end of standard input says that the parent is gone, but a paused process would not notice; Linux can kill it all the same."""
+    if sys.platform == "linux":
+        import ctypes
+
+        with contextlib.suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(1, int(signal.SIGKILL), 0, 0, 0)  # PR_SET_PDEATHSIG
+
+
+def _listen(requests: queue.SimpleQueue[Any]) -> None:
+    """Read requests beside the training, so that the parent's end is noticed within a step, not after an update."""
+    try:
+        while True:
+            requests.put(pickle.load(sys.stdin.buffer))
+    finally:
+        os._exit(0)
