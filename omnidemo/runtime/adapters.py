@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from safetensors import safe_open
@@ -20,17 +21,27 @@ from torch import Tensor
 from omnidemo.records import AdapterVersion
 
 WEIGHTS, CONFIG, OPTIMISER, MANIFEST = "adapter_model.safetensors", "adapter_config.json", "optimizer.safetensors", "manifest.json"
-ACTIVE = "active"
+HEAD = "head.safetensors"  # of the acceptance head, in the versions that have one
+ACTIVE, TRUSTED = "active", "trusted"  # notes beside the versions: which one drafts, and the last one that was measured to be better
+GONE = ".gone-"  # before the name of a folder that is being removed
 PREFIX = "base_model.model."  # PEFT's, before the name of the base model's parameter
+Note = Literal["active", "trusted"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AdapterState:
     """A LoRA adapter: `weights` under PEFT's names (`….lora_A.weight` [r, in], `….lora_B.weight` [out, r], float32, CPU) and
-    PEFT's configuration as plain JSON values."""
+    PEFT's configuration as plain JSON values. With the configuration {"peft_type": "FULL"} the weights are whole matrices under the
+    base model's names. `head` are the weights of the acceptance head (`core/head.py`), if there is one."""
 
     weights: Mapping[str, Tensor]
     config: Mapping[str, Any]
+    head: Mapping[str, Tensor] = field(default_factory=dict)
+
+    @property
+    def whole(self) -> bool:
+        """Whether this is a full fine-tuning, not a LoRA adapter."""
+        return self.config.get("peft_type") == "FULL"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,6 +96,8 @@ def write_version(line: Path, info: AdapterVersion, adapter: AdapterState, optim
         CONFIG: _json(dict(adapter.config)),
         OPTIMISER: save(_plain(optimiser.moments), {"step": str(optimiser.step)}),
     }
+    if adapter.head:
+        contents[HEAD] = save(_plain(adapter.head), {"format": "pt"})
     sums = {name: hashlib.sha256(data).hexdigest() for name, data in contents.items()}
     stored = replace(info, path=str(final), sha256=sums[WEIGHTS])
     manifest = {key: value for key, value in asdict(stored).items() if key not in ("path", "drafter")}
@@ -107,14 +120,16 @@ def load_version(path: Path) -> StoredVersion:
     try:
         manifest = json.loads((path / MANIFEST).read_bytes())
         sums = manifest.pop("files")
-        contents = {name: (path / name).read_bytes() for name in (WEIGHTS, CONFIG, OPTIMISER)}
+        names = [WEIGHTS, CONFIG, OPTIMISER, *([HEAD] if HEAD in sums else [])]
+        contents = {name: (path / name).read_bytes() for name in names}
         for name, data in contents.items():
             if hashlib.sha256(data).hexdigest() != sums[name]:
                 raise ValueError(f"{name} does not match its checksum")
         with safe_open(path / OPTIMISER, "pt") as opened:
             step = int(opened.metadata()["step"])
         info = AdapterVersion(drafter=manifest.pop("base"), path=str(path), **manifest)
-        adapter = AdapterState(load(contents[WEIGHTS]), json.loads(contents[CONFIG]))
+        head = load(contents[HEAD]) if HEAD in contents else {}
+        adapter = AdapterState(load(contents[WEIGHTS]), json.loads(contents[CONFIG]), head)
         return StoredVersion(info, adapter, OptimiserState(step, load(contents[OPTIMISER])))
     except FileNotFoundError as error:
         missing = Path(error.filename).name
@@ -123,42 +138,51 @@ def load_version(path: Path) -> StoredVersion:
         raise ValueError(f"The adapter version in {path} is damaged ({error}); use another version.") from error
 
 
-def prune(line: Path, keep: int, active: int) -> list[int]:
-    """Remove all but the newest `keep` versions and the active one; the numbers removed."""
-    gone = [version for version in versions(line)[keep:] if version != active]
+def prune(line: Path, keep: int, *needed: int) -> list[int]:
+    """Remove all but the newest `keep` versions and those that are `needed`; the numbers removed."""
+    gone = [version for version in versions(line)[keep:] if version not in needed]
     for version in gone:
-        shutil.rmtree(version_folder(line, version), ignore_errors=True)
+        with contextlib.suppress(OSError):  # what stays now goes with the next version
+            _remove(version_folder(line, version))
     return gone
 
 
 def sweep(line: Path) -> None:
-    """Remove what an interrupted write left behind."""
-    for leftover in line.glob(".new-*"):
-        shutil.rmtree(leftover, ignore_errors=True)
+    """Remove what an interrupted write or removal left behind."""
+    for leftover in (*line.glob(".new-*"), *line.glob(f"{GONE}*"), line.with_name(GONE + line.name)):
+        if leftover.is_dir():
+            shutil.rmtree(leftover, ignore_errors=True)
+        else:
+            leftover.unlink(missing_ok=True)
 
 
 def remove_line(line: Path) -> None:
-    """Remove a line's versions. It is out of sight in one rename. Raises OSError."""
+    """Remove a line's versions. Raises OSError."""
     if line.is_dir():
-        gone = line.with_name(f".gone-{line.name}")
-        shutil.rmtree(gone, ignore_errors=True)
-        os.rename(line, gone)
-        shutil.rmtree(gone, ignore_errors=True)
+        _remove(line)
 
 
-def read_active(line: Path) -> int | None:
-    """The version that was active last; None where none was noted."""
+def _remove(folder: Path) -> None:
+    """Remove a folder, which is out of sight in one rename: whoever looks meanwhile, or after a kill, sees all of it or nothing."""
+    gone = folder.with_name(GONE + folder.name)
+    shutil.rmtree(gone, ignore_errors=True)
+    os.rename(folder, gone)
+    shutil.rmtree(gone, ignore_errors=True)
+
+
+def read_note(line: Path, note: Note) -> int | None:
+    """The version that was noted as active or trusted last; None where none was."""
     try:
-        return int((line / ACTIVE).read_text())
+        return int((line / note).read_text())
     except (OSError, ValueError):
         return None
 
 
-def write_active(line: Path, version: int) -> None:
-    """Note the active version. Raises OSError."""
+def write_note(line: Path, note: Note, version: int) -> None:
+    """Note the active or trusted version, in one rename. Raises OSError."""
     line.mkdir(parents=True, exist_ok=True)
-    _write(line / ".new-active", str(version).encode())
-    os.replace(line / ".new-active", line / ACTIVE)
+    _write(line / f".new-{note}", str(version).encode())
+    os.replace(line / f".new-{note}", line / note)
     _sync_folder(line)
 
 
@@ -194,6 +218,8 @@ class BaseWeights(Mapping[str, Tensor]):
 
 def changed_names(adapter: AdapterState) -> list[str]:
     """Names of the base model's matrices that the adapter changes."""
+    if adapter.whole:
+        return list(adapter.weights)
     ending = ".lora_A.weight"
     return [name.removeprefix(PREFIX).removesuffix(ending) + ".weight" for name in adapter.weights if name.endswith(ending)]
 
@@ -207,21 +233,23 @@ def base_matrices(base: Mapping[str, Tensor], adapter: AdapterState) -> dict[str
 
 
 def merged_weights(base: Mapping[str, Tensor], adapter: AdapterState) -> dict[str, Tensor]:
-    """Full weights W + (alpha/r)·B·A, in float32, of the changed matrices only, under the base model's parameter names.
-
-    Raises ValueError where the adapter does not fit the base.
-    """
-    scale = float(adapter.config["lora_alpha"]) / float(adapter.config["r"])
+    """Full weights, in float32, of the changed matrices only, under the base model's parameter names: W + (alpha/r)·B·A, or those of a
+    full fine-tuning as they are. Raises ValueError where the adapter does not fit the base."""
     merged = {}
     for name, matrix in base_matrices(base, adapter).items():
-        stem = PREFIX + name.removesuffix(".weight")
-        delta = scale * (adapter.weights[f"{stem}.lora_B.weight"].float() @ adapter.weights[f"{stem}.lora_A.weight"].float())
-        delta = delta.T if adapter.config.get("fan_in_fan_out") else delta
-        if delta.shape != matrix.shape:
-            shapes = f"{tuple(delta.shape)}, the drafter's {tuple(matrix.shape)}"
+        change = adapter.weights[name].float() if adapter.whole else _delta(adapter, name)
+        if change.shape != matrix.shape:
+            shapes = f"{tuple(change.shape)}, the drafter's {tuple(matrix.shape)}"
             raise ValueError(f"The adapter's {name} is {shapes}: it belongs to another drafter.")
-        merged[name] = matrix + delta
+        merged[name] = change if adapter.whole else matrix + change
     return merged
+
+
+def _delta(adapter: AdapterState, name: str) -> Tensor:
+    stem = PREFIX + name.removesuffix(".weight")
+    scale = float(adapter.config["lora_alpha"]) / float(adapter.config["r"])
+    delta = scale * (adapter.weights[f"{stem}.lora_B.weight"].float() @ adapter.weights[f"{stem}.lora_A.weight"].float())
+    return delta.T if adapter.config.get("fan_in_fan_out") else delta
 
 
 def _plain(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
