@@ -21,7 +21,8 @@ def load_pair(
     """Load a target and a drafter: bundled names, Hub ids or local folders.
 
     storage: a folder in which the n-gram cache, the adapters and the training history are kept; the pair then learns from what
-    it generates, in the background. None: everything stays in memory, and nothing is learned but the n-gram cache.
+    it generates, in the background, one adapter line per domain (an option of `generate`). None: everything stays in memory, and
+    nothing is learned but the n-gram cache.
     `settings` gives everything else (default: the environment's `OMNIDEMO_*`). Raises ModelError (a ValueError), one sentence.
     """
     settings = (settings or Settings()).model_copy(update={"target": target, "drafter": drafter, "device": device, "dtype": dtype})
@@ -29,8 +30,8 @@ def load_pair(
     if storage is not None:
         settings = settings.model_copy(update={"storage": Path(storage)})
         store = open_store(settings)
-        distiller = attach_storage(pair, settings, store)
+        lines = attach_storage(pair, settings, store)
         if settings.training == "inline":
-            pair.learners.append(lambda trace: bool(distiller.run_pending()))
+            pair.learners.append(lambda trace: lines.run_pending(trace.domain))
         atexit.register(store.close)
     return pair

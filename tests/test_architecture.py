@@ -11,17 +11,19 @@ import pytest
 ROOT = Path(__file__).parents[1]
 FILES = sorted((ROOT / "omnidemo").rglob("*.py"))
 # From the bottom up: a room imports from its own floor's rooms of the same name and from every floor below.
-FLOORS = [{"config", "records"}, {"core"}, {"methods"}, {"engine"}, {"runtime"}, {"api", "bench", "bundled"}, {"ui"}, {"__main__"}]
+FLOORS = [{"config", "records", "charts"}, {"core"}, {"methods"}, {"engine"}, {"runtime"}, {"api", "bench", "bundled"}, {"ui"}]
+FLOORS += [{"commands"}, {"__main__"}]
 HEIGHT = {room: height for height, floor in enumerate(FLOORS) for room in floor}
 RUNTIME = {f"runtime/{name}.py" for name in ("store", "tables", "export", "database", "backup")}
-MIGRATIONS = {f"runtime/migrations/{name}.py" for name in ("env", "versions/0001_first")}
+MIGRATIONS = {f"runtime/migrations/{name}.py" for name in ("env", "versions/0001_first", "versions/0002_head")}
 ONLY_IN = {
     "sqlalchemy": RUNTIME | MIGRATIONS,
     "alembic": {"runtime/database.py"} | MIGRATIONS,
     "peft": {"runtime/training.py", "runtime/distiller.py", "runtime/adapters.py"},
-    "plotly": {"ui/charts.py"},
+    "plotly": {"charts.py"},
+    "sklearn": {"runtime/router.py"},
     "gradio": {path.relative_to(ROOT / "omnidemo").as_posix() for path in FILES if path.parent.name == "ui"},
-    "typer": {"__main__.py", "bundled/train.py", "bundled/evaluate.py"},
+    "typer": {"__main__.py", "commands/common.py", "commands/measure.py", "bundled/train.py", "bundled/evaluate.py"},
 }
 OUTSIDE = {"asyncio", "io", "multiprocessing", "os", "pathlib", "shutil", "socket", "sqlite3", "subprocess", "tempfile", "threading"}
 PURE = (sys.stdlib_module_names - OUTSIDE) | {"torch", "numpy", "omnidemo"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,8 @@ import pytest
 
 from omnidemo.config import Settings
 from omnidemo.records import Generation, Round
+from omnidemo.runtime.adaptation import CONTROLS
+from omnidemo.runtime.router import Route, Router
 from omnidemo.runtime.services import PairState, Services
 from test_pair import save
 
@@ -39,9 +42,9 @@ def ready(services: Services, models: tuple[str, str]) -> PairState:
 
 
 def chat(services: Services, models: tuple[str, str], text: str = "the small duck", **options: object) -> tuple[list[Round], Generation]:
-    defaults = {"session": "s", "method": "ngram-exact", "max_new_tokens": 30, "temperature": 0.0}
-    messages = [{"role": "user", "content": text}]
-    *rounds, last = services.chat(target=models[0], drafter=models[1], messages=messages, **{**defaults, **options})  # type: ignore[arg-type]
+    defaults: dict[str, object] = {"session": "s", "method": "ngram-exact", "max_new_tokens": 30, "temperature": 0.0}
+    defaults["messages"] = [{"role": "user", "content": text}]
+    *rounds, last = services.chat(target=models[0], drafter=models[1], **{**defaults, **options})  # type: ignore[arg-type]
     assert isinstance(last, Generation)
     return rounds, last  # type: ignore[return-value]
 
@@ -167,3 +170,217 @@ def test_a_backup_brings_everything_back_on_an_empty_disk(tmp_path: Path, models
         assert second.trainer(*models).version == 1 and len(second.store.requests()) == 1
     finally:
         second.close()
+
+
+# --- topic lines ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_line_chosen_by_hand_learns_alone_and_teaches_the_router(services: Services, models: tuple[str, str]) -> None:
+    ready(services, models)
+    for _ in range(2):
+        _, last = chat(services, models, "a duck counts ducks", domain="ducks")
+    assert last.domain == "ducks" and services.routed("s") == Route("ducks", 1.0, "Chosen by hand.")
+    assert services.trainer(*models, "ducks").version == 1 and services.trainer(*models).version == 0
+    _, last = chat(services, models, domain="ducks", learn=False)
+    assert last.adapter_version == 1
+    _, last = chat(services, models, learn=False)
+    assert (last.domain, last.adapter_version) == ("default", 0)
+    assert [(line.domain, line.version, line.in_memory) for line in services.lines(*models)] == [("default", 0, True), ("ducks", 1, True)]
+    assert services.route(*models, "ducks count a duck").domain == "ducks"
+
+
+def test_the_prompt_chooses_a_line_and_the_history_says_why(services: Services, models: tuple[str, str]) -> None:
+    ready(services, models)
+    for text, domain in (("how many apples are left", "sums"), ("a song about the rain", "songs"), ("how many pears", "sums")):
+        chat(services, models, text, domain=domain)
+    _, last = chat(services, models, "how many apples and pears", domain="auto")
+    route = services.routed("s")
+    assert route is not None and last.domain == route.domain == "sums" and "sums" in route.why
+    _, last = chat(services, models, "zzz", domain="auto")
+    assert last.domain == "default"
+    assert services.store.flush()
+    newest, second, *_ = services.store.requests()
+    assert (newest["domain"], second["domain"]) == ("default", "sums")
+    assert second["settings"]["route_why"] == route.why and second["settings"]["route_confidence"] == route.confidence
+    assert [row["domain"] for row in services.store.curve(*models)] == ["sums", "songs", "sums", "sums", "default"]
+
+
+def test_a_follow_up_stays_in_the_line_of_its_chat(services: Services, models: tuple[str, str]) -> None:
+    ready(services, models)
+    chat(services, models, "how many apples are left", domain="sums")
+    chat(services, models, "a song about the rain", domain="songs")
+    turns = ["how many apples", "six", "zzz?"]
+    messages = [{"role": ("user", "assistant")[place % 2], "content": text} for place, text in enumerate(turns)]
+    _, last = chat(services, models, messages=messages, domain="auto", max_new_tokens=8)
+    assert last.domain == "sums"
+
+
+def test_who_opted_out_teaches_neither_line_nor_router(services: Services, models: tuple[str, str]) -> None:
+    ready(services, models)
+    for _ in range(3):
+        _, last = chat(services, models, "my secret plan", domain="plans", learn=False, keep=False)
+    assert last.domain == "plans"
+    assert services.trainer(*models, "plans").requests_seen == 0
+    assert services.route(*models, "my secret plan").domain != "plans"
+    assert "plans" not in services._adaptation.router.domains()
+
+
+def test_the_reason_of_a_route_is_not_kept_where_prompts_are_not(tmp_path: Path, models: tuple[str, str]) -> None:
+    services = Services(Settings(storage=tmp_path, training="off", keep_text=False))
+    try:
+        ready(services, models)
+        chat(services, models, "how many apples are left", domain="auto")
+        assert services.store.flush()
+        (row,) = services.store.requests()
+        assert row["prompt"] is None and row["settings"]["route_why"] is None
+    finally:
+        services.close()
+
+
+def test_played_traffic_teaches_its_topic_and_goes_to_its_line_where_prompts_choose(services: Services, models: tuple[str, str]) -> None:
+    ready(services, models)
+    played = {"session": "s", "target": models[0], "drafter": models[1], "topic": "maths", "max_new_tokens": 8}
+    assert [made.domain for _, _, made in services.play(count=2, **played)] == ["default"] * 2  # type: ignore[arg-type]
+    assert "sample prompts" not in services.route(*models, "how many apples are left?").why  # it was taught
+    services.configure(*models, domain="auto")
+    assert [made.domain for _, _, made in services.play(count=2, **played)] == ["maths"] * 2  # type: ignore[arg-type]
+    assert services.trainer(*models, "maths").version == 1
+    assert [made.domain for _, _, made in services.play(count=1, domain="mine", **played)] == ["mine"]  # type: ignore[arg-type]
+
+
+def test_a_router_that_fails_stops_no_answer(services: Services, models: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    ready(services, models)
+
+    def fails(*_: object) -> Route:
+        raise RuntimeError("broken")
+
+    monkeypatch.setattr(Router, "route", fails)
+    monkeypatch.setattr(Router, "teach", fails)
+    _, last = chat(services, models, domain="auto")
+    assert last.domain == "default" and len(last.token_ids) == 30
+    _, last = chat(services, models, domain="ducks")
+    assert last.domain == "ducks" and len(last.token_ids) == 30
+    route = services.routed("s")
+    assert route is not None
+
+
+def test_a_line_name_that_cannot_be_one_is_refused_before_anything_runs(services: Services, models: tuple[str, str]) -> None:
+    ready(services, models)
+    with pytest.raises(ValueError, match="topic line's name"):
+        chat(services, models, domain="x" * 100)
+    assert services.store.flush() and services.store.requests() == []
+
+
+def test_routing_and_lines_survive_a_restart_and_a_backup(tmp_path: Path, models: tuple[str, str]) -> None:
+    options = {"training": "inline", "update_interval": 1, "steps_per_update": 1, "lora_rank": 4, "backup": str(tmp_path / "data")}
+    first = Services(Settings(storage=tmp_path / "one", **options))  # type: ignore[arg-type]
+    ready(first, models)
+    chat(first, models, "a duck counts ducks", domain="ducks")
+    first.close()
+    second = Services(Settings(storage=tmp_path / "two", **options))  # type: ignore[arg-type]
+    try:
+        ready(second, models)
+        known = [(line.domain, line.version, line.in_memory) for line in second.lines(*models)]
+        assert known == [("default", 0, True), ("ducks", 1, False)]
+        assert "ducks" in second._adaptation.router.domains()
+        assert chat(second, models, "duck", domain="ducks", learn=False)[1].adapter_version == 1
+    finally:
+        second.close()
+
+
+# --- settings while it runs ----------------------------------------------------------------------------------------------
+
+
+def test_adaptable_settings_change_for_chats_and_lines(services: Services, models: tuple[str, str]) -> None:
+    ready(services, models)
+    assert services.controls(*models)["training"] == "inline" and set(services.controls(*models)) == set(CONTROLS)
+    services.configure(*models, draft_policy="fixed", draft_length=2, update_interval=1, domain="ducks", divergence="reverse")
+    rounds, last = chat(services, models)
+    assert max(done.draft_length for done in rounds) == 2 and last.domain == "ducks"
+    assert services.trainer(*models, "ducks").version == 1
+    assert services.settings.divergence == services.controls(*models)["divergence"] == "reverse"
+    rounds, _ = chat(services, models, draft_length=0)
+    assert all(done.draft_length == 0 for done in rounds)
+    services.configure(*models, training="off")
+    chat(services, models)
+    assert services.trainer(*models, "ducks").state == "off" and services.trainer(*models, "ducks").requests_seen == 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"learning_rate": -1}, "learning_rate"),
+        ({"learning_rate": float("inf")}, "finite"),
+        ({"draft_policy": "guess"}, "draft_policy"),
+        ({"storage": "/elsewhere"}, "storage cannot be changed"),
+        ({"domain": "\n"}, "topic line's name"),
+        ({"draft_length": 2, "gamma": 1.0}, "gamma"),
+    ],
+)
+def test_a_setting_that_is_not_possible_changes_nothing(services: Services, changes: dict[str, object], said: str) -> None:
+    before = services.settings
+    with pytest.raises(ValueError, match=said):
+        services.configure("a", "b", **changes)
+    assert services.settings == before
+
+
+def test_an_adapter_is_exported_imported_and_drafts(services: Services, models: tuple[str, str], tmp_path: Path) -> None:
+    ready(services, models)
+    for number in range(2):
+        chat(services, models, f"duck {number}")
+    file = services.export_adapter(*models, "default", 1)
+    assert zipfile.is_zipfile(file)
+    assert services.import_adapter(*models, "copy", file) == 1
+    assert chat(services, models, domain="copy", learn=False)[1].adapter_version == 1
+    with pytest.raises(ValueError, match="base drafter"):
+        services.export_adapter(*models, "default", 0)
+    (tmp_path / "no.zip").write_text("no zip")
+    with pytest.raises(ValueError, match="zip"):
+        services.import_adapter(*models, "copy", tmp_path / "no.zip")
+    services.activate(*models, 0, domain="copy")
+    assert chat(services, models, domain="copy", learn=False)[1].adapter_version == 0
+
+
+def test_a_pair_says_how_it_drafts(services: Services, models: tuple[str, str]) -> None:
+    with pytest.raises(RuntimeError, match="not loaded yet"):
+        services.drafting(*models)
+    ready(services, models)
+    chat(services, models)
+    told = services.drafting(*models)
+    assert told.policy == services.settings.draft_policy and told.sentence
+    assert services.trainer("nobody", models[1]).state == "off"
+
+
+def test_pausing_and_resetting_are_about_one_line(services: Services, models: tuple[str, str]) -> None:
+    ready(services, models)
+    services.pause(*models, "ducks")
+    for _ in range(2):
+        chat(services, models, "duck", domain="ducks")
+        chat(services, models, "pond")
+    assert (services.trainer(*models, "ducks").version, services.trainer(*models).version) == (0, 1)
+    services.resume(*models, "ducks")
+    chat(services, models, "duck", domain="ducks")
+    assert services.trainer(*models, "ducks").version == 1
+    services.reset(*models, "ducks")
+    assert (services.trainer(*models, "ducks").version, services.trainer(*models).version) == (0, 1)
+    assert len(services.pair(*models).ngrams)  # the cache is the pair's, not the line's
+
+
+def test_chats_of_many_lines_at_once(services: Services, models: tuple[str, str]) -> None:
+    ready(services, models)
+    services.configure(*models, update_interval=1)
+    expected = chat(services, models, "duck 0", learn=False)[1].token_ids
+    got: list[Generation] = []
+
+    def work(number: int) -> None:
+        for turn in range(3):
+            got.append(chat(services, models, "duck 0", session=f"s{number}", domain=f"line {(number + turn) % 5}")[1])
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(got) == 15 and {made.token_ids for made in got} == {expected}
+    infos = services.lines(*models)
+    assert len(infos) == 6 and sum(info.in_memory for info in infos) <= services.settings.lines_in_memory

@@ -148,6 +148,14 @@ def test_curve_counts_the_requests_of_the_pair(store):
     assert {"created_at", "kind", "method", "block_efficiency", "estimated_speedup", "ngram_hits", "cache_entries"} <= set(curve[0])
 
 
+def test_curve_tells_the_draft_length_and_the_line(store):
+    for domain, metrics in (("maths", {"drafted": 30.0, "rounds": 12.0}), ("default", {"drafted": 0.0, "rounds": 0.0}), ("default", {})):
+        plain = record()
+        store.record_request(replace(plain, domain=domain, generation=replace(plain.generation, metrics=metrics)))
+    store.flush()
+    assert [(row["draft_length"], row["domain"]) for row in store.curve(*PAIR)] == [(2.5, "maths"), (None, "default"), (None, "default")]
+
+
 # --- n-grams, adapters, restart ------------------------------------------------------------------------------------------
 
 
@@ -183,6 +191,18 @@ def test_adapter_lines(store):
     store.forget_line(*PAIR, "default")
     store.flush()
     assert (store.adapters(*PAIR), store.steps(*PAIR), store.active_version(*PAIR, "maths")) == ([], [], 1)
+
+
+def test_the_lines_of_a_pair(store):
+    for number in (1, 2, 3):
+        store.add_adapter(version(number, requests_seen=10 * number), active=number == 2)
+    store.add_adapter(version(1, domain="maths"), active=False)
+    store.add_adapter(version(1, domain="code", target="bundled/b"))
+    store.flush()
+    default, maths = store.lines(*PAIR)
+    assert default == {"domain": "default", "versions": 3, "newest": 3, "active": 2, "requests_seen": 30}
+    assert (maths["domain"], maths["active"]) == ("maths", 0)
+    assert store.lines("bundled/c", PAIR[1]) == []
 
 
 def test_a_restart_restores_everything(url, store):
@@ -430,6 +450,32 @@ def test_migrations_build_the_tables_of_the_code(url, store):
     with create_engine(url).connect() as connection:
         context = MigrationContext.configure(connection, opts={"compare_type": True})
         assert compare_metadata(context, Base.metadata) == []
+
+
+def test_a_database_of_the_first_tables_gets_the_loss_of_the_head(url, store, tmp_path, monkeypatch):
+    store.close()
+    first, file = tmp_path / "first", tmp_path / "folder" / "omnidemo.db"
+    file.unlink()
+    shutil.copytree(database.MIGRATIONS, first)
+    (first / "versions" / "0002_head.py").unlink()
+    steps = [TrainStep(1, 1.0, 0.9, 0.1, 1.0, 1e-3, 0.2)]
+    with monkeypatch.context() as patch:
+        patch.setattr(database, "MIGRATIONS", first)
+        old = Store(url)
+        old.record_request(record())
+        assert old.flush()
+        old.close()
+    with sqlite3.connect(file) as connection:
+        line = "insert into training_steps (pair_id, domain, version, step, loss, created_at) values (1, 'default', 1, 1, 0.5, 'now')"
+        connection.execute(line)
+    upgraded = Store(url)
+    upgraded.record_steps(*PAIR, "default", 2, [replace(steps[0], step=2, loss_head=0.25)])
+    assert upgraded.flush()
+    assert [(row["step"], row["loss"], row["loss_head"]) for row in upgraded.steps(*PAIR)] == [(1, 0.5, None), (2, 1.0, 0.25)]
+    assert len(upgraded.requests()) == 1
+    assert upgraded.export_csv("steps", tmp_path / "steps.csv") == 2
+    assert "loss_head_nats" in set(pd.read_csv(tmp_path / "steps.csv").columns)
+    upgraded.close()
 
 
 LATER = """

@@ -24,6 +24,7 @@ UNITS = {
     "loss": "loss_nats",
     "loss_direct": "loss_direct_nats",
     "loss_ngram": "loss_ngram_nats",
+    "loss_head": "loss_head_nats",
 }
 
 

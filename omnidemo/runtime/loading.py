@@ -1,4 +1,4 @@
-"""Building a pair from names: load both models, join them, attach storage and the distiller."""
+"""Building a pair from names: load both models, join them, attach storage and the adapter lines."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 import torch
 
 from omnidemo.config import Settings
-from omnidemo.runtime.distiller import Distiller
 from omnidemo.runtime.lean import pick_threads
+from omnidemo.runtime.lines import Lines
 from omnidemo.runtime.models import load_model
 from omnidemo.runtime.pair import Pair
 from omnidemo.runtime.store import Store
@@ -42,24 +42,16 @@ def build_pair(
     return Pair(large, small, maps=maps, **limits)  # type: ignore[arg-type]
 
 
-def attach_storage(pair: Pair, settings: Settings, store: Store) -> Distiller:
-    """Restore the pair's n-gram cache and newest adapter, and let a distiller learn from its traffic."""
+def attach_storage(pair: Pair, settings: Settings, store: Store) -> Lines:
+    """Restore the pair's n-gram cache and the newest adapter of its default line, and let its lines learn from its traffic."""
     pair.attach(store)
     if settings.warm_start and not len(pair.ngrams):
         pair.fill_cache()
-    distiller = Distiller(
-        pair.drafter.folder,
-        pair.drafter.name,
-        pair.target.name,
-        settings,
-        settings.storage,
-        publish=pair.publish,
-        store=store,
-        busy=lambda: pair.busy,
-    )
-    distiller.restore()
-    pair.learners.append(distiller.observe)
-    return distiller
+    lines = Lines(pair, settings, store)
+    lines.get()
+    pair.learners.append(lines.observe)
+    pair.round_listeners.append(lines.note_round)
+    return lines
 
 
 def open_store(settings: Settings) -> Store:

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
 
-from sqlalchemy import Connection, delete, func, insert, make_url, select, update
+from sqlalchemy import Connection, case, delete, func, insert, make_url, select, update
 
 from omnidemo.records import AdapterVersion, NgramEntry, RequestRecord, TrainStep
 from omnidemo.runtime import backup, export
@@ -22,6 +22,7 @@ from omnidemo.runtime.tables import (
     RoundRow,
     SessionRow,
     StepRow,
+    drafted_per_round,
     latest,
     number,
     request_row,
@@ -143,14 +144,16 @@ class Store:
         return _wait(self._database.submit(write))
 
     def curve(self, target: str, drafter: str, limit: int | None = 1000) -> Rows:
-        """The newest `limit` requests of a pair, oldest first; `index` counts the pair's stored requests from 1."""
-        columns = [getattr(RequestRow, name) for name in CURVE]
+        """The newest `limit` requests of a pair, oldest first; `index` counts the pair's stored requests from 1, `draft_length` is what
+        the drafter drew per round on average."""
+        columns = [getattr(RequestRow, name) for name in (*CURVE, "metrics")]
         query = select(RequestRow.id, *columns).join(PairRow).where(PairRow.target == target, PairRow.drafter == drafter)
 
         def read(connection: Connection) -> Rows:
             total = connection.scalar(select(func.count()).select_from(query.subquery())) or 0
             rows = [dict(row) for row in connection.execute(latest(query, RequestRow.id, limit)).mappings()]
-            return [{"index": total - back} | row for back, row in enumerate(rows)][::-1]
+            lengths = [drafted_per_round(row.pop("metrics")) for row in rows]
+            return [{"index": total - back} | row | {"draft_length": lengths[back]} for back, row in enumerate(rows)][::-1]
 
         return self._database.read(read, [])
 
@@ -214,6 +217,15 @@ class Store:
         query = select(*columns, PairRow.target, PairRow.drafter).join(PairRow, PairRow.id == AdapterRow.pair_id)
         query = query.where(PairRow.target == target, PairRow.drafter == drafter, AdapterRow.domain == domain)
         return [AdapterVersion(**row) for row in self._rows(query.order_by(AdapterRow.version.desc()))]
+
+    def lines(self, target: str, drafter: str) -> Rows:
+        """The lines of a pair that have versions, by name: domain, number of versions, the newest one, the active one (0: the base
+        drafter), and the most requests that one had seen."""
+        active = func.coalesce(func.max(case((AdapterRow.active, AdapterRow.version))), 0).label("active")
+        measured = [func.count().label("versions"), func.max(AdapterRow.version).label("newest"), active]
+        query = select(AdapterRow.domain, *measured, func.max(AdapterRow.requests_seen).label("requests_seen"))
+        query = query.join(PairRow, PairRow.id == AdapterRow.pair_id).where(PairRow.target == target, PairRow.drafter == drafter)
+        return self._rows(query.group_by(AdapterRow.domain).order_by(AdapterRow.domain))
 
     def active_version(self, target: str, drafter: str, domain: str = "default") -> int:
         """The current version of a line; 0 is the base drafter."""

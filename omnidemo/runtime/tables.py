@@ -143,6 +143,7 @@ class StepRow(Base):
     learning_rate: Mapped[float | None] = mapped_column(Float)
     seconds: Mapped[float | None] = mapped_column(Float)
     created_at: Mapped[str] = mapped_column(String(40))
+    loss_head: Mapped[float | None] = mapped_column(Float)  # of the acceptance head, where it was trained
 
 
 def utc(moment: str | None = None) -> str:
@@ -156,6 +157,12 @@ def utc(moment: str | None = None) -> str:
 def number(value: Any) -> float | None:
     """A plain finite float, or None: databases and charts differ on NaN and on numpy's scalars."""
     return float(value) if value is not None and math.isfinite(value) else None
+
+
+def drafted_per_round(metrics: Mapping[str, Any]) -> float | None:
+    """Drafter tokens drawn per round, on average over an answer; None where it had no round."""
+    drafted, rounds = metrics.get("drafted"), metrics.get("rounds")
+    return drafted / rounds if drafted is not None and rounds else None
 
 
 def text(value: str | None) -> str | None:

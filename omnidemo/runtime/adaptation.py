@@ -1,0 +1,174 @@
+"""What people ask about learning and change about it: lines, trainers, routing, adaptable settings, adapters in and out."""
+
+from __future__ import annotations
+
+import logging
+import math
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from omnidemo.config import Settings
+from omnidemo.core.draft_length import Drafting
+from omnidemo.runtime import prompts
+from omnidemo.runtime.distiller import ADAPTABLE
+from omnidemo.runtime.lines import AUTO, LineInfo, Lines, check_domain
+from omnidemo.runtime.router import DEFAULT, Route, Router
+from omnidemo.runtime.shelf import Shelf
+from omnidemo.runtime.status import TrainerStatus
+
+log = logging.getLogger(__name__)
+CONTROLS = (*sorted(ADAPTABLE), "draft_policy", "draft_length", "longest_draft", "confidence", "gamma", "domain")
+SEEDS = 25  # sample prompts of each topic that a new router knows
+
+
+class Adaptation:
+    """Works on the pairs of a shelf and on the app's one router. All methods may be called from any thread; those that name a pair raise
+    RuntimeError, one sentence, while it is not ready, and those that name a line ValueError where no line can have that name."""
+
+    def __init__(self, shelf: Shelf) -> None:
+        self._shelf = shelf
+        # Text does not depend on the target: one router serves all pairs.
+        self.router = Router(shelf.settings.storage / "router" / "words.safetensors", _sample_prompts())
+        self._exports = tempfile.TemporaryDirectory(prefix="omnidemo-adapters-", ignore_cleanup_errors=True)
+
+    def prepare(self) -> None:
+        """Have the router read its counts now. Its trouble is logged."""
+        try:
+            self.router.domains()
+        except Exception:
+            log.exception("the router could not be prepared")
+
+    def close(self) -> None:
+        self.router.save()
+        self._exports.cleanup()
+
+    # lines ---------------------------------------------------------------------------------------------------------------
+
+    def trainer(self, target: str, drafter: str, domain: str = DEFAULT) -> TrainerStatus:
+        """The trainer of a line; of a line that is not in memory, what its files say. Also while no pair is loaded."""
+        try:
+            lines = self._lines(target, drafter)
+        except RuntimeError:
+            return TrainerStatus("off", "No pair is loaded.", 0, 0, None, 0, 0, None, 0.0, None, domain=domain)
+        return lines.status(domain)
+
+    def lines(self, target: str, drafter: str) -> list[LineInfo]:
+        return self._lines(target, drafter).infos()
+
+    def pause(self, target: str, drafter: str, domain: str = DEFAULT) -> None:
+        self._lines(target, drafter).pause(domain)
+
+    def resume(self, target: str, drafter: str, domain: str = DEFAULT) -> None:
+        self._lines(target, drafter).resume(domain)
+
+    def reset(self, target: str, drafter: str, domain: str = DEFAULT) -> None:
+        """A line goes back to the base drafter and forgets its adapters; with the default line the pair's n-gram cache goes, too. The
+        history stays."""
+        pair, lines = self._shelf.ready(target, drafter)
+        lines.reset(domain)
+        if domain == DEFAULT:
+            pair.clear_cache()
+
+    def activate(self, target: str, drafter: str, version: int, domain: str = DEFAULT) -> None:
+        """Swap in a stored adapter version (0: the base drafter). ValueError where it is missing or damaged."""
+        self._lines(target, drafter).get(domain).activate(version)
+
+    def drafting(self, target: str, drafter: str, domain: str = DEFAULT) -> Drafting:
+        """How a line drafts now, by the policy of the settings, with a sentence for people."""
+        pair, _ = self._shelf.ready(target, drafter)
+        return pair.drafting(check_domain(domain), self._shelf.settings.draft_policy)
+
+    def export_adapter(self, target: str, drafter: str, domain: str, version: int) -> Path:
+        """A version as a zip in PEFT's format; the file is there until the app ends. ValueError or RuntimeError, one sentence."""
+        try:
+            return self._lines(target, drafter).export(domain, version, Path(self._exports.name))
+        except OSError as error:
+            raise RuntimeError(f"The adapter could not be written ({error}); free some space and try again.") from error
+
+    def import_adapter(self, target: str, drafter: str, domain: str, path: Path) -> int:
+        """Make an adapter from a zip or folder in PEFT's format the line's active version; its number. ValueError or RuntimeError, one
+        sentence, for anything else."""
+        try:
+            return self._lines(target, drafter).adopt(domain, Path(path))
+        except OSError as error:
+            raise RuntimeError(f"The adapter could not be stored ({error}); free some space and try again.") from error
+
+    # settings ------------------------------------------------------------------------------------------------------------
+
+    def controls(self, target: str, drafter: str) -> dict[str, Any]:
+        """The values of the adaptable settings. They hold for the whole app: all pairs learn and draft alike."""
+        return {name: getattr(self._shelf.settings, name) for name in CONTROLS}
+
+    def configure(self, target: str, drafter: str, **changes: Any) -> None:
+        """Change adaptable settings, for all pairs and from the next request and update on. ValueError, one sentence, for a name or
+        value that is not possible; then nothing has changed."""
+        self._shelf.settings = changed(self._shelf.settings, changes)
+        for lines in self._shelf.all_lines():
+            lines.configure(self._shelf.settings)
+
+    # routing -------------------------------------------------------------------------------------------------------------
+
+    def route(self, target: str, drafter: str, prompt: str) -> Route:
+        """Where a prompt would go if its line were chosen by the prompt."""
+        return self._routed(self._lines(target, drafter), [prompt])
+
+    def choose(self, lines: Lines, domain: str | None, messages: Sequence[Mapping[str, str]]) -> Route:
+        """The line of an answer. `domain`: a line's name, "auto", or None for what the settings say. ValueError for a name that no line
+        can have."""
+        asked = self._shelf.settings.domain if domain is None else domain
+        if asked == AUTO:
+            return self._routed(lines, [str(message["content"]) for message in messages if message["role"] == "user"])
+        return Route(check_domain(asked), 1.0, "Chosen in the settings." if domain is None else "Chosen by hand.")
+
+    def teach(self, prompt: str, domain: str) -> None:
+        """Tell the router where a prompt belongs. Its trouble is logged: the answer is already there."""
+        try:
+            self.router.teach(prompt, domain)
+        except Exception:
+            log.exception("the router could not learn")
+
+    def _routed(self, lines: Lines, said: Sequence[str]) -> Route:
+        """By the newest turn; where that says too little ("and then?"), by all turns together."""
+        try:
+            route = self.router.route(said[-1]) if said else Route(DEFAULT, 0.0, "There is no prompt yet.")
+            if route.domain == DEFAULT and len(said) > 1:
+                route = self.router.route("\n".join(reversed(said)))
+            if not lines.accepts(route.domain):
+                return Route(DEFAULT, route.confidence, f"{route.why} There is no room for another line, so the default one answers.")
+            return route
+        except Exception:
+            log.exception("the router failed")
+            return Route(DEFAULT, 0.0, "The router failed, so the default line answers; the log says why.")
+
+    def _lines(self, target: str, drafter: str) -> Lines:
+        return self._shelf.ready(target, drafter)[1]
+
+
+def changed(settings: Settings, changes: Mapping[str, Any]) -> Settings:
+    """The settings with changes. ValueError, one sentence, for a name that is not adaptable or a value that is not possible."""
+    wrong = sorted(set(changes) - set(CONTROLS))
+    if wrong:
+        raise ValueError(f"{', '.join(wrong)} cannot be changed while the app runs; choose from {', '.join(sorted(CONTROLS))}.")
+    for name, value in changes.items():
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ValueError(f"{name} = {value} is not possible: give a finite number.")
+    if changes.get("domain", AUTO) != AUTO:
+        changes = {**changes, "domain": check_domain(changes["domain"])}
+    try:
+        return Settings.model_validate(settings.model_dump() | dict(changes))
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise ValueError(f"{first['loc'][0]} = {first['input']!r} is not possible: {first['msg']}.") from None
+
+
+def _sample_prompts() -> list[tuple[str, str]]:
+    """Labelled prompts for a new router, from what ships with the project; none where that is missing."""
+    try:
+        return [(prompt, topic) for topic in prompts.TOPICS for prompt in prompts.sample(topic, SEEDS, 0, "train")]
+    except (OSError, ValueError, KeyError):
+        log.warning("the sample prompts cannot be read, so the router knows no topic yet")
+        return []

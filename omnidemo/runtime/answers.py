@@ -1,0 +1,265 @@
+"""Answers to people: chats that are recorded and learned from, played traffic, comparisons."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from omnidemo.records import Generation, RequestRecord, Round
+from omnidemo.runtime import prompts
+from omnidemo.runtime.adaptation import Adaptation
+from omnidemo.runtime.comparison import Comparison, compare
+from omnidemo.runtime.lines import AUTO
+from omnidemo.runtime.pair import Pair
+from omnidemo.runtime.router import DEFAULT, Route
+from omnidemo.runtime.shelf import Shelf
+from omnidemo.runtime.store import Store
+
+PROBE_EVERY = 12  # rounds between two plain ones, from which the speedup of a chat is estimated
+LEARN_SECONDS = 20.0  # longest rest between two requests of played traffic
+SESSIONS_KNOWN = 256  # sessions whose newest route is remembered
+Kind = Literal["chat", "traffic", "compare", "api"]
+
+
+class Answers:
+    """Generates with the pairs of a shelf. All methods may be called from any thread."""
+
+    def __init__(self, shelf: Shelf, adaptation: Adaptation, store: Store) -> None:
+        self._shelf, self._adaptation, self._store = shelf, adaptation, store
+        self._routes: OrderedDict[str, Route] = OrderedDict()  # newest of each session
+        self._lock = threading.Lock()
+
+    def chat(
+        self,
+        *,
+        session: str,
+        target: str,
+        drafter: str,
+        messages: Sequence[Mapping[str, str]],
+        method: str,
+        max_new_tokens: int,
+        temperature: float,
+        top_p: float = 1.0,
+        draft_policy: str | None = None,
+        draft_length: int | None = None,
+        longest_draft: int | None = None,
+        confidence: float | None = None,
+        gamma: float | None = None,
+        seed: int | None = None,
+        learn: bool = True,
+        keep: bool = True,
+        cancel: threading.Event | None = None,
+        kind: Kind = "chat",
+        domain: str | None = None,
+    ) -> Iterator[Round | Generation]:
+        """Yield the rounds of an answer and at the end its one `Generation`, also when it was cancelled.
+
+        The request is recorded (unless `keep` is off) and learned from (unless `learn` is off). domain: the adapter line that drafts and
+        learns, "auto" to have it chosen by the prompt; it and the drafting options are those of the settings where they are None. The
+        session's `routed` says which line it became and why. RuntimeError or ValueError, one sentence, if it cannot start.
+        """
+        drafting: dict[str, Any] = {"draft_policy": draft_policy, "draft_length": draft_length, "longest_draft": longest_draft}
+        drafting |= {"confidence": confidence, "gamma": gamma}
+        options: dict[str, Any] = {"temperature": temperature, "top_p": top_p, "max_new_tokens": max_new_tokens}
+        options |= {name: getattr(self._shelf.settings, name) if value is None else value for name, value in drafting.items()}
+        created = datetime.now(UTC).isoformat(timespec="milliseconds")
+        gone = threading.Event()  # whoever listened has gone: a closed page
+        prompt = str(messages[-1]["content"]) if messages else ""
+        with self._shelf.using(target, drafter) as (pair, lines):
+            route = self._adaptation.choose(lines, domain, messages)
+            self._remember(session, route)
+
+            def finish(generation: Generation) -> None:
+                if learn and self._chosen(domain) not in (AUTO, DEFAULT):
+                    self._adaptation.teach(prompt, route.domain)
+                self._store.start_session(session, keep=keep, learn=learn)
+                if keep:
+                    self._record(pair, session, prompt, generation, {**options, "seed": seed}, route, created, kind)
+
+            with lines.using(route.domain):
+                rounds = pair.stream(
+                    _newest(pair, messages, max_new_tokens),
+                    method=method,
+                    domain=route.domain,
+                    seed=seed,
+                    learn=learn,
+                    cancelled=lambda: gone.is_set() or (cancel is not None and cancel.is_set()),
+                    probe_every=PROBE_EVERY,
+                    **options,
+                )
+                yield from _listen(rounds, gone, finish)
+                if learn:
+                    lines.run_pending(route.domain)
+
+    def play(
+        self,
+        *,
+        session: str,
+        target: str,
+        drafter: str,
+        topic: str,
+        count: int,
+        method: str = "ngram-exact",
+        temperature: float = 0.0,
+        max_new_tokens: int | None = None,
+        seed: int = 0,
+        learn: bool = True,
+        cancel: threading.Event | None = None,
+        domain: str | None = None,
+        **options: Any,
+    ) -> Iterator[tuple[int, str, Generation]]:
+        """Stream sample prompts of a topic through the pair, like a visitor who types fast: (index, prompt, generation) each.
+
+        The router learns the topic of each; where lines are chosen by the prompt, the topic is the line. `options` are those of `chat`.
+        They belong to a session of their own: nobody wrote them, so no visitor's opt-out is about them.
+        """
+        chosen = self._chosen(domain)
+        line = topic if chosen == AUTO else chosen
+        for index, prompt in enumerate(prompts.sample(topic, count, seed, "train")):
+            if cancel is not None and cancel.is_set():
+                return
+            for done in self.chat(
+                session=f"{session} traffic",
+                target=target,
+                drafter=drafter,
+                messages=[{"role": "user", "content": prompt}],
+                method=method,
+                max_new_tokens=max_new_tokens or self._shelf.settings.max_new_tokens,
+                temperature=temperature,
+                learn=learn,
+                cancel=cancel,
+                kind="traffic",
+                domain=line,
+                **options,
+            ):
+                if isinstance(done, Generation):
+                    yield index, prompt, done
+            if learn and line == DEFAULT:
+                self._adaptation.teach(prompt, topic)
+            if learn:
+                self._let_learn(target, drafter, line, cancel)
+
+    def compare(
+        self,
+        *,
+        target: str,
+        drafter: str,
+        prompts: Sequence[str],
+        methods: Sequence[str],
+        max_new_tokens: int,
+        temperature: float,
+        draft_length: int = 4,
+        seed: int | None = 0,
+        cancel: threading.Event | None = None,
+    ) -> Iterator[Comparison]:
+        """Each method on each prompt, interleaved; see `runtime.comparison.compare`."""
+        with self._shelf.using(target, drafter) as (pair, _):
+            yield from compare(
+                pair,
+                prompts,
+                methods,
+                max_new_tokens=max_new_tokens,
+                temperature=temperature,
+                draft_length=draft_length,
+                seed=seed,
+                cancelled=cancel.is_set if cancel is not None else lambda: False,
+            )
+
+    def routed(self, session: str) -> Route | None:
+        """The line of a session's newest answer, and why; None for a session that asked nothing lately."""
+        return self._routes.get(session)
+
+    # inside --------------------------------------------------------------------------------------------------------------
+
+    def _chosen(self, domain: str | None) -> str:
+        return self._shelf.settings.domain if domain is None else domain
+
+    def _let_learn(self, target: str, drafter: str, line: str, cancel: threading.Event | None) -> None:
+        """Rest, as a person does between two requests, while an update that is due gets its turn."""
+        until = time.monotonic() + LEARN_SECONDS
+        while time.monotonic() < until and not (cancel is not None and cancel.is_set()):
+            status = self._adaptation.trainer(target, drafter, line)
+            if status.state not in ("training", "waiting", "idle") or (status.state != "training" and status.next_in > 0):
+                return
+            time.sleep(0.05)
+
+    def _remember(self, session: str, route: Route) -> None:
+        with self._lock:
+            self._routes[session] = route
+            self._routes.move_to_end(session)
+            while len(self._routes) > SESSIONS_KNOWN:
+                self._routes.popitem(last=False)
+
+    def _record(
+        self, pair: Pair, session: str, prompt: str, made: Generation, settings: dict[str, Any], route: Route, created: str, kind: Kind
+    ) -> None:
+        """Put a request into the history. The reason of a route quotes the prompt, so it is kept only where that is."""
+        keep_text = self._shelf.settings.keep_text
+        settings |= {"route_confidence": route.confidence, "route_why": route.why if keep_text else None}
+        self._store.record_request(
+            RequestRecord(
+                session=session,
+                target=pair.target.name,
+                drafter=pair.drafter.name,
+                domain=made.domain,
+                method=made.method,
+                prompt=prompt if keep_text else None,
+                generation=made,
+                settings=settings,
+                created_at=created,
+                kind=kind,
+                cache_entries=len(pair.ngrams),
+                cache_bytes=pair.ngrams.nbytes,
+            )
+        )
+
+
+def _listen(
+    rounds: Generator[Round, None, Generation], gone: threading.Event, finish: Callable[[Generation], None]
+) -> Iterator[Round | Generation]:
+    """Yield the rounds and the generation, which `finish` gets first, also where nobody listens any more."""
+    generation: Generation | None = None
+    try:
+        while generation is None:
+            try:
+                yield next(rounds)
+            except StopIteration as finished:
+                generation = finished.value
+    except GeneratorExit:
+        gone.set()
+        partial = _finish(rounds)
+        if partial is not None:
+            finish(partial)
+        raise
+    finish(generation)
+    yield generation
+
+
+def _newest(pair: Pair, messages: Sequence[Mapping[str, str]], max_new_tokens: int) -> list[Mapping[str, str]]:
+    """The newest turns of a chat that leave room for an answer in the target's window; at least the last message."""
+    kept = list(messages)
+    room = pair.target.context - min(max_new_tokens, pair.target.context // 2)
+    while len(kept) > 2:
+        try:
+            if len(pair.prompt_ids(kept)) <= room:
+                break
+        except ValueError:
+            pass
+        del kept[:2]  # a question and its answer
+    return kept
+
+
+def _finish(rounds: Generator[Round, None, Generation]) -> Generation | None:
+    """What a cancelled generation has come to; it ends at its next round."""
+    while True:
+        try:
+            next(rounds)
+        except StopIteration as finished:
+            generation: Generation = finished.value
+            return generation
+        except Exception:  # nobody listens any more; the engine's own trouble was told before
+            return None

@@ -1,0 +1,311 @@
+"""The adapter lines of a pair: one distiller per topic, a bounded number in memory, the others waiting on disk."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections import Counter, OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from omnidemo.config import Settings
+from omnidemo.records import Round, Trace
+from omnidemo.runtime import adapters, exchange
+from omnidemo.runtime.distiller import ADAPTABLE, Distiller
+from omnidemo.runtime.pair import Pair
+from omnidemo.runtime.router import DEFAULT
+from omnidemo.runtime.status import State, TrainerStatus
+from omnidemo.runtime.store import Store
+from omnidemo.runtime.training import Child
+
+log = logging.getLogger(__name__)
+AUTO = "auto"  # no line, but the wish that one is chosen by the prompt
+LONGEST_NAME = 40  # characters
+MOST_LINES = 32  # of a pair, so that visitors cannot fill the disk with them
+
+
+@dataclass(frozen=True, slots=True)
+class LineInfo:
+    """A line of a pair, in memory or on disk. Version 0: it drafts with the base drafter."""
+
+    domain: str
+    version: int
+    requests_seen: int
+    in_memory: bool
+
+
+class Lines:
+    """The distillers of one pair by domain. At most `lines_in_memory` are open: the one unused for longest is closed, its state is on
+    disk. A line that drafts an answer, learns, or has an update due stays until that is done. All of them share one training process.
+    Methods may be called from any thread."""
+
+    def __init__(self, pair: Pair, settings: Settings, store: Store) -> None:
+        self.settings = settings
+        self._pair, self._store = pair, store
+        self._child = Child()
+        self._lock, self._inline = threading.RLock(), threading.Lock()
+        self._open: OrderedDict[str, Distiller] = OrderedDict()  # in order of last use
+        self._listening: tuple[Distiller, ...] = ()
+        self._users: Counter[str] = Counter()  # answers that are being written
+        self._waiting: dict[str, list[Trace]] = {}  # what closed lines had not learned from yet
+        self._paused: set[str] = set()
+        self._domains: dict[str, str] = {}  # folder name → domain
+        self._closed = False
+
+    # lines ---------------------------------------------------------------------------------------------------------------
+
+    def get(self, domain: str = DEFAULT) -> Distiller:
+        """The distiller of a line, restored from disk where it is not open. ValueError, one sentence, for a name that cannot be one."""
+        domain = check_domain(domain)
+        with self._lock:
+            line = self._open.get(domain)
+            if line is None:
+                if not self.accepts(domain):
+                    raise ValueError(f"This pair has {MOST_LINES} topic lines, which is the most; use one of them, or reset one.")
+                line = self._open[domain] = self._make(domain)
+            self._open.move_to_end(domain)
+            self._make_room(domain)
+            return line
+
+    @contextmanager
+    def using(self, domain: str = DEFAULT) -> Iterator[Distiller]:
+        """Like `get`, and the line stays open within the block."""
+        domain = check_domain(domain)
+        with self._lock:
+            line = self.get(domain)
+            self._users[domain] += 1
+        try:
+            yield line
+        finally:
+            with self._lock:
+                self._users[domain] -= 1
+                self._make_room()
+
+    def accepts(self, domain: str) -> bool:
+        """Whether a line of this name is there or may be started."""
+        names = self.names()
+        return domain in names or len(names) < MOST_LINES
+
+    def names(self) -> list[str]:
+        """The lines in memory and on disk, "default" first, the others by name."""
+        with self._lock:
+            found = {DEFAULT, *self._open, *self._waiting, *self._on_disk()}
+        return [DEFAULT, *sorted(found - {DEFAULT})]
+
+    def infos(self) -> list[LineInfo]:
+        """All lines with their active version and how many requests they have seen."""
+        with self._lock:
+            return [self._info(domain) for domain in self.names()]
+
+    # what they do --------------------------------------------------------------------------------------------------------
+
+    def observe(self, trace: Trace) -> None:
+        """Give the trace of an answer to the line that drafted it. Nothing that goes wrong is raised: the answer is already there."""
+        try:
+            self.get(trace.domain).observe(trace)
+        except Exception:
+            log.exception("The line %s could not take an answer", trace.domain)
+
+    def note_round(self, done: Round) -> None:
+        """Tell the open lines how long a round took, so that they know what learning costs a chat."""
+        seconds, key = sum(done.seconds.values()), (done.draft_length, done.proposed)
+        for line in self._listening:
+            line.note_round(seconds, key)
+
+    def run_pending(self, domain: str = DEFAULT) -> bool:
+        """In the mode `inline`: run the line's update that is due, in this thread; whether one was. One runs at a time: while another
+        thread learns, it stays due until the line's next answer."""
+        if not self._inline.acquire(blocking=False):
+            return False
+        try:
+            with self.using(domain) as line:
+                return line.run_pending()
+        finally:
+            self._inline.release()
+
+    def status(self, domain: str = DEFAULT) -> TrainerStatus:
+        """The trainer of a line. Asking opens no line: of one on disk it says what its files say."""
+        domain = check_domain(domain)
+        with self._lock:
+            line = self._open.get(domain)
+            return line.status() if line is not None else self._resting(domain)
+
+    def pause(self, domain: str = DEFAULT) -> None:
+        """The line starts no more updates; one that runs is finished. Answers are still collected."""
+        with self._lock:
+            self.get(domain).pause()
+            self._paused.add(check_domain(domain))
+
+    def resume(self, domain: str = DEFAULT) -> None:
+        with self._lock:
+            self.get(domain).resume()
+            self._paused.discard(check_domain(domain))
+
+    def configure(self, settings: Settings) -> None:
+        """Learn by these settings from the next update on. A line that has versions keeps its rank until it is reset."""
+        with self._lock:
+            self.settings = settings
+            for line in self._open.values():
+                self._tell(line)
+            self._make_room()
+
+    def reset(self, domain: str = DEFAULT) -> None:
+        """A line goes back to the base drafter: its versions, loss curve and collected answers are forgotten."""
+        with self.using(domain) as line:
+            line.reset()
+            self._tell(line)
+
+    def export(self, domain: str, version: int, folder: Path) -> Path:
+        """Write a version as a zip in PEFT's format into a folder; its path. ValueError, one sentence, where that cannot be."""
+        domain = check_domain(domain)
+        if version < 1:
+            raise ValueError("Version 0 is the base drafter and has no adapter; choose a later version.")
+        target = self._pair.target.name.rstrip("/").split("/")[-1]
+        name = "".join(char if char.isalnum() or char in ".-" else "-" for char in f"{target}-{domain}")
+        stored = adapters.version_folder(self._folder(domain), version)
+        if not stored.is_dir():
+            raise ValueError(f"Version {version} of the line {domain} is not on disk any more; choose another one.")
+        return exchange.export_peft(stored, Path(folder) / f"omnidemo-{name}-v{version}.zip")
+
+    def adopt(self, domain: str, source: Path) -> int:
+        """Make an adapter from a zip or folder in PEFT's format the line's newest, active version; its number. ValueError, one
+        sentence, for anything else."""
+        adapter = exchange.import_peft(source, self._pair.drafter.folder)
+        with self.using(domain) as line:
+            return line.adopt(adapter)
+
+    def close(self) -> None:
+        """Stop all lines and the training process; what was not written is lost, what was written stays."""
+        with self._lock:
+            self._closed = True
+            lines = list(self._open.values())
+        closing = [threading.Thread(target=line.close) for line in lines]
+        for thread in closing:
+            thread.start()
+        self._child.close()  # so that no line waits for its update
+        for thread in closing:
+            thread.join()
+
+    # inside, with the lock held ------------------------------------------------------------------------------------------
+
+    def _make(self, domain: str) -> Distiller:
+        pair = self._pair
+        line = Distiller(
+            pair.drafter.folder,
+            pair.drafter.name,
+            pair.target.name,
+            self.settings,
+            self.settings.storage,
+            publish=lambda version, weights, head: pair.publish(version, weights, head, domain=domain),
+            store=self._store,
+            domain=domain,
+            busy=lambda: pair.busy,
+            child=self._child,
+        )
+        try:
+            line.restore()
+        except Exception:  # an unreadable disk: the line starts from the base drafter, and the answer is written
+            log.exception("The line %s could not be restored", domain)
+        if domain in self._paused:
+            line.pause()
+        for trace in self._waiting.pop(domain, []):
+            line.observe(trace)
+        self._listening = (*self._listening, line)
+        return line
+
+    def _make_room(self, wanted: str = "") -> None:
+        """Close the lines unused for longest, the default line last: whoever names no line drafts with it."""
+        for domain in sorted(self._open, key=lambda name: name == DEFAULT):  # stable: else in order of last use
+            if self._closed or len(self._open) <= self.settings.lines_in_memory:
+                return
+            if domain == wanted or self._users[domain] or _occupied(self._open[domain]):
+                continue
+            line = self._open.pop(domain)
+            self._listening = tuple(other for other in self._listening if other is not line)
+            if fresh := line._buffer.fresh_traces():
+                self._waiting[domain] = fresh
+            line.close()
+            self._pair.drop_domain(domain)
+
+    def _tell(self, line: Distiller) -> None:
+        changes: dict[str, Any] = {name: getattr(self.settings, name) for name in ADAPTABLE}
+        changes = {name: value for name, value in changes.items() if value != getattr(line.settings, name)}
+        if line.status().version or adapters.versions(line.line):
+            changes.pop("lora_rank", None)
+        if changes:
+            line.configure(**changes)
+
+    def _info(self, domain: str) -> LineInfo:
+        status = self.status(domain)
+        return LineInfo(domain, status.version, status.requests_seen, domain in self._open)
+
+    def _resting(self, domain: str) -> TrainerStatus:
+        folder, waiting = self._folder(domain), len(self._waiting.get(domain, ()))
+        noted, stored = adapters.read_note(folder, "active"), adapters.versions(folder)
+        version = noted if noted is not None else max(stored, default=0)
+        known = _manifest(folder, version) if version else {}
+        state: State
+        if self.settings.training == "off":
+            state, why = "off", "Learning is switched off in the settings."
+        elif domain in self._paused:
+            state, why = "paused", "Learning is paused; answers are still collected."
+        else:
+            state, why = "idle", "This line waits on disk until the next answer of its topic." if stored else "This line has no answer yet."
+        return TrainerStatus(
+            state=state,
+            why=why,
+            version=version,
+            step=int(known.get("steps") or 0),
+            loss=known.get("loss"),
+            requests_seen=int(known.get("requests_seen") or 0) + waiting,
+            next_in=max(1, self.settings.update_interval - waiting),
+            last_swap=None,
+            seconds=0.0,
+            error=None,
+            mode=self.settings.training,
+            domain=domain,
+        )
+
+    def _folder(self, domain: str) -> Path:
+        return adapters.line_folder(self.settings.storage, self._pair.drafter.name, self._pair.target.name, domain)
+
+    def _on_disk(self) -> list[str]:
+        """Domains of the line folders. A folder's name is no domain's, so a manifest is asked, once."""
+        try:
+            folders = [folder for folder in self._folder(DEFAULT).parent.iterdir() if not folder.name.startswith(".")]
+            held = {folder.name: stored for folder in folders if (stored := adapters.versions(folder))}
+        except OSError:  # nothing was learned yet, or the disk is gone: the open lines remain
+            return []
+        for name in held.keys() - self._domains.keys():
+            told = (_manifest(self._folder(DEFAULT).with_name(name), version).get("domain") for version in held[name])
+            if (domain := next(filter(None, told), None)) is not None:
+                self._domains[name] = str(domain)
+        return [self._domains[name] for name in held if name in self._domains]
+
+
+def check_domain(name: str) -> str:
+    """A topic line's name, without spaces around. ValueError, one sentence, for one that cannot be."""
+    name = str(name).strip()
+    if not name or len(name) > LONGEST_NAME or not name.isprintable():
+        raise ValueError(f"A topic line's name has 1 to {LONGEST_NAME} printable characters; {name[:LONGEST_NAME]!r} does not.")
+    if name == AUTO:
+        raise ValueError("“auto” chooses a topic line by the prompt and is not one itself; name another line.")
+    return name
+
+
+def _occupied(line: Distiller) -> bool:
+    """Whether a line learns, or is about to."""
+    status = line.status()
+    return status.state in ("training", "waiting") or (status.state == "idle" and status.next_in == 0)
+
+
+def _manifest(folder: Path, version: int) -> dict[str, Any]:
+    try:
+        found = json.loads((adapters.version_folder(folder, version) / adapters.MANIFEST).read_bytes())
+    except (OSError, ValueError):  # damaged: the distiller says so when it is used
+        return {}
+    return found if isinstance(found, dict) else {}
