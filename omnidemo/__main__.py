@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
 import signal
@@ -11,53 +10,20 @@ import threading
 import warnings
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from pydantic import ValidationError
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
-from typer.core import TyperGroup
 
+from omnidemo.commands import measure
+from omnidemo.commands.common import Commands, Drafter, DraftLength, MaxNewTokens, Method, Storage, Target, Temperature, read_settings, show
 from omnidemo.config import Settings
 
 if TYPE_CHECKING:
     from omnidemo.records import Generation
 
-
-class Commands(TyperGroup):
-    """Commands whose failures are one sentence on stderr; `python -X dev -m omnidemo …` shows the traceback instead."""
-
-    def invoke(self, ctx: Any) -> Any:
-        try:
-            return super().invoke(ctx)
-        except KeyboardInterrupt:
-            typer.echo("\nStopped.", err=True)
-            raise typer.Exit(130) from None
-        except (typer.Exit, typer.Abort, BrokenPipeError, NotImplementedError, RecursionError):
-            raise
-        except Exception as error:
-            usage = getattr(error, "format_message", None)  # a wrong option or argument
-            if sys.flags.dev_mode or not (usage or isinstance(error, (ValueError, OSError, RuntimeError))):
-                raise
-            typer.echo(f"Error: {usage() if usage else sentence(error)}", err=True)
-            raise typer.Exit(1 if isinstance(error, RuntimeError) else 2) from None
-
-
-SPREAD = "Mean ± standard deviation over prompts; speedup: tokens/s against autoregressive on the same prompt."
 HELP = "Online, cross-vocabulary speculative decoding: one small drafter for every target model. README.md explains the settings."
 app = typer.Typer(cls=Commands, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=HELP)
-
-Target = Annotated[str | None, typer.Option(help="Target: bundled name, Hub id or folder; default OMNIDEMO_TARGET, else bundled/a.")]
-Drafter = Annotated[str | None, typer.Option(help="Drafter, likewise; default OMNIDEMO_DRAFTER, else bundled/drafter.")]
-Method = Annotated[str | None, typer.Option(help="Decoding method; default OMNIDEMO_METHOD, else ngram-exact.")]
-Temperature = Annotated[float, typer.Option(help="0 is greedy.")]
-MaxNewTokens = Annotated[int | None, typer.Option(help="Longest answer; default OMNIDEMO_MAX_NEW_TOKENS, else 256.")]
-DraftLength = Annotated[int | None, typer.Option(help="Drafter tokens per round; default OMNIDEMO_DRAFT_LENGTH, else 4.")]
-Storage = Annotated[Path | None, typer.Option(help="Folder of n-gram cache, adapters and history.")]
-Prompts = Annotated[Path, typer.Option(help='JSON Lines: {"prompt": "…"} on each line.')]
-Out = Annotated[Path, typer.Option("--csv", help="Where the figures go, row by row.")]
 
 
 @app.command()
@@ -182,127 +148,10 @@ def models(as_json: Annotated[bool, typer.Option("--json", help="Print a JSON li
     show(Table("name", "role", "parameters", "memory", "availability", "note", box=None), lines)
 
 
-@app.command()
-def compare(
-    prompts: Prompts,
-    csv: Out,
-    methods: Annotated[str, typer.Option(help="Names with commas between; autoregressive, the baseline, always runs.")] = "ngram-exact",
-    limit: Annotated[int | None, typer.Option(min=1, help="Use so many prompts of the file.")] = None,
-    temperature: Temperature = 0.0,
-    max_new_tokens: MaxNewTokens = None,
-    draft_length: DraftLength = None,
-    seed: int = 0,
-    fill_cache: Annotated[bool, typer.Option(help="First fill the n-gram cache with all that the drafter can spell.")] = False,
-    target: Target = None,
-    drafter: Drafter = None,
-    storage: Storage = None,
-) -> None:
-    """Measure methods on the same prompts, interleaved.
-
-    Nothing is learned meanwhile. Without --storage the n-gram cache starts empty, unless --fill-cache is given.
-    """
-    settings = read_settings(target=target, drafter=drafter, max_new_tokens=max_new_tokens, draft_length=draft_length, training="off")
-    from omnidemo.api import load_pair
-    from omnidemo.bench import compare as bench
-
-    texts = bench.read_prompts(prompts, limit)
-    names = bench.check_methods([name.strip() for name in methods.split(",") if name.strip()])
-    bench.check_writable(csv)
-    pair = load_pair(settings.target, settings.drafter, settings.device, settings.dtype, storage, settings)
-    if fill_cache or settings.warm_start:
-        pair.fill_cache()
-    options = {"max_new_tokens": settings.max_new_tokens, "draft_length": settings.draft_length}
-    measured = bench.run(pair, texts, names, csv, temperature=temperature, seed=seed, **options)
-    results = []
-    try:
-        with progress() as bar:
-            task = bar.add_task("answers", total=len(texts) * len(names))
-            for done in measured:
-                results.append(done)
-                bar.advance(task)
-    finally:  # also after Ctrl-C
-        lines = [[summary.method, *summary.cells()] for summary in bench.summarise(results)]
-        show(Table("method", *bench.HEADINGS, box=None), lines, f"{SPREAD} Rows: {csv}")
-
-
-@app.command("compare-peer")
-def compare_peer(
-    prompts: Prompts,
-    csv: Out,
-    methods: Annotated[str, typer.Option(help="Ours, with commas between; autoregressive always runs.")] = "auto",
-    limit: Annotated[int | None, typer.Option(min=1, help="Use so many prompts of the file.")] = None,
-    samples: Annotated[int, typer.Option(min=0, help="Draws of each χ² test; 0: none.")] = 2000,
-    max_new_tokens: MaxNewTokens = None,
-    draft_length: DraftLength = None,
-    seed: int = 0,
-    target: Target = None,
-    drafter: Drafter = None,
-) -> None:
-    """Measure our methods beside transformers' assisted generation: same ids, same law, and how fast."""
-    settings = read_settings(target=target, drafter=drafter, max_new_tokens=max_new_tokens, draft_length=draft_length, training="off")
-    from omnidemo.bench import peer as bench
-    from omnidemo.bench.compare import check_writable, read_prompts
-
-    texts = read_prompts(prompts, limit)
-    check_writable(csv)
-    with progress() as bar:
-        task = bar.add_task("rows", total=None)
-        report = bench.compare_with_peer(
-            settings.target, settings.drafter, texts, methods=[name.strip() for name in methods.split(",") if name.strip()],
-            max_new_tokens=settings.max_new_tokens, draft_length=settings.draft_length, samples=samples, seed=seed,
-            progress=lambda done, of: bar.update(task, completed=done, total=of), out=csv, settings=settings,
-        )  # fmt: skip
-    note = "exact: greedy ids equal to transformers' generate, or χ²/degrees of freedom of sampled tokens."
-    show(Table("method", *bench.HEADINGS, box=None), report.lines(), f"{note} Rows: {csv}")
-
-
-@app.command()
-def adapt(
-    prompts: Prompts,
-    csv: Out,
-    requests: Annotated[int, typer.Option(min=1, help="Prompts to answer; the file starts again at its end.")] = 200,
-    update_interval: Annotated[int | None, typer.Option(help="Requests between two updates.")] = None,
-    steps: Annotated[int | None, typer.Option(help="Optimiser steps of an update.")] = None,
-    pause: Annotated[float, typer.Option(min=0.0, help="Seconds between two requests.")] = 0.0,
-    held_out: Annotated[Path | None, typer.Option(help="Prompts to evaluate on; default: the file's last, which are kept back.")] = None,
-    eval_at: Annotated[str, typer.Option(help="Evaluate after so many requests, and at the end.")] = "0,25,50,100,200",
-    eval_limit: Annotated[int, typer.Option(min=1, help="Held-out prompts.")] = 20,
-    method: Method = None,
-    temperature: Temperature = 0.0,
-    max_new_tokens: MaxNewTokens = None,
-    draft_length: DraftLength = None,
-    seed: int = 0,
-    target: Target = None,
-    drafter: Drafter = None,
-    storage: Storage = None,
-) -> None:
-    """Answer prompts with training on, and measure on held-out prompts what that changes.
-
-    Without --storage everything learned is dropped at the end; with it, learning goes on from what is there.
-    """
-    settings = read_settings(
-        target=target, drafter=drafter, method=method, max_new_tokens=max_new_tokens, draft_length=draft_length,
-        update_interval=update_interval, steps_per_update=steps, storage=storage,
-    )  # fmt: skip
-    from omnidemo.bench import adapt as bench
-    from omnidemo.bench.compare import HEADINGS, check_methods, check_writable, read_prompts
-
-    check_methods([settings.method])
-    traffic, held = bench.hold_out(read_prompts(prompts), read_prompts(held_out) if held_out else None, eval_limit)
-    what = bench.Experiment(traffic, held, requests, bench.plan_checkpoints(eval_at, requests), temperature, seed, pause)
-    check_writable(csv)
-    events, points = bench.run(settings, what, csv, keep=storage is not None), list[bench.Point]()
-    try:
-        with progress() as bar:
-            task = bar.add_task("requests", total=requests)
-            for event in events:
-                if isinstance(event, int):
-                    bar.update(task, completed=event)
-                else:
-                    points.append(event)
-    finally:  # also after Ctrl-C
-        lines = [[str(at.requests), str(at.trainer.version), str(at.trainer.step), *at.summary.cells()] for at in points]
-        show(Table("requests", "adapter", "steps", *HEADINGS, box=None), lines, f"Held-out prompts. {SPREAD} Rows: {csv}")
+app.command()(measure.compare)
+app.command()(measure.compare_peer)
+app.command()(measure.adapt)
+app.command()(measure.experiment)
 
 
 @app.command()
@@ -380,32 +229,6 @@ def run_app(settings: Settings) -> None:
         services.close()
 
 
-def read_settings(**given: Any) -> Settings:
-    """The environment's settings, with the given ones over them (None: not given). ValueError, one sentence, for a wrong one."""
-    check_environment()
-    return Settings(**{name: value for name, value in given.items() if value is not None})
-
-
-def check_environment() -> None:
-    """ValueError for an `OMNIDEMO_*` variable that is no setting: a misspelled one would go unnoticed."""
-    known = [f"OMNIDEMO_{name.upper()}" for name in Settings.model_fields]
-    for name in sorted(os.environ):
-        if name.upper().startswith("OMNIDEMO_") and name.upper() not in known:
-            close = difflib.get_close_matches(name.upper(), known, 1)
-            raise ValueError(f"there is no setting {name}; " + (f"did you mean {close[0]}?" if close else "README.md lists them all"))
-
-
-def sentence(error: Exception) -> str:
-    """What an error says, on one line."""
-    if isinstance(error, ValidationError):
-        first = error.errors()[0]
-        name = ".".join(map(str, first["loc"]))
-        return f"the setting {name} (OMNIDEMO_{name.upper()}) is {first['input']!r}: {first['msg']}"
-    if isinstance(error, OSError) and error.strerror:
-        return f"{error.strerror}: {error.filename}" if error.filename else error.strerror
-    return " ".join(str(error).split()) or type(error).__name__
-
-
 def figures(generation: Generation) -> str:
     metrics = generation.metrics
     known = {name: "–" if value is None else f"{value:.2f}" for name, value in metrics.items()}
@@ -414,20 +237,6 @@ def figures(generation: Generation) -> str:
         f"acceptance {known['acceptance_rate']} · {known['tokens_per_second']} tokens/s · first after {known['time_to_first_token']} s · "
         f"{generation.method} · adapter {generation.adapter_version} · ended by {generation.finish_reason}"
     )
-
-
-def show(table: Table, lines: list[list[str]], note: str = "") -> None:
-    """Lines on stdout, wide enough for every column where that is a file or a pipe; the note about them on stderr."""
-    for line in lines:
-        table.add_row(*line)
-    if lines:
-        Console(width=None if sys.stdout.isatty() else 160).print(table)
-        typer.echo(note, err=True, nl=bool(note))
-
-
-def progress() -> Progress:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    return Progress(*columns, console=Console(stderr=True))
 
 
 def main() -> None:

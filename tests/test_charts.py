@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from omnidemo.ui import charts
-from omnidemo.ui.charts import CURVES, Mark
+from omnidemo import charts
+from omnidemo.charts import CURVES, Mark
 
 ACCEPTANCE = CURVES[0]
 
@@ -38,7 +39,7 @@ def test_change_compares_the_last_window_with_the_first() -> None:
 
 def test_swaps_are_marked_between_the_requests_also_backwards() -> None:
     rows = [row(0.1), row(0.2), row(0.3, 1), row(0.3, 2), row(0.3, 2), row(0.1, 0)]
-    assert charts.marks(rows) == [Mark(2.5, "v1", "swap"), Mark(3.5, "v2", "swap"), Mark(5.5, "v0", "swap")]
+    assert charts.marks(rows) == [Mark(2.5, "v1", "swap"), Mark(3.5, "v2", "swap"), Mark(5.5, "↩ v0", "rollback")]
 
 
 def test_switching_the_target_is_a_switch_and_no_swap() -> None:
@@ -49,6 +50,23 @@ def test_switching_the_target_is_a_switch_and_no_swap() -> None:
 
 def test_a_topic_shift_is_marked() -> None:
     assert charts.marks([row(0.1, domain="maths"), row(0.1, domain="code")]) == [Mark(1.5, "code", "topic")]
+    assert charts.marks([row(0.6), row(0.2, shift=True)]) == [Mark(1.5, "topic shift", "topic")]
+
+
+def test_every_line_has_versions_of_its_own_and_mixed_traffic_is_no_fence() -> None:
+    rows = [row(0.1, 3, domain="maths"), row(0.1, 1, domain="code"), row(0.1, 3, domain="maths"), row(0.1, 2, domain="code")]
+    assert [(mark.label, mark.kind) for mark in charts.marks(rows) if mark.kind != "topic"] == [("v2", "swap")]
+    mixed = [row(0.1, domain=("maths", "code")[place % 2]) for place in range(60)]
+    assert charts.marks(mixed) == []
+
+
+def test_the_reliability_chart_has_a_point_per_class_and_the_diagonal() -> None:
+    figure = charts.reliability({"head": [(0.1, 0.2, 40.0), (0.9, 0.85, 160.0)]})
+    diagonal, dots = figure["data"]
+    assert list(diagonal["x"]) == list(diagonal["y"]) == [0, 1]
+    assert list(dots["x"]) == [0.1, 0.9] and list(dots["y"]) == [0.2, 0.85]
+    assert dots["marker"]["size"][1] > dots["marker"]["size"][0]
+    assert not figure["layout"]["showlegend"] and len(charts.reliability({})["data"]) == 1
 
 
 def test_a_curve_shows_raw_points_and_their_line() -> None:
@@ -115,3 +133,21 @@ def test_a_method_has_one_colour_everywhere() -> None:
 
 def test_the_script_of_the_browser_comes_with_the_package() -> None:
     assert charts.PLOTLY_JS.stat().st_size > 1_000_000
+
+
+def test_lines_have_whiskers_marks_and_a_legend() -> None:
+    series = [charts.Series("a <b>", [0, 1], [0.2, math.nan], [0.1, None]), charts.Series("offline", [0, 1], [0.5, 0.5], dashed=True)]
+    figure = charts.lines(series, xtitle="requests", ytitle="acceptance", found=[charts.Mark(0.5, "code", "topic")])
+    first, second = figure["data"]
+    assert list(first["y"]) == [0.2, None]
+    assert first["name"] == "a &lt;b>" and list(first["error_y"]["array"]) == [0.1, 0.0]
+    assert second["line"]["dash"] == "dash" and "error_y" not in second
+    assert figure["layout"]["showlegend"] and [shape["x0"] for shape in figure["layout"]["shapes"]] == [0.5]
+
+
+def test_a_page_of_figures_needs_no_network(tmp_path: Path) -> None:
+    figure = charts.lines([charts.Series("a", [0, 1], [1.0, 2.0])], xtitle="x", ytitle="y")
+    charts.page(tmp_path / "page.html", {"one & two": figure, "three": figure})
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "<h2>one &amp; two</h2>" in text and "<h2>three</h2>" in text
+    assert text.count("Plotly.newPlot(") >= 2 and "<script src" not in text and len(text) > 1_000_000

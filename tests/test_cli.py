@@ -281,3 +281,43 @@ def test_ctrl_c_stops_with_130_and_keeps_what_was_measured(names: list[str], tmp
     with out.open(encoding="utf-8-sig", newline="") as file:
         rows = list(csv.DictReader(file))
     assert 3 <= len(rows) < 10_000 and all(float(row["tokens_per_second"]) > 0 and row["answer"] for row in rows)
+
+
+def test_adapt_shows_the_offline_ceiling(cli: Cli, names: list[str], prompts: Path, tmp_path: Path) -> None:
+    result, table = adaptation(cli, names, prompts, tmp_path / "curve.csv", "--offline", 2)
+    offline = table[table["kind"] == "offline"]
+    assert offline["method"].tolist() == ["autoregressive", "ngram-exact"] and offline["identical"].all()
+    assert offline["train_steps"].tolist() == [2, 2] and result.out.splitlines()[-1].split()[:3] == ["offline", "–", "2"]
+
+
+def test_an_experiment_from_the_command_line(cli: Cli, names: list[str], prompts: Path, tmp_path: Path) -> None:
+    options = ["--prompts", prompts, "--quick", "--workers", 0, "--out", tmp_path / "out", "--records", tmp_path / "records", *names]
+    result = cli("experiment", "cache", *options)
+    assert result.code == 0, result.err
+    assert "¼ lru" in result.out and "speedup" in result.out and str(tmp_path / "out") in result.err
+    assert {path.name for path in (tmp_path / "out").glob("cache.*")} == {"cache.csv", "cache.json", "cache.md", "cache.html"}
+    facts = json.loads((tmp_path / "out" / "cache.json").read_text())
+    assert facts["seeds"] == [0] and facts["torch"] and facts["arms"][0]["readings"][0]["name"] == "none"
+
+
+def test_what_training_costs(cli: Cli, names: list[str], prompts: Path, tmp_path: Path) -> None:
+    options = ["--prompts", prompts, "--quick", "--out", tmp_path / "out", *names]
+    result = cli("experiment", "training-cost", *options)
+    assert result.code == 0 and "95th percentile" in result.out, result.err
+    table = pd.read_csv(tmp_path / "out" / "training-cost.csv")
+    assert table["training"].value_counts().to_dict() == {"idle": 8, "off": 4} and (table["seconds"] > 0).all()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["cheese"], ["no experiment cheese", "topic-shift"]),
+        (["rank", "--seeds", "few"], ["seeds", "few"]),
+        (["rank", "--domain", "cheese"], ["cheese", "maths"]),
+        (["routing", "--domain", "maths"], ["3 topics", "--domain"]),
+        (["target-shift", "--target", "bundled/a"], ["2 targets", "--target"]),
+        (["rank", "--target", "./nowhere"], ["./nowhere"]),
+    ],
+)
+def test_an_experiment_that_cannot_run_is_one_sentence(cli: Cli, tmp_path: Path, arguments: list[str], words: list[str]) -> None:
+    refused(cli("experiment", *arguments, "--workers", 0, "--out", tmp_path / "out", "--records", tmp_path / "records"), *words)

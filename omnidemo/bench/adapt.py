@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,29 +15,38 @@ from typing import Any
 from transformers.utils import logging
 
 from omnidemo.bench.compare import COLUMNS, Sheet, Summary, check_methods, check_prompts, csv_row, sheet, summarise
+from omnidemo.bench.experiments.line import Line
 from omnidemo.config import Settings
-from omnidemo.records import RequestRecord
+from omnidemo.records import RequestRecord, Trace
 from omnidemo.runtime.comparison import BASELINE, Comparison, compare
 from omnidemo.runtime.distiller import Distiller, TrainerStatus
 from omnidemo.runtime.loading import attach_storage, build_pair, open_store
 from omnidemo.runtime.pair import Pair
 from omnidemo.runtime.store import Store
 
-HEADER = ("kind", "requests", "train_steps", "loss_nats", *COLUMNS)  # kind: traffic or held-out; requests: answered before
+HEADER = ("kind", "requests", "train_steps", "loss_nats", *COLUMNS)  # kind: traffic, held-out or offline; requests: answered before
+OFFLINE = -1  # the version that the offline drafter shows
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """The held-out prompts after so many requests: the chosen method's figures, and the trainer's state."""
+    """The held-out prompts after so many requests: the chosen method's figures, and how often the drafter was trained."""
 
     requests: int
     summary: Summary
-    trainer: TrainerStatus
+    version: int
+    steps: int
+    offline: bool = False
+
+    @property
+    def name(self) -> str:
+        return "offline" if self.offline else str(self.requests)
 
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """What to send and when to look; the rest is in the settings. `pause`: seconds after a request, like a visitor who reads."""
+    """What to send and when to look; the rest is in the settings. `pause`: seconds after a request, like a visitor who reads.
+    `offline`: at the end the base drafter is trained so many epochs on the same answers, the ceiling of what can be learned."""
 
     traffic: Sequence[str]
     held_out: Sequence[str]
@@ -46,6 +55,7 @@ class Experiment:
     temperature: float = 0.0
     seed: int = 0
     pause: float = 0.0
+    offline: int = 0
 
 
 def plan_checkpoints(text: str, requests: int) -> list[int]:
@@ -87,15 +97,19 @@ def run(settings: Settings, what: Experiment, out: Path, keep: bool) -> Iterator
 
 def _stream(pair: Pair, settings: Settings, what: Experiment, out: Path, keep: bool) -> Iterator[int | Point]:
     with ExitStack() as stack:
-        changed: dict[str, Any] = {"training": "inline"}
+        changed: dict[str, Any] = {"training": "inline", "cost_aware": False}  # a curve that shows what can be learned
         if not keep:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="omnidemo-")))
             changed |= {"storage": folder, "database_url": ""}
         settings = settings.model_copy(update=changed)
         store = open_store(settings)
         stack.callback(store.close)
-        distiller = attach_storage(pair, settings, store)
-        stack.callback(distiller.close)
+        lines = attach_storage(pair, settings, store)
+        stack.callback(lines.close)
+        distiller = lines.get("default")
+        traces: list[Trace] = []
+        if what.offline:
+            pair.learners.append(traces.append)
         rows = stack.enter_context(sheet(out, HEADER))
         for count, prompt in enumerate(islice(cycle(what.traffic), what.requests)):
             if count in what.checkpoints:
@@ -104,6 +118,8 @@ def _stream(pair: Pair, settings: Settings, what: Experiment, out: Path, keep: b
             yield count + 1
             time.sleep(what.pause)
         yield _evaluate(pair, distiller, what, what.requests, rows)
+        if what.offline:
+            yield _ceiling(pair, distiller.settings, what, traces, rows)
 
 
 def _serve(pair: Pair, distiller: Distiller, store: Store, what: Experiment, count: int, prompt: str, rows: Sheet) -> None:
@@ -133,16 +149,34 @@ def _serve(pair: Pair, distiller: Distiller, store: Store, what: Experiment, cou
 
 def _evaluate(pair: Pair, distiller: Distiller, what: Experiment, count: int, rows: Sheet) -> Point:
     """The held-out prompts, plain decoding and the chosen method in turn. Nothing is learned from them."""
-    method, trainer = distiller.settings.method, distiller.status()
+    trainer = distiller.status()
+    summary = _read(pair, distiller.settings, what, lambda done: rows.write(_row("held-out", count, trainer, done)))
+    return Point(count, summary, trainer.version, trainer.step)
+
+
+def _ceiling(pair: Pair, settings: Settings, what: Experiment, traces: Sequence[Trace], rows: Sheet) -> Point:
+    """The base drafter, trained on all answers at once, on the held-out prompts."""
+    steps = what.offline * -(-len(traces) // settings.batch_size)
+    line = Line(pair.drafter.folder, settings.model_copy(update={"schedule": "cosine", "schedule_steps": steps}), {}, what.seed)
+    for _ in line.epochs(traces, what.offline):
+        pass
+    pair.publish(OFFLINE, line.weights(), line.head())
+    place = {"kind": "offline", "requests": what.requests, "train_steps": line.steps, "loss_nats": line.loss}
+    summary = _read(pair, settings, what, lambda done: rows.write(place | csv_row(done)))
+    return Point(what.requests, summary, OFFLINE, line.steps, offline=True)
+
+
+def _read(pair: Pair, settings: Settings, what: Experiment, tell: Callable[[Comparison], None]) -> Summary:
     results: list[Comparison] = []
-    for done in compare(pair, what.held_out, [BASELINE, method], seed=what.seed, **_options(distiller.settings, what)):
-        rows.write(_row("held-out", count, trainer, done))
+    for done in compare(pair, what.held_out, [BASELINE, settings.method], seed=what.seed, **_options(settings, what)):
+        tell(done)
         results.append(done)
-    return Point(count, next(summary for summary in summarise(results) if summary.method == method), trainer)
+    return next(summary for summary in summarise(results) if summary.method == settings.method)
 
 
 def _options(settings: Settings, what: Experiment) -> dict[str, Any]:
-    return {"temperature": what.temperature, "draft_length": settings.draft_length, "max_new_tokens": settings.max_new_tokens}
+    names = ("draft_length", "max_new_tokens", "draft_policy", "longest_draft", "confidence", "gamma")
+    return {"temperature": what.temperature, **{name: getattr(settings, name) for name in names}}
 
 
 def _row(kind: str, count: int, trainer: TrainerStatus, done: Comparison) -> dict[str, Any]:

@@ -1,0 +1,209 @@
+"""One arm with one seed: the stream is answered by replay, the drafter learns from it, held-out prompts are read at checkpoints."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import astuple, dataclass
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from safetensors.torch import save_file
+
+from omnidemo.bench.experiments.line import Learners, Line
+from omnidemo.bench.experiments.plans import Arm, Event, Reading, checkpoints, stream
+from omnidemo.bench.replay import Records, Replay, replacing
+from omnidemo.config import Settings
+from omnidemo.records import Generation, Trace
+from omnidemo.runtime.models import load_model
+from omnidemo.runtime.router import Router
+
+METRICS = ("acceptance_rate", "alpha", "block_efficiency", "ngram_hits", "drafted_per_round", "cache_entries")
+TAUGHT = 10  # requests of each domain from which the classifier learns by hand before it chooses alone
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What all arms share. `traffic` and `held_out`: source → prompts; `out`: the folder of results and maps."""
+
+    drafter: str
+    settings: Settings
+    traffic: Mapping[str, Sequence[str]]
+    held_out: Mapping[str, Sequence[str]]
+    records: Path
+    out: Path
+
+    def recorded(self, target: str) -> Records:
+        return Records(self.records, target, self.drafter, self.settings)
+
+    def prompts(self, arm: Arm, seed: int) -> dict[str, list[str]]:
+        """target → every prompt that the arm needs a recording of."""
+        needed = {target: [prompt for source in arm.sources for prompt in self.held_out[source]] for target in arm.targets}
+        for event in stream(arm, self.traffic, seed):
+            needed[event.target].append(event.prompt)
+        return needed
+
+
+def options(reading: Reading) -> dict[str, Any]:
+    """The reading as options of `Pair.stream`."""
+    found: dict[str, Any] = {"method": reading.method, "draft_length": reading.draft_length, "draft_policy": reading.policy}
+    names = {"head": "gamma", "confidence": "confidence"}
+    return found | ({names[reading.policy]: reading.threshold} if reading.threshold is not None else {})
+
+
+def figures(made: Generation) -> dict[str, float | None]:
+    """The metrics of one answer that a table shows."""
+    known = dict(made.metrics) | {"cache_entries": float(made.cache_entries)}
+    known["drafted_per_round"] = sum(done.drafted for done in made.rounds) / len(made.rounds)
+    return {name: known[name] for name in METRICS}
+
+
+def mean(rows: Iterable[Mapping[str, float | None]]) -> dict[str, float | None]:
+    """The mean of each column over the rows that have a value."""
+    columns: dict[str, list[float]] = {}
+    for row in rows:
+        for name, value in row.items():
+            columns.setdefault(name, []).extend([] if value is None else [value])
+    return {name: fmean(values) if values else None for name, values in columns.items()}
+
+
+class Run:
+    """The state of an arm on its way: pairs, lines, and the rows so far."""
+
+    def __init__(self, world: World, arm: Arm, seed: int) -> None:
+        self.world, self.arm, self.seed = world, arm, seed
+        self.settings = world.settings.model_copy(update=dict(arm.settings))
+        self.drafter = load_model(world.drafter, device="cpu", dtype="float32", hub=world.settings.trust_hub)
+        self.events = list(stream(arm, world.traffic, seed))
+        self.readings = [reading for reading in arm.readings if not reading.only_timed]
+        self.records = {target: world.recorded(target) for target in arm.targets}
+        self.replays = {(target, one.cache): self._replay(target, one) for one in self.readings for target in arm.targets}
+        self.learners: Learners = {}
+        self.lines: dict[str, Line] = {}
+        self.published: dict[tuple[Any, ...], int] = {}  # (target, cache, domain) → version that drafts
+        self.router = Router() if arm.lines == "router" else None
+        self.routed: list[bool] = []  # whether the classifier chose the prompt's own domain
+        self.rows: list[dict[str, Any]] = []
+        self.tokens = 0
+
+    # the stream ----------------------------------------------------------------------------------------------------------
+
+    def go(self) -> None:
+        """Everything: the rows are complete afterwards."""
+        stops = set(checkpoints(self.arm))
+        if self.arm.epochs:
+            self._offline()
+            return
+        for event in self.events:
+            if event.count in stops:
+                self._read_held_out(event.count)
+            self._serve(event)
+        self._read_held_out(len(self.events), last=True)
+
+    def _serve(self, event: Event) -> None:
+        """Answer one request with each n-gram cache, and learn from it once."""
+        domain = self._domain(event.target, event.source, event.prompt, teach=event.count < TAUGHT * len(self.arm.sources))
+        trace: Trace | None = None
+        for reading in {one.cache: one for one in reversed(self.readings)}.values():  # the first reading of each cache
+            made, found = self._answer(event.target, reading, domain, event.prompt, learn=True)
+            if reading == self.readings[0]:
+                trace = found
+                self.tokens += len(made.token_ids)
+            self._row("traffic", reading, event.count, event.target, event.source, figures(made), line=domain, tokens=self.tokens)
+        if self.arm.train and trace is not None:
+            self.line(domain).observe(trace)
+
+    def _offline(self) -> None:
+        """The whole traffic at once: its n-grams, and as many passes over it as the plan has epochs. Read now and then."""
+        traces = []
+        for event in self.events:
+            for reading in {one.cache: one for one in self.readings}.values():
+                found = self._answer(event.target, reading, "default", event.prompt, learn=True)[1]
+            traces.append(found)
+        for epoch in self.line("default").epochs(traces, self.arm.epochs):
+            if epoch == self.arm.epochs or epoch % max(1, self.arm.epochs // 4) == 0:
+                self._read_held_out(len(self.events), last=epoch == self.arm.epochs, epoch=epoch)
+
+    def _read_held_out(self, count: int, last: bool = False, epoch: int = 0) -> None:
+        """Rows of the held-out prompts, for each target and source."""
+        for target in self.arm.targets:
+            for source in self.arm.sources:
+                for reading in self.readings if last else self.readings[: self.arm.watched]:
+                    rows = []
+                    for prompt in self.world.held_out[source]:
+                        domain = self._domain(target, source, prompt, teach=False)
+                        rows.append(figures(self._answer(target, reading, domain, prompt, learn=False)[0]))
+                    self._row("held-out", reading, count, target, source, mean(rows), epoch=epoch, **self._learned(target, source))
+
+    # lines ---------------------------------------------------------------------------------------------------------------
+
+    def _domain(self, target: str, source: str, prompt: str, teach: bool) -> str:
+        """The line that answers a request, and learns from it."""
+        if self.router is None:
+            return {"one": "default", "target": target, "domain": source}[self.arm.lines]
+        if teach:
+            self.router.teach(prompt, source)
+            return source
+        found = self.router.route(prompt).domain
+        self.routed.append(found == source)
+        return found
+
+    def line(self, domain: str) -> Line:
+        if domain not in self.lines:
+            self.lines[domain] = Line(self.drafter.folder, self.settings, self.learners, self.seed, self.arm.only_ngrams)
+        return self.lines[domain]
+
+    def _answer(self, target: str, reading: Reading, domain: str, prompt: str, learn: bool) -> tuple[Generation, Trace]:
+        replay, line, place = self.replays[target, reading.cache], self.lines.get(domain), (target, reading.cache, domain)
+        if line is not None and line.version != self.published.get(place, 0):
+            replay.pair.publish(line.version, line.weights(), line.head(), domain)
+            self.published[place] = line.version
+        return replay.answer(prompt, domain=domain, learn=learn, **options(reading))
+
+    # helpers -------------------------------------------------------------------------------------------------------------
+
+    def _replay(self, target: str, reading: Reading) -> Replay:
+        share, policy = reading.cache
+        changed: dict[str, Any] = {"cache_policy": policy}
+        replay = Replay(self.records[target], self.drafter, self.settings.model_copy(update=changed), self.world.out / "maps")
+        if share is not None:
+            prompts = [event.prompt for event in self.events if event.target == target]
+            answers = (self.records[target].load(prompt).answer_ids for prompt in prompts)
+            full = sum(bool(replay.pair.map.ngram(token_id)) for token_id in {token_id for ids in answers for token_id in ids})
+            replay.pair.ngrams.size = math.ceil(share * full)
+        return replay
+
+    def _learned(self, target: str, source: str) -> dict[str, Any]:
+        lines = list(self.lines.values())
+        routed = fmean(self.routed) if self.routed else None
+        return {"steps": sum(line.steps for line in lines), "train_seconds": sum(line.seconds for line in lines), "routed_right": routed}
+
+    def _row(
+        self, kind: str, reading: Reading, count: int, target: str, source: str, found: Mapping[str, float | None], **more: Any
+    ) -> None:
+        place = {"arm": self.arm.name, "reading": reading.name, "seed": self.seed, "kind": kind}
+        self.rows.append(place | {"requests": count, "target": target, "source": source, **found, **more})
+
+
+def run_arm(world: World, arm: Arm, seed: int, path: Path) -> None:
+    """Run one arm and write `path` (JSON), and beside it the final weights (safetensors) of an arm that will be timed.
+
+    The JSON file comes last and at once: where it is, the arm is done.
+    """
+    run = Run(world, arm, seed)
+    run.go()
+    line, caches = run.line("default"), {}
+    target = arm.targets[0]
+    if arm.timed:
+        tensors = {f"weight.{name}": value.contiguous() for name, value in line.weights().items()}
+        tensors |= {f"head.{name}": value.contiguous() for name, value in line.head().items()}
+        with replacing(path.with_suffix(".safetensors")) as partial:
+            save_file(tensors, partial)
+        pairs = {repr(one.cache): run.replays[target, one.cache].pair for one in run.readings}
+        caches = {name: [list(astuple(entry)) for entry in pair.ngrams] for name, pair in pairs.items()}
+    pair = run.replays[target, run.readings[0].cache].pair
+    calibration = pair.drafting(policy="head").calibration if line.head() else []
+    with replacing(path) as partial:
+        partial.write_text(json.dumps({"rows": run.rows, "caches": caches, "calibration": calibration}))

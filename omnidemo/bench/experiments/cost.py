@@ -1,0 +1,123 @@
+"""What training costs a chat: the time to an answer while the drafter learns in the background, against the same with learning paused."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from transformers.utils import logging
+
+from omnidemo import charts
+from omnidemo.bench.compare import sheet
+from omnidemo.bench.experiments import report
+from omnidemo.bench.experiments.arm import World
+from omnidemo.bench.experiments.plans import Arm, Phase, stream
+from omnidemo.bench.experiments.run import Order, Progress
+from omnidemo.runtime.loading import attach_storage, build_pair, open_store
+
+NAME = "training-cost"
+BLOCK = 8  # requests in a row with the same mode; the next block asks the same ones in the other mode
+STARTED = 16  # requests before the first block, after which the trainer is running and the drafter is no beginner
+REST = 60.0  # most seconds to wait for an update that still runs when a block without training begins
+COLUMNS = ("experiment", "seed", "block", "training", "request", "seconds", "tokens", "adapter_version", "state")
+
+
+def run(world: World, order: Order, pause: float) -> Iterator[Progress]:
+    """Answer requests `pause` seconds apart with the real target, in blocks with training `idle` and paused, and write the report.
+
+    Every prompt is answered in both modes; which of them comes first turns from block to block. `cost_aware` is off, so that
+    there is always something to train. Only the first seed, target and topic are used.
+    """
+    logging.disable_progress_bar()
+    world.out.mkdir(parents=True, exist_ok=True)
+    seed, target, source = order.seeds[0], order.targets[0], order.sources[0]
+    arm = Arm(NAME, (Phase(target, {source: 1.0}, order.requests),))
+    prompts = [event.prompt for event in stream(arm, world.traffic, seed)]
+    return _run(world, target, prompts, seed, pause)
+
+
+def _run(world: World, target: str, prompts: Sequence[str], seed: int, pause: float) -> Iterator[Progress]:
+    rows: list[dict[str, Any]] = []
+    first, rest = prompts[: min(STARTED, len(prompts) // 2)], prompts[min(STARTED, len(prompts) // 2) :]
+    pairs = [rest[start : start + BLOCK] for start in range(0, len(rest), BLOCK)]
+    total = len(first) + 2 * len(rest)
+    with tempfile.TemporaryDirectory(prefix="omnidemo-") as folder:
+        changed = {"training": "idle", "cost_aware": False, "head": "interleaved", "storage": Path(folder), "database_url": ""}
+        settings = world.settings.model_copy(update=changed)
+        pair, store = build_pair(target, world.drafter, settings, maps=world.out / "maps"), open_store(settings)
+        lines = attach_storage(pair, settings, store)
+        line = lines.get("default")
+        options = {name: getattr(settings, name) for name in ("method", "max_new_tokens", "draft_policy", "draft_length", "longest_draft")}
+
+        def ask(prompt: str, block: int, mode: str) -> None:
+            began = time.perf_counter()
+            made = pair.generate(prompt, reuse=False, **options)
+            seconds = time.perf_counter() - began
+            row = {"experiment": NAME, "seed": seed, "block": block, "training": mode, "request": len(rows), "seconds": seconds}
+            row |= {"tokens": len(made.token_ids), "adapter_version": made.adapter_version, "state": line.status().state}
+            rows.append(row)
+            time.sleep(pause)
+
+        try:
+            with sheet(world.out / f"{NAME}.csv", COLUMNS) as table:
+                for block, part in enumerate([first, *pairs]):
+                    modes = ["idle"] if block == 0 else ["idle", "off"] if block % 2 else ["off", "idle"]
+                    for mode in modes:
+                        if mode == "idle":
+                            line.resume()
+                        else:
+                            line.pause()
+                            _settle(line)
+                        for prompt in part:
+                            ask(prompt, block, mode)
+                            table.write(rows[-1])
+                            yield Progress("answers", len(rows), total, mode)
+        finally:
+            lines.close()
+            store.close()
+    _report(world, [row for row in rows if row["block"]], seed, pause)
+
+
+def _settle(line: Any) -> None:
+    """Let an update that runs come to its end."""
+    until = time.monotonic() + REST
+    while line.status().state == "training" and time.monotonic() < until:
+        time.sleep(0.05)
+
+
+def summary(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, float]]:
+    """mode → seconds to an answer: median and 95th percentile; "ratio": idle over off, and the median ratio of the same request."""
+    found = {}
+    for mode in ("off", "idle"):
+        seconds = [row["seconds"] for row in rows if row["training"] == mode]
+        found[mode] = {"median": float(np.median(seconds)), "p95": float(np.percentile(seconds, 95)), "answers": float(len(seconds))}
+    paired = []
+    for block in {row["block"] for row in rows}:
+        by_mode = [[row["seconds"] for row in rows if row["block"] == block and row["training"] == mode] for mode in ("idle", "off")]
+        paired += [idle / off for idle, off in zip(*by_mode, strict=False)]
+    ratios = {name: found["idle"][name] / found["off"][name] for name in ("median", "p95")}
+    return {**found, "ratio": {**ratios, "paired": float(np.median(paired))}}
+
+
+def _report(world: World, rows: Sequence[Mapping[str, Any]], seed: int, pause: float) -> None:
+    found = summary(rows)
+    lines = ["| training | answers | median s | p95 s |", "| --- | --- | --- | --- |"]
+    for mode in ("off", "idle"):
+        one = found[mode]
+        lines.append(f"| {mode} | {one['answers']:.0f} | {one['median']:.3f} | {one['p95']:.3f} |")
+    median, p95, paired = (found["ratio"][name] - 1 for name in ("median", "p95", "paired"))
+    said = f"With training the median is {median:+.1%}, the 95th percentile {p95:+.1%}, and the same request (median) {paired:+.1%}. "
+    said += f"Requests {pause:g} s apart, seed {seed}, commit {report.commit()}."
+    (world.out / f"{NAME}.md").write_text(f"## {NAME}\n\n" + "\n".join(lines) + f"\n\n{said}\n", encoding="utf-8")
+    report.write_facts(world.out / f"{NAME}.json", world, [], seed=seed, pause=pause, found=found)
+    series = []
+    for mode in ("off", "idle"):
+        seconds = sorted(row["seconds"] for row in rows if row["training"] == mode)
+        shares = [(place + 1) / len(seconds) for place in range(len(seconds))]
+        series.append(charts.Series(f"training {mode}", seconds, shares))
+    figure = charts.lines(series, xtitle="seconds to the whole answer", ytitle="share of answers", form=".0%")
+    charts.page(world.out / f"{NAME}.html", {"time to an answer": figure})

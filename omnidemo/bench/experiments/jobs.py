@@ -1,0 +1,160 @@
+"""Recordings and arms as jobs: each in a process of its own with one thread, each writing a file that says that it is done."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import multiprocessing
+import os
+import re
+import signal
+import sys
+import traceback
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing.connection import wait
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers.utils import logging
+
+from omnidemo.bench.experiments.arm import World, run_arm
+from omnidemo.bench.experiments.plans import Arm
+from omnidemo.bench.replay import record
+
+PROMPTS_PER_JOB = 100  # of a recording: a few seconds of loading, half a minute of work
+THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A call that can be sent to another process. `done` exists afterwards (None: nothing is checked)."""
+
+    name: str
+    call: Callable[..., None]
+    arguments: tuple[Any, ...]
+    done: Path | None = None
+
+
+def result_path(world: World, arm: Arm, seed: int) -> Path:
+    """Where an arm's result is kept: another one for any change of the plan, the settings, the models or the prompts."""
+    models = [world.recorded(target).key for target in arm.targets]
+    settings = world.settings.model_dump(mode="json", exclude={"storage", "database_url", "host", "port", "auth", "share"})
+    known = (arm, seed, models, settings, {name: list(texts) for name, texts in world.traffic.items()}, dict(world.held_out))
+    key = hashlib.sha256(repr(known).encode()).hexdigest()[:12]
+    readable = re.sub(r"[^a-zA-Z0-9]+", "-", arm.name).strip("-")
+    return world.out / "arms" / f"{readable}-s{seed}-{key}.json"
+
+
+def recordings(world: World, arms: Sequence[Arm], seeds: Sequence[int]) -> list[Job]:
+    """What has still to be recorded, in jobs of about the same size."""
+    needed: dict[str, dict[str, None]] = {}
+    for arm in arms:
+        for seed in seeds:
+            for target, found in world.prompts(arm, seed).items():
+                needed.setdefault(target, {}).update(dict.fromkeys(found))
+    jobs = []
+    for target, prompts in needed.items():
+        missing = world.recorded(target).missing(list(prompts))
+        for start in range(0, len(missing), PROMPTS_PER_JOB):
+            part = missing[start : start + PROMPTS_PER_JOB]
+            jobs.append(Job(f"recording of {target}", _record, (world, target, part)))
+    return jobs
+
+
+def _record(world: World, target: str, prompts: Sequence[str]) -> None:
+    for _ in record(world.recorded(target), prompts, world.settings):
+        pass
+
+
+def arms_left(world: World, arms: Sequence[Arm], seeds: Sequence[int]) -> list[Job]:
+    """The arms without a result; those of one seed follow each other, so that whole comparisons come early."""
+    jobs = []
+    for seed in seeds:
+        for arm in arms:
+            path = result_path(world, arm, seed)
+            if not path.exists():
+                jobs.append(Job(f"{arm.name}, seed {seed}", run_arm, (world, arm, seed, path), path))
+    return jobs
+
+
+def run_jobs(jobs: Sequence[Job], workers: int) -> Iterator[str]:
+    """Run the jobs, so many at a time (0: here, one after the other), and yield the name of each that is done.
+
+    RuntimeError, with the job's own words, where one fails; the others are then ended. So they are when the caller stops listening.
+    """
+    if workers == 0:
+        for job in jobs:
+            job.call(*job.arguments)
+            yield job.name
+        return
+    left, running = list(reversed(jobs)), dict[Any, tuple[BaseProcess, Job, Any]]()
+    spawn = multiprocessing.get_context("spawn")
+    try:
+        with _one_thread():
+            while left or running:
+                while left and len(running) < workers:
+                    job = left.pop()
+                    listen, tell = spawn.Pipe(duplex=False)
+                    process = spawn.Process(target=_work, args=(job, tell), daemon=True)
+                    process.start()
+                    tell.close()
+                    running[process.sentinel] = (process, job, listen)
+                for sentinel in wait(list(running)):
+                    ended, job, listen = running.pop(sentinel)
+                    ended.join()
+                    if ended.exitcode != 0:
+                        said = _last_words(listen) or f"its process ended with exit status {ended.exitcode}"
+                        raise RuntimeError(f"{job.name} failed: {said}; start the command again to go on from here")
+                    yield job.name
+    finally:
+        for alive, _, _ in running.values():
+            alive.terminate()
+        for alive, _, _ in running.values():
+            alive.join(5)
+
+
+def _work(job: Job, tell: Any) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C reaches all processes of a terminal: this one just ends
+    torch.set_num_threads(1)
+    logging.disable_progress_bar()
+    warnings.simplefilter("ignore", FutureWarning)  # what libraries tell each other
+    try:
+        job.call(*job.arguments)
+    except Exception as error:
+        traceback.print_exc()
+        tell.send(" ".join(str(error).split()) or type(error).__name__)
+        sys.exit(1)
+
+
+def _last_words(listen: Any) -> str | None:
+    try:
+        return str(listen.recv()) if listen.poll() else None
+    except (EOFError, OSError):
+        return None
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """The limits have to stand before a child imports its numeric libraries."""
+    before = {name: os.environ.get(name) for name in THREADS}
+    os.environ.update(dict.fromkeys(THREADS, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def results(world: World, arms: Sequence[Arm], seeds: Sequence[int]) -> dict[tuple[str, int], dict[str, Any]]:
+    """(arm, seed) → what was written, for the arms that are done."""
+    paths = {(arm.name, seed): result_path(world, arm, seed) for seed in seeds for arm in arms}
+    return {key: json.loads(path.read_text(encoding="utf-8")) for key, path in paths.items() if path.exists()}
+

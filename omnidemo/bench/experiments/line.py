@@ -1,0 +1,99 @@
+"""An adapter line without clock, thread or files: what the distiller does to traces, for experiments that must not depend on speed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from torch import Tensor
+
+from omnidemo.config import Settings
+from omnidemo.records import Trace
+from omnidemo.runtime import adapters
+from omnidemo.runtime.adapters import AdapterState, OptimiserState
+from omnidemo.runtime.replay import ReplayBuffer, usable
+from omnidemo.runtime.training import Batches, Learner, Plan, learner_for, train
+
+Learners = dict[tuple[str, int], Learner]
+
+
+class Line:
+    """Traces in, weights out: one update every `update_interval` answers, with the distiller's own buffer, plan and step."""
+
+    def __init__(self, folder: Path, settings: Settings, learners: Learners, seed: int, only_ngrams: bool = False) -> None:
+        """`learners` may be shared by all lines of a process: training is a pure function."""
+        self.folder, self.settings, self.seed, self.only_ngrams = folder, settings, seed, only_ngrams
+        self.plan = plan_of(settings, seed)
+        self.buffer = ReplayBuffer(settings.buffer_mb << 20, seed, settings.buffer_order)
+        self.adapter: AdapterState | None = None
+        self.optimiser: OptimiserState | None = None
+        self.version, self.seconds, self.loss = 0, 0.0, math.nan
+        self._learners = learners
+        self._base = adapters.BaseWeights(folder)
+
+    @property
+    def steps(self) -> int:
+        return self.optimiser.step if self.optimiser else 0
+
+    def observe(self, trace: Trace) -> None:
+        """Take an answer, and learn where an update is due."""
+        trace = without_direct(trace) if self.only_ngrams else trace
+        if usable(trace):
+            self.buffer.add(trace)
+        if self.buffer.fresh >= self.settings.update_interval:
+            self.update(self.buffer.take(self.settings.steps_per_update, self.settings.batch_size))
+
+    def update(self, batches: Batches) -> None:
+        """One optimiser step per batch. RuntimeError where no step had a finite loss."""
+        heads: Batches = ()
+        if self.plan.head == "interleaved":
+            heads = self.buffer.draw(self.plan.head_steps, self.settings.batch_size)
+        learner = learner_for(self._learners, self.folder, self.adapter, self.plan)
+        self.adapter, self.optimiser, steps = train(learner, self.adapter, self.optimiser, batches, self.plan, heads)
+        losses = [step.loss for step in steps if math.isfinite(step.loss)]
+        if not losses:
+            raise RuntimeError("no training step had a finite loss; lower the learning rate")
+        self.version, self.loss = self.version + 1, sum(losses) / len(losses)
+        self.seconds += sum(step.seconds for step in steps)
+
+    def epochs(self, traces: Sequence[Trace], count: int) -> Iterator[int]:
+        """Offline: so many passes over all traces, each in a new order; yields the number of each pass when it is done."""
+        order, size = np.random.default_rng(self.seed), self.settings.batch_size
+        for trace in traces:  # what an interleaved head draws from
+            self.buffer.add(trace)
+        for epoch in range(1, count + 1):
+            shuffled = [traces[index] for index in order.permutation(len(traces))]
+            self.update([shuffled[start : start + size] for start in range(0, len(shuffled), size)])
+            yield epoch
+
+    def weights(self) -> dict[str, Tensor]:
+        """The changed matrices under the base model's names; {} before the first update."""
+        return dict(adapters.merged_weights(self._base, self.adapter)) if self.adapter else {}
+
+    def head(self) -> Mapping[str, Tensor]:
+        return self.adapter.head if self.adapter else {}
+
+
+def plan_of(settings: Settings, seed: int) -> Plan:
+    """The settings as a training plan."""
+    return Plan(
+        rank=settings.lora_rank,
+        learning_rate=settings.learning_rate,
+        schedule=settings.schedule,
+        schedule_steps=settings.schedule_steps,
+        divergence=settings.divergence,
+        jsd_beta=settings.jsd_beta,
+        ngram_loss=settings.ngram_loss,
+        ngram_weight=settings.ngram_weight,
+        errors_only=settings.buffer_positions == "errors",
+        head=settings.head,
+        seed=seed,
+    )
+
+
+def without_direct(trace: Trace) -> Trace:
+    """The trace with its n-gram positions alone."""
+    return replace(trace, lengths=trace.lengths * (trace.lengths > 1))

@@ -1,0 +1,122 @@
+"""Measured speedups: the final drafters of all arms decode with the real target, interleaved, in one quiet process."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from safetensors.torch import load_file
+
+from omnidemo.bench.experiments.arm import World, figures, options
+from omnidemo.bench.experiments.jobs import result_path
+from omnidemo.bench.experiments.plans import Arm, Reading
+from omnidemo.bench.replay import replacing
+from omnidemo.records import Generation, NgramEntry
+from omnidemo.runtime.comparison import BASELINE
+from omnidemo.runtime.loading import build_pair
+from omnidemo.runtime.pair import Pair
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """One arm's final drafter and n-gram cache, with the way it decodes."""
+
+    arm: Arm
+    reading: Reading
+    pair: Pair
+
+
+def timed_path(world: World, arms: Sequence[Arm], seed: int, prompts: int) -> Path:
+    """Where the times of a seed are kept: beside the arms' results, under a name of all of theirs."""
+    names = "-".join(result_path(world, arm, seed).stem.rsplit("-", 1)[-1][:4] for arm in arms)
+    return world.out / "arms" / f"timed-{prompts}-s{seed}-{names}.json"
+
+
+def timed(arms: Sequence[Arm]) -> list[Arm]:
+    return [arm for arm in arms if arm.timed]
+
+
+def measure(world: World, arms: Sequence[Arm], seed: int, prompts: int, rounds: int = 1) -> Iterator[int]:
+    """Time one seed's arms on the first held-out prompts, `rounds` times over, and write the rows; yields the answers so far.
+
+    Plain decoding comes first and last on every prompt, and its mean time counts; the order of the others turns. RuntimeError where
+    ids differ from plain decoding's.
+    """
+    contenders = _contenders(world, arms, seed)
+    pair = contenders[0].pair
+    texts = world.held_out[arms[0].sources[0]][:prompts]
+    longest, rows, count = world.settings.max_new_tokens, list[dict[str, Any]](), 0
+    for one in contenders:  # untimed, so that every drafter has been read and every weight swapped in
+        one.pair.generate(texts[0], max_new_tokens=longest, learn=False, reuse=False, **options(one.reading))
+    for turn, text in enumerate(list(texts) * rounds):
+        shift = turn % len(contenders)
+        made: list[tuple[Contender | None, Generation]] = [(None, _decode(pair, text, longest, {"method": BASELINE}))]
+        for one in contenders[shift:] + contenders[:shift]:
+            made.append((one, _decode(one.pair, text, longest, options(one.reading))))
+            count += 1
+            yield count
+        made.append((None, _decode(pair, text, longest, {"method": BASELINE})))
+        rows += _rows(made, seed, turn, text)
+    with replacing(timed_path(world, arms, seed, prompts)) as partial:
+        partial.write_text(json.dumps(rows), encoding="utf-8")
+
+
+def _decode(pair: Pair, text: str, longest: int, how: Mapping[str, Any]) -> Generation:
+    return pair.generate(text, max_new_tokens=longest, learn=False, reuse=False, **how)
+
+
+def _rows(made: Sequence[tuple[Contender | None, Generation]], seed: int, turn: int, text: str) -> Iterator[dict[str, Any]]:
+    """One prompt's answers as rows; those without a contender are plain decoding."""
+    plain = [one for contender, one in made if contender is None]
+    seconds = fmean(one.metrics["seconds"] or 0.0 for one in plain)
+    for contender, one in made:
+        if contender is None:
+            continue
+        arm, reading = contender.arm, contender.reading
+        if one.token_ids != plain[0].token_ids:
+            raise RuntimeError(f"{arm.name} {reading.name} wrote other ids than plain decoding to {text[:40]!r}…")
+        own = one.metrics["seconds"]
+        speed = {"tokens_per_second": one.metrics["tokens_per_second"], "speedup": seconds / own if own else None}
+        place = {"arm": arm.name, "reading": reading.name, "seed": seed, "kind": "timed", "requests": arm.requests}
+        yield {**place, "target": arm.targets[0], "source": arm.sources[0], **figures(one), **speed, "prompt": turn}
+
+
+def answers(arms: Sequence[Arm], prompts: int, rounds: int = 1) -> int:
+    """How many answers `measure` times."""
+    return sum(len(arm.readings) for arm in arms) * prompts * rounds
+
+
+def _contenders(world: World, arms: Sequence[Arm], seed: int) -> list[Contender]:
+    """A pair for each arm and reading; all of one target share the two models."""
+    loaded: dict[str, Pair] = {}
+    found = []
+    for arm in arms:
+        path = result_path(world, arm, seed)
+        kept = json.loads(path.read_text(encoding="utf-8"))
+        tensors = load_file(path.with_suffix(".safetensors"))
+        weights = {name.removeprefix("weight."): one for name, one in tensors.items() if name.startswith("weight.")}
+        head = {name.removeprefix("head."): one for name, one in tensors.items() if name.startswith("head.")}
+        target = arm.targets[0]
+        if target not in loaded:
+            loaded[target] = build_pair(target, world.drafter, world.settings, maps=world.out / "maps")
+        models = loaded[target].target, loaded[target].drafter
+        for reading in arm.readings:
+            entries = kept["caches"].get(repr(reading.cache)) or kept["caches"][repr(arm.readings[0].cache)]
+            pair = Pair(*models, cache_size=max(len(entries), 1), cache_policy=reading.cache_policy, maps=world.out / "maps")
+            pair.ngrams.load(NgramEntry(int(one[0]), tuple(one[1]), *one[2:]) for one in entries)
+            if weights:
+                pair.publish(1, weights, head)
+            found.append(Contender(arm, reading, pair))
+    return found
+
+
+def read_rows(world: World, arms: Sequence[Arm], seeds: Sequence[int], prompts: int) -> list[dict[str, Any]]:
+    """The rows of the seeds that have been timed."""
+    paths = [timed_path(world, arms, seed, prompts) for seed in seeds]
+    return [row for path in paths if path.exists() for row in json.loads(path.read_text(encoding="utf-8"))]
+
+

@@ -1,0 +1,408 @@
+"""Rows and numbers → plotly figures as plain dicts. Pure; the only importer of plotly."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import plotly
+import plotly.graph_objects as go
+
+PLOTLY_JS = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"  # the browser's half, served without a CDN
+
+Figure = dict[str, Any]
+Row = Mapping[str, Any]
+
+# Half-transparent greys read on white and on black; the page replaces the text colour by its own.
+INK, GRID, CLEAR = "#7b8496", "rgba(128,138,156,0.18)", "rgba(0,0,0,0)"
+ACCENT = "#6366f1"
+# Told apart by every kind of colour vision; a chart names its series in words too.
+PALETTE = (ACCENT, "#b45309", "#0f766e", "#db2777", "#64748b", "#0284c7", "#7c3aed", "#65a30d")
+METHOD_COLOURS = {
+    "ngram-exact": ACCENT,
+    "ngram-merge": "#b45309",
+    "token-intersection": "#0f766e",
+    "string-exact-match": "#7c3aed",
+    "string-rejection": "#be185d",
+    "union": "#4d7c0f",
+    "speculative": "#0369a1",
+    "autoregressive": "#64748b",
+}
+MOST_LABELS = 8  # more labels on one chart run into each other
+MOST_CHANGES = 16  # more changes of domain are mixed traffic, whose marks would be a fence
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A vertical line between two points: an adapter swap, a roll-back, a target switch or a topic shift."""
+
+    x: float
+    label: str
+    kind: str  # swap, rollback, target, topic
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """One figure over the requests: the row's key, its title, unit and how its values print (a d3 format)."""
+
+    key: str
+    title: str
+    unit: str
+    form: str
+    base: float | None = None  # a line to compare with
+    help: str = ""
+    noisy: bool = True  # a measurement to be smoothed; False: a state, whose latest value counts
+
+
+CURVES = (
+    Curve("acceptance_rate", "Acceptance", "of the guesses", ".0%", None, "Share of the proposed tokens that the target accepted."),
+    Curve(
+        "block_efficiency",
+        "Block efficiency",
+        "tokens per pass",
+        ".2f",
+        1.0,
+        "Target tokens written per forward pass of the target; plain decoding is 1.",
+    ),
+    Curve("tokens_per_second", "Speed", "tokens per second", ".0f", None, "Target tokens per second of decoding."),
+    Curve(
+        "estimated_speedup",
+        "Speedup, estimated",
+        "× plain decoding",
+        ".2f",
+        1.0,
+        "Estimated from rounds without a draft inside the same answer; Compare measures it.",
+    ),
+    Curve("ngram_hits", "n-gram hits", "per round", ".2f", None, "Merged n-grams accepted per round, on average."),
+    Curve(
+        "draft_length",
+        "Draft length",
+        "drafter tokens per round",
+        ".1f",
+        None,
+        "How far the drafter guesses ahead in one round, on average; 0 is plain decoding.",
+    ),
+    Curve(
+        "cache_entries",
+        "n-gram cache",
+        "entries",
+        ",.0f",
+        None,
+        "n-grams the pair has learned to merge into one target token.",
+        noisy=False,
+    ),
+)
+LOSS = Curve(
+    "loss",
+    "Training loss",
+    "nats per position",
+    ".3f",
+    None,
+    "How far the drafter is from the target on the traffic it learns from, per optimiser step.",
+)
+
+
+def finite(value: Any) -> float | None:
+    """A plain float, or None for what cannot be drawn."""
+    return float(value) if isinstance(value, (int, float)) and math.isfinite(value) else None
+
+
+def smooth(values: Sequence[float | None], window: int) -> list[float | None]:
+    """Trailing mean over the last `window` points, None left out. A point never sees the future: no swap works backwards."""
+    out: list[float | None] = []
+    for end in range(1, len(values) + 1):
+        seen = [value for value in values[max(0, end - max(1, window)) : end] if value is not None]
+        out.append(sum(seen) / len(seen) if seen else None)
+    return out
+
+
+def change(values: Sequence[float | None], window: int) -> tuple[float | None, float | None]:
+    """(mean of the last `window` values, mean of the first): the latest state and where it came from; None without values."""
+    seen = [value for value in values if value is not None]
+    first, last = seen[: max(1, window)], seen[-max(1, window) :]
+    return (sum(last) / len(last), sum(first) / len(first)) if seen else (None, None)
+
+
+def marks(rows: Sequence[Row]) -> list[Mark]:
+    """Adapter swaps, roll-backs, target switches and topic shifts of requests in order; x counts the requests from 1.
+
+    Every target and domain has its own adapter line: a swap is a change against the last request of the same line, and a
+    version below the one before is a roll-back. A topic shift is a change of domain, or a row whose key `shift` is true.
+    """
+    found: list[Mark] = []
+    versions: dict[Any, int] = {}
+    changes = sum(before.get("domain") != row.get("domain") for before, row in pairwise(rows))
+    for x, (before, row) in enumerate(zip([None, *rows], rows, strict=False), start=1):
+        line, version = (row.get("target"), row.get("domain")), int(row.get("adapter_version") or 0)
+        if before is not None and before.get("target") != row.get("target"):
+            found.append(Mark(x - 0.5, str(row.get("target")), "target"))
+        elif row.get("shift"):
+            found.append(Mark(x - 0.5, "topic shift", "topic"))
+        elif before is not None and before.get("domain") != row.get("domain") and changes <= MOST_CHANGES:
+            found.append(Mark(x - 0.5, str(row.get("domain")), "topic"))
+        last = versions.get(line, version)
+        if version != last:
+            found.append(Mark(x - 0.5, f"v{version}", "swap") if version > last else Mark(x - 0.5, f"↩ v{version}", "rollback"))
+        versions[line] = version
+    return found
+
+
+def _marking(found: Sequence[Mark], base: float | None = None) -> dict[str, Any]:
+    """Shapes and annotations of the marks, for one `update_layout`: adding them one by one takes plotly seconds."""
+    dashes = {"swap": "dot", "rollback": "dot", "target": "solid", "topic": "dash"}
+    colour = {"swap": ACCENT, "rollback": "#e5484d", "target": INK, "topic": INK}
+    shapes: list[dict[str, Any]] = [
+        {"type": "line", "x0": m.x, "x1": m.x, "y0": 0, "y1": 1, "yref": "paper", "opacity": 0.55, "layer": "below"}
+        | {"line": {"color": colour[m.kind], "width": 1, "dash": dashes[m.kind]}}
+        for m in found
+    ]
+    if base is not None:
+        line = {"color": INK, "width": 1, "dash": "dash"}
+        shapes.append({"type": "line", "x0": 0, "x1": 1, "xref": "paper", "y0": base, "y1": base, "opacity": 0.6, "line": line})
+    step = math.ceil(len(found) / MOST_LABELS) or 1
+    named = found[(len(found) - 1) % step :: step] if found else []  # the newest is always named
+    # Labels stand in the margin above the plot, where no curve runs.
+    place = {"y": 1, "yref": "paper", "yanchor": "bottom", "showarrow": False}
+    return {
+        "shapes": shapes,
+        "annotations": [place | {"x": m.x, "text": _safe(m.label), "font": {"size": 10, "color": colour[m.kind]}} for m in named],
+    }
+
+
+def _safe(text: Any) -> str:
+    """Plotly reads labels as HTML; a model's name or a topic is only text."""
+    return str(text).replace("&", "&amp;").replace("<", "&lt;")
+
+
+def _figure(traces: Iterable[Any], revision: str, **layout: Any) -> go.Figure:
+    """A transparent figure; `uirevision` keeps the reader's zoom over updates. Axes are given as `xaxis`, `yaxis`."""
+    axis = {"gridcolor": GRID, "zeroline": False, "linecolor": GRID, "ticks": "", "automargin": True}
+    base: dict[str, Any] = {
+        "template": None,
+        "paper_bgcolor": CLEAR,
+        "plot_bgcolor": CLEAR,
+        "font": {"color": INK, "size": 11},
+        "margin": {"l": 8, "r": 8, "t": 18, "b": 8},
+        "hovermode": "closest",
+        "showlegend": False,
+        "uirevision": revision,
+        "dragmode": "zoom",
+    }
+    axes = {name: axis | layout.pop(name, {}) for name in ("xaxis", "yaxis")}
+    return go.Figure(data=list(traces), layout=base | axes | layout)
+
+
+def _title(text: str) -> dict[str, Any]:
+    return {"text": text, "font": {"size": 11}, "standoff": 6}
+
+
+def _points(
+    xs: Sequence[float], values: Sequence[float | None], window: int, colour: str, name: str, unit: str, form: str, notes: Sequence[str]
+) -> list[Any]:
+    """Raw points, pale, under their smoothed line. `notes` are shown when a point is pointed at."""
+    hover = f"%{{x}}: <b>%{{y:{form}}}</b> {unit}<br>%{{text}}<extra></extra>"
+    raw = go.Scatter(
+        x=xs,
+        y=values,
+        mode="markers",
+        name=_safe(name),
+        text=notes,
+        hovertemplate=hover,
+        marker={"color": colour, "size": 5, "opacity": 0.5},
+    )
+    line = go.Scatter(
+        x=xs,
+        y=smooth(values, window),
+        mode="lines",
+        name=_safe(name),
+        hoverinfo="skip",
+        connectgaps=True,
+        line={"color": colour, "width": 2.5},
+    )
+    return [raw, line]
+
+
+def curve(rows: Sequence[Row], what: Curve, *, window: int = 8, revision: str = "") -> Figure:
+    """One figure of the requests: raw points, a smoothed line per target, swaps and switches marked.
+
+    `rows` in order, as of `Store.curve`; a `target` key separates several targets. A new `revision` resets the reader's zoom.
+    """
+    traces: list[Any] = []
+    for place, target in enumerate(dict.fromkeys(row.get("target") for row in rows)):
+        own = [(float(x), row) for x, row in enumerate(rows, start=1) if row.get("target") == target]
+        notes = [_note(row) for _, row in own]
+        colour = PALETTE[place % len(PALETTE)]
+        values = [finite(row.get(what.key)) for _, row in own]
+        traces += _points(
+            [x for x, _ in own], values, window if what.noisy else 1, colour, str(target or what.title), what.unit, what.form, notes
+        )
+    # A handful of requests is not stretched from edge to edge. No `range` that grows: plotly would take it for a
+    # change of the page and drop the reader's zoom.
+    xaxis = {"autorangeoptions": {"include": [0, 10], "clipmin": 0}, "title": _title("requests"), "tickformat": ",d"}
+    yaxis: dict[str, Any] = {"tickformat": what.form, "rangemode": "tozero" if what.base is None else "normal", "nticks": 5}
+    if what.form.endswith("%"):
+        yaxis["range"] = [0, 1.02]
+    return _figure(traces, revision, xaxis=xaxis, yaxis=yaxis, **_marking(marks(rows), what.base if rows else None)).to_dict()
+
+
+def _note(row: Row) -> str:
+    parts = [f"adapter v{row.get('adapter_version') or 0}", *(row.get(key) for key in ("method", "kind", "target"))]
+    return " · ".join(_safe(part) for part in parts if part)
+
+
+def losses(steps: Sequence[Row], *, window: int = 8, revision: str = "") -> Figure:
+    """The loss over the optimiser steps of one line, in order; where the version changes, the weights went live."""
+    values = [finite(step.get("loss")) for step in steps]
+    xs = [float(step.get("step") or place) for place, step in enumerate(steps, start=1)]
+    notes = [f"went into v{step.get('version', 0)}" for step in steps]
+    pairs = zip(zip(xs, steps, strict=True), zip(xs[1:], steps[1:], strict=True), strict=False)
+    # A version goes live after its last step, so its mark stands behind that step.
+    found = [Mark((x0 + x1) / 2, f"v{a.get('version', 0)}", "swap") for (x0, a), (x1, b) in pairs if a.get("version") != b.get("version")]
+    traces = _points(xs, values, window, "#0d9488", LOSS.title, LOSS.unit, LOSS.form, notes)
+    yaxis = {"tickformat": LOSS.form.replace("3", "2"), "nticks": 5, "rangemode": "tozero"}
+    return _figure(
+        traces, revision, xaxis={"title": _title("training steps"), "tickformat": ",d"}, yaxis=yaxis, **_marking(found)
+    ).to_dict()
+
+
+def bars(
+    names: Sequence[str],
+    values: Sequence[float | None],
+    *,
+    colours: Sequence[str] = (),
+    spread: Sequence[float | None] = (),
+    base: float | None = None,
+    form: str = ".0f",
+    unit: str = "",
+    revision: str = "",
+) -> Figure:
+    """Horizontal bars, first name on top; `spread` draws ± whiskers, `base` a line to compare with (plain decoding)."""
+    shown = [finite(value) for value in values]
+    whiskers = (
+        {"type": "data", "array": [finite(one) or 0.0 for one in spread], "color": INK, "thickness": 1.2, "width": 4}
+        if any(spread)
+        else None
+    )
+    text = ["–" if value is None else f"{value:{form}}" for value in shown]
+    bar = go.Bar(
+        x=shown,
+        y=list(range(len(shown))),
+        orientation="h",
+        text=text,
+        # Whiskers and a label at the bar's end would lie on each other.
+        textposition="inside" if whiskers else "outside",
+        insidetextanchor="start",
+        cliponaxis=False,
+        customdata=[_safe(name) for name in names],
+        hovertemplate="%{customdata}: %{text} " + unit + "<extra></extra>",
+        marker={"color": list(colours) or ACCENT, "cornerradius": 4},
+        error_x=whiskers,
+    )
+    xaxis = {"rangemode": "tozero", "title": _title(unit), "nticks": 6, "fixedrange": True}
+    places = list(range(len(shown)))
+    yaxis = {
+        "autorange": "reversed",
+        "showgrid": False,
+        "fixedrange": True,
+        "tickmode": "array",
+        "tickvals": places,
+        "ticktext": [_safe(name) for name in names],
+    }
+    line = {"color": INK, "width": 1, "dash": "dash"}
+    shapes = (
+        [] if base is None else [{"type": "line", "x0": base, "x1": base, "y0": 0, "y1": 1, "yref": "paper", "opacity": 0.7, "line": line}]
+    )
+    margin = {"l": 8, "r": 44, "t": 8, "b": 8}
+    return _figure([bar], revision, bargap=0.35, margin=margin, dragmode=False, xaxis=xaxis, yaxis=yaxis, shapes=shapes).to_dict()
+
+
+def reliability(named: Mapping[str, Sequence[tuple[float, float, float]]], *, revision: str = "") -> Figure:
+    """Predicted against observed P(accepted), a series per name: (predicted, observed, observations) of each class.
+
+    The diagonal is perfect.
+    """
+    dashed = {"color": INK, "width": 1, "dash": "dash"}
+    traces = [go.Scatter(x=[0, 1], y=[0, 1], mode="lines", hoverinfo="skip", showlegend=False, line=dashed)]
+    for place, (name, points) in enumerate(named.items()):
+        colour = PALETTE[place % len(PALETTE)]
+        traces.append(
+            go.Scatter(
+                x=[predicted for predicted, _, _ in points],
+                y=[observed for _, observed, _ in points],
+                customdata=[count for _, _, count in points],
+                mode="lines+markers",
+                name=_safe(name),
+                hovertemplate="predicted %{x:.0%}, accepted <b>%{y:.0%}</b> of %{customdata:,.0f}<extra></extra>",
+                marker={"color": colour, "size": [5 + 2 * math.log1p(max(0.0, count)) for _, _, count in points], "opacity": 0.8},
+                line={"color": colour, "width": 1.5},
+            )
+        )
+    share = {"range": [0, 1.02], "tickformat": ".0%", "nticks": 6}
+    axes = {"xaxis": share | {"title": _title("predicted")}, "yaxis": share | {"title": _title("accepted")}}
+    return _figure(traces, revision, showlegend=len(named) > 1, **axes).to_dict()
+
+
+def method_colour(name: str) -> str:
+    """The same colour for a method on every chart and lane; unknown names get one that stays theirs."""
+    return METHOD_COLOURS.get(name) or PALETTE[sum(map(ord, name)) % len(PALETTE)]
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """A line of a chart with its spread (± around each value, None: none)."""
+
+    name: str
+    xs: Sequence[float]
+    values: Sequence[float | None]
+    spread: Sequence[float | None] = ()
+    dashed: bool = False
+
+
+def lines(
+    series: Sequence[Series],
+    *,
+    xtitle: str,
+    ytitle: str,
+    form: str = ".2f",
+    found: Sequence[Mark] = (),
+    base: float | None = None,
+    revision: str = "",
+) -> Figure:
+    """Several lines over one axis, each with ± whiskers where it has a spread, and a legend; `found` are marks on the x axis."""
+    traces = []
+    for place, one in enumerate(series):
+        whiskers = {"type": "data", "array": [finite(value) or 0.0 for value in one.spread], "thickness": 1, "width": 3}
+        colour = PALETTE[place % len(PALETTE)]
+        traces.append(
+            go.Scatter(
+                x=list(one.xs),
+                y=[finite(value) for value in one.values],
+                mode="lines+markers" if len(one.xs) <= 20 else "lines",
+                name=_safe(one.name),
+                connectgaps=True,
+                error_y=whiskers if any(one.spread) else None,
+                line={"color": colour, "width": 2, "dash": "dash" if one.dashed else "solid"},
+                hovertemplate=f"%{{x}}: <b>%{{y:{form}}}</b><extra>{_safe(one.name)}</extra>",
+            )
+        )
+    layout: dict[str, Any] = {"showlegend": True, "legend": {"orientation": "h", "yanchor": "top", "y": -0.18}}
+    xaxis, yaxis = {"title": _title(xtitle)}, {"title": _title(ytitle), "tickformat": form}
+    return _figure(traces, revision, xaxis=xaxis, yaxis=yaxis, **layout, **_marking(found, base)).to_dict()
+
+
+def page(path: Path, figures: Mapping[str, Figure]) -> None:
+    """Write titled figures as one HTML file that needs no network; with kaleido installed also each as a PNG beside it."""
+    parts = []
+    for place, (title, figure) in enumerate(figures.items()):
+        html = go.Figure(figure).to_html(full_html=False, include_plotlyjs=place == 0, default_height="420px")
+        parts.append(f"<h2>{_safe(title)}</h2>\n{html}")
+    head = '<!doctype html><meta charset="utf-8"><body style="font-family: sans-serif; max-width: 60rem; margin: 2rem auto">'
+    path.write_text(head + "\n".join(parts) + "</body>\n", encoding="utf-8")
+    if importlib.util.find_spec("kaleido"):
+        for place, figure in enumerate(figures.values()):
+            go.Figure(figure).update_layout(paper_bgcolor="white").write_image(path.with_name(f"{path.stem}-{place + 1}.png"))

@@ -1,0 +1,1 @@
+"""The command line's parts. Models and pages are imported when a command needs them."""

@@ -1,0 +1,89 @@
+"""What the commands share: options, settings, one sentence for every failure, tables and progress bars."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from pydantic import ValidationError
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from typer.core import TyperGroup
+
+from omnidemo.config import Settings
+
+SPREAD = "Mean ± standard deviation over prompts; speedup: tokens/s against autoregressive on the same prompt."
+
+Target = Annotated[str | None, typer.Option(help="Target: bundled name, Hub id or folder; default OMNIDEMO_TARGET, else bundled/a.")]
+Drafter = Annotated[str | None, typer.Option(help="Drafter, likewise; default OMNIDEMO_DRAFTER, else bundled/drafter.")]
+Method = Annotated[str | None, typer.Option(help="Decoding method; default OMNIDEMO_METHOD, else ngram-exact.")]
+Temperature = Annotated[float, typer.Option(help="0 is greedy.")]
+MaxNewTokens = Annotated[int | None, typer.Option(help="Longest answer; default OMNIDEMO_MAX_NEW_TOKENS, else 256.")]
+DraftLength = Annotated[int | None, typer.Option(help="Drafter tokens per round; default OMNIDEMO_DRAFT_LENGTH, else 4.")]
+Storage = Annotated[Path | None, typer.Option(help="Folder of n-gram cache, adapters and history.")]
+Prompts = Annotated[Path, typer.Option(help='JSON Lines: {"prompt": "…"} on each line.')]
+Out = Annotated[Path, typer.Option("--csv", help="Where the figures go, row by row.")]
+
+
+class Commands(TyperGroup):
+    """Commands whose failures are one sentence on stderr; `python -X dev -m omnidemo …` shows the traceback instead."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            typer.echo("\nStopped.", err=True)
+            raise typer.Exit(130) from None
+        except (typer.Exit, typer.Abort, BrokenPipeError, NotImplementedError, RecursionError):
+            raise
+        except Exception as error:
+            usage = getattr(error, "format_message", None)  # a wrong option or argument
+            if sys.flags.dev_mode or not (usage or isinstance(error, (ValueError, OSError, RuntimeError))):
+                raise
+            typer.echo(f"Error: {usage() if usage else sentence(error)}", err=True)
+            raise typer.Exit(1 if isinstance(error, RuntimeError) else 2) from None
+
+
+def read_settings(**given: Any) -> Settings:
+    """The environment's settings, with the given ones over them (None: not given). ValueError, one sentence, for a wrong one."""
+    check_environment()
+    return Settings(**{name: value for name, value in given.items() if value is not None})
+
+
+def check_environment() -> None:
+    """ValueError for an `OMNIDEMO_*` variable that is no setting: a misspelled one would go unnoticed."""
+    known = [f"OMNIDEMO_{name.upper()}" for name in Settings.model_fields]
+    for name in sorted(os.environ):
+        if name.upper().startswith("OMNIDEMO_") and name.upper() not in known:
+            close = difflib.get_close_matches(name.upper(), known, 1)
+            raise ValueError(f"there is no setting {name}; " + (f"did you mean {close[0]}?" if close else "README.md lists them all"))
+
+
+def sentence(error: Exception) -> str:
+    """What an error says, on one line."""
+    if isinstance(error, ValidationError):
+        first = error.errors()[0]
+        name = ".".join(map(str, first["loc"]))
+        return f"the setting {name} (OMNIDEMO_{name.upper()}) is {first['input']!r}: {first['msg']}"
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.strerror}: {error.filename}" if error.filename else error.strerror
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def show(table: Table, lines: list[list[str]], note: str = "") -> None:
+    """Lines on stdout, wide enough for every column where that is a file or a pipe; the note about them on stderr."""
+    for line in lines:
+        table.add_row(*line)
+    if lines:
+        Console(width=None if sys.stdout.isatty() else 160).print(table)
+        typer.echo(note, err=True, nl=bool(note))
+
+
+def progress() -> Progress:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    return Progress(*columns, console=Console(stderr=True))
