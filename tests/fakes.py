@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import random
+import tempfile
 import threading
 import time
+import zipfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 from omnidemo.config import Settings
-from omnidemo.records import Generation, Round, Token
+from omnidemo.records import AdapterVersion, Generation, Round, Token
 
 HOSTILE = 'def double(n):\n    """<b>Return</b> ${1+1} 😀 naïve."""\n    return 2 * n  # Therefore: <script>alert(1)</script>\n'
 
@@ -58,6 +61,41 @@ class Trainer:
     last_swap: str | None
     seconds: float
     error: str | None = None
+    mode: str = "idle"
+    domain: str = "default"
+    rolled_back: int = 0
+    chat_cost: float | None = None
+    chat_rounds: int = 0
+    converged: bool = False
+    gain: float | None = None
+    shifts: int = 0
+    judged: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Line:
+    domain: str
+    version: int
+    requests_seen: int
+    in_memory: bool
+
+
+@dataclass(frozen=True)
+class Route:
+    domain: str
+    confidence: float
+    why: str
+    words: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass(frozen=True)
+class Drafting:
+    policy: str
+    length: float
+    speculating: bool
+    estimated_speedup: float | None
+    sentence: str
+    calibration: list[tuple[float, float, int]]
 
 
 CARDS = [
@@ -209,22 +247,77 @@ def generation(rounds: Sequence[Round], seconds: float, method: str, finish: str
     return Generation(tuple(token.id for token in tokens), text, tuple(rounds), metrics, finish, method, 12, None, version, 42)  # type: ignore[arg-type]
 
 
+ADAPTABLE = (
+    *("training", "patience", "cost_aware", "update_interval", "steps_per_update", "batch_size", "learning_rate", "schedule"),
+    *("schedule_steps", "lora_rank", "divergence", "jsd_beta", "ngram_loss", "ngram_weight", "head", "buffer_positions", "buffer_order"),
+    *("draft_policy", "draft_length", "longest_draft", "confidence", "gamma", "domain"),
+)
+
+
+def curve_rows(count: int = 96, seed: int = 0) -> list[dict[str, Any]]:
+    """A pair's life: it learns stories, meets maths (a dip), gets a bad version that is rolled back, and comes back to stories."""
+    rng = random.Random(seed)
+    rows: list[dict[str, Any]] = []
+    learned = {"stories": 0.34, "maths": 0.22}
+    versions = {"stories": 0, "maths": 0}
+    for place in range(count):
+        domain = "maths" if count // 3 <= place < 2 * count // 3 else "stories"
+        learned[domain] += 0.06 * (0.78 - learned[domain])
+        bad = 20 <= place < 25
+        acceptance = min(1.0, max(0.0, learned[domain] - 0.15 * bad + rng.gauss(0, 0.05)))
+        if place % 6 == 5:
+            versions[domain] += 1
+        rows.append(
+            {
+                "id": place + 1,
+                "index": place + 1,
+                "created_at": f"2026-11-21T01:{place % 60:02d}:00+00:00",
+                "kind": "traffic" if place % 4 else "chat",
+                "method": "ngram-exact",
+                "domain": domain,
+                "acceptance_rate": acceptance,
+                "block_efficiency": 1 + 2.4 * acceptance,
+                "tokens_per_second": 90 + 160 * acceptance + rng.gauss(0, 9),
+                "estimated_speedup": 0.8 + 1.3 * acceptance if place % 3 else None,
+                "ngram_hits": 0.9 * acceptance + rng.gauss(0, 0.05),
+                "draft_length": 2 + 5 * acceptance,
+                "cache_entries": round(2400 * (1 - 0.97**place)),
+                "cache_bytes": 24 * place,
+                "adapter_version": versions[domain] - (place == 25),
+            }
+        )
+    return rows
+
+
 class FakeStore:
     def __init__(self) -> None:
         self.status = SimpleNamespace(ok=True, message="", pending=0, lost=0)
-        self.rows: list[dict[str, Any]] = [
-            {
-                "index": i,
-                "acceptance_rate": 0.3 + 0.01 * min(i, 30) + 0.04 * (i % 3),
-                "adapter_version": i // 8,
-                "method": "ngram-exact",
-                "kind": "chat",
-            }
-            for i in range(24)
-        ]
+        self.rows: list[dict[str, Any]] = curve_rows()
+        self.newest: dict[str, int] = {}
 
     def curve(self, target: str, drafter: str, limit: int = 1000) -> list[dict[str, Any]]:
         return self.rows[-limit:]
+
+    def steps(self, target: str, drafter: str, domain: str = "default", limit: int = 1000) -> list[dict[str, Any]]:
+        own = [
+            {"step": step, "loss": 1.4 * 0.985**step + 0.5 + 0.05 * (step % 3), "version": step // 12, "learning_rate": 5e-4}
+            for step in range(1, 97)
+        ]
+        return own[-limit:] if domain != "empty" else []
+
+    def adapters(self, target: str, drafter: str, domain: str = "default") -> list[AdapterVersion]:
+        count = 0 if domain == "empty" else self.newest.get(domain, 6)
+        effects = [{"acceptance_before": 0.3 + 0.05 * one, "acceptance_after": 0.36 + 0.05 * one, "requests": 8.0} for one in range(count)]
+        if count > 3:
+            effects[3] |= {"acceptance_after": 0.31, "rolled_back": 1.0}
+            effects[-1] = {}  # not judged yet
+        return [
+            AdapterVersion(
+                one + 1, drafter, target, domain, f"v{one + 1}", "0" * 64, one or None, 8 * (one + 1), 12 * (one + 1), 1.2 - 0.1 * one,
+                f"2026-11-21T01:{one:02d}:00+00:00", effects[one],
+            )
+            for one in reversed(range(count))
+        ]  # fmt: skip
 
     def __getattr__(self, name: str) -> Any:
         return lambda *args, **kwargs: {} if name == "counts" else []
@@ -239,8 +332,11 @@ class FakeServices:
         self.load_seconds, self.pace = load_seconds, pace
         self.started: dict[tuple[str, str], float] = {}
         self.calls: list[dict[str, Any]] = []
-        self.paused = False
+        self.paused: set[str] = set()
         self.seen = 25
+        self.now = {name: getattr(self.settings, name) for name in ADAPTABLE}
+        self.versions = {"default": 5, "maths": 3, "stories": 5, "code": 1}
+        self.plain = False  # True: the pair has fallen back to plain decoding
 
     def models(self) -> list[Card]:
         return CARDS
@@ -278,9 +374,19 @@ class FakeServices:
         return Pair(target, drafter, "ready", 1.0, "", None, info)
 
     def chat(
-        self, *, messages: list[dict[str, str]], method: str, draft_length: int = 4, cancel: threading.Event | None = None, **more: Any
+        self,
+        *,
+        messages: list[dict[str, str]],
+        method: str,
+        draft_length: int | None = None,
+        cancel: threading.Event | None = None,
+        domain: str | None = None,
+        **more: Any,
     ) -> Iterator[Round | Generation]:
-        self.calls.append({"messages": messages, "method": method, **more})
+        self.calls.append({"messages": messages, "method": method, "domain": domain, **more})
+        asked = self.now["domain"] if domain is None else domain
+        line = self.route("", "", messages[-1]["content"]).domain if asked == "auto" else asked
+        length = 0 if self.plain else 4 if draft_length is None else draft_length
         said = messages[-1]["content"]
         if said == "fail":
             raise RuntimeError("The target ran out of memory. Choose a smaller target, or a shorter answer under Advanced.")
@@ -289,7 +395,7 @@ class FakeServices:
         done: list[Round] = []
         start = time.monotonic()
         finish = "end"
-        for record in script(text, seed=len(said), plain=method == "autoregressive" or not draft_length, draft_length=draft_length):
+        for record in script(text, seed=len(said), plain=method == "autoregressive" or not length, draft_length=length):
             if cancel is not None and cancel.is_set():
                 finish = "cancelled"
                 break
@@ -297,8 +403,9 @@ class FakeServices:
             done.append(record)
             yield record
         self.seen += 1
-        self.store.rows.append({**self.store.rows[-1], "index": self.seen, "adapter_version": self.seen // 8})
-        yield generation(done, time.monotonic() - start, method, finish, self.seen // 8)
+        self.versions.setdefault(line, 0)
+        self.store.rows.append({**self.store.rows[-1], "index": self.seen, "domain": line, "adapter_version": self.live(line)})
+        yield replace(generation(done, time.monotonic() - start, method, finish, self.live(line)), domain=line)
 
     def topics(self) -> list[str]:
         return list(PROMPTS)
@@ -306,29 +413,72 @@ class FakeServices:
     def sample_prompts(self, topic: str, count: int, seed: int = 0) -> list[str]:
         return random.Random(seed).sample(PROMPTS[topic], min(count, len(PROMPTS[topic])))
 
-    def trainer(self, target: str, drafter: str) -> Trainer:
-        if self.paused:
-            return Trainer("paused", "Paused by a visitor.", self.seen // 8, self.seen * 3, 0.31, self.seen, 4 - self.seen % 4, None, 1.2)
-        return Trainer(
-            "waiting",
-            "Collecting answers to learn from.",
-            self.seen // 8,
-            self.seen * 3,
-            0.31,
-            self.seen,
-            4 - self.seen % 4,
-            "2026-11-21T01:00:00Z",
-            1.2,
-        )
+    def trainer(self, target: str, drafter: str, domain: str = "default") -> Trainer:
+        if "/" in domain:
+            raise ValueError(f"No line can be called {domain}.")
+        why = f"The next update comes after {4 - self.seen % 4} more answers."
+        own = Trainer("idle", why, self.live(domain), 72, 0.31, self.seen, 4 - self.seen % 4, "2026-11-21T01:00:00Z", 1.2)
+        own = replace(own, mode=self.now["training"], domain=domain, rolled_back=1, chat_cost=0.034, chat_rounds=412, gain=0.06, shifts=2)
+        return replace(own, state="paused", why="Paused by a visitor.") if domain in self.paused else own
 
-    def pause(self, target: str, drafter: str) -> None:
-        self.paused = True
+    def live(self, domain: str) -> int:
+        return self.versions.get(domain, 0)
 
-    def resume(self, target: str, drafter: str) -> None:
-        self.paused = False
+    def pause(self, target: str, drafter: str, domain: str = "default") -> None:
+        self.paused.add(domain)
 
-    def reset(self, target: str, drafter: str) -> None:
-        self.seen = 0
+    def resume(self, target: str, drafter: str, domain: str = "default") -> None:
+        self.paused.discard(domain)
+
+    def reset(self, target: str, drafter: str, domain: str = "default") -> None:
+        self.seen, self.versions[domain] = 0, 0
+
+    def activate(self, target: str, drafter: str, version: int, domain: str = "default") -> None:
+        if not 0 <= version <= 6:
+            raise ValueError(f"Version {version} of the line {domain} is not there. Choose one of the list.")
+        self.versions[domain] = version
+
+    def lines(self, target: str, drafter: str) -> list[Line]:
+        return [Line(name, version, 12 + 8 * version, name != "code") for name, version in self.versions.items()]
+
+    def controls(self, target: str, drafter: str) -> dict[str, Any]:
+        return dict(self.now)
+
+    def configure(self, target: str, drafter: str, **changes: Any) -> None:
+        for name, value in changes.items():
+            if name not in self.now:
+                raise ValueError(f"There is no adaptable setting {name}.")
+            if name == "learning_rate" and not 0 < float(value) < 1:
+                raise ValueError("learning_rate must be above 0 and below 1; 0.0005 is usual.")
+        self.now |= changes
+
+    def route(self, target: str, drafter: str, prompt: str) -> Route:
+        for word, domain in (("apples", "maths"), ("how many", "maths"), ("function", "code"), ("story", "stories")):
+            if word in prompt.lower() and domain in self.versions:
+                return Route(domain, 0.97, f"“{word}” speaks for {domain} (97 %).", ((word, 2.1),))
+        return Route("default", 0.3, "No topic is likely enough (30 %), so the default line answers.", ())
+
+    def drafting(self, target: str, drafter: str, domain: str) -> Drafting:
+        if self.plain:
+            why = "Guessing is off: this drafter saves less than it costs here. Every 16th answer tries again."
+            return Drafting(self.now["draft_policy"], 0.0, False, 0.84, why, [])
+        bins = [(0.05 + 0.1 * place, min(1.0, 0.08 + 0.09 * place + 0.02 * (place % 3)), 40 * (place + 1)) for place in range(10)]
+        return Drafting(self.now["draft_policy"], 5.4, True, 1.62, "Guessing pays: about 1.6 times plain decoding.", bins)
+
+    def export_adapter(self, target: str, drafter: str, domain: str, version: int) -> Path:
+        if version == 0:
+            raise ValueError("Version 0 is the base drafter and has no adapter. Choose a later one.")
+        path = Path(tempfile.mkdtemp()) / f"adapter-{domain}-v{version}.zip"
+        with zipfile.ZipFile(path, "w") as file:
+            file.writestr("adapter_config.json", '{"peft_type": "LORA"}')
+            file.writestr("adapter_model.safetensors", "")
+        return path
+
+    def import_adapter(self, target: str, drafter: str, domain: str, path: Path) -> int:
+        if not zipfile.is_zipfile(path):
+            raise ValueError("The file is not a zip. Upload a zip with adapter_config.json and adapter_model.safetensors.")
+        self.store.newest[domain] = self.versions[domain] = self.store.newest.get(domain, 6) + 1
+        return self.versions[domain]
 
     def compare(self, **more: Any) -> Iterator[Any]:
         yield from ()

@@ -17,7 +17,7 @@ from fakes import FakeServices, generation, script
 from omnidemo.config import Settings
 from omnidemo.records import Generation, RequestRecord
 from omnidemo.runtime.store import Store
-from omnidemo.ui import adaptation, history, serving, traffic
+from omnidemo.ui import history, serving, traffic
 from omnidemo.ui.board import HEADER, BadBatch, Board, read_batch, summary
 from omnidemo.ui.chat import Running
 
@@ -248,25 +248,3 @@ def test_traffic_says_why_it_cannot_start() -> None:
     play = traffic.player(Played(load_seconds=60.0), Running())
     (value,) = turn(play, "r")
     assert value["state"] == "error" and "still loading" in value["error"]
-
-
-# adaptation ----------------------------------------------------------------------------------------------------------------
-
-
-def test_headlines_are_of_the_chosen_target_alone() -> None:
-    rows = [{"acceptance_rate": value, "target": target} for value, target in ((0.9, "b"), (0.2, "a"), (0.4, "a"), (0.8, "b"))]
-    shown = {card["key"]: card for card in adaptation.figures(rows, [], 1, "", "a")}
-    assert (shown["acceptance_rate"]["first"], shown["acceptance_rate"]["latest"]) == (0.2, 0.4)
-    assert len(shown["acceptance_rate"]["figure"]["data"]) == 4 and shown["loss"]["latest"] is None
-
-
-def test_all_targets_are_one_sequence_without_the_compare_runs() -> None:
-    curves = {
-        "bundled/a": [{"id": 1, "kind": "chat"}, {"id": 4, "kind": "traffic"}],
-        "bundled/b": [{"id": 2, "kind": "chat"}, {"id": 3, "kind": "compare"}],
-    }
-    made = FakeServices()
-    made.store = SimpleNamespace(curve=lambda target, drafter, limit: curves.get(target, []))  # type: ignore[assignment]
-    rows = adaptation.request_rows(made, "bundled/a", "d", every=True)
-    assert [(row["id"], row["target"]) for row in rows] == [(1, "bundled/a"), (2, "bundled/b"), (4, "bundled/a")]
-    assert [row["id"] for row in adaptation.request_rows(made, "bundled/b", "d", every=False)] == [2]

@@ -186,7 +186,7 @@ def ask(services: FakeServices, message: str, running: Any, run: str = "r") -> I
     from omnidemo.ui.chat import _chat
 
     result: Iterator[str] = _chat(services, running)(
-        message, [], "s", run, "bundled/a", "bundled/drafter", "ngram-exact", 4, 0.0, 1.0, 64, None, True, True
+        message, [], "s", run, "bundled/a", "bundled/drafter", "ngram-exact", "default", 0.0, 1.0, 64, None, True, True
     )
     return result
 
@@ -249,7 +249,7 @@ def test_an_abandoned_answer_tells_the_engine_to_stop() -> None:
     services = Watching(load_seconds=0.0, pace=0.001)
     services.load("bundled/a", "bundled/drafter")
     answer = _chat(services, Running())(
-        "long", [], "s", "r", "bundled/a", "bundled/drafter", "ngram-exact", 4, 0.0, 1.0, 64, None, True, True
+        "long", [], "s", "r", "bundled/a", "bundled/drafter", "ngram-exact", "default", 0.0, 1.0, 64, None, True, True
     )
     next(answer), next(answer)
     answer.close()

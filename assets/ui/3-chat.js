@@ -33,6 +33,8 @@
     }
     return [live?.user ?? "", history, omni.session(), live?.run ?? "", ...values.slice(4)];
   };
+  // The topic line to look at: the picked one, or with the automatic choice the one that drafted last.
+  chat.line = (picked) => (picked && picked !== "auto" ? picked : chat.turns.findLast((turn) => turn.answer.meta.line)?.answer.meta.line ?? "default");
   chat.current = () => [omni.session(), live?.run ?? ""];
   chat.stop = () => {
     if (!busy() || live.state === "stopping" || live.state === "done") return;
@@ -187,8 +189,10 @@
       if (meta.version !== undefined) pieces.push(meta.version ? `adapter v${meta.version}` : "base drafter");
       facts.textContent = pieces.join(" · ");
     }
+    const line = meta.line && (meta.why || meta.line !== "default") ? el("p", { class: "said" }, el("b", {}, `Line ${meta.line}`), meta.why ? ` · ${meta.why}` : "") : null;
+    const note = meta.note ? el("p", { class: "said note" }, meta.note) : null;
     const copy = el("button", { type: "button", class: "link", onclick: async () => { copy.textContent = (await omni.copy(text)) ? "Copied" : "Copying failed"; setTimeout(() => { copy.textContent = "Copy"; }, 1500); } }, "Copy");
-    foot.replaceChildren(facts, el("span", { class: "acts" }, text ? copy : null,
+    foot.replaceChildren(...[line, note].filter(Boolean), facts, el("span", { class: "acts" }, text ? copy : null,
       last() ? el("button", { type: "button", class: "link last", onclick: () => again(turn) }, "Regenerate") : null,
       last() ? el("button", { type: "button", class: "link last", onclick: () => edit(turn) }, "Edit") : null));
   };

@@ -81,7 +81,7 @@
       }
       bar.setAttribute("aria-label", `Time: ${segments.map(({ text }) => text.textContent).join(", ")}`);
       const { method, version } = turn.answer.meta;
-      foot.textContent = [labels.methods[method]?.title ?? method, version === undefined ? null : version ? `adapter v${version}` : "base drafter", figures.context_mismatch ? "the drafter cannot spell all of this text, so it guesses worse; the answer is right" : null].filter(Boolean).join(" · ");
+      foot.textContent = [labels.methods[method]?.title ?? method, version === undefined ? null : version ? `adapter v${version}` : "base drafter", turn.answer.meta.line && turn.answer.meta.line !== "default" ? `line ${turn.answer.meta.line}` : null, figures.context_mismatch ? "the drafter cannot spell all of this text, so it guesses worse; the answer is right" : null].filter(Boolean).join(" · ");
     };
     omni.chat.listeners.push(draw);
     draw(omni.chat.selected, omni.chat.turns.length, omni.chat.turns.length, false);
@@ -95,7 +95,8 @@
     const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, class: "spark", role: "img", "aria-label": `Acceptance over the last ${points.length} requests: from ${omni.format(points[0][0], "percent")} to ${omni.format(points.at(-1)[0], "percent")}` });
     for (const level of [0, 0.5, 1]) picture.append(svg("line", { x1: 0, x2: width, y1: y(level), y2: y(level), class: "grid" }));
     points.forEach(([, version], i) => {
-      if (!i || version === points[i - 1][1]) return;
+      const before = points.slice(0, i).findLast(([, , line]) => line === points[i][2]); // every line counts its own versions
+      if (!before || version === before[1]) return;
       const mark = svg("line", { x1: x(i) - (x(1) - x(0)) / 2, x2: x(i) - (x(1) - x(0)) / 2, y1: low, y2: high, class: "swap" });
       mark.append(svg("title", {}, `adapter v${version}`));
       picture.append(mark);
@@ -110,16 +111,17 @@
     const button = (title, name, style = "") => el("button", { type: "button", class: style, onclick: () => trigger(name) }, title);
     const warning = el("p", { class: "alert", role: "alert", hidden: true });
     const head = el("h3", {}, "Learning"), dot = el("i", { class: "dot", "aria-hidden": "true" }), state = el("b"), why = el("p", { class: "small" }), facts = el("p", { class: "small facts" });
+    const plain = el("p", { class: "alert", role: "status", hidden: true }), ahead = el("p", { class: "small ahead" }), numbers = el("dl", { class: "numbers" });
     const chart = el("div", { class: "chart" }), acts = el("div", { class: "acts" });
     const really = el("div", { class: "really", role: "alertdialog", "aria-label": "Reset the drafter?", hidden: true });
     const pause = button("Pause", "pause"), resume = button("Resume", "resume");
     const closeReally = () => { really.hidden = true; reset.hidden = false; reset.focus(); };
     const reset = el("button", { type: "button", onclick: () => { really.hidden = false; reset.hidden = true; really.querySelector("button").focus(); } }, "Reset");
-    really.append(el("p", { class: "small" }, "Back to the base drafter? Its adapters and the n-grams of this pair are forgotten, for everybody."),
+    really.append(el("p", { class: "small" }, "Back to the base drafter? The adapters of this line are forgotten, for everybody; with the default line the n-grams of the pair, too."),
       el("div", { class: "acts" }, el("button", { type: "button", class: "danger", onclick: () => { trigger("reset"); closeReally(); } }, "Yes, reset"), el("button", { type: "button", onclick: closeReally }, "Keep it")));
     acts.append(pause, resume, reset);
     acts.hidden = true;
-    host.append(warning, el("div", { class: "line" }, head, el("span", { class: "state", role: "status" }, dot, state)), why, chart, facts, acts, really);
+    host.append(warning, el("div", { class: "line" }, head, el("span", { class: "state", role: "status" }, dot, state)), why, plain, ahead, chart, facts, numbers, acts, really);
     why.textContent = "Asking the trainer…";
     return {
       update: (value) => {
@@ -130,6 +132,20 @@
         why.textContent = s.error || s.why;
         const next = s.state === "off" || s.state === "paused" || s.state === "failed" ? null : s.state === "training" ? null : `next update in ${omni.plural(s.next, "request")}`;
         facts.textContent = [omni.plural(s.seen, "request") + " seen", s.step ? omni.plural(s.step, "step") : null, s.loss != null ? `loss ${s.loss.toFixed(2)}` : null, next].filter(Boolean).join(" · ");
+        head.textContent = s.domain === "default" ? "Learning" : `Learning · ${s.domain}`;
+        const d = s.drafting;
+        plain.hidden = !d || d.speculating; plain.textContent = plain.hidden ? "" : d.sentence;
+        ahead.hidden = !d || !d.speculating;
+        if (!ahead.hidden) { ahead.replaceChildren(el("b", {}, d.length ? `Guesses ${d.length.toFixed(1)} tokens ahead` : "Guesses ahead"), ` · ${d.title}${d.speedup == null ? "" : ` · ≈ ${omni.format(d.speedup, "times")} plain decoding`}`); ahead.title = d.sentence; }
+        const signed = (share) => `${share > 0 ? "+" : ""}${(100 * share).toFixed(Math.abs(share) < 0.1 ? 1 : 0)} %`;
+        numbers.replaceChildren(...[
+          ["learns", s.mode, "When training runs; see Settings below"],
+          ["expected gain", s.gain == null ? "not known yet" : signed(s.gain), "By how much the next update is expected to change the tokens per second"],
+          ["cost to a chat", s.cost == null ? "not measured yet" : signed(s.cost), s.cost == null ? "How much longer a round takes while a step runs; measured when both happen at once" : `How much longer a round took while a step ran, over ${omni.plural(s.rounds, "round")}`],
+          ["rolled back", omni.plural(s.rolled, "time"), "Versions that guessed worse on new answers than the ones before, and were taken back"],
+          ["topic shifts", String(s.shifts), "Drops of the acceptance that started the training again"],
+          ["last update", s.swap ? `${omni.when(s.swap)}${s.seconds ? `, ${omni.format(s.seconds, "seconds")}` : ""}` : "none yet", "When new weights went live, and how long they had trained"],
+        ].map(([name, value, help]) => el("div", { title: help }, el("dt", {}, name), el("dd", {}, value))));
         chart.replaceChildren(s.curve.length ? sparkline(s.curve) : el("p", { class: "small" }, "No answers yet: the acceptance curve starts with the first one."));
         if (s.curve.length) chart.append(el("p", { class: "small legendline" }, "accepted share per answer", el("span", {}, "┆ new adapter")));
         pause.hidden = s.state === "paused" || s.state === "off";

@@ -1,12 +1,14 @@
-// The Adaptation tab: play traffic, the curves, the versions.
+// The Adaptation tab: play traffic, the curves, the lines, the versions.
 (() => {
   const { el, format } = omni;
-  const forms = { ".0%": "percent", ".2f": "number", ".0f": "number", ",.0f": "count", ".3f": "loss" };
+  const forms = { ".0%": "percent", ".2f": "number", ".1f": "number", ".0f": "number", ",.0f": "count", ".3f": "loss" };
   const print = (value, form) => (value === null || value === undefined ? "–" : forms[form] === "loss" ? value.toFixed(3) : format(value, forms[form]));
 
   // ── curves ──────────────────────────────────────────────────────────────────────────────────────────────────
-  const page = (omni.adaptation = { key: "", window: omni.load("window", 8), every: false, version: 0, trigger: () => {} });
-  page.request = (values) => [values[0], values[1], page.window, page.every, page.key, ...(values.length > 5 ? [page.version] : [])];
+  const page = (omni.adaptation = { key: "", window: omni.load("window", 8), every: false, only: false, line: "default", version: 0, trigger: () => {} });
+  // The server's view: target, drafter, line, window, every, only, and with a seventh value that one or the key of what is shown.
+  page.request = (values, last) => [values[0], values[1], page.line, page.window, page.every, page.only, ...(values.length > 6 ? [last ?? page.key] : [])];
+  const again = () => { page.key = ""; page.trigger("poll"); };
 
   // A headline such as "64 %, ▲ 21 points since the first requests".
   const headline = (card) => {
@@ -15,7 +17,7 @@
       const points = card.form === ".0%", gap = card.latest - card.first;
       const size = points ? omni.plural(Math.round(Math.abs(100 * gap)), "point") : print(Math.abs(gap), card.form);
       const good = card.key === "loss" ? gap < 0 : gap > 0;
-      if (!/^0(\.0+)?( points)?$/.test(size)) parts.push(el("span", { class: `gap ${card.key === "cache_entries" ? "" : good ? "good" : "bad"}`, title: "The last requests against the first ones shown" }, `${gap > 0 ? "▲" : "▼"} ${size}`));
+      if (!/^0(\.0+)?( points)?$/.test(size)) parts.push(el("span", { class: `gap ${["cache_entries", "draft_length"].includes(card.key) ? "" : good ? "good" : "bad"}`, title: "The last requests against the first ones shown" }, `${gap > 0 ? "▲" : "▼"} ${size}`));
     }
     return parts;
   };
@@ -26,8 +28,10 @@
     const slider = el("input", { type: "range", min: 1, max: 40, value: page.window, "aria-label": "Smoothing window in requests", oninput: () => { shown.textContent = slider.value; }, onchange: () => { page.window = +slider.value; omni.save("window", page.window); page.key = ""; trigger("poll"); } });
     const every = el("input", { type: "checkbox", onchange: () => { page.every = every.checked; page.key = ""; trigger("poll"); } });
     every.checked = page.every;
+    const only = el("input", { type: "checkbox", onchange: () => { page.only = only.checked; again(); } });
+    const onlyLine = el("label", { class: "field inline" }, only, el("span", {}, "Only this line"));
     const legend = el("span", { class: "keys" });
-    const bar = el("div", { class: "bar" }, el("label", { class: "field inline" }, el("span", {}, "Smoothing"), slider, shown), el("label", { class: "field inline" }, every, el("span", {}, "All targets of this drafter")), el("span", { class: "grow" }),
+    const bar = el("div", { class: "bar" }, el("label", { class: "field inline" }, el("span", {}, "Smoothing"), slider, shown), el("label", { class: "field inline" }, every, el("span", {}, "All targets of this drafter")), onlyLine, el("span", { class: "grow" }),
       el("button", { type: "button", class: "toggle", title: "Show all requests again; a double click on a chart does the same for it", onclick: omni.resetZoom }, "Reset zoom"));
     const empty = el("div", { class: "nothing" }, el("h3", {}, "No requests of this pair yet"), el("p", {}, "Press Play traffic above, or write something in the Chat tab. Each answer puts a point on these curves, and the drafter trains on it."));
     const grid = el("div", { class: "charts" });
@@ -47,12 +51,15 @@
     return {
       update: (value) => {
         const s = JSON.parse(value);
+        if (s.line !== page.line) return; // an older line's last words
         page.key = s.key;
+        onlyLine.hidden = s.domains.length < 2 && !page.only;
+        onlyLine.lastChild.textContent = `Only the line “${s.line}”`;
         const some = s.charts.length > 0;
         empty.hidden = some; grid.hidden = bar.hidden = !some;
         legend.hidden = !some;
         legend.replaceChildren(...(s.targets.length > 1 ? s.targets.map((name, i) => el("span", {}, el("i", { style: `background:${s.palette[i % s.palette.length]}` }), name)) : []),
-          el("span", {}, el("i", { class: "mark swap" }), "new adapter"), ...(s.every ? [el("span", {}, el("i", { class: "mark" }), "other target")] : []), el("span", {}, "dots: single requests · line: smoothed"));
+          ...[["swap", "new adapter"], ["rollback", "rolled back"], ["target", "other target"], ["topic", "topic shift"]].filter(([kind]) => kind === "swap" || s.kinds.includes(kind)).map(([kind, title]) => el("span", {}, el("i", { class: `mark ${kind}` }), title)), el("span", {}, "dots: single requests · line: smoothed"));
         for (const item of s.charts) {
           const { head, box } = card(item);
           head.replaceChildren(...headline(item));
@@ -60,30 +67,51 @@
           box.setAttribute("aria-label", `${item.title}, ${item.unit}: first ${first}, latest ${latest}, over ${item.key === "loss" ? omni.plural(s.steps, "step") : omni.plural(s.requests, "request")}`);
           const lost = item.latest === null;
           box.parentElement.classList.toggle("blank", lost);
-          box.dataset.empty = item.key === "loss" ? "No training step yet: the trainer starts after a few requests." : s.requests ? "Not measured for these requests." : "No requests yet: play traffic, or write in the Chat tab.";
+          box.dataset.empty = item.key === "loss" ? "No training step of this line yet: the trainer starts after a few requests." : item.key === "calibration" ? "No guess was judged yet: write or play something." : s.requests ? "Not measured for these requests." : "No requests yet: play traffic, or write in the Chat tab.";
           omni.plot(box, item.figure, s.plotly);
         }
+        lines(s);
         versions(s);
       },
     };
   };
 
+  // ── lines ───────────────────────────────────────────────────────────────────────────────────────────────────
+  let list = null;
+  omni.widgets.lines = (host) => { list = host; host.append(el("h3", {}, "Topic lines"), el("p", { class: "small" }, "Asking for the lines…")); };
+  const lines = (s) => {
+    if (!list) return;
+    const entry = (one) => el("button", { type: "button", role: "radio", "aria-checked": String(one.domain === s.line), onclick: () => { page.line = one.domain; again(); } },
+      el("b", {}, one.domain), el("span", {}, one.version ? `v${one.version}` : "base drafter"), el("span", { class: "small" }, omni.plural(one.requests, "request")), el("span", { class: "small", title: one.memory ? "Its trainer is open" : "Its trainer is closed; it comes back with the next request" }, one.memory ? "in memory" : "on disk"));
+    list.replaceChildren(el("h3", {}, "Topic lines"), el("p", { class: "small" }, "Each topic may have an adapter of its own. Choose one to look at; the Chat tab chooses which one drafts."),
+      el("div", { class: "pick", role: "radiogroup", "aria-label": "Topic line to look at" }, ...s.lines.map(entry)));
+  };
+
   // ── versions ────────────────────────────────────────────────────────────────────────────────────────────────
   let shelf = null;
-  omni.widgets.versions = (host) => { shelf = host; host.append(el("h3", {}, "Adapter versions"), el("p", { class: "small" }, "None yet. The first one appears after a few requests.")); };
+  const none = "None yet. The first one appears after a few requests.";
+  omni.widgets.versions = (host) => { shelf = host; host.append(el("h3", {}, "Adapter versions"), el("p", { class: "small" }, none)); };
   const effect = (one) => {
-    const { accepted_share_before: before, accepted_share_after: after } = one.effect;
-    if (before == null || after == null) return el("span", { class: "soft", title: "Not measured" }, "–");
-    const gap = 100 * (after - before);
-    return el("span", { class: gap >= 0 ? "good" : "bad", title: "Share of the answers' tokens that were accepted guesses, under the version before and under this one" }, `${(100 * before).toFixed(0)} → ${format(after, "percent")}`);
+    const { acceptance_before: before, acceptance_after: after, requests } = one.effect;
+    if (before == null || after == null) return el("span", { class: "soft", title: "Not measured yet: it is judged on answers that come after it" }, "–");
+    return el("span", { class: after >= before ? "good" : "bad", title: `Acceptance on ${omni.plural(requests ?? 0, "new answer")}: the version before → this one` }, `${(100 * before).toFixed(0)} → ${format(after, "percent")}`);
+  };
+  const button = (event, version, title, label, face) => el("button", { type: "button", class: "link", title, "aria-label": label, onclick: () => { page.version = version; page.trigger(event); } }, face);
+  const versionRow = (one) => {
+    const name = el("th", { scope: "row" }, one.version ? `v${one.version}` : "base");
+    if (one.live) name.append(" ", el("span", { class: "badge good", title: "This version drafts now" }, "live"));
+    if (one.effect.rolled_back) name.append(" ", el("span", { class: "badge bad", title: "It guessed worse than the one before and was rolled back" }, "rolled back"));
+    const facts = one.version ? [omni.when(one.created_at), omni.plural(one.steps, "step"), one.loss == null ? null : `loss ${one.loss.toFixed(3)}`, one.parent != null ? `from v${one.parent}` : null] : ["the drafter without any adapter"];
+    return el("tr", { title: facts.filter(Boolean).join(" · ") }, name, omni.td(one.version ? format(one.requests_seen, "count") : "", true), omni.td(one.version ? effect(one) : ""),
+      omni.td(el("span", { class: "twice" }, one.live ? "" : button("rollback", one.version, "Let this version draft", one.version ? `Roll back to version ${one.version}` : "Roll back to the base drafter", "Use"),
+        one.version ? button("export", one.version, "Download as a zip in PEFT's format", `Export version ${one.version}`, "↓ zip") : "")));
   };
   const versions = (s) => {
     if (!shelf) return;
-    const name = (one) => { const th = el("th", { scope: "row" }, `v${one.version}`); if (one.live) th.append(" ", el("span", { class: "badge good", title: "This version drafts now" }, "live")); return th; };
-    const back = (one) => (one.live ? "" : el("button", { type: "button", class: "link", "aria-label": `Roll back to version ${one.version}`, onclick: () => { page.version = one.version; page.trigger("rollback"); } }, "Use"));
-    const table = el("table", {}, el("thead", {}, el("tr", {}, omni.th("version"), omni.th("requests", "Requests learned from so far", true), omni.th("loss", "Nats per position, mean over its steps", true), omni.th("accepted", "Of the answers' tokens: under the version before → under this one; known when the next version comes"), s.rollback ? el("td", {}) : null)),
-      el("tbody", {}, ...s.versions.map((one) => el("tr", { title: `${omni.when(one.created_at)} · ${omni.plural(one.steps, "step")}${one.parent != null ? ` · from v${one.parent}` : ""}` }, name(one), omni.td(format(one.requests_seen, "count"), true), omni.td(one.loss == null ? "–" : one.loss.toFixed(3), true), omni.td(effect(one)), s.rollback ? omni.td(back(one)) : null))));
-    shelf.replaceChildren(el("h3", {}, "Adapter versions"), s.versions.length ? el("div", { class: "rolls" }, table) : el("p", { class: "small" }, "None yet. The first one appears after a few requests."));
+    const all = s.versions.length ? [...s.versions, { version: 0, live: s.live === 0, effect: {} }] : [];
+    const table = el("table", {}, el("thead", {}, el("tr", {}, omni.th("version"), omni.th("seen", "Requests learned from so far", true), omni.th("accepted", "Share of the tokens whose guess is accepted: under the version before → under this one, on answers neither had learned from"), el("td", {}))), el("tbody", {}, ...all.map(versionRow)));
+    shelf.replaceChildren(el("h3", {}, s.line === "default" ? "Adapter versions" : `Adapter versions · ${s.line}`), s.note ? el("p", { class: "alert", role: "alert" }, s.note) : "", all.length ? el("div", { class: "rolls" }, table) : el("p", { class: "small" }, none),
+      el("p", { class: "small" }, "A zip holds adapter_config.json and adapter_model.safetensors as PEFT reads them; one of the same drafter can be imported below."));
   };
 
   // ── play traffic ────────────────────────────────────────────────────────────────────────────────────────────

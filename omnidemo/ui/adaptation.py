@@ -1,146 +1,142 @@
-"""The Adaptation tab: how the drafter gets better over the requests of a pair, and a button that makes such requests."""
+"""The Adaptation tab: how the drafter gets better over the requests of a pair, everything that steers it, and its adapter versions."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+import shutil
+from pathlib import Path
 from typing import Any
 
 import gradio as gr
 
-from omnidemo.records import AdapterVersion
-from omnidemo.ui import charts, traffic
-from omnidemo.ui.chat import Running, trainer_json
+from omnidemo.ui import controls, serving, traffic
+from omnidemo.ui.progress import View, page_json
+from omnidemo.ui.running import Running
 from omnidemo.ui.serving import for_browser, serve_plotly
 from omnidemo.ui.shell import ENGINE, PRIVATE, QUIET, Shell, widget
-from omnidemo.ui.tokens import finite
-
-MOST_REQUESTS = 500  # points of a curve; older ones stay in the history
-MOST_STEPS = 2000
-MOST_VERSIONS = 30
+from omnidemo.ui.trainer import trainer_json
 
 
-def request_rows(services: Any, target: str, drafter: str, every: bool) -> list[dict[str, Any]]:
-    """The newest requests of the pair in order; with `every`, of all targets this drafter serves, each row naming its target.
-
-    Runs of the Compare tab are left out: they try all methods in turn and would draw a saw.
-    """
-    names = [card.name for card in services.models() if card.role in ("target", "both")] if every else []
-    rows: list[dict[str, Any]] = []
-    for name in dict.fromkeys([target, *names]):
-        own = services.store.curve(name, drafter, limit=MOST_REQUESTS)
-        rows += [dict(row, target=name) if every else dict(row) for row in own if row.get("kind") != "compare"]
-    if every:
-        rows.sort(key=lambda row: row.get("id") or 0)
-    return rows[-MOST_REQUESTS:]
+def read_view(target: str, drafter: str, line: str, window: float, every: bool, only: bool) -> View:
+    """The browser's view, made safe: a window from 1 up, and a line."""
+    return View(target, drafter, line or "default", max(1, int(window or 1)), bool(every), bool(only))
 
 
-def figures(
-    rows: Sequence[Mapping[str, Any]], steps: Sequence[Mapping[str, Any]], window: int, revision: str, target: str
-) -> list[dict[str, Any]]:
-    """The charts of the tab, each with its headline: the latest mean and the first one of `target`, over `window` points."""
-    own = [row for row in rows if row.get("target", target) == target]
-    shown = []
-    for what in charts.CURVES:
-        latest, first = charts.change([charts.finite(row.get(what.key)) for row in own], window if what.noisy else 1)
-        shown.append(_chart(what, charts.curve(rows, what, window=window, revision=revision), latest, first))
-    latest, first = charts.change([charts.finite(step.get("loss")) for step in steps], window)
-    shown.insert(3, _chart(charts.LOSS, charts.losses(steps, window=window, revision=revision), latest, first))
-    return shown
+class Page:
+    """The values of the tab's widgets, sent again only when something in them changed."""
 
+    def __init__(self, services: Any, plotly: str) -> None:
+        self.services, self.plotly = services, plotly
 
-def _chart(what: charts.Curve, figure: charts.Figure, latest: float | None, first: float | None) -> dict[str, Any]:
-    card = {"key": what.key, "title": what.title, "unit": what.unit, "form": what.form, "help": what.help}
-    return card | {"latest": finite(latest), "first": finite(first), "figure": figure}
-
-
-def version_rows(versions: Sequence[AdapterVersion], live: int) -> list[dict[str, Any]]:
-    """The versions table, newest first; `live` marks the one that drafts now."""
-    names = ("version", "created_at", "requests_seen", "steps", "parent")
-    return [
-        {name: getattr(one, name) for name in names} | {"loss": finite(one.loss), "effect": dict(one.effect), "live": one.version == live}
-        for one in versions[:MOST_VERSIONS]
-    ]
-
-
-def page_json(services: Any, target: str, drafter: str, window: int, every: bool, plotly: str, trainer: str, key: str) -> str:
-    """Everything the tab shows, as the value of the `adaptation` widget."""
-    rows = request_rows(services, target, drafter, every)
-    steps = services.store.steps(target, drafter, limit=MOST_STEPS)
-    live = int(json.loads(trainer)["version"])
-    revision = f"{target} {drafter} {every}"
-    value = {
-        "key": key,
-        "plotly": plotly,
-        "requests": len(rows),
-        "steps": len(steps),
-        "every": every,
-        "targets": list(dict.fromkeys(row["target"] for row in rows)) if every else [],
-        "palette": charts.PALETTE,
-        "charts": figures(rows, steps, window, revision, target) if rows or steps else [],
-        "versions": version_rows(services.store.adapters(target, drafter), live),
-        "rollback": hasattr(services, "activate"),
-    }
-    return for_browser(value)
-
-
-def _poll(services: Any, plotly: str) -> Any:
-    def poll(target: str, drafter: str, window: float, every: bool, seen: str) -> Any:
-        trainer = trainer_json(services, target, drafter)
-        store = services.store
-        newest = [store.curve(target, drafter, limit=1), store.steps(target, drafter, limit=1), len(store.adapters(target, drafter))]
-        if every:
-            newest.append(store.requests(drafter=drafter, limit=1))
-        state = json.dumps([target, drafter, window, every, trainer, newest], default=str)
-        key = hashlib.sha1(state.encode()).hexdigest()
+    def show(self, view: View, seen: str = "", note: str = "") -> Any:
+        """(page, trainer), skipped while what they show is still what `seen` stands for."""
+        services, store = self.services, self.services.store
+        trainer = trainer_json(services, view.target, view.drafter, view.line)
+        newest: list[Any] = [
+            store.curve(view.target, view.drafter, limit=1),
+            store.steps(view.target, view.drafter, domain=view.line, limit=1),
+            [(one.version, dict(one.effect)) for one in store.adapters(view.target, view.drafter, domain=view.line)],
+            controls.line_names(services, view.target, view.drafter),
+        ]
+        if view.every:
+            newest.append(store.requests(drafter=view.drafter, limit=1))
+        key = hashlib.sha1(json.dumps([repr(view), trainer, newest], default=str).encode()).hexdigest()
         if key == seen:
             return gr.skip(), gr.skip()
-        return page_json(services, target, drafter, max(1, int(window or 1)), bool(every), plotly, trainer, key), trainer
+        live = int(json.loads(trainer)["version"])
+        return page_json(services, view, live, self.plotly, key, note), trainer
 
-    return poll
+    def after(self, view: View, act: Any) -> Any:
+        """Do `act()` and show what came of it; what it refuses is said on the page."""
+        try:
+            act()
+        except (RuntimeError, ValueError, OSError) as refused:
+            return self.show(view, note=str(refused))
+        return self.show(view)
 
 
 def build(services: Any, shell: Shell) -> None:
     """Everything inside the Adaptation tab."""
-    plotly, running = serve_plotly(), Running()
+    page_of = Page(services, serve_plotly())
     first = for_browser({"topics": services.topics(), "fewest": traffic.FEWEST, "most": traffic.MOST, "usual": traffic.USUAL})
     with gr.Row(elem_id="omni-adaptation-row", elem_classes="omni-two", equal_height=False):
         with gr.Column(scale=7, min_width=320):
             player = widget("play", first, events=("play", "halt"))
-            page = widget("adaptation", events=("poll", "rollback"))
+            page = widget("adaptation", events=("poll", "rollback", "export"))
         with gr.Column(scale=3, min_width=300):
+            widget("lines")
             trainer = widget("trainer", elem_id="omni-trainer-adaptation", events=("pause", "resume", "reset"))
+            steering = widget("controls", elem_id="omni-steer", events=("change",))
             widget("versions")
+            upload = gr.UploadButton("↑ Import an adapter (zip)", file_types=[".zip"], type="filepath", size="sm", elem_id="omni-import")
     names = [shell.target, shell.drafter]
-    window, every, seen = gr.Number(visible=False), gr.Checkbox(visible=False), gr.Textbox(visible=False)
-    run, topic, count, version = (
-        gr.Textbox(visible=False, label="run"),
-        gr.Textbox(visible=False, label="topic"),
-        gr.Number(visible=False, label="count"),
-        gr.Number(visible=False),
-    )
-
-    poll, asked = _poll(services, plotly), [*names, window, every, seen]
+    line, window = gr.Textbox(visible=False, label="line"), gr.Number(visible=False, label="window")
+    every, only = gr.Checkbox(visible=False, label="every"), gr.Checkbox(visible=False, label="only")
+    seen, version = gr.Textbox(visible=False, label="seen"), gr.Number(visible=False, label="version")
+    view, outputs = [*names, line, window, every, only], [page, trainer]
     know = {"js": "(...values) => omni.adaptation.request(values)"}
-    page.poll(poll, asked, [page, trainer], api_name="adaptation_state", **know, **QUIET)
+
+    def poll(*inputs: Any) -> Any:
+        *given, last = inputs
+        return page_of.show(read_view(*given), last)
+
+    page.poll(poll, [*view, seen], outputs, api_name="adaptation_state", **know, **QUIET)
     for name, act in (("pause", services.pause), ("resume", services.resume), ("reset", services.reset)):
 
-        def press(target: str, drafter: str, window: float, every: bool, seen: str, act: Any = act) -> Any:
-            act(target, drafter)
-            return poll(target, drafter, window, every, "")
+        def press(*given: Any, act: Any = act) -> Any:
+            asked = read_view(*given)
+            return page_of.after(asked, lambda: act(asked.target, asked.drafter, domain=asked.line))
 
-        getattr(trainer, name)(press, asked, [page, trainer], api_name=f"adaptation_{name}", **know, **QUIET)
-    if hasattr(services, "activate"):
+        getattr(trainer, name)(press, view, outputs, api_name=f"adaptation_{name}", **know, **QUIET)
 
-        def back(target: str, drafter: str, window: float, every: bool, seen: str, version: float) -> Any:
-            services.activate(target, drafter, int(version))
-            return poll(target, drafter, window, every, "")
+    def back(*inputs: Any) -> Any:
+        *given, chosen = inputs
+        asked = read_view(*given)
+        return page_of.after(asked, lambda: services.activate(asked.target, asked.drafter, int(chosen or 0), domain=asked.line))
 
-        page.rollback(back, [*asked, version], [page, trainer], api_name="adaptation_rollback", **know, **QUIET)
+    choose = {"js": "(...values) => omni.adaptation.request(values, omni.adaptation.version)"}
+    page.rollback(back, [*view, version], outputs, api_name="adaptation_rollback", **choose, **QUIET)
+    _files(services, page_of, page, upload, [*view, version], outputs, choose)
+    controls.steer(services, shell, steering, "adaptation")
+    _play(services, shell, player)
+
+
+def export_file(services: Any, view: View, version: int) -> Path:
+    """An adapter version as a zip in PEFT's own format, outside of the storage folder, from which nothing is served."""
+    made = Path(services.export_adapter(view.target, view.drafter, view.line, version))
+    return Path(shutil.copyfile(made, serving.temporary(made.name)))
+
+
+def _files(services: Any, page_of: Page, page: gr.HTML, upload: Any, inputs: list[Any], outputs: list[Any], choose: Any) -> None:
+    def make(*given: Any) -> Path:
+        *view, version = given
+        return export_file(services, read_view(*view), int(version or 0))
+
+    serving.download(page.export, "adapter", make, inputs, js=choose["js"])
+
+    def take(file: str | None, *given: Any) -> Any:
+        view = read_view(*given)
+
+        def add() -> None:
+            if not file:
+                raise ValueError("No file arrived. Choose the zip of an adapter and upload it again.")
+            got = services.import_adapter(view.target, view.drafter, view.line, Path(file))
+            gr.Info(f"Imported as v{got} of the line {view.line}; it drafts from the next answer on.")
+
+        return page_of.after(view, add)
+
+    js = "(file, ...values) => [file, ...omni.adaptation.request(values)]"
+    upload.upload(take, [upload, *inputs[:-1]], outputs, js=js, api_name="import_adapter", concurrency_limit=1, **PRIVATE)
+
+
+def _play(services: Any, shell: Shell, player: gr.HTML) -> None:
+    running = Running()
+    run, topic = gr.Textbox(visible=False, label="run"), gr.Textbox(visible=False, label="topic")
+    count = gr.Number(visible=False, label="count")
     player.play(
         traffic.player(services, running),
-        [shell.session, run, *names, topic, count],
+        [shell.session, run, shell.target, shell.drafter, topic, count],
         [player],
         js="(...values) => omni.play.request(values)",
         api_name="play_traffic",

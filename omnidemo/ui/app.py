@@ -9,7 +9,7 @@ from typing import Any
 
 import gradio as gr
 
-from omnidemo.ui import adaptation, chat, compare, history, text, tokens
+from omnidemo.ui import adaptation, chat, compare, controls, history, text, tokens
 from omnidemo.ui.shell import ENGINE, build_shell, longest_answer, longest_draft
 
 ASSETS = Path(__file__).resolve().parents[2] / "assets" / "ui"
@@ -37,7 +37,7 @@ def _generate(services: Any) -> Any:
         method: str = "",
         max_new_tokens: int = 128,
         temperature: float = 0.0,
-        draft_length: int = 4,
+        draft_length: int | None = None,
         seed: int | None = None,
     ) -> dict[str, Any]:
         settings = services.settings
@@ -50,6 +50,9 @@ def _generate(services: Any) -> Any:
             raise gr.Error(
                 state.error or f"{names[0]} is loading ({text.STAGES.get(state.stage, state.stage)}). Try again in a few seconds."
             )
+        fixed: dict[str, Any] = {}  # without a number the draft policy of the settings decides
+        if draft_length is not None:
+            fixed = {"draft_policy": "fixed", "draft_length": max(0, min(draft_length, longest_draft(settings)))}
         answer = services.chat(
             session="api",
             target=names[0],
@@ -58,7 +61,7 @@ def _generate(services: Any) -> Any:
             method=method or settings.method,
             max_new_tokens=max(1, min(max_new_tokens, longest_answer(settings))),
             temperature=temperature,
-            draft_length=max(0, min(draft_length, longest_draft(settings))),
+            **fixed,
             seed=seed,
             learn=False,
             keep=False,
@@ -97,6 +100,7 @@ def _head(services: Any) -> str:
         "methods": {info.name: {"title": info.title, "lossless": info.lossless, "help": info.help} for info in services.methods()},
         "method": services.settings.method,
         "help": {f"omni-{name}": text.HELP[key] for name, key in text.HELP_OF.items()},
+        "controls": controls.groups(),
         "lossless": text.LOSSLESS,
         "approximate": text.APPROXIMATE,
     }

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from omnidemo.ui import charts
+from omnidemo import charts
 from omnidemo.ui.serving import for_browser
 from omnidemo.ui.tokens import finite, round_lines
 

@@ -6,21 +6,22 @@ import json
 import logging
 import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import gradio as gr
 
 from omnidemo.records import Generation, Round
-from omnidemo.ui import text, tokens
+from omnidemo.ui import controls, text, tokens
 from omnidemo.ui.running import Running
-from omnidemo.ui.shell import ENGINE, PRIVATE, QUIET, Shell, longest_answer, longest_draft, only_when_changed, widget
+from omnidemo.ui.shell import ENGINE, PRIVATE, QUIET, Shell, longest_answer, widget
+from omnidemo.ui.trainer import drafting_json, follow
 
 log = logging.getLogger(__name__)
 
 UPDATE_SECONDS = 1 / 12  # at most this often to the browser
 PROMPTS_PER_TOPIC = 12
-CURVE_POINTS = 80
+PLAIN = "autoregressive"
 
 
 def conversation(history: Any, message: str) -> list[dict[str, str]]:
@@ -42,14 +43,37 @@ def read_seed(value: str | int | None) -> int | None:
     return int(shown)
 
 
-def stream(answer: Iterator[Round | Generation], started: float) -> Iterator[str]:
-    """An answer as a growing string of JSON lines, at most 12 updates a second."""
+def read_line(name: str | None) -> str:
+    """The topic line of a request: a name, `auto`, or `default` for an empty field."""
+    return " ".join((name or "").split()) or "default"
+
+
+def provenance(services: Any, target: str, drafter: str, line: str, message: str) -> Callable[[Generation], dict[str, str]]:
+    """What the page says beside an answer: which line drafted, why, and that the pair fell back to plain decoding.
+
+    The router is asked before the answer, which it learns from afterwards.
+    """
+    route = services.route(target, drafter, message) if line == text.AUTO_LINE else None
+
+    def about(generation: Generation) -> dict[str, str]:
+        why = route.why if route is not None and route.domain == generation.domain else ""
+        now = drafting_json(services, target, drafter, generation.domain)
+        fallen = now is not None and not now["speculating"] and generation.method != PLAIN
+        return {"line": generation.domain, "why": why, "note": now["sentence"] if now is not None and fallen else ""}
+
+    return about
+
+
+def stream(
+    answer: Iterator[Round | Generation], started: float, about: Callable[[Generation], Mapping[str, str]] = lambda _: {}
+) -> Iterator[str]:
+    """An answer as a growing string of JSON lines, at most 12 updates a second; `about` adds fields to the last line."""
     tally = tokens.Tally()
     value, shown_at = "", 0.0
     for item in answer:
         now = time.perf_counter()
         if isinstance(item, Generation):
-            yield value + tally.line() + tokens.end_line(item, tally)
+            yield value + tally.line() + tokens.end_line(item, tally, **about(item))
             return
         tally.add(item, now - started)
         value += "".join(tokens.round_lines(item))
@@ -69,7 +93,7 @@ def _chat(services: Any, running: Running) -> Any:
         target: str,
         drafter: str,
         method: str,
-        draft_length: int,
+        line: str,
         temperature: float,
         top_p: float,
         max_new_tokens: int,
@@ -96,6 +120,7 @@ def _chat(services: Any, running: Running) -> Any:
         yield head
         cancel = running.start(session, run)
         try:
+            about = provenance(services, target, drafter, read_line(line), message)
             answer = services.chat(
                 session=session,
                 target=target,
@@ -105,14 +130,14 @@ def _chat(services: Any, running: Running) -> Any:
                 max_new_tokens=int(max_new_tokens),
                 temperature=float(temperature),
                 top_p=float(top_p),
-                draft_length=int(draft_length),
                 seed=number,
                 learn=bool(learn),
                 keep=bool(keep),
                 cancel=cancel,
+                domain=read_line(line),
             )
             last = ""
-            for last in stream(answer, time.perf_counter()):
+            for last in stream(answer, time.perf_counter(), about):
                 yield head + last
         except Exception as error:  # any cause: the page says it and lives on
             log.exception("an answer failed")
@@ -123,54 +148,37 @@ def _chat(services: Any, running: Running) -> Any:
     return chat
 
 
-def trainer_json(services: Any, target: str, drafter: str) -> str:
-    """Trainer, acceptance curve and database line of one pair, as the value of the `trainer` widget."""
-    status = services.trainer(target, drafter)
-    store = services.store.status
-    rows = services.store.curve(target, drafter, limit=CURVE_POINTS)[-CURVE_POINTS:]
-    curve = [
-        [tokens.finite(row.get("acceptance_rate")), row.get("adapter_version") or 0]
-        for row in rows
-        if row.get("acceptance_rate") is not None
-    ]
-    shown = {
-        "state": status.state,
-        "title": text.TRAINER.get(status.state, status.state),
-        "why": status.why,
-        "version": status.version,
-        "step": status.step,
-        "loss": tokens.finite(status.loss),
-        "seen": status.requests_seen,
-        "next": status.next_in,
-        "swap": status.last_swap,
-        "error": status.error,
-        "curve": curve,
-        "store": {"ok": store.ok, "message": store.message, "pending": store.pending, "lost": store.lost},
-    }
-    return json.dumps(shown)
-
-
 def _prompts(services: Any) -> str:
     return json.dumps({topic: services.sample_prompts(topic, PROMPTS_PER_TOPIC) for topic in services.topics()})
 
 
+def line_choices(names: Iterable[str]) -> list[tuple[str, str]]:
+    """The entries of the topic line's picker."""
+    return [(text.LINES.get(name, name), name) for name in [text.AUTO_LINE, *names]]
+
+
 def _bar(services: Any) -> list[Any]:
-    """The row above the chat: method with its help, draft length, temperature."""
+    """The row above the chat: method with its help, topic line, temperature."""
     settings = services.settings
     methods = [(info.title, info.name) for info in services.methods()]
     with gr.Row(elem_id="omni-controls", equal_height=False):
         method = gr.Dropdown(methods, value=settings.method, label="Method", elem_id="omni-method", filterable=False, min_width=180)
         widget("method", elem_id="omni-method-help")
-        length = gr.Slider(
-            0, longest_draft(settings), settings.draft_length, step=1, label="Draft length", elem_id="omni-length", min_width=160
+        line = gr.Dropdown(
+            line_choices(["default"]),
+            value=settings.domain,
+            label="Topic line",
+            elem_id="omni-line",
+            allow_custom_value=True,
+            min_width=180,
         )
         temperature = gr.Slider(0, 1.5, 0, step=0.05, label="Temperature", elem_id="omni-temperature", min_width=160)
     method.change(None, [method], None, js="(name) => { omni.showMethod(name); return []; }", **PRIVATE)
-    return [method, length, temperature]
+    return [method, line, temperature]
 
 
-def _advanced(services: Any) -> list[Any]:
-    """The folded settings, in the order of `chat`'s last parameters."""
+def _advanced(services: Any) -> tuple[gr.HTML, list[Any]]:
+    """The folded settings: the draft policy, which is everybody's, and the own ones in the order of `chat`'s last parameters."""
     settings = services.settings
     learns = settings.training != "off"
     with gr.Accordion("Advanced", open=False, elem_id="omni-advanced"):
@@ -182,13 +190,14 @@ def _advanced(services: Any) -> list[Any]:
         seed = gr.Textbox("", label="Seed", placeholder="a new one each time", max_lines=1, info=text.HELP["seed"])
         learn = gr.Checkbox(learns, label="Learn from this chat", info=text.HELP["learn"], interactive=learns)
         keep = gr.Checkbox(settings.keep_text, label="Store this chat", info=text.HELP["keep"], interactive=settings.keep_text)
-    return [top_p, most, seed, learn, keep]
+        steering = widget("ahead", events=("change",))
+    return steering, [top_p, most, seed, learn, keep]
 
 
 def build(services: Any, shell: Shell) -> None:
     """Everything inside the Chat tab."""
     running = Running()
-    controls = _bar(services)
+    settings = _bar(services)
     with gr.Row(elem_id="omni-chat-row", equal_height=False):
         with gr.Column(scale=7, min_width=320, elem_id="omni-main"):
             page = widget("chat", events=("ask", "halt"))
@@ -197,7 +206,8 @@ def build(services: Any, shell: Shell) -> None:
         with gr.Column(scale=3, min_width=300, elem_id="omni-side"):
             widget("answer")
             trainer = widget("trainer", events=("pause", "resume", "reset"))
-            controls += _advanced(services)
+            steering, advanced = _advanced(services)
+            settings += advanced
     message, history, run = (
         gr.Textbox(visible=False, label="message"),
         gr.JSON(visible=False, label="history"),
@@ -205,7 +215,7 @@ def build(services: Any, shell: Shell) -> None:
     )
     page.ask(
         _chat(services, running),
-        [message, history, shell.session, run, shell.target, shell.drafter, *controls],
+        [message, history, shell.session, run, shell.target, shell.drafter, *settings],
         [page],
         js="(...values) => omni.chat.request(values)",
         api_name="chat",
@@ -219,21 +229,19 @@ def build(services: Any, shell: Shell) -> None:
         running.stop(session, run_id)
 
     page.halt(stop, [shell.session, run], None, js="() => omni.chat.current()", api_name="stop", queue=False, **PRIVATE)
-    _trainer_events(services, shell, trainer)
+    follow(services, shell, trainer, settings[1])
+    controls.steer(services, shell, steering, "chat")
+    _follow_lines(services, shell, settings[1])
 
 
-def _trainer_events(services: Any, shell: Shell, trainer: gr.HTML) -> None:
-    names, seen = [shell.target, shell.drafter], gr.State("")
+def _follow_lines(services: Any, shell: Shell, line: gr.Dropdown) -> None:
+    """Keep the names in the topic line's picker up to date."""
+    known = gr.State("")
 
-    def show(target: str, drafter: str) -> str:
-        return trainer_json(services, target, drafter)
+    def show(target: str, drafter: str, seen: str) -> Any:
+        names = controls.line_names(services, target, drafter)
+        shown = json.dumps(names)
+        return (gr.skip(), gr.skip()) if shown == seen else (gr.Dropdown(choices=line_choices(names)), shown)
 
-    gr.on([shell.page.load, shell.tick.tick], only_when_changed(show), [*names, seen], [trainer, seen], api_name="trainer_state", **QUIET)
-    for name, act in (("pause", services.pause), ("resume", services.resume), ("reset", services.reset)):
-
-        def run(target: str, drafter: str, act: Any = act) -> tuple[str, str]:
-            act(target, drafter)
-            shown = show(target, drafter)
-            return shown, shown
-
-        getattr(trainer, name)(run, names, [trainer, seen], api_name=f"trainer_{name}", **QUIET)
+    when = [shell.page.load, shell.tick.tick]
+    gr.on(when, show, [shell.target, shell.drafter, known], [line, known], api_name="line_names", **QUIET)

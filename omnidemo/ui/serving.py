@@ -12,8 +12,8 @@ from typing import Any
 
 import gradio as gr
 
+from omnidemo.charts import PLOTLY_JS
 from omnidemo.runtime.export import FORMULA
-from omnidemo.ui.charts import PLOTLY_JS
 from omnidemo.ui.shell import PRIVATE
 
 KEEP_SECONDS = 600  # Gradio copies a file into its own cache when it is handed over; ours may go soon
@@ -59,23 +59,31 @@ def _cell(value: Any) -> Any:
     return "'" + value if isinstance(value, str) and value.startswith(FORMULA) else value
 
 
-def download_button(
-    label: str, name: str, make: Callable[..., Path | None], inputs: list[Any], *, js: str | None = None, empty: str = "", **options: Any
-) -> gr.Button:
-    """A button that runs `make(*inputs)` and downloads the file it returns; None says `empty`. `js` may fill the inputs.
+def download(event: Any, name: str, make: Callable[..., Path | None], inputs: list[Any], *, js: str | None = None, empty: str = "") -> None:
+    """Make `event` download the file that `make(*inputs)` returns; None says `empty`, an error its sentence. `js` may fill the inputs.
 
     Gradio's own button downloads the file it held *before* the press, so a hidden one receives the new file and is pressed by the page.
     """
-    button = gr.Button(label, **options)
     carrier = gr.DownloadButton(visible="hidden", elem_id=f"omni-file-{name}")
 
     def prepare(*values: Any) -> Any:
-        path = make(*values)
+        try:
+            path, why = make(*values), empty
+        except (RuntimeError, ValueError, OSError) as refused:
+            path, why = None, str(refused)
         if path is None:
-            gr.Info(empty)
+            gr.Info(why)
         return None if path is None else str(path)  # None also takes an older file away from the hidden button
 
     press = f"() => {{ omni.pressDownload({json.dumps(f'omni-file-{name}')}); return []; }}"
-    done = button.click(prepare, inputs, carrier, js=js, api_name=f"prepare_{name}", concurrency_limit=2, **PRIVATE)
+    done = event(prepare, inputs, carrier, js=js, api_name=f"prepare_{name}", concurrency_limit=2, **PRIVATE)
     done.success(None, None, None, js=press, **PRIVATE)
+
+
+def download_button(
+    label: str, name: str, make: Callable[..., Path | None], inputs: list[Any], *, js: str | None = None, empty: str = "", **options: Any
+) -> gr.Button:
+    """A button that runs `make(*inputs)` and downloads the file it returns, as `download` does."""
+    button = gr.Button(label, **options)
+    download(button.click, name, make, inputs, js=js, empty=empty)
     return button

@@ -55,6 +55,7 @@ TRAINER: dict[str, str] = {
     "waiting": "waiting",
     "training": "learning now",
     "paused": "paused",
+    "converged": "learned enough",
     "off": "off",
     "failed": "stopped by an error",
 }
@@ -63,7 +64,7 @@ HELP: dict[str, str] = {
     "target": "The big model. It decides every token of the answer.",
     "drafter": "The small model that guesses ahead. One drafter serves every target.",
     "method": "How guesses are made and judged.",
-    "draft_length": "Drafter tokens guessed per round. 0 switches guessing off.",
+    "line": "Which topic's adapter drafts and learns. Automatic chooses by your words; a new name starts a new line.",
     "temperature": "0 always takes the most probable token; higher is more varied.",
     "top_p": "Only the most probable tokens that together reach this share may be drawn.",
     "max_new_tokens": "Longest answer, in target tokens.",
@@ -73,7 +74,7 @@ HELP: dict[str, str] = {
 }
 
 # Pickers whose help is a hover title, to keep the bars low: elem_id without "omni-" → HELP.
-HELP_OF = {"target": "target", "drafter": "drafter", "method": "method", "length": "draft_length", "temperature": "temperature"}
+HELP_OF = {"target": "target", "drafter": "drafter", "method": "method", "line": "line", "temperature": "temperature"}
 
 LOSSLESS = "lossless: the target's own output"
 APPROXIMATE = "approximate above temperature 0"
@@ -88,3 +89,86 @@ def notice(keep_text: bool, training: bool) -> str:
 
 
 API_EXAMPLE = "Answer one prompt and return its text and figures. Nothing is stored or learned from. Empty names take the app's defaults."
+
+AUTO_LINE = "auto"
+LINES = {"auto": "automatic", "default": "default"}
+
+# The adaptable settings: name → label, plain-language help.
+CONTROLS: dict[str, tuple[str, str]] = {
+    "training": ("When the drafter learns", "While nobody waits is right for most: a chat is then hardly slowed."),
+    "patience": ("Patience, seconds", "How long answers without a pause may hold an update up."),
+    "cost_aware": (
+        "Only while it pays",
+        "Learn as long as the expected gain in speed is worth the training; a change of topic starts it again.",
+    ),
+    "update_interval": ("Requests between updates", "Fewer means it learns sooner, and trains more often."),
+    "buffer_positions": ("Learn from", "Every token of the answers, or only those where the drafter was wrong."),
+    "buffer_order": ("Which answers", "Half new and half old keeps what was learned before; the newest alone follows a topic fastest."),
+    "steps_per_update": ("Steps per update", "More steps learn more from the same answers and take longer."),
+    "batch_size": ("Answers per step", "Larger batches are steadier and slower."),
+    "learning_rate": ("Learning rate", "How far one step moves the weights. Too high forgets; a version that got worse is rolled back."),
+    "schedule": ("Rate over time", "Constant keeps adapting for ever; cosine calms down over a number of steps."),
+    "schedule_steps": ("Steps of the cosine", "After so many steps the rate has fallen to a tenth."),
+    "lora_rank": ("Size of the adapter", "Rank of the LoRA matrices; 0 trains all weights. Takes effect for a new line or after a reset."),
+    "divergence": ("Loss on shared tokens", "What “close to the target” means for tokens that both vocabularies have."),
+    "jsd_beta": ("β of Jensen-Shannon", "Which side of the divergence weighs more; 0.5 treats both alike."),
+    "ngram_loss": ("Loss on n-grams", "How the pieces of a merged token are taught."),
+    "ngram_weight": ("λ, weight of the n-grams", "0 learns from shared tokens only."),
+    "head": ("Acceptance head", "A small network that predicts whether a guess will be accepted; the draft policy of that name uses it."),
+    "draft_policy": (
+        "How far to guess ahead",
+        "What pays for itself: both models are timed, and a guess that costs more than it saves is not made.",
+    ),
+    "draft_length": ("Draft length", "Drafter tokens guessed per round; 0 switches guessing off."),
+    "longest_draft": ("Longest draft", "Most drafter tokens per round."),
+    "confidence": ("Least confidence", "A draft ends where the drafter's best guess is less probable than this."),
+    "gamma": ("γ, risk of a rejection", "A draft ends when a rejection gets likelier than this; 0.3 suits chat, 0.7 maths and code."),
+    "domain": ("Topic line", "Of played traffic and of calls through the API; the Chat tab has a picker of its own."),
+}
+CHOICES: dict[str, dict[str, str]] = {
+    "training": {"idle": "while nobody waits", "concurrent": "beside the answers", "inline": "after each answer", "off": "never"},
+    "draft_policy": {
+        "fixed": "a fixed number of tokens",
+        "confidence": "as long as the drafter is sure",
+        "cost": "what pays for itself",
+        "head": "by the acceptance head",
+    },
+    "schedule": {"constant": "constant", "cosine": "cosine"},
+    "divergence": {
+        "forward": "forward KL",
+        "reverse": "reverse KL (OmniDraft)",
+        "jsd": "Jensen-Shannon",
+        "tv": "total variation",
+        "nll": "log-likelihood",
+    },
+    "ngram_loss": {"nll": "log-likelihood", "dynamic": "weighted by the target's probability", "kl": "approximate KL (equation 2)"},
+    "head": {"off": "not trained", "joint": "trained with the adapter", "interleaved": "trained between its steps"},
+    "buffer_positions": {"all": "every token", "errors": "only where it was wrong"},
+    "buffer_order": {"mixed": "half new, half old", "newest": "the newest", "informative": "the worst guessed", "uniform": "any, evenly"},
+}
+# Shown only while another setting has one of these values.
+ONLY_WHEN: dict[str, tuple[str, tuple[str, ...]]] = {
+    "patience": ("training", ("idle",)),
+    "schedule_steps": ("schedule", ("cosine",)),
+    "jsd_beta": ("divergence", ("jsd",)),
+    "draft_length": ("draft_policy", ("fixed",)),
+    "longest_draft": ("draft_policy", ("confidence", "cost", "head")),
+    "confidence": ("draft_policy", ("confidence",)),
+    "gamma": ("draft_policy", ("head",)),
+}
+# key, title, help, settings: the first group stands open on top, the others fold.
+CONTROL_GROUPS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
+    ("first", "", "", ("training", "draft_policy", "domain")),
+    ("when", "When to learn", "How often, and when it stops by itself.", ("cost_aware", "update_interval", "patience")),
+    ("what", "What to learn from", "Which answers an update draws from the buffer.", ("buffer_order", "buffer_positions")),
+    (
+        "how",
+        "How to learn",
+        "Optimiser, losses and the size of the adapter.",
+        (
+            *("steps_per_update", "batch_size", "learning_rate", "schedule", "schedule_steps", "lora_rank"),
+            *("divergence", "jsd_beta", "ngram_loss", "ngram_weight", "head"),
+        ),
+    ),
+    ("ahead", "How far to guess ahead", "The numbers of the draft policy.", ("draft_length", "longest_draft", "confidence", "gamma")),
+)

@@ -6,8 +6,8 @@ A run (one answer) is an append-only string of lines; each line is one JSON obje
     t       an emitted token: i id, t text, s source, r round, n position, p, q, a (acceptance), g pieces, gi their ids
     x       a discarded draft: as `t`; j true for the one that was judged and rejected
     f       figures so far (names of Generation.metrics) and counts per class
-    note    a sentence that is not part of the answer
-    end     finish, version, figures, counts, text (the answer, for a check against the joined tokens)
+    end     finish, version, figures, counts, text (the answer, for a check against the joined tokens);
+            line: the adapter line that drafted, why: the router's reason, note: a sentence on how it was decoded
     error   text: cause and next step
 """
 
@@ -86,8 +86,8 @@ def _figures(metrics: Mapping[str, float | None]) -> dict[str, float | None]:
     return {key: finite(value) for key, value in metrics.items()}
 
 
-def end_line(generation: Generation, tally: Tally) -> str:
-    """The last line of an answer: the engine's own figures, which win over the live ones."""
+def end_line(generation: Generation, tally: Tally, **about: str) -> str:
+    """The last line of an answer: the engine's own figures, which win over the live ones, and what is said `about` it."""
     return line(
         "end",
         finish=generation.finish_reason,
@@ -99,6 +99,7 @@ def end_line(generation: Generation, tally: Tally) -> str:
         text=generation.text,
         f=_figures(generation.metrics),
         c=tally.counts,
+        **about,
     )
 
 

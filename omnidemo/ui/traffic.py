@@ -95,9 +95,8 @@ def player(services: Any, running: Running) -> Any:
 
 
 def _play(services: Any, session: str, target: str, drafter: str, topic: str, count: int, cancel: threading.Event) -> Iterator[Any]:
-    settings = services.settings
-    how = {"method": settings.method, "draft_length": settings.draft_length}
-    return iter(services.play(session=session, target=target, drafter=drafter, topic=topic, count=count, cancel=cancel, **how))
+    method = services.settings.method
+    return iter(services.play(session=session, target=target, drafter=drafter, topic=topic, count=count, cancel=cancel, method=method))
 
 
 def _result(generation: Generation) -> dict[str, Any]:

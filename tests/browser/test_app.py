@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import socket
@@ -10,6 +11,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+import zipfile
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -209,6 +211,78 @@ def test_traffic_grows_the_plot_and_makes_a_version(page: Page, app: App) -> Non
     expect(page.locator("#omni-trainer-adaptation .state")).to_contain_text("v")
     assert app.query("select count(*) from training_steps")[0][0] >= 2
     expect(page.locator("#omni-adaptation section", has_text="Training loss").locator(".plot.js-plotly-plot")).to_be_visible()
+
+
+def test_settings_are_changed_kept_and_refused_with_a_sentence(page: Page, app: App) -> None:
+    open_tab(page, "Adaptation")
+    panel, trainer = page.locator("#omni-steer"), page.locator("#omni-trainer-adaptation")
+    when = panel.get_by_label("When the drafter learns", exact=True)
+    when.select_option("off")
+    expect(trainer.locator(".numbers")).to_contain_text("never")
+    panel.get_by_text("How to learn").click()
+    rate = panel.get_by_label("Learning rate", exact=True)
+    rate.fill("-1")
+    rate.press("Tab")
+    expect(panel.get_by_role("alert")).to_contain_text("learning_rate")
+    expect(rate).to_have_value("0.0005")
+    expect(panel.get_by_label("Steps of the cosine", exact=True)).to_be_hidden()  # it belongs to another choice
+
+    visit(page, app)  # it holds on the server, for everybody
+    page.get_by_text("Advanced", exact=True).click()
+    page.locator("#omni-ahead").get_by_label("How far to guess ahead", exact=True).select_option("fixed")
+    open_tab(page, "Adaptation")
+    expect(when).to_have_value("off")
+    expect(panel.get_by_label("How far to guess ahead", exact=True)).to_have_value("fixed")
+    for name in ("When the drafter learns", "How far to guess ahead"):
+        panel.get_by_role("button", name=f"{name}: back to the default").click()
+    expect(when).to_have_value("idle")
+    expect(trainer.locator(".numbers")).to_contain_text("while nobody waits")
+
+
+def test_an_adapter_goes_out_as_a_zip_and_comes_back(page: Page, tmp_path: Path) -> None:
+    play(page, "maths", 8)
+    versions = page.locator("#omni-versions")
+    newest = versions.locator("tbody th").first
+    expect(newest).to_contain_text("v")
+    trainer = page.locator("#omni-trainer-adaptation")
+    trainer.get_by_role("button", name="Pause").click()  # an update on its way would be a version too many
+    expect(trainer.locator(".omni-widget")).to_have_attribute("data-state", "paused")
+    before = int(re.findall(r"\d+", newest.inner_text())[0])
+    with page.expect_download() as started:
+        versions.get_by_role("button", name=re.compile("Export version")).first.click()
+    path = tmp_path / started.value.suggested_filename
+    started.value.save_as(path)
+    assert {"adapter_config.json", "adapter_model.safetensors"} <= {Path(name).name for name in zipfile.ZipFile(path).namelist()}
+
+    upload = page.locator("input[type=file][accept='.zip']")
+    upload.set_input_files(path)
+    expect(newest).to_contain_text(f"v{before + 1}")
+    expect(newest).to_contain_text("live")
+    bad = tmp_path / "bad.zip"
+    bad.write_bytes(b"not a zip")
+    upload.set_input_files(bad)
+    expect(versions.get_by_role("alert")).to_contain_text("zip")
+
+
+def test_a_topic_line_is_chosen_and_shown(page: Page) -> None:
+    picker = page.locator("#omni-line input")
+    picker.fill("poems")
+    picker.press("Enter")
+    ask(page, "Tell me a story about a lantern.")
+    expect(page.locator(".turn .said").last).to_contain_text("Line poems")
+    assert page.evaluate("omni.chat.turns.at(-1).answer.end.line") == "poems"
+    expect(page.locator("#omni-trainer h3")).to_have_text("Learning · poems")
+
+    picker.click()
+    page.get_by_role("option", name="automatic").click()
+    ask(page, "Mara has 4 boxes with 6 pens each. How many pens?")
+    assert page.evaluate("omni.chat.turns.at(-1).answer.end.why")  # a sentence, whichever line it chose
+    expect(page.locator(".turn").last.locator(".said")).to_contain_text("Line")
+
+    open_tab(page, "Adaptation")
+    page.locator("#omni-lines").get_by_role("radio", name=re.compile("poems")).click()
+    expect(page.locator("#omni-versions h3")).to_have_text("Adapter versions · poems")
+    expect(page.locator("#omni-trainer-adaptation h3")).to_have_text("Learning · poems")
 
 
 def test_a_comparison_is_identical_and_its_csv_opens(page: Page, tmp_path: Path) -> None:
