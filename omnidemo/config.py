@@ -25,7 +25,7 @@ class Settings(BaseSettings):
         "cost", description="How long a draft gets: fixed, as long as the drafter is sure, what pays for itself, or by the acceptance head."
     )
     draft_length: int = Field(4, ge=0, le=32, description="Drafter tokens per round of the policy `fixed`.")
-    longest_draft: int = Field(10, ge=1, le=32, description="Most drafter tokens per round of the other policies.")
+    longest_draft: int = Field(14, ge=1, le=32, description="Most drafter tokens per round of the other policies.")
     confidence: float = Field(0.4, ge=0, le=1, description="Policy `confidence`: least probability that lets a draft go on.")
     gamma: float = Field(0.7, gt=0, lt=1, description="Policy `head`: a draft ends when a rejection becomes likelier than this.")
     max_new_tokens: int = Field(256, ge=1, description="Longest answer, in target tokens.")

@@ -36,7 +36,7 @@ def compare(
     top_p: float = 1.0,
     draft_length: int = 4,
     draft_policy: Policy = "fixed",
-    longest_draft: int = 10,
+    longest_draft: int = 14,
     confidence: float = 0.4,
     gamma: float = 0.7,
     domain: str = "default",

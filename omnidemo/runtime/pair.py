@@ -99,7 +99,7 @@ class Pair:
         repetition_penalty: float = 1.0,
         draft_policy: Policy = "fixed",
         draft_length: int = 4,
-        longest_draft: int = 10,
+        longest_draft: int = 14,
         confidence: float = 0.4,
         gamma: float = 0.7,
         domain: str = DOMAIN,
