@@ -33,6 +33,13 @@ class ChildError(RuntimeError):
     """The child process could not do what it was asked; the sentence says why."""
 
 
+def training_environment(threads: int) -> dict[str, str]:
+    """Environment of a process that trains. Thread limits have to stand before torch is imported. The C library's allocator would hand
+    big blocks back after every step, and the system clear them again: nearly half of the time."""
+    limits = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(threads))
+    return limits | {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": "8000000000", "MALLOC_ARENA_MAX": "1"}
+
+
 class Child:
     """Runs `training.train` and `training.judge` in a process of its own. It keeps the model, never a state: every request carries
     all that it needs, so nothing is lost with the process. Any thread may ask; one request runs at a time, the others wait.
@@ -164,12 +171,9 @@ class Child:
                 _tell(self._process, paused)
 
     def _environment(self) -> dict[str, str]:
-        """Thread limits have to stand before torch is imported; the allocator's, so that big blocks are used again."""
         root = str(Path(__file__).resolve().parents[2])
-        limits = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(self.threads))
-        allocator = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": "8000000000", "MALLOC_ARENA_MAX": "1"}
         own = {"PYTHONPATH": os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH", "")))), "PYTHONWARNINGS": "ignore"}
-        return os.environ | limits | allocator | own | {"CUDA_VISIBLE_DEVICES": "", "HF_HUB_OFFLINE": "1", "TQDM_DISABLE": "1"}
+        return os.environ | training_environment(self.threads) | own | {"CUDA_VISIBLE_DEVICES": "", "HF_HUB_OFFLINE": "1", "TQDM_DISABLE": "1"}
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

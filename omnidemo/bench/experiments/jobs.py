@@ -25,9 +25,9 @@ from transformers.utils import logging
 from omnidemo.bench.experiments.arm import World, run_arm
 from omnidemo.bench.experiments.plans import Arm
 from omnidemo.bench.replay import record
+from omnidemo.runtime.child import training_environment
 
 PROMPTS_PER_JOB = 100  # of a recording: a few seconds of loading, half a minute of work
-THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,9 +140,10 @@ def _last_words(listen: Any) -> str | None:
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """The limits have to stand before a child imports its numeric libraries."""
-    before = {name: os.environ.get(name) for name in THREADS}
-    os.environ.update(dict.fromkeys(THREADS, "1"))
+    """The environment has to stand before a worker starts."""
+    wanted = training_environment(1)
+    before = {name: os.environ.get(name) for name in wanted}
+    os.environ.update(wanted)
     try:
         yield
     finally:
