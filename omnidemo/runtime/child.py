@@ -173,7 +173,8 @@ class Child:
     def _environment(self) -> dict[str, str]:
         root = str(Path(__file__).resolve().parents[2])
         own = {"PYTHONPATH": os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH", "")))), "PYTHONWARNINGS": "ignore"}
-        return os.environ | training_environment(self.threads) | own | {"CUDA_VISIBLE_DEVICES": "", "HF_HUB_OFFLINE": "1", "TQDM_DISABLE": "1"}
+        own |= {"CUDA_VISIBLE_DEVICES": "", "HF_HUB_OFFLINE": "1", "TQDM_DISABLE": "1"}
+        return os.environ | training_environment(self.threads) | own
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
