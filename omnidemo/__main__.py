@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from omnidemo.commands import measure
+from omnidemo.commands import measure, speed
 from omnidemo.commands.common import Commands, Drafter, DraftLength, MaxNewTokens, Method, Storage, Target, Temperature, read_settings, show
 from omnidemo.config import Settings
 
@@ -152,6 +152,9 @@ app.command()(measure.compare)
 app.command()(measure.compare_peer)
 app.command()(measure.adapt)
 app.command()(measure.experiment)
+app.command()(speed.bench)
+app.command()(speed.bench_growth)
+app.command()(speed.bench_memory)
 
 
 @app.command()

@@ -85,12 +85,29 @@ class PeerReport:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """ids without the prompt; `rounds`: (proposed, accepted) target tokens of each target pass; drafted: drafter tokens drawn."""
+    """ids without the prompt; `rounds`: (proposed, accepted) target tokens of each target pass; drafted: drafter tokens drawn.
+
+    The peer also tells `passes`, its own, and `first_seconds`, when the first token was written.
+    """
 
     ids: Sequence[int]
     seconds: float
     rounds: Sequence[tuple[int, int]]
     drafted: int
+    passes: Sequence[PeerPass] = ()
+    first_seconds: float | None = None
+
+
+@dataclass(slots=True)
+class PeerPass:
+    """A forward pass of the peer: by which model, the positions in its cache before, how many tokens it read, and when it ran. Where a
+    device works by itself, the seconds are those of the launch."""
+
+    drafter: bool
+    start: int
+    ids: Tensor  # [1, T]
+    began: float
+    seconds: float = 0.0
 
 
 def compare_with_peer(
@@ -142,35 +159,34 @@ def compare_with_peer(
 class Peer:
     """`transformers`' generation on the pair's weights, which are loaded again as plain modules."""
 
-    def __init__(self, pair: Pair, draft_length: int) -> None:
+    def __init__(self, pair: Pair, draft_length: int, target: Any = None, weights: Mapping[str, Tensor] | None = None) -> None:
+        """`target`: the module of another peer of the same pair, to be shared. `weights`: the drafter's; default: those that draft now."""
         self.draft_length = draft_length
-        self.target = _module(pair.target, pair.target.runner.weights())
+        self.target = target if target is not None else _module(pair.target, pair.target.runner.weights())
         ends = list(pair.target.vocabulary.roles.get("end", ())) or None
         self.target.generation_config = GenerationConfig(eos_token_id=ends, pad_token_id=ends[0] if ends else 0)
         # Sampling across vocabularies rewrites the drafter's head in place and remembers that by the tokenizers: it gets its own.
-        self.drafters = {sampled: _module(pair.drafter, pair.drafting_weights()) for sampled in (False, True)}
+        weights = pair.drafting_weights() if weights is None else weights
+        self.drafters = {sampled: _module(pair.drafter, weights) for sampled in (False, True)}
         self.tokenizers: dict[str, Any] = {}
         if pair.target.tokenizer.get_vocab() != pair.drafter.tokenizer.get_vocab():
             names = {"tokenizer": pair.target, "assistant_tokenizer": pair.drafter}
             self.tokenizers = {name: AutoTokenizer.from_pretrained(model.folder) for name, model in names.items()}
-        self.passes: list[tuple[int, Tensor]] = []  # of the target: (positions in its cache before, ids read [1, T])
-        self.drafted = 0
-        self.target.register_forward_pre_hook(self._target_reads, with_kwargs=True)
-        for drafter in self.drafters.values():
-            drafter.register_forward_pre_hook(self._drafter_reads)
 
-    def generate(self, method: str, ids: Sequence[int], max_new_tokens: int, sampled: bool) -> Answer:
-        """Answer a prompt; at temperature 1 where it is sampled. Raises what `transformers` raises."""
+    def generate(self, method: str, ids: Sequence[int], max_new_tokens: int, sampled: bool, temperature: float = 1.0) -> Answer:
+        """Answer a prompt; at that temperature where it is sampled. Raises what `transformers` raises."""
         prompt = torch.tensor([list(ids)], device=self.target.device)
         options: dict[str, Any] = {"do_sample": sampled, "max_new_tokens": max_new_tokens, "attention_mask": torch.ones_like(prompt)}
-        options |= {"temperature": 1.0, "top_k": 0, "top_p": 1.0} if sampled else {}
+        options |= {"temperature": temperature, "top_k": 0, "top_p": 1.0} if sampled else {}
         options |= self._assistance(method, sampled)
-        self.passes.clear()
-        self.drafted = 0
-        began = perf_counter()
-        written = self.target.generate(prompt, **options)[0].tolist()[len(ids) :]
-        seconds = perf_counter() - began
-        return Answer(written, seconds, [_judged(len(ids), written, *one) for one in self.passes], self.drafted)
+        with self._watching(sampled) as passes:
+            first = _FirstToken()
+            began = perf_counter()
+            written = self.target.generate(prompt, streamer=first, **options)[0].tolist()[len(ids) :]
+            seconds = perf_counter() - began
+        rounds = [_judged(len(ids), written, one.start, one.ids) for one in passes if not one.drafter]
+        drafted = sum(one.drafter for one in passes)  # each pass writes one token
+        return Answer(written, seconds, rounds, drafted, passes, first.at - began if first.at else None)
 
     def laws(self, ids: Sequence[int]) -> Tensor:
         """The target's laws [T, V] of the token after each of these ids, at temperature 1, float64."""
@@ -189,12 +205,43 @@ class Peer:
             config.assistant_confidence_threshold = 0.0
         return {"assistant_model": drafter, **self.tokenizers}
 
-    def _target_reads(self, module: Any, args: Any, options: dict[str, Any]) -> None:
-        cache = options.get("past_key_values")
-        self.passes.append((cache.get_seq_length() if cache is not None else 0, options["input_ids"]))
+    @contextmanager
+    def _watching(self, sampled: bool) -> Iterator[list[PeerPass]]:
+        """The passes within the block, as they come."""
+        passes: list[PeerPass] = []
 
-    def _drafter_reads(self, module: Any, args: Any) -> None:
-        self.drafted += 1  # each pass writes one token
+        def before(module: Any, args: Any, options: dict[str, Any]) -> None:
+            cache = options.get("past_key_values")
+            ids: Tensor = options["input_ids"] if "input_ids" in options else args[0]
+            start = cache.get_seq_length() if cache is not None else 0
+            passes.append(PeerPass(module is not self.target, start, ids, perf_counter()))
+
+        def after(module: Any, args: Any, output: Any) -> None:
+            passes[-1].seconds = perf_counter() - passes[-1].began
+
+        modules = (self.target, self.drafters[sampled])
+        handles = [module.register_forward_pre_hook(before, with_kwargs=True) for module in modules]
+        handles += [module.register_forward_hook(after) for module in modules]
+        try:
+            yield passes
+        finally:
+            for handle in handles:
+                handle.remove()
+
+
+class _FirstToken:
+    """A streamer that notes when the first token behind the prompt comes."""
+
+    at: float | None = None
+    _prompt = True
+
+    def put(self, ids: Tensor) -> None:
+        if not self._prompt and self.at is None:
+            self.at = perf_counter()
+        self._prompt = False
+
+    def end(self) -> None:
+        pass
 
 
 @dataclass(frozen=True, slots=True)

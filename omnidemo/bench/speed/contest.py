@@ -1,0 +1,216 @@
+"""The benchmark: every arm answers every prompt in turn, each side with its own best number of threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from omnidemo.bench.compare import check_prompts
+from omnidemo.bench.peer import ASSISTED, DEFAULTS, LOOKUP, PLAIN, Peer, quietly
+from omnidemo.bench.speed.adapted import Learned
+from omnidemo.bench.speed.arms import ADAPTED, FRESH, STAGES, Arm, OurArm, Request, TheirArm, Took
+from omnidemo.bench.speed.floor import Shape, floor
+from omnidemo.bench.speed.machine import Peak, Probe, cores
+from omnidemo.bench.speed.rows import Row
+from omnidemo.bench.speed.watch import watched
+from omnidemo.config import Settings
+from omnidemo.methods import fitting, make_method
+from omnidemo.runtime.comparison import BASELINE
+from omnidemo.runtime.loading import build_pair
+from omnidemo.runtime.pair import Pair
+
+THREADS = (1, 2, 4)  # numbers that are tried
+WARM_UP, TRIAL = 12, 48  # tokens of an untimed answer, and of one that tries a number of threads
+MB = 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to measure. prompts: topic → prompts; learned: topic → the adapted drafter ({}: fresh ones only). methods: ours ([]: all
+    that fit the pair)."""
+
+    target: str
+    prompts: Mapping[str, Sequence[str]]
+    learned: Mapping[str, Learned]
+    methods: Sequence[str] = ()
+    temperatures: Sequence[float] = (0.0, 1.0)
+    max_new_tokens: int = 128
+    draft_length: int = 4
+    seed: int = 0
+
+
+class Contest:
+    """One target with its arms. ModelError or ValueError, when it is made, for what cannot be measured."""
+
+    def __init__(self, plan: Plan, settings: Settings, storage: Path | None = None) -> None:
+        """`storage`: a folder that keeps the vocabulary map."""
+        self.plan, self.settings = plan, settings
+        self._maps = maps = storage / "maps" if storage else None
+        pair = build_pair(plan.target, settings.drafter, settings, maps=maps)
+        self.target, self.drafter = watched(pair.target), watched(pair.drafter)
+        self.pair = Pair(self.target, self.drafter, cache_size=settings.cache_size, maps=maps)
+        self.shapes = Shape.of(pair.target), Shape.of(pair.drafter)
+        for prompts in plan.prompts.values():
+            check_prompts(self.pair, prompts)
+        wanted = plan.methods or [name for name in fitting(self.pair.map) if name != BASELINE]
+        self.methods = [name for name in dict.fromkeys(make_method(one, self.pair.map).name for one in wanted) if name != BASELINE]
+        self.probe = Probe(pair.target.device, pair.target.dtype)
+        self.threads = {"transformers": torch.get_num_threads(), "omnidemo": torch.get_num_threads()}
+        self.tried: dict[str, dict[int, float]] = {}
+        self.total = sum(map(len, plan.prompts.values())) * len(plan.temperatures) * self._count()
+
+    def run(self) -> Iterator[Row]:
+        """The rows, topic by topic; who begins changes from prompt to prompt."""
+        plain = None
+        with quietly():
+            for topic, prompts in self.plan.prompts.items():
+                arms = self._arms(topic, plain)
+                plain = arms[0].peer.target  # type: ignore[attr-defined]
+                ids = [self.pair.prompt_ids(prompt) for prompt in prompts]
+                if not self.tried:
+                    self._choose_threads(arms, ids[0])
+                for temperature in self.plan.temperatures:
+                    for arm in arms:
+                        self._attempt(arm, Request(ids[0], min(WARM_UP, self.plan.max_new_tokens), temperature, self.plan.seed, False))
+                    for index, prompt in enumerate(prompts):
+                        request = Request(ids[index], self.plan.max_new_tokens, temperature, self.plan.seed + index)
+                        for row in self._prompt(arms, request, topic, index):
+                            yield replace(row, prompt=prompt)
+
+    # arms ----------------------------------------------------------------------------------------------------------------
+
+    def _count(self) -> int:
+        states = 2 if self.plan.learned else 1
+        return 3 + 2 * states + 2 * states * len(self.methods)
+
+    def _arms(self, topic: str, target: Any) -> list[Arm]:
+        """The arms of a topic; `transformers`' plain generation is the first, our plain decoding the last."""
+        learned, pair, shapes = self.plan.learned.get(topic), self.pair, self.shapes
+        peer = Peer(pair, self.plan.draft_length, target)
+        arms: list[Arm] = [TheirArm(peer, name, "", *shapes) for name in (PLAIN, LOOKUP)]
+        arms += [TheirArm(peer, name, FRESH, *shapes) for name in (ASSISTED, DEFAULTS)]
+        drafters = {FRESH: self.drafter}
+        if learned is not None:
+            other = Peer(pair, self.plan.draft_length, peer.target, {**pair.drafting_weights(), **learned.weights})
+            arms += [TheirArm(other, name, ADAPTED, *shapes) for name in (ASSISTED, DEFAULTS)]
+            drafters[ADAPTED] = replace(self.drafter, runner=self.drafter.runner.copy())
+            drafters[ADAPTED].runner.overwrite(learned.weights)
+        for state, drafter in drafters.items():
+            for method in self.methods:
+                arms += [self._our(method, state, drafter, policy) for policy in ("fixed", "cost")]
+        return [*arms, self._our(BASELINE, "", self.drafter, "fixed")]
+
+    def _our(self, method: str, state: str, drafter: Any, policy: Any) -> OurArm:
+        """Each arm has a pair, and so a cache of n-grams and a memory of costs, of its own; all share the map and the weights."""
+        pair = Pair(self.target, drafter, cache_size=self.settings.cache_size, maps=self._maps)
+        pair.map = self.pair.map
+        pair.fill_cache()
+        return OurArm(pair, method, state, policy, self.plan.draft_length, *self.shapes)
+
+    def _choose_threads(self, arms: Sequence[Arm], ids: Sequence[int]) -> None:
+        """Each side's number of threads: the one with which its plain decoding and its first drafting arm answer soonest. More are
+        tried only while that helps."""
+        if self.target.device.type != "cpu" or self.settings.threads:
+            return
+        request = Request(ids, min(TRIAL, self.plan.max_new_tokens), 0.0, self.plan.seed, bare=False)
+        wanted = {"transformers": (PLAIN, ASSISTED), "omnidemo": (BASELINE, *self.methods[:1])}
+        for side, methods in wanted.items():
+            chosen = [next(arm for arm in arms if arm.side == side and arm.method == method) for method in methods]
+            times: dict[int, float] = {}
+            for count in (count for count in THREADS if count <= cores()):
+                self.threads[side] = count
+                times[count] = sum(min(self._seconds(arm, request) for _ in range(3)) for arm in chosen)
+                if times[count] > 1.2 * min(times.values()):
+                    break
+            self.tried[side] = times
+            self.threads[side] = min(times, key=lambda count: times[count])
+
+    def _seconds(self, arm: Arm, request: Request) -> float:
+        made = self._attempt(arm, request)
+        return float("inf") if isinstance(made, str) else made.seconds
+
+    # measuring -----------------------------------------------------------------------------------------------------------
+
+    def _prompt(self, arms: Sequence[Arm], request: Request, topic: str, index: int) -> list[Row]:
+        """One prompt by every arm."""
+        turn = index % len(arms)
+        made: dict[str, tuple[Took | str, Peak]] = {}
+        for arm in [*arms[turn:], *arms[:turn]]:
+            with Peak(self.target.device) as peak:
+                took = self._attempt(arm, request)
+            made[arm.name] = took, peak
+        plain, own = made[arms[0].name][0], made[arms[-1].name][0]
+        return [self._row(arm, request, topic, index, *made[arm.name], plain, own) for arm in arms]
+
+    def _attempt(self, arm: Arm, request: Request) -> Took | str:
+        """What it took, or in one line why `transformers` has no answer: its limits are part of the comparison."""
+        if self.target.device.type == "cpu" and torch.get_num_threads() != self.threads[arm.side]:
+            torch.set_num_threads(self.threads[arm.side])
+            _wake()
+        try:
+            with torch.inference_mode():
+                return arm.answer(request)
+        except Exception as error:
+            if isinstance(arm, OurArm):
+                raise
+            return " ".join(f"{type(error).__name__}: {error}".split())
+
+    def _row(self, arm: Arm, request: Request, topic: str, index: int, took: Took | str, peak: Peak, plain: Any, own: Any) -> Row:
+        row = Row(
+            self.plan.target, topic, request.temperature, index, arm.name, arm.method, arm.drafter,
+            arm.rule, self.threads[arm.side], prompt_tokens=len(request.ids),
+        )  # fmt: skip
+        if isinstance(took, str):
+            return replace(row, error=took)
+        least = floor(took.passes, self.probe, self.threads[arm.side])
+        rounds = sum(took.split.values())
+        scale = 1e3 / took.rounds if took.rounds and took.split else None
+        each: dict[str, Any] = {f"{name}_ms": took.split[name] * scale if scale else None for name in STAGES}
+        bare = took.bare if took.bare is not None and rounds else None
+        return replace(
+            row,
+            tokens=len(took.ids),
+            seconds=took.seconds,
+            tokens_per_second=len(took.ids) / took.seconds,
+            speedup=_ratio(took, plain),
+            own_speedup=_ratio(took, own),
+            first_token_ms=took.first * 1e3 if took.first is not None else None,
+            rounds=took.rounds,
+            round_ms=rounds * scale if scale else None,
+            **each,
+            bare_ms=bare * scale if bare is not None and scale else None,
+            overhead=1 - bare / rounds if bare is not None else None,
+            tokens_per_pass=took.block_efficiency,
+            acceptance_rate=took.acceptance,
+            drafted_per_round=took.drafted,
+            floor_bytes=least.bytes,
+            floor_operations=least.operations,
+            floor_seconds=least.seconds,
+            over_floor=took.seconds / least.seconds if least.seconds else None,
+            rss_growth_mb=peak.rss_growth / MB,
+            cuda_peak_mb=peak.cuda / MB if peak.cuda is not None else None,
+            identical=None if request.temperature or isinstance(plain, str) else list(took.ids) == list(plain.ids),
+        )
+
+
+def _ratio(took: Took, other: Took | str) -> float | None:
+    """Of tokens a second."""
+    return None if isinstance(other, str) else len(took.ids) / took.seconds / (len(other.ids) / other.seconds)
+
+
+def _wake() -> None:
+    """Have the threads that were just asked for started, before anything is timed."""
+    matrix = torch.ones(256, 256)
+    for _ in range(4):
+        matrix = (matrix @ matrix).clamp(max=1)
+
+
+def measure(contest: Contest, write: Callable[[Mapping[str, Any]], None]) -> Iterator[Row]:
+    """Run a contest; each row is written before it is yielded."""
+    for row in contest.run():
+        write(asdict(row))
+        yield row

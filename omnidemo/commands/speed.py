@@ -1,0 +1,155 @@
+"""The commands that time: bench, bench-growth, bench-memory."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from omnidemo.commands.common import Drafter, Out, Target, progress, read_settings, show
+
+QUICK_TOKENS = 16
+Folder = Annotated[Path | None, typer.Option("--out", help="Folder of the results; default storage/bench.")]
+Threads = Annotated[int | None, typer.Option(min=1, help="CPU threads of both sides; default: the best of 1, 2 and 4 for each.")]
+Quick = Annotated[bool, typer.Option(help="Tiny sizes, to see that everything runs; the figures mean nothing.")]
+
+
+def bench(
+    target: Annotated[list[str] | None, typer.Option(help="Targets, in order; default OMNIDEMO_TARGET, else bundled/a.")] = None,
+    drafter: Drafter = None,
+    domain: Annotated[list[str] | None, typer.Option(help="Bundled topics, in order; default: all but chat.")] = None,
+    prompts: Annotated[list[Path] | None, typer.Option(help="JSON Lines instead, a topic each; the last ones are measured.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="Measured prompts of each topic.")] = 20,
+    temperature: Annotated[list[float] | None, typer.Option(min=0.0, help="Default 0 and 1.")] = None,
+    methods: Annotated[str, typer.Option(help="Ours, with commas between; default: all that fit.")] = "",
+    requests: Annotated[int, typer.Option(min=0, help="Answers of a topic that its drafter learns from; 0: fresh ones only.")] = 200,
+    max_new_tokens: Annotated[int, typer.Option(min=2, help="Longest answer.")] = 128,
+    draft_length: Annotated[int, typer.Option(min=1, help="Drafter tokens per round where it is fixed.")] = 4,
+    threads: Threads = None,
+    seed: int = 0,
+    out: Folder = None,
+    storage: Annotated[Path | None, typer.Option(help="Take the adapters of this folder where it has some.")] = None,
+    quick: Quick = False,
+) -> None:
+    """Time our methods, plain transformers and its assisted generation on the same prompts, against the machine's own limits.
+
+    Writes speed.csv (every answer), speed.md and speed.json. Drafters that had to be distilled are kept under OMNIDEMO_STORAGE.
+    """
+    settings = read_settings(drafter=drafter, threads=threads, training="off")
+    from omnidemo.bench.experiments import sources
+    from omnidemo.bench.speed import report
+    from omnidemo.bench.speed.rows import Row
+    from omnidemo.bench.speed.run import Order, run
+    from omnidemo.runtime.prompts import TOPICS
+
+    topics = domain or [topic for topic in TOPICS if topic != "chat"]
+    if quick:
+        topics, limit, max_new_tokens, methods = topics[:1], 1, QUICK_TOKENS, methods or settings.method
+        requests = min(requests, settings.update_interval)
+    if prompts and not requests:
+        traffic, held = dict[str, list[str]](), _as_they_are(prompts, limit)
+    else:
+        traffic, held = sources.files(prompts, limit) if prompts else sources.bundled(topics, limit)
+    order = Order(
+        target or [settings.target], traffic, held, requests, out or settings.storage / "bench", storage,
+        [name.strip() for name in methods.split(",") if name.strip()], temperature or (0.0, 1.0), max_new_tokens, draft_length, seed,
+        command=shlex.join(["python", "-m", "omnidemo", *sys.argv[1:]]),
+    )  # fmt: skip
+    rows: list[Row] = []
+    try:
+        with progress() as bar:
+            tasks: dict[str, Any] = {}
+            for event in run(order, settings):
+                if isinstance(event, Row):
+                    rows.append(event)
+                    continue
+                stage, done, total = event
+                if stage not in tasks:
+                    tasks[stage] = bar.add_task(stage, total=total)
+                bar.update(tasks[stage], completed=done)
+    finally:  # also after Ctrl-C
+        for (name, heat), mine in report.groups(rows, lambda row: (row.target, row.temperature)).items():
+            show(Table(*report.HEADINGS, box=None, title=f"{name}, temperature {heat:g}"), report.speeds(mine))
+            typer.echo("\n".join(report.verdicts(mine)))
+        if rows:
+            typer.echo(f"{report.NOTE}\nRows and tables: {order.out}", err=True)
+
+
+def _as_they_are(prompts: list[Path], limit: int) -> dict[str, list[str]]:
+    from omnidemo.bench.compare import read_prompts
+
+    return {path.stem: read_prompts(path, limit) for path in prompts}
+
+
+def bench_growth(
+    target: Target = None,
+    drafter: Drafter = None,
+    draft_length: Annotated[int, typer.Option(min=1, help="Drafter tokens per round.")] = 4,
+    repeats: Annotated[int, typer.Option(min=1, help="Answers of each size.")] = 5,
+    threads: Annotated[int | None, typer.Option(min=1, help="CPU threads; default by the model's size.")] = None,
+    out: Folder = None,
+    quick: Quick = False,
+) -> None:
+    """Time rounds against the length of prompt and answer, the size of the vocabulary, and of the n-gram cache.
+
+    Writes growth.csv and growth.html.
+    """
+    settings = read_settings(target=target, drafter=drafter, threads=threads, training="off", device="cpu")
+    from dataclasses import replace
+
+    from omnidemo.bench.speed.growth import QUICK, Point, Sizes, run, summary
+
+    folder = out or settings.storage / "bench"
+    sizes = QUICK if quick else replace(Sizes(repeats=repeats), draft_length=draft_length)
+    points: list[Point] = []
+    with progress() as bar:
+        task = bar.add_task("sizes", total=None)
+        for point, total in run(settings, sizes, folder):
+            points.append(point)
+            bar.update(task, completed=len(points), total=total)
+    headings = ("what grows", "from → to", "method", "round ms", "draft", "target's pass", "host")
+    show(Table(*headings, box=None), summary(points), f"Medians, scripted answers. All sizes: {folder / 'growth.html'}")
+
+
+def bench_memory(
+    csv: Out,
+    target: Target = None,
+    drafter: Drafter = None,
+    domain: Annotated[str, typer.Option(help="Bundled topic of the requests.")] = "maths",
+    prompts: Annotated[Path | None, typer.Option(help="JSON Lines instead.")] = None,
+    requests: Annotated[int, typer.Option(min=1)] = 1000,
+    every: Annotated[int, typer.Option(min=1, help="Requests between two samples.")] = 100,
+    max_new_tokens: Annotated[int, typer.Option(min=1, help="Longest answer.")] = 64,
+    steps: Annotated[int | None, typer.Option(min=1, help="Optimiser steps of an update.")] = None,
+    seed: int = 0,
+) -> None:
+    """Answer many requests with training on and watch the process's memory, its tensors, adapters and optimiser state."""
+    settings = read_settings(target=target, drafter=drafter, max_new_tokens=max_new_tokens, steps_per_update=steps)
+    from omnidemo.bench.compare import read_prompts
+    from omnidemo.bench.speed.memory import Sample, growth, run
+    from omnidemo.runtime.prompts import sample
+
+    texts = read_prompts(prompts) if prompts else sample(domain, requests, seed, "train")
+    samples: list[Sample] = []
+    try:
+        with progress() as bar:
+            task = bar.add_task("requests", total=requests)
+            for one in run(settings, texts, requests, every, csv, seed):
+                samples.append(one)
+                bar.update(task, completed=one.requests)
+    finally:  # also after Ctrl-C
+        headings = ("requests", "RAM MB", "tensors", "their MB", "adapter", "kept", "their MB", "optimiser tensors", "their MB", "n-grams")
+        lines = [
+            [
+                f"{one.requests:,}", f"{one.rss_mb:.0f}", f"{one.tensors:,}", f"{one.tensor_mb:.1f}", str(one.version), str(one.adapters),
+                f"{one.adapters_mb:.1f}", str(one.optimiser_tensors), f"{one.optimiser_mb:.1f}", f"{one.ngrams:,}",
+            ]
+            for one in samples
+        ]
+        slope = growth(samples) if samples else None
+        said = f"Second half: {slope['rss_mb']:+.1f} MB and {slope['tensors']:+.0f} tensors per 1,000 requests. " if slope else ""
+        show(Table(*headings, box=None), lines, f"{said}Rows: {csv}")
