@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -17,10 +18,11 @@ import torch
 
 from learning import FakeChild, FakeStore, Owner, make_trace, save_drafter, until
 from omnidemo.config import Settings
-from omnidemo.runtime import adapters, training
+from omnidemo.runtime import adapters, here, training
 from omnidemo.runtime.adapters import AdapterState
 from omnidemo.runtime.distiller import ADAPTABLE, Distiller
 from omnidemo.runtime.gain import SURE_UPDATES, TRIAL_REQUESTS
+from omnidemo.runtime.pacing import Pacer
 
 torch.set_num_threads(1)
 Make = Callable[..., tuple[Distiller, Owner]]
@@ -152,10 +154,60 @@ def test_an_update_that_began_before_a_reset_is_dropped(make: Make, monkeypatch:
         distiller.reset()
         return answer
 
-    monkeypatch.setattr(training, "train", resets_meanwhile)
+    monkeypatch.setattr(here, "train", resets_meanwhile)
     distiller.run_pending()
     assert distiller.status().version == 0 and [version for version, _ in owner.published] == [0]
     assert adapters.versions(distiller.line) == []
+
+
+@pytest.mark.parametrize("verb", ["judge", "train"])
+def test_what_is_done_by_hand_during_an_update_stands(make: Make, monkeypatch: pytest.MonkeyPatch, verb: str) -> None:
+    distiller, owner = make(update_interval=4)
+    for number in range(2):
+        feed(distiller, 4, seed=number)
+        distiller.run_pending()
+    real = getattr(training, verb)
+
+    def meanwhile(*values: Any) -> Any:
+        distiller.activate(1)
+        return real(*values)
+
+    monkeypatch.setattr(here, verb, meanwhile)
+    feed(distiller, 4, seed=9)
+    distiller.run_pending()
+    assert distiller.status().version == 1 and owner.published[-1][0] == 1 and distiller.status().error is None
+
+
+def test_two_threads_run_one_update(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = FakeStore()
+    distiller, _ = make(store)
+    real, entered, go_on, beside = training.train, threading.Event(), threading.Event(), []
+
+    def waits(*values: Any) -> training.Update:
+        entered.set()
+        assert go_on.wait(20)
+        return real(*values)
+
+    monkeypatch.setattr(here, "train", waits)
+    feed(distiller)
+    thread = threading.Thread(target=distiller.run_pending)
+    thread.start()
+    assert entered.wait(20)
+    feed(distiller, 3, seed=5)  # one answer more than the next update needs
+    assert not distiller.run_pending() and distiller.status().state == "training"
+    beside += distiller.fresh_traces()
+    go_on.set()
+    thread.join()
+    assert len(beside) == 3 and distiller.status().version == 1 and distiller.status().requests_seen == 5
+    assert store.named("add_adapter")[-1][0].requests_seen == 2  # what came meanwhile belongs to the next version
+    assert distiller.run_pending() and store.named("add_adapter")[-1][0].requests_seen == 5
+
+
+def test_an_update_comes_though_the_buffer_holds_fewer_answers(make: Make) -> None:
+    distiller, _ = make(update_interval=6)
+    distiller._buffer.limit(3 * make_trace(0).nbytes)
+    feed(distiller, 6)
+    assert len(distiller._buffer) < 6 and distiller.run_pending() and distiller.status().version == 1
 
 
 def test_failures_of_store_and_owner_and_model_are_told_not_raised(make: Make, tmp_path: Path) -> None:
@@ -211,13 +263,13 @@ def test_a_sabotaged_trainer_is_rolled_back_by_itself(make: Make, monkeypatch: p
         broken = {name: torch.randn(tensor.shape, generator=torch.Generator().manual_seed(1)) for name, tensor in adapter.weights.items()}
         return replace(adapter, weights=broken), optimiser, steps
 
-    monkeypatch.setattr(training, "train", sabotaged)
+    monkeypatch.setattr(here, "train", sabotaged)
     feed(distiller, 4, seed=100)
     distiller.run_pending()
     bad = distiller.versions.current.version
     assert bad == before + 1
     trusted = distiller.versions.trusted.version
-    monkeypatch.setattr(training, "train", real)
+    monkeypatch.setattr(here, "train", real)
     feed(distiller, 4, seed=110)
     distiller.run_pending()
     status = distiller.status()
@@ -258,9 +310,32 @@ def test_the_trusted_version_is_never_pruned_and_a_small_slip_keeps_going(make: 
     assert adapters.versions(distiller.line) == [8, 7, 6, 1]
 
 
+def test_where_the_trusted_version_is_damaged_the_base_drafter_comes_back(make: Make) -> None:
+    child = FakeChild(gain=0.05)
+    distiller, owner = make(mode="concurrent", child=child, update_interval=4, cost_aware=False)
+    for number in range(2):
+        feed(distiller, 4, seed=number)
+        rests_at(distiller, number + 1)
+    assert distiller.versions.trusted.version == 1
+    (adapters.version_folder(distiller.line, 1) / adapters.WEIGHTS).write_bytes(b"")
+    child.gain = -0.4
+    feed(distiller, 4, seed=2)  # version 2 is good, 3 is not; 2 is trusted by now
+    rests_at(distiller, 3)
+    (adapters.version_folder(distiller.line, 2) / adapters.WEIGHTS).write_bytes(b"")
+    feed(distiller, 4, seed=3)
+    until(lambda: distiller.status().rolled_back == 1 and distiller.status().state == "idle")
+    status = distiller.status()
+    assert status.version == 0 and owner.published[-1][0] == 0 and "the base drafter is back" in status.why
+    child.gain = 0.05
+    feed(distiller, 4, seed=4)
+    rests_at(distiller, 4)  # learning goes on
+    again, _ = make()
+    assert again.versions.restore() == 4 and again.versions.trusted.version == 0
+
+
 def test_a_judgement_that_fails_does_not_stop_learning(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     distiller, _ = make(update_interval=4)
-    monkeypatch.setattr(training, "judge", lambda *_: 1 / 0)
+    monkeypatch.setattr(here, "judge", lambda *_: 1 / 0)
     for number in range(3):
         feed(distiller, 4, seed=number)
         distiller.run_pending()
@@ -343,6 +418,19 @@ def test_a_step_stands_still_while_an_answer_is_written_but_not_for_ever(make: M
     assert other.moves == []
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_pacer_that_breaks_leaves_no_process_standing() -> None:
+    child = FakeChild()
+
+    def moved(stands: bool) -> None:
+        if stands:
+            raise RuntimeError("right after the child was stopped")
+
+    with Pacer(child, lambda: True, 5.0, moved) as pacer:
+        until(lambda: not pacer._thread.is_alive())
+    assert [moved for _, moved in child.moves] == [True, False]
+
+
 def test_what_a_step_costs_a_chat_compares_like_with_like(make: Make) -> None:
     distiller, _ = make(mode="off")
     for running, seconds in ((False, 0.010), (True, 0.012)):
@@ -365,7 +453,7 @@ def test_what_a_step_costs_a_chat_compares_like_with_like(make: Make) -> None:
 
 
 def test_learning_rests_when_it_no_longer_pays_and_wakes_at_a_shift(make: Make) -> None:
-    child = FakeChild(seconds=0.05, gain=0.03)
+    child = FakeChild(seconds=0.05, gain=0.015)
     distiller, _ = make(FakeStore(), mode="concurrent", child=child, update_interval=4)
     for _ in range(5):
         distiller.note_round(0.01, (4, 4))

@@ -24,6 +24,7 @@ from omnidemo.records import Trace
 from omnidemo.runtime import training
 from omnidemo.runtime.adapters import AdapterState, OptimiserState
 from omnidemo.runtime.head_training import HeadTrainer
+from omnidemo.runtime.here import Here
 
 torch.set_num_threads(1)
 VOCAB = 40
@@ -425,3 +426,15 @@ def _alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
+
+
+def test_training_here_is_the_same_pure_step(folder: Path, learner: training.Learner) -> None:
+    here = Here()
+    batches = [[make_trace(seed)] for seed in range(3)]
+    mine, theirs = here.train(folder, None, None, batches, PLAN), training.train(learner, None, None, batches, PLAN)
+    assert all(torch.equal(mine[0].weights[name], weight) for name, weight in theirs[0].weights.items())
+    (judged,) = here.judge(folder, [mine[0]], batches[0], PLAN)
+    assert np.array_equal(judged, training.judge(learner, [theirs[0]], batches[0])[0])
+    here.pause()  # stands for a child, where nothing can be held up
+    here.go_on()
+    here.close()

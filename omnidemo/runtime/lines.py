@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import threading
 from collections import Counter, OrderedDict
@@ -14,11 +13,14 @@ from typing import Any
 
 from omnidemo.config import Settings
 from omnidemo.records import Round, Trace
-from omnidemo.runtime import adapters, exchange
-from omnidemo.runtime.distiller import ADAPTABLE, Distiller
+from omnidemo.runtime import adapters, exchange, resting
+from omnidemo.runtime.adaptable import ADAPTABLE
+from omnidemo.runtime.distiller import THREADED, Distiller
+from omnidemo.runtime.gain import ChatCost
+from omnidemo.runtime.here import Here
 from omnidemo.runtime.pair import Pair
 from omnidemo.runtime.router import DEFAULT
-from omnidemo.runtime.status import State, TrainerStatus
+from omnidemo.runtime.status import TrainerStatus
 from omnidemo.runtime.store import Store
 from omnidemo.runtime.training import Child
 
@@ -46,10 +48,11 @@ class Lines:
     def __init__(self, pair: Pair, settings: Settings, store: Store) -> None:
         self.settings = settings
         self._pair, self._store = pair, store
-        self._child = Child()
-        self._lock, self._inline = threading.RLock(), threading.Lock()
+        device = pair.drafter.device
+        self._child = Here(str(device)) if device.type == "cuda" else Child()
+        self._cost = ChatCost()
+        self._lock = threading.RLock()
         self._open: OrderedDict[str, Distiller] = OrderedDict()  # in order of last use
-        self._listening: tuple[Distiller, ...] = ()
         self._users: Counter[str] = Counter()  # answers that are being written
         self._waiting: dict[str, list[Trace]] = {}  # what closed lines had not learned from yet
         self._paused: set[str] = set()
@@ -93,7 +96,7 @@ class Lines:
     def names(self) -> list[str]:
         """The lines in memory and on disk, "default" first, the others by name."""
         with self._lock:
-            found = {DEFAULT, *self._open, *self._waiting, *self._on_disk()}
+            found = {DEFAULT, *self._open, *self._waiting, *resting.domains(self._folder(DEFAULT).parent, self._domains)}
         return [DEFAULT, *sorted(found - {DEFAULT})]
 
     def infos(self) -> list[LineInfo]:
@@ -111,28 +114,24 @@ class Lines:
             log.exception("The line %s could not take an answer", trace.domain)
 
     def note_round(self, done: Round) -> None:
-        """Tell the open lines how long a round took, so that they know what learning costs a chat."""
-        seconds, key = sum(done.seconds.values()), (done.draft_length, done.proposed)
-        for line in self._listening:
-            line.note_round(seconds, key)
+        """Take note of how long a round took, so that all lines know what learning costs a chat."""
+        self._cost.note(sum(done.seconds.values()), (done.draft_length, done.proposed))
 
     def run_pending(self, domain: str = DEFAULT) -> bool:
         """In the mode `inline`: run the line's update that is due, in this thread; whether one was. One runs at a time: while another
         thread learns, it stays due until the line's next answer."""
-        if not self._inline.acquire(blocking=False):
-            return False
-        try:
-            with self.using(domain) as line:
-                return line.run_pending()
-        finally:
-            self._inline.release()
+        with self.using(domain) as line:
+            return line.run_pending()
 
     def status(self, domain: str = DEFAULT) -> TrainerStatus:
         """The trainer of a line. Asking opens no line: of one on disk it says what its files say."""
         domain = check_domain(domain)
         with self._lock:
             line = self._open.get(domain)
-            return line.status() if line is not None else self._resting(domain)
+            if line is not None:
+                return line.status()
+            waiting = len(self._waiting.get(domain, ()))
+            return resting.resting(self._folder(domain), domain, self.settings, domain in self._paused, waiting)
 
     def pause(self, domain: str = DEFAULT) -> None:
         """The line starts no more updates; one that runs is finished. Answers are still collected."""
@@ -205,6 +204,7 @@ class Lines:
             domain=domain,
             busy=lambda: pair.busy,
             child=self._child,
+            cost=self._cost,
         )
         try:
             line.restore()
@@ -214,7 +214,6 @@ class Lines:
             line.pause()
         for trace in self._waiting.pop(domain, []):
             line.observe(trace)
-        self._listening = (*self._listening, line)
         return line
 
     def _make_room(self, wanted: str = "") -> None:
@@ -225,8 +224,7 @@ class Lines:
             if domain == wanted or self._users[domain] or _occupied(self._open[domain]):
                 continue
             line = self._open.pop(domain)
-            self._listening = tuple(other for other in self._listening if other is not line)
-            if fresh := line._buffer.fresh_traces():
+            if fresh := line.fresh_traces():
                 self._waiting[domain] = fresh
             line.close()
             self._pair.drop_domain(domain)
@@ -243,48 +241,8 @@ class Lines:
         status = self.status(domain)
         return LineInfo(domain, status.version, status.requests_seen, domain in self._open)
 
-    def _resting(self, domain: str) -> TrainerStatus:
-        folder, waiting = self._folder(domain), len(self._waiting.get(domain, ()))
-        noted, stored = adapters.read_note(folder, "active"), adapters.versions(folder)
-        version = noted if noted is not None else max(stored, default=0)
-        known = _manifest(folder, version) if version else {}
-        state: State
-        if self.settings.training == "off":
-            state, why = "off", "Learning is switched off in the settings."
-        elif domain in self._paused:
-            state, why = "paused", "Learning is paused; answers are still collected."
-        else:
-            state, why = "idle", "This line waits on disk until the next answer of its topic." if stored else "This line has no answer yet."
-        return TrainerStatus(
-            state=state,
-            why=why,
-            version=version,
-            step=int(known.get("steps") or 0),
-            loss=known.get("loss"),
-            requests_seen=int(known.get("requests_seen") or 0) + waiting,
-            next_in=max(1, self.settings.update_interval - waiting),
-            last_swap=None,
-            seconds=0.0,
-            error=None,
-            mode=self.settings.training,
-            domain=domain,
-        )
-
     def _folder(self, domain: str) -> Path:
         return adapters.line_folder(self.settings.storage, self._pair.drafter.name, self._pair.target.name, domain)
-
-    def _on_disk(self) -> list[str]:
-        """Domains of the line folders. A folder's name is no domain's, so a manifest is asked, once."""
-        try:
-            folders = [folder for folder in self._folder(DEFAULT).parent.iterdir() if not folder.name.startswith(".")]
-            held = {folder.name: stored for folder in folders if (stored := adapters.versions(folder))}
-        except OSError:  # nothing was learned yet, or the disk is gone: the open lines remain
-            return []
-        for name in held.keys() - self._domains.keys():
-            told = (_manifest(self._folder(DEFAULT).with_name(name), version).get("domain") for version in held[name])
-            if (domain := next(filter(None, told), None)) is not None:
-                self._domains[name] = str(domain)
-        return [self._domains[name] for name in held if name in self._domains]
 
 
 def check_domain(name: str) -> str:
@@ -298,14 +256,7 @@ def check_domain(name: str) -> str:
 
 
 def _occupied(line: Distiller) -> bool:
-    """Whether a line learns, or is about to."""
+    """Whether a line learns, or is about to by itself."""
     status = line.status()
-    return status.state in ("training", "waiting") or (status.state == "idle" and status.next_in == 0)
-
-
-def _manifest(folder: Path, version: int) -> dict[str, Any]:
-    try:
-        found = json.loads((adapters.version_folder(folder, version) / adapters.MANIFEST).read_bytes())
-    except (OSError, ValueError):  # damaged: the distiller says so when it is used
-        return {}
-    return found if isinstance(found, dict) else {}
+    due = status.mode in THREADED and status.state in ("idle", "failed") and status.next_in == 0
+    return due or status.state in ("training", "waiting")

@@ -48,18 +48,20 @@ class Pacer:
 
     def _pace(self) -> None:
         since: float | None = None
-        while not self._done.wait(POLL_SECONDS):
-            now = time.monotonic()
-            wanted = self._busy() and self.held + (now - since if since is not None else 0.0) < self.patience
-            if wanted and since is None:
-                self.child.pause()
-                since = now
-                self.moved(True)
-            elif since is not None and not wanted:
+        try:
+            while not self._done.wait(POLL_SECONDS):
+                now = time.monotonic()
+                wanted = self._busy() and self.held + (now - since if since is not None else 0.0) < self.patience
+                if wanted and since is None:
+                    since = now
+                    self.child.pause()
+                    self.moved(True)
+                elif since is not None and not wanted:
+                    self._go_on(since)
+                    since = None
+        finally:  # whatever happens, nobody else would wake the process
+            if since is not None:
                 self._go_on(since)
-                since = None
-        if since is not None:
-            self._go_on(since)
 
     def _go_on(self, since: float) -> None:
         self.child.go_on()

@@ -32,17 +32,18 @@ class TrainerStatus:
     judged: Mapping[str, float] = field(default_factory=dict)  # trusted (a version), difference and error (acceptance), requests, positions
 
 
-def explain(state: State, left: int, remark: str = "") -> str:
+def explain(state: State, left: int, remark: str = "", mode: str = "idle") -> str:
     """What happens and why, in plain words. `left`: answers until the next update; `remark`: a sentence about the last one."""
     requests = "one more answer" if left == 1 else f"{left} more answers"
+    due = f"An update is due and starts {'with the next answer' if mode == 'inline' else 'at once'}."
     sentences = {
         "off": "Learning is switched off in the settings.",
         "paused": "Learning is paused; answers are still collected.",
         "failed": f"Learning met a problem; it is tried again after {requests}.",
         "training": "The drafter is learning from the latest answers.",
-        "waiting": "An update is due and stands back while an answer is being written.",
+        "waiting": "An update is due and stands back while an answer is being written, or another topic learns.",
         "converged": "The last updates gained less time than their training took, so learning rests; "
         f"it goes on when guesses get worse, or tries again after {requests}.",
-        "idle": f"The next update comes after {requests}." if left else "An update is due and starts at once.",
+        "idle": f"The next update comes after {requests}." if left else due,
     }
     return " ".join(filter(None, (sentences[state], remark if state != "off" else "")))

@@ -274,11 +274,13 @@ def _plain_config(config: Any) -> dict[str, Any]:
     return json.loads(json.dumps(values, default=lambda one: sorted(one) if isinstance(one, set) else str(one)))
 
 
-def learner_for(known: dict[tuple[str, int], Learner], folder: Path | str, adapter: AdapterState | None, plan: Plan) -> Learner:
+def learner_for(
+    known: dict[tuple[str, int], Learner], folder: Path | str, adapter: AdapterState | None, plan: Plan, device: str = "cpu"
+) -> Learner:
     """The learner of a drafter folder, built when first needed; an adapter keeps the rank that it was started with (0: full)."""
     rank = int(adapter.config.get("r", 0)) if adapter else plan.rank
     key = (str(folder), rank)
     if key not in known:
         known.clear()  # one model in memory at a time
-        known[key] = Learner(Path(folder), rank, plan.seed)
+        known[key] = Learner(Path(folder), rank, plan.seed, device)
     return known[key]

@@ -121,12 +121,15 @@ class Versions:
         """From now on versions are compared with the published one."""
         with self.lock:
             self.trusted = self.current
-            if self.current.version:
-                adapters.write_note(self.line, "trusted", self.current.version)
+            adapters.write_note(self.line, "trusted", self.current.version)
 
     def take_back(self) -> None:
-        """Publish the trusted version again, and go on from there."""
-        self.activate(self.trusted.version)
+        """Publish the trusted version again, and go on from there; the base drafter where the files of that version are gone."""
+        try:
+            self.activate(self.trusted.version)
+        except (ValueError, OSError) as error:
+            log.warning("%s", error)
+            self.activate(0)
 
     def effect(self, version: int, values: Mapping[str, float]) -> None:
         """Note what a version was measured to change."""
@@ -163,7 +166,7 @@ class Versions:
         noted = adapters.read_note(self.line, "trusted")
         if noted == self.current.version:
             return
-        if noted is None:  # none of the versions was measured to be better yet
+        if not noted:  # none of the versions was measured to be better than the base drafter
             self.trusted = Published()
             return
         try:

@@ -13,9 +13,10 @@ from torch import Tensor
 from omnidemo.config import Settings
 from omnidemo.records import Trace
 from omnidemo.runtime import adapters
+from omnidemo.runtime.adaptable import plan_of
 from omnidemo.runtime.adapters import AdapterState, OptimiserState
 from omnidemo.runtime.replay import ReplayBuffer, usable
-from omnidemo.runtime.training import Batches, Learner, Plan, learner_for, train
+from omnidemo.runtime.training import Batches, Learner, learner_for, train
 
 Learners = dict[tuple[str, int], Learner]
 
@@ -75,23 +76,6 @@ class Line:
 
     def head(self) -> Mapping[str, Tensor]:
         return self.adapter.head if self.adapter else {}
-
-
-def plan_of(settings: Settings, seed: int) -> Plan:
-    """The settings as a training plan."""
-    return Plan(
-        rank=settings.lora_rank,
-        learning_rate=settings.learning_rate,
-        schedule=settings.schedule,
-        schedule_steps=settings.schedule_steps,
-        divergence=settings.divergence,
-        jsd_beta=settings.jsd_beta,
-        ngram_loss=settings.ngram_loss,
-        ngram_weight=settings.ngram_weight,
-        errors_only=settings.buffer_positions == "errors",
-        head=settings.head,
-        seed=seed,
-    )
 
 
 def without_direct(trace: Trace) -> Trace:
