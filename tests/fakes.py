@@ -448,8 +448,8 @@ class FakeServices:
         for name, value in changes.items():
             if name not in self.now:
                 raise ValueError(f"There is no adaptable setting {name}.")
-            if name == "learning_rate" and not 0 < float(value) < 1:
-                raise ValueError("learning_rate must be above 0 and below 1; 0.0005 is usual.")
+            if name == "learning_rate" and float(value) > 0.1:
+                raise ValueError(f"{name} = {value} is not possible: give at most 0.1.")
         self.now |= changes
 
     def route(self, target: str, drafter: str, prompt: str) -> Route:

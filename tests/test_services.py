@@ -311,6 +311,10 @@ def test_adaptable_settings_change_for_chats_and_lines(services: Services, model
     [
         ({"learning_rate": -1}, "learning_rate"),
         ({"learning_rate": float("inf")}, "finite"),
+        ({"learning_rate": 99}, "at most 0.1"),
+        ({"steps_per_update": 10**9}, "at most 500"),
+        ({"lora_rank": 100_000}, "at most 1,024"),
+        ({"update_interval": 0}, "it should be greater than or equal to 1"),
         ({"draft_policy": "guess"}, "draft_policy"),
         ({"storage": "/elsewhere"}, "storage cannot be changed"),
         ({"domain": "\n"}, "topic line's name"),

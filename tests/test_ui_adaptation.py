@@ -44,6 +44,17 @@ def test_every_curve_of_the_issue_is_there_and_named_once() -> None:
     assert len(keys) == len(set(keys)) and "calibration" in keys
 
 
+def test_the_loss_goes_forward_in_time_after_a_roll_back() -> None:
+    steps = [{"step": step, "loss": 1.0, "version": version} for step, version in ((1, 1), (2, 1), (3, 2), (4, 2), (3, 3), (4, 3))]
+    (card,) = [card for card in figures([], steps, 1, "", "a") if card["key"] == "loss"]
+    assert list(card["figure"]["data"][0]["x"]) == [1, 2, 3, 4, 5, 6]
+
+
+def test_ngram_hits_are_counted_per_answer_as_the_history_keeps_them() -> None:
+    (card,) = [card for card in figures([{"ngram_hits": 7}], [], 1, "", "a") if card["key"] == "ngram_hits"]
+    assert card["latest"] == 7 and card["unit"] == "per answer" and "per round" not in json.dumps(card)
+
+
 def test_the_reliability_headline_is_the_mean_error() -> None:
     (card,) = [card for card in figures([], [], 1, "", "a", [(0.2, 0.3, 10.0), (0.8, 0.8, 30.0)]) if card["key"] == "calibration"]
     assert card["latest"] == pytest.approx(0.025)  # (10 · 0.1 + 30 · 0) / 40
@@ -143,7 +154,7 @@ def test_a_change_is_applied_and_a_refused_one_is_said(services: FakeServices) -
     shown = json.loads(controls.change(services, *PAIR, '{"training": "off", "gamma": 0.3}'))
     assert shown["error"] == "" and (shown["values"]["training"], shown["values"]["gamma"]) == ("off", 0.3)
     shown = json.loads(controls.change(services, *PAIR, '{"learning_rate": 9, "training": "idle"}'))
-    assert "below 1" in shown["error"] and shown["values"]["training"] == "off"
+    assert shown["error"] == "“Learning rate” = 9 is not possible: give at most 0.1." and shown["values"]["training"] == "off"
 
 
 @pytest.mark.parametrize(

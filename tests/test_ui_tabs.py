@@ -188,7 +188,12 @@ class Played(FakeServices):
 
     closed = False
 
-    def play(self, *, count: int, cancel: Any = None, **more: Any) -> Iterator[tuple[int, str, Generation]]:
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.seeds: list[int] = []
+
+    def play(self, *, count: int, cancel: Any = None, seed: int = 0, **more: Any) -> Iterator[tuple[int, str, Generation]]:
+        self.seeds.append(seed)
         try:
             for index in range(count):
                 if cancel.is_set():
@@ -208,6 +213,13 @@ def played() -> Played:
 
 def turn(play: Any, run: str, count: int = 6) -> list[dict[str, Any]]:
     return [json.loads(value) for value in play("s", run, "t", "d", "maths", count)]
+
+
+def test_every_play_has_prompts_of_its_own(played: Played) -> None:
+    play = traffic.player(played, Running())
+    turn(play, "one", 1)
+    turn(play, "two", 1)
+    assert len(set(played.seeds)) == 2
 
 
 def test_traffic_plays_in_turns_and_goes_on_where_it_was(played: Played, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -184,7 +184,7 @@
       const wanted = ["tokens_per_second", "acceptance_rate", "block_efficiency"];
       const pieces = omni.labels.figures.filter((item) => wanted.includes(item.key) && figures[item.key] != null).map((item) => `${omni.format(figures[item.key], item.as)} ${item.title}`);
       pieces.unshift(omni.plural(figures.tokens ?? 0, "token"));
-      if (figures.estimated_speedup != null) pieces.push(`≈ ${omni.format(figures.estimated_speedup, "times")} (estimated)`);
+      if (figures.estimated_speedup != null && figures.acceptance_rate != null) pieces.push(`≈ ${omni.format(figures.estimated_speedup, "times")} plain decoding`);
       if (meta.method) pieces.push(omni.labels.methods[meta.method]?.title ?? meta.method);
       if (meta.version !== undefined) pieces.push(meta.version ? `adapter v${meta.version}` : "base drafter");
       facts.textContent = pieces.join(" · ");

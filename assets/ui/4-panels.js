@@ -69,7 +69,7 @@
       if (!figures) return;
       for (const cell of cells) {
         cell.value.textContent = omni.format(figures[cell.key], cell.as);
-        cell.value.parentElement.hidden = cell.key === "estimated_speedup" && figures[cell.key] == null; // many answers have no plain round to compare with
+        cell.value.parentElement.hidden = cell.key === "estimated_speedup" && (figures[cell.key] == null || figures.acceptance_rate == null); // nothing to compare: no plain round is known, or there were no others
       }
       const seconds = { draft_seconds: figures.draft_seconds || 0, verify_seconds: figures.verify_seconds || 0, rest_seconds: (figures.settle_seconds || 0) + (figures.other_seconds || 0) };
       const total = seconds.draft_seconds + seconds.verify_seconds + seconds.rest_seconds;
@@ -117,7 +117,7 @@
     const pause = button("Pause", "pause"), resume = button("Resume", "resume");
     const closeReally = () => { really.hidden = true; reset.hidden = false; reset.focus(); };
     const reset = el("button", { type: "button", onclick: () => { really.hidden = false; reset.hidden = true; really.querySelector("button").focus(); } }, "Reset");
-    really.append(el("p", { class: "small" }, "Back to the base drafter? The adapters of this line are forgotten, for everybody; with the default line the n-grams of the pair, too."),
+    really.append(el("p", { class: "small" }, "Back to the base drafter? The adapters of this line are forgotten, for everybody. Resetting the default line forgets the n-grams of the pair, too."),
       el("div", { class: "acts" }, el("button", { type: "button", class: "danger", onclick: () => { trigger("reset"); closeReally(); } }, "Yes, reset"), el("button", { type: "button", onclick: closeReally }, "Keep it")));
     acts.append(pause, resume, reset);
     acts.hidden = true;
@@ -130,10 +130,9 @@
         acts.hidden = false;
         state.textContent = s.version ? `${s.title} · v${s.version}` : s.title;
         why.textContent = s.error || s.why;
-        const next = s.state === "off" || s.state === "paused" || s.state === "failed" ? null : s.state === "training" ? null : `next update in ${omni.plural(s.next, "request")}`;
-        facts.textContent = [omni.plural(s.seen, "request") + " seen", s.step ? omni.plural(s.step, "step") : null, s.loss != null ? `loss ${s.loss.toFixed(2)}` : null, next].filter(Boolean).join(" · ");
+        facts.textContent = [omni.plural(s.seen, "request") + " seen", s.step ? omni.plural(s.step, "step") : null, s.loss != null ? `loss ${s.loss.toFixed(2)}` : null].filter(Boolean).join(" · ");
         head.textContent = s.domain === "default" ? "Learning" : `Learning · ${s.domain}`;
-        const d = s.drafting;
+        const d = s.curve.some(([, , line]) => line === s.domain) ? s.drafting : null; // before its first answer only the warm-up has drafted
         plain.hidden = !d || d.speculating; plain.textContent = plain.hidden ? "" : d.sentence;
         ahead.hidden = !d || !d.speculating;
         if (!ahead.hidden) { ahead.replaceChildren(el("b", {}, d.length ? `Guesses ${d.length.toFixed(1)} tokens ahead` : "Guesses ahead"), ` · ${d.title}${d.speedup == null ? "" : ` · ≈ ${omni.format(d.speedup, "times")} plain decoding`}`); ahead.title = d.sentence; }

@@ -9,7 +9,7 @@
     line: (item, change) => omni.select(item.label, [["default", "default, one for everything"]], "default", change),
     switch: (item, change) => { const box = el("input", { type: "checkbox", "aria-label": item.label, onchange: () => change(box.checked) }); return box; },
     number: (item, change) => {
-      const box = el("input", { type: "number", "aria-label": item.label, min: item.min, max: item.max, step: item.step, inputmode: "decimal", onchange: () => { if (box.value !== "") change(+box.value); } });
+      const box = el("input", { type: "number", "aria-label": item.label, min: item.min, max: item.max, step: item.step, inputmode: "decimal", onchange: () => { if (box.value !== "") change(+box.value); else box.value = box.defaultValue; } }); // an emptied box takes its value back
       return box;
     },
     slider: (item, change) => el("input", { type: "range", "aria-label": item.label, min: item.min, max: item.max, step: item.step, onchange: (event) => change(+event.target.value) }),
@@ -31,6 +31,7 @@
           control.replaceChildren(...[["auto", "automatic, by the prompt"], ...names.map((name) => [name, name === "default" ? "default, one for everything" : name])].map(([key, title]) => el("option", { value: key }, title)));
         }
         if (item.kind === "switch") control.checked = Boolean(value); else control.value = value;
+        if (item.kind === "number") control.defaultValue = value;
         number.textContent = value;
         back.hidden = value === item.default;
       },
@@ -40,7 +41,7 @@
   // `groups`: the ones to show; the first stands open, the others fold. `lead`: a sentence above.
   const panel = (title, groups, lead) => (host, { trigger }) => {
     const alert = el("p", { class: "alert", role: "alert", hidden: true });
-    const send = (name, value) => { pending[name] = value; trigger("change"); };
+    const send = (name, value) => { pending[name] = value; trigger("adjust"); };
     const rows = [];
     const boxes = groups.map((group) => {
       const own = group.items.map((item) => row(item, send));

@@ -31,7 +31,7 @@
     const only = el("input", { type: "checkbox", onchange: () => { page.only = only.checked; again(); } });
     const onlyLine = el("label", { class: "field inline" }, only, el("span", {}, "Only this line"));
     const legend = el("span", { class: "keys" });
-    const bar = el("div", { class: "bar" }, el("label", { class: "field inline" }, el("span", {}, "Smoothing"), slider, shown), el("label", { class: "field inline" }, every, el("span", {}, "All targets of this drafter")), onlyLine, el("span", { class: "grow" }),
+    const bar = el("div", { class: "bar" }, el("label", { class: "field inline" }, el("span", {}, "Smoothing"), slider, shown), el("label", { class: "field inline", title: "Every target that this drafter guesses for" }, every, el("span", {}, "All targets")), onlyLine, el("span", { class: "grow" }),
       el("button", { type: "button", class: "toggle", title: "Show all requests again; a double click on a chart does the same for it", onclick: omni.resetZoom }, "Reset zoom"));
     const empty = el("div", { class: "nothing" }, el("h3", {}, "No requests of this pair yet"), el("p", {}, "Press Play traffic above, or write something in the Chat tab. Each answer puts a point on these curves, and the drafter trains on it."));
     const grid = el("div", { class: "charts" });
@@ -59,7 +59,7 @@
         empty.hidden = some; grid.hidden = bar.hidden = !some;
         legend.hidden = !some;
         legend.replaceChildren(...(s.targets.length > 1 ? s.targets.map((name, i) => el("span", {}, el("i", { style: `background:${s.palette[i % s.palette.length]}` }), name)) : []),
-          ...[["swap", "new adapter"], ["rollback", "rolled back"], ["target", "other target"], ["topic", "topic shift"]].filter(([kind]) => kind === "swap" || s.kinds.includes(kind)).map(([kind, title]) => el("span", {}, el("i", { class: `mark ${kind}` }), title)), el("span", {}, "dots: single requests · line: smoothed"));
+          ...[["swap", "new adapter"], ["rollback", "rolled back"], ["target", "other target"], ["topic", "other topic"]].filter(([kind]) => kind === "swap" || s.kinds.includes(kind)).map(([kind, title]) => el("span", {}, el("i", { class: `mark ${kind}` }), title)), el("span", {}, "dots: single requests · line: smoothed"));
         for (const item of s.charts) {
           const { head, box } = card(item);
           head.replaceChildren(...headline(item));
@@ -82,7 +82,7 @@
   const lines = (s) => {
     if (!list) return;
     const entry = (one) => el("button", { type: "button", role: "radio", "aria-checked": String(one.domain === s.line), onclick: () => { page.line = one.domain; again(); } },
-      el("b", {}, one.domain), el("span", {}, one.version ? `v${one.version}` : "base drafter"), el("span", { class: "small" }, omni.plural(one.requests, "request")), el("span", { class: "small", title: one.memory ? "Its trainer is open" : "Its trainer is closed; it comes back with the next request" }, one.memory ? "in memory" : "on disk"));
+      el("b", {}, one.domain), el("span", { class: "small", title: one.memory ? "Its trainer is open" : "Its trainer is closed; it comes back with the next request" }, [one.version ? `v${one.version}` : "base drafter", omni.plural(one.requests, "request"), one.memory ? "in memory" : "on disk"].join(" · ")));
     list.replaceChildren(el("h3", {}, "Topic lines"), el("p", { class: "small" }, "Each topic may have an adapter of its own. Choose one to look at; the Chat tab chooses which one drafts."),
       el("div", { class: "pick", role: "radiogroup", "aria-label": "Topic line to look at" }, ...s.lines.map(entry)));
   };
@@ -111,7 +111,7 @@
     const all = s.versions.length ? [...s.versions, { version: 0, live: s.live === 0, effect: {} }] : [];
     const table = el("table", {}, el("thead", {}, el("tr", {}, omni.th("version"), omni.th("seen", "Requests learned from so far", true), omni.th("accepted", "Share of the tokens whose guess is accepted: under the version before → under this one, on answers neither had learned from"), el("td", {}))), el("tbody", {}, ...all.map(versionRow)));
     shelf.replaceChildren(el("h3", {}, s.line === "default" ? "Adapter versions" : `Adapter versions · ${s.line}`), s.note ? el("p", { class: "alert", role: "alert" }, s.note) : "", all.length ? el("div", { class: "rolls" }, table) : el("p", { class: "small" }, none),
-      el("p", { class: "small" }, "A zip holds adapter_config.json and adapter_model.safetensors as PEFT reads them; one of the same drafter can be imported below."));
+      el("p", { class: "small" }, "“zip” downloads a version in the format of the PEFT library. Below you can import one that was trained for the same drafter."));
   };
 
   // ── play traffic ────────────────────────────────────────────────────────────────────────────────────────────

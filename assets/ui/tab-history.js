@@ -54,13 +54,13 @@
         open.setAttribute("aria-expanded", String(!shown));
       } }, row.prompt === null ? "(text not stored)" : row.prompt.slice(0, 90) || "(empty)");
       const tr = el("tr", {}, omni.td(check), omni.td(omni.when(row.created_at), false, { title: row.created_at, class: "nowrap" }), omni.td(row.target, false, { title: `${row.target} with ${row.drafter}`, class: "nowrap" }), omni.td(omni.methodTitle(row.method), false, { class: "nowrap" }), omni.td(row.finish_reason === "cancelled" ? `${row.kind}, stopped` : row.kind, false, { class: "nowrap" }), omni.td(format(row.tokens, "count"), true, { "data-label": "tokens" }), omni.td(format(row.tokens_per_second, "number"), true, { "data-label": "tok/s" }),
-        omni.td(row.acceptance_rate == null ? "–" : format(row.acceptance_rate, "percent"), true, { "data-label": "accepted" }), omni.td(format(row.block_efficiency, "number"), true, { "data-label": "per pass" }), omni.td(row.adapter_version ? `v${row.adapter_version}` : "base", true, { "data-label": "adapter" }), omni.td(open, false, { class: "prompt" }));
+        omni.td(row.acceptance_rate == null ? "–" : format(row.acceptance_rate, "percent"), true, { "data-label": "accepted" }), omni.td(format(row.block_efficiency, "number"), true, { "data-label": "per pass" }), omni.td([row.adapter_version ? `v${row.adapter_version}` : "base", row.domain && row.domain !== "default" ? row.domain : null].filter(Boolean).join(" · "), true, { "data-label": "adapter" }), omni.td(open, false, { class: "prompt" }));
       return tr;
     };
     const drawTable = (s) => {
       const all = el("input", { type: "checkbox", "aria-label": "Select all shown", onchange: () => { s.rows.forEach((row) => (all.checked ? page.chosen.add(row.id) : page.chosen.delete(row.id))); drawTable(s); drawActs(); } });
       all.checked = s.rows.length > 0 && s.rows.every((row) => page.chosen.has(row.id));
-      box.replaceChildren(el("table", {}, el("thead", {}, el("tr", {}, el("th", { scope: "col" }, all), omni.th("time"), omni.th("target"), omni.th("method"), omni.th("kind"), omni.th("tokens", "Target tokens of the answer", true), omni.th("tok/s", "Target tokens per second", true), omni.th("accepted", "Share of the proposed tokens accepted", true), omni.th("per pass", "Block efficiency: tokens per forward pass of the target", true), omni.th("adapter", "Adapter version that drafted", true), omni.th("prompt"))),
+      box.replaceChildren(el("table", {}, el("thead", {}, el("tr", {}, el("th", { scope: "col" }, all), omni.th("time"), omni.th("target"), omni.th("method"), omni.th("kind"), omni.th("tokens", "Target tokens of the answer", true), omni.th("tok/s", "Target tokens per second", true), omni.th("accepted", "Share of the proposed tokens accepted", true), omni.th("per pass", "Block efficiency: tokens per forward pass of the target", true), omni.th("adapter", "Adapter version that drafted, and its topic line", true), omni.th("prompt"))),
         el("tbody", {}, ...s.rows.map(line))));
     };
 

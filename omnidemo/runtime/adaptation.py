@@ -22,7 +22,10 @@ from omnidemo.runtime.status import TrainerStatus
 
 log = logging.getLogger(__name__)
 CONTROLS = (*sorted(ADAPTABLE), "draft_policy", "draft_length", "longest_draft", "confidence", "gamma", "domain")
-SEEDS = 25  # sample prompts of each topic that a new router knows
+# What a visitor may set for everybody: more would let one page use up the machine. The operator's own settings are not bound by it.
+LIMITS = {"patience": 3600, "update_interval": 1000, "steps_per_update": 500, "batch_size": 128, "learning_rate": 0.1}
+LIMITS |= {"schedule_steps": 1_000_000, "lora_rank": 1024, "ngram_weight": 10}
+SEEDS = 100  # sample prompts of each topic that a new router knows
 
 
 class Adaptation:
@@ -156,13 +159,16 @@ def changed(settings: Settings, changes: Mapping[str, Any]) -> Settings:
     for name, value in changes.items():
         if isinstance(value, float) and not math.isfinite(value):
             raise ValueError(f"{name} = {value} is not possible: give a finite number.")
+        if name in LIMITS and isinstance(value, (int, float)) and value > LIMITS[name]:
+            raise ValueError(f"{name} = {value} is not possible: give at most {LIMITS[name]:,}.")
     if changes.get("domain", AUTO) != AUTO:
         changes = {**changes, "domain": check_domain(changes["domain"])}
     try:
         return Settings.model_validate(settings.model_dump() | dict(changes))
     except ValidationError as error:
         first = error.errors()[0]
-        raise ValueError(f"{first['loc'][0]} = {first['input']!r} is not possible: {first['msg']}.") from None
+        hint = first["msg"].removeprefix("Input should be ")
+        raise ValueError(f"{first['loc'][0]} = {first['input']!r} is not possible: it should be {hint}.") from None
 
 
 def _sample_prompts() -> list[tuple[str, str]]:

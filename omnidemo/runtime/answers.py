@@ -20,7 +20,7 @@ from omnidemo.runtime.shelf import Shelf
 from omnidemo.runtime.store import Store
 
 PROBE_EVERY = 12  # rounds between two plain ones, from which the speedup of a chat is estimated
-LEARN_SECONDS = 20.0  # longest rest between two requests of played traffic
+LEARN_SECONDS = 8.0  # longest rest between two requests of played traffic; whoever chats meanwhile waits for its end
 SESSIONS_KNOWN = 256  # sessions whose newest route is remembered
 Kind = Literal["chat", "traffic", "compare", "api"]
 

@@ -67,7 +67,7 @@ def build(services: Any, shell: Shell) -> None:
         with gr.Column(scale=3, min_width=300):
             widget("lines")
             trainer = widget("trainer", elem_id="omni-trainer-adaptation", events=("pause", "resume", "reset"))
-            steering = widget("controls", elem_id="omni-steer", events=("change",))
+            steering = widget("controls", elem_id="omni-steer", events=("adjust",))
             widget("versions")
             upload = gr.UploadButton("↑ Import an adapter (zip)", file_types=[".zip"], type="filepath", size="sm", elem_id="omni-import")
     names = [shell.target, shell.drafter]

@@ -190,7 +190,7 @@ def _advanced(services: Any) -> tuple[gr.HTML, list[Any]]:
         seed = gr.Textbox("", label="Seed", placeholder="a new one each time", max_lines=1, info=text.HELP["seed"])
         learn = gr.Checkbox(learns, label="Learn from this chat", info=text.HELP["learn"], interactive=learns)
         keep = gr.Checkbox(settings.keep_text, label="Store this chat", info=text.HELP["keep"], interactive=settings.keep_text)
-        steering = widget("ahead", events=("change",))
+        steering = widget("ahead", events=("adjust",))
     return steering, [top_p, most, seed, learn, keep]
 
 

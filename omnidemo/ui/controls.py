@@ -90,6 +90,12 @@ def _read(changes: str) -> dict[str, Any]:
     return wanted
 
 
+def _in_words(error: str) -> str:
+    """A refusal with the label that the page shows instead of the setting's name."""
+    name, equals, rest = error.partition(" = ")
+    return f"“{text.CONTROLS[name][0]}”{equals}{rest}" if equals and name in text.CONTROLS else error
+
+
 def change(services: Any, target: str, drafter: str, changes: str) -> str:
     """Apply `changes`, a JSON object of settings, and return the widget's new value; what is refused is said in it."""
     error = ""
@@ -100,7 +106,7 @@ def change(services: Any, target: str, drafter: str, changes: str) -> str:
             raise ValueError(f"There is no adaptable setting “{unknown[0][:40]}”. Choose from: {', '.join(sorted(text.CONTROLS))}.")
         services.configure(target, drafter, **wanted)
     except (RuntimeError, ValueError, TypeError) as refused:
-        error = str(refused)
+        error = _in_words(str(refused))
     return state(services, target, drafter, error)
 
 
@@ -118,4 +124,5 @@ def steer(services: Any, shell: Shell, panel: gr.HTML, name: str) -> None:
     when = [shell.page.load, shell.tick.tick]
     gr.on(when, only_when_changed(show), [*names, seen], [panel, seen], api_name=f"controls_{name}", **QUIET)
     js = "(target, drafter) => [target, drafter, omni.controls.take()]"
-    panel.change(apply, [*names, wanted], [panel, seen], js=js, api_name=f"configure_{name}", **QUIET)
+    # Not called "change": Gradio fires that for every new value, and a refusal would be gone at once.
+    panel.adjust(apply, [*names, wanted], [panel, seen], js=js, api_name=f"configure_{name}", **QUIET)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from omnidemo import charts
@@ -25,6 +25,10 @@ RELIABILITY = charts.Curve(
     "Chance of acceptance that was predicted for a guess, against the share that the target accepted; on the diagonal it is right. "
     "With the policy “by the acceptance head” these are the head's predictions, else the drafter's own probabilities.",
 )
+
+# The history counts the n-grams of a whole answer, where an experiment averages over its rounds.
+PER_ANSWER: dict[str, dict[str, Any]] = {"ngram_hits": {"unit": "per answer", "form": ".0f", "help": "Merged n-grams that were accepted."}}
+CURVES = [replace(what, **PER_ANSWER.get(what.key, {})) for what in charts.CURVES]
 
 
 @dataclass(frozen=True)
@@ -78,10 +82,12 @@ def figures(
     """The charts of the tab, each with its headline: the latest mean and the first one of `target`, over `window` points."""
     own = [row for row in rows if row.get("target", target) == target]
     shown = {}
-    for what in charts.CURVES:
+    for what in CURVES:
         latest, first = charts.change([charts.finite(row.get(what.key)) for row in own], window if what.noisy else 1)
         shown[what.key] = _chart(what, charts.curve(rows, what, window=window, revision=revision), latest, first)
     latest, first = charts.change([charts.finite(step.get("loss")) for step in steps], window)
+    # After a roll-back a line counts its steps from the older version on; on the chart time only goes forward.
+    steps = [dict(step) | {"step": place} for place, step in enumerate(steps, start=1)]
     shown["loss"] = _chart(charts.LOSS, charts.losses(steps, window=window, revision=revision), latest, first)
     shown["calibration"] = _chart(RELIABILITY, charts.reliability({RELIABILITY.title: bins}, revision=revision), _error(bins), None)
     order = ("acceptance_rate", "estimated_speedup", "loss", "ngram_hits", "cache_entries", "draft_length")

@@ -64,7 +64,7 @@ HELP: dict[str, str] = {
     "target": "The big model. It decides every token of the answer.",
     "drafter": "The small model that guesses ahead. One drafter serves every target.",
     "method": "How guesses are made and judged.",
-    "line": "Which topic's adapter drafts and learns. Automatic chooses by your words; a new name starts a new line.",
+    "line": "Which topic's adapter drafts and learns. Automatic chooses by your words; type a new name to start a new line.",
     "temperature": "0 always takes the most probable token; higher is more varied.",
     "top_p": "Only the most probable tokens that together reach this share may be drawn.",
     "max_new_tokens": "Longest answer, in target tokens.",
@@ -95,7 +95,7 @@ LINES = {"auto": "automatic", "default": "default"}
 
 # The adaptable settings: name → label, plain-language help.
 CONTROLS: dict[str, tuple[str, str]] = {
-    "training": ("When the drafter learns", "While nobody waits is right for most: a chat is then hardly slowed."),
+    "training": ("When the drafter learns", "“While nobody waits” suits most: it hardly slows a chat."),
     "patience": ("Patience, seconds", "How long answers without a pause may hold an update up."),
     "cost_aware": (
         "Only while it pays",
@@ -117,13 +117,16 @@ CONTROLS: dict[str, tuple[str, str]] = {
     "head": ("Acceptance head", "A small network that predicts whether a guess will be accepted; the draft policy of that name uses it."),
     "draft_policy": (
         "How far to guess ahead",
-        "What pays for itself: both models are timed, and a guess that costs more than it saves is not made.",
+        "A guess costs time. “What pays for itself” times both models and makes no guess that costs more than it saves.",
     ),
     "draft_length": ("Draft length", "Drafter tokens guessed per round; 0 switches guessing off."),
     "longest_draft": ("Longest draft", "Most drafter tokens per round."),
     "confidence": ("Least confidence", "A draft ends where the drafter's best guess is less probable than this."),
     "gamma": ("γ, risk of a rejection", "A draft ends when a rejection gets likelier than this; 0.3 suits chat, 0.7 maths and code."),
-    "domain": ("Topic line", "Of played traffic and of calls through the API; the Chat tab has a picker of its own."),
+    "domain": (
+        "Topic line",
+        "Which line played traffic and API calls use. Automatic gives every topic one of its own. The Chat tab has its own picker.",
+    ),
 }
 CHOICES: dict[str, dict[str, str]] = {
     "training": {"idle": "while nobody waits", "concurrent": "beside the answers", "inline": "after each answer", "off": "never"},

@@ -95,8 +95,9 @@ def player(services: Any, running: Running) -> Any:
 
 
 def _play(services: Any, session: str, target: str, drafter: str, topic: str, count: int, cancel: threading.Event) -> Iterator[Any]:
-    method = services.settings.method
-    return iter(services.play(session=session, target=target, drafter=drafter, topic=topic, count=count, cancel=cancel, method=method))
+    pair = {"target": target, "drafter": drafter, "method": services.settings.method}
+    # Other prompts each time: on the ones of the last play the drafter would only show that it knows them by heart.
+    return iter(services.play(session=session, topic=topic, count=count, cancel=cancel, seed=secrets.randbelow(2**31), **pair))
 
 
 def _result(generation: Generation) -> dict[str, Any]:
