@@ -87,6 +87,14 @@ def test_a_busy_machine_cannot_make_a_drafter_token_look_dear_or_free() -> None:
     assert 0.1 <= knowledge.draft_seconds <= 0.26
 
 
+def test_a_burst_of_load_on_plain_rounds_does_not_inflate_the_speedup() -> None:
+    knowledge = known(draft=0.2, first=1.2, plain=1.0)
+    for _ in range(15):
+        knowledge.time(0, 0, 0, 1, 0.0, 40.0)
+    assert knowledge.plain_seconds == pytest.approx(1.4)
+    assert knowledge.speedup is not None and knowledge.speedup < 2.0
+
+
 def drafted(rule: DraftLength, sure: float) -> int:
     """How many slots the rule drafts when the drafter is as sure of each."""
     count = rule.budget(0)

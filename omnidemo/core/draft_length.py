@@ -121,7 +121,7 @@ class Knowledge:
         self.rounds += 1
         if budget == 0:
             self._plain.append(seconds)
-            self.plain_seconds = median(self._plain)
+            self._settle_plain()
             return
         if not drafted:
             return
@@ -146,6 +146,13 @@ class Knowledge:
         each = median(self._each)
         self.draft_seconds = min(max(slope, LEAST * each), MOST * each)
         self.first_seconds = max(0.0, y - self.draft_seconds * x)
+        self._settle_plain()
+
+    def _settle_plain(self) -> None:
+        """t_plain: a plain round does less than one with a draft of one token, so a burst of load among its few times is seen through."""
+        if self._plain:
+            plain, shortest = median(self._plain), self.first_seconds + self.draft_seconds
+            self.plain_seconds = min(plain, shortest) if shortest > 0 else plain
 
 
 class DraftLength(Protocol):
@@ -330,9 +337,10 @@ def describe(policy: Policy, known: Knowledge, has_head: bool) -> Drafting:
     estimated = known.speedup
     losing = policy == "cost" and not known.speculating
     if losing:
-        shown = f" ({estimated:.2f}×)" if estimated is not None else ""
-        sentence = f"Guessing ahead would be slower than plain decoding now{shown}, so the target writes alone; a draft is tried again "
-        sentence += f"after every {known.wait} tokens."
+        # While it is tried again the newest estimate may be a gain already.
+        shown = f" ({estimated:.2f}×)" if estimated is not None and estimated < 1 else ""
+        sentence = f"Guessing ahead was slower than plain decoding lately{shown}, so the target writes alone; a draft is tried again "
+        sentence += f"every {known.wait} tokens."
     elif policy == "head" and not has_head:
         sentence = "The acceptance head is not trained yet; the drafter's own probabilities stand in for it."
     elif known.length:
