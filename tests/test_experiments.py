@@ -80,6 +80,13 @@ def test_a_replay_does_what_the_pair_does(names: tuple[str, str], settings: Sett
     assert len(replay.pair.ngrams) == len(pair.ngrams) > 0
 
 
+def test_a_replayed_answer_is_drafted_by_its_own_line(names: tuple[str, str], settings: Settings, recorded: Path) -> None:
+    replay = Replay(Records(recorded, *names, settings), build_pair(*names, settings).drafter, settings)
+    replay.pair.publish(7, {}, domain="maths")
+    versions = [replay.answer(TEXTS[0], domain=domain)[0].adapter_version for domain in ("default", "maths")]
+    assert versions == [0, 7]
+
+
 def test_a_recording_goes_on_where_it_was(names: tuple[str, str], settings: Settings, tmp_path: Path) -> None:
     records = Records(tmp_path, *names, settings)
     next(iter(record(records, TEXTS[:3], settings)))  # interrupted after the first

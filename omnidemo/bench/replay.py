@@ -216,7 +216,7 @@ class Replay:
         known = self.records.load(prompt)
         self.runner.path = known.prompt_ids + known.answer_ids
         longest = self.settings.max_new_tokens
-        made = self.pair.generate(known.prompt_ids, max_new_tokens=longest, learn=learn, reuse=False, **options)
+        made = self.pair.generate(known.prompt_ids, max_new_tokens=longest, learn=learn, reuse=False, domain=domain, **options)
         if made.token_ids != known.answer_ids:
             raise RuntimeError(f"the replayed answer to {prompt[:40]!r}… has other ids than its recording ({made.method})")
         accepted = np.array([token.source in ("direct", "ngram") for done in made.rounds for token in done.tokens])
