@@ -326,6 +326,8 @@ class FakeStore:
 class FakeServices:
     """Loads in `load_seconds`, answers at `pace` seconds per round; raises when the message is `fail`."""
 
+    newest: Route | None = None
+
     def __init__(self, load_seconds: float = 3.0, pace: float = 0.04, settings: Settings | None = None) -> None:
         self.settings = settings or Settings()
         self.store = FakeStore()
@@ -385,7 +387,8 @@ class FakeServices:
     ) -> Iterator[Round | Generation]:
         self.calls.append({"messages": messages, "method": method, "domain": domain, **more})
         asked = self.now["domain"] if domain is None else domain
-        line = self.route("", "", messages[-1]["content"]).domain if asked == "auto" else asked
+        self.newest = self.route("", "", messages[-1]["content"])
+        line = self.newest.domain if asked == "auto" else asked
         length = 0 if self.plain else 4 if draft_length is None else draft_length
         said = messages[-1]["content"]
         if said == "fail":
@@ -457,6 +460,9 @@ class FakeServices:
             if word in prompt.lower() and domain in self.versions:
                 return Route(domain, 0.97, f"“{word}” speaks for {domain} (97 %).", ((word, 2.1),))
         return Route("default", 0.3, "No topic is likely enough (30 %), so the default line answers.", ())
+
+    def routed(self, session: str) -> Route | None:
+        return self.newest
 
     def drafting(self, target: str, drafter: str, domain: str) -> Drafting:
         if self.plain:

@@ -225,7 +225,7 @@ def test_a_line_by_hand_needs_no_reason_and_may_be_new(services: FakeServices) -
 def test_a_pair_that_cannot_win_says_so_beside_the_answer(services: FakeServices) -> None:
     services.plain = True
     assert finished(services, "default", "hello")["note"].startswith("Guessing is off")
-    about = chat.provenance(services, *PAIR, "default", "hello")
+    about = chat.provenance(services, *PAIR, "one", "default")
     assert about(generation(script("a b", plain=True), 0.1, "autoregressive"))["note"] == "", "who asked for plain decoding knows"
 
 

@@ -48,14 +48,11 @@ def read_line(name: str | None) -> str:
     return " ".join((name or "").split()) or "default"
 
 
-def provenance(services: Any, target: str, drafter: str, line: str, message: str) -> Callable[[Generation], dict[str, str]]:
-    """What the page says beside an answer: which line drafted, why, and that the pair fell back to plain decoding.
-
-    The router is asked before the answer, which it learns from afterwards.
-    """
-    route = services.route(target, drafter, message) if line == text.AUTO_LINE else None
+def provenance(services: Any, target: str, drafter: str, session: str, line: str) -> Callable[[Generation], dict[str, str]]:
+    """What the page says beside an answer: which line drafted, why, and that the pair fell back to plain decoding."""
 
     def about(generation: Generation) -> dict[str, str]:
+        route = services.routed(session) if line == text.AUTO_LINE else None
         why = route.why if route is not None and route.domain == generation.domain else ""
         now = drafting_json(services, target, drafter, generation.domain)
         fallen = now is not None and not now["speculating"] and generation.method != PLAIN
@@ -120,7 +117,7 @@ def _chat(services: Any, running: Running) -> Any:
         yield head
         cancel = running.start(session, run)
         try:
-            about = provenance(services, target, drafter, read_line(line), message)
+            about = provenance(services, target, drafter, session, read_line(line))
             answer = services.chat(
                 session=session,
                 target=target,
