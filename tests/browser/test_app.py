@@ -263,6 +263,7 @@ def test_an_adapter_goes_out_as_a_zip_and_comes_back(page: Page, tmp_path: Path)
     bad.write_bytes(b"not a zip")
     upload.set_input_files(bad)
     expect(versions.get_by_role("alert")).to_contain_text("zip")
+    trainer.get_by_role("button", name="Resume").click()
 
 
 def test_a_topic_line_is_chosen_and_shown(page: Page) -> None:
