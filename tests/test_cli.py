@@ -100,7 +100,9 @@ def test_generate_keeps_the_ngram_cache_in_its_storage(cli: Cli, names: list[str
     assert cli("generate", TEXTS[0], "--max-new-tokens", 40, "--storage", tmp_path / "kept", *names).code == 0
     store = open_store(Settings(storage=tmp_path / "kept"))
     try:
-        kept = store.load_ngrams(names[1], names[3])
+        until = time.monotonic() + 20  # the command's own writer has to come to it first: here its process goes on
+        while not (kept := store.load_ngrams(names[1], names[3])) and time.monotonic() < until:
+            time.sleep(0.05)
     finally:
         store.close()
     assert kept and all(len(entry.drafter_ids) > 1 for entry in kept)
