@@ -273,15 +273,14 @@ class ByCost(Watching):
     """
 
     def budget(self, index: int) -> int:
-        self._sure, self._reach = [], 1.0
-        known = self.knowledge
+        longest, known = super().budget(index), self.knowledge
         if known.speculating:
             few = known.plain_rounds < FEW and index % 8 == 7
-            return 0 if few or known.rounds % PLAIN_EVERY == PLAIN_EVERY - 1 else self.longest
+            return 0 if few or known.rounds % PLAIN_EVERY == PLAIN_EVERY - 1 else longest
         if known.left > 0:
             known.left -= 1
             return 0
-        return self.longest
+        return longest
 
     def _pays(self, sure: Sequence[float], states: Sequence[State]) -> bool:
         known, slot = self.knowledge, math.prod(sure)
