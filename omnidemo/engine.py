@@ -183,8 +183,9 @@ def _probabilities(draft: Draft, ids: list[int], logits: Tensor, warp: Warp) -> 
     proposal = draft.proposal
     rows = torch.arange(len(ids) + len(proposal), device=logits.device)
     rows[len(ids) :] -= len(ids)
-    wanted = torch.tensor(ids + proposal, device=logits.device)
-    raw = logits.softmax(-1)[rows, wanted].tolist()  # several times as fast as logsumexp
+    wanted = torch.tensor(ids + proposal).to(logits.device, non_blocking=True)
+    numbers = logits.softmax(-1)[rows, wanted]  # several times as fast as logsumexp
+    raw: list[float] | None = None
     q: list[float | None] = [slot.q if slot.pieces else None for slot in draft.slots]
     if warp.greedy and draft.slots:  # the law is a point then; the drafter's own probability says more
         # A slot whose pieces are not what was drawn (a draft spelled again) has no such probability.
@@ -194,9 +195,12 @@ def _probabilities(draft: Draft, ids: list[int], logits: Tensor, warp: Warp) -> 
         q = [None] * len(draft.slots)
         if steps:
             rows_q = torch.stack([row for row, _ in steps])
-            pieces = torch.tensor([piece for _, piece in steps], device=rows_q.device)
-            factors = iter(rows_q.softmax(-1).gather(1, pieces.unsqueeze(1)).squeeze(1).tolist())
+            pieces = torch.tensor([[piece] for _, piece in steps]).to(rows_q.device, non_blocking=True)
+            # One transfer for both, as each waits for the device.
+            both = torch.cat([numbers, rows_q.softmax(-1).gather(1, pieces).squeeze(1).to(numbers)]).tolist()
+            raw, factors = both[: len(wanted)], iter(both[len(wanted) :])
             q = [math.prod(next(factors) for _ in s.pieces) if drawn else None for s, drawn in zip(draft.slots, known, strict=True)]
+    raw = numbers.tolist() if raw is None else raw
     return _Shown(raw[: len(ids)], raw[len(ids) :], q)
 
 

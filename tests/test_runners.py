@@ -10,7 +10,7 @@ import transformers
 from transformers.cache_utils import DynamicCache
 
 from omnidemo.bench.tiny import ARCHITECTURES, random_model
-from omnidemo.runtime import lean, narrow
+from omnidemo.runtime import compiling, eight, lean, narrow
 from omnidemo.runtime.lean import LeanLlamaRunner
 from omnidemo.runtime.runners import TransformersRunner, check_cache, context_limit
 
@@ -114,8 +114,8 @@ def test_refuses_what_cannot_be_read(pair: tuple[Any, Any]) -> None:
 @pytest.mark.parametrize(("kind", "by_row"), [("transformers", 0), ("lean", 0), ("lean", None)])
 @pytest.mark.parametrize("shape", ["llama grouped, wide heads", "qwen2"])
 def test_overwrite_equals_a_reloaded_model(shape: str, kind: str, by_row: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    # The packed copies have to follow too, and they serve only products that are too long for numpy.
-    monkeypatch.setattr(narrow, "BY_ROW", {True: 0, False: 0} if by_row == 0 else narrow.BY_ROW)
+    # The packed copies have to follow too, and they serve only products that are long.
+    monkeypatch.setattr(narrow, "BY_ROW", narrow.BY_ROW if by_row is None else by_row)
     model = make(shape)
     runner = LeanLlamaRunner(model) if kind == "lean" else TransformersRunner(model)
     addresses = {name: weight.data_ptr() for name, weight in runner.weights().items()}
@@ -156,15 +156,18 @@ def test_overwrite_is_all_or_nothing(kind: str) -> None:
     assert all(torch.equal(weight, before[name]) for name, weight in runner.weights().items())
 
 
-@pytest.mark.parametrize("products", ["by row", "packed", "plain", "torch alone"])
+@pytest.mark.parametrize("products", ["by row", "packed", "plain", "torch alone", "not compiled yet"])
 @pytest.mark.parametrize("shape", LEAN)
 def test_lean_greedy_answers_are_those_of_transformers(shape: str, products: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if products != "by row":
-        monkeypatch.setattr(narrow, "BY_ROW", {True: 0, False: 0})
+        monkeypatch.setattr(narrow, "BY_ROW", 0)
+        monkeypatch.setattr(narrow, "ALONE", 0)
     if products == "plain":
         monkeypatch.setattr(lean, "PACKED", 0)
     if products == "torch alone":
         monkeypatch.setattr(lean, "ROWS", 0)
+    if products == "not compiled yet":
+        monkeypatch.setattr(compiling, "_ready", None)
     monkeypatch.setattr(lean, "START", 32)  # so that the buffers grow several times
     model = make(shape)
     general, own = TransformersRunner(model).new_cache(), LeanLlamaRunner(make(shape)).new_cache()
@@ -179,6 +182,64 @@ def test_lean_greedy_answers_are_those_of_transformers(shape: str, products: str
         answers.append(answer)
     assert answers[0] == answers[1]
     assert len(set(answers[0])) > 3  # not one token again and again
+
+
+@pytest.mark.parametrize("shape", LEAN)
+def test_rounded_weights_are_what_the_compiled_pass_computes_with(shape: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, ids = make(shape), some_ids(40)
+    before = {name: weight.clone() for name, weight in model.named_parameters(remove_duplicate=False)}
+    runner = LeanLlamaRunner(model)
+    runner.round()
+    for name, weight in runner.weights().items():
+        step = before[name].abs().amax(-1, keepdim=True) / 127
+        matrix = weight.dim() == 2 and not (name == "model.embed_tokens.weight" and shape != "llama grouped, wide heads")
+        assert torch.all((weight - before[name]).abs() <= (0.5001 * step if matrix else 0)), name
+    wanted = reference(model, ids)  # its weights are views of the rounded ones
+    assert not close(wanted, reference(make(shape), ids), 1e-3)
+    for ready in (compiling.kernels(), None):
+        monkeypatch.setattr(compiling, "_ready", ready)
+        cache = runner.new_cache()
+        rows = [cache.extend(ids[a:b], b - a) for a, b in ((0, 1), (1, 3), (3, 19), (19, 23), (23, 40))]
+        assert close(torch.cat(rows), wanted)
+        assert cache.states is not None and len(cache.states) == 17
+
+
+def test_rounding_follows_new_weights_and_copies() -> None:
+    runner, ids = LeanLlamaRunner(make("llama")), some_ids(12)
+    runner.round()
+    copy = runner.copy()
+    base = runner.weights()
+    assert all(torch.allclose(weight, base[name], atol=1e-7) for name, weight in copy.weights().items())  # rounding twice changes nothing
+    other = make("llama")
+    new = {"model.layers.1.mlp.up_proj.weight": other.model.layers[1].mlp.up_proj.weight.detach() + 0.3}
+    before = copy.new_cache().extend(ids, 5)
+    copy.overwrite(new)
+    after = copy.new_cache().extend(ids, 5)
+    assert not close(after, before, 1e-2)
+    other.load_state_dict(copy.weights())
+    assert close(after, reference(other, ids)[-5:])
+    assert close(runner.new_cache().extend(ids, 5), before)
+
+
+def test_only_what_is_faster_rounded_is_rounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    half = LeanLlamaRunner(make("llama").to(torch.bfloat16))
+    before = half.weights()["lm_head.weight"].clone()
+    half.round()
+    assert torch.equal(half.weights()["lm_head.weight"], before)
+    monkeypatch.setattr(eight, "MOST", 0)
+    large = LeanLlamaRunner(make("llama"))
+    large.round()
+    assert isinstance(large.narrow, narrow.Narrow)
+
+
+def test_a_compiler_that_fails_is_told_once_and_done_without(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    monkeypatch.setattr(compiling, "_ready", None)
+    monkeypatch.setattr(compiling, "_thread", None)
+    monkeypatch.setattr(compiling.sys, "executable", "/no/such/python")
+    assert not compiling.wait()
+    assert [record.getMessage() for record in caplog.records if "slower" in record.getMessage()]
+    model, ids = make("qwen2"), some_ids(20)
+    assert close(LeanLlamaRunner(model).new_cache().extend(ids, 5), reference(model, ids)[-5:])
 
 
 def test_lean_packs_where_the_build_can(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,7 @@ from omnidemo.config import Settings
 from omnidemo.records import RequestRecord, Trace
 from omnidemo.runtime.comparison import BASELINE, Comparison, compare
 from omnidemo.runtime.distiller import Distiller, TrainerStatus
-from omnidemo.runtime.loading import attach_storage, build_pair, open_store
+from omnidemo.runtime.loading import attach_storage, build_measured_pair, open_store
 from omnidemo.runtime.pair import Pair
 from omnidemo.runtime.store import Store
 
@@ -90,7 +90,7 @@ def run(settings: Settings, what: Experiment, out: Path, keep: bool) -> Iterator
     """
     check_methods([settings.method])
     logging.disable_progress_bar()  # of the trainer's copy of the drafter, in the middle of the run's own
-    pair = build_pair(settings.target, settings.drafter, settings)
+    pair = build_measured_pair(settings.target, settings.drafter, settings)
     check_prompts(pair, [*what.traffic, *what.held_out])
     return _stream(pair, settings, what, out, keep)
 

@@ -21,7 +21,7 @@ from omnidemo.config import Settings
 from omnidemo.core.contexts import common_prefix
 from omnidemo.methods import make_method
 from omnidemo.runtime.comparison import BASELINE
-from omnidemo.runtime.loading import build_pair
+from omnidemo.runtime.loading import build_measured_pair
 from omnidemo.runtime.models import LanguageModel
 from omnidemo.runtime.pair import Pair
 from omnidemo.runtime.runners import overwrite_named
@@ -136,7 +136,7 @@ def compare_with_peer(
         raise ValueError("there is no prompt; give at least one")
     if max_new_tokens < 2 or draft_length < 1 or samples < 0:
         raise ValueError("max_new_tokens must be at least 2, draft_length at least 1 and samples at least 0")
-    pair = build_pair(target, drafter, (settings or Settings()).model_copy(update={"dtype": "float32"}))
+    pair = build_measured_pair(target, drafter, (settings or Settings()).model_copy(update={"dtype": "float32"}))
     ours = [BASELINE, *(name for name in dict.fromkeys(make_method(name, pair.map).name for name in methods) if name != BASELINE)]
     check_prompts(pair, prompts)
     pair.fill_cache()

@@ -24,7 +24,7 @@ from omnidemo.config import Settings
 from omnidemo.core.vocabulary import read_vocabulary
 from omnidemo.records import Generation, Trace
 from omnidemo.runtime import sources
-from omnidemo.runtime.loading import build_pair
+from omnidemo.runtime.loading import build_measured_pair
 from omnidemo.runtime.models import LanguageModel
 from omnidemo.runtime.pair import Pair
 
@@ -118,7 +118,7 @@ def record(records: Records, prompts: Sequence[str], settings: Settings) -> Iter
 
     ValueError for a prompt that the target cannot read; ModelError as in `load_model`.
     """
-    pair = build_pair(records.target, records.drafter, settings)
+    pair = build_measured_pair(records.target, records.drafter, settings)
     traces: list[Trace] = []
     pair.learners.append(traces.append)
     records.note(pair.target)

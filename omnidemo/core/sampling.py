@@ -74,6 +74,17 @@ class Warp:
         return law
 
 
+def on_host(tensor: Tensor) -> bool:
+    """Whether its numbers can be read at once. Elsewhere each reading waits until the device has done all it was told."""
+    return tensor.device.type == "cpu"
+
+
+def fetch(index: Tensor, number: Tensor) -> tuple[int, float]:
+    """An index [1] below 2³¹ and a number [1], in float32, by one transfer: as bits, for float32 does not hold every index."""
+    both = torch.cat([index.int(), number.float().view(torch.int32)]).cpu().numpy()
+    return int(both[0]), float(both.view(np.float32)[1])
+
+
 class Chooser(Protocol):
     """Every random choice of a generation. Tests replace it by one that branches on each choice."""
 
@@ -89,21 +100,23 @@ class Chooser(Protocol):
 
 
 class Sampler:
-    """The real chooser: a seeded generator of its own, so that a seed repeats a run."""
+    """The real chooser: a seeded generator of its own, so that a seed repeats a run. It lives on the host, whatever the laws' device."""
 
-    def __init__(self, seed: int | None = None, device: torch.device | str = "cpu") -> None:
+    def __init__(self, seed: int | None = None) -> None:
         self._host = np.random.default_rng(seed)
-        self._device: torch.Generator | None = None
-        if torch.device(device).type != "cpu":
-            self._device = torch.Generator(device=device)
-            self._device.manual_seed(int(self._host.integers(2**62)))
 
     def draw(self, law: Tensor) -> int:
-        if self._device is not None:
-            return int(torch.multinomial(law, 1, generator=self._device))
+        if not on_host(law):
+            return self.draw_known(law)[0]
         # On a CPU `multinomial` takes five times as long. The first sum above u belongs to a token of probability above 0.
         sums = law.numpy().cumsum(dtype=np.float64)
         return int(sums.searchsorted(self._host.random() * sums[-1], side="right"))
+
+    def draw_known(self, law: Tensor) -> tuple[int, float]:
+        """`draw` on a device: (index, its probability in float32) with a single wait, where `multinomial` alone has several."""
+        sums = law.cumsum(-1, dtype=torch.float32 if law.device.type == "mps" else torch.float64)  # Apple's GPUs have no float64
+        drawn = torch.searchsorted(sums, sums[-1:] * self._host.random(), right=True).clamp_(max=len(law) - 1)
+        return fetch(drawn, law.gather(-1, drawn))
 
     def accept(self, probability: float) -> bool:
         return probability >= 1.0 or bool(self._host.random() < probability)
@@ -114,3 +127,11 @@ class Sampler:
             if token is not None:
                 return token
         return None
+
+
+def draw_known(chooser: Chooser, law: Tensor) -> tuple[int, float]:
+    """(an index drawn from `law` [V], its probability)."""
+    if isinstance(chooser, Sampler) and not on_host(law):
+        return chooser.draw_known(law)
+    drawn = chooser.draw(law)
+    return drawn, float(law[drawn])

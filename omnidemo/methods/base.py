@@ -13,7 +13,7 @@ from torch import Tensor
 from omnidemo.core.contexts import DrafterContext
 from omnidemo.core.draft_length import DraftLength, State
 from omnidemo.core.ngrams import NgramCache
-from omnidemo.core.sampling import Chooser, Warp
+from omnidemo.core.sampling import Chooser, Warp, draw_known, fetch, on_host
 from omnidemo.core.vocabulary import VocabularyMap
 
 
@@ -70,6 +70,8 @@ class Hand:
     seen: Tensor | None = None  # [D] bool: drafter ids in the text before the round, where a repetition penalty wants to know
     start: int = 0  # number of those ids
     length: DraftLength | None = None  # when a draft ends before its budget is used up
+    # Draws of this round by their law's identity: (the law, id, probability), so that `goes_on` need not read them again.
+    _drawn: dict[int, tuple[Tensor, int, float]] = field(default_factory=dict, init=False, repr=False)
 
     def logits(self) -> Tensor:
         """The drafter's logits [D] after all its ids, with the repetition penalty."""
@@ -93,12 +95,27 @@ class Hand:
     def draw(self, allowed: Tensor) -> tuple[int, float, Tensor]:
         """Draw the next drafter token among `allowed` [D]: (id, its probability, the law [D]). At temperature 0 the law is the
         masked logits, which nobody reads, and the probability 1."""
+        watched = self.length is not None and self.length.watches
         if self.warp.greedy:
             logits = self.masked(allowed)
-            return int(logits.argmax()), 1.0, logits
+            if not watched or on_host(logits):
+                return int(logits.argmax()), 1.0, logits
+            best = logits.argmax(-1, keepdim=True)
+            drawn, sure = fetch(best, logits.softmax(-1).gather(-1, best))
+            self._drawn[id(logits)] = (logits, drawn, sure)
+            return drawn, 1.0, logits
         law = self.law(allowed)
-        drawn = self.chooser.draw(law)
-        return drawn, float(law[drawn]), law
+        drawn, q = draw_known(self.chooser, law)
+        if watched:
+            self._drawn[id(law)] = (law, drawn, q)
+        return drawn, q, law
+
+    def _surety(self, law: Tensor, piece: int) -> float:
+        """The drafter's probability of a piece, given what `draw` returned for its law."""
+        _, drawn, probability = self._drawn.get(id(law), (None, -1, 0.0))
+        if drawn == piece:
+            return probability
+        return surety(law, piece) if self.warp.greedy else float(law[piece])
 
     def goes_on(self, slot: Slot) -> bool:
         """Whether another slot is drafted after this one, whose pieces are the drafter's last ids."""
@@ -115,7 +132,7 @@ class Hand:
         if self.length.reads_states:
             found = [self.drafter.state(base + depth) for depth in range(len(pieces))]
             states = [state for state in found if state is not None]
-        sure = [surety(law, piece) if self.warp.greedy else float(law[piece]) for law, piece in zip(laws, pieces, strict=True)]
+        sure = [self._surety(law, piece) for law, piece in zip(laws, pieces, strict=True)]
         return self.length.goes_on(sure, states)
 
     def draw_freely(self, budget: int) -> tuple[list[int], list[float], list[Tensor]]:

@@ -6,7 +6,8 @@ Computes what `transformers` computes, layer by layer: x += Wo·attention(rope(W
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+import weakref
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from omnidemo.runtime import eight
+from omnidemo.runtime.eight import Eight
+from omnidemo.runtime.graphs import CudaGraphs, FixedPasses, Room
 from omnidemo.runtime.matrices import ROWS, Matrix, Norm
 from omnidemo.runtime.narrow import SMALL, Narrow
 from omnidemo.runtime.runners import check_ids, overwrite_named
@@ -62,9 +66,11 @@ class LeanLlamaRunner:
         self.norm = Norm(model.model.norm.weight.detach(), self.eps)
         self.head = Matrix(model.lm_head.weight.detach(), pack=pack)
         self.rows = int(self.head.weight.shape[0])
-        self.theta = float(config.rope_parameters["rope_theta"])
+        half = torch.arange(0, self.head_dim, 2, dtype=torch.float32) / self.head_dim
+        self.frequencies = (1.0 / float(config.rope_parameters["rope_theta"]) ** half).to(self.device)
         self.turns = (torch.empty(0), torch.empty(0))  # rotary cosines and sines [reach, 1, D]
-        self.narrow = Narrow(self) if self.device.type == "cpu" and self.dtype == torch.float32 else None
+        self.narrow: Narrow | Eight | None = Narrow(self) if self.device.type == "cpu" and self.dtype == torch.float32 else None
+        self.fixed = FixedPasses(self.device, CudaGraphs(self.device)) if self.device.type == "cuda" else None
         self.states: Tensor | None = None  # what the output layer read in the newest pass
         self._model = model  # its parameters are views of what is held here
         self._named = {name: weight.detach() for name, weight in model.named_parameters(remove_duplicate=False)}
@@ -88,13 +94,31 @@ class LeanLlamaRunner:
         return LeanCache(self)
 
     def copy(self) -> LeanLlamaRunner:
-        return LeanLlamaRunner(deepcopy(self._model))
+        copy = LeanLlamaRunner(deepcopy(self._model))
+        if isinstance(self.narrow, Eight):
+            copy.round()
+        return copy
+
+    def round(self) -> None:
+        """Have all matrices, now and after each `overwrite`, rounded to what eight bits and a factor for each row can hold, and passes of
+        a few rows run on those. For drafters alone: it changes what the model says. Nothing where it would not be faster."""
+        if eight.fits(self):
+            self.narrow = Eight(self)
+            self._refresh()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> LeanLlamaRunner:
+        return self.copy()  # recorded passes belong to the weights that they were recorded with
 
     def weights(self) -> dict[str, Tensor]:
         return dict(self._named)
 
     def overwrite(self, named: Mapping[str, Tensor]) -> None:
         overwrite_named(self._named, named)
+        if isinstance(self.narrow, Eight):
+            self.narrow.refresh()
+        self._refresh()
+
+    def _refresh(self) -> None:
         for layer in self.layers:
             for part in (layer.before, layer.qkv, layer.out, layer.after, layer.gate_up, layer.down):
                 part.refresh()
@@ -115,13 +139,19 @@ class LeanLlamaRunner:
         )
 
     def reach(self, length: int) -> None:
-        """Make the rotary tables cover `length` positions. The sines are negative in their first half, for `roll` does not negate."""
+        """Make the rotary tables cover `length` positions."""
         if length > len(self.turns[0]):
-            half = torch.arange(0, self.head_dim, 2, dtype=torch.float32) / self.head_dim
-            angles = torch.outer(torch.arange(length, dtype=torch.float32), 1.0 / self.theta**half)
-            cos, sin = angles.cos(), angles.sin()
-            tables = [torch.cat(halves, -1)[:, None].to(self.device, self.dtype) for halves in ([cos, cos], [-sin, sin])]
-            self.turns = (tables[0], tables[1])  # both at once: another thread may be reading
+            self.turns = self.turns_at(torch.arange(length, device=self.device))  # both at once: another thread may be reading
+
+    def turns_at(self, positions: Tensor) -> tuple[Tensor, Tensor]:
+        """Rotary cosines and sines [T, 1, D] of positions [T]. The sines are negative in their first half, for `roll` does not negate."""
+        angles = torch.outer(positions.float(), self.frequencies)
+        cos, sin = angles.cos(), angles.sin()
+        return torch.cat([cos, cos], -1)[:, None].to(self.dtype), torch.cat([-sin, sin], -1)[:, None].to(self.dtype)
+
+    def buffer_size(self, capacity: int) -> tuple[int, ...]:
+        """The shape of a cache's keys and values for `capacity` positions."""
+        return len(self.layers), 2, self.kv_heads, capacity, self.head_dim
 
     def forward(self, tokens: Tensor, start: int, keys: Sequence[Tensor], values: Sequence[Tensor], rows: int) -> Tensor:
         """Logits [rows, V] of tokens [T] at positions start…; keys and values are each layer's [Hkv, start + T, D], whose last T
@@ -168,19 +198,34 @@ def _join(parts: list[nn.Parameter]) -> Tensor:
 
 
 class LeanCache:
-    """One context of a `LeanLlamaRunner`: a buffer [layers, 2, Hkv, capacity, D] that doubles, and a length."""
+    """One context of a `LeanLlamaRunner`: a room with a buffer [layers, 2, Hkv, capacity, D] that doubles, and a length."""
 
     def __init__(self, runner: LeanLlamaRunner) -> None:
         self.runner, self.limit = runner, runner.limit
         self.length = 0
-        self._buffer = self._room(min(START, self.limit))
+        self._room, self._leave = self._enter(min(START, self.limit))
         self.states: Any = None
 
-    def _room(self, capacity: int) -> Tensor:
+    def _enter(self, capacity: int) -> tuple[Room, Callable[[], Any]]:
+        """A room for `capacity` positions, and what gives it back, which also happens when nobody has the cache any more."""
         runner = self.runner
         runner.reach(capacity)
-        size = (len(runner.layers), 2, runner.kv_heads, capacity, runner.head_dim)
-        return torch.empty(size, dtype=runner.dtype, device=runner.device)
+        if runner.fixed is None:
+            return Room(torch.empty(runner.buffer_size(capacity), dtype=runner.dtype, device=runner.device)), lambda: None
+        room = runner.fixed.take(runner, capacity)
+        leave = weakref.finalize(self, runner.fixed.give, room)
+        leave.atexit = False
+        return room, leave
+
+    def _grow(self, end: int) -> None:
+        """Move into a room for `end` positions, with all that was read."""
+        capacity = self._room.capacity
+        while capacity < end:
+            capacity *= 2
+        room, leave = self._enter(min(capacity, self.limit))
+        room.buffer[:, :, :, : self.length].copy_(self._room.buffer[:, :, :, : self.length])
+        self._leave()
+        self._room, self._leave = room, leave
 
     @torch.inference_mode()
     def extend(self, ids: Sequence[int], rows: int) -> Tensor:
@@ -188,23 +233,23 @@ class LeanCache:
         runner = self.runner
         check_ids(ids, self.length, self.limit, len(runner.embed))
         start, end = self.length, self.length + len(ids)
-        capacity = self._buffer.shape[3]
-        if end > capacity:
-            while capacity < end:
-                capacity *= 2
-            grown = self._room(min(capacity, self.limit))
-            grown[:, :, :, :start].copy_(self._buffer[:, :, :, :start])
-            self._buffer = grown
-        if runner.narrow is not None and len(ids) <= ROWS:
-            logits = runner.narrow.forward(ids, start, self._buffer.numpy(), rows)
+        if end > self._room.capacity:
+            self._grow(end)
+        few = len(ids) <= ROWS
+        logits: Tensor | None = None
+        if few and runner.fixed is not None and (fixed := runner.fixed.read(runner, self._room, ids, start, rows)) is not None:
+            logits, self.states = fixed
+        elif few and runner.narrow is not None:
+            logits = runner.narrow.forward(ids, start, self._room.buffer.numpy(), rows)
             self.states = runner.narrow.states
-        else:
-            keys, values = self._buffer[:, :, :, :end].unbind(1)
-            logits = runner.forward(torch.tensor(ids, device=runner.device), start, keys.unbind(0), values.unbind(0), rows)
+        if logits is None:
+            keys, values = self._room.buffer[:, :, :, :end].unbind(1)
+            tokens = torch.tensor(ids).to(runner.device, non_blocking=True)
+            logits = runner.forward(tokens, start, keys.unbind(0), values.unbind(0), rows)
             self.states = runner.states
         self.length = end
         return logits.float()
 
     def rollback(self, length: int) -> None:
-        """Forget all positions from `length` on: what lies behind the length is never read."""
+        """Forget all positions from `length` on: what lies behind the length is never looked at."""
         self.length = min(self.length, length)

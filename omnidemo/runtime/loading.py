@@ -8,7 +8,8 @@ from pathlib import Path
 import torch
 
 from omnidemo.config import Settings
-from omnidemo.runtime.lean import pick_threads
+from omnidemo.runtime import compiling
+from omnidemo.runtime.lean import LeanLlamaRunner, pick_threads
 from omnidemo.runtime.lines import Lines
 from omnidemo.runtime.models import load_model
 from omnidemo.runtime.pair import Pair
@@ -35,11 +36,23 @@ def build_pair(
     packed = settings.quantization or None
     large = load_model(target, quantization=packed, progress=reporter("target", 0.0, 0.6, target), **options)  # type: ignore[arg-type]
     small = load_model(drafter, progress=reporter("drafter", 0.6, 0.8, drafter), **{**options, "device": str(large.device)})  # type: ignore[arg-type]
+    if settings.round_drafter and isinstance(small.runner, LeanLlamaRunner):
+        small.runner.round()
     if large.device.type == "cpu":
         torch.set_num_threads(settings.threads or pick_threads(large.parameters))
     tell("vocabulary map", 0.8, f"{len(large.vocabulary):,} × {len(small.vocabulary):,} tokens")
     limits = {"cache_size": settings.cache_size, "cache_policy": settings.cache_policy, "top_k": settings.top_k_traces}
     return Pair(large, small, maps=maps, **limits)  # type: ignore[arg-type]
+
+
+def build_measured_pair(
+    target: str, drafter: str, settings: Settings, tell: Stage = lambda stage, fraction, detail: None, maps: Path | None = None
+) -> Pair:
+    """`build_pair`, and wait until passes run as fast as they will: for whoever takes times."""
+    pair = build_pair(target, drafter, settings, tell, maps)
+    if pair.target.device.type == "cpu":
+        compiling.wait()
+    return pair
 
 
 def attach_storage(pair: Pair, settings: Settings, store: Store) -> Lines:

@@ -53,6 +53,8 @@ class Norm:
         self.weight, self.eps = weight, eps
         self.floor = len(weight) * eps
         self.root = torch.tensor((len(weight) * eps) ** 0.5, device=weight.device)
+        self.scaled = torch.empty_like(weight)
+        self.array = _array(weight)
         self.refresh()
 
     def __call__(self, x: Tensor) -> Tensor:
@@ -62,8 +64,8 @@ class Norm:
         return x / torch.hypot(torch.linalg.vector_norm(x, 2, -1, True), self.root) * self.scaled
 
     def refresh(self) -> None:
-        self.scaled = self.weight * len(self.weight) ** 0.5
-        self.array = _array(self.scaled)
+        # In place: recorded passes read it where it lies.
+        torch.mul(self.weight, len(self.weight) ** 0.5, out=self.scaled)
 
 
 def _array(tensor: Tensor) -> NDArray[np.float32]:

@@ -147,7 +147,7 @@ class Pair:
             with self._turn, torch.inference_mode():
                 talk.start(ids)
             started = perf_counter()
-            steps = decode(talk, chosen, self.map, self.ngrams, warp, Sampler(seed, self.target.device), limits, length, tracer)
+            steps = decode(talk, chosen, self.map, self.ngrams, warp, Sampler(seed), limits, length, tracer)
             while True:
                 with self._turn, torch.inference_mode():
                     self._swap(domain, line, talk)

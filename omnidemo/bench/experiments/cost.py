@@ -17,7 +17,7 @@ from omnidemo.bench.experiments import report
 from omnidemo.bench.experiments.arm import World
 from omnidemo.bench.experiments.plans import Arm, Phase, stream
 from omnidemo.bench.experiments.run import Order, Progress
-from omnidemo.runtime.loading import attach_storage, build_pair, open_store
+from omnidemo.runtime.loading import attach_storage, build_measured_pair, open_store
 
 NAME = "training-cost"
 BLOCK = 8  # requests in a row with the same mode; the next block asks the same ones in the other mode
@@ -50,7 +50,7 @@ def _run(world: World, target: str, prompts: Sequence[str], seed: int, pause: fl
     with tempfile.TemporaryDirectory(prefix="omnidemo-") as folder:
         changed = {"training": "idle", "cost_aware": False, "head": "interleaved", "storage": Path(folder), "database_url": ""}
         settings = world.settings.model_copy(update=changed)
-        pair, store = build_pair(target, world.drafter, settings, maps=world.out / "maps"), open_store(settings)
+        pair, store = build_measured_pair(target, world.drafter, settings, maps=world.out / "maps"), open_store(settings)
         lines = attach_storage(pair, settings, store)
         line = lines.get("default")
         options = {name: getattr(settings, name) for name in ("method", "max_new_tokens", "draft_policy", "draft_length", "longest_draft")}

@@ -17,7 +17,7 @@ from omnidemo.bench.experiments.plans import Arm, Reading
 from omnidemo.bench.replay import replacing
 from omnidemo.records import Generation, NgramEntry
 from omnidemo.runtime.comparison import BASELINE
-from omnidemo.runtime.loading import build_pair
+from omnidemo.runtime.loading import build_measured_pair
 from omnidemo.runtime.pair import Pair
 
 
@@ -102,7 +102,7 @@ def _contenders(world: World, arms: Sequence[Arm], seed: int) -> list[Contender]
         head = {name.removeprefix("head."): one for name, one in tensors.items() if name.startswith("head.")}
         target = arm.targets[0]
         if target not in loaded:
-            loaded[target] = build_pair(target, world.drafter, world.settings, maps=world.out / "maps")
+            loaded[target] = build_measured_pair(target, world.drafter, world.settings, maps=world.out / "maps")
         models = loaded[target].target, loaded[target].drafter
         for reading in arm.readings:
             entries = kept["caches"].get(repr(reading.cache)) or kept["caches"][repr(arm.readings[0].cache)]

@@ -15,7 +15,7 @@ from omnidemo.bench.speed.scripted import compounds_only, fill, invented, one_wo
 from omnidemo.config import Settings
 from omnidemo.records import Round
 from omnidemo.runtime.comparison import BASELINE
-from omnidemo.runtime.loading import build_pair
+from omnidemo.runtime.loading import build_measured_pair
 from omnidemo.runtime.pair import Pair
 
 METHOD = "ngram-exact"
@@ -71,7 +71,7 @@ def run(settings: Settings, sizes: Sizes, out: Path) -> Iterator[tuple[Point, in
     scripted, so that as many drafted tokens are accepted at any size. ModelError or ValueError before anything is measured.
     """
     check_writable(out / "growth.csv")
-    pair = build_pair(settings.target, settings.drafter, settings)
+    pair = build_measured_pair(settings.target, settings.drafter, settings)
     window = min(pair.target.context, pair.drafter.context)
     longest = window - sizes.answer
     prompts = sorted({min(size, longest) for size in sizes.prompts})
