@@ -154,6 +154,7 @@ app.command()(measure.adapt)
 app.command()(measure.experiment)
 app.command()(speed.bench)
 app.command()(speed.bench_growth)
+app.command()(speed.bench_shapes)
 app.command()(speed.bench_memory)
 
 

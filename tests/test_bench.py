@@ -6,7 +6,9 @@ import csv
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -14,20 +16,25 @@ from transformers import AutoModelForCausalLM
 
 from omnidemo.bench import tiny
 from omnidemo.bench.peer import ASSISTED, DEFAULTS, LOOKUP, PLAIN
-from omnidemo.bench.speed import growth, machine, memory, report
+from omnidemo.bench.speed import growth, llama_cpp, machine, memory, report, shape_report, shape_rounds, shapes
 from omnidemo.bench.speed.adapted import stored
+from omnidemo.bench.speed.arms import Request
 from omnidemo.bench.speed.floor import Pass, Shape, floor
+from omnidemo.bench.speed.llama_cpp import LLAMA, LLAMA_LOOKUP
 from omnidemo.bench.speed.machine import Probe
 from omnidemo.bench.speed.rows import Row
 from omnidemo.bench.speed.run import Order, run
 from omnidemo.bench.speed.scripted import compounds_only, fill, invented, one_word
 from omnidemo.bench.speed.watch import bare, reads_of, watched
 from omnidemo.config import Settings
+from omnidemo.runtime import sources
+from omnidemo.runtime.lean import LeanLlamaRunner
 from omnidemo.runtime.loading import attach_storage, build_pair, open_store
 from omnidemo.runtime.pair import Pair
 
 TEXTS = ["the small duck", "def double(n):", "therefore there is another"]
 CPU = torch.device("cpu")
+with_llama = pytest.mark.skipif(not (find_spec("llama_cpp") and find_spec("gguf")), reason="llama-cpp-python and gguf are not installed")
 
 
 @pytest.fixture(scope="module")
@@ -64,6 +71,8 @@ def test_every_arm_answers_and_the_files_say_so(settings: Settings, tmp_path: Pa
     stages = {event[0] for event in events if not isinstance(event, Row)}
     assert stages == {f"{settings.target}: learning texts", f"{settings.target}: answers"}
     theirs = [PLAIN, LOOKUP, *(f"{name} {state}" for state in ("fresh", "adapted") for name in (ASSISTED, DEFAULTS))]
+    llama = [] if with_llama.args[0] else [LLAMA, LLAMA_LOOKUP]
+    theirs += llama
     ours = [f"ngram-exact {state} {policy}" for state in ("fresh", "adapted") for policy in ("fixed", "cost")]
     assert [(row.temperature, row.arm) for row in rows] == [(heat, arm) for heat in (0, 1) for arm in [*theirs, *ours, "autoregressive"]]
     assert events[-2] == (f"{settings.target}: answers", len(rows), len(rows))
@@ -84,7 +93,7 @@ def test_every_arm_answers_and_the_files_say_so(settings: Settings, tmp_path: Pa
     assert [row["arm"] for row in written] == [row.arm for row in rows] and float(written[0]["seconds"]) == rows[0].seconds
     about = json.loads((out / "speed.json").read_text())
     assert about["commit"] and about["torch"] == torch.__version__
-    assert about[settings.target]["threads"] == {"transformers": 1, "omnidemo": 1}
+    assert about[settings.target]["threads"] == {"transformers": 1, "omnidemo": 1} | ({LLAMA: 1} if llama else {})
     text = (out / "speed.md").read_text()
     assert text.count("| ngram-exact adapted cost |") == 6 and "Our plain decoding: " in text and "× as fast." in text
     # The drafter that was distilled stays.
@@ -176,11 +185,11 @@ def test_memory_is_seen() -> None:
     if machine.resident() == 0:
         pytest.skip("this system does not say")
     with machine.Peak(CPU) as peak:
-        held = torch.ones(8_000_000)
+        held = torch.ones(16_000_000)  # more than what an allocator keeps of what was freed before
     count, size = machine.live_tensors()
     assert peak.rss_growth > 20e6 and peak.cuda is None and size >= held.nbytes
     del held
-    assert machine.live_tensors()[1] <= size - 32_000_000 and machine.live_tensors()[0] < count
+    assert machine.live_tensors()[1] <= size - 64_000_000 and machine.live_tensors()[0] < count
     known = machine.facts(CPU)
     assert known["cores"] >= 1 and known["transformers"] and known["commit"]
 
@@ -219,6 +228,8 @@ def test_verdicts_compare_medians_on_the_same_prompts() -> None:
     assert said[2] == f"Their best assisted mode, `{ASSISTED} adapted`: 1.50 × plain; ours is 3.00 × as fast."
     assert said[3].startswith("Fresh drafter") and "0.90 ×" in said[3] and "on code" in said[3]
     assert report.verdicts(rows[:2]) == []
+    both = [row(LLAMA, 50), row(LLAMA_LOOKUP, 40)]
+    assert report.verdicts([*rows, *both])[3] == f"The best of llama.cpp, `{LLAMA}`: 5.00 × plain; ours is 0.90 × as fast."
 
 
 def test_spreads_are_ranges_and_unknown_values_are_dashes() -> None:
@@ -284,3 +295,190 @@ def test_a_slope_is_that_of_the_second_half() -> None:
     samples = [replace(base, requests=n, rss_mb=100 + min(n, 500) + 0.01 * n) for n in range(0, 1001, 100)]
     slope = memory.growth(samples)
     assert slope is not None and slope["rss_mb"] == pytest.approx(10) and slope["tensors"] == pytest.approx(0)
+
+
+# llama.cpp -------------------------------------------------------------------------------------------------------------------
+
+
+def test_projections_are_ordered_for_a_rotary_embedding_of_neighbours() -> None:
+    torch.manual_seed(0)
+    heads, dim, width, positions = 3, 8, 5, 4
+    weight, x = torch.randn(heads * dim, width), torch.randn(positions, width)
+    angles = torch.outer(torch.arange(positions), 10_000.0 ** -(torch.arange(0, dim, 2) / dim))
+    cos, sin = angles.cos()[:, None], angles.sin()[:, None]
+    halves = (x @ weight.T).view(positions, heads, 2, dim // 2)  # as transformers turns: i with D/2 + i
+    first, second = halves.unbind(2)
+    wanted = torch.stack([first * cos - second * sin, second * cos + first * sin], 2)
+    neighbours = (x @ llama_cpp.interleaved(weight, heads).T).view(positions, heads, dim // 2, 2)
+    first, second = neighbours.unbind(3)
+    turned = torch.stack([first * cos - second * sin, second * cos + first * sin], 3)
+    assert torch.allclose(turned.transpose(2, 3), wanted, atol=1e-6)  # the same numbers, so the same products of queries and keys
+
+
+def test_llama_is_left_out_where_it_cannot_answer(settings: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    model = build_pair(settings.target, settings.drafter, settings).target
+    monkeypatch.setattr(llama_cpp, "find_spec", lambda name: None if name == "gguf" else SimpleNamespace())
+    assert "pip install llama-cpp-python gguf" in llama_cpp.refusal(model)
+    monkeypatch.setattr(llama_cpp, "find_spec", lambda name: SimpleNamespace())
+    assert llama_cpp.refusal(model) == ""
+    assert "in bfloat16 on cpu" in llama_cpp.refusal(replace(model, dtype=torch.bfloat16))
+    other = tiny.save(tmp_path / "gpt", "gpt2", "byte-level", steps=0)
+    assert "is a gpt2, which is not converted" in llama_cpp.refusal(replace(model, folder=other))
+
+
+@with_llama
+@pytest.mark.parametrize("architecture", ["llama", "llama grouped, wide heads", "qwen2"])
+def test_llama_says_what_transformers_says(architecture: str, settings: Settings, tmp_path: Path) -> None:
+    folder = str(tiny.save(tmp_path / "model", architecture, "byte-level", seed=3))
+    pair = build_pair(folder, settings.drafter, settings)
+    model, shape, kept = pair.target, Shape.of(pair.target), tmp_path / "gguf"
+    both = llama_cpp.arms(model, shape, kept, 120, 4)
+    for lookup, arm in enumerate(both):
+        assert (arm.name, arm.side) == ((LLAMA, LLAMA_LOOKUP)[lookup], LLAMA)
+        for text in (*TEXTS, tiny.SENTENCES[0][:40]):
+            ids = pair.prompt_ids(text)
+            wanted = pair.generate(ids, method="autoregressive", max_new_tokens=60, learn=False, reuse=False).token_ids
+            took = arm.answer(Request(ids, 60, 0.0, 0))
+            assert list(took.ids) == list(wanted)
+            passes = [one for _, one in took.passes]
+            assert passes[0] == Pass(0, len(ids), 1) and took.rounds == len(passes) - 1 and 0 < (took.first or 0) <= took.seconds
+            if not lookup:
+                assert passes[1:] == [Pass(len(ids) + place, 1, 1) for place in range(len(took.ids) - 1)]
+                assert took.block_efficiency == 1 and took.drafted is None
+        drawn = [list(arm.answer(Request(ids, 40, 1.0, seed)).ids) for seed in (1, 1, 2)]
+        assert drawn[0] == drawn[1] != drawn[2]
+    for arm in both:
+        arm.end_ids = frozenset()  # so that the answers go on, and say things twice
+    plain, lookup_took = (arm.answer(Request([5, 6, 7], 100, 0.0, 0)) for arm in both)
+    assert len(plain.ids) == 100 and list(lookup_took.ids) == list(plain.ids)
+    assert lookup_took.block_efficiency > 1 and 0 < (lookup_took.drafted or 0) <= 4
+    (path,) = kept.iterdir()
+    written = path.stat().st_mtime_ns
+    assert llama_cpp.converted(model, kept) == path and path.stat().st_mtime_ns == written
+    with torch.no_grad():
+        model.runner.overwrite({name: weight * 1.01 for name, weight in model.runner.weights().items()})
+    assert llama_cpp.converted(model, kept) != path
+
+
+# real shapes -----------------------------------------------------------------------------------------------------------------
+
+TINY = shape_rounds.Order(
+    Path(), [shapes.TINY[0]], shapes.TINY[1], "cpu", "float32", draft_lengths=(1, 4), rounds=4, repeats=2, threads=1
+)  # fmt: skip
+
+
+def test_shapes_have_the_published_numbers_of_parameters() -> None:
+    counted = {name: shapes.parameters(shapes.form(name)) for name in (shapes.DRAFTER, *shapes.TARGETS)}
+    assert counted == {
+        "llama-68m": 68_030_208, "qwen2.5-0.5b": 494_032_768, "qwen2.5-1.5b": 1_543_714_304, "qwen2.5-7b": 7_615_616_512,
+    }  # fmt: skip
+    assert all(LeanLlamaRunner.fits(form.config()) for form in shapes.FORMS.values())
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("name", shapes.TINY)
+def test_both_runners_of_a_shape_share_their_weights(name: str, dtype: torch.dtype, tmp_path: Path) -> None:
+    made = shapes.make(name, CPU, dtype)
+    fast, general = made.runners["fast"], made.runners["general"]
+    assert isinstance(fast, LeanLlamaRunner) and fast.dtype == general.dtype == dtype
+    assert all(weight.data_ptr() == general.weights()[key].data_ptr() for key, weight in fast.weights().items())
+    left, right = (runner.new_cache().extend([3, 1, 4, 1, 5], 5) for runner in (fast, general))
+    assert torch.allclose(left, right, atol=1e-5 if dtype == torch.float32 else 0.02) and float(left.std()) > 0.01
+    fast._model.save_pretrained(tmp_path)
+    pair = shapes.scripted_pairs(made, made, 0)[0]["general"]
+    assert Shape.of(replace(pair.target, folder=tmp_path)) == made.cost
+
+
+@pytest.mark.parametrize(("target_tokens", "drafter_tokens"), [(700, 400), (400, 700), (400, 400)])
+def test_invented_vocabularies_share_words_and_differ_by_compounds(target_tokens: int, drafter_tokens: int) -> None:
+    target, drafter = shapes.vocabularies(target_tokens, drafter_tokens)
+    assert (len(target.by_bytes), len(drafter.by_bytes)) == (target_tokens, drafter_tokens)
+    larger, smaller = (target, drafter) if target_tokens > drafter_tokens else (drafter, target)
+    assert larger.tokens[: len(smaller)] == smaller.tokens
+    assert all(len(smaller.spell(token or b"") or ()) == 2 for token in larger.tokens[len(smaller) :])
+
+
+def test_a_row_for_each_repeat_runner_and_draft_length(tmp_path: Path) -> None:
+    found = list(shape_rounds.run(replace(TINY, out=tmp_path, command="the command")))
+    rows = [row for row, _ in found]
+    assert {total for _, total in found} == {len(rows)} == {8}
+    assert {(row.repeat, row.draft_length, row.runner) for row in rows} == {
+        (repeat, length, kind) for repeat in (1, 2) for length in (1, 4) for kind in shapes.KINDS
+    }
+    for row in rows:
+        other = next(one for one in rows if (one.repeat, one.draft_length) == (row.repeat, row.draft_length) and one.runner != row.runner)
+        assert row.tokens_per_round == other.tokens_per_round and row.drafter_passes == other.drafter_passes >= row.draft_length
+        assert 1 < row.tokens_per_round <= row.draft_length + 1 and 0.5 < row.scripted_acceptance <= 1
+        assert row.draft_ms + row.verify_ms + row.settle_ms + row.other_ms == pytest.approx(row.round_ms)  # one run on a CPU
+        assert row.overhead == 1 - row.bare_ms / row.round_ms and row.pass_over_step == row.pass_ms / row.step_ms
+        assert min(row.other_ms, row.bare_ms, row.drafter_step_ms, row.step_ms, row.floor_ms) > 0
+        assert row.over_floor == row.round_ms / row.floor_ms
+    with (tmp_path / "shapes.csv").open(encoding="utf-8-sig", newline="") as file:
+        assert [float(line["round_ms"]) for line in csv.DictReader(file)] == [row.round_ms for row in rows]
+    text = (tmp_path / "shapes.md").read_text()
+    assert "Command: `the command`" in text and text.count("cceptance is scripted") == 2 and text.count("| fast | 4 |") == 2
+    assert "this is no CUDA" in text and "is met" not in text
+
+
+def test_rounds_are_timed_behind_the_prompt_and_without_it() -> None:
+    target, drafter = (shapes.make(name, CPU, torch.float32) for name in shapes.TINY)
+    stand = shape_rounds._Stand(TINY, target, drafter, Probe(CPU, torch.float32))
+    pair = stand.pairs["fast"]
+    for _ in range(2):  # the second answer goes on with the first one's conversation
+        answer = stand._answer(pair, 4)
+        assert len(answer.rounds) == TINY.rounds == len(answer.reads[0]) and len(pair._idle) == 1
+        assert [(len(read.ids), read.rows) for read in answer.reads[0]] == [(one.proposed + 1,) * 2 for one in answer.rounds]
+        assert min(read.start for reads in answer.reads for read in reads) >= TINY.prompt_tokens
+    assert len(pair.ngrams) == 300 and pair.mismatches == 0
+    cache = target.runners["fast"].new_cache()
+    assert shape_rounds._bare(cache, answer.reads[0], CPU) > 0
+    last = answer.reads[0][-1]
+    assert cache.length == last.start + len(last.ids)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"shapes": ["cheese"]}, "no shape 'cheese'; choose from llama-68m"),
+        ({"drafter": "cheese"}, "no shape 'cheese'"),
+        ({"draft_lengths": (0, 4)}, "between 1 and 32"),
+        ({"draft_lengths": ()}, "at least one shape"),
+        ({"rounds": 1}, "at least 2"),
+        ({"rounds": 500}, "window of 2048; give fewer --rounds"),
+        ({"device": "balanced"}, "on one device"),
+        ({"device": "toaster"}, "'toaster' is unknown"),
+        ({"dtype": "int3"}, "'int3' is unknown"),
+    ],
+)
+def test_shapes_that_cannot_be_measured_are_refused(changes: dict[str, object], words: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=words):
+        next(shape_rounds.run(replace(TINY, out=tmp_path / "out", **changes)))  # type: ignore[arg-type]
+    assert not (tmp_path / "out").exists()
+
+
+def test_shapes_that_do_not_fit_the_memory_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources, "free_memory", lambda device: 16e9)
+    order = replace(TINY, out=tmp_path, shapes=["qwen2.5-7b"], drafter=shapes.DRAFTER)
+    with pytest.raises(ValueError, match=r"qwen2.5-7b with llama-68m needs about 37.2 GB and cpu has 16.0 GB free; choose a smaller"):
+        next(shape_rounds.run(order))
+    shapes.check_memory(["qwen2.5-1.5b", shapes.DRAFTER], CPU, torch.bfloat16)
+
+
+def shape_row(runner: str, length: int, **changes: object) -> shape_report.Row:
+    base = shape_report.Row(
+        "qwen2.5-7b", "llama-68m", "cuda", runner, length, 1, 1, 20, 3.0, length, 0.8, 10.0, 2.0, 7.0, 0.5, 0.5, 9.7, 0.03, 0.3, 6.0, 6.3,
+        1.05, 8.0, 1.25,
+    )  # fmt: skip
+    return replace(base, **changes)  # type: ignore[arg-type]
+
+
+def test_verdicts_on_shapes_hold_the_medians_against_the_aims() -> None:
+    rows = [shape_row("fast", 4), shape_row("fast", 8, overhead=0.06), shape_row("general", 4, round_ms=30.0, drafter_step_ms=9.0)]
+    said = shape_report.verdicts(rows)
+    assert said[0] == "Drafter step, llama-68m: 0.300 ms; the aim of at most 0.35 ms is met."
+    assert said[1] == "Verification of 5 tokens: 1.05 plain steps; the aim of at most 1.1 is met."
+    assert said[2].startswith("Overhead at qwen2.5-7b, the worst of all draft lengths (8): 6.0%") and said[2].endswith("5% is missed.")
+    assert said[3] == "Rounds with the fast runners are 3.00 × as fast as with the general ones." and len(said) == 4
+    one = shape_report.verdicts([shape_row("fast", 2, shape="qwen2.5-1.5b", device="cpu")])
+    assert len(one) == 2 and "no CUDA" in one[0] and one[1].endswith("3.0% of the round.")
+    assert shape_report.verdicts(rows[2:]) == []

@@ -302,6 +302,14 @@ def test_an_experiment_from_the_command_line(cli: Cli, names: list[str], prompts
     assert facts["seeds"] == [0] and facts["torch"] and facts["arms"][0]["readings"][0]["name"] == "none"
 
 
+def test_bench_shapes_writes_its_tables_and_shows_them(cli: Cli, tmp_path: Path) -> None:
+    result = cli("bench-shapes", "--quick", "--device", "cpu", "--draft-lengths", "2,4", "--out", tmp_path / "out")
+    assert result.code == 0 and "tiny-target, drafter tiny-drafter" in result.out and "Verification of 5 tokens" in result.out, result.err
+    assert "acceptance is scripted" in result.err and {path.name for path in (tmp_path / "out").iterdir()} == {"shapes.csv", "shapes.md"}
+    refused(cli("bench-shapes", "--quick", "--draft-lengths", "2,few", "--out", tmp_path), "2,few", "whole numbers")
+    refused(cli("bench-shapes", "--shape", "cheese", "--out", tmp_path), "cheese", "qwen2.5-0.5b")
+
+
 def test_what_training_costs(cli: Cli, names: list[str], prompts: Path, tmp_path: Path) -> None:
     options = ["--prompts", prompts, "--quick", "--out", tmp_path / "out", *names]
     result = cli("experiment", "training-cost", *options)

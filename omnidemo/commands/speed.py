@@ -1,4 +1,4 @@
-"""The commands that time: bench, bench-growth, bench-memory."""
+"""The commands that time: bench, bench-growth, bench-shapes, bench-memory."""
 
 from __future__ import annotations
 
@@ -113,6 +113,56 @@ def bench_growth(
             bar.update(task, completed=len(points), total=total)
     headings = ("what grows", "from → to", "method", "round ms", "draft", "target's pass", "host")
     show(Table(*headings, box=None), summary(points), f"Medians, scripted answers. All sizes: {folder / 'growth.html'}")
+
+
+def bench_shapes(
+    shape: Annotated[list[str] | None, typer.Option(help="Targets' shapes, in order; default: qwen2.5-0.5b, -1.5b and -7b.")] = None,
+    drafter_shape: Annotated[str, typer.Option(help="The drafter's shape.")] = "llama-68m",
+    device: Annotated[str | None, typer.Option(help="cpu, cuda or cuda:N; default OMNIDEMO_DEVICE, else auto.")] = None,
+    dtype: Annotated[str | None, typer.Option(help="Default OMNIDEMO_DTYPE, else bfloat16, on a CPU float32.")] = None,
+    draft_lengths: Annotated[str, typer.Option(help="Drafter tokens per round, with commas between.")] = "2,3,4,5,6,7,8",
+    rounds: Annotated[int, typer.Option(min=2, help="Timed rounds of an answer.")] = 20,
+    repeats: Annotated[int, typer.Option(min=1, help="Answers of each runner and draft length.")] = 5,
+    temperature: Annotated[float, typer.Option(min=0.0, help="0 is greedy.")] = 0.0,
+    threads: Annotated[int | None, typer.Option(min=1, help="CPU threads; default by the target's size.")] = None,
+    out: Folder = None,
+    quick: Quick = False,
+) -> None:
+    """Time rounds of models of real sizes with random weights and scripted acceptance, by the fast runners and by the general ones.
+
+    Writes shapes.csv (every answer) and shapes.md.
+    """
+    settings = read_settings(device=device, dtype=dtype, threads=threads, training="off")
+    from omnidemo.bench.speed import shape_report
+    from omnidemo.bench.speed.shape_rounds import Order, check, run
+    from omnidemo.bench.speed.shapes import TARGETS, TINY
+
+    try:
+        lengths = [int(part) for part in draft_lengths.split(",")]
+    except ValueError:
+        raise ValueError(f"--draft-lengths is {draft_lengths!r}; give whole numbers with commas between, such as 2,4,8") from None
+    if quick:
+        shape, drafter_shape, rounds, repeats = [TINY[0]], TINY[1], 3, 1
+    order = Order(
+        out or settings.storage / "bench", shape or TARGETS, drafter_shape, settings.device, settings.dtype, lengths, rounds, repeats,
+        temperature, settings.threads, shlex.join(["python", "-m", "omnidemo", *sys.argv[1:]]),
+    )  # fmt: skip
+    check(order)  # before a progress bar appears
+    rows: list[shape_report.Row] = []
+    try:
+        with progress() as bar:
+            task = bar.add_task("answers", total=None)
+            for row, total in run(order):
+                rows.append(row)
+                bar.update(task, completed=len(rows), total=total)
+    finally:  # also after Ctrl-C
+        for name in dict.fromkeys(row.shape for row in rows):
+            mine = [row for row in rows if row.shape == name]
+            show(Table(*shape_report.HEADINGS, box=None, title=f"{name}, drafter {drafter_shape}"), shape_report.rounds(mine))
+            show(Table(*shape_report.PASSES, box=None), shape_report.passes(mine))
+            typer.echo("\n".join(shape_report.verdicts(mine)))
+        if rows:
+            typer.echo(f"{shape_report.NOTE}\nRows and tables: {order.out}", err=True)
 
 
 def bench_memory(

@@ -11,6 +11,7 @@ import torch
 
 from omnidemo.bench.compare import check_prompts
 from omnidemo.bench.peer import ASSISTED, DEFAULTS, LOOKUP, PLAIN, Peer, quietly
+from omnidemo.bench.speed import llama_cpp
 from omnidemo.bench.speed.adapted import Learned
 from omnidemo.bench.speed.arms import ADAPTED, FRESH, STAGES, Arm, OurArm, Request, TheirArm, Took
 from omnidemo.bench.speed.floor import Shape, floor
@@ -20,7 +21,7 @@ from omnidemo.bench.speed.watch import watched
 from omnidemo.config import Settings
 from omnidemo.methods import fitting, make_method
 from omnidemo.runtime.comparison import BASELINE
-from omnidemo.runtime.loading import build_pair
+from omnidemo.runtime.loading import build_measured_pair
 from omnidemo.runtime.pair import Pair
 
 THREADS = (1, 2, 4)  # numbers that are tried
@@ -47,10 +48,10 @@ class Contest:
     """One target with its arms. ModelError or ValueError, when it is made, for what cannot be measured."""
 
     def __init__(self, plan: Plan, settings: Settings, storage: Path | None = None) -> None:
-        """`storage`: a folder that keeps the vocabulary map."""
-        self.plan, self.settings = plan, settings
+        """`storage`: a folder that keeps the vocabulary map, and the model as llama.cpp reads it; without one llama.cpp is left out."""
+        self.plan, self.settings, self.storage = plan, settings, storage
         self._maps = maps = storage / "maps" if storage else None
-        pair = build_pair(plan.target, settings.drafter, settings, maps=maps)
+        pair = build_measured_pair(plan.target, settings.drafter, settings, maps=maps)
         self.target, self.drafter = watched(pair.target), watched(pair.drafter)
         self.pair = Pair(self.target, self.drafter, cache_size=settings.cache_size, maps=maps)
         self.shapes = Shape.of(pair.target), Shape.of(pair.drafter)
@@ -59,7 +60,10 @@ class Contest:
         wanted = plan.methods or [name for name in fitting(self.pair.map) if name != BASELINE]
         self.methods = [name for name in dict.fromkeys(make_method(one, self.pair.map).name for one in wanted) if name != BASELINE]
         self.probe = Probe(pair.target.device, pair.target.dtype)
-        self.threads = {"transformers": torch.get_num_threads(), "omnidemo": torch.get_num_threads()}
+        self.no_llama = llama_cpp.refusal(pair.target) if storage else "left out"
+        self._llama: list[llama_cpp.LlamaArm] = []  # made when they are needed, for all topics
+        sides = ["transformers", "omnidemo", *([] if self.no_llama else [llama_cpp.LLAMA])]
+        self.threads = dict.fromkeys(sides, torch.get_num_threads())
         self.tried: dict[str, dict[int, float]] = {}
         self.total = sum(map(len, plan.prompts.values())) * len(plan.temperatures) * self._count()
 
@@ -85,7 +89,7 @@ class Contest:
 
     def _count(self) -> int:
         states = 2 if self.plan.learned else 1
-        return 3 + 2 * states + 2 * states * len(self.methods)
+        return 3 + 2 * (not self.no_llama) + 2 * states + 2 * states * len(self.methods)
 
     def _arms(self, topic: str, target: Any) -> list[Arm]:
         """The arms of a topic; `transformers`' plain generation is the first, our plain decoding the last."""
@@ -99,10 +103,18 @@ class Contest:
             arms += [TheirArm(other, name, ADAPTED, *shapes) for name in (ASSISTED, DEFAULTS)]
             drafters[ADAPTED] = replace(self.drafter, runner=self.drafter.runner.copy())
             drafters[ADAPTED].runner.overwrite(learned.weights)
+        arms += self._llama_arms()
         for state, drafter in drafters.items():
             for method in self.methods:
                 arms += [self._our(method, state, drafter, policy) for policy in ("fixed", "cost")]
         return [*arms, self._our(BASELINE, "", self.drafter, "fixed")]
+
+    def _llama_arms(self) -> Sequence[Arm]:
+        if self.storage and not self.no_llama and not self._llama:
+            longest = max(len(self.pair.prompt_ids(prompt)) for prompts in self.plan.prompts.values() for prompt in prompts)
+            folder, positions = self.storage / "bench" / "gguf", longest + self.plan.max_new_tokens
+            self._llama = llama_cpp.arms(self.target, self.shapes[0], folder, positions, self.plan.draft_length)
+        return self._llama
 
     def _our(self, method: str, state: str, drafter: Any, policy: Any) -> OurArm:
         """Each arm has a pair, and so a cache of n-grams and a memory of costs, of its own; all share the map and the weights."""
@@ -117,7 +129,9 @@ class Contest:
         if self.target.device.type != "cpu" or self.settings.threads:
             return
         request = Request(ids, min(TRIAL, self.plan.max_new_tokens), 0.0, self.plan.seed, bare=False)
-        wanted = {"transformers": (PLAIN, ASSISTED), "omnidemo": (BASELINE, *self.methods[:1])}
+        wanted: dict[str, tuple[str, ...]] = {"transformers": (PLAIN, ASSISTED), "omnidemo": (BASELINE, *self.methods[:1])}
+        if self._llama:
+            wanted[llama_cpp.LLAMA] = (llama_cpp.LLAMA,)
         for side, methods in wanted.items():
             chosen = [next(arm for arm in arms if arm.side == side and arm.method == method) for method in methods]
             times: dict[int, float] = {}

@@ -11,6 +11,7 @@ import numpy as np
 
 from omnidemo.bench.peer import ASSISTED, DEFAULTS, LOOKUP, PLAIN
 from omnidemo.bench.speed.arms import FRESH
+from omnidemo.bench.speed.llama_cpp import LLAMA, LLAMA_LOOKUP
 from omnidemo.bench.speed.rows import Row
 from omnidemo.runtime.comparison import BASELINE
 
@@ -103,6 +104,10 @@ def verdicts(rows: Sequence[Row]) -> list[str]:
             rival = max(theirs, key=lambda arm: ratio(arm, PLAIN))
             ahead = ratio(best, rival)
             said.append(f"Their best assisted mode, `{rival}`: {ratio(rival, PLAIN):.2f} × plain; ours is {ahead:.2f} × as fast.")
+        if others := [arm for arm in (LLAMA, LLAMA_LOOKUP) if arm in arms]:
+            rival = max(others, key=lambda arm: ratio(arm, PLAIN))
+            ahead = ratio(best, rival)
+            said.append(f"The best of llama.cpp, `{rival}`: {ratio(rival, PLAIN):.2f} × plain; ours is {ahead:.2f} × as fast.")
     fresh = [arm for arm in ours if arms[arm][0].drafter == FRESH and arms[arm][0].policy == "cost"]
     slowest = [
         (float(np.median([row.own_speedup or 0.0 for row in mine])), topic, arm)
@@ -117,7 +122,7 @@ def verdicts(rows: Sequence[Row]) -> list[str]:
 
 def markdown(rows: Sequence[Row], about: Mapping[str, Any]) -> str:
     """The whole report."""
-    parts = ["# Benchmark", NOTE, f"Command: `{about['command']}`" if about.get("command") else "", _facts(about)]
+    parts = ["# Benchmark", NOTE, f"Command: `{about['command']}`" if about.get("command") else "", about_lines(about)]
     for (target, temperature), mine in groups(rows, lambda row: (row.target, row.temperature)).items():
         prompts = len({(row.topic, row.prompt_index) for row in mine})
         parts += [f"## {target}, temperature {temperature:g}, {prompts} prompts", "\n".join(f"* {said}" for said in verdicts(mine))]
@@ -136,7 +141,8 @@ def by_topic(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
     return ["arm", *topics], lines
 
 
-def _facts(about: Mapping[str, Any]) -> str:
+def about_lines(about: Mapping[str, Any]) -> str:
+    """Facts as a Markdown list."""
     return "\n".join(f"* {name}: {_plain(value)}" for name, value in about.items() if name != "command" and value is not None)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from omnidemo.bench.compare import check_writable, sheet
-from omnidemo.bench.speed import report
+from omnidemo.bench.speed import llama_cpp, report
 from omnidemo.bench.speed.adapted import Distilled, Learned, stored
 from omnidemo.bench.speed.contest import Contest, Plan, measure
 from omnidemo.bench.speed.machine import facts
@@ -100,6 +100,7 @@ def _about(contest: Contest, learned: Mapping[str, Learned]) -> dict[str, Any]:
         "seconds by threads": tried or "given",
         "bandwidth GB/s": bandwidths,
         "rate": rates,
+        "llama.cpp": contest.no_llama or llama_cpp.about(),
         "adapted drafters": {topic: one.origin for topic, one in learned.items()} or "none",
     }
 

@@ -1,0 +1,178 @@
+"""llama.cpp through its Python package, an optional arm of the benchmark: the same weights, in float32, as a GGUF file.
+
+Imports of `llama_cpp` and `gguf` stay inside functions: neither is among the requirements.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import AutoConfig
+
+from omnidemo.bench.replay import replacing
+from omnidemo.bench.speed.arms import Request, Took
+from omnidemo.bench.speed.floor import Pass, Shape
+from omnidemo.runtime.lean import LeanLlamaRunner
+from omnidemo.runtime.models import LanguageModel
+
+LLAMA, LLAMA_LOOKUP = "llama.cpp", "llama.cpp-prompt-lookup"
+FORMAT = "1"  # changes with the way that files are written, so that older ones are not read
+FLOAT32 = 0  # ggml's name of the type
+
+
+def refusal(model: LanguageModel) -> str:
+    """Why llama.cpp does not answer beside a target; "" where it does."""
+    if any(find_spec(name) is None for name in ("llama_cpp", "gguf")):
+        return "not installed; `pip install llama-cpp-python gguf` adds it to the comparison"
+    if model.device.type != "cpu" or model.dtype != torch.float32:
+        return f"compared in float32 on a CPU only, and {model.name} runs in {str(model.dtype)[6:]} on {model.device}"
+    config = _config(model)
+    return "" if LeanLlamaRunner.fits(config) else f"{model.name} is a {config.model_type}, which is not converted; Llama and Qwen2 are"
+
+
+def _config(model: LanguageModel) -> Any:
+    return AutoConfig.from_pretrained(model.folder).get_text_config(decoder=True)
+
+
+# the file --------------------------------------------------------------------------------------------------------------------
+
+
+def converted(model: LanguageModel, folder: Path) -> Path:
+    """The model as a GGUF file in `folder`, named after what is in it; written unless it is there. OSError."""
+    weights, config = model.runner.weights(), _config(model)
+    found = hashlib.sha256(repr((FORMAT, config.to_json_string())).encode())
+    for name, weight in sorted(weights.items()):
+        found.update(name.encode())
+        found.update(weight.contiguous().numpy().data)
+    path = folder / f"{found.hexdigest()[:32]}.gguf"
+    if not path.exists():
+        with replacing(path) as partial:
+            write(weights, config, partial)
+    return path
+
+
+def write(weights: Mapping[str, Tensor], config: Any, path: Path) -> None:
+    """Write float32 weights, by their names in `transformers`, of a Llama or Qwen2 model. Without a tokenizer: ids go in and out."""
+    import gguf
+
+    architecture = {"llama": gguf.MODEL_ARCH.LLAMA, "qwen2": gguf.MODEL_ARCH.QWEN2}[config.model_type]
+    heads, groups = config.num_attention_heads, config.num_key_value_heads
+    dim = getattr(config, "head_dim", None) or config.hidden_size // heads
+    writer = gguf.GGUFWriter(path, gguf.MODEL_ARCH_NAMES[architecture])
+    writer.add_file_type(gguf.LlamaFileType.ALL_F32)
+    writer.add_vocab_size(config.vocab_size)
+    writer.add_tokenizer_model("no_vocab")
+    writer.add_block_count(config.num_hidden_layers)
+    writer.add_context_length(config.max_position_embeddings)
+    writer.add_embedding_length(config.hidden_size)
+    writer.add_feed_forward_length(config.intermediate_size)
+    writer.add_head_count(heads)
+    writer.add_head_count_kv(groups)
+    writer.add_key_length(dim)
+    writer.add_value_length(dim)
+    writer.add_rope_dimension_count(dim)
+    writer.add_rope_freq_base(config.rope_parameters["rope_theta"])
+    writer.add_layer_norm_rms_eps(config.rms_norm_eps)
+    names = gguf.get_tensor_name_map(architecture, config.num_hidden_layers)
+    for name, weight in weights.items():
+        if name == "lm_head.weight" and config.tie_word_embeddings:
+            continue  # llama.cpp takes the embeddings where there is no output layer
+        if config.model_type == "llama" and (".q_proj." in name or ".k_proj." in name):
+            weight = interleaved(weight, heads if ".q_proj." in name else groups)
+        writer.add_tensor(names.get_name(name, try_suffixes=(".weight", ".bias")), weight.contiguous().numpy())
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+def interleaved(weight: Tensor, heads: int) -> Tensor:
+    """Rows [heads · D, …] of a query or key projection in the order of llama.cpp's Llama: its rotary embedding turns neighbouring
+    rows of a head, 2i and 2i + 1, where `transformers` turns i and D/2 + i. Qwen2's turns the same rows in both."""
+    halves = weight.view(heads, 2, -1, *weight.shape[1:])
+    return halves.transpose(1, 2).reshape(weight.shape)
+
+
+# the arms --------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class LlamaArm:
+    """Plain generation by llama.cpp, or with its prompt lookup. Takes as many threads as torch has. It tells no stages."""
+
+    llama: Any
+    method: str
+    end_ids: frozenset[int]
+    target_shape: Shape
+    side: str = LLAMA
+    drafter: str = ""
+    rule: str = ""
+    read: list[tuple[int, int]] = field(default_factory=list)  # (positions before, tokens) of each pass
+
+    def __post_init__(self) -> None:
+        evaluate: Callable[[Sequence[int]], None] = self.llama.eval
+
+        def noting(tokens: Sequence[int]) -> None:
+            self.read.append((self.llama.n_tokens, len(tokens)))
+            evaluate(tokens)
+
+        self.llama.eval = noting
+
+    @property
+    def name(self) -> str:
+        return self.method
+
+    def answer(self, request: Request) -> Took:
+        llama, ids = self.llama, list[int]()
+        self.read.clear()
+        llama._ctx.set_n_threads(*[torch.get_num_threads()] * 2)  # one number for decoding, one for reading prompts
+        llama.set_seed(request.seed)
+        first = 0.0
+        began = perf_counter()
+        llama.reset()  # every prompt is read afresh
+        for token in llama.generate(list(request.ids), top_k=0, top_p=1.0, min_p=0.0, temp=request.temperature):
+            first = first or perf_counter() - began
+            ids.append(int(token))
+            if ids[-1] in self.end_ids or len(ids) == request.max_new_tokens:
+                break
+        seconds = perf_counter() - began
+        later = self.read[1:]
+        return Took(
+            ids=ids,
+            seconds=seconds,
+            first=first,
+            rounds=len(later),
+            split={},
+            passes=[(self.target_shape, Pass(*one, 1 if place == 0 else one[1])) for place, one in enumerate(self.read)],
+            block_efficiency=len(ids) / len(self.read),
+            drafted=sum(count - 1 for _, count in later) / max(1, len(later)) if self.method == LLAMA_LOOKUP else None,
+        )
+
+
+def arms(model: LanguageModel, shape: Shape, folder: Path, positions: int, draft_length: int) -> list[LlamaArm]:
+    """Both arms of a target that is not refused; `folder` keeps the file. positions: the longest prompt with its answer.
+    draft_length: of prompt lookup, as for the peer's."""
+    import llama_cpp
+    from llama_cpp.llama_speculative import LlamaPromptLookupDecoding
+
+    path = converted(model, folder)
+    end_ids = frozenset(model.vocabulary.roles.get("end", ()))
+    options = {"n_ctx": positions + draft_length + 1, "type_k": FLOAT32, "type_v": FLOAT32, "verbose": False}
+    drafts = {LLAMA: None, LLAMA_LOOKUP: LlamaPromptLookupDecoding(num_pred_tokens=draft_length)}
+    return [
+        LlamaArm(llama_cpp.Llama(str(path), draft_model=draft, **options), method, end_ids, shape) for method, draft in drafts.items()
+    ]
+
+
+def about() -> str:
+    """Which llama.cpp answers."""
+    return f"llama-cpp-python {version('llama-cpp-python')}, float32 weights, keys and values"
