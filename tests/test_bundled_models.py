@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -14,6 +15,8 @@ from omnidemo import load_pair
 from omnidemo.config import Settings
 from omnidemo.methods import fitting
 from omnidemo.runtime import prompts
+from omnidemo.runtime.compact import Compact
+from omnidemo.runtime.loading import build_pair
 from omnidemo.runtime.pair import Pair
 from omnidemo.runtime.services import Services
 from omnidemo.runtime.sources import BUNDLED
@@ -118,3 +121,17 @@ def test_a_restart_restores_cache_adapter_and_history(services: Services) -> Non
         assert again.store.requests(target=TARGET, drafter=DRAFTER) == history
     finally:
         again.close()
+
+
+@needs("a", "drafter")
+@pytest.mark.parametrize(("whose", "compact"), [("drafter", (False, True)), ("both", (True, True)), ("neither", (False, False))])
+def test_the_setting_says_whose_weights_take_two_bytes(whose: str, compact: tuple[bool, bool]) -> None:
+    pair = build_pair("bundled/a", "bundled/drafter", Settings.model_validate({"device": "cpu", "compact": whose}))
+    runners: list[Any] = [pair.target.runner, pair.drafter.runner]
+    assert tuple(isinstance(runner.narrow, Compact) for runner in runners) == compact
+    ids = pair.prompt_ids("How much is 18 divided by 6?")
+    found = pair.generate(ids, max_new_tokens=24, learn=False).token_ids
+    model = AutoModelForCausalLM.from_pretrained(pair.target.folder, dtype=torch.float32)
+    with torch.no_grad():
+        wanted = model.generate(torch.tensor([ids]), attention_mask=torch.ones(1, len(ids)), max_new_tokens=24, do_sample=False)
+    assert list(found) == wanted[0, len(ids) :].tolist()

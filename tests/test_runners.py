@@ -10,7 +10,7 @@ import transformers
 from transformers.cache_utils import DynamicCache
 
 from omnidemo.bench.tiny import ARCHITECTURES, random_model
-from omnidemo.runtime import compiling, eight, lean, narrow
+from omnidemo.runtime import compact, compiling, lean, narrow
 from omnidemo.runtime.lean import LeanLlamaRunner
 from omnidemo.runtime.runners import TransformersRunner, check_cache, context_limit
 
@@ -21,6 +21,13 @@ LEAN = ("llama", "llama grouped, wide heads", "qwen2")
 
 def make(shape: str, **changes: Any) -> Any:
     return random_model(shape, VOCABULARY, seed=1, **changes)
+
+
+def of_two_bytes(model: Any) -> Any:
+    """The model with weights that bfloat16 can hold; its rotary frequencies stay."""
+    for weight in model.parameters():
+        weight.data.copy_(weight.data.bfloat16())
+    return model
 
 
 def some_ids(count: int, seed: int = 0) -> list[int]:
@@ -111,11 +118,9 @@ def test_refuses_what_cannot_be_read(pair: tuple[Any, Any]) -> None:
     assert cache.length == 0
 
 
-@pytest.mark.parametrize(("kind", "by_row"), [("transformers", 0), ("lean", 0), ("lean", None)])
+@pytest.mark.parametrize("kind", ["transformers", "lean"])
 @pytest.mark.parametrize("shape", ["llama grouped, wide heads", "qwen2"])
-def test_overwrite_equals_a_reloaded_model(shape: str, kind: str, by_row: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    # The packed copies have to follow too, and they serve only products that are long.
-    monkeypatch.setattr(narrow, "BY_ROW", narrow.BY_ROW if by_row is None else by_row)
+def test_overwrite_equals_a_reloaded_model(shape: str, kind: str) -> None:
     model = make(shape)
     runner = LeanLlamaRunner(model) if kind == "lean" else TransformersRunner(model)
     addresses = {name: weight.data_ptr() for name, weight in runner.weights().items()}
@@ -156,12 +161,9 @@ def test_overwrite_is_all_or_nothing(kind: str) -> None:
     assert all(torch.equal(weight, before[name]) for name, weight in runner.weights().items())
 
 
-@pytest.mark.parametrize("products", ["by row", "packed", "plain", "torch alone", "not compiled yet"])
+@pytest.mark.parametrize("products", ["compact", "packed", "plain", "torch alone", "not compiled yet"])
 @pytest.mark.parametrize("shape", LEAN)
 def test_lean_greedy_answers_are_those_of_transformers(shape: str, products: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    if products != "by row":
-        monkeypatch.setattr(narrow, "BY_ROW", 0)
-        monkeypatch.setattr(narrow, "ALONE", 0)
     if products == "plain":
         monkeypatch.setattr(lean, "PACKED", 0)
     if products == "torch alone":
@@ -169,8 +171,13 @@ def test_lean_greedy_answers_are_those_of_transformers(shape: str, products: str
     if products == "not compiled yet":
         monkeypatch.setattr(compiling, "_ready", None)
     monkeypatch.setattr(lean, "START", 32)  # so that the buffers grow several times
-    model = make(shape)
-    general, own = TransformersRunner(model).new_cache(), LeanLlamaRunner(make(shape)).new_cache()
+    models = make(shape), make(shape)
+    if products == "compact":
+        models = of_two_bytes(models[0]), of_two_bytes(models[1])
+    runner = LeanLlamaRunner(models[1])
+    runner.compact(products == "compact")
+    assert isinstance(runner.narrow, compact.Compact) == (products == "compact")
+    general, own = TransformersRunner(models[0]).new_cache(), runner.new_cache()
     prompt = some_ids(30)
     answers = []
     for cache in (general, own):
@@ -185,50 +192,65 @@ def test_lean_greedy_answers_are_those_of_transformers(shape: str, products: str
 
 
 @pytest.mark.parametrize("shape", LEAN)
-def test_rounded_weights_are_what_the_compiled_pass_computes_with(shape: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    model, ids = make(shape), some_ids(40)
-    before = {name: weight.clone() for name, weight in model.named_parameters(remove_duplicate=False)}
+@pytest.mark.parametrize("ready", [True, False])
+def test_weights_of_two_bytes_say_what_those_of_four_say(shape: str, ready: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not ready:
+        monkeypatch.setattr(compiling, "_ready", None)
+    model, ids = of_two_bytes(make(shape)), some_ids(60)
+    before = {name: weight.clone() for name, weight in model.named_parameters()}
     runner = LeanLlamaRunner(model)
-    runner.round()
-    for name, weight in runner.weights().items():
-        step = before[name].abs().amax(-1, keepdim=True) / 127
-        matrix = weight.dim() == 2 and not (name == "model.embed_tokens.weight" and shape != "llama grouped, wide heads")
-        assert torch.all((weight - before[name]).abs() <= (0.5001 * step if matrix else 0)), name
-    wanted = reference(model, ids)  # its weights are views of the rounded ones
-    assert not close(wanted, reference(make(shape), ids), 1e-3)
-    for ready in (compiling.kernels(), None):
-        monkeypatch.setattr(compiling, "_ready", ready)
-        cache = runner.new_cache()
-        rows = [cache.extend(ids[a:b], b - a) for a, b in ((0, 1), (1, 3), (3, 19), (19, 23), (23, 40))]
-        assert close(torch.cat(rows), wanted)
-        assert cache.states is not None and len(cache.states) == 17
+    runner.compact(True)
+    assert isinstance(runner.narrow, compact.Compact)
+    wanted = reference(model, ids)
+    cache = runner.new_cache()
+    at = 0
+    for size in (1, 2, 3, 4, 5, 6, 7, 8, 9, 15):  # every size of block, alone and together
+        assert close(cache.extend(ids[at : at + size], size), wanted[at : at + size], 2e-6)
+        at += size
+        assert cache.states is not None and len(cache.states) == size
+    assert len(cache.runner.new_cache().extend(ids[:7], 0)) == 0
+    assert all(torch.equal(weight, before[name]) for name, weight in model.named_parameters())
 
 
 def test_rounding_follows_new_weights_and_copies() -> None:
     runner, ids = LeanLlamaRunner(make("llama")), some_ids(12)
-    runner.round()
+    assert isinstance(runner.narrow, narrow.Narrow)
+    exact = runner.new_cache().extend(ids, 5)
+    runner.compact(True)
+    assert isinstance(runner.narrow, narrow.Narrow)
+    runner.compact(True, rounding=True)
+    assert isinstance(runner.narrow, compact.Compact)
+    rounded = runner.new_cache().extend(ids, 5)
+    assert close(rounded, exact, 0.1) and not close(rounded, exact, 1e-4)
     copy = runner.copy()
-    base = runner.weights()
-    assert all(torch.allclose(weight, base[name], atol=1e-7) for name, weight in copy.weights().items())  # rounding twice changes nothing
+    assert close(copy.new_cache().extend(ids, 5), rounded)
     other = make("llama")
     new = {"model.layers.1.mlp.up_proj.weight": other.model.layers[1].mlp.up_proj.weight.detach() + 0.3}
-    before = copy.new_cache().extend(ids, 5)
     copy.overwrite(new)
+    assert isinstance(copy.narrow, compact.Compact)
     after = copy.new_cache().extend(ids, 5)
-    assert not close(after, before, 1e-2)
-    other.load_state_dict(copy.weights())
-    assert close(after, reference(other, ids)[-5:])
-    assert close(runner.new_cache().extend(ids, 5), before)
+    assert not close(after, rounded, 1e-2)
+    other.load_state_dict({**{name: weight.bfloat16().float() for name, weight in make("llama").named_parameters()}}, strict=False)
+    other.load_state_dict({name: weight.bfloat16().float() for name, weight in new.items()}, strict=False)
+    assert close(after, reference(other, ids)[-5:], 0.02)  # embeddings and norms are not rounded
+    assert close(runner.new_cache().extend(ids, 5), rounded)
 
 
-def test_only_what_is_faster_rounded_is_rounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_weights_that_need_four_bytes_keep_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = of_two_bytes(make("llama"))
+    runner, ids = LeanLlamaRunner(model), some_ids(12)
+    assert isinstance(runner.narrow, narrow.Narrow)  # unless asked for
+    runner.compact(True)
+    assert isinstance(runner.narrow, compact.Compact)
+    runner.overwrite({"model.layers.1.mlp.up_proj.weight": model.model.layers[1].mlp.up_proj.weight.detach() * 1.01})
+    assert isinstance(runner.narrow, narrow.Narrow)
+    assert close(runner.new_cache().extend(ids, 5), reference(model, ids)[-5:])
     half = LeanLlamaRunner(make("llama").to(torch.bfloat16))
-    before = half.weights()["lm_head.weight"].clone()
-    half.round()
-    assert torch.equal(half.weights()["lm_head.weight"], before)
-    monkeypatch.setattr(eight, "MOST", 0)
+    half.compact(True, rounding=True)
+    assert half.narrow is None
+    monkeypatch.setattr(compact, "MOST", 0)
     large = LeanLlamaRunner(make("llama"))
-    large.round()
+    large.compact(True, rounding=True)
     assert isinstance(large.narrow, narrow.Narrow)
 
 

@@ -16,8 +16,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from omnidemo.runtime import eight
-from omnidemo.runtime.eight import Eight
+from omnidemo.runtime import compact
+from omnidemo.runtime.compact import Compact
 from omnidemo.runtime.graphs import CudaGraphs, FixedPasses, Room
 from omnidemo.runtime.matrices import ROWS, Matrix, Norm
 from omnidemo.runtime.narrow import SMALL, Narrow
@@ -60,16 +60,16 @@ class LeanLlamaRunner:
         self.head_dim = int(getattr(config, "head_dim", None) or config.hidden_size // self.heads)
         self.inner = int(config.intermediate_size)
         self.eps = float(config.rms_norm_eps)
-        pack = self.parameters <= PACKED
-        self.layers = [self._fuse(layer, pack) for layer in model.model.layers]
+        self.layers = [self._fuse(layer) for layer in model.model.layers]
         self.embed = model.model.embed_tokens.weight.detach()
         self.norm = Norm(model.model.norm.weight.detach(), self.eps)
-        self.head = Matrix(model.lm_head.weight.detach(), pack=pack)
+        self.head = Matrix(model.lm_head.weight.detach())
         self.rows = int(self.head.weight.shape[0])
         half = torch.arange(0, self.head_dim, 2, dtype=torch.float32) / self.head_dim
         self.frequencies = (1.0 / float(config.rope_parameters["rope_theta"]) ** half).to(self.device)
         self.turns = (torch.empty(0), torch.empty(0))  # rotary cosines and sines [reach, 1, D]
-        self.narrow: Narrow | Eight | None = Narrow(self) if self.device.type == "cpu" and self.dtype == torch.float32 else None
+        self.compacts = self.rounds = False  # see `compact`
+        self.narrow = self._narrow()
         self.fixed = FixedPasses(self.device, CudaGraphs(self.device)) if self.device.type == "cuda" else None
         self.states: Tensor | None = None  # what the output layer read in the newest pass
         self._model = model  # its parameters are views of what is held here
@@ -95,16 +95,20 @@ class LeanLlamaRunner:
 
     def copy(self) -> LeanLlamaRunner:
         copy = LeanLlamaRunner(deepcopy(self._model))
-        if isinstance(self.narrow, Eight):
-            copy.round()
+        copy.compact(self.compacts, self.rounds)
         return copy
 
-    def round(self) -> None:
-        """Have all matrices, now and after each `overwrite`, rounded to what eight bits and a factor for each row can hold, and passes of
-        a few rows run on those. For drafters alone: it changes what the model says. Nothing where it would not be faster."""
-        if eight.fits(self):
-            self.narrow = Eight(self)
-            self._refresh()
+    def compact(self, wanted: bool, rounding: bool = False) -> None:
+        """Whether passes of a few tokens on a CPU run over weights of two bytes, where these hold the weights exactly. `rounding`: make
+        them, now and after each `overwrite`; for drafters alone, since it changes what the model says. Nothing for models too large."""
+        self.compacts, self.rounds = wanted, wanted and rounding and compact.fits(self)
+        self._refresh()
+
+    def _narrow(self) -> Narrow | Compact | None:
+        """What makes passes of a few tokens on a CPU."""
+        if self.compacts and compact.fits(self) and compact.exact(self):
+            return Compact(self)
+        return Narrow(self, self.parameters <= PACKED) if self.device.type == "cpu" and self.dtype == torch.float32 else None
 
     def __deepcopy__(self, memo: dict[int, Any]) -> LeanLlamaRunner:
         return self.copy()  # recorded passes belong to the weights that they were recorded with
@@ -114,28 +118,30 @@ class LeanLlamaRunner:
 
     def overwrite(self, named: Mapping[str, Tensor]) -> None:
         overwrite_named(self._named, named)
-        if isinstance(self.narrow, Eight):
-            self.narrow.refresh()
         self._refresh()
 
     def _refresh(self) -> None:
+        """Follow weights that were written to."""
+        if self.rounds:
+            compact.round_matrices(self)
         for layer in self.layers:
             for part in (layer.before, layer.qkv, layer.out, layer.after, layer.gate_up, layer.down):
                 part.refresh()
         self.norm.refresh()
         self.head.refresh()
+        self.narrow = self._narrow()
 
-    def _fuse(self, layer: Any, pack: bool) -> _Layer:
+    def _fuse(self, layer: Any) -> _Layer:
         attention, mlp = layer.self_attn, layer.mlp
         qkv = [attention.q_proj, attention.k_proj, attention.v_proj]
         bias = None if attention.q_proj.bias is None else _join([part.bias for part in qkv])
         return _Layer(
             before=Norm(layer.input_layernorm.weight.detach(), self.eps),
-            qkv=Matrix(_join([part.weight for part in qkv]), bias, pack),
-            out=Matrix(attention.o_proj.weight.detach(), None, pack),
+            qkv=Matrix(_join([part.weight for part in qkv]), bias),
+            out=Matrix(attention.o_proj.weight.detach()),
             after=Norm(layer.post_attention_layernorm.weight.detach(), self.eps),
-            gate_up=Matrix(_join([mlp.gate_proj.weight, mlp.up_proj.weight]), None, pack),
-            down=Matrix(mlp.down_proj.weight.detach(), None, pack),
+            gate_up=Matrix(_join([mlp.gate_proj.weight, mlp.up_proj.weight])),
+            down=Matrix(mlp.down_proj.weight.detach()),
         )
 
     def reach(self, length: int) -> None:

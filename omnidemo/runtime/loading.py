@@ -36,8 +36,10 @@ def build_pair(
     packed = settings.quantization or None
     large = load_model(target, quantization=packed, progress=reporter("target", 0.0, 0.6, target), **options)  # type: ignore[arg-type]
     small = load_model(drafter, progress=reporter("drafter", 0.6, 0.8, drafter), **{**options, "device": str(large.device)})  # type: ignore[arg-type]
-    if settings.round_drafter and isinstance(small.runner, LeanLlamaRunner):
-        small.runner.round()
+    if isinstance(small.runner, LeanLlamaRunner) and settings.compact != "neither":
+        small.runner.compact(True, rounding=True)
+    if isinstance(large.runner, LeanLlamaRunner) and settings.compact == "both":
+        large.runner.compact(True)
     if large.device.type == "cpu":
         torch.set_num_threads(settings.threads or pick_threads(large.parameters))
     tell("vocabulary map", 0.8, f"{len(large.vocabulary):,} × {len(small.vocabulary):,} tokens")

@@ -20,10 +20,10 @@ class Matrix:
 
     __slots__ = ("array", "bias", "packed", "turned", "weight")
 
-    def __init__(self, weight: Tensor, bias: Tensor | None = None, pack: bool = False) -> None:
+    def __init__(self, weight: Tensor, bias: Tensor | None = None) -> None:
         self.weight, self.turned, self.bias = weight, weight.t(), bias
         self.array = _array(weight)
-        self.packed = _packed(weight) if pack else None
+        self.packed: Tensor | None = None
 
     def times(self, x: Tensor) -> Tensor:
         """x · Wᵀ + bias, [rows, out]."""
@@ -38,6 +38,9 @@ class Matrix:
             total: Tensor = torch.ops.mkldnn._linear_pointwise.binary(x, rest, self.packed, None, "add")
             return total
         return torch.addmm(rest, x, self.turned)
+
+    def pack(self) -> None:
+        self.packed = _packed(self.weight)
 
     def refresh(self) -> None:
         if self.packed is not None:

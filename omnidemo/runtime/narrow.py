@@ -1,8 +1,8 @@
-"""Passes of a few rows on a CPU: decoding and verifying with compiled code between the matrix products."""
+"""Passes of a few rows on a CPU over weights that need all of float32: compiled code between the matrix products."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,17 +18,19 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float32]
 SMALL = 4_000_000  # models of fewer parameters stay in a core's cache, and their products end before another thread has woken up
-ALONE = 50_000_000  # models of fewer parameters: one thread reads the weights for a single row as fast as several, and needs no packing
-BY_ROW = 100_000  # multiplications up to which a call of oneDNN takes longer to set out than to compute
-NONE = np.empty(0, np.float32)
 
 
 class Narrow:
     """The forward pass of a `LeanLlamaRunner` in float32 on a CPU, on the same weights and the same cache."""
 
-    def __init__(self, runner: LeanLlamaRunner) -> None:
+    def __init__(self, runner: LeanLlamaRunner, pack: bool) -> None:
+        """`pack`: whether the matrices keep packed copies of themselves."""
         self.runner = runner
-        self.alone = runner.parameters < ALONE
+        for layer in runner.layers if pack else ():
+            for matrix in (layer.qkv, layer.out, layer.gate_up, layer.down):
+                matrix.pack()
+        if pack:
+            runner.head.pack()
         self.embed: Array = runner.embed.numpy()
         compiling.prepare()
         self.states: Array | None = None  # what the output layer read in the newest pass
@@ -46,22 +48,17 @@ class Narrow:
         gated = np.empty((count, runner.inner), np.float32)
         for layer, cache in zip(runner.layers, buffer, strict=True):
             kernels.add_normed(x, y, layer.before.array, runner.eps, y)
-            wide = self._product(kernels.multiply, layer.qkv, y)
+            wide = _product(layer.qkv, y)
             kernels.mix(wide, start, cache, cos, sin, mixed)
-            y = self._product(kernels.multiply, layer.out, mixed)
+            y = _product(layer.out, mixed)
             kernels.add_normed(x, y, layer.after.array, runner.eps, y)
-            kernels.gate(self._product(kernels.multiply, layer.gate_up, y), gated)
-            y = self._product(kernels.multiply, layer.down, gated)
+            kernels.gate(_product(layer.gate_up, y), gated)
+            y = _product(layer.down, gated)
         kernels.add_normed(x, y, runner.norm.array, runner.eps, y)
         self.states = y[count - rows :]
-        return torch.from_numpy(self._product(kernels.multiply, runner.head, self.states))
+        return torch.from_numpy(_product(runner.head, self.states))
 
-    def _product(self, multiply: Callable[..., None], matrix: Matrix, x: Array) -> Array:
-        """x · Wᵀ + bias, [rows, out]."""
-        if (len(x) == 1 and self.alone) or len(x) * matrix.array.size <= BY_ROW:
-            product = np.empty((len(x), len(matrix.array)), np.float32)
-            multiply(matrix.array, NONE, x, product)
-            if matrix.bias is not None:
-                product += matrix.bias.numpy()
-            return product
-        return matrix.times(torch.from_numpy(x)).numpy()
+
+def _product(matrix: Matrix, x: Array) -> Array:
+    """x · Wᵀ + bias, [rows, out]."""
+    return matrix.times(torch.from_numpy(x)).numpy()

@@ -1,0 +1,86 @@
+"""Passes of a few tokens over weights of two bytes that compute what the float32 ones do.
+
+At batch 1 a pass costs what its bytes cost. Most published weights are bfloat16, and what was read from such a file is held exactly by half
+of the bytes; only sums and activations need float32. So a target's law stays what it was, and a drafter's may be rounded to that. It is for
+drafters first of all, which read a token or two: with more, passes are bound by their multiplications, which oneDNN's threads do sooner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from omnidemo.runtime import compiling
+
+if TYPE_CHECKING:
+    from omnidemo.runtime.lean import LeanLlamaRunner
+    from omnidemo.runtime.matrices import Matrix
+
+Array = NDArray[np.float32]
+MOST = 100_000_000  # parameters; one thread reads them, and several are faster where more has to be read
+
+
+class Compact:
+    """The forward pass of a `LeanLlamaRunner` as one compiled function, on copies of its matrices."""
+
+    def __init__(self, runner: LeanLlamaRunner) -> None:
+        self.runner = runner
+        self.states: Array | None = None  # what the output layer read in the newest pass
+        layers = runner.layers
+        biases = [np.zeros(len(layer.qkv.weight), np.float32) if layer.qkv.bias is None else layer.qkv.bias.numpy() for layer in layers]
+        self._given = (
+            runner.embed.numpy(), np.array([[layer.before.array, layer.after.array] for layer in layers]), runner.norm.array,
+            _stacked([layer.qkv for layer in layers]), np.array(biases), _stacked([layer.out for layer in layers]),
+            _stacked([layer.gate_up for layer in layers]), _stacked([layer.down for layer in layers]), _bits(runner.head.weight),
+        )  # fmt: skip
+        compiling.prepare()
+
+    def forward(self, ids: Sequence[int], start: int, buffer: Array, rows: int) -> Tensor | None:
+        """Logits [rows, V] of `ids` at positions start…, which are written into the cache's buffer [layers, 2, Hkv, capacity, D]. None
+        as long as there is no compiled code."""
+        kernels, runner = compiling.kernels(), self.runner
+        if kernels is None:
+            return None
+        cos, sin = (table.numpy().reshape(len(table), -1) for table in runner.turns)
+        logits, states = np.empty((rows, runner.rows), np.float32), np.empty((rows, runner.embed.shape[1]), np.float32)
+        kernels.forward(np.array(ids), start, buffer, *self._given, cos, sin, runner.eps, logits, states)
+        self.states = states
+        return torch.from_numpy(logits)
+
+
+def fits(runner: LeanLlamaRunner) -> bool:
+    """Whether such passes would be faster, had the weights no more than two bytes' worth."""
+    return runner.device.type == "cpu" and runner.dtype == torch.float32 and runner.parameters <= MOST
+
+
+def exact(runner: LeanLlamaRunner) -> bool:
+    """Whether all matrices are what bfloat16 can hold."""
+    return all(torch.equal(weight, weight.to(torch.bfloat16).to(weight.dtype)) for weight in _matrices(runner))
+
+
+def round_matrices(runner: LeanLlamaRunner) -> None:
+    """Round all matrices, in place, to what bfloat16 can hold."""
+    with torch.no_grad():
+        for weight in _matrices(runner):
+            weight.copy_(weight.to(torch.bfloat16))
+
+
+def _matrices(runner: LeanLlamaRunner) -> Iterator[Tensor]:
+    for layer in runner.layers:
+        yield from (layer.qkv.weight, layer.out.weight, layer.gate_up.weight, layer.down.weight)
+    yield runner.head.weight
+
+
+def _stacked(matrices: Sequence[Matrix]) -> Any:
+    return np.stack([_bits(matrix.weight) for matrix in matrices])
+
+
+def _bits(weight: Tensor) -> NDArray[np.uint16]:
+    """The upper half of each float32, which is the number in bfloat16."""
+    bits: NDArray[np.uint16] = weight.to(torch.bfloat16).view(torch.int16).numpy().view(np.uint16)
+    return bits
