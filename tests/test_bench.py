@@ -9,6 +9,7 @@ from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -194,7 +195,25 @@ def test_memory_is_seen() -> None:
     assert known["cores"] >= 1 and known["transformers"] and known["commit"]
 
 
-def test_bare_passes_are_the_ones_that_were_made(settings: Settings) -> None:
+class Noting:
+    """A runner that notes, in order, what is read through its caches."""
+
+    def __init__(self, runner: Any, name: str, notes: list[tuple[str, int, int]]) -> None:
+        self.runner, self.name, self.notes, self.device = runner, name, notes, runner.device
+
+    def new_cache(self) -> Any:
+        cache = self.runner.new_cache()
+        extend = cache.extend
+
+        def noting(ids: Any, rows: int) -> Any:
+            self.notes.append((self.name, cache.length, len(ids)))
+            return extend(ids, rows)
+
+        cache.extend = noting
+        return cache
+
+
+def test_bare_passes_are_the_ones_that_were_made(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     plain = build_pair(settings.target, settings.drafter, settings)
     pair = Pair(watched(plain.target), watched(plain.drafter))
     made = pair.generate(TEXTS[0], max_new_tokens=12, draft_length=3, learn=False, reuse=False)
@@ -204,9 +223,17 @@ def test_bare_passes_are_the_ones_that_were_made(settings: Settings) -> None:
     assert prompt.rows == 0 and len(prompt.ids) == made.prompt_tokens - 1
     assert [(len(read.ids), read.rows) for read in rounds] == [(one.proposed + 1, one.proposed + 1) for one in made.rounds]
     assert rounds[0].start == len(prompt.ids)
-    counted: list[int] = []
-    seconds = bare(pair.target, target, lambda read: bool(counted.append(read.rows)) or read.rows > 0)
-    assert seconds > 0 and counted == [read.rows for read in target] and len(reads_of(pair.target)) == len(target)
+    drafter = reads_of(pair.drafter)
+    order = [read.order for read in sorted([*target, *drafter], key=lambda read: read.order)]
+    assert len(set(order)) == len(order) and target[0].order < drafter[0].order < target[1].order < drafter[-1].order
+    again = Pair(watched(plain.target), watched(plain.drafter))
+    read: list[tuple[str, int, int]] = []
+    for name, model in (("target", again.target), ("drafter", again.drafter)):
+        monkeypatch.setattr(model.runner, "runner", Noting(model.runner.runner, name, read))  # type: ignore[attr-defined]
+    assert bare((again.target, target), (again.drafter, drafter)) > 0
+    both = sorted([(one.order, "target", one) for one in target] + [(one.order, "drafter", one) for one in drafter])
+    assert read == [(name, one.start, len(one.ids)) for _, name, one in both]
+    assert bare((again.target, target[:1])) == 0  # a prompt is no part of a round
 
 
 # reports ---------------------------------------------------------------------------------------------------------------------

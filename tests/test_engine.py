@@ -159,3 +159,21 @@ def test_unknown_names_and_bad_options_are_refused() -> None:
     for options in ({"temperature": -1.0}, {"top_p": 0.0}, {"top_k": -1}):
         with pytest.raises(ValueError):
             Warp(**options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("tokens", "flat"), [(40, False), (40, True), (3_000, False), (3_000, True)])
+@pytest.mark.parametrize("mass", [0.01, 0.3, 0.9, 0.999])
+def test_top_p_keeps_what_a_full_sort_keeps(tokens: int, flat: bool, mass: float) -> None:
+    """Also where many tokens are equally probable, and where more than the first few hundred hold the mass."""
+    logits = torch.randn(5, tokens, generator=torch.Generator().manual_seed(tokens)) * (0.1 if flat else 4.0)
+    logits = (logits * 4).round() / 4
+    law = logits.softmax(-1)
+    ordered, order = law.sort(descending=True, stable=True)
+    kept = ordered.masked_fill(ordered.cumsum(-1) - ordered >= mass, 0.0)
+    wanted = torch.zeros_like(law).scatter_(-1, order, kept)
+    found = Warp(1.0, top_p=mass).law(logits)
+    count = (found > 0).sum(-1) - (wanted > 0).sum(-1)
+    assert (count.abs() <= 1).all()  # sums of another order may differ in the last bit
+    same = count == 0
+    assert same.any()
+    torch.testing.assert_close(found[same], (wanted / wanted.sum(-1, keepdim=True))[same])

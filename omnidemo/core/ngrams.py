@@ -154,7 +154,7 @@ class NgramCache:
         for drafter_id in ids:
             node = node.children[drafter_id]
             node.reach = min(node.reach, len(ids))
-        self.nearest[ids[0]] = min(int(self.nearest[ids[0]]), len(ids))
+        self.nearest[ids[0]] = self.root.children[ids[0]].reach  # not read from the tensor: on a GPU that waits
         self._entries[new.target_id] = _Entry(ids, new.hits, new.accepts, new.inserted_at, new.last_used)
         self.version += 1
         if mark:

@@ -63,10 +63,7 @@ class Warp:
             scores = torch.full_like(scores, float("-inf")).scatter_(-1, kept, scores.gather(-1, kept))
         law = torch.softmax(scores, -1)
         if self.top_p < 1.0:
-            ordered, order = law.sort(descending=True, stable=True)
-            # A token stays while the mass before it is below top_p, so at least one always stays.
-            ordered = ordered.masked_fill(ordered.cumsum(-1) - ordered >= self.top_p, 0.0)
-            law = torch.zeros_like(law).scatter_(-1, order, ordered)
+            law = _nucleus(law, self.top_p)
             law = law / law.sum(-1, keepdim=True)
         if self.min_p > 0.0:
             law = law.masked_fill(law < self.min_p * law.amax(-1, keepdim=True), 0.0)
@@ -83,6 +80,22 @@ def fetch(index: Tensor, number: Tensor) -> tuple[int, float]:
     """An index [1] below 2³¹ and a number [1], in float32, by one transfer: as bits, for float32 does not hold every index."""
     both = torch.cat([index.int(), number.float().view(torch.int32)]).cpu().numpy()
     return int(both[0]), float(both.view(np.float32)[1])
+
+
+FIRST = 256  # tokens that nearly always hold the mass of top-p; sorting a whole vocabulary takes a hundred times as long
+
+
+def _nucleus(law: Tensor, mass: float) -> Tensor:
+    """The law [..., V] with 0 for all but the most probable tokens: one stays while the mass before it is below `mass`, so at least one
+    does. Among equals those with the lowest ids stay."""
+    best = law.topk(min(FIRST, law.shape[-1])).values
+    if bool((best.sum(-1) < mass).any()) and best.shape[-1] < law.shape[-1]:
+        best = law.sort(descending=True).values
+    stay = (best.cumsum(-1) - best < mass).sum(-1, keepdim=True)
+    least = best.gather(-1, stay - 1)  # the smallest probability that stays, for some of those that have it
+    equal = law == least
+    among = stay - (law > least).sum(-1, keepdim=True)
+    return law.masked_fill(~((law > least) | (equal & (equal.cumsum(-1) <= among))), 0.0)
 
 
 class Chooser(Protocol):

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
@@ -27,12 +28,29 @@ START = 256  # positions that a new cache has room for; it doubles when they are
 PACKED = 150_000_000  # models of up to this many parameters keep packed copies of their weights, which doubles their memory
 
 
+LARGE = 100_000_000  # models of as many parameters keep half of the cores busy
+
+
 def pick_threads(parameters: int) -> int:
     """CPU threads for a model's forward pass. Small matrices are done before another thread has woken up, and more threads than
     idle cores cost far more than they gain, so half of the cores is the most."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     most = max(1, cores // 2)
-    return 1 if parameters < SMALL else min(2, most) if parameters < 100_000_000 else most
+    return 1 if parameters < SMALL else min(2, most) if parameters < LARGE else most
+
+
+@contextmanager
+def _threads(device: torch.device, few: bool) -> Iterator[None]:
+    """Long passes multiply enough for half of the cores, however many threads suit the short ones."""
+    before = torch.get_num_threads()
+    most = before if few or device.type != "cpu" else max(before, pick_threads(LARGE))
+    if most != before:
+        torch.set_num_threads(most)
+    try:
+        yield
+    finally:
+        if most != before:
+            torch.set_num_threads(before)
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +269,8 @@ class LeanCache:
         if logits is None:
             keys, values = self._room.buffer[:, :, :, :end].unbind(1)
             tokens = torch.tensor(ids).to(runner.device, non_blocking=True)
-            logits = runner.forward(tokens, start, keys.unbind(0), values.unbind(0), rows)
+            with _threads(runner.device, few):
+                logits = runner.forward(tokens, start, keys.unbind(0), values.unbind(0), rows)
             self.states = runner.states
         self.length = end
         return logits.float()

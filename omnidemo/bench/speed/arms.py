@@ -184,4 +184,4 @@ class OurArm:
 
     def _bare(self, target: Sequence[Any], drafter: Sequence[Any]) -> float:
         """The passes of the rounds; reading the prompt, which the target does before them, does not count."""
-        return bare(self.pair.target, target, lambda read: read.rows > 0) + bare(self.pair.drafter, drafter)
+        return bare((self.pair.target, target), (self.pair.drafter, drafter))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from time import perf_counter
@@ -26,10 +27,14 @@ class Read:
     start: int
     ids: Sequence[int]
     rows: int
+    order: int = 0  # grows from read to read, of whichever model
 
     @property
     def shape(self) -> Pass:
         return Pass(self.start, len(self.ids), self.rows)
+
+
+_order = itertools.count()
 
 
 class Watched:
@@ -64,7 +69,7 @@ class WatchedCache:
         return getattr(self.cache, "states", None)
 
     def extend(self, ids: Sequence[int], rows: int) -> Tensor:
-        self._reads.append(Read(self.length, ids, rows))
+        self._reads.append(Read(self.length, ids, rows, next(_order)))
         logits = self.cache.extend(ids, rows)
         self.length = self.cache.length
         return logits
@@ -85,17 +90,19 @@ def reads_of(model: LanguageModel) -> list[Read]:
 
 
 @torch.inference_mode()
-def bare(model: LanguageModel, reads: Sequence[Read], counts: Callable[[Read], bool] = lambda read: True) -> float:
-    """Seconds of the same passes in the same order, each waited for, on a cache of their own; only those that count."""
-    runner = model.runner.runner if isinstance(model.runner, Watched) else model.runner
-    cache, seconds = runner.new_cache(), 0.0
-    for read in reads:
-        cache.rollback(read.start)
-        synchronise(runner.device)
+def bare(*models: tuple[LanguageModel, Sequence[Read]]) -> float:
+    """Seconds of the same passes in the same order, each waited for, on caches of their own. What only reads a prompt takes no time here:
+    it is no part of a round."""
+    runners = [model.runner.runner if isinstance(model.runner, Watched) else model.runner for model, _ in models]
+    caches, seconds = [runner.new_cache() for runner in runners], 0.0
+    reads = [(read, which) for which, (_, mine) in enumerate(models) for read in mine]
+    for read, which in sorted(reads, key=lambda one: one[0].order):
+        caches[which].rollback(read.start)
+        synchronise(runners[which].device)
         began = perf_counter()
-        cache.extend(read.ids, read.rows)
-        synchronise(runner.device)
-        seconds += (perf_counter() - began) * counts(read)
+        caches[which].extend(read.ids, read.rows)
+        synchronise(runners[which].device)
+        seconds += (perf_counter() - began) * (read.rows > 0)
     return seconds
 
 
