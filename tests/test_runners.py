@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -252,6 +253,13 @@ def test_weights_that_need_four_bytes_keep_them(monkeypatch: pytest.MonkeyPatch)
     large = LeanLlamaRunner(make("llama"))
     large.compact(True, rounding=True)
     assert isinstance(large.narrow, narrow.Narrow)
+
+
+def test_compiling_works_from_any_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(compiling, "_ready", None)
+    monkeypatch.setattr(compiling, "_thread", None)
+    monkeypatch.chdir(tmp_path)
+    assert compiling.wait()
 
 
 def test_a_compiler_that_fails_is_told_once_and_done_without(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+from pathlib import Path
 from types import ModuleType
 
 PATIENCE = 120  # seconds that compiling may take
@@ -43,8 +44,12 @@ def wait(seconds: float = PATIENCE) -> bool:
 def _prepare() -> None:
     global _ready
     command = [sys.executable, "-m", "omnidemo.runtime.kernels"]
+    path = os.pathsep.join(filter(None, [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH")]))  # it may not be installed
+    low = _step_back if os.name == "posix" else None
     try:
-        subprocess.run(command, check=True, capture_output=True, timeout=PATIENCE, preexec_fn=_step_back if os.name == "posix" else None)
+        subprocess.run(
+            command, check=True, capture_output=True, timeout=PATIENCE, env={**os.environ, "PYTHONPATH": path}, preexec_fn=low
+        )
         from omnidemo.runtime import kernels
 
         kernels.compile_all()
