@@ -26,8 +26,6 @@ from omnidemo.runtime.runners import check_ids, overwrite_named
 
 START = 256  # positions that a new cache has room for; it doubles when they are used up
 PACKED = 150_000_000  # models of up to this many parameters keep packed copies of their weights, which doubles their memory
-
-
 LARGE = 100_000_000  # models of as many parameters keep half of the cores busy
 
 

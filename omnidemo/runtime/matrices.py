@@ -43,8 +43,7 @@ class Matrix:
         self.packed = _packed(self.weight)
 
     def refresh(self) -> None:
-        if self.packed is not None:
-            self.packed = _packed(self.weight)
+        self.packed = None  # whoever needs it packs anew
 
 
 class Norm:
