@@ -243,11 +243,28 @@ def test_eight_threads_and_two_stores_write_at_once(url, store):
     other.close()
 
 
+OPENER = """
+import sys
+from omnidemo.runtime.store import Store
+print("ready", flush=True)
+for url in sys.stdin:
+    store = Store(url.strip())
+    print(store.status.ok, store.status.message, flush=True)
+    store.close()
+"""
+
+
 def test_processes_that_open_a_new_database_together(tmp_path):
-    opened = f"s = Store('sqlite:///{tmp_path}/new.db')"
-    code = f"from omnidemo.runtime.store import Store; {opened}; print(s.status.ok, s.status.message); s.close()"
-    children = [subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, text=True) for _ in range(4)]
-    assert [child.communicate(timeout=60)[0].strip() for child in children] == ["True"] * 4
+    start = [sys.executable, "-c", OPENER]
+    children = [subprocess.Popen(start, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(6)]
+    assert [child.stdout.readline().strip() for child in children] == ["ready"] * 6
+    for number in range(8):
+        for child in children:  # at the same moment, as far as that can be had
+            child.stdin.write(f"sqlite:///{tmp_path}/{number}.db\n")
+            child.stdin.flush()
+        assert [child.stdout.readline().strip() for child in children] == ["True"] * 6
+    for child in children:
+        child.communicate(timeout=60)
 
 
 CHILD = """

@@ -7,6 +7,7 @@ import json
 import logging
 import sqlite3
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -25,6 +26,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 T = TypeVar("T")
 MIGRATIONS = Path(__file__).parent / "migrations"
 BATCH = 200  # most writes in one transaction
+LOCK_SECONDS = 5  # how long to wait for another process's lock
 log = logging.getLogger(__name__)
 _upgrading = threading.Lock()  # alembic's context is one per process
 
@@ -128,9 +130,8 @@ class Database:
         if self._file is not None:
             self._file.parent.mkdir(parents=True, exist_ok=True)
             with self._engine.connect() as connection:
-                # Kept in the file; must be set outside a transaction.
                 cursor = connection.connection.cursor()
-                cursor.execute("PRAGMA journal_mode=WAL").fetchall()
+                _write_ahead(cursor)
                 if not self._ok and (found := cursor.execute("PRAGMA quick_check(1)").fetchall()) != [("ok",)]:
                     raise sqlite3.DatabaseError(f"the file is malformed: {found[0][0]}")
         config = Config()
@@ -245,7 +246,7 @@ def _engine(address: str) -> Engine:
         url,
         json_serializer=lambda value: json.dumps(value, default=_plain),
         pool_pre_ping=not sqlite,
-        connect_args={"timeout": 5} if sqlite else {},  # seconds to wait for another process's lock
+        connect_args={"timeout": LOCK_SECONDS} if sqlite else {},
     )
     if sqlite:
         event.listen(engine, "connect", _on_connect)
@@ -257,6 +258,20 @@ def _on_connect(connection: Any, _: Any) -> None:
     connection.isolation_level = None  # we begin transactions ourselves: the driver's own begin comes too late
     for pragma in ("foreign_keys=ON", "synchronous=NORMAL"):
         connection.execute(f"PRAGMA {pragma}")
+
+
+def _write_ahead(cursor: Any) -> None:
+    """Switch the file to write-ahead logging, which it keeps; outside a transaction only."""
+    # SQLite does not wait its timeout here: of several processes that switch at once, all but one are told "locked" at once.
+    until = time.monotonic() + LOCK_SECONDS
+    while True:
+        try:
+            cursor.execute("PRAGMA journal_mode=WAL").fetchall()
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > until:
+                raise
+        time.sleep(0.02)
 
 
 def _on_begin(connection: Connection) -> None:
