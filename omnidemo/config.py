@@ -20,10 +20,10 @@ class Settings(BaseSettings):
     device: str = Field("auto", description="auto, cpu, cuda, cuda:N, mps, or a device map such as `balanced`.")
     dtype: str = Field("auto", description="auto, float32, bfloat16 or float16; auto is float32 on a CPU, the model's own elsewhere.")
     quantization: Literal["", "4bit", "8bit"] = Field("", description="Weights of the target through bitsandbytes; CUDA only.")
-    compact: Literal["drafter", "both", "neither"] = Field(
-        "drafter",
+    compact: Literal["auto", "drafter", "both", "neither"] = Field(
+        "auto",
         description="Whose CPU passes run over weights of two bytes (Llama shapes): the drafter's are rounded to bfloat16, a target's used"
-        " where that is exact. `both` is for plain decoding; a small target's drafts then pay less.",
+        " where that is exact. auto: both, but no target under 30M parameters: `both` is fastest there too, but drafting hardly pays then.",
     )
     threads: int = Field(0, ge=0, description="CPU threads of a forward pass; 0 picks by the model's size.")
     draft_policy: Literal["fixed", "confidence", "cost", "head"] = Field(

@@ -1,8 +1,7 @@
 """Passes of a few tokens over weights of two bytes that compute what the float32 ones do.
 
 At batch 1 a pass costs what its bytes cost. Most published weights are bfloat16, and what was read from such a file is held exactly by half
-of the bytes; only sums and activations need float32. So a target's law stays what it was, and a drafter's may be rounded to that. It is for
-drafters first of all, which read a token or two: with more, passes are bound by their multiplications, which oneDNN's threads do sooner.
+of the bytes; only sums and activations need float32. So a target's law stays what it was, and a drafter's may be rounded to that.
 """
 
 from __future__ import annotations
@@ -11,18 +10,21 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import psutil
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from omnidemo.runtime import compiling
+from omnidemo.runtime import compiling, crew
 
 if TYPE_CHECKING:
     from omnidemo.runtime.lean import LeanLlamaRunner
     from omnidemo.runtime.matrices import Matrix
 
 Array = NDArray[np.float32]
-MOST = 100_000_000  # parameters; one thread reads them, and several are faster where more has to be read
+SMALL = 4_000_000  # models of fewer parameters are done before another thread has looked up
+LARGE = 30_000_000  # targets of fewer parameters stay in the caches: drafting for them, over weights of two bytes, hardly pays
+PIECES = 5  # of a product, for each thread that helps: who begins late takes fewer
 
 
 class Compact:
@@ -31,6 +33,7 @@ class Compact:
     def __init__(self, runner: LeanLlamaRunner) -> None:
         self.runner = runner
         self.states: Array | None = None  # what the output layer read in the newest pass
+        self.helpers = 0 if runner.parameters < SMALL else crew.pick_size(runner.threads)
         layers = runner.layers
         biases = [np.zeros(len(layer.qkv.weight), np.float32) if layer.qkv.bias is None else layer.qkv.bias.numpy() for layer in layers]
         self._given = (
@@ -48,14 +51,18 @@ class Compact:
             return None
         cos, sin = (table.numpy().reshape(len(table), -1) for table in runner.turns)
         logits, states = np.empty((rows, runner.rows), np.float32), np.empty((rows, runner.embed.shape[1]), np.float32)
-        kernels.forward(np.array(ids), start, buffer, *self._given, cos, sin, runner.eps, logits, states)
+        given = (np.array(ids), start, buffer, *self._given, cos, sin, runner.eps, logits, states)
+        with crew.helping(self.helpers, kernels.serve) as board:
+            kernels.forward(board, PIECES * self.helpers + 1, *given)
         self.states = states
         return torch.from_numpy(logits)
 
 
 def fits(runner: LeanLlamaRunner) -> bool:
-    """Whether such passes would be faster, had the weights no more than two bytes' worth."""
-    return runner.device.type == "cpu" and runner.dtype == torch.float32 and runner.parameters <= MOST
+    """Whether such passes can be made here, had the weights no more than two bytes' worth: half of the memory that is free is the most
+    that the copies may take."""
+    roomy = 2 * runner.parameters < psutil.virtual_memory().available / 2
+    return runner.device.type == "cpu" and runner.dtype == torch.float32 and roomy
 
 
 def exact(runner: LeanLlamaRunner) -> bool:

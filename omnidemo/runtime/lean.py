@@ -84,7 +84,7 @@ class LeanLlamaRunner:
         half = torch.arange(0, self.head_dim, 2, dtype=torch.float32) / self.head_dim
         self.frequencies = (1.0 / float(config.rope_parameters["rope_theta"]) ** half).to(self.device)
         self.turns = (torch.empty(0), torch.empty(0))  # rotary cosines and sines [reach, 1, D]
-        self.compacts = self.rounds = False  # see `compact`
+        self.compacts, self.rounds, self.threads = False, False, 0  # see `compact`
         self.narrow = self._narrow()
         self.fixed = FixedPasses(self.device, CudaGraphs(self.device)) if self.device.type == "cuda" else None
         self.states: Tensor | None = None  # what the output layer read in the newest pass
@@ -111,13 +111,14 @@ class LeanLlamaRunner:
 
     def copy(self) -> LeanLlamaRunner:
         copy = LeanLlamaRunner(deepcopy(self._model))
-        copy.compact(self.compacts, self.rounds)
+        copy.compact(self.compacts, self.rounds, self.threads)
         return copy
 
-    def compact(self, wanted: bool, rounding: bool = False) -> None:
+    def compact(self, wanted: bool, rounding: bool = False, threads: int = 0) -> None:
         """Whether passes of a few tokens on a CPU run over weights of two bytes, where these hold the weights exactly. `rounding`: make
-        them, now and after each `overwrite`; for drafters alone, since it changes what the model says. Nothing for models too large."""
-        self.compacts, self.rounds = wanted, wanted and rounding and compact.fits(self)
+        them, now and after each `overwrite`; for drafters alone, since it changes what the model says. `threads`: the most that share
+        such a pass; 0 picks. Nothing for models too large."""
+        self.compacts, self.rounds, self.threads = wanted, wanted and rounding and compact.fits(self), threads
         self._refresh()
 
     def _narrow(self) -> Narrow | Compact | None:

@@ -9,6 +9,7 @@ import torch
 
 from omnidemo.config import Settings
 from omnidemo.runtime import compiling
+from omnidemo.runtime.compact import LARGE
 from omnidemo.runtime.lean import LeanLlamaRunner, pick_threads
 from omnidemo.runtime.lines import Lines
 from omnidemo.runtime.models import load_model
@@ -37,9 +38,11 @@ def build_pair(
     large = load_model(target, quantization=packed, progress=reporter("target", 0.0, 0.6, target), **options)  # type: ignore[arg-type]
     small = load_model(drafter, progress=reporter("drafter", 0.6, 0.8, drafter), **{**options, "device": str(large.device)})  # type: ignore[arg-type]
     if isinstance(small.runner, LeanLlamaRunner) and settings.compact != "neither":
-        small.runner.compact(True, rounding=True)
-    if isinstance(large.runner, LeanLlamaRunner) and settings.compact == "both":
-        large.runner.compact(True)
+        small.runner.compact(True, rounding=True, threads=settings.threads)
+    if isinstance(large.runner, LeanLlamaRunner) and (
+        settings.compact == "both" or (settings.compact == "auto" and large.parameters >= LARGE)
+    ):
+        large.runner.compact(True, threads=settings.threads)
     if large.device.type == "cpu":
         torch.set_num_threads(settings.threads or pick_threads(large.parameters))
     tell("vocabulary map", 0.8, f"{len(large.vocabulary):,} × {len(small.vocabulary):,} tokens")
