@@ -33,7 +33,6 @@ class Compact:
     def __init__(self, runner: LeanLlamaRunner) -> None:
         self.runner = runner
         self.states: Array | None = None  # what the output layer read in the newest pass
-        self.helpers = 0 if runner.parameters < SMALL else crew.pick_size(runner.threads)
         layers = runner.layers
         biases = [np.zeros(len(layer.qkv.weight), np.float32) if layer.qkv.bias is None else layer.qkv.bias.numpy() for layer in layers]
         self._given = (
@@ -42,6 +41,11 @@ class Compact:
             _stacked([layer.gate_up for layer in layers]), _stacked([layer.down for layer in layers]), _bits(runner.head.weight),
         )  # fmt: skip
         compiling.prepare()
+
+    @property
+    def helpers(self) -> int:
+        """How many threads help the one that makes a pass."""
+        return 0 if self.runner.parameters < SMALL else crew.pick_size(self.runner.threads)
 
     def forward(self, ids: Sequence[int], start: int, buffer: Array, rows: int) -> Tensor | None:
         """Logits [rows, V] of `ids` at positions start…, which are written into the cache's buffer [layers, 2, Hkv, capacity, D]. None
@@ -52,8 +56,9 @@ class Compact:
         cos, sin = (table.numpy().reshape(len(table), -1) for table in runner.turns)
         logits, states = np.empty((rows, runner.rows), np.float32), np.empty((rows, runner.embed.shape[1]), np.float32)
         given = (np.array(ids), start, buffer, *self._given, cos, sin, runner.eps, logits, states)
-        with crew.helping(self.helpers, kernels.serve) as board:
-            kernels.forward(board, PIECES * self.helpers + 1, *given)
+        helpers = self.helpers
+        with crew.helping(helpers, kernels.serve) as board:
+            kernels.forward(board, PIECES * helpers + 1, *given)
         self.states = states
         return torch.from_numpy(logits)
 

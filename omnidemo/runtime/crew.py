@@ -100,6 +100,7 @@ def claim(board: Any) -> int:
     return -1
 
 
+@cache
 def pick_size(threads: int = 0) -> int:
     """How many help the thread that answers: all of `threads` but that one. 0 stands for the cores, up to `MOST`."""
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -21,6 +21,7 @@ from omnidemo.bench.speed.watch import watched
 from omnidemo.config import Settings
 from omnidemo.methods import fitting, make_method
 from omnidemo.runtime.comparison import BASELINE
+from omnidemo.runtime.lean import LeanLlamaRunner
 from omnidemo.runtime.loading import build_measured_pair
 from omnidemo.runtime.pair import Pair
 
@@ -52,9 +53,11 @@ class Contest:
         self.plan, self.settings, self.storage = plan, settings, storage
         self._maps = maps = storage / "maps" if storage else None
         pair = build_measured_pair(plan.target, settings.drafter, settings, maps=maps)
+        self._runner = pair.target.runner
         self.target, self.drafter = watched(pair.target), watched(pair.drafter)
         self.pair = Pair(self.target, self.drafter, cache_size=settings.cache_size, maps=maps)
         self.shapes = Shape.of(pair.target), Shape.of(pair.drafter)
+        self.read = self.shapes[0].read_by(pair.target.runner), self.shapes[1].read_by(pair.drafter.runner)  # by our own runners
         for prompts in plan.prompts.values():
             check_prompts(self.pair, prompts)
         wanted = plan.methods or [name for name in fitting(self.pair.map) if name != BASELINE]
@@ -121,7 +124,7 @@ class Contest:
         pair = Pair(self.target, drafter, cache_size=self.settings.cache_size, maps=self._maps)
         pair.map = self.pair.map
         pair.fill_cache()
-        return OurArm(pair, method, state, policy, self.plan.draft_length, *self.shapes)
+        return OurArm(pair, method, state, policy, self.plan.draft_length, *self.read)
 
     def _choose_threads(self, arms: Sequence[Arm], ids: Sequence[int]) -> None:
         """Each side's number of threads: the one with which its plain decoding and its first drafting arm answer soonest. More are
@@ -164,6 +167,8 @@ class Contest:
         """What it took, or in one line why `transformers` has no answer: its limits are part of the comparison."""
         if self.target.device.type == "cpu" and torch.get_num_threads() != self.threads[arm.side]:
             torch.set_num_threads(self.threads[arm.side])
+            if isinstance(self._runner, LeanLlamaRunner):
+                self._runner.threads = self.threads[arm.side]
             _wake()
         try:
             with torch.inference_mode():

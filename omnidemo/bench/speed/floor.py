@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from transformers import AutoConfig
 
 from omnidemo.bench.speed.machine import Probe
+from omnidemo.runtime.compact import Compact
 from omnidemo.runtime.models import LanguageModel
+from omnidemo.runtime.runners import Runner
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,12 @@ class Shape:
             config, model.dtype.itemsize, weights=sum(one.nbytes for one in others), head=tables[0].nbytes if tables else 0,
             matrices=sum(one.numel() for one in others if one.dim() > 1), outputs=tables[0].numel() if tables else 0,
         )  # fmt: skip
+
+    def read_by(self, runner: Runner) -> Shape:
+        """The same in the short passes of a runner, which may hold float32 weights in two bytes."""
+        if not isinstance(getattr(runner, "narrow", None), Compact):
+            return self
+        return replace(self, weights=self.weights // 2, head=self.head // 2)
 
     @classmethod
     def counted(cls, config: Any, width: int, *, weights: int, head: int, matrices: int, outputs: int) -> Shape:

@@ -22,6 +22,8 @@ from omnidemo.bench.speed.shapes import DRAFTER, KINDS, TARGETS, Kind, Made, che
 from omnidemo.bench.speed.watch import Read, reads_of, waiting_clock
 from omnidemo.core.contexts import Cache
 from omnidemo.records import Round
+from omnidemo.runtime import compiling
+from omnidemo.runtime.compact import Compact
 from omnidemo.runtime.lean import pick_threads
 from omnidemo.runtime.models import pick_device, pick_dtype
 from omnidemo.runtime.pair import Pair
@@ -69,6 +71,8 @@ def run(order: Order) -> Iterator[tuple[Row, int]]:
     about |= {"temperature": order.temperature, "prompt": f"{order.prompt_tokens} tokens", "rounds": f"{order.rounds} of each answer"}
     rows: list[Row] = []
     probe = _Probe(device, dtype)
+    if device.type == "cpu":
+        compiling.wait()
     with sheet(order.out / "shapes.csv", [field.name for field in fields(Row)]) as written:
         drafter = make(order.drafter, device, dtype, seed=1)
         for name in order.shapes:
@@ -144,9 +148,10 @@ class _Stand:
         stages = {f"{name}_ms": 1e3 * fmean(one.seconds[name] for one in split.rounds) for name in ("draft", "verify", "settle")}
         round_ms = 1e3 * timed.seconds / count
         bare_ms = 1e3 / count * sum(_bare(cache, reads, self.device) for cache, reads in zip(self.bare[kind], timed.reads, strict=True))
-        costs = (self.target.cost, self.drafter.cost)
+        costs = (self.target.costs[kind], self.drafter.costs[kind])
         passes = [(cost, read.shape) for cost, reads in zip(costs, timed.reads, strict=True) for read in reads]
-        threads = torch.get_num_threads()
+        narrow = getattr(self.target.runners[kind], "narrow", None)
+        threads = narrow.helpers + 1 if isinstance(narrow, Compact) else torch.get_num_threads()
         floor_ms = 1e3 / count * floor(passes, self.probe, threads).seconds
         step_ms, pass_ms, drafter_ms = self._passes(kind, length + 1)
         return Row(

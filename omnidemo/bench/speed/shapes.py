@@ -16,7 +16,7 @@ from omnidemo.bench.speed.scripted import fill, one_word
 from omnidemo.bench.speed.watch import watched
 from omnidemo.core.vocabulary import Vocabulary
 from omnidemo.runtime import sources
-from omnidemo.runtime.lean import PACKED, LeanLlamaRunner
+from omnidemo.runtime.lean import LeanLlamaRunner
 from omnidemo.runtime.models import LanguageModel
 from omnidemo.runtime.pair import Pair
 from omnidemo.runtime.runners import Runner, TransformersRunner
@@ -81,28 +81,31 @@ def parameters(one: Form) -> int:
 def check_memory(names: list[str], device: torch.device, dtype: torch.dtype) -> None:
     """ModelError where models of these shapes do not fit the device together."""
     counts = [parameters(form(name)) for name in names]
-    packing = device.type == "cpu" and dtype == torch.float32
-    need = sum(count * dtype.itemsize * (2 if packing and count <= PACKED else 1) for count in counts) * sources.MARGIN
+    need = sum(count * dtype.itemsize for count in counts) * sources.MARGIN  # copies are made only where there is room
     sources.check_room(" with ".join(names), need, sources.free_memory(str(device)), str(device))
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A model of a form: both runners over the same weights, and what its passes cost."""
+    """A model of a form: both runners over the same weights, and what their passes cost."""
 
     name: str
     form: Form
     runners: dict[Kind, Runner]
-    cost: Shape
+    costs: dict[Kind, Shape]
 
 
 def make(name: str, device: torch.device, dtype: torch.dtype, seed: int = 0) -> Made:
-    """Build the model of a shape. ValueError for an unknown one; memory is `check_memory`'s business."""
+    """Build the model of a shape, with weights that bfloat16 holds, as most published ones are. ValueError for an unknown one; memory is
+    `check_memory`'s business."""
     one = form(name)
     module = random_weights(one, device, dtype, seed)
     # The general runner comes second: the lean one makes the module's weights views of its fused ones, so both share them.
-    runners: dict[Kind, Runner] = {"fast": LeanLlamaRunner(module), "general": TransformersRunner(module)}
-    return Made(name, one, runners, _cost(module))
+    fast = LeanLlamaRunner(module)
+    fast.compact(True, rounding=True)
+    runners: dict[Kind, Runner] = {"fast": fast, "general": TransformersRunner(module)}
+    cost = _cost(module)
+    return Made(name, one, runners, {kind: cost.read_by(runner) for kind, runner in runners.items()})
 
 
 def _cost(module: Any) -> Shape:
