@@ -6,7 +6,7 @@ import codecs
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from operator import sub
 from time import perf_counter
 
 import torch
@@ -15,11 +15,14 @@ from torch import Tensor
 from omnidemo.core.contexts import DrafterContext, TargetContext
 from omnidemo.core.draft_length import DraftLength
 from omnidemo.core.ngrams import NgramCache
-from omnidemo.core.sampling import Chooser, Warp
+from omnidemo.core.sampling import Chooser, Warp, highest, on_host
+from omnidemo.core.shares import share
 from omnidemo.core.tracing import Tracer
 from omnidemo.core.vocabulary import VocabularyMap
 from omnidemo.methods import Draft, Hand, Method, Settlement
 from omnidemo.records import FinishReason, Round, Source, Token
+
+STAGES = ("draft", "verify", "settle", "other")  # of a round, whose times are taken
 
 
 @dataclass(slots=True)
@@ -72,6 +75,7 @@ def decode(
     while reason is None:
         clock = [perf_counter()]
         # 1 Draft, and 2 translate: the method proposes target tokens for a budget of drafter tokens.
+        hand: Hand | None = None
         draft, budget, start = Draft(), 0, len(drafter.ids) if drafter is not None else 0
         left = min(limits.max_new_tokens - emitted, target.room) - 1
         if drafter is not None and method.drafts and drafter.can_draft:
@@ -83,16 +87,17 @@ def decode(
         clock.append(perf_counter())
 
         # 3 Verify: one target pass over everything that was proposed.
-        logits = target.verify(draft.proposal)
+        proposal = draft.proposal
+        logits = target.verify(proposal)
         clock.append(perf_counter())
 
         # 4 Correct: accept from the left, correct the first rejection or add a bonus token.
-        scores = warp.penalised(logits, seen.of_target(draft.proposal)) if seen else logits
-        if draft.slots:
+        scores = warp.penalised(logits, seen.of_target(proposal)) if seen else logits
+        if hand is not None and draft.slots:
             settled = method.settle(hand, draft, scores)
             draft_length.learn([len(slot.pieces) for slot in draft.slots if slot.target_id >= 0], settled.accepts)
         else:
-            settled = Settlement(0, chooser.draw(warp.law(scores[0])) if not warp.greedy else int(scores[0].argmax()), False, [])
+            settled = Settlement(0, chooser.draw(warp.law(scores[0])) if not warp.greedy else highest(scores[0]), False, [])
         ids = [slot.target_id for slot in draft.slots[: settled.accepted]]
         ids += [settled.token] if settled.token is not None else []
         if limits.stop and (count := _until_stop(ids, text, limits.stop, vocabulary, talk.decoder)) < len(ids):
@@ -105,28 +110,27 @@ def decode(
         clock.append(perf_counter())
 
         # 5 Record.
-        shown = _probabilities(draft, ids, logits, warp)
+        shown = _probabilities(draft, hand, proposal, ids, accepted, logits)
         tokens = _tokens(draft, settled, ids, shown, vocabulary, talk.decoder, plain=budget == 0)
         emitted += len(ids)
-        text += "".join(token.text for token in tokens)
+        text += "".join([token.text for token in tokens])
         reason = _finish(ids, end_ids, text, emitted, limits, target.room)
         if reason is not None:
             tokens[-1] = _with_rest(tokens[-1], talk.decoder.decode(b"", True))
         if tracer is not None and drafter is not None:
             tracer.add(logits[: len(ids)], ids, accepted)
         clock.append(perf_counter())
-        draft_seconds, verify_seconds, settle_seconds, other_seconds = (b - a for a, b in pairwise(clock))
         yield Round(
             index=index,
             tokens=tuple(tokens),
             discarded=tuple(_discarded(draft, settled, shown, vocabulary)),
             draft_length=budget,
             drafted=draft.drafted,
-            proposed=len(draft.proposal),
+            proposed=len(proposal),
             accepted=accepted,
             judged=len(settled.accepts),
             ngram_hits=sum(len(slot.pieces) != 1 for slot in draft.slots[:accepted]),
-            seconds={"draft": draft_seconds, "verify": verify_seconds, "settle": settle_seconds, "other": other_seconds},
+            seconds=dict(zip(STAGES, map(sub, clock[1:], clock), strict=False)),
             inserts=_inserts(settled.token, vocabulary, ngrams),
             finish_reason=reason,
         )
@@ -179,29 +183,36 @@ class _Shown:
     q: list[float | None]
 
 
-def _probabilities(draft: Draft, ids: list[int], logits: Tensor, warp: Warp) -> _Shown:
-    proposal = draft.proposal
+def _probabilities(draft: Draft, hand: Hand | None, proposal: list[int], ids: list[int], accepted: int, logits: Tensor) -> _Shown:
+    if not on_host(logits):
+        return _probabilities_elsewhere(draft, hand, proposal, ids, logits)
+    rows = logits.numpy()
+    emitted = [share(rows[place], token_id) for place, token_id in enumerate(ids)]
+    proposed = emitted[:accepted] + [share(rows[place], proposal[place]) for place in range(accepted, len(proposal))]
+    if hand is None or not hand.warp.greedy:
+        return _Shown(emitted, proposed, [slot.q if slot.pieces else None for slot in draft.slots])
+    # The law is a point then; the drafter's own probability says more.
+    each = [slot.steps for slot in draft.slots]
+    return _Shown(emitted, proposed, [math.prod(hand.surety(law, piece) for law, piece in steps) if steps else None for steps in each])
+
+
+def _probabilities_elsewhere(draft: Draft, hand: Hand | None, proposal: list[int], ids: list[int], logits: Tensor) -> _Shown:
+    """The same with one wait for the device."""
     rows = torch.arange(len(ids) + len(proposal), device=logits.device)
     rows[len(ids) :] -= len(ids)
     wanted = torch.tensor(ids + proposal).to(logits.device, non_blocking=True)
     numbers = logits.softmax(-1)[rows, wanted]  # several times as fast as logsumexp
-    raw: list[float] | None = None
     q: list[float | None] = [slot.q if slot.pieces else None for slot in draft.slots]
-    if warp.greedy and draft.slots:  # the law is a point then; the drafter's own probability says more
-        # A slot whose pieces are not what was drawn (a draft spelled again) has no such probability.
-        known = [bool(s.pieces) and all(s.pieces[:depth] in s.laws for depth in range(len(s.pieces))) for s in draft.slots]
-        slots = [slot for slot, drawn in zip(draft.slots, known, strict=True) if drawn]
-        steps = [(slot.laws[slot.pieces[:depth]], piece) for slot in slots for depth, piece in enumerate(slot.pieces)]
-        q = [None] * len(draft.slots)
-        if steps:
-            rows_q = torch.stack([row for row, _ in steps])
-            pieces = torch.tensor([[piece] for _, piece in steps]).to(rows_q.device, non_blocking=True)
-            # One transfer for both, as each waits for the device.
-            both = torch.cat([numbers, rows_q.softmax(-1).gather(1, pieces).squeeze(1).to(numbers)]).tolist()
-            raw, factors = both[: len(wanted)], iter(both[len(wanted) :])
-            q = [math.prod(next(factors) for _ in s.pieces) if drawn else None for s, drawn in zip(draft.slots, known, strict=True)]
-    raw = numbers.tolist() if raw is None else raw
-    return _Shown(raw[: len(ids)], raw[len(ids) :], q)
+    each = [slot.steps or [] for slot in draft.slots] if hand is not None and hand.warp.greedy else []
+    if any(each):
+        laws = torch.stack([law for steps in each for law, _ in steps])
+        pieces = torch.tensor([[piece] for steps in each for _, piece in steps]).to(laws.device, non_blocking=True)
+        numbers = torch.cat([numbers, laws.softmax(-1).gather(1, pieces).squeeze(1).to(numbers)])
+    found = iter(numbers.tolist())
+    emitted, proposed = [next(found) for _ in ids], [next(found) for _ in proposal]
+    if each:
+        q = [math.prod(next(found) for _ in steps) if steps else None for steps in each]
+    return _Shown(emitted, proposed, q)
 
 
 def _tokens(
@@ -231,7 +242,7 @@ def _tokens(
 def _discarded(draft: Draft, settled: Settlement, shown: _Shown, vocabulary: VocabularyMap) -> Iterator[Token]:
     for position, slot in enumerate(draft.slots):
         if position >= settled.accepted and slot.target_id >= 0:
-            text = vocabulary.target.writes(slot.target_id).decode("utf-8", "replace")
+            text = vocabulary.target.shown[slot.target_id]
             accept = settled.accepts[position] if position < len(settled.accepts) else None
             source: Source = "direct" if len(slot.pieces) == 1 else "ngram"
             p, q = shown.proposed[position], shown.q[position]
@@ -239,7 +250,8 @@ def _discarded(draft: Draft, settled: Settlement, shown: _Shown, vocabulary: Voc
 
 
 def _piece_texts(pieces: Sequence[int], vocabulary: VocabularyMap) -> tuple[str, ...]:
-    return tuple(vocabulary.drafter.writes(piece).decode("utf-8", "replace") for piece in pieces)
+    shown = vocabulary.drafter.shown
+    return tuple([shown[piece] for piece in pieces])
 
 
 def _with_rest(token: Token, rest: str) -> Token:

@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from omnidemo import engine
 from omnidemo.core import sampling
 from omnidemo.core.draft_length import Fixed
 from omnidemo.core.sampling import Sampler, Warp, draw_known, fetch
@@ -22,7 +23,7 @@ from worlds import NESTED, WORLDS, Branching, World
 @pytest.fixture
 def elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every tensor passes for one on a device."""
-    for module in (sampling, base):
+    for module in (sampling, base, engine):
         monkeypatch.setattr(module, "on_host", lambda tensor: False)
 
 
@@ -84,7 +85,7 @@ def _run(world: World, method: str, warp: Warp) -> tuple[list[list[int]], list[f
 @pytest.mark.parametrize("warp", [Warp(0.0), Warp(1.0), Warp(0.8, top_k=3, repetition_penalty=1.2)], ids=["greedy", "sampled", "warped"])
 def test_the_engine_says_the_same_elsewhere(world: World, method: str, warp: Warp, monkeypatch: pytest.MonkeyPatch) -> None:
     here = _run(world, method, warp)
-    for module in (sampling, base):
+    for module in (sampling, base, engine):
         monkeypatch.setattr(module, "on_host", lambda tensor: False)
     there = _run(world, method, warp)
     assert there[0] == here[0]
@@ -113,7 +114,7 @@ def test_a_drafted_token_costs_one_wait(temperature: float, elsewhere: None, mon
     talk.drafter.logits()
     for name in ("cpu", "item", "tolist", "__int__", "__float__", "__bool__"):
         watch(name)
-    drawn, q, law = hand.draw(world.map.readable)
+    drawn, q, law = hand.draw(world.map.readable_bars)
     slot = base.Slot(0, (drawn,), q, len(talk.drafter.ids), laws={(): law})
     assert hand.goes_on(slot) and len(rule.heard) == 1 and 0.0 < rule.heard[0] <= 1.0
     assert waits == ["cpu"]
@@ -125,10 +126,10 @@ def test_a_surety_belongs_to_its_law(elsewhere: None) -> None:
     talk = world.conversation(world.prompt)
     assert talk.drafter is not None
     hand = base.Hand(talk.drafter, world.map, world.cache(), Warp(1.0), Sampler(1), frozenset(), length=Asking(4))
-    drawn, q, law = hand.draw(world.map.readable)
-    assert hand._surety(law, drawn) == q
+    drawn, q, law = hand.draw(world.map.readable_bars)
+    assert hand.surety(law, drawn) == q
     other = int(law.argmin())
-    assert other == drawn or hand._surety(law, other) == float(law[other])
+    assert other == drawn or hand.surety(law, other) == float(law[other])
     address = id(law)
     del law
     fresh = [torch.full((len(world.map.readable),), 0.125) for _ in range(100)]

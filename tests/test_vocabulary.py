@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from time import thread_time
 
@@ -223,3 +224,13 @@ def test_a_tokenizer_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
         assert name in str(caught.value) and "\n" not in str(caught.value)
     with pytest.raises(ValueError, match="without its tokenizer"):
         coverage.cover(VocabularyMap(vocabulary([b"a"]), vocabulary([b"a"]), 1, 1), ["a"])
+
+
+def test_bars_and_shown_texts() -> None:
+    table = VocabularyMap(vocabulary([b"a", b"\xe2", None]), vocabulary([b"a", "✓".encode(), None]), 4, 5)
+    assert table.draftable_bars.tolist() == [0.0 if allowed else -math.inf for allowed in table.draftable.tolist()]
+    assert table.readable_bars.tolist() == [0.0 if allowed else -math.inf for allowed in table.readable.tolist()]
+    assert {math.copysign(1.0, bar) for bar in table.readable_bars.tolist() if bar == 0} == {1.0}
+    for _ in range(2):  # the second time from what was kept
+        assert [table.target.shown[token_id] for token_id in range(5)] == ["a", "\ufffd", "", "", ""]
+        assert table.drafter.shown[1] == "✓"

@@ -84,8 +84,8 @@ class DrafterContext:
         self.waiting = b""
         self.lost = 0
         self._dropped = 0  # ids that have slid out of the window
-        self._rows: dict[int, Tensor] = {}
-        self._states: dict[int, Any] = {}  # what the output layer read for those rows, where the model shows it
+        # Logits after so many ids, and what the output layer read for them, where the model shows it.
+        self._rows: dict[int, tuple[Tensor, Any]] = {}
         self.marks: list[tuple[int, int]] = [(0, 0)]  # (target ids, drafter ids) at which both views end on the same byte
         self._followed = 0  # target ids taken so far
 
@@ -97,7 +97,6 @@ class DrafterContext:
         self.rollback(length)
         self.waiting = b""
         self._rows.clear()
-        self._states.clear()
         if not self.ids:
             self._begin(prompt)
             self.marks = [(0, 0)]
@@ -109,7 +108,6 @@ class DrafterContext:
         """Read everything again, into an empty cache (the ids stay): needed when the drafter's weights have changed."""
         self.cache = cache
         self._rows.clear()
-        self._states.clear()
 
     @property
     def can_draft(self) -> bool:
@@ -118,20 +116,18 @@ class DrafterContext:
     def logits(self) -> Tensor:
         """Logits [D] after all ids; costs a forward pass over the ids that the cache has not read, or nothing."""
         end = len(self.ids)
-        row = self._rows.get(end)
-        if row is None:
+        known = self._rows.get(end)
+        if known is None:
             if end - self._dropped >= self.cache.limit:
                 self._slide()
             row = self.cache.extend(self.ids[self._dropped + self.cache.length :], 1)[0]
-            self._rows[end] = row
             states = getattr(self.cache, "states", None)
-            if states is not None:
-                self._states[end] = states[-1]
-        return row
+            known = self._rows[end] = (row, None if states is None else states[-1])
+        return known[0]
 
     def state(self, position: int) -> NDArray[np.float32] | None:
         """The input [H] of the output layer at the row after `position` ids, as far as this round has read; None where unknown."""
-        found = self._states.get(position)
+        found = self._rows.get(position, (None, None))[1]
         return found.float().cpu().numpy() if isinstance(found, Tensor) else found
 
     def push(self, drafter_id: int) -> None:
@@ -143,7 +139,6 @@ class DrafterContext:
             del self.ids[length:]
             for position in [p for p in self._rows if p > length]:
                 del self._rows[position]
-                self._states.pop(position, None)
             if length < self._dropped:
                 self._dropped = 0
                 self.cache.rollback(0)
@@ -162,20 +157,20 @@ class DrafterContext:
             if length:
                 self.marks.append((self._followed, start))
         self.follow(target_ids[len(lengths) :])
-        self._rows = {p: row for p, row in self._rows.items() if p == len(self.ids)}
-        self._states = {p: state for p, state in self._states.items() if p == len(self.ids)}
+        self._rows = {p: known for p, known in self._rows.items() if p == len(self.ids)}
 
     def follow(self, target_ids: Sequence[int]) -> None:
         """Append the spelling of tokens that the target wrote itself."""
         for target_id in target_ids:
             self._followed += 1
             spelling = self.map.spelling(target_id)
-            written = self.map.target.writes(target_id)
-            if self.waiting and not written:  # after a special token, what waits never becomes a character
-                self.ids.extend(self._spell_waiting(last=True))
-            elif self.waiting or spelling is None:
+            if self.waiting or spelling is None:
+                written = self.map.target.writes(target_id)
                 self.waiting += written
-                spelling = self._spell_waiting()
+                if not written:  # after a special token, what waits never becomes a character
+                    self.ids.extend(self._spell_waiting(last=True))
+                else:
+                    spelling = self._spell_waiting()
             self.ids.extend(spelling or ())
             if not self.waiting:
                 self.marks.append((self._followed, len(self.ids)))

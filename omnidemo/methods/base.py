@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from omnidemo.core.contexts import DrafterContext
 from omnidemo.core.draft_length import DraftLength, State
 from omnidemo.core.ngrams import NgramCache
-from omnidemo.core.sampling import Chooser, Warp, draw_known, fetch, on_host
+from omnidemo.core.sampling import Chooser, Warp, chosen, draw_known, fetch, highest, highest_each, on_host
+from omnidemo.core.shares import share
 from omnidemo.core.vocabulary import VocabularyMap
 
 
@@ -32,6 +32,12 @@ class Slot:
     base: int
     limit: int = 0
     laws: dict[tuple[int, ...], Tensor] = field(default_factory=dict)
+
+    @property
+    def steps(self) -> list[tuple[Tensor, int]] | None:
+        """Each piece and the law from which it was drawn; None where the token is spelled otherwise than it was drawn."""
+        found = [(self.laws.get(self.pieces[:depth]), piece) for depth, piece in enumerate(self.pieces)]
+        return None if any(law is None for law, _ in found) else found  # type: ignore[return-value]
 
 
 @dataclass(slots=True)
@@ -70,7 +76,7 @@ class Hand:
     seen: Tensor | None = None  # [D] bool: drafter ids in the text before the round, where a repetition penalty wants to know
     start: int = 0  # number of those ids
     length: DraftLength | None = None  # when a draft ends before its budget is used up
-    # Draws of this round by their law's identity: (the law, id, probability), so that `goes_on` need not read them again.
+    # Draws of this round by their law's identity: (the law, id, probability), so that nobody need read them again.
     _drawn: dict[int, tuple[Tensor, int, float]] = field(default_factory=dict, init=False, repr=False)
 
     def logits(self) -> Tensor:
@@ -84,56 +90,58 @@ class Hand:
             seen[torch.tensor(self.drafter.ids[self.start :], device=seen.device)] = True
         return self.warp.penalised(logits, seen)
 
-    def masked(self, allowed: Tensor) -> Tensor:
-        """The logits [D] with all but the `allowed` [D] at −∞. The mask comes before the warp, so that top-k counts what may be drawn."""
-        return torch.where(allowed, self.logits(), -torch.inf)
+    def masked(self, bars: Tensor) -> Tensor:
+        """The logits [D] and `bars` [D], which are −∞ for what may not be drawn and 0 for the rest. They come before the warp, so that
+        top-k counts what may be drawn."""
+        return self.logits() + bars
 
-    def law(self, allowed: Tensor) -> Tensor:
-        """The drafter's law [D] among `allowed` [D], renormalised."""
-        return self.warp.law(self.masked(allowed))
+    def law(self, bars: Tensor) -> Tensor:
+        """The drafter's law [D] among what the `bars` [D] leave, renormalised."""
+        return self.warp.law(self.masked(bars))
 
-    def draw(self, allowed: Tensor) -> tuple[int, float, Tensor]:
-        """Draw the next drafter token among `allowed` [D]: (id, its probability, the law [D]). At temperature 0 the law is the
-        masked logits, which nobody reads, and the probability 1."""
+    def draw(self, bars: Tensor) -> tuple[int, float, Tensor]:
+        """Draw the next drafter token among what the `bars` [D] leave: (id, its probability, the law [D]). At temperature 0 the law is
+        the masked logits, and the probability 1."""
         watched = self.length is not None and self.length.watches
         if self.warp.greedy:
-            logits = self.masked(allowed)
+            logits = self.masked(bars)
             if not watched or on_host(logits):
-                return int(logits.argmax()), 1.0, logits
+                return highest(logits), 1.0, logits
             best = logits.argmax(-1, keepdim=True)
             drawn, sure = fetch(best, logits.softmax(-1).gather(-1, best))
             self._drawn[id(logits)] = (logits, drawn, sure)
             return drawn, 1.0, logits
-        law = self.law(allowed)
+        law = self.law(bars)
         drawn, q = draw_known(self.chooser, law)
         if watched:
             self._drawn[id(law)] = (law, drawn, q)
         return drawn, q, law
 
-    def _surety(self, law: Tensor, piece: int) -> float:
+    def surety(self, law: Tensor, piece: int) -> float:
         """The drafter's probability of a piece, given what `draw` returned for its law."""
         _, drawn, probability = self._drawn.get(id(law), (None, -1, 0.0))
         if drawn == piece:
             return probability
-        return surety(law, piece) if self.warp.greedy else float(law[piece])
+        if not self.warp.greedy:
+            return float(law[piece])
+        sure = share(law.numpy(), piece) if on_host(law) else float(law.softmax(-1)[piece])
+        self._drawn[id(law)] = (law, piece, sure)
+        return sure
 
     def goes_on(self, slot: Slot) -> bool:
         """Whether another slot is drafted after this one, whose pieces are the drafter's last ids."""
         if self.length is None or not self.length.watches:
             return True
-        if any(slot.pieces[:depth] not in slot.laws for depth in range(len(slot.pieces))):
-            return False  # spelled otherwise than it was drawn, so nobody knows how sure the drafter was
-        laws = [slot.laws[slot.pieces[:depth]] for depth in range(len(slot.pieces))]
-        return self._goes_on(slot.base, slot.pieces, laws)
+        steps = slot.steps
+        return steps is not None and self._goes_on(slot.base, steps)  # without them nobody knows how sure the drafter was
 
-    def _goes_on(self, base: int, pieces: Sequence[int], laws: Sequence[Tensor]) -> bool:
+    def _goes_on(self, base: int, steps: Sequence[tuple[Tensor, int]]) -> bool:
         assert self.length is not None
         states: list[State] = []
         if self.length.reads_states:
-            found = [self.drafter.state(base + depth) for depth in range(len(pieces))]
+            found = [self.drafter.state(base + depth) for depth in range(len(steps))]
             states = [state for state in found if state is not None]
-        sure = [self._surety(law, piece) for law, piece in zip(laws, pieces, strict=True)]
-        return self.length.goes_on(sure, states)
+        return self.length.goes_on([self.surety(law, piece) for law, piece in steps], states)
 
     def draw_freely(self, budget: int) -> tuple[list[int], list[float], list[Tensor]]:
         """Draw and push up to `budget` drafter tokens, as far as the end of the answer: their ids, probabilities and laws [D]."""
@@ -141,12 +149,12 @@ class Hand:
         q: list[float] = []
         laws: list[Tensor] = []
         while len(drawn) < budget and not (drawn and self.map.targets[drawn[-1]] in self.end_ids):
-            token, probability, law = self.draw(self.map.readable)
+            token, probability, law = self.draw(self.map.readable_bars)
             drawn.append(token)
             q.append(probability)
             laws.append(law)
             self.drafter.push(token)
-            if self.length is not None and self.length.watches and not self._goes_on(len(self.drafter.ids) - 1, [token], [law]):
+            if self.length is not None and self.length.watches and not self._goes_on(len(self.drafter.ids) - 1, [(law, token)]):
                 break
         return drawn, q, laws
 
@@ -179,10 +187,10 @@ class Method:
         `logits` [m + 1, T] are the target's rows at the proposed tokens and after them.
         """
         if hand.warp.greedy:
-            return self._settle_greedy(hand, draft, logits.argmax(-1).tolist())
+            return self._settle_greedy(hand, draft, highest_each(logits))
         laws = hand.warp.law(logits)
         proposal = draft.proposal
-        p = laws[torch.arange(len(proposal), device=laws.device), torch.tensor(proposal, dtype=torch.long, device=laws.device)].tolist()
+        p = chosen(laws, proposal)
         accepts: list[float] = []
         for index, slot in enumerate(draft.slots):
             if slot.target_id < 0:
@@ -204,14 +212,6 @@ class Method:
             if slot.target_id in hand.end_ids:
                 return Settlement(index + 1, None, False, accepts)
         return Settlement(len(draft.slots), best[-1], False, accepts)
-
-
-def surety(logits: Tensor, token: int) -> float:
-    """The probability of `token` under logits [V]; numpy takes a third of torch's time for a row."""
-    if logits.device.type != "cpu" or logits.dtype == torch.bfloat16:
-        return float(logits.softmax(-1)[token])
-    row = logits.numpy()
-    return 1.0 / float(np.exp(row - row[token]).sum())
 
 
 def subtract(chooser: Chooser, law: Tensor, accepted: Tensor) -> int:

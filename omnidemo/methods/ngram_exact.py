@@ -5,7 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from omnidemo.core.ngrams import FAR, Node
+from omnidemo.core.ngrams import FAR, NgramCache, Node
+from omnidemo.core.sampling import total
+from omnidemo.core.vocabulary import bars
 from omnidemo.methods.base import Draft, Hand, Method, Slot
 
 Path = tuple[int, ...]
@@ -32,6 +34,8 @@ class NgramExact(Method):
         # Residual draws before the residual is enumerated. A draw costs microseconds and an enumeration a drafter pass for every path of
         # the trie, so it is for the tail alone: of slots rejected once in n, a share of (1 − 1/n)^attempts.
         self.attempts = attempts
+        # A trie, its version, and the bars of first draws in it by their limit.
+        self._known: tuple[NgramCache | None, int, dict[int, Tensor]] = (None, 0, {})
 
     # draft ---------------------------------------------------------------------------------------------------------------
 
@@ -40,8 +44,7 @@ class NgramExact(Method):
         left = budget
         while left > 0:
             base, limit = len(hand.drafter.ids), left + self.overrun
-            allowed = hand.map.draftable | hand.ngrams.begins(limit)
-            drawn, q, law = hand.draw(allowed)
+            drawn, q, law = hand.draw(self._bars(hand, limit))
             slot = Slot(-1, (), 0.0, base, limit, {(): law})
             draft.drafted += 1 + self._walk(hand, slot, drawn, q)
             draft.slots.append(slot)
@@ -56,6 +59,15 @@ class NgramExact(Method):
                 break
         return draft
 
+    def _bars(self, hand: Hand, limit: int) -> Tensor:
+        """Bars [D] of first draws: what may be proposed directly, and what begins an n-gram of at most `limit` tokens."""
+        if self._known[:2] != (hand.ngrams, hand.ngrams.version):
+            self._known = (hand.ngrams, hand.ngrams.version, {})
+        known = self._known[2]
+        if limit not in known:
+            known[limit] = bars(hand.map.draftable | hand.ngrams.begins(limit))
+        return known[limit]
+
     def _walk(self, hand: Hand, slot: Slot, first: int, q: float) -> int:
         """Walk from the first drawn token, fill the slot with the longest complete node; returns the number of further draws."""
         path: Path = (first,)
@@ -65,7 +77,7 @@ class NgramExact(Method):
         node = hand.ngrams.root.children.get(first)
         while node is not None and _goes_on(node, slot.limit):
             hand.drafter.push(path[-1])
-            drawn, factor, slot.laws[path] = hand.draw(hand.map.readable)
+            drawn, factor, slot.laws[path] = hand.draw(hand.map.readable_bars)
             draws += 1
             if slot.pieces == path and not hand.warp.greedy:
                 slot.q *= 1.0 - _complete_mass(node, slot.limit, slot.laws[path])
@@ -173,7 +185,7 @@ class NgramExact(Method):
             hand.drafter.rollback(slot.base)
             for piece in path:
                 hand.drafter.push(piece)
-            law = hand.law(hand.map.readable)
+            law = hand.law(hand.map.readable_bars)
             slot.laws[path] = law
         return law
 
@@ -192,4 +204,4 @@ def _complete_mass(node: Node, limit: int, law: Tensor) -> float:
     if node.depth + 1 > limit or node.depth + 1 >= FAR:
         return 0.0
     ids = [drawn for drawn, child in node.children.items() if child.target >= 0]
-    return float(law[torch.tensor(ids, dtype=torch.long, device=law.device)].sum()) if ids else 0.0
+    return total(law, ids) if ids else 0.0

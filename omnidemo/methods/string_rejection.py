@@ -49,7 +49,7 @@ class StringRejection(Method):
             slot = Slot(-1, (), 1.0, len(hand.drafter.ids), left)
             path: Path = ()
             while not strings.stopped(path, left):
-                drawn, _, law = hand.draw(hand.map.readable)
+                drawn, _, law = hand.draw(hand.map.readable_bars)
                 slot.laws[path] = law
                 path = (*path, drawn)
                 hand.drafter.push(drawn)
@@ -109,7 +109,7 @@ class StringRejection(Method):
             hand.drafter.rollback(slot.base)
             for piece in path:
                 hand.drafter.push(piece)
-            slot.laws[path] = hand.law(hand.map.readable)
+            slot.laws[path] = hand.law(hand.map.readable_bars)
         return slot.laws[path]
 
 

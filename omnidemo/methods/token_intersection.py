@@ -19,15 +19,15 @@ class TokenIntersection(Method):
     lossless = True
     help = "The drafter may only propose tokens that both vocabularies contain (Timor et al. 2025). Exact at every temperature."
 
-    def allowed(self, hand: Hand) -> Tensor:
-        """[D] bool: what the drafter may draw."""
-        return hand.map.draftable
+    def bars(self, hand: Hand) -> Tensor:
+        """[D]: 0 for what the drafter may draw, −∞ for the rest."""
+        return hand.map.draftable_bars
 
     def draft(self, hand: Hand, budget: int) -> Draft:
         draft = Draft()
         for _ in range(budget):
             base = len(hand.drafter.ids)
-            drawn, q, law = hand.draw(self.allowed(hand))
+            drawn, q, law = hand.draw(self.bars(hand))
             draft.drafted += 1
             target_id = hand.map.targets[drawn]
             draft.slots.append(Slot(target_id, (drawn,), q, base, laws={(): law}))

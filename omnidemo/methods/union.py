@@ -18,5 +18,5 @@ class Union(TokenIntersection):
     title = "Union (yardstick)"
     help = "The drafter draws freely and tokens that the target does not have are rejected (Timor et al. 2025). Exact, rarely the fastest."
 
-    def allowed(self, hand: Hand) -> Tensor:
-        return hand.map.readable
+    def bars(self, hand: Hand) -> Tensor:
+        return hand.map.readable_bars

@@ -50,9 +50,11 @@ def _prepare() -> None:
         subprocess.run(
             command, check=True, capture_output=True, timeout=PATIENCE, env={**os.environ, "PYTHONPATH": path}, preexec_fn=low
         )
-        from omnidemo.runtime import kernels
+        from omnidemo.core.shares import use_compiled
+        from omnidemo.runtime import kernels, shares
 
         kernels.compile_all()
+        use_compiled(shares.share)
     except Exception as error:  # no numba, no folder for its machine code, a processor that it does not know
         said = (getattr(error, "stderr", None) or str(error).encode()).decode(errors="replace").strip()
         _log.warning("passes go on without compiled code, slower: %s", said.splitlines()[-1] if said else type(error).__name__)

@@ -16,14 +16,13 @@ from numba import carray, njit, types
 from numba.cpython.unsafe.tuple import tuple_setitem as _tuple_setitem
 from numpy.typing import NDArray
 
+from omnidemo.runtime import shares
 from omnidemo.runtime.crew import AWAKE, DONE, EAGER, PATIENCE, WORK, Board, add, claim, look, new_board, pointer, post
+from omnidemo.runtime.shares import FAST, compiled, exponential
 
 Array = NDArray[np.float32]
 Bits = NDArray[np.uint16]  # of bfloat16 numbers
-# Sums may be taken in any order, which is what vectors of numbers need; infinities and what is not a number keep their meaning.
-FAST = {"reassoc", "contract", "arcp", "nsz"}
 tuple_setitem: Any = _tuple_setitem  # (tuple, place, number) → the tuple with that number; typed as if for interpreters
-compiled: Any = njit(cache=True, fastmath=FAST)
 PRODUCT, GATED, ATTENTION = 0, 1, 2  # kinds of work
 sched_yield: Any = types.ExternalFunction("sched_yield" if os.name == "posix" else "SwitchToThread", types.int32())
 THREE, FOUR, FIVE = ((np.float32(0.0),) * size for size in (3, 4, 5))
@@ -329,22 +328,6 @@ def silu_times(x: Array, y: Array, out: Array) -> None:
             out[row, i] = x[row, i] / (np.float32(1.0) + exponential(-x[row, i])) * y[row, i]
 
 
-@njit(cache=True, fastmath=FAST, inline="always")
-def exponential(x: Any) -> Any:
-    """eˣ within 2e-7 of itself, for −87 ≤ x ≤ 88 and as at these ends beyond. In operations that vectors of numbers have, ten times as
-    fast as the library's: 2ⁿ · eʳ with n = ⌊x / ln 2⌉, and Cephes' polynomial for the rest."""
-    x = min(max(x, np.float32(-87.0)), np.float32(88.0))
-    n = np.floor(x * np.float32(1.44269504) + np.float32(0.5))
-    r = x - n * np.float32(0.693359375) + n * np.float32(2.12194440e-4)  # ln 2 in two parts, the first one exact in n steps
-    y = np.float32(1.9875691500e-4)
-    y = y * r + np.float32(1.3981999507e-3)
-    y = y * r + np.float32(8.3334519073e-3)
-    y = y * r + np.float32(4.1665795894e-2)
-    y = y * r + np.float32(1.6666665459e-1)
-    y = y * r + np.float32(5.0000001201e-1)
-    return (y * r * r + r + np.float32(1.0)) * np.int32((np.int32(n) + np.int32(127)) << np.int32(23)).view(np.float32)
-
-
 def compile_all() -> None:
     """Compile for the types that are used; a moment where another process has left its machine code."""
 
@@ -354,6 +337,7 @@ def compile_all() -> None:
     def bits(*shape: int) -> Bits:
         return np.zeros(shape, np.uint16)
 
+    shares.compile_all()
     board = new_board()
     forward(
         board, 1, np.zeros(1, np.int64), 0, zeros(1, 2, 1, 1, 4), zeros(1, 4), zeros(1, 2, 4), zeros(4), bits(1, 12, 4), zeros(1, 12),
