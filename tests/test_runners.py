@@ -221,12 +221,14 @@ def test_weights_of_two_bytes_say_what_those_of_four_say(shape: str, ready: bool
 @pytest.mark.parametrize("shape", LEAN)
 def test_shared_passes_are_those_of_one_thread(shape: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compact, "SMALL", 0)
+    monkeypatch.setattr(compact, "CHUNK", 17)  # so that a prompt is read in several
     runner, ids = LeanLlamaRunner(of_two_bytes(make(shape))), some_ids(40)
 
     def read(threads: int) -> list[torch.Tensor]:
         runner.compact(True, threads=threads)
         cache = runner.new_cache()
-        return [cache.extend(ids[at : at + size], size) for at, size in ((0, 12), (12, 1), (13, 2), (15, 5), (20, 9), (29, 11))]
+        found = [cache.extend(ids[at : at + size], size) for at, size in ((0, 12), (12, 1), (13, 2), (15, 5), (20, 9), (29, 11))]
+        return [*found, runner.new_cache().extend(ids, 1), runner.new_cache().extend(ids, 25), runner.new_cache().extend(ids, 40)]
 
     wanted = read(1)
     assert isinstance(runner.narrow, compact.Compact) and runner.narrow.helpers == 0

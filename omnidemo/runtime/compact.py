@@ -1,4 +1,4 @@
-"""Passes of a few tokens over weights of two bytes that compute what the float32 ones do.
+"""Passes over weights of two bytes that compute what the float32 ones do.
 
 At batch 1 a pass costs what its bytes cost. Most published weights are bfloat16, and what was read from such a file is held exactly by half
 of the bytes; only sums and activations need float32. So a target's law stays what it was, and a drafter's may be rounded to that.
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float32]
 SMALL = 4_000_000  # models of fewer parameters are done before another thread has looked up
 LARGE = 30_000_000  # targets of fewer parameters stay in the caches: drafting for them, over weights of two bytes, hardly pays
+CHUNK = 256  # tokens that are read at once: what is computed of them stays in the caches
 PIECES = 5  # of a product, for each thread that helps: who begins late takes fewer
 
 
@@ -47,6 +48,11 @@ class Compact:
         """How many threads help the one that makes a pass."""
         return 0 if self.runner.parameters < SMALL else crew.pick_size(self.runner.threads)
 
+    @property
+    def reads_prompts(self) -> bool:
+        """Whether passes of many tokens are made here too: threads that share them are several times as fast as torch's."""
+        return self.helpers > 0
+
     def forward(self, ids: Sequence[int], start: int, buffer: Array, rows: int) -> Tensor | None:
         """Logits [rows, V] of `ids` at positions start…, which are written into the cache's buffer [layers, 2, Hkv, capacity, D]. None
         as long as there is no compiled code."""
@@ -55,10 +61,15 @@ class Compact:
             return None
         cos, sin = (table.numpy().reshape(len(table), -1) for table in runner.turns)
         logits, states = np.empty((rows, runner.rows), np.float32), np.empty((rows, runner.embed.shape[1]), np.float32)
-        given = (np.array(ids), start, buffer, *self._given, cos, sin, runner.eps, logits, states)
-        helpers = self.helpers
+        read, unread, helpers = np.array(ids), len(ids) - rows, self.helpers
         with crew.helping(helpers, kernels.serve) as board:
-            kernels.forward(board, PIECES * helpers + 1, *given)
+            for begin in range(0, len(ids), CHUNK):
+                end = begin + CHUNK
+                shown = slice(max(0, begin - unread), max(0, end - unread))
+                kernels.forward(
+                    board, PIECES * helpers + 1, read[begin:end], start + begin, buffer, *self._given, cos, sin, runner.eps,
+                    logits[shown], states[shown],
+                )  # fmt: skip
         self.states = states
         return torch.from_numpy(logits)
 

@@ -262,7 +262,7 @@ class LeanCache:
         logits: Tensor | None = None
         if few and runner.fixed is not None and (fixed := runner.fixed.read(runner, self._room, ids, start, rows)) is not None:
             logits, self.states = fixed
-        elif few and runner.narrow is not None:
+        elif runner.narrow is not None and (few or runner.narrow.reads_prompts):
             logits = runner.narrow.forward(ids, start, self._room.buffer.numpy(), rows)
             self.states = runner.narrow.states
         if logits is None:
