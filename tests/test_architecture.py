@@ -16,7 +16,10 @@ FLOORS += [{"commands"}, {"__main__"}]
 HEIGHT = {room: height for height, floor in enumerate(FLOORS) for room in floor}
 RUNTIME = {f"runtime/{name}.py" for name in ("store", "tables", "export", "database", "backup")}
 MIGRATIONS = {f"runtime/migrations/{name}.py" for name in ("env", "versions/0001_first", "versions/0002_head")}
+COMPILED = {path.relative_to(ROOT / "omnidemo").as_posix() for path in FILES if path.parent.name == "compiled"}
 ONLY_IN = {
+    "numba": COMPILED | {"runtime/compiling.py"},
+    "omnidemo.runtime.compiled": COMPILED | {"runtime/compiling.py"},
     "sqlalchemy": RUNTIME | MIGRATIONS,
     "alembic": {"runtime/database.py"} | MIGRATIONS,
     "peft": {"runtime/training.py", "runtime/distiller.py", "runtime/adapters.py"},
@@ -61,7 +64,11 @@ def test_imports_point_down(path: Path) -> None:
 
 @pytest.mark.parametrize("library", ONLY_IN)
 def test_a_library_stays_in_its_files(library: str) -> None:
-    users = {path.relative_to(ROOT / "omnidemo").as_posix() for path in FILES if library in {name.split(".")[0] for name in imports(path)}}
+    users = {
+        path.relative_to(ROOT / "omnidemo").as_posix()
+        for path in FILES
+        if any(name == library or name.startswith(f"{library}.") for name in imports(path))
+    }
     assert users, f"nothing imports {library} any more: take it out of the requirements and of this test"
     assert users <= ONLY_IN[library]
 

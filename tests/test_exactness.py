@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 import torch
 
+from omnidemo.bench.tiny import random_model
+from omnidemo.core.contexts import DrafterContext, TargetContext
 from omnidemo.core.sampling import Sampler, Warp
+from omnidemo.engine import Conversation
 from omnidemo.methods import (
     METHODS,
     Autoregressive,
@@ -24,6 +29,9 @@ from omnidemo.methods import (
 )
 from omnidemo.methods.base import Hand, Slot, subtract
 from omnidemo.methods.string_rejection import strings_of
+from omnidemo.runtime.compact import Compact
+from omnidemo.runtime.lean import LeanLlamaRunner
+from omnidemo.runtime.runners import TransformersRunner
 from worlds import CROSSING, NESTED, PLAIN, SAME, WORLDS, World, distance, vocabulary
 
 WARPS = {
@@ -77,6 +85,71 @@ def test_one_vocabulary(budget: int) -> None:
 @pytest.mark.parametrize("method", [*LOSSLESS.values(), Autoregressive()], ids=[*LOSSLESS, "plain"])
 def test_warping_keeps_them_lossless(world: World, warp: Warp, method: Method) -> None:
     assert emitted(world, method, warp, 2) < 1e-12
+
+
+class Modelled(World):
+    """A world of random Llamas in the hands of the fast runners; its law is what `transformers`' own modules say of the target."""
+
+    def __init__(self, world: World, compact: bool, threads: int) -> None:
+        super().__init__(world.target, world.drafter, world.prompt, world.seed)
+        self.runners = []
+        for rows in (len(world.target) + 1, len(world.drafter) + 2):
+            model = random_model("llama", rows, seed=rows)
+            for weight in model.parameters():
+                weight.data.copy_(weight.data.bfloat16())
+            runner = LeanLlamaRunner(model)
+            runner.compact(compact, threads=threads)
+            self.runners.append((runner, TransformersRunner(model)))
+
+    def conversation(self, prompt: Sequence[int], limit: int = 1000) -> Conversation:
+        target, drafter = (_Widened(fast.new_cache()) for fast, _ in self.runners)
+        talk = Conversation(TargetContext(target), DrafterContext(drafter, self.map))
+        talk.start(prompt)
+        return talk
+
+    def general(self, warp: Warp, count: int) -> dict[tuple[int, ...], float]:
+        laws: dict[tuple[int, ...], float] = {(): 1.0}
+        ends = set(self.target.roles.get("end", ()))
+        for _ in range(count):
+            grown: dict[tuple[int, ...], float] = {}
+            for ids, mass in laws.items():
+                ended = bool(ids) and ids[-1] in ends
+                row = _Widened(self.runners[0][1].new_cache()).extend([*self.prompt, *ids], 1)[0]
+                for token, p in [(None, 1.0)] if ended else enumerate(warp.law(row).tolist()):
+                    grown[ids if token is None else (*ids, token)] = mass * p
+            laws = grown
+        return laws
+
+
+class _Widened:
+    """A cache whose logits are given as float64, as the branches' masses are summed; the padded row is never likely."""
+
+    def __init__(self, cache: Any) -> None:
+        self.cache, self.limit = cache, cache.limit
+
+    @property
+    def length(self) -> int:
+        return self.cache.length
+
+    def extend(self, ids: Sequence[int], rows: int) -> torch.Tensor:
+        logits = self.cache.extend(ids, rows).double()
+        logits[:, -1] = -30.0
+        return logits
+
+    def rollback(self, length: int) -> None:
+        self.cache.rollback(length)
+
+
+@pytest.mark.parametrize(("compact", "threads"), [(False, 0), (True, 1), (True, 3)], ids=["four bytes", "two bytes", "shared"])
+@pytest.mark.parametrize("method", [NgramExact(), NgramExact(attempts=0), TokenIntersection(), StringRejection()], ids=str)
+def test_the_fast_runners_keep_the_law(method: Method, compact: bool, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("omnidemo.runtime.compact.SMALL", 0)
+    world = Modelled(NESTED, compact, threads)
+    assert isinstance(world.runners[0][0].narrow, Compact) == compact
+    law, warp = world.emitted_law(method, Warp(0.8), 2, 2), Warp(0.8)
+    assert sum(law.values()) == pytest.approx(1, abs=1e-9)
+    assert distance(law, world.general(warp, 2)) < 1e-6
+    assert distance(law, world.general(Warp(0.9), 2)) > 1e-3  # so that it would show
 
 
 def test_every_lossless_method_is_tried() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -297,6 +298,22 @@ def test_weights_that_need_four_bytes_keep_them(monkeypatch: pytest.MonkeyPatch)
     large = LeanLlamaRunner(make("llama"))
     large.compact(True, rounding=True)
     assert isinstance(large.narrow, narrow.Narrow)
+
+
+def test_machine_code_is_kept_per_state_of_the_sources(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "code"))
+    copy = tmp_path / "runtime"
+    shutil.copytree(Path(compiling.__file__).parent, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(compiling, "__file__", str(copy / "compiling.py"))
+    before = compiling._folder()
+    assert Path(before).parent == tmp_path / "code" and compiling._folder() == before
+    with (copy / "crew.py").open("a") as file:
+        file.write("# changed\n")
+    assert compiling._folder() != before
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "file"))
+    with pytest.raises(OSError, match="NUMBA_CACHE_DIR"):
+        compiling._folder()
 
 
 def test_compiling_works_from_any_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

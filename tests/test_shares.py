@@ -16,7 +16,7 @@ from omnidemo.core.shares import share, use_compiled
 def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     monkeypatch.setattr(shares, "_compiled", None)
     if request.param == "compiled":
-        from omnidemo.runtime import shares as fast
+        from omnidemo.runtime.compiled import shares as fast
 
         fast.compile_all()
         use_compiled(fast.share)

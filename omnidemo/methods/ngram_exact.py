@@ -156,12 +156,16 @@ class NgramExact(Method):
 
     def _enumerate(self, hand: Hand, slot: Slot, law: Tensor) -> int:
         """The residual in full: A(t) for each token of p. Only for the long tail, where proposal and target nearly agree."""
-        rest = law.double().clone()
-        for token in law.nonzero().squeeze(-1).tolist():
+        law = law.double()
+        direct, pieces = hand.map.mapped_targets, hand.map.mapped_drafters
+        # What begins no n-gram is proposed whenever it is drawn; the rest is what the trie knows, and is walked.
+        rest = law.index_add(0, direct, torch.minimum(slot.laws[()][pieces].double(), law[direct]), alpha=-1)
+        begins = torch.tensor(list(hand.ngrams.root.children), dtype=torch.long, device=pieces.device)
+        walked = set(direct[torch.isin(pieces, begins)].tolist()) | {entry.target_id for entry in hand.ngrams}
+        for token in walked:
             path, node, bound = self._bound(hand, slot, token)
-            if bound > 0.0:
-                kept = 1.0 - self._onward(hand, slot, path, node, avoiding=True)
-                rest[token] -= min(bound, float(law[token])) * kept
+            taken = min(bound, float(law[token])) if bound > 0.0 else 0.0
+            rest[token] = law[token] - (taken * (1.0 - self._onward(hand, slot, path, node, avoiding=True)) if taken else 0.0)
         rest.clamp_(min=0.0)
         mass = float(rest.sum())
         return hand.chooser.draw(rest / mass if mass > 0 else law)

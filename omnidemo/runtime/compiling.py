@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import os
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 PATIENCE = 120  # seconds that compiling may take
 
@@ -43,23 +46,42 @@ def wait(seconds: float = PATIENCE) -> bool:
 
 def _prepare() -> None:
     global _ready
-    command = [sys.executable, "-m", "omnidemo.runtime.kernels"]
+    command = [sys.executable, "-m", "omnidemo.runtime.compiled.passes"]
     path = os.pathsep.join(filter(None, [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH")]))  # it may not be installed
     low = _step_back if os.name == "posix" else None
     try:
-        subprocess.run(
-            command, check=True, capture_output=True, timeout=PATIENCE, env={**os.environ, "PYTHONPATH": path}, preexec_fn=low
-        )
-        from omnidemo.core.shares import use_compiled
-        from omnidemo.runtime import kernels, shares
+        kept = _folder()
+        environment = {**os.environ, "PYTHONPATH": path, "NUMBA_CACHE_DIR": kept}
+        subprocess.run(command, check=True, capture_output=True, timeout=PATIENCE, env=environment, preexec_fn=low)
+        from numba import config
 
-        kernels.compile_all()
+        settings: Any = config
+        settings.CACHE_DIR = kept
+        from omnidemo.core.shares import use_compiled
+        from omnidemo.runtime.compiled import passes, shares
+
+        passes.compile_all()
         use_compiled(shares.share)
     except Exception as error:  # no numba, no folder for its machine code, a processor that it does not know
         said = (getattr(error, "stderr", None) or str(error).encode()).decode(errors="replace").strip()
         _log.warning("passes go on without compiled code, slower: %s", said.splitlines()[-1] if said else type(error).__name__)
         return
-    _ready = kernels
+    _ready = passes
+
+
+def _folder() -> str:
+    """Where the machine code is kept. numba looks for changes in the file that a function is in, not in those that it calls, so each state
+    of the files has a folder of its own. OSError where none can be written to."""
+    here = Path(__file__).parent
+    sources = [here / "crew.py", *sorted((here / "compiled").glob("*.py"))]
+    name = "machine-code-" + hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]
+    given = os.environ.get("NUMBA_CACHE_DIR")
+    for place in [Path(given)] if given else [here / "compiled" / "__pycache__", Path.home() / ".cache" / "omnidemo"]:
+        with suppress(OSError):
+            (place / name).mkdir(parents=True, exist_ok=True)
+            if os.access(place / name, os.W_OK):
+                return str(place / name)
+    raise OSError("there is no folder for machine code; name one that can be written to in NUMBA_CACHE_DIR")
 
 
 def _step_back() -> None:
