@@ -302,6 +302,7 @@ class Pair:
                 line.runner = self.drafter.runner.copy()  # the given drafter may serve other pairs, so it never changes
             line.runner.overwrite({**self.drafter.runner.weights(), **weights})
         line.version, line.head = version, _head(head)
+        line.knowledge.renew()
         for known in [*self._idle, *([talk] if talk else [])]:
             if known.drafter is not None and known.domain == domain:
                 known.drafter.read_again(line.runner.new_cache())
