@@ -15,7 +15,7 @@ import transformers
 from transformers.cache_utils import DynamicCache
 
 from omnidemo.bench.tiny import ARCHITECTURES, random_model
-from omnidemo.runtime import compact, compiling, lean, narrow
+from omnidemo.runtime import compact, compiling, lean, matrices, narrow
 from omnidemo.runtime.lean import LeanLlamaRunner
 from omnidemo.runtime.runners import TransformersRunner, check_cache, context_limit
 
@@ -256,6 +256,18 @@ def test_answers_that_are_given_at_once_share_no_piece(monkeypatch: pytest.Monke
     with ThreadPoolExecutor(8) as pool:
         for _ in range(5):
             assert all(close(one, other) for one, other in zip(pool.map(read, range(8)), wanted, strict=True))
+
+
+def test_every_width_is_prepared_before_it_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: dict[int, set[int]] = {}
+    times = matrices.Matrix.times
+    monkeypatch.setattr(matrices.Matrix, "times", lambda self, x: (made.setdefault(id(self), set()).add(len(x)), times(self, x))[1])
+    runner = LeanLlamaRunner(make("llama"))
+    runner.rehearse()
+    first = runner.layers[0]
+    packed = [one for one in (first.qkv, first.out, first.gate_up, first.down, runner.head) if one.packed is not None]
+    assert made == {id(one): set(range(1, matrices.ROWS + 1)) for one in packed}
+    assert packed or not torch.backends.mkldnn.is_available()
 
 
 def test_rounding_follows_new_weights_and_copies() -> None:

@@ -121,6 +121,12 @@ class LeanLlamaRunner:
         self.compacts, self.rounds, self.threads = wanted, wanted and rounding and compact.fits(self), threads
         self._refresh()
 
+    @torch.inference_mode()
+    def rehearse(self) -> None:
+        """Have passes of every small number of tokens prepared, so that no answer waits for it."""
+        if isinstance(self.narrow, Narrow):
+            self.narrow.rehearse()
+
     def _narrow(self) -> Narrow | Compact | None:
         """What makes passes of a few tokens on a CPU."""
         if self.compacts and compact.fits(self) and compact.exact(self):

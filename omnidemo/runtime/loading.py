@@ -45,6 +45,9 @@ def build_pair(
         large.runner.compact(True, threads=settings.threads)
     if large.device.type == "cpu":
         torch.set_num_threads(settings.threads or pick_threads(large.parameters))
+        for runner in (large.runner, small.runner):
+            if isinstance(runner, LeanLlamaRunner):
+                runner.rehearse()
     tell("vocabulary map", 0.8, f"{len(large.vocabulary):,} × {len(small.vocabulary):,} tokens")
     limits = {"cache_size": settings.cache_size, "cache_policy": settings.cache_policy, "top_k": settings.top_k_traces}
     return Pair(large, small, maps=maps, **limits)  # type: ignore[arg-type]

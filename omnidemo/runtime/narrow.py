@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from omnidemo.runtime import compiling
-from omnidemo.runtime.matrices import Matrix
+from omnidemo.runtime.matrices import ROWS, Matrix
 
 if TYPE_CHECKING:
     from omnidemo.runtime.lean import LeanLlamaRunner
@@ -36,6 +36,14 @@ class Narrow:
         self.embed: Array = runner.embed.numpy()
         compiling.prepare()
         self.states: Array | None = None  # what the output layer read in the newest pass
+
+    def rehearse(self) -> None:
+        """Make each packed product once for every number of rows: oneDNN prepares each of them when it first comes, which takes several
+        times as long as the pass. To be repeated when torch's number of threads changes."""
+        layer = self.runner.layers[0]
+        for matrix in (layer.qkv, layer.out, layer.gate_up, layer.down, self.runner.head):
+            for rows in range(1, ROWS + 1) if matrix.packed is not None else ():
+                matrix.times(torch.zeros(rows, matrix.weight.shape[1]))
 
     def forward(self, ids: Sequence[int], start: int, buffer: Array, rows: int) -> Tensor | None:
         """Logits [rows, V] of `ids` at positions start…, which are written into the cache's buffer [layers, 2, Hkv, capacity, D]. None
