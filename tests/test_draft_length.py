@@ -10,8 +10,6 @@ from omnidemo.core.draft_length import (
     FEW,
     FIRST_WAIT,
     LONGEST_WAIT,
-    TRIES,
-    TRY,
     ByCost,
     ByHead,
     Calibration,
@@ -144,19 +142,11 @@ def test_a_pair_that_loses_falls_back_says_so_and_finds_out_when_it_can_win() ->
     knowledge = Knowledge()
     simulate(knowledge, 200, tokens=1)
     assert not knowledge.speculating and "slower" in describe("cost", knowledge, False).sentence
-    simulate(knowledge, 400, tokens=1)
-    assert knowledge.wait == knowledge.longest_wait == pytest.approx(TRY * 0.4 / TRIES)
-    assert 0 < simulate(knowledge, 4000, tokens=1) * 0.4 / 4000 <= TRIES  # tries cost no more than they may
+    assert simulate(knowledge, 400, tokens=1) < 60  # it tries ever less often
+    assert knowledge.wait == LONGEST_WAIT
     simulate(knowledge, 700, tokens=3)
     drafting = describe("cost", knowledge, False)
     assert drafting.speculating and drafting.estimated_speedup == pytest.approx(3 / 1.4, rel=0.1) and knowledge.wait == FIRST_WAIT
-
-
-def test_waits_end() -> None:
-    knowledge = Knowledge()
-    simulate(knowledge, 400, tokens=1)
-    knowledge._seconds *= 1000
-    assert knowledge.longest_wait == LONGEST_WAIT
 
 
 def test_a_pair_that_loses_tries_a_new_drafter_at_once() -> None:

@@ -25,9 +25,8 @@ EDGES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98)  # of the clas
 FORGET = 0.99  # weight of what a class knew, per new observation in it
 BELIEF = 5.0  # observations that the drafter's own probability is worth at first
 RECENT = 0.975  # the same for tokens and seconds of drafting rounds: 40 rounds are remembered
-FIRST_WAIT, LONGEST_WAIT = 24, 384  # plain rounds between two tries of a pair that loses
+FIRST_WAIT, LONGEST_WAIT = 12, 96  # plain rounds between two tries of a pair that loses
 TRY = 6  # rounds of a try
-TRIES = 0.02  # share of plain decoding's time that tries may take
 PLAIN_EVERY = 64  # rounds between two plain ones of a pair that wins, from which the time of a plain round is known
 FEW = 5  # plain rounds below this are sought more often
 LEAST, MOST = 0.5, 1.3  # bounds of t_1, in mean times of a drafter token, which hold what a draft costs once
@@ -97,14 +96,6 @@ class Knowledge:
         if self.plain_seconds is None or self._seconds <= 0:
             return None
         return self._tokens / self._seconds * self.plain_seconds
-
-    @property
-    def longest_wait(self) -> int:
-        """Plain rounds between two tries, so that what the tries lose stays within `TRIES`."""
-        if self.plain_seconds is None or not self._weight:
-            return FIRST_WAIT
-        lost = TRY * (self._seconds / self.plain_seconds - self._tokens) / self._weight  # in plain rounds, which write a token each
-        return round(min(LONGEST_WAIT, max(FIRST_WAIT, lost / TRIES)))
 
     def renew(self) -> None:
         """Have a pair that loses try at once: its drafter has changed."""
@@ -317,7 +308,7 @@ class ByCost(Watching):
             if speedup > 1.0:
                 known.speculating, known.wait = True, FIRST_WAIT
             elif known.tries >= TRY:
-                known.wait = min(known.longest_wait, 2 * known.wait)
+                known.wait = min(LONGEST_WAIT, 2 * known.wait)
                 known.left, known.tries = known.wait, 0
 
 
