@@ -143,7 +143,7 @@ class _Widened:
 @pytest.mark.parametrize(("compact", "threads"), [(False, 0), (True, 1), (True, 3)], ids=["four bytes", "two bytes", "shared"])
 @pytest.mark.parametrize("name", ["exact", "exact, enumerated", "intersection", "string rejection"])
 def test_the_fast_runners_keep_the_law(name: str, compact: bool, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("omnidemo.runtime.compact.SMALL", 0)
+    monkeypatch.setattr("omnidemo.runtime.compact.WORTH_SHARING", 0)
     world = Modelled(PLAIN, compact, threads)
     assert isinstance(world.runners[0][0].narrow, Compact) == compact
     law, warp = world.emitted_law(LOSSLESS[name], Warp(0.8), 2, 2), Warp(0.8)

@@ -178,7 +178,7 @@ def test_lean_greedy_answers_are_those_of_transformers(shape: str, products: str
     monkeypatch.setattr(lean, "START", 32)  # so that the buffers grow several times
     models = make(shape), make(shape)
     if products == "shared":
-        monkeypatch.setattr(compact, "SMALL", 0)
+        monkeypatch.setattr(compact, "WORTH_SHARING", 0)
     if products in ("compact", "shared"):
         models = of_two_bytes(models[0]), of_two_bytes(models[1])
     runner = LeanLlamaRunner(models[1])
@@ -221,7 +221,7 @@ def test_weights_of_two_bytes_say_what_those_of_four_say(shape: str, ready: bool
 
 @pytest.mark.parametrize("shape", LEAN)
 def test_shared_passes_are_those_of_one_thread(shape: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compact, "SMALL", 0)
+    monkeypatch.setattr(compact, "WORTH_SHARING", 0)
     monkeypatch.setattr(compact, "CHUNK", 17)  # so that a prompt is read in several
     runner, ids = LeanLlamaRunner(of_two_bytes(make(shape))), some_ids(40)
 
@@ -242,7 +242,7 @@ def test_shared_passes_are_those_of_one_thread(shape: str, monkeypatch: pytest.M
 
 
 def test_answers_that_are_given_at_once_share_no_piece(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compact, "SMALL", 0)
+    monkeypatch.setattr(compact, "WORTH_SHARING", 0)
     runner, ids = LeanLlamaRunner(of_two_bytes(make("llama"))), some_ids(200)
     runner.compact(True, threads=3)
 

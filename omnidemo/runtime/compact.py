@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from omnidemo.runtime.matrices import Matrix
 
 Array = NDArray[np.float32]
-SMALL = 4_000_000  # passes of fewer parameters times tokens are done before another thread has looked up
-LARGE = 30_000_000  # targets of fewer parameters stay in the caches: drafting for them, over weights of two bytes, hardly pays
+WORTH_SHARING = 4_000_000  # passes of fewer parameters times tokens are done before another thread has looked up
+CACHED = 30_000_000  # targets of fewer parameters stay in the caches: drafting for them, over weights of two bytes, hardly pays
 CHUNK = 256  # tokens that are read at once: what is computed of them stays in the caches
 PIECES = 5  # of a product, for each thread that helps: who begins late takes fewer
 
@@ -62,7 +62,7 @@ class Compact:
         cos, sin = (table.numpy().reshape(len(table), -1) for table in runner.turns)
         logits, states = np.empty((rows, runner.rows), np.float32), np.empty((rows, runner.embed.shape[1]), np.float32)
         read, unread = np.array(ids), len(ids) - rows
-        helpers = self.helpers if runner.parameters * len(ids) >= SMALL else 0
+        helpers = self.helpers if runner.parameters * len(ids) >= WORTH_SHARING else 0
         with crew.helping(helpers, kernels.serve) as board:
             for begin in range(0, len(ids), CHUNK):
                 end = begin + CHUNK

@@ -9,7 +9,7 @@ import torch
 
 from omnidemo.config import Settings
 from omnidemo.runtime import compiling
-from omnidemo.runtime.compact import LARGE
+from omnidemo.runtime.compact import CACHED
 from omnidemo.runtime.lean import LeanLlamaRunner, pick_threads
 from omnidemo.runtime.lines import Lines
 from omnidemo.runtime.models import load_model
@@ -39,9 +39,8 @@ def build_pair(
     small = load_model(drafter, progress=reporter("drafter", 0.6, 0.8, drafter), **{**options, "device": str(large.device)})  # type: ignore[arg-type]
     if isinstance(small.runner, LeanLlamaRunner) and settings.compact != "neither":
         small.runner.compact(True, rounding=True, threads=settings.threads)
-    if isinstance(large.runner, LeanLlamaRunner) and (
-        settings.compact == "both" or (settings.compact == "auto" and large.parameters >= LARGE)
-    ):
+    halved = settings.compact == "both" or (settings.compact == "auto" and large.parameters >= CACHED)
+    if isinstance(large.runner, LeanLlamaRunner) and halved:
         large.runner.compact(True, threads=settings.threads)
     if large.device.type == "cpu":
         torch.set_num_threads(settings.threads or pick_threads(large.parameters))

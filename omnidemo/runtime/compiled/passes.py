@@ -22,7 +22,7 @@ from omnidemo.runtime.crew import AWAKE, DONE, EAGER, PATIENCE, WORK, Board, new
 
 PRODUCT, GATED, ATTENTION = 0, 1, 2  # kinds of work, and what is written of each on the board:
 KIND, ROWS, X, OUT, WEIGHT, N, K, EACH = range(WORK, WORK + 8)
-_, _, _, _, CACHE, HEADS, KV_HEADS, CAPACITY, DIM, START = range(WORK, WORK + 10)
+CACHE, HEADS, KV_HEADS, CAPACITY, DIM, START = range(WORK + 4, WORK + 10)  # after the first four
 sched_yield: Any = types.ExternalFunction("sched_yield" if os.name == "posix" else "SwitchToThread", types.int32())
 
 
