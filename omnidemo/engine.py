@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import codecs
 import math
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from operator import sub
 from time import perf_counter
 
@@ -13,7 +15,7 @@ import torch
 from torch import Tensor
 
 from omnidemo.core.contexts import DrafterContext, TargetContext
-from omnidemo.core.draft_length import DraftLength
+from omnidemo.core.draft_length import ENOUGH, LOOK, DraftLength, Hindsight
 from omnidemo.core.ngrams import NgramCache
 from omnidemo.core.sampling import Chooser, Warp, highest, on_host
 from omnidemo.core.shares import share
@@ -70,6 +72,8 @@ def decode(
     end_ids = frozenset(vocabulary.target.roles.get("end", ()))
     emitted, text, index = 0, "", 0
     seen = _Seen(talk, vocabulary) if warp.penalises else None
+    chances: deque[float] = deque(maxlen=LOOK)  # of the newest tokens, the target's
+    look = partial(_look_back, drafter, chances, warp.greedy)
     reason: FinishReason | None = "context" if target.room < 1 else "length" if limits.max_new_tokens < 1 else None
 
     while reason is None:
@@ -79,9 +83,9 @@ def decode(
         draft, budget, start = Draft(), 0, len(drafter.ids) if drafter is not None else 0
         left = min(limits.max_new_tokens - emitted, target.room) - 1
         if drafter is not None and method.drafts and drafter.can_draft:
-            budget = min(draft_length.budget(index), left)
-            hand = Hand(drafter, vocabulary, ngrams, warp, chooser, end_ids, seen.of_drafter() if seen else None, start, draft_length)
+            budget = min(draft_length.budget(index, look), left)
             if budget > 0:
+                hand = Hand(drafter, vocabulary, ngrams, warp, chooser, end_ids, seen.of_drafter() if seen else None, start, draft_length)
                 draft = method.draft(hand, budget)
                 del draft.slots[left:]  # one drafter token may spell several of the target's
         clock.append(perf_counter())
@@ -112,6 +116,7 @@ def decode(
         # 5 Record.
         shown = _probabilities(draft, hand, proposal, ids, accepted, logits)
         tokens = _tokens(draft, settled, ids, shown, vocabulary, talk.decoder, plain=budget == 0)
+        chances.extend(shown.emitted)
         emitted += len(ids)
         text += "".join([token.text for token in tokens])
         reason = _finish(ids, end_ids, text, emitted, limits, target.room)
@@ -137,6 +142,16 @@ def decode(
         index += 1
         if reason is None and limits.cancelled():
             reason = "cancelled"
+
+
+def _look_back(drafter: DrafterContext | None, chances: deque[float], greedy: bool) -> Hindsight:
+    """How drafts would have done on the newest tokens: the acceptance of what the target wrote, min(1, q/p), is on average that of what
+    the drafter would have."""
+    if drafter is None or len(chances) < ENOUGH:
+        return []
+    found = drafter.hindsight(ENOUGH, len(chances), greedy)[::-1]
+    each = [(len(q), min(1.0, math.prod(q) / max(p, 1e-30)) if q else 0.0) for q, p in zip(found, reversed(chances), strict=False)]
+    return each[::-1]
 
 
 class _Seen:

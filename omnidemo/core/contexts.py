@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import codecs
+import itertools
 from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from omnidemo.core.sampling import highest_each
 from omnidemo.core.vocabulary import VocabularyMap
 
 
@@ -124,6 +127,30 @@ class DrafterContext:
             states = getattr(self.cache, "states", None)
             known = self._rows[end] = (row, None if states is None else states[-1])
         return known[0]
+
+    def hindsight(self, least: int, most: int, greedy: bool) -> list[list[float]]:
+        """How the drafter would have guessed the newest target tokens, as far as it has not read them: of each the probabilities of its
+        pieces (`greedy`: 1 for what it finds most probable, else 0), in the pass that a draft needs anyway. Nothing of fewer than `least`.
+
+        Before temperature, penalty and bars. A token that no pieces of its own spell has none.
+        """
+        end, read = len(self.ids), self._dropped + self.cache.length
+        marks = [mark for mark in self.marks[-most - 1 :] if mark[1] > read]
+        if len(marks) <= least or end - self._dropped >= self.cache.limit:
+            return []
+        first = marks[0][1]
+        rows = self.cache.extend(self.ids[read:], end - first + 1)
+        states = getattr(self.cache, "states", None)
+        self._rows[end] = (rows[-1], None if states is None else states[-1])
+        pieces = self.ids[first:]
+        if greedy:
+            found = [float(best == piece) for best, piece in zip(highest_each(rows[:-1]), pieces, strict=True)]
+        else:
+            found = rows[:-1].softmax(-1).gather(1, torch.tensor(pieces, device=rows.device)[:, None]).squeeze(1).tolist()
+        tokens: list[list[float]] = []
+        for (before, begin), (after, finish) in itertools.pairwise(marks):
+            tokens += [[]] * (after - before - 1) + [found[begin - first : finish - first]]
+        return tokens
 
     def state(self, position: int) -> NDArray[np.float32] | None:
         """The input [H] of the output layer at the row after `position` ids, as far as this round has read; None where unknown."""

@@ -20,13 +20,18 @@ from numpy.typing import NDArray
 Policy = Literal["fixed", "confidence", "cost", "head"]
 State = NDArray[np.float32]  # [H]: what the drafter's output layer read when it predicted a token
 Head = Callable[[State, float], float]  # (state, log q of the token drawn) → P(accepted)
+# Of each of the newest target tokens: how many drafter tokens spell it, and with which probability it would have been accepted.
+Hindsight = Sequence[tuple[int, float]]
+Look = Callable[[], Hindsight]
 
 EDGES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98)  # of the classes of a calibration
 FORGET = 0.99  # weight of what a class knew, per new observation in it
 BELIEF = 5.0  # observations that the drafter's own probability is worth at first
 RECENT = 0.975  # the same for tokens and seconds of drafting rounds: 40 rounds are remembered
-FIRST_WAIT, LONGEST_WAIT = 12, 96  # plain rounds between two tries of a pair that loses
+FIRST_WAIT, LONGEST_WAIT = 24, 96  # plain rounds between two tries of a pair that loses
 TRY = 6  # rounds of a try
+LOOK, ENOUGH = 96, 16  # newest tokens by which it is judged beforehand whether a try can win, and fewest that tell anything
+BLIND_EVERY = 8  # refusals after which a try is made all the same, for times change
 PLAIN_EVERY = 64  # rounds between two plain ones of a pair that wins, from which the time of a plain round is known
 FEW = 5  # plain rounds below this are sought more often
 LEAST, MOST = 0.5, 1.3  # bounds of t_1, in mean times of a drafter token, which hold what a draft costs once
@@ -73,7 +78,7 @@ class Knowledge:
         self.head = Calibration()  # by the head's
         self.next = Calibration(prior=0.6)  # of the slot after one that was accepted, by how sure the drafter was of that one
         self.speculating, self.rounds = True, 0
-        self.wait, self.left, self.tries = FIRST_WAIT, 0, 0
+        self.wait, self.left, self.tries, self.refused = FIRST_WAIT, 0, 0, 0
         self._tokens = self._seconds = self._drafted = self._proposed = self._weight = 0.0  # of drafting rounds, old ones fading
         self._times: defaultdict[int, deque[float]] = defaultdict(lambda: deque(maxlen=TIMES))  # by number of drafter tokens
         self._each: deque[float] = deque(maxlen=TIMES)
@@ -98,8 +103,23 @@ class Knowledge:
         return self._tokens / self._seconds * self.plain_seconds
 
     def renew(self) -> None:
-        """Have a pair that loses try at once: its drafter has changed."""
+        """Have a pair that loses look at once whether it can win: its drafter has changed."""
         self.wait, self.left = FIRST_WAIT, 0
+
+    def promises(self, seen: Hindsight) -> bool:
+        """Whether drafts of some fixed length would have been faster than plain decoding on these tokens."""
+        plain = self.plain_seconds or 0.0
+        for length in (1, 2, 4, 8):
+            starts = len(seen) - length // 2  # later ones see too few tokens
+            tokens = sum(_expected(seen, start, length) for start in range(starts))
+            if tokens * plain > starts * (self.first_seconds + length * self.slot_seconds):
+                return True
+        return False
+
+    def rest(self) -> None:
+        """Decode plainly for a while, twice as long as the last time."""
+        self.wait = min(LONGEST_WAIT, 2 * self.wait)
+        self.left, self.tries = self.wait, 0
 
     @property
     def token_seconds(self) -> float:
@@ -165,8 +185,9 @@ class DraftLength(Protocol):
     watches: bool
     reads_states: bool
 
-    def budget(self, index: int) -> int:
-        """Drafter tokens that the draft of round `index` may use; 0 is plain decoding."""
+    def budget(self, index: int, look: Look) -> int:
+        """Drafter tokens that the draft of round `index` may use; 0 is plain decoding. `look` has nothing to tell of fewer than ENOUGH
+        tokens, else it costs the drafter's pass over what it has not read, which a draft then need not make again."""
         ...
 
     def goes_on(self, sure: Sequence[float], states: Sequence[State]) -> bool:
@@ -187,7 +208,7 @@ class Fixed:
     watches: bool = False
     reads_states: bool = False
 
-    def budget(self, index: int) -> int:
+    def budget(self, index: int, look: Look) -> int:
         return 0 if self.probe_every and index % self.probe_every == self.probe_every - 1 else self.k
 
     def goes_on(self, sure: Sequence[float], states: Sequence[State]) -> bool:
@@ -208,7 +229,7 @@ class Watching:
         self._sure: list[float] = []  # of each drafter token in this round
         self._reach = 1.0  # P(all slots so far are accepted)
 
-    def budget(self, index: int) -> int:
+    def budget(self, index: int, look: Look) -> int:
         self._sure, self._reach = [], 1.0
         return 0 if self.probe_every and index % self.probe_every == self.probe_every - 1 else self.longest
 
@@ -249,9 +270,9 @@ class ByHead(Watching):
         self.reads_states = head is not None
         self._predicted: list[float] = []
 
-    def budget(self, index: int) -> int:
+    def budget(self, index: int, look: Look) -> int:
         self._predicted = []
-        return super().budget(index)
+        return super().budget(index, look)
 
     def _pays(self, sure: Sequence[float], states: Sequence[State]) -> bool:
         predicted = list(sure)
@@ -272,19 +293,36 @@ class ByCost(Watching):
 
     A slot that is accepted saves the time of a token, so it pays when P(all before it and it are accepted) · t_token exceeds its
     drafter tokens and its row of the verification. At the best speed (Dinkelbach's condition) t_token is the time a token takes now.
-    P is calibrated: what became of slots that the drafter was as sure of. Plain rounds are tried now and then while drafting wins, and
-    drafts while it loses, so that both are known.
+    P is calibrated: what became of slots that the drafter was as sure of. Plain rounds are tried now and then while drafting wins. While
+    it loses, the drafter reads what was written meanwhile and tells what it would have guessed; drafts are tried where that promises a
+    gain, and seldom without.
     """
 
-    def budget(self, index: int) -> int:
-        longest, known = super().budget(index), self.knowledge
+    def budget(self, index: int, look: Look) -> int:
+        longest, known = super().budget(index, look), self.knowledge
         if known.speculating:
             few = known.plain_rounds < FEW and index % 8 == 7
             return 0 if few or known.rounds % PLAIN_EVERY == PLAIN_EVERY - 1 else longest
         if known.left > 0:
             known.left -= 1
             return 0
-        return longest
+        return longest if known.tries or self._promising(look) else 0
+
+    def _promising(self, look: Look) -> bool:
+        """Whether a try that is due is made: where the newest tokens say that it can win."""
+        known = self.knowledge
+        if known.plain_seconds is None or known.refused % BLIND_EVERY == BLIND_EVERY - 1:
+            known.refused = 0
+            return True
+        seen = look()
+        if not seen:  # the answer has only begun
+            known.left -= 1
+            return known.left < -LONGEST_WAIT
+        if known.promises(seen):
+            return True
+        known.refused += 1
+        known.rest()
+        return False
 
     def _pays(self, sure: Sequence[float], states: Sequence[State]) -> bool:
         known, slot = self.knowledge, math.prod(sure)
@@ -303,13 +341,24 @@ class ByCost(Watching):
         if known.speculating:
             if speedup < MARGIN and known.rounds >= 2 * TRY:
                 known.speculating, known.left, known.tries = False, known.wait, 0
-        elif known.left == 0:
+        elif known.left <= 0:
             known.tries += 1
             if speedup > 1.0:
                 known.speculating, known.wait = True, FIRST_WAIT
             elif known.tries >= TRY:
-                known.wait = min(LONGEST_WAIT, 2 * known.wait)
-                known.left, known.tries = known.wait, 0
+                known.rest()
+
+
+def _expected(seen: Hindsight, start: int, length: int) -> float:
+    """Tokens that a round brings, on average, whose draft begins with token `start` and has at most `length` drafter tokens."""
+    reach = tokens = 1.0
+    for pieces, accept in seen[start : start + length]:
+        length -= pieces
+        if length < 0:
+            break
+        reach *= accept
+        tokens += reach
+    return tokens
 
 
 def _by_slot(each: Sequence[float], pieces: Sequence[int]) -> list[float]:
@@ -342,8 +391,8 @@ def describe(policy: Policy, known: Knowledge, has_head: bool) -> Drafting:
     if losing:
         # While it is tried again the newest estimate may be a gain already.
         shown = f" ({estimated:.2f}×)" if estimated is not None and estimated < 1 else ""
-        sentence = f"Guessing ahead was slower than plain decoding lately{shown}, so the target writes alone; a draft is tried again "
-        sentence += f"every {known.wait} tokens."
+        sentence = f"Guessing ahead was slower than plain decoding lately{shown}, so the target writes alone; whether drafts would win "
+        sentence += f"again is looked at every {known.wait} tokens."
     elif policy == "head" and not has_head:
         sentence = "The acceptance head is not trained yet; the drafter's own probabilities stand in for it."
     elif known.length:
