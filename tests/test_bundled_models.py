@@ -15,7 +15,6 @@ from omnidemo import load_pair
 from omnidemo.config import Settings
 from omnidemo.methods import fitting
 from omnidemo.runtime import prompts
-from omnidemo.runtime.compact import Compact
 from omnidemo.runtime.loading import build_pair
 from omnidemo.runtime.pair import Pair
 from omnidemo.runtime.services import Services
@@ -130,7 +129,7 @@ def test_a_restart_restores_cache_adapter_and_history(services: Services) -> Non
 def test_the_setting_says_whose_weights_take_two_bytes(whose: str, compact: tuple[bool, bool]) -> None:
     pair = build_pair("bundled/a", "bundled/drafter", Settings.model_validate({"device": "cpu", "compact": whose}))
     runners: list[Any] = [pair.target.runner, pair.drafter.runner]
-    assert tuple(isinstance(runner.narrow, Compact) for runner in runners) == compact
+    assert tuple(runner.passes.two_bytes for runner in runners) == compact
     ids = pair.prompt_ids("How much is 18 divided by 6?")
     found = pair.generate(ids, max_new_tokens=24, learn=False).token_ids
     model = AutoModelForCausalLM.from_pretrained(pair.target.folder, dtype=torch.float32)

@@ -29,7 +29,6 @@ from omnidemo.methods import (
 )
 from omnidemo.methods.base import Hand, Slot, subtract
 from omnidemo.methods.string_rejection import strings_of
-from omnidemo.runtime.compact import Compact
 from omnidemo.runtime.lean import LeanLlamaRunner
 from omnidemo.runtime.runners import TransformersRunner
 from worlds import CROSSING, NESTED, PLAIN, SAME, WORLDS, World, distance, vocabulary
@@ -98,7 +97,8 @@ class Modelled(World):
             for weight in model.parameters():
                 weight.data.copy_(weight.data.bfloat16())
             runner = LeanLlamaRunner(model)
-            runner.compact(compact, threads=threads)
+            runner.threads = threads
+            runner.compact(compact)
             self.runners.append((runner, TransformersRunner(model)))
 
     def conversation(self, prompt: Sequence[int], limit: int = 1000) -> Conversation:
@@ -140,12 +140,12 @@ class _Widened:
         self.cache.rollback(length)
 
 
-@pytest.mark.parametrize(("compact", "threads"), [(False, 0), (True, 1), (True, 3)], ids=["four bytes", "two bytes", "shared"])
+@pytest.mark.parametrize(("compact", "threads"), [(False, 1), (False, 3), (True, 3)], ids=["four bytes", "shared", "two bytes, shared"])
 @pytest.mark.parametrize("name", ["exact", "exact, enumerated", "intersection", "string rejection"])
 def test_the_fast_runners_keep_the_law(name: str, compact: bool, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("omnidemo.runtime.compact.WORTH_SHARING", 0)
+    monkeypatch.setattr("omnidemo.runtime.passes.WORTH_SHARING", 0)
     world = Modelled(PLAIN, compact, threads)
-    assert isinstance(world.runners[0][0].narrow, Compact) == compact
+    assert world.runners[0][0].passes.two_bytes == compact
     law, warp = world.emitted_law(LOSSLESS[name], Warp(0.8), 2, 2), Warp(0.8)
     assert sum(law.values()) == pytest.approx(1, abs=1e-9)
     assert distance(law, world.general(warp, 2)) < 1e-6

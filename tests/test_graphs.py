@@ -52,13 +52,13 @@ class Notes:
 def recorded(model: Any) -> tuple[LeanLlamaRunner, Notes]:
     """A runner whose passes are fixed, and never numpy's."""
     runner, notes = LeanLlamaRunner(model), Notes()
-    runner.narrow, runner.fixed = None, FixedPasses(runner.device, notes)
+    runner.passes, runner.fixed = None, FixedPasses(runner.device, notes)
     return runner, notes
 
 
 def general(model: Any) -> LeanLlamaRunner:
     runner = LeanLlamaRunner(model)
-    runner.narrow = runner.fixed = None
+    runner.passes = runner.fixed = None
     return runner
 
 

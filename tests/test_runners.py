@@ -15,7 +15,7 @@ import transformers
 from transformers.cache_utils import DynamicCache
 
 from omnidemo.bench.tiny import ARCHITECTURES, random_model
-from omnidemo.runtime import compact, compiling, lean, matrices, narrow
+from omnidemo.runtime import compact, compiling, lean, passes
 from omnidemo.runtime.lean import LeanLlamaRunner
 from omnidemo.runtime.runners import TransformersRunner, check_cache, context_limit
 
@@ -166,24 +166,21 @@ def test_overwrite_is_all_or_nothing(kind: str) -> None:
     assert all(torch.equal(weight, before[name]) for name, weight in runner.weights().items())
 
 
-@pytest.mark.parametrize("products", ["compact", "shared", "packed", "plain", "torch alone", "not compiled yet"])
+@pytest.mark.parametrize("products", ["four bytes", "four bytes, shared", "two bytes", "two bytes, shared", "not compiled yet"])
 @pytest.mark.parametrize("shape", LEAN)
 def test_lean_greedy_answers_are_those_of_transformers(shape: str, products: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    if products == "plain":
-        monkeypatch.setattr(lean, "PACKED", 0)
-    if products == "torch alone":
-        monkeypatch.setattr(lean, "ROWS", 0)
     if products == "not compiled yet":
         monkeypatch.setattr(compiling, "_ready", None)
     monkeypatch.setattr(lean, "START", 32)  # so that the buffers grow several times
     models = make(shape), make(shape)
-    if products == "shared":
-        monkeypatch.setattr(compact, "WORTH_SHARING", 0)
-    if products in ("compact", "shared"):
+    if "shared" in products:
+        monkeypatch.setattr(passes, "WORTH_SHARING", 0)
+    if "two bytes" in products:
         models = of_two_bytes(models[0]), of_two_bytes(models[1])
     runner = LeanLlamaRunner(models[1])
-    runner.compact(products in ("compact", "shared"), threads=4)
-    assert isinstance(runner.narrow, compact.Compact) == (products in ("compact", "shared"))
+    runner.threads = 4
+    runner.compact("two bytes" in products)
+    assert runner.passes is not None and runner.passes.two_bytes == ("two bytes" in products)
     general, own = TransformersRunner(models[0]).new_cache(), runner.new_cache()
     prompt = some_ids(30)
     answers = []
@@ -207,7 +204,7 @@ def test_weights_of_two_bytes_say_what_those_of_four_say(shape: str, ready: bool
     before = {name: weight.clone() for name, weight in model.named_parameters()}
     runner = LeanLlamaRunner(model)
     runner.compact(True)
-    assert isinstance(runner.narrow, compact.Compact)
+    assert runner.passes is not None and runner.passes.two_bytes
     wanted = reference(model, ids)
     cache = runner.new_cache()
     at = 0
@@ -219,32 +216,34 @@ def test_weights_of_two_bytes_say_what_those_of_four_say(shape: str, ready: bool
     assert all(torch.equal(weight, before[name]) for name, weight in model.named_parameters())
 
 
+@pytest.mark.parametrize("two_bytes", [False, True])
 @pytest.mark.parametrize("shape", LEAN)
-def test_shared_passes_are_those_of_one_thread(shape: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compact, "WORTH_SHARING", 0)
-    monkeypatch.setattr(compact, "CHUNK", 17)  # so that a prompt is read in several
+def test_shared_passes_are_those_of_one_thread(shape: str, two_bytes: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(passes, "WORTH_SHARING", 0)
+    monkeypatch.setattr(passes, "CHUNK", 17)  # so that a prompt is read in several
     runner, ids = LeanLlamaRunner(of_two_bytes(make(shape))), some_ids(40)
 
     def read(threads: int) -> list[torch.Tensor]:
-        runner.compact(True, threads=threads)
+        runner.threads = threads
+        runner.compact(two_bytes)
         cache = runner.new_cache()
         found = [cache.extend(ids[at : at + size], size) for at, size in ((0, 12), (12, 1), (13, 2), (15, 5), (20, 9), (29, 11))]
         return [*found, runner.new_cache().extend(ids, 1), runner.new_cache().extend(ids, 25), runner.new_cache().extend(ids, 40)]
 
     wanted = read(1)
-    assert isinstance(runner.narrow, compact.Compact) and runner.narrow.helpers == 0
+    assert runner.passes is not None and runner.passes.helpers == 0
     for threads in (2, 4):
         for pause in (0.0, 0.0, 0.05):  # after a pause the helpers sleep
             time.sleep(pause)
             found = read(threads)
-            assert runner.narrow.helpers == threads - 1
+            assert runner.passes.helpers == threads - 1
             assert all(close(one, other) for one, other in zip(found, wanted, strict=True))
 
 
 def test_answers_that_are_given_at_once_share_no_piece(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compact, "WORTH_SHARING", 0)
-    runner, ids = LeanLlamaRunner(of_two_bytes(make("llama"))), some_ids(200)
-    runner.compact(True, threads=3)
+    monkeypatch.setattr(passes, "WORTH_SHARING", 0)
+    runner, ids = LeanLlamaRunner(make("llama")), some_ids(200)
+    runner.threads = 3
 
     def read(start: int) -> torch.Tensor:
         cache = runner.new_cache()
@@ -258,26 +257,19 @@ def test_answers_that_are_given_at_once_share_no_piece(monkeypatch: pytest.Monke
             assert all(close(one, other) for one, other in zip(pool.map(read, range(8)), wanted, strict=True))
 
 
-def test_every_width_is_prepared_before_it_comes(monkeypatch: pytest.MonkeyPatch) -> None:
-    made: dict[int, set[int]] = {}
-    times = matrices.Matrix.times
-    monkeypatch.setattr(matrices.Matrix, "times", lambda self, x: (made.setdefault(id(self), set()).add(len(x)), times(self, x))[1])
-    runner = LeanLlamaRunner(make("llama"))
-    runner.rehearse()
-    first = runner.layers[0]
-    packed = [one for one in (first.qkv, first.out, first.gate_up, first.down, runner.head) if one.packed is not None]
-    assert made == {id(one): set(range(1, matrices.ROWS + 1)) for one in packed}
-    assert packed or not torch.backends.mkldnn.is_available()
+def two_bytes(runner: LeanLlamaRunner) -> bool:
+    assert runner.passes is not None
+    return runner.passes.two_bytes
 
 
 def test_rounding_follows_new_weights_and_copies() -> None:
     runner, ids = LeanLlamaRunner(make("llama")), some_ids(12)
-    assert isinstance(runner.narrow, narrow.Narrow)
+    assert not two_bytes(runner)
     exact = runner.new_cache().extend(ids, 5)
     runner.compact(True)
-    assert isinstance(runner.narrow, narrow.Narrow)
+    assert not two_bytes(runner)
     runner.compact(True, rounding=True)
-    assert isinstance(runner.narrow, compact.Compact)
+    assert two_bytes(runner)
     rounded = runner.new_cache().extend(ids, 5)
     assert close(rounded, exact, 0.1) and not close(rounded, exact, 1e-4)
     copy = runner.copy()
@@ -285,7 +277,7 @@ def test_rounding_follows_new_weights_and_copies() -> None:
     other = make("llama")
     new = {"model.layers.1.mlp.up_proj.weight": other.model.layers[1].mlp.up_proj.weight.detach() + 0.3}
     copy.overwrite(new)
-    assert isinstance(copy.narrow, compact.Compact)
+    assert two_bytes(copy)
     after = copy.new_cache().extend(ids, 5)
     assert not close(after, rounded, 1e-2)
     other.load_state_dict({**{name: weight.bfloat16().float() for name, weight in make("llama").named_parameters()}}, strict=False)
@@ -297,19 +289,19 @@ def test_rounding_follows_new_weights_and_copies() -> None:
 def test_weights_that_need_four_bytes_keep_them(monkeypatch: pytest.MonkeyPatch) -> None:
     model = of_two_bytes(make("llama"))
     runner, ids = LeanLlamaRunner(model), some_ids(12)
-    assert isinstance(runner.narrow, narrow.Narrow)  # unless asked for
+    assert not two_bytes(runner)  # unless asked for
     runner.compact(True)
-    assert isinstance(runner.narrow, compact.Compact)
+    assert two_bytes(runner)
     runner.overwrite({"model.layers.1.mlp.up_proj.weight": model.model.layers[1].mlp.up_proj.weight.detach() * 1.01})
-    assert isinstance(runner.narrow, narrow.Narrow)
+    assert not two_bytes(runner)
     assert close(runner.new_cache().extend(ids, 5), reference(model, ids)[-5:])
     half = LeanLlamaRunner(make("llama").to(torch.bfloat16))
     half.compact(True, rounding=True)
-    assert half.narrow is None
+    assert half.passes is None
     monkeypatch.setattr(compact.psutil, "virtual_memory", lambda: SimpleNamespace(available=1000))
     large = LeanLlamaRunner(make("llama"))
     large.compact(True, rounding=True)
-    assert isinstance(large.narrow, narrow.Narrow)
+    assert not two_bytes(large)
 
 
 def test_machine_code_is_kept_per_state_of_the_sources(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -343,14 +335,6 @@ def test_a_compiler_that_fails_is_told_once_and_done_without(monkeypatch: pytest
     assert [record.getMessage() for record in caplog.records if "slower" in record.getMessage()]
     model, ids = make("qwen2"), some_ids(20)
     assert close(LeanLlamaRunner(model).new_cache().extend(ids, 5), reference(model, ids)[-5:])
-
-
-def test_lean_packs_where_the_build_can(monkeypatch: pytest.MonkeyPatch) -> None:
-    if not torch.backends.mkldnn.is_available():
-        pytest.skip("this build of torch has no oneDNN")
-    assert all(layer.qkv.packed is not None for layer in LeanLlamaRunner(make("llama")).layers)
-    monkeypatch.setattr(lean, "PACKED", 0)
-    assert all(layer.qkv.packed is None for layer in LeanLlamaRunner(make("llama")).layers)
 
 
 @pytest.mark.parametrize("shape", LEAN)

@@ -18,19 +18,18 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from omnidemo.runtime import compact
-from omnidemo.runtime.compact import Compact
 from omnidemo.runtime.graphs import CudaGraphs, FixedPasses, Room
 from omnidemo.runtime.matrices import ROWS, Matrix, Norm
-from omnidemo.runtime.narrow import SMALL, Narrow
+from omnidemo.runtime.passes import Passes
 from omnidemo.runtime.runners import check_ids, overwrite_named
 
 START = 256  # positions that a new cache has room for; it doubles when they are used up
-PACKED = 150_000_000  # models of up to this many parameters keep packed copies of their weights, which doubles their memory
+SMALL = 4_000_000  # models of fewer parameters stay in a core's cache, and their products end before another thread has woken up
 LARGE = 100_000_000  # models of as many parameters keep half of the cores busy
 
 
 def pick_threads(parameters: int) -> int:
-    """CPU threads for a model's forward pass. Small matrices are done before another thread has woken up, and more threads than
+    """CPU threads for a model's forward pass by torch. Small matrices are done before another thread has woken up, and more threads than
     idle cores cost far more than they gain, so half of the cores is the most."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     most = max(1, cores // 2)
@@ -84,8 +83,9 @@ class LeanLlamaRunner:
         half = torch.arange(0, self.head_dim, 2, dtype=torch.float32) / self.head_dim
         self.frequencies = (1.0 / float(config.rope_parameters["rope_theta"]) ** half).to(self.device)
         self.turns = (torch.empty(0), torch.empty(0))  # rotary cosines and sines [reach, 1, D]
-        self.compacts, self.rounds, self.threads = False, False, 0  # see `compact`
-        self.narrow = self._narrow()
+        self.threads = 0  # the most that share a pass on a CPU; 0 picks
+        self.compacts, self.rounds = False, False  # see `compact`
+        self.passes = self._passes()
         self.fixed = FixedPasses(self.device, CudaGraphs(self.device)) if self.device.type == "cuda" else None
         self.states: Tensor | None = None  # what the output layer read in the newest pass
         self._model = model  # its parameters are views of what is held here
@@ -111,27 +111,21 @@ class LeanLlamaRunner:
 
     def copy(self) -> LeanLlamaRunner:
         copy = LeanLlamaRunner(deepcopy(self._model))
-        copy.compact(self.compacts, self.rounds, self.threads)
+        copy.threads = self.threads
+        copy.compact(self.compacts, self.rounds)
         return copy
 
-    def compact(self, wanted: bool, rounding: bool = False, threads: int = 0) -> None:
-        """Whether passes of a few tokens on a CPU run over weights of two bytes, where these hold the weights exactly. `rounding`: make
-        them, now and after each `overwrite`; for drafters alone, since it changes what the model says. `threads`: the most that share
-        such a pass; 0 picks. Nothing for models too large."""
-        self.compacts, self.rounds, self.threads = wanted, wanted and rounding and compact.fits(self), threads
+    def compact(self, wanted: bool, rounding: bool = False) -> None:
+        """Whether passes on a CPU run over weights of two bytes, where these hold the weights exactly. `rounding`: make them, now and after
+        each `overwrite`; for drafters alone, since it changes what the model says. Nothing for models too large."""
+        self.compacts, self.rounds = wanted, wanted and rounding and compact.fits(self)
         self._refresh()
 
-    @torch.inference_mode()
-    def rehearse(self) -> None:
-        """Have passes of every small number of tokens prepared, so that no answer waits for it."""
-        if isinstance(self.narrow, Narrow):
-            self.narrow.rehearse()
-
-    def _narrow(self) -> Narrow | Compact | None:
-        """What makes passes of a few tokens on a CPU."""
-        if self.compacts and compact.fits(self) and compact.exact(self):
-            return Compact(self)
-        return Narrow(self, self.parameters <= PACKED) if self.device.type == "cpu" and self.dtype == torch.float32 else None
+    def _passes(self) -> Passes | None:
+        """What makes the passes on a CPU."""
+        if self.device.type != "cpu" or self.dtype != torch.float32:
+            return None
+        return Passes(self, two_bytes=self.compacts and compact.fits(self) and compact.exact(self))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> LeanLlamaRunner:
         return self.copy()  # recorded passes belong to the weights that they were recorded with
@@ -148,11 +142,10 @@ class LeanLlamaRunner:
         if self.rounds:
             compact.round_matrices(self)
         for layer in self.layers:
-            for part in (layer.before, layer.qkv, layer.out, layer.after, layer.gate_up, layer.down):
-                part.refresh()
+            layer.before.refresh()
+            layer.after.refresh()
         self.norm.refresh()
-        self.head.refresh()
-        self.narrow = self._narrow()
+        self.passes = self._passes()
 
     def _fuse(self, layer: Any) -> _Layer:
         attention, mlp = layer.self_attn, layer.mlp
@@ -268,9 +261,9 @@ class LeanCache:
         logits: Tensor | None = None
         if few and runner.fixed is not None and (fixed := runner.fixed.read(runner, self._room, ids, start, rows)) is not None:
             logits, self.states = fixed
-        elif runner.narrow is not None and (few or runner.narrow.reads_prompts):
-            logits = runner.narrow.forward(ids, start, self._room.buffer.numpy(), rows)
-            self.states = runner.narrow.states
+        elif runner.passes is not None:
+            logits = runner.passes.forward(ids, start, self._room.buffer.numpy(), rows)
+            self.states = runner.passes.states
         if logits is None:
             keys, values = self._room.buffer[:, :, :, :end].unbind(1)
             tokens = torch.tensor(ids).to(runner.device, non_blocking=True)

@@ -38,15 +38,15 @@ def build_pair(
     large = load_model(target, quantization=packed, progress=reporter("target", 0.0, 0.6, target), **options)  # type: ignore[arg-type]
     small = load_model(drafter, progress=reporter("drafter", 0.6, 0.8, drafter), **{**options, "device": str(large.device)})  # type: ignore[arg-type]
     if isinstance(small.runner, LeanLlamaRunner) and settings.compact != "neither":
-        small.runner.compact(True, rounding=True, threads=settings.threads)
+        small.runner.compact(True, rounding=True)
     halved = settings.compact == "both" or (settings.compact == "auto" and large.parameters >= CACHED)
     if isinstance(large.runner, LeanLlamaRunner) and halved:
-        large.runner.compact(True, threads=settings.threads)
+        large.runner.compact(True)
     if large.device.type == "cpu":
         torch.set_num_threads(settings.threads or pick_threads(large.parameters))
         for runner in (large.runner, small.runner):
             if isinstance(runner, LeanLlamaRunner):
-                runner.rehearse()
+                runner.threads = settings.threads
     tell("vocabulary map", 0.8, f"{len(large.vocabulary):,} × {len(small.vocabulary):,} tokens")
     limits = {"cache_size": settings.cache_size, "cache_policy": settings.cache_policy, "top_k": settings.top_k_traces}
     return Pair(large, small, maps=maps, **limits)  # type: ignore[arg-type]

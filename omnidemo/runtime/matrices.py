@@ -1,4 +1,4 @@
-"""Products with a few rows, which is all that decoding does: what a lean forward pass is made of."""
+"""What a lean forward pass by torch is made of."""
 
 from __future__ import annotations
 
@@ -8,42 +8,24 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-ROWS = 16  # passes of up to this many tokens are tuned for overhead, longer ones (prompts) leave it to torch
+ROWS = 16  # passes of up to this many tokens decode or verify; longer ones read prompts
 
 
 class Matrix:
-    """A weight [out, in] and its product with a few rows. `weight` may be written to; call `refresh` afterwards.
+    """A weight [out, in] and its product with a few rows. `weight` may be written to."""
 
-    On a CPU, MKL takes up to four times as long for five rows as for one. oneDNN takes as long for eight rows as for one if the
-    weight is packed for it, so a small model keeps packed copies for the passes that decode and verify.
-    """
-
-    __slots__ = ("array", "bias", "packed", "turned", "weight")
+    __slots__ = ("bias", "turned", "weight")
 
     def __init__(self, weight: Tensor, bias: Tensor | None = None) -> None:
         self.weight, self.turned, self.bias = weight, weight.t(), bias
-        self.array = _array(weight)
-        self.packed: Tensor | None = None
 
     def times(self, x: Tensor) -> Tensor:
         """x · Wᵀ + bias, [rows, out]."""
-        if self.packed is not None and len(x) <= ROWS:
-            product: Tensor = torch.ops.mkldnn._linear_pointwise.default(x, self.packed, self.bias, "none", [], "")
-            return product
         return F.linear(x, self.weight, self.bias)
 
     def added(self, x: Tensor, rest: Tensor) -> Tensor:
         """rest + x · Wᵀ, [rows, out]; for a matrix without bias."""
-        if self.packed is not None and len(x) <= ROWS:
-            total: Tensor = torch.ops.mkldnn._linear_pointwise.binary(x, rest, self.packed, None, "add")
-            return total
         return torch.addmm(rest, x, self.turned)
-
-    def pack(self) -> None:
-        self.packed = _packed(self.weight)
-
-    def refresh(self) -> None:
-        self.packed = None  # whoever needs it packs anew
 
 
 class Norm:
@@ -73,15 +55,3 @@ class Norm:
 def _array(tensor: Tensor) -> NDArray[np.float32]:
     """The same numbers as numpy's, where numpy can hold them: float32 on a CPU. An empty array elsewhere, where nobody reads it."""
     return tensor.numpy() if tensor.device.type == "cpu" and tensor.dtype == torch.float32 else np.empty(0, np.float32)
-
-
-def _packed(weight: Tensor) -> Tensor | None:
-    """The weight in oneDNN's own order for about 8 rows, or None where this build of torch cannot."""
-    if weight.device.type != "cpu" or weight.dtype != torch.float32 or not torch.backends.mkldnn.is_available():
-        return None
-    try:
-        packed: Tensor = torch.ops.mkldnn._reorder_linear_weight(weight, 8)
-        torch.ops.mkldnn._linear_pointwise.default(weight.new_zeros(2, weight.shape[1]), packed, None, "none", [], "")
-    except (AttributeError, NotImplementedError, RuntimeError):
-        return None
-    return packed

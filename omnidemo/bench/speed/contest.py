@@ -169,7 +169,6 @@ class Contest:
             torch.set_num_threads(self.threads[arm.side])
             if isinstance(self._runner, LeanLlamaRunner):
                 self._runner.threads = self.threads[arm.side]
-                self._runner.rehearse()
             _wake()
         try:
             with torch.inference_mode():

@@ -9,8 +9,8 @@ from typing import Any
 from transformers import AutoConfig
 
 from omnidemo.bench.speed.machine import Probe
-from omnidemo.runtime.compact import Compact
 from omnidemo.runtime.models import LanguageModel
+from omnidemo.runtime.passes import Passes
 from omnidemo.runtime.runners import Runner
 
 
@@ -49,8 +49,9 @@ class Shape:
         )  # fmt: skip
 
     def read_by(self, runner: Runner) -> Shape:
-        """The same in the short passes of a runner, which may hold float32 weights in two bytes."""
-        if not isinstance(getattr(runner, "narrow", None), Compact):
+        """The same in the passes of a runner, which may hold float32 weights in two bytes."""
+        passes = getattr(runner, "passes", None)
+        if not isinstance(passes, Passes) or not passes.two_bytes:
             return self
         return replace(self, weights=self.weights // 2, head=self.head // 2)
 

@@ -23,10 +23,10 @@ from omnidemo.bench.speed.watch import Read, reads_of, waiting_clock
 from omnidemo.core.contexts import Cache
 from omnidemo.records import Round
 from omnidemo.runtime import compiling
-from omnidemo.runtime.compact import Compact
 from omnidemo.runtime.lean import pick_threads
 from omnidemo.runtime.models import pick_device, pick_dtype
 from omnidemo.runtime.pair import Pair
+from omnidemo.runtime.passes import Passes
 
 LARGEST = 1 << 30  # bytes: no cache holds so much, so a larger probe would measure the same bandwidth and might not fit
 NGRAMS = 20_000  # in the cache, as many as the app keeps
@@ -149,10 +149,10 @@ class _Stand:
         round_ms = 1e3 * timed.seconds / count
         bare_ms = 1e3 / count * sum(_bare(cache, reads, self.device) for cache, reads in zip(self.bare[kind], timed.reads, strict=True))
         costs = (self.target.costs[kind], self.drafter.costs[kind])
-        passes = [(cost, read.shape) for cost, reads in zip(costs, timed.reads, strict=True) for read in reads]
-        narrow = getattr(self.target.runners[kind], "narrow", None)
-        threads = narrow.helpers + 1 if isinstance(narrow, Compact) else torch.get_num_threads()
-        floor_ms = 1e3 / count * floor(passes, self.probe, threads).seconds
+        read = [(cost, one.shape) for cost, reads in zip(costs, timed.reads, strict=True) for one in reads]
+        passes = getattr(self.target.runners[kind], "passes", None)
+        threads = passes.helpers + 1 if isinstance(passes, Passes) else torch.get_num_threads()
+        floor_ms = 1e3 / count * floor(read, self.probe, threads).seconds
         step_ms, pass_ms, drafter_ms = self._passes(kind, length + 1)
         return Row(
             shape=self.target.name,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
-from omnidemo.runtime.compiled.products import Array
+from omnidemo.runtime.compiled.products import Array, multiply
 from omnidemo.runtime.compiled.shares import compiled, exponential
 
 
@@ -24,26 +25,12 @@ def add_normed(x: Array, more: Array, weight: Array, eps: float, out: Array) -> 
 
 
 @compiled
-def mix(wide: Array, start: int, cache: Array, cos: Array, sin: Array, out: Array) -> None:
-    """Attention of a layer, from queries, keys and values `wide` [T, (H + 2 Hkv) · D] to `out` [T, H · D].
-
-    Turns queries and keys by their positions (cos, sin [positions, D]; the sines' first half is negative), and writes keys and values
-    into `cache` [2, Hkv, C, D] at start….
-    """
-    store(wide, start, cache, cos, sin)
-    kv_heads, dim = cache.shape[1], cache.shape[3]
-    heads = out.shape[1] // dim
-    scores = np.empty(start + len(wide), np.float32)
-    for row in range(len(wide)):
-        for head in range(heads):
-            at, shared = head * dim, head * kv_heads // heads
-            used = scores[: start + row + 1]
-            attend(wide[row, at : at + dim], cache[0, shared], cache[1, shared], used, out[row, at : at + dim])
-
-
-@compiled
 def store(wide: Array, start: int, cache: Array, cos: Array, sin: Array) -> None:
-    """Turn queries and keys by their positions, and write keys and values into the cache; see `mix`."""
+    """Turn queries and keys by their positions, and write keys and values into the cache.
+
+    `wide` [T, (H + 2 Hkv) · D] are queries, keys and values, `cache` is [2, Hkv, C, D], written to at start…; cos and sin [positions, D]:
+    the sines' first half is negative.
+    """
     kv_heads, dim = cache.shape[1], cache.shape[3]
     heads = wide.shape[1] // dim - 2 * kv_heads
     for row in range(len(wide)):
@@ -68,38 +55,47 @@ def turn(row: Array, heads: int, cos: Array, sin: Array) -> None:
 
 
 @compiled
-def attend(query: Array, keys: Array, values: Array, scores: Array, out: Array) -> None:
-    """softmax(q · Kᵀ / √D) · V for one query [D] over as many positions as there is room for in `scores`."""
-    dim, factor, top = len(query), np.float32(1.0 / math.sqrt(len(query))), np.float32(-np.inf)
-    for position in range(len(scores)):
-        score = np.float32(0.0)
-        for i in range(dim):
-            score += query[i] * keys[position, i]
-        scores[position] = score * factor
-        top = max(top, scores[position])
-    total = np.float32(0.0)
-    for position in range(len(scores)):
-        scores[position] = exponential(scores[position] - top)
-        total += scores[position]
-    out[:] = 0.0
-    for position in range(len(scores)):
-        share = scores[position]
-        for i in range(dim):
-            out[i] += share * values[position, i]
-    for i in range(dim):
-        out[i] /= total
+def attend(queries: Array, start: int, keys: Array, values: Array, out: Array) -> None:
+    """softmax(q · Kᵀ / √D) · V of queries [R, D], each of which sees one position more than the one before it, the last all of keys and
+    values [start + R, D]; `out` is [R, D]."""
+    factor, scores = np.float32(1.0 / math.sqrt(queries.shape[1])), np.empty((len(queries), len(keys)), np.float32)
+    multiply(keys, queries, scores[:, :])  # of the same type as elsewhere, so that it is compiled once
+    for row in range(len(queries)):
+        seen = scores[row, : start + row + 1]
+        total = exponentials(seen, factor)
+        mix(seen, values, np.float32(1.0) / total, out[row])
 
 
 @compiled
-def gate(both: Array, out: Array) -> None:
-    """silu(gate) · up of each row [2 · inner]."""
-    inner = out.shape[1]
-    silu_times(both[:, :inner], both[:, inner:], out)
+def exponentials(scores: Array, factor: float) -> Any:
+    """Turn scores into exp(factor · (score − the highest)), in place; their sum."""
+    top, total = np.float32(-np.inf), np.float32(0.0)
+    for position in range(len(scores)):
+        top = max(top, scores[position])
+    for position in range(len(scores)):
+        scores[position] = exponential((scores[position] - top) * factor)
+        total += scores[position]
+    return total
+
+
+@compiled
+def mix(shares: Array, values: Array, factor: float, out: Array) -> None:
+    """out [D] = factor · Σ share · value over as many positions as there are shares, four at a time."""
+    count, dim = len(shares), len(out)
+    out[:] = 0.0
+    for p in range(0, count - count % 4, 4):
+        a, b, c, d = shares[p], shares[p + 1], shares[p + 2], shares[p + 3]
+        for i in range(dim):
+            out[i] += a * values[p, i] + b * values[p + 1, i] + c * values[p + 2, i] + d * values[p + 3, i]
+    for p in range(count - count % 4, count):
+        for i in range(dim):
+            out[i] += shares[p] * values[p, i]
+    for i in range(dim):
+        out[i] *= factor
 
 
 @compiled
 def silu_times(x: Array, y: Array, out: Array) -> None:
-    """x · σ(x) · y; `out` may be x."""
-    for row in range(len(x)):
-        for i in range(x.shape[1]):
-            out[row, i] = x[row, i] / (np.float32(1.0) + exponential(-x[row, i])) * y[row, i]
+    """x · σ(x) · y of vectors; `out` may be x."""
+    for i in range(len(x)):
+        out[i] = x[i] / (np.float32(1.0) + exponential(-x[i])) * y[i]

@@ -15,67 +15,81 @@ from numpy.typing import NDArray
 
 from omnidemo.runtime.compiled import shares
 from omnidemo.runtime.compiled.board import add, claim, look, pointer, post
-from omnidemo.runtime.compiled.layers import add_normed, attend, gate, mix, silu_times, store
-from omnidemo.runtime.compiled.products import Array, Bits, multiply
+from omnidemo.runtime.compiled.layers import add_normed, attend, silu_times, store
+from omnidemo.runtime.compiled.products import Array, Weight, multiply
 from omnidemo.runtime.compiled.shares import FAST, compiled
 from omnidemo.runtime.crew import AWAKE, DONE, EAGER, PATIENCE, WORK, Board, new_board
 
 PRODUCT, GATED, ATTENTION = 0, 1, 2  # kinds of work, and what is written of each on the board:
 KIND, ROWS, X, OUT, WEIGHT, N, K, EACH = range(WORK, WORK + 8)
 CACHE, HEADS, KV_HEADS, CAPACITY, DIM, START = range(WORK + 4, WORK + 10)  # after the first four
+SIZE = WORK + 10  # bytes of a weight
+BLOCK = 8  # rows whose attention is computed together
+WORTH_SHARING = 500_000  # multiplications of attention that take longer than to find a thread that helps
 sched_yield: Any = types.ExternalFunction("sched_yield" if os.name == "posix" else "SwitchToThread", types.int32())
 
 
-@njit(cache=True, fastmath=FAST, nogil=True)
+@njit(cache=True, fastmath=FAST, error_model="numpy", nogil=True)
 def forward(
-    board: Board, pieces: int, ids: NDArray[np.int64], start: int, buffer: Array, embed: Array, norms: Array, last: Array, qkv: Bits,
-    qkv_bias: Array, out: Bits, gate_up: Bits, down: Bits, head: Bits, cos: Array, sin: Array, eps: float, logits: Array, states: Array,
+    board: Board, pieces: int, ids: NDArray[np.int64], start: int, buffer: Array, embed: Array, norms: Array, last: Array, bias: Array,
+    weights: NDArray[np.int64], size: int, inner: int, cos: Array, sin: Array, eps: float, logits: Array, states: Array,
 ) -> None:  # fmt: skip
-    """A pass over weights in bfloat16: read `ids` [T] at positions start… into the cache's `buffer` [L, 2, Hkv, C, D], and write the last
-    rows' `logits` [R, V] and what the output layer reads, `states` [R, H].
+    """A pass: read `ids` [T] at positions start… into the cache's `buffer` [L, 2, Hkv, C, D], and write the last rows' `logits` [R, V] and
+    what the output layer reads, `states` [R, H].
 
-    Matrices are [L, n, k], norms [L, 2, H]; qkv_bias is [L, n], zeros for none. cos, sin: see `mix`. Products are split into about so
-    many `pieces`, which those who `serve` the board share.
+    norms are [L, 2, H], bias [L, n] of queries, keys and values, zeros for none. `weights` [4 L + 1] are the addresses of each layer's
+    matrices (queries, keys and values [n, H]; out [H, heads · D]; gate and up [2 · inner, H]; down [H, inner]) and of the head [V, H],
+    whose numbers have `size` bytes each: 4, or 2 in bfloat16. cos, sin: see `store`. Products are split into about so many `pieces`,
+    which those who `serve` the board share.
     """
-    count, rows, layers, width, inner = len(ids), len(logits), len(buffer), embed.shape[1], down.shape[2]
+    count, rows, layers, width = len(ids), len(logits), len(buffer), embed.shape[1]
     x, y = np.empty((count, width), np.float32), np.zeros((count, width), np.float32)
-    wide, mixed = np.empty((count, qkv.shape[1]), np.float32), np.empty((count, out.shape[2]), np.float32)
+    wide = np.empty((count, bias.shape[1]), np.float32)
+    mixed = np.empty((count, bias.shape[1] - 2 * buffer.shape[2] * buffer.shape[4]), np.float32)
     gated = np.empty((count, inner), np.float32)
+    board[SIZE] = size
     for row in range(count):
         x[row] = embed[ids[row]]
     for layer in range(layers):
         add_normed(x, y, norms[layer, 0], eps, y)
-        share(board, PRODUCT, pieces, qkv[layer], y, wide)
-        wide += qkv_bias[layer]
+        share(board, PRODUCT, pieces, weights[4 * layer], y, wide)
+        wide += bias[layer]
         store(wide, start, buffer[layer], cos, sin)
         share_attention(board, wide, start, buffer[layer], mixed)
-        share(board, PRODUCT, pieces, out[layer], mixed, y)
+        share(board, PRODUCT, pieces, weights[4 * layer + 1], mixed, y)
         add_normed(x, y, norms[layer, 1], eps, y)
-        share(board, GATED, pieces, gate_up[layer], y, gated)
-        share(board, PRODUCT, pieces, down[layer], gated, y)
+        share(board, GATED, pieces, weights[4 * layer + 2], y, gated)
+        share(board, PRODUCT, pieces, weights[4 * layer + 3], gated, y)
     add_normed(x, y, last, eps, y)
     states[:] = y[count - rows :]
-    share(board, PRODUCT, pieces, head, states, logits)
+    share(board, PRODUCT, pieces, weights[4 * layers], states, logits)
 
 
 @compiled
-def share(board: Board, kind: int, pieces: int, weight: Bits, x: Array, out: Array) -> None:
-    """PRODUCT: out = x · Wᵀ. GATED: W is [2n, k], gate and up one after the other, and out = silu(x · gateᵀ) · (x · upᵀ)."""
+def share(board: Board, kind: int, pieces: int, weight: int, x: Array, out: Array) -> None:
+    """PRODUCT: out = x · Wᵀ of the matrix at an address. GATED: W is [2n, k], gate and up one after the other, and
+    out = silu(x · gateᵀ) · (x · upᵀ)."""
     n = out.shape[1]
     each = max(16, (n + pieces - 1) // pieces + 3 & -4)
     board[KIND], board[ROWS], board[X], board[OUT] = kind, len(x), x.ctypes.data, out.ctypes.data
-    board[WEIGHT], board[N], board[K], board[EACH] = weight.ctypes.data, n, weight.shape[1], each
+    board[WEIGHT], board[N], board[K], board[EACH] = weight, n, x.shape[1], each
     finish(board, (n + each - 1) // each)
 
 
 @compiled
 def share_attention(board: Board, wide: Array, start: int, cache: Array, out: Array) -> None:
-    """Attention of the queries in `wide`, whose keys and values are in the cache; see `mix`. A piece is a head of a row."""
-    heads = out.shape[1] // cache.shape[3]
-    board[KIND], board[ROWS], board[X], board[OUT] = ATTENTION, len(wide), wide.ctypes.data, out.ctypes.data
+    """Attention of the queries in `wide` to the keys and values in the cache, from [T, (H + 2 Hkv) · D] to `out` [T, H · D]; see `store`.
+    A piece is a head of `BLOCK` rows."""
+    rows, heads = len(wide), out.shape[1] // cache.shape[3]
+    board[KIND], board[ROWS], board[X], board[OUT] = ATTENTION, rows, wide.ctypes.data, out.ctypes.data
     board[CACHE], board[HEADS], board[KV_HEADS], board[CAPACITY] = cache.ctypes.data, heads, cache.shape[1], cache.shape[2]
     board[DIM], board[START] = cache.shape[3], start
-    finish(board, len(wide) * heads)
+    pieces = (rows + BLOCK - 1) // BLOCK * heads
+    if rows * out.shape[1] * (start + rows) < WORTH_SHARING:
+        for piece in range(pieces):
+            do_attention(board, piece)
+    else:
+        finish(board, pieces)
 
 
 @compiled
@@ -117,18 +131,24 @@ def take(board: Board) -> bool:
 
 @compiled
 def do_product(board: Board, piece: int) -> None:
+    total, k = board[N] * (2 if board[KIND] == GATED else 1), board[K]
+    if board[SIZE] == 2:
+        do_rows(board, piece, carray(pointer(board[WEIGHT]), (total, k), np.uint16))
+    else:
+        do_rows(board, piece, carray(pointer(board[WEIGHT]), (total, k), np.float32))
+
+
+@compiled
+def do_rows(board: Board, piece: int, weight: Weight) -> None:
     rows, n, k, each = board[ROWS], board[N], board[K], board[EACH]
     x, out = carray(pointer(board[X]), (rows, k), np.float32), carray(pointer(board[OUT]), (rows, n), np.float32)
     begin, end = piece * each, min(n, (piece + 1) * each)
-    if board[KIND] == PRODUCT:
-        weight = carray(pointer(board[WEIGHT]), (n, k), np.uint16)
-        multiply(weight[begin:end], x, out[:, begin:end])
-    else:
-        weight = carray(pointer(board[WEIGHT]), (2 * n, k), np.uint16)
+    multiply(weight[begin:end], x, out[:, begin:end])
+    if board[KIND] == GATED:
         up = np.empty((rows, end - begin), np.float32)
-        multiply(weight[begin:end], x, out[:, begin:end])
         multiply(weight[n + begin : n + end], x, up[:, :])
-        silu_times(out[:, begin:end], up, out[:, begin:end])
+        for row in range(rows):
+            silu_times(out[row, begin:end], up[row], out[row, begin:end])
 
 
 @compiled
@@ -137,10 +157,15 @@ def do_attention(board: Board, piece: int) -> None:
     cache = carray(pointer(board[CACHE]), (2, kv_heads, board[CAPACITY], dim), np.float32)
     wide = carray(pointer(board[X]), (rows, (heads + 2 * kv_heads) * dim), np.float32)
     out = carray(pointer(board[OUT]), (rows, heads * dim), np.float32)
-    row, head = piece // heads, piece % heads
-    at, shared = head * dim, head * kv_heads // heads
-    scores = np.empty(start + row + 1, np.float32)
-    attend(wide[row, at : at + dim], cache[0, shared], cache[1, shared], scores, out[row, at : at + dim])
+    first, head = piece // heads * BLOCK, piece % heads
+    count, at, shared = min(BLOCK, rows - first), head * dim, head * kv_heads // heads
+    queries, mixed = np.empty((count, dim), np.float32), np.empty((count, dim), np.float32)
+    for row in range(count):
+        queries[row] = wide[first + row, at : at + dim]
+    end = start + first + count
+    attend(queries, end - count, cache[0, shared, :end], cache[1, shared, :end], mixed)
+    for row in range(count):
+        out[first + row, at : at + dim] = mixed[row]
 
 
 def compile_all() -> None:
@@ -149,20 +174,16 @@ def compile_all() -> None:
     def zeros(*shape: int) -> Array:
         return np.zeros(shape, np.float32)
 
-    def bits(*shape: int) -> Bits:
-        return np.zeros(shape, np.uint16)
-
     shares.compile_all()
     board = new_board()
-    forward(
-        board, 1, np.zeros(1, np.int64), 0, zeros(1, 2, 1, 1, 4), zeros(1, 4), zeros(1, 2, 4), zeros(4), bits(1, 12, 4), zeros(1, 12),
-        bits(1, 4, 4), bits(1, 8, 4), bits(1, 4, 4), bits(1, 4), zeros(1, 4), zeros(1, 4), 1e-5, zeros(1, 1), zeros(1, 4),
-    )  # fmt: skip
-    add_normed(zeros(1, 4), zeros(1, 4), zeros(4), 1e-5, zeros(1, 4))
-    mix(zeros(1, 12), 0, zeros(2, 1, 1, 4), zeros(1, 4), zeros(1, 4), zeros(1, 4))
-    gate(zeros(1, 8), zeros(1, 4))
+    four, two = zeros(24, 4), np.zeros((24, 4), np.uint16)
+    for weight in (four, two):  # nothing but zeros, and each place has as many as the largest matrix needs
+        forward(
+            board, 1, np.zeros(1, np.int64), 0, zeros(1, 2, 1, 1, 4), zeros(1, 4), zeros(1, 2, 4), zeros(4), zeros(1, 12),
+            np.full(5, weight.ctypes.data), weight.itemsize, 4, zeros(1, 4), zeros(1, 4), 1e-5, zeros(1, 1), zeros(1, 4),
+        )  # fmt: skip
     serve(board)
-    for entry in (forward, serve, add_normed, mix, gate):
+    for entry in (forward, serve):
         entry.disable_compile()  # other types would be a mistake, and would keep an answer waiting for seconds
 
 

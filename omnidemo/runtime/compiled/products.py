@@ -1,104 +1,173 @@
-"""Products of a few rows with weights in bfloat16."""
+"""Products of a few rows with weights in float32 or bfloat16.
+
+Five rows take as long as one where the memory is what takes the time: all of them are multiplied with what has been read once, and what
+comes next is fetched meanwhile. By itself a processor does not look far enough ahead where it has much to do for each number, and a
+compiler makes no vectors of a loop that fetches. So the innermost loop is written in the compiler's own language.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-from numba import njit
-from numba.cpython.unsafe.tuple import tuple_setitem as _tuple_setitem
+from llvmlite import binding, ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic as _intrinsic
 from numpy.typing import NDArray
 
 from omnidemo.runtime.compiled.shares import compiled
 
 Array = NDArray[np.float32]
-Bits = NDArray[np.uint16]  # of bfloat16 numbers
-tuple_setitem: Any = _tuple_setitem  # (tuple, place, number) → the tuple with that number; typed as if for interpreters
-THREE, FOUR, FIVE = ((np.float32(0.0),) * size for size in (3, 4, 5))
+Weight = NDArray[np.float32] | NDArray[np.uint16]  # the latter are bfloat16's bits
+intrinsic: Any = _intrinsic  # what it makes takes one argument fewer than the function says
+
+WIDE = binding.get_host_cpu_features().get("avx512f", False)
+LANES = 16 if WIDE else 8  # numbers of a vector
+MOST = 5 if WIDE else 3  # rows whose sums fit into the registers
+AHEAD = 4096  # bytes between what is multiplied and what is fetched
+ONE, TWO, THREE, FOUR, FIVE = ((0,) * size for size in range(1, 6))  # numbers of rows, as types
 
 
 @compiled
-def multiply(weight: Bits, x: Array, out: Array) -> None:
-    """out = x · Wᵀ: [m, k] · [n, k]ᵀ → [m, n], in strips of at most five rows of x."""
-    row = 0
-    for strips in range((len(x) + 4) // 5, 0, -1):
+def multiply(weight: Weight, x: Array, out: Array) -> None:
+    """out = x · Wᵀ: [m, k] · [n, k]ᵀ → [m, n], in strips of at most MOST rows of x. The rows of `out` may lie apart."""
+    n, k = weight.shape
+    even, whole, row = n - n % 4, k - k % LANES, 0
+    for strips in range((len(x) + MOST - 1) // MOST, 0, -1):
         size = (len(x) - row + strips - 1) // strips
         some, place = x[row : row + size], out[row : row + size]
         if size == 1:
-            single(weight, some[0], place[0])
+            strip(weight, some, ONE, even, whole, place)
         elif size == 2:
-            double(weight, some, place)
+            strip(weight, some, TWO, even, whole, place)
         elif size == 3:
-            strip(weight, some, THREE, place)
+            strip(weight, some, THREE, even, whole, place)
         elif size == 4:
-            strip(weight, some, FOUR, place)
+            strip(weight, some, FOUR, even, whole, place)
         else:
-            strip(weight, some, FIVE, place)
+            strip(weight, some, FIVE, even, whole, place)
         row += size
-
-
-@njit(cache=True, inline="always")
-def widened(bits: Any) -> Any:
-    """The float32 of which these are the upper half."""
-    return np.uint32(np.uint32(bits) << np.uint32(16)).view(np.float32)
+    if whole < k or even < n:
+        add_rest(weight, x, even, whole, out)
 
 
 @compiled
-def single(weight: Bits, x: Array, out: Array) -> None:
-    """out [n] = x [k] · Wᵀ, four rows of the weight at a time."""
-    n, k = weight.shape
-    for o in range(0, n - n % 4, 4):
-        a = b = c = d = np.float32(0.0)
-        for i in range(k):
-            value = x[i]
-            a += widened(weight[o, i]) * value
-            b += widened(weight[o + 1, i]) * value
-            c += widened(weight[o + 2, i]) * value
-            d += widened(weight[o + 3, i]) * value
-        out[o], out[o + 1], out[o + 2], out[o + 3] = a, b, c, d
-    for o in range(n - n % 4, n):
-        a = np.float32(0.0)
-        for i in range(k):
-            a += widened(weight[o, i]) * x[i]
-        out[o] = a
+def strip(weight: Weight, x: Array, rows: Any, even: int, whole: int, out: Array) -> None:
+    """The first `even` columns of out [r, n] = x [r, k] · Wᵀ from the first `whole` of x, with as many rows as `rows` has entries."""
+    for o in range(0, even, 4):
+        tile(weight, o, x, rows, whole, out)
 
 
 @compiled
-def double(weight: Bits, x: Array, out: Array) -> None:
-    """out [2, n] = x [2, k] · Wᵀ, four rows of the weight at a time."""
+def add_rest(weight: Weight, x: Array, even: int, whole: int, out: Array) -> None:
+    """What `strip` has left."""
     n, k = weight.shape
-    y, z = x[0], x[1]
-    for o in range(0, n - n % 4, 4):
-        a = b = c = d = e = f = g = h = np.float32(0.0)
-        for i in range(k):
-            p, q, r, s = widened(weight[o, i]), widened(weight[o + 1, i]), widened(weight[o + 2, i]), widened(weight[o + 3, i])
-            a, b, c, d = a + p * y[i], b + q * y[i], c + r * y[i], d + s * y[i]
-            e, f, g, h = e + p * z[i], f + q * z[i], g + r * z[i], h + s * z[i]
-        out[0, o], out[0, o + 1], out[0, o + 2], out[0, o + 3] = a, b, c, d
-        out[1, o], out[1, o + 1], out[1, o + 2], out[1, o + 3] = e, f, g, h
-    for o in range(n - n % 4, n):
-        single(weight[o : o + 1], y, out[0, o : o + 1])
-        single(weight[o : o + 1], z, out[1, o : o + 1])
-
-
-@compiled
-def strip(weight: Bits, x: Array, zeros: Any, out: Array) -> None:
-    """out [r, n] = x [r, k] · Wᵀ, with r `zeros`. The sums are tuples, for only what has a fixed length is kept in registers; longer
-    ones than five are not."""
-    n, k = weight.shape
-    for o in range(0, n - n % 4, 4):
-        a, b, c, d = zeros, zeros, zeros, zeros
-        for i in range(k):
-            e, f, g, h = widened(weight[o, i]), widened(weight[o + 1, i]), widened(weight[o + 2, i]), widened(weight[o + 3, i])
-            for j in range(len(zeros)):
-                value = x[j, i]
-                a, b = tuple_setitem(a, j, a[j] + e * value), tuple_setitem(b, j, b[j] + f * value)
-                c, d = tuple_setitem(c, j, c[j] + g * value), tuple_setitem(d, j, d[j] + h * value)
-        for j in range(len(zeros)):
-            out[j, o], out[j, o + 1], out[j, o + 2], out[j, o + 3] = a[j], b[j], c[j], d[j]
-    for o in range(n - n % 4, n):
-        for j in range(len(zeros)):
-            total = np.float32(0.0)
-            for i in range(k):
-                total += widened(weight[o, i]) * x[j, i]
+    for j in range(len(x)):
+        for o in range(0 if whole < k else even, n):
+            total = out[j, o] if o < even else np.float32(0.0)
+            for i in range(whole if o < even else 0, k):
+                total += widened(weight, o, i) * x[j, i]
             out[j, o] = total
+
+
+@intrinsic
+def widened(typing: Any, weight: Any, row: Any, column: Any) -> Any:
+    """A weight in float32."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array = context.make_array(signature.args[0])(context, builder, arguments[0])
+        place = cgutils.get_item_pointer(context, builder, signature.args[0], array, [arguments[1], arguments[2]])
+        return _widened(builder, builder.load(place), 1)
+
+    return types.float32(weight, types.intp, types.intp), code
+
+
+@intrinsic
+def tile(typing: Any, weight: Any, row: Any, x: Any, rows: Any, whole: Any, out: Any) -> Any:
+    """out [r, row … row + 3] = the first `whole` columns of x [r, k] · Wᵀ, a multiple of LANES; see `strip`."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        arrays = [context.make_array(kind)(context, builder, given) for kind, given in zip(signature.args, arguments, strict=True)
+                  if isinstance(kind, types.Array)]  # fmt: skip
+        begins = [builder.bitcast(array.data, cgutils.voidptr_t) for array in arrays]
+        strides = [cgutils.unpack_tuple(builder, array.strides)[0] for array in arrays]
+        number = context.get_data_type(signature.args[0].dtype)
+        size, count = signature.args[0].dtype.bitwidth // 8, signature.args[3].count
+        index = arguments[1].type
+
+        def at(which: int, place: Any, column: Any, bytes_each: int) -> Any:
+            """Address of a row's column."""
+            offset = builder.add(builder.mul(place, strides[which]), builder.mul(column, index(bytes_each)))
+            return builder.gep(begins[which], [offset])
+
+        weights = [at(0, builder.add(arguments[1], index(o)), index(0), size) for o in range(4)]
+        inputs = [at(1, index(j), index(0), 4) for j in range(count)]
+        sums = [[cgutils.alloca_once_value(builder, ir.Constant(_vector(ir.FloatType()), None)) for _ in range(4)] for _ in range(count)]
+        with cgutils.for_range_slice(builder, index(0), arguments[4], index(LANES), intp=index, inc=True) as (i, _):
+            _fetch(builder, builder.gep(weights[0], [builder.add(builder.mul(i, index(4 * size)), index(AHEAD))]), 4 * LANES * size)
+            values = [_load(builder, builder.gep(place, [builder.mul(i, index(4))]), ir.FloatType(), 4) for place in inputs]
+            for o, place in enumerate(weights):
+                some = _load(builder, builder.gep(place, [builder.mul(i, index(size))]), number, size)
+                some = _widened(builder, some, LANES)
+                for j, value in enumerate(values):
+                    builder.store(_multiply_add(builder, some, value, builder.load(sums[j][o])), sums[j][o])
+        for j in range(count):
+            place = builder.bitcast(at(2, index(j), arguments[1], 4), ir.VectorType(ir.FloatType(), 4).as_pointer())
+            builder.store(_added_up(builder, [builder.load(one) for one in sums[j]]), place, align=4)
+        return context.get_dummy_value()
+
+    return types.void(weight, types.intp, x, rows, types.intp, out), code
+
+
+def _vector(number: Any) -> Any:
+    return ir.VectorType(number, LANES)
+
+
+def _load(builder: Any, place: Any, number: Any, size: int) -> Any:
+    return builder.load(builder.bitcast(place, _vector(number).as_pointer()), align=size)
+
+
+def _widened(builder: Any, number: Any, lanes: int) -> Any:
+    """In float32, of which bfloat16 is the upper half."""
+    kind: Any = ir.IntType(32)
+    if number.type in (ir.FloatType(), _vector(ir.FloatType())):
+        return number
+    shift: Any = kind(16)
+    result: Any = ir.FloatType()
+    if lanes > 1:
+        kind, shift, result = _vector(kind), ir.Constant(_vector(kind), [16] * lanes), _vector(result)
+    return builder.bitcast(builder.shl(builder.zext(number, kind), shift), result)
+
+
+def _multiply_add(builder: Any, x: Any, y: Any, z: Any) -> Any:
+    kind = ir.FunctionType(z.type, [z.type] * 3)
+    return builder.call(cgutils.get_or_insert_function(builder.module, kind, f"llvm.fmuladd.v{LANES}f32"), [x, y, z])
+
+
+def _fetch(builder: Any, place: Any, size: int) -> None:
+    """Have so many bytes brought into the caches. They may lie beyond the end of everything."""
+    number = ir.IntType(32)
+    kind = ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t, number, number, number])
+    fetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+    for line in range(0, size, 64):
+        builder.call(fetch, [builder.gep(place, [ir.IntType(64)(line)]), number(0), number(3), number(1)])  # to read, soon, as data
+
+
+def _added_up(builder: Any, four: Any) -> Any:
+    """The sums of four vectors, as a vector of four."""
+    half, quarter = LANES // 2, LANES // 4
+
+    def joined(left: Any, right: Any, lanes: list[int]) -> Any:
+        return builder.shuffle_vector(left, right, ir.Constant(ir.VectorType(ir.IntType(32), len(lanes)), lanes))
+
+    def folded(left: Any, right: Any, width: int) -> Any:
+        """Of each group of `width` lanes the sums of its halves: those of `left`, and then of `right`."""
+        lower = [lane for lane in range(2 * LANES) if lane % width < width // 2]
+        return builder.fadd(joined(left, right, lower), joined(left, right, [lane + width // 2 for lane in lower]))
+
+    total = folded(folded(four[0], four[1], LANES), folded(four[2], four[3], LANES), half)
+    while quarter > 1:
+        quarter //= 2
+        total = builder.fadd(total, joined(total, total, [lane ^ quarter for lane in range(LANES)]))
+    return joined(total, total, [group * (LANES // 4) for group in range(4)])
