@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -103,10 +104,26 @@ def total(law: Tensor, ids: Sequence[int]) -> float:
     return float(law.numpy()[ids].sum() if on_host(law) else law[torch.tensor(ids, dtype=torch.long, device=law.device)].sum())
 
 
+def totals(wanted: Sequence[tuple[Tensor, Sequence[int]]]) -> list[float]:
+    """The same for several laws [V] and tokens of each; on a device with one wait."""
+    if not wanted or on_host(wanted[0][0]):
+        return [total(law, ids) for law, ids in wanted]
+    sums = [law[torch.tensor(ids, dtype=torch.long).to(law.device, non_blocking=True)].sum() for law, ids in wanted]
+    found: list[float] = torch.stack(sums).tolist()
+    return found
+
+
 def fetch(index: Tensor, number: Tensor) -> tuple[int, float]:
     """An index [1] below 2³¹ and a number [1], in float32, by one transfer: as bits, for float32 does not hold every index."""
     both = torch.cat([index.int(), number.float().view(torch.int32)]).cpu().numpy()
     return int(both[0]), float(both.view(np.float32)[1])
+
+
+def drawn_at(laws: Tensor, uniform: Tensor | float) -> tuple[Tensor, Tensor]:
+    """(index [..., 1], its probability [..., 1]) of laws [..., V]: where their sums first exceed `uniform` [..., 1] in [0, 1)."""
+    sums = laws.cumsum(-1, dtype=torch.float32 if laws.device.type == "mps" else torch.float64)  # Apple's GPUs have no float64
+    drawn = torch.searchsorted(sums, sums[..., -1:] * uniform, right=True).clamp_(max=laws.shape[-1] - 1)
+    return drawn, laws.gather(-1, drawn)
 
 
 FIRST = 256  # tokens that nearly always hold the mass of top-p; sorting a whole vocabulary takes a hundred times as long
@@ -115,10 +132,13 @@ FIRST = 256  # tokens that nearly always hold the mass of top-p; sorting a whole
 def _nucleus(law: Tensor, mass: float) -> Tensor:
     """The law [..., V] with 0 for all but the most probable tokens: one stays while the mass before it is below `mass`, so at least one
     does. Among equals those with the lowest ids stay."""
-    best = law.topk(min(FIRST, law.shape[-1])).values
-    if bool((best.sum(-1) < mass).any()) and best.shape[-1] < law.shape[-1]:
+    if on_host(law):
+        best = law.topk(min(FIRST, law.shape[-1])).values
+        if bool((best.sum(-1) < mass).any()) and best.shape[-1] < law.shape[-1]:
+            best = law.sort(descending=True).values
+    else:  # asking whether the first are enough would wait longer than sorting takes
         best = law.sort(descending=True).values
-    stay = (best.cumsum(-1) - best < mass).sum(-1, keepdim=True)
+    stay = (best.cumsum(-1) - best < mass).sum(-1, keepdim=True).clamp_(min=1)  # 0 only where the law is no number
     least = best.gather(-1, stay - 1)  # the smallest probability that stays, for some of those that have it
     equal = law == least
     among = stay - (law > least).sum(-1, keepdim=True)
@@ -153,6 +173,16 @@ class Sampler:
 
     def __init__(self, seed: int | None = None) -> None:
         self._host = np.random.default_rng(seed)
+        self._next: deque[float] = deque()  # numbers that were looked at and not used yet
+
+    def uniform(self) -> float:
+        """The next number from [0, 1)."""
+        return self._next.popleft() if self._next else self._host.random()
+
+    def look_ahead(self, count: int) -> list[float]:
+        """What the next `count` calls of `uniform` will return."""
+        self._next.extend(self._host.random() for _ in range(count - len(self._next)))
+        return list(self._next)[:count]
 
     def draw(self, law: Tensor) -> int:
         if not on_host(law):
@@ -160,19 +190,17 @@ class Sampler:
         # On a CPU `multinomial` takes fifteen times as long, and sums of all tokens instead of a block's three times.
         row = law.numpy()
         sums = np.add.reduceat(row, np.arange(0, len(row), BLOCK), dtype=np.float64).cumsum()
-        aim = self._host.random() * sums[-1]
+        aim = self.uniform() * sums[-1]
         block = _first_above(sums, aim)
         inside = row[block * BLOCK : (block + 1) * BLOCK].cumsum(dtype=np.float64)
         return block * BLOCK + _first_above(inside, aim - sums[block - 1] if block else aim)
 
     def draw_known(self, law: Tensor) -> tuple[int, float]:
         """`draw` on a device: (index, its probability in float32) with a single wait, where `multinomial` alone has several."""
-        sums = law.cumsum(-1, dtype=torch.float32 if law.device.type == "mps" else torch.float64)  # Apple's GPUs have no float64
-        drawn = torch.searchsorted(sums, sums[-1:] * self._host.random(), right=True).clamp_(max=len(law) - 1)
-        return fetch(drawn, law.gather(-1, drawn))
+        return fetch(*drawn_at(law, self.uniform()))
 
     def accept(self, probability: float) -> bool:
-        return probability >= 1.0 or bool(self._host.random() < probability)
+        return probability >= 1.0 or bool(self.uniform() < probability)
 
     def first(self, attempt: Callable[[], int | None], attempts: int) -> int | None:
         for _ in range(attempts):

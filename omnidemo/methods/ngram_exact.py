@@ -5,8 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from omnidemo.core.ahead import Course, least
 from omnidemo.core.ngrams import FAR, NgramCache, Node
-from omnidemo.core.sampling import total
+from omnidemo.core.sampling import total, totals
 from omnidemo.core.vocabulary import bars
 from omnidemo.methods.base import Draft, Hand, Method, Slot
 
@@ -42,11 +43,16 @@ class NgramExact(Method):
     def draft(self, hand: Hand, budget: int) -> Draft:
         draft = Draft()
         left = budget
+        open_slots: list[tuple[Slot, list[int]]] = []  # proposals that could have become longer, with the complete children they had
         while left > 0:
             base, limit = len(hand.drafter.ids), left + self.overrun
+            hand.look_ahead(self._course, left)
             drawn, q, law = hand.draw(self._bars(hand, limit))
             slot = Slot(-1, (), 0.0, base, limit, {(): law})
-            draft.drafted += 1 + self._walk(hand, slot, drawn, q)
+            draws, children = self._walk(hand, slot, drawn, q)
+            draft.drafted += 1 + draws
+            if children and not hand.warp.greedy:
+                open_slots.append((slot, children))
             draft.slots.append(slot)
             # The pieces are where the walk began, so what it has read of them stays read: the next slot's first law is known already.
             hand.drafter.rollback(base + len(slot.pieces))
@@ -57,7 +63,16 @@ class NgramExact(Method):
             left -= len(slot.pieces)
             if slot.target_id in hand.end_ids or not hand.goes_on(slot):
                 break
+        masses = totals([(slot.laws[slot.pieces], children) for slot, children in open_slots])
+        for (slot, _), mass in zip(open_slots, masses, strict=True):
+            slot.q *= 1.0 - mass
         return draft
+
+    def _course(self, hand: Hand) -> Course:
+        """This method's draws for a device: there `first` takes the place of `_bars`, and the trie's table that of `_walk`."""
+        known = hand.map
+        first = hand.ngrams.nearest.masked_fill(known.draftable, 0)
+        return Course(first, least(known.readable_bars), known.to_target >= 0, hand.ngrams.on_device(), self.overrun)
 
     def _bars(self, hand: Hand, limit: int) -> Tensor:
         """Bars [D] of first draws: what may be proposed directly, and what begins an n-gram of at most `limit` tokens."""
@@ -68,10 +83,12 @@ class NgramExact(Method):
             known[limit] = bars(hand.map.draftable | hand.ngrams.begins(limit))
         return known[limit]
 
-    def _walk(self, hand: Hand, slot: Slot, first: int, q: float) -> int:
-        """Walk from the first drawn token, fill the slot with the longest complete node; returns the number of further draws."""
+    def _walk(self, hand: Hand, slot: Slot, first: int, q: float) -> tuple[int, list[int]]:
+        """Walk from the first drawn token, fill the slot with the longest complete node; returns the number of further draws, and the
+        complete children to which the walk could have gone on from there. The slot's q is Q̄."""
         path: Path = (first,)
         draws = 0
+        children: list[int] = []
         if hand.map.targets[first] >= 0:
             slot.target_id, slot.pieces, slot.q = hand.map.targets[first], path, q
         node = hand.ngrams.root.children.get(first)
@@ -79,15 +96,16 @@ class NgramExact(Method):
             hand.drafter.push(path[-1])
             drawn, factor, slot.laws[path] = hand.draw(hand.map.readable_bars)
             draws += 1
-            if slot.pieces == path and not hand.warp.greedy:
-                slot.q *= 1.0 - _complete_mass(node, slot.limit, slot.laws[path])
+            if slot.pieces == path:
+                children = _complete_children(node, slot.limit)
             node = node.children.get(drawn)
             if node is None or node.reach > slot.limit:
                 break
             path, q = (*path, drawn), q * factor
             if node.target >= 0:
                 slot.target_id, slot.pieces, slot.q = node.target, path, q
-        return draws
+                children = []
+        return draws, children
 
     # residual ------------------------------------------------------------------------------------------------------------
 
@@ -203,9 +221,14 @@ def _has_complete_child(node: Node, limit: int) -> bool:
     return node.depth < limit and any(child.target >= 0 for child in node.children.values())
 
 
+def _complete_children(node: Node, limit: int) -> list[int]:
+    """The drafter tokens that lead to complete children that fit."""
+    if node.depth + 1 > limit or node.depth + 1 >= FAR:
+        return []
+    return [drawn for drawn, child in node.children.items() if child.target >= 0]
+
+
 def _complete_mass(node: Node, limit: int, law: Tensor) -> float:
     """Σ q over the complete children that fit."""
-    if node.depth + 1 > limit or node.depth + 1 >= FAR:
-        return 0.0
-    ids = [drawn for drawn, child in node.children.items() if child.target >= 0]
+    ids = _complete_children(node, limit)
     return total(law, ids) if ids else 0.0
