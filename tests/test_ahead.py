@@ -6,7 +6,6 @@ import logging
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -136,6 +135,7 @@ def rounds(ahead: Side, plain: Side, method: Method, ngrams: NgramCache, warp: W
     """Draft on both sides, keep some of it, go on; the caches hold the truth all along."""
     chance = random.Random(seed)
     for _ in range(count):
+        start = len(ahead.drafter.ids)
         drafts = [side.draft(method, ngrams, warp, budget) for side in (ahead, plain)]
         same(*drafts)
         assert ahead.drafter.ids == plain.drafter.ids and ahead.sampler.look_ahead(1) == plain.sampler.look_ahead(1)
@@ -149,7 +149,6 @@ def rounds(ahead: Side, plain: Side, method: Method, ngrams: NgramCache, warp: W
                     side.drafter.push(1)
                     side.drafter.logits()
                     side.drafter.rollback(draft.slots[len(kept)].base)
-                start = draft.slots[0].base
                 side.drafter.commit(start, [len(slot.pieces) for slot in kept], [*(slot.target_id for slot in kept), written])
             assert side.cache.length < len(side.drafter.ids)
         assert ahead.drafter.ids == plain.drafter.ids
@@ -171,3 +170,314 @@ def test_a_rollout_is_the_hosts_walk(model: Any, warp: Warp, overrun: int, budge
         deeper += plain.cache.passes - ahead.cache.passes
         assert plain.cache.rollouts == 0
     assert rollouts >= 12 and (budget == 1 or deeper > 0)
+
+
+@pytest.mark.parametrize("warp", [Warp(0.0), Warp(1.0, top_p=0.9)], ids=["greedy", "top-p"])
+@pytest.mark.parametrize("name", ["token-intersection", "union", "string-exact-match", "ngram-merge"])
+def test_other_methods_draw_ahead_too(model: Any, name: str, warp: Warp) -> None:
+    ahead, plain = Side(model, True), Side(model, False)
+    rounds(ahead, plain, make_method(name, MAP), random_trie(1), warp, 5, 1)
+    assert ahead.cache.rollouts >= 4 and ahead.cache.passes < plain.cache.passes
+
+
+@pytest.mark.parametrize("warp", [Warp(0.0), Warp(1.0)], ids=["greedy", "t1"])
+@pytest.mark.parametrize(("name", "threshold"), [("ngram-exact", 0.0), ("ngram-exact", 0.1), ("union", 0.1), ("string-exact-match", 0.0)])
+def test_rules_that_watch_hear_the_same(model: Any, name: str, threshold: float, warp: Warp, monkeypatch: pytest.MonkeyPatch) -> None:
+    elsewhere(monkeypatch)
+    sides = Side(model, True), Side(model, False)
+    rules = [Asking(9, threshold=threshold) for _ in sides]
+    method, ngrams = make_method(name, MAP), random_trie(2)
+    for _ in range(12):
+        start = len(sides[0].drafter.ids)
+        drafts = [side.draft(method, ngrams, warp, 9, rule) for side, rule in zip(sides, rules, strict=True)]
+        same(*drafts)
+        for side in sides:
+            side.drafter.commit(start, [], [3])
+    assert rules[0].heard == pytest.approx(rules[1].heard, rel=1e-4) and len(rules[0].heard) > 12
+    assert len(rules[0].states) == len(rules[0].heard)
+    for one, other in zip(rules[0].states, rules[1].states, strict=True):
+        assert torch.allclose(torch.as_tensor(one), torch.as_tensor(other), atol=1e-4)
+    assert sides[0].cache.rollouts >= 9
+
+
+def test_little_is_drawn_in_vain_where_a_rule_may_stop(model: Any) -> None:
+    counts = []
+    for rule in (Asking(12), Fixed(12)):
+        side = Side(model, True)
+        for _ in range(2):
+            side.drafter.rollback(3)
+            draft = side.draft(make_method("token-intersection", MAP), NgramCache(TOKENS), Warp(0.0), 12, rule)
+        assert draft.drafted == 12
+        counts.append(side.cache.rollouts)
+    assert counts == [3, 1]  # a few tokens at a time, or all at once
+
+
+def elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every tensor passes for one on a device."""
+    for module in (sampling, base, engine):
+        monkeypatch.setattr(module, "on_host", lambda tensor: False)
+
+
+def watched_reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What reads a tensor's numbers from here on: on a device, each of them waits."""
+    reads: list[str] = []
+
+    def watch(name: str) -> None:
+        original = getattr(Tensor, name)
+
+        def reading(self: Tensor, *more: Any, **options: Any) -> Any:
+            reads.append(name)
+            return original(self, *more, **options)
+
+        monkeypatch.setattr(Tensor, name, reading)
+
+    for name in ("cpu", "item", "tolist", "__int__", "__float__", "__bool__", "__index__", "nonzero"):
+        watch(name)
+    return reads
+
+
+@pytest.mark.parametrize("warp", WARPS.values(), ids=WARPS)
+@pytest.mark.parametrize("name", ["ngram-exact", "token-intersection", "string-exact-match"])
+def test_the_number_of_waits_does_not_grow_with_the_draft(model: Any, name: str, warp: Warp, monkeypatch: pytest.MonkeyPatch) -> None:
+    elsewhere(monkeypatch)
+    method, ngrams, ahead, plain = make_method(name, MAP), NgramCache(TOKENS), Side(model, True), Side(model, False)
+    for target_id, path in enumerate(((0, 1), (1, 2), (2, 0), (6, 1), (7, 3), (2, 1)), 6):
+        ngrams.insert(target_id, path)
+    for side in (ahead, plain):
+        for _ in range(3):  # until everything is recorded
+            side.draft(method, ngrams, warp, 4)
+            side.drafter.rollback(3)
+    reads = watched_reads(monkeypatch)
+    most: dict[bool, int] = {}
+    for side in (ahead, plain):
+        for budget in (1, 2, 4, 8, 12):
+            for _ in range(6):
+                reads.clear()
+                side.draft(method, ngrams, warp, budget)
+                # One for all the draws, and one for the bounds of slots that could have become longer.
+                assert side is plain or len(reads) <= 1 + (name == "ngram-exact" and not warp.greedy), reads
+                most[side is ahead] = max(most.get(side is ahead, 0), len(reads))
+                side.drafter.rollback(3)
+    assert most[False] >= 8
+
+
+class Asked(TorchDispatchMode):
+    """Notes which kernels run."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kernels: set[str] = set()
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.kernels.add(str(function.overloadpacket).removeprefix("aten."))
+        return function(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("warp", WARPS.values(), ids=WARPS)
+def test_a_step_asks_the_host_nothing(model: Any, warp: Warp, monkeypatch: pytest.MonkeyPatch) -> None:
+    elsewhere(monkeypatch)
+    runner, _ = recorded(model)
+    assert runner.fixed is not None
+    roller, cache, trie = Roller(runner, runner.fixed), runner.new_cache(), random_trie(0).on_device()
+    with torch.inference_mode(), Asked() as asked:
+        roller._step(cache._room.buffer, trie, warp)
+    waits = {"_local_scalar_dense", "is_nonzero", "item", "nonzero", "masked_select", "equal", "multinomial"}
+    assert "index_select" in asked.kernels and not waits & asked.kernels
+    made_on_the_host = {"lift_fresh", "scalar_tensor"}  # tensors of Python's numbers, which a recording may not copy
+    assert not made_on_the_host & asked.kernels
+
+
+def test_growing_shrinking_and_full_tries(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("omnidemo.core.device_trie.SIZES", (11, 101, 1009))
+    chance, ahead, plain = random.Random(4), Side(model, True), Side(model, False)
+    ngrams, warp, method = NgramCache(TOKENS, size=25), Warp(1.0), NgramExact()
+    filled: list[int] = []
+    original = DeviceTrie.fill
+
+    def fill(self: DeviceTrie, paths: Any) -> None:
+        filled.append(len(ngrams))
+        original(self, paths)
+
+    monkeypatch.setattr(DeviceTrie, "fill", fill)
+    target_id = 6
+    for turn in range(30):
+        for _ in range(2):
+            target_id += 1
+            ngrams.insert(target_id % 36 + 6, tuple(chance.choice((0, 1, 2, 6, 7)) for _ in range(chance.choice((2, 3, 3)))))
+        if turn == 20:
+            ngrams.clear()
+        rounds(ahead, plain, method, ngrams, warp, 4, turn, count=1)
+    assert ahead.cache.rollouts > 10 and len(ngrams) > 10
+    assert 2 <= len(filled) < 25  # when something was removed or the table was full, and not when something was added
+
+
+@given(
+    grams=st.lists(st.lists(st.integers(0, 3), min_size=2, max_size=4).map(tuple), unique=True, max_size=20),
+    gone=st.integers(0, 19),
+    later=st.integers(0, 20),
+)
+@settings(deadline=None, max_examples=60)
+def test_the_table_holds_the_trie(grams: list[tuple[int, ...]], gone: int, later: int) -> None:
+    cache = NgramCache(4)
+    for target_id, ids in enumerate(grams):
+        if target_id == later:
+            cache.on_device()
+        cache.insert(target_id, ids)
+    if later > gone in cache:
+        cache._remove(gone)
+    trie = cache.on_device()
+
+    def agree(node: Any, number: int) -> None:
+        children = trie.find(torch.full((4,), number), torch.arange(4)).tolist()
+        for token, child_number in enumerate(children):
+            child = node.children.get(token)
+            assert (child is not None) == bool(child_number)
+            if child is not None:
+                below = min((one.reach for one in child.children.values()), default=base_far)
+                wanted = [0 if child.target >= 0 else base_far, child.reach, below]
+                assert trie.info[child_number].tolist() == wanted
+                agree(child, child_number)
+
+    base_far = 1 << 20
+    agree(cache.root, 0)
+    assert trie.find(torch.tensor([-1, -1]), torch.tensor([0, 3])).tolist() == [0, 0]
+
+
+def test_a_table_that_cannot_grow_says_so() -> None:
+    trie = DeviceTrie(1000, sizes=(1,))
+    with pytest.raises(ValueError, match="give it a smaller cache_size"):
+        trie.fill((first, second) for first in range(10) for second in range(10))
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    root = tmp_path_factory.mktemp("ahead")
+    return save(root / "target", "byte-level", ends=False), save(root / "drafter", "sentence-piece", seed=1)
+
+
+@pytest.mark.parametrize("cache_size", [20_000, 30])
+@pytest.mark.parametrize("policy", ["fixed", "confidence", "head"])
+def test_answers_are_those_without(folders: tuple[str, str], policy: Any, cache_size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whole answers, id for id and round for round, above temperature 0 with the same uniform numbers."""
+    pair = load_pair(*folders)
+    pair.ngrams = NgramCache(pair.drafter.runner.rows, cache_size)
+    for one in (pair.target, pair.drafter):
+        assert isinstance(one.runner, LeanLlamaRunner)
+        one.runner.narrow, one.runner.fixed = None, FixedPasses(one.runner.device, Notes())
+    found: list[Rollout | None] = []
+    original = LeanCache.roll_out
+
+    def noted(self: LeanCache, order: Order, row: Tensor, state: Any) -> Rollout | None:
+        found.append(original(self, order, row, state))
+        return found[-1]
+
+    monkeypatch.setattr(LeanCache, "roll_out", noted)
+
+    def answers(rolls: bool) -> Iterator[Any]:
+        monkeypatch.setattr(LeanCache, "rolls", property(lambda self: rolls))
+        pair.clear_cache()
+        pair._idle.clear()
+        for method in fitting(pair.map):
+            for temperature, top_p in ((0.0, 1.0), (1.0, 1.0), (0.7, 0.9)):
+                done = pair.generate(
+                    PROMPT, method=method, temperature=temperature, top_p=top_p, max_new_tokens=24, seed=3, draft_policy=policy
+                )
+                yield [(r.drafted, r.proposed, r.accepted, r.ngram_hits) for r in done.rounds], done.token_ids
+
+    without = list(answers(False))
+    assert not found
+    assert list(answers(True)) == without
+    assert sum(one is not None for one in found) > 50
+    assert pair.mismatches == 0 and (cache_size > 30 or len(pair.ngrams) <= 30)
+
+
+def test_a_recording_that_fails_falls_back(model: Any, caplog: pytest.LogCaptureFixture) -> None:
+    ahead, plain, ngrams = Side(model, True), Side(model, False), random_trie(1)
+    rounds(ahead, plain, NgramExact(), ngrams, Warp(1.0), 4, 1)
+    done = ahead.cache.rollouts
+    ahead.notes.fail = RuntimeError("operation not permitted when stream is capturing")
+    with caplog.at_level(logging.WARNING):
+        rounds(ahead, plain, NgramExact(), ngrams, Warp(0.5), 4, 2)  # another warp is another recording
+    assert done > 0 and ahead.cache.rollouts == done
+    assert [record.getMessage() for record in caplog.records] == [
+        "Passes of this model cannot be recorded (operation not permitted when stream is capturing); it goes on without, at a higher "
+        "cost per token."
+    ]
+
+
+def test_where_nothing_is_drawn_ahead(model: Any) -> None:
+    ngrams, warp = random_trie(1), Warp(1.0)
+    side = Side(model, True)
+    for _ in range(2):
+        draft = side.draft(NgramExact(), ngrams, warp, 4)
+        side.drafter.rollback(draft.slots[0].base)
+    assert side.cache.rollouts == 1
+    with torch.inference_mode():
+        other = side.hand(ngrams, warp)
+        other.chooser = Branching([])
+        other.look_ahead(NgramExact()._course, 4)
+        assert not other._foreseen
+        penalised = side.hand(ngrams, Warp(1.0, repetition_penalty=1.2))
+        penalised.seen = torch.zeros(TOKENS, dtype=torch.bool)
+        penalised.look_ahead(NgramExact()._course, 4)
+        assert not penalised._foreseen
+        side.cache.limit = side.cache.length + 4  # near the end of its window
+        near = side.hand(ngrams, warp)
+        near.look_ahead(NgramExact()._course, 4)
+        assert not near._foreseen and side.cache.rollouts == 1
+        side.cache.limit = 600
+        on_a_host = DrafterContext(LeanLlamaRunner(model).new_cache(), MAP)
+        on_a_host.start([0, 1, 2], 0)
+        assert not on_a_host.rolls
+
+
+def test_what_was_foreseen_for_another_place_is_dropped(model: Any) -> None:
+    side, ngrams = Side(model, True), random_trie(1)
+    side.draft(NgramExact(), ngrams, Warp(1.0), 4)
+    side.drafter.rollback(3)
+    with torch.inference_mode():
+        hand = side.hand(ngrams, Warp(1.0))
+        hand.look_ahead(NgramExact()._course, 4)
+        assert len(hand._foreseen) >= 2
+        side.drafter.push(5)
+        drawn, q, law = hand.draw(MAP.readable_bars)
+        assert not hand._foreseen and float(law[drawn]) == q
+        assert torch.allclose(law, hand.law(MAP.readable_bars))
+
+
+def test_a_rollout_that_is_done_changes_nothing_more(model: Any) -> None:
+    runner, _ = recorded(model)
+    assert runner.fixed is not None
+    cache, roller, ngrams = runner.new_cache(), roller_of(runner, runner.fixed), random_trie(3)
+    row = cache.extend([0, 1, 2], 1)[0]
+    first = ngrams.nearest.masked_fill(MAP.draftable, 0)
+    course = Course(first, least(MAP.readable_bars), MAP.to_target >= 0, ngrams.on_device(), 2)
+    sampler = Sampler(9)
+    with torch.inference_mode():
+        for _ in range(5):
+            roller._begin(3, Order(course, Warp(1.0), 3, 3, sampler.look_ahead(40)), row, torch.zeros(32))
+            roller._draw(course.trie, Warp(1.0))
+            for _ in range(12):
+                roller._step(cache._room.buffer, course.trie, Warp(1.0))
+            before = [one.clone() for one in (roller.state, roller.ids[:40], roller.rows, roller.laws[:40], cache._room.buffer)]
+            roller._step(cache._room.buffer, course.trie, Warp(1.0))
+            after = (roller.state, roller.ids[:40], roller.rows, roller.laws[:40], cache._room.buffer)
+            assert all(torch.equal(one, other) for one, other in zip(before, after, strict=True))
+            for _ in range(7):
+                sampler.uniform()
+
+
+def test_rooms_grow_and_recordings_are_few(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lean, "START", 16)
+    ahead, plain = Side(model, True), Side(model, False)
+    ngrams = random_trie(2)
+    for seed, temperature in enumerate((1.0, 0.5, 0.6, 0.7, 0.8, 0.9)):
+        rounds(ahead, plain, NgramExact(), ngrams, Warp(temperature), 4, seed, count=4)
+    assert ahead.cache._room.capacity >= 64 and 1 <= len(ahead.cache._room.rollouts) <= 4
+
+
+def test_numbers_that_were_looked_at_are_used_next() -> None:
+    one, other = Sampler(1), Sampler(1)
+    seen = one.look_ahead(3)
+    assert one.look_ahead(2) == seen[:2] and [one.uniform() for _ in range(5)] == [other.uniform() for _ in range(5)]
+    assert seen == [Sampler(1).uniform(), *seen[1:]]

@@ -82,7 +82,7 @@ class RollingCache(Protocol):
 
     rolls: bool  # False where it cannot; no rollout need be asked for
 
-    def roll_out(self, order: Order, row: Tensor, state: Tensor | None) -> Rollout | None:
+    def roll_out(self, order: Order, row: Tensor, state: Any) -> Rollout | None:
         """Draw, beginning from the logits `row` [D] and the `state` [H] after all that is read. The cache's length stays. None where it
         cannot be done, or not yet: then nothing has changed."""
         ...

@@ -64,7 +64,7 @@ class Roller:
         self.laws = torch.zeros(DRAWS + 1, tokens, device=device)
         self.one, self.root = whole(1), whole(2)
 
-    def roll_out(self, room: Room, start: int, order: Order, row: Tensor, state: Tensor) -> Rollout | None:
+    def roll_out(self, room: Room, start: int, order: Order, row: Tensor, state: Any) -> Rollout | None:
         """Draw from the logits `row` [D] and the `state` [H] after the `start` positions that the room holds; it needs `steps` more. None
         the first time, for a first answer must not wait for a recording, and where none can be made."""
         key = (order.warp, id(order.course.trie.keys))
@@ -90,7 +90,7 @@ class Roller:
                 step()
             return self._fetched(order.states)
 
-    def _begin(self, start: int, order: Order, row: Tensor, state: Tensor) -> None:
+    def _begin(self, start: int, order: Order, row: Tensor, state: Any) -> None:
         """Set everything for the first draw: as though a slot had just ended, with no walk under way."""
         course, total = order.course, order.left + order.course.overrun
         given = [start, 0, 0, 0, total + 1, total, NOWHERE, 0, DRAWS, 0, 0, 0, start, total, total - _aim(order)]
@@ -101,7 +101,7 @@ class Roller:
         self.least[1].copy_(course.first)
         self.alone[1].copy_(course.alone)
         self.rows[0].copy_(row)
-        self.states[0].copy_(state)
+        self.states[0].copy_(torch.as_tensor(state), non_blocking=True)  # numpy's where it has been fetched before
 
     def _recorded(self, room: Room, trie: DeviceTrie, warp: Warp) -> Recorded | None:
         open_ = self.fixed.recorded(partial(self._draw, trie, warp))

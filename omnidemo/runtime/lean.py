@@ -287,7 +287,7 @@ class LeanCache:
         return self.runner.fixed is not None and self.runner.fixed.record is not None
 
     @torch.inference_mode()
-    def roll_out(self, order: Order, row: Tensor, state: Tensor) -> Rollout | None:
+    def roll_out(self, order: Order, row: Tensor, state: Any) -> Rollout | None:
         """Draw ahead on the device from the logits `row` [D] and the `state` [H] after all that is read. None where the window is too
         short for it, the first time, and where it cannot be recorded."""
         fixed, end = self.runner.fixed, self.length + ahead.steps(order) + 1
