@@ -6,6 +6,7 @@ import logging
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -285,6 +286,20 @@ def test_a_step_asks_the_host_nothing(model: Any, warp: Warp, monkeypatch: pytes
     assert "index_select" in asked.kernels and not waits & asked.kernels
     made_on_the_host = {"lift_fresh", "scalar_tensor"}  # tensors of Python's numbers, which a recording may not copy
     assert not made_on_the_host & asked.kernels
+
+
+@pytest.mark.parametrize("warp", WARPS.values(), ids=WARPS)
+def test_a_step_stays_on_its_device(warp: Warp) -> None:
+    """With tensors that have a device and no numbers: whoever reads a number, or mixes devices, fails."""
+    runner: Any = SimpleNamespace(device=torch.device("meta"), rows=TOKENS, embed=torch.zeros(TOKENS, 32), dtype=torch.bfloat16)
+    with torch.inference_mode():
+        roller, trie = Roller(runner, None), DeviceTrie(TOKENS, "meta")  # type: ignore[arg-type]
+        state, rows = roller._draw(trie, warp)
+        assert state.device.type == rows.device.type == "meta" and state.shape == (12,)
+        with pytest.raises((RuntimeError, NotImplementedError), match="meta"):
+            state[0].item()
+        with pytest.raises((RuntimeError, NotImplementedError), match="meta"):
+            state + torch.arange(12)
 
 
 def test_growing_shrinking_and_full_tries(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
