@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import torch
 from torch import Tensor
+from torch.utils.weak import WeakTensorKeyDictionary
 
 from omnidemo.core.device_trie import FAR, DeviceTrie, no_ngrams
 from omnidemo.core.sampling import Warp
@@ -35,9 +36,16 @@ def least(bars: Tensor) -> Tensor:
 
 
 def token_by_token(bars: Tensor) -> Course:
-    """Every draw is a slot of its own, among what the `bars` [D] leave."""
-    limits = least(bars)
-    return Course(limits, limits, torch.ones_like(limits, dtype=torch.bool), no_ngrams(len(bars), bars.device))
+    """Every draw is a slot of its own, among what the `bars` [D] leave. Made once for each of them; they must not change."""
+    course: Course | None = _known.get(bars)
+    if course is None:
+        limits = least(bars)
+        course = Course(limits, limits, torch.ones_like(limits, dtype=torch.bool), no_ngrams(len(bars), bars.device))
+        _known[bars] = course
+    return course
+
+
+_known = WeakTensorKeyDictionary()
 
 
 @dataclass(frozen=True, slots=True)

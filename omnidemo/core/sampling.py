@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -124,6 +124,12 @@ def drawn_at(laws: Tensor, uniform: Tensor | float) -> tuple[Tensor, Tensor]:
     sums = laws.cumsum(-1, dtype=torch.float32 if laws.device.type == "mps" else torch.float64)  # Apple's GPUs have no float64
     drawn = torch.searchsorted(sums, sums[..., -1:] * uniform, right=True).clamp_(max=laws.shape[-1] - 1)
     return drawn, laws.gather(-1, drawn)
+
+
+def fetch_all(indices: Tensor, *numbers: Tensor) -> tuple[Any, ...]:
+    """Indices [n] below 2³¹ and numbers [n], in float32, as lists by one transfer."""
+    bits = torch.stack([indices.int(), *(one.float().view(torch.int32) for one in numbers)]).cpu().numpy()
+    return bits[0].tolist(), *(row.view(np.float32).tolist() for row in bits[1:])
 
 
 FIRST = 256  # tokens that nearly always hold the mass of top-p; sorting a whole vocabulary takes a hundred times as long

@@ -7,11 +7,12 @@ from torch import Tensor
 
 from omnidemo.core.ahead import Course, least
 from omnidemo.core.ngrams import FAR, NgramCache, Node
-from omnidemo.core.sampling import total, totals
+from omnidemo.core.sampling import Sampler, drawn_at, fetch_all, on_host, total, totals
 from omnidemo.core.vocabulary import bars
 from omnidemo.methods.base import Draft, Hand, Method, Slot
 
 Path = tuple[int, ...]
+BATCH = 32  # draws of a residual that are made at once on a device; it rarely needs as many
 
 
 class NgramExact(Method):
@@ -35,8 +36,8 @@ class NgramExact(Method):
         # Residual draws before the residual is enumerated. A draw costs microseconds and an enumeration a drafter pass for every path of
         # the trie, so it is for the tail alone: of slots rejected once in n, a share of (1 − 1/n)^attempts.
         self.attempts = attempts
-        # A trie, its version, and the bars of first draws in it by their limit.
-        self._known: tuple[NgramCache | None, int, dict[int, Tensor]] = (None, 0, {})
+        # A trie, its version, the bars of first draws in it by their limit, and what a device is told of it.
+        self._known: tuple[NgramCache | None, int, dict[int, Tensor], list[Course]] = (None, 0, {}, [])
 
     # draft ---------------------------------------------------------------------------------------------------------------
 
@@ -70,18 +71,23 @@ class NgramExact(Method):
 
     def _course(self, hand: Hand) -> Course:
         """This method's draws for a device: there `first` takes the place of `_bars`, and the trie's table that of `_walk`."""
-        known = hand.map
-        first = hand.ngrams.nearest.masked_fill(known.draftable, 0)
-        return Course(first, least(known.readable_bars), known.to_target >= 0, hand.ngrams.on_device(), self.overrun)
+        courses = self._of_trie(hand)[3]
+        if not courses:
+            first, inside = hand.ngrams.nearest.masked_fill(hand.map.draftable, 0), least(hand.map.readable_bars)
+            courses.append(Course(first, inside, hand.map.to_target >= 0, hand.ngrams.on_device(), self.overrun))
+        return courses[0]
 
     def _bars(self, hand: Hand, limit: int) -> Tensor:
         """Bars [D] of first draws: what may be proposed directly, and what begins an n-gram of at most `limit` tokens."""
-        if self._known[:2] != (hand.ngrams, hand.ngrams.version):
-            self._known = (hand.ngrams, hand.ngrams.version, {})
-        known = self._known[2]
+        known = self._of_trie(hand)[2]
         if limit not in known:
             known[limit] = bars(hand.map.draftable | hand.ngrams.begins(limit))
         return known[limit]
+
+    def _of_trie(self, hand: Hand) -> tuple[NgramCache | None, int, dict[int, Tensor], list[Course]]:
+        if self._known[:2] != (hand.ngrams, hand.ngrams.version):
+            self._known = (hand.ngrams, hand.ngrams.version, {}, [])
+        return self._known
 
     def _walk(self, hand: Hand, slot: Slot, first: int, q: float) -> tuple[int, list[int]]:
         """Walk from the first drawn token, fill the slot with the longest complete node; returns the number of further draws, and the
@@ -113,13 +119,16 @@ class NgramExact(Method):
         """A token from norm(p − A) by rejection: draw t ~ p, and throw it away with probability A(t)/p(t)."""
 
         known: dict[int, tuple[Path, Node | None, float]] = {}
+        foreseen = _Foreseen(hand, slot, law, hand.chooser) if isinstance(hand.chooser, Sampler) and not on_host(law) else None
 
         def attempt() -> int | None:
-            token = hand.chooser.draw(law)
+            token, p, first = foreseen.draw() if foreseen else (hand.chooser.draw(law), None, None)
+            if foreseen and foreseen.rejects(p, first):
+                return token
             if token not in known:
-                known[token] = self._bound(hand, slot, token)
+                known[token] = self._bound(hand, slot, token, first)
             path, node, bound = known[token]
-            if bound <= 0.0 or not hand.chooser.accept(min(1.0, bound / float(law[token]))):
+            if bound <= 0.0 or not hand.chooser.accept(min(1.0, bound / (float(law[token]) if p is None else p))):
                 return token
             return token if self._simulate(hand, slot, path, node) else None
 
@@ -129,13 +138,13 @@ class NgramExact(Method):
         hand.drafter.rollback(slot.base)
         return token
 
-    def _bound(self, hand: Hand, slot: Slot, token: int) -> tuple[Path, Node | None, float]:
-        """(path, trie node, B) of a target token in this slot; B is 0 for what the slot could not have proposed."""
-        direct = hand.map.drafters[token]
-        path = hand.ngrams.path(token) if direct < 0 else (direct,) if bool(hand.map.draftable[direct]) else None
+    def _bound(self, hand: Hand, slot: Slot, token: int, first: float | None = None) -> tuple[Path, Node | None, float]:
+        """(path, trie node, B) of a target token in this slot; B is 0 for what the slot could not have proposed. `first`: the probability
+        of the path's first piece, where it is known."""
+        path = _path(hand, token)
         if path is None or len(path) > slot.limit:
             return (), None, 0.0
-        bound = float(slot.laws[()][path[0]])
+        bound = float(slot.laws[()][path[0]]) if first is None else first
         node = hand.ngrams.root.children.get(path[0])
         for depth in range(1, len(path)):
             if bound <= 0.0 or node is None:
@@ -210,6 +219,45 @@ class NgramExact(Method):
             law = hand.law(hand.map.readable_bars)
             slot.laws[path] = law
         return law
+
+
+class _Foreseen:
+    """Draws from p on a device, of which each would wait: so it is asked at once what all of the sampler's next numbers draw."""
+
+    def __init__(self, hand: Hand, slot: Slot, law: Tensor, sampler: Sampler) -> None:
+        self.hand, self.slot, self.law, self.sampler = hand, slot, law, sampler
+        self._known: dict[float, tuple[int, float, float | None]] = {}
+
+    def draw(self) -> tuple[int, float, float | None]:
+        """(token, its p, the probability of the first piece by which the slot could have proposed it; None where that is not known)."""
+        number = self.sampler.uniform()
+        if number not in self._known:
+            numbers = [number, *self.sampler.look_ahead(BATCH - 1)]
+            tokens, p, q = self._ask(torch.tensor(numbers, dtype=torch.float64).to(self.law.device, non_blocking=True))
+            self._known = dict(zip(numbers, zip(tokens, p, map(self._first, tokens, q), strict=True), strict=True))
+        return self._known[number]
+
+    def _ask(self, numbers: Tensor) -> tuple[list[int], list[float], list[float]]:
+        drawn, p = drawn_at(self.law, numbers)
+        q = self.slot.laws[()].gather(-1, self.hand.map.to_drafter.gather(-1, drawn).clamp_(min=0))
+        return fetch_all(drawn, p, q)
+
+    def _first(self, token: int, q: float) -> float | None:
+        path = _path(self.hand, token)
+        return 0.0 if path is None or len(path) > self.slot.limit else q if len(path) == 1 else None
+
+    def rejects(self, p: float | None, first: float | None) -> bool:
+        """Whether the sampler's next number rejects a token already because its first piece was so improbable. The number is used then."""
+        if p is None or not first or self.sampler.look_ahead(1)[0] < first / p:
+            return False
+        self.sampler.uniform()
+        return True
+
+
+def _path(hand: Hand, token: int) -> Path | None:
+    """The drafter tokens with which a slot may propose a target token; None for one that it cannot propose."""
+    direct = hand.map.drafters[token]
+    return hand.ngrams.path(token) if direct < 0 else (direct,) if hand.map.may_draft[direct] else None
 
 
 def _goes_on(node: Node, limit: int) -> bool:

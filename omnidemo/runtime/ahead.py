@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from omnidemo.core.ahead import DRAWS, Order, Rollout
+from omnidemo.core.ahead import DRAWS, Course, Order, Rollout
 from omnidemo.core.device_trie import NOWHERE, DeviceTrie
 from omnidemo.core.sampling import Warp, drawn_at
 from omnidemo.runtime.graphs import FixedPasses, Outputs, Room, fixed_pass, lock
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from omnidemo.runtime.lean import LeanLlamaRunner
 
 STEPS = 16  # tokens that one rollout reads, at most; each step makes two draws at most, and one more comes before the first
+MARGIN = STEPS + 2  # positions that a room must have left
 KEPT = 4  # recordings that a room keeps, of which the newest are likely to be used again
 assert 2 * STEPS + 2 < DRAWS
 
@@ -56,6 +57,7 @@ class Roller:
         self.uniforms = torch.zeros(DRAWS + 1, dtype=torch.float64, device=device)
         self.least = torch.zeros(2, tokens, dtype=torch.int32, device=device)  # the limit from which on a token may be drawn
         self.alone = torch.zeros(2, tokens, dtype=torch.bool, device=device)  # no token of a walk is a slot by itself
+        self.course: Course | None = None  # what these two hold
         self.rows = torch.zeros(STEPS + 2, tokens, device=device)
         self.states = torch.zeros(STEPS + 2, runner.embed.shape[1], dtype=runner.dtype, device=device)
         self.read = whole(STEPS + 2)  # tokens, by the row after them
@@ -65,7 +67,7 @@ class Roller:
         self.one, self.root = whole(1), whole(2)
 
     def roll_out(self, room: Room, start: int, order: Order, row: Tensor, state: Any) -> Rollout | None:
-        """Draw from the logits `row` [D] and the `state` [H] after the `start` positions that the room holds; it needs `steps` more. None
+        """Draw from the logits `row` [D] and the `state` [H] after the `start` positions that the room holds; it needs `MARGIN` more. None
         the first time, for a first answer must not wait for a recording, and where none can be made."""
         key = (order.warp, id(order.course.trie.keys))
         if self.fixed.record is None:
@@ -97,9 +99,11 @@ class Roller:
         self.numbers.copy_(torch.tensor(given), non_blocking=True)
         if order.uniforms:
             self.uniforms[:DRAWS].copy_(torch.tensor(order.uniforms, dtype=torch.float64), non_blocking=True)
-        self.least[0].copy_(course.inside)
-        self.least[1].copy_(course.first)
-        self.alone[1].copy_(course.alone)
+        if course is not self.course:
+            self.course = course
+            self.least[0].copy_(course.inside)
+            self.least[1].copy_(course.first)
+            self.alone[1].copy_(course.alone)
         self.rows[0].copy_(row)
         self.states[0].copy_(torch.as_tensor(state), non_blocking=True)  # numpy's where it has been fetched before
 

@@ -290,7 +290,7 @@ class LeanCache:
     def roll_out(self, order: Order, row: Tensor, state: Any) -> Rollout | None:
         """Draw ahead on the device from the logits `row` [D] and the `state` [H] after all that is read. None where the window is too
         short for it, the first time, and where it cannot be recorded."""
-        fixed, end = self.runner.fixed, self.length + ahead.steps(order) + 1
+        fixed, end = self.runner.fixed, self.length + ahead.MARGIN
         if fixed is None or end > self.limit:
             return None
         if end > self._room.capacity:
