@@ -20,12 +20,13 @@ from omnidemo import engine, load_pair
 from omnidemo.bench.tiny import random_model
 from omnidemo.core import sampling
 from omnidemo.core.ahead import Course, Order, Rollout, least
-from omnidemo.core.contexts import DrafterContext
+from omnidemo.core.contexts import DrafterContext, TargetContext
 from omnidemo.core.device_trie import DeviceTrie
 from omnidemo.core.draft_length import Fixed
 from omnidemo.core.ngrams import NgramCache
 from omnidemo.core.sampling import Sampler, Warp
 from omnidemo.core.vocabulary import VocabularyMap
+from omnidemo.engine import Conversation, Limits, decode
 from omnidemo.methods import NgramExact, base, fitting, make_method
 from omnidemo.methods.base import Draft, Hand, Method
 from omnidemo.runtime import lean
@@ -262,6 +263,28 @@ def test_the_number_of_waits_does_not_grow_with_the_draft(model: Any, name: str,
     assert most[False] >= 8
 
 
+@pytest.mark.parametrize(("temperature", "most"), [(0.0, 3), (1.0, 7)])
+@pytest.mark.parametrize("name", ["ngram-exact", "token-intersection"])
+def test_waits_of_whole_rounds(model: Any, name: str, temperature: float, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    elsewhere(monkeypatch)
+    side, ngrams, target = Side(model, True), random_trie(1, count=6), LeanLlamaRunner(random_model("llama", len(TARGET) + 1, seed=8))
+    drafted, waits = [], []
+    for budget in (2, 4, 8, 12) * 2:
+        talk = Conversation(TargetContext(target.new_cache()), side.drafter)
+        talk.start([0, 1, 2])
+        with monkeypatch.context() as watching, torch.inference_mode():
+            reads = watched_reads(watching)
+            method = make_method(name, MAP)
+            for r in decode(talk, method, MAP, ngrams, Warp(temperature), Sampler(budget), Limits(30), Fixed(budget)):
+                if r.drafted:
+                    drafted.append(r.drafted)
+                    waits.append(len(reads))
+                reads.clear()
+    half = len(waits) // 2  # by then everything has been recorded
+    assert max(drafted[half:]) >= 8 and max(waits[half:]) <= most, waits[half:]
+    assert temperature > 0 or set(waits[half:]) == {most}
+
+
 class Asked(TorchDispatchMode):
     """Notes which kernels run."""
 
@@ -300,6 +323,33 @@ def test_a_step_stays_on_its_device(warp: Warp) -> None:
             state[0].item()
         with pytest.raises((RuntimeError, NotImplementedError), match="meta"):
             state + torch.arange(12)
+
+
+@pytest.mark.parametrize("near", [0.0, 0.97], ids=["apart", "near"])
+def test_a_residual_rarely_waits_more_than_once(model: Any, near: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same tokens by the same numbers as on the host, however many attempts it takes."""
+    method, ngrams, found = NgramExact(), random_trie(1, count=4), []
+    for device in (False, True):
+        side = Side(model, False)
+        if device:
+            elsewhere(monkeypatch)
+            reads = watched_reads(monkeypatch)
+        tokens, waits = [], []
+        for seed in range(60):
+            with torch.inference_mode():
+                draft = side.draft(method, ngrams, Warp(1.0), 3)
+                p = torch.rand(len(TARGET) + 1, generator=torch.Generator().manual_seed(seed)) ** 6
+                q = torch.zeros_like(p).index_put_((MAP.mapped_targets,), draft.slots[0].laws[()][MAP.mapped_drafters])
+                p = (1 - near) * p / p.sum() + near * q / q.sum()
+                hand = side.hand(ngrams, Warp(1.0))
+                if device:
+                    reads.clear()
+                tokens.append(method.residual(hand, draft.slots[0], p / p.sum()))
+                waits.append(len(reads) if device else 0)
+                side.drafter.rollback(3)
+        found.append((tokens, side.sampler.uniform()))
+    assert found[0] == found[1] and len(set(found[0][0])) > 5
+    assert sorted(waits)[len(waits) * 2 // 3] == 1 and max(waits) <= 8, waits
 
 
 def test_growing_shrinking_and_full_tries(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:

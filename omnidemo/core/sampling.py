@@ -222,3 +222,43 @@ def draw_known(chooser: Chooser, law: Tensor) -> tuple[int, float]:
         return chooser.draw_known(law)
     drawn = chooser.draw(law)
     return drawn, float(law[drawn])
+
+
+BATCH = 32  # draws that a device is asked for at once; a residual rarely needs as many
+
+
+class Draws:
+    """Draws from one `law` [V], as often as needed. On a device each would wait, so it is asked at once what all of a sampler's next
+    numbers draw, whichever of them will be used for it. `beside` makes numbers [V] to be told with each draw, if there is a device to ask.
+    """
+
+    def __init__(self, chooser: Chooser, law: Tensor, beside: Callable[[], Tensor] | None = None) -> None:
+        self.chooser, self.law, self._beside = chooser, law, beside
+        self._foresees = isinstance(chooser, Sampler) and not on_host(law)
+        self._row = law.numpy() if on_host(law) else None
+        self._known: dict[float, tuple[int, float, float | None]] = {}
+
+    def draw(self) -> tuple[int, float, float | None]:
+        """(an index, its probability, the number beside it or None)."""
+        if not self._foresees or not isinstance(self.chooser, Sampler):
+            drawn = self.chooser.draw(self.law)
+            return drawn, float(self.law[drawn] if self._row is None else self._row[drawn]), None
+        number = self.chooser.uniform()
+        if number not in self._known:
+            self._ask([number, *self.chooser.look_ahead(BATCH - 1)])
+        return self._known[number]
+
+    def passes_over(self, probability: float) -> bool:
+        """Whether `accept` would refuse by the next number, known before; the number is used up then. False where it is not known."""
+        if not self._foresees or not isinstance(self.chooser, Sampler) or self.chooser.look_ahead(1)[0] < probability:
+            return False
+        self.chooser.uniform()
+        return True
+
+    def _ask(self, numbers: list[float]) -> None:
+        drawn, p = drawn_at(self.law, torch.tensor(numbers, dtype=torch.float64).to(self.law.device, non_blocking=True))
+        if self._beside is None:
+            ids, shares = fetch_all(drawn, p)
+            self._known = dict(zip(numbers, zip(ids, shares, [None] * len(ids), strict=True), strict=True))
+        else:
+            self._known = dict(zip(numbers, zip(*fetch_all(drawn, p, self._beside()[drawn]), strict=True), strict=True))
