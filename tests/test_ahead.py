@@ -19,7 +19,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from omnidemo import engine, load_pair
 from omnidemo.bench.tiny import random_model
 from omnidemo.core import sampling
-from omnidemo.core.ahead import Course, Order, Rollout, least
+from omnidemo.core.ahead import Course, Order, Rollout, least, token_by_token
 from omnidemo.core.contexts import DrafterContext, TargetContext
 from omnidemo.core.device_trie import DeviceTrie
 from omnidemo.core.draft_length import Fixed
@@ -93,14 +93,18 @@ class Side:
         self.cache = _Counting(self.runner, rolls)
         self.drafter = DrafterContext(self.cache, MAP)
         self.drafter.start([0, 1, 2], 0)
-        self.sampler = Sampler(5)
+        self.sampler, self.own = Sampler(5), 0
 
     def hand(self, ngrams: NgramCache, warp: Warp, rule: Any = None) -> Hand:
         return Hand(self.drafter, MAP, ngrams, warp, self.sampler, frozenset({42}), None, len(self.drafter.ids), rule)
 
     def draft(self, method: Method, ngrams: NgramCache, warp: Warp, budget: int, rule: Any = None) -> Draft:
+        before = self.cache.passes
         with torch.inference_mode():
-            return method.draft(self.hand(ngrams, warp, rule), budget)
+            self.newest = self.hand(ngrams, warp, rule)
+            draft = method.draft(self.newest, budget)
+        self.own += max(0, self.cache.passes - before - 1)  # the first one reads what the target wrote
+        return draft
 
 
 class _Counting(LeanCache):
@@ -133,13 +137,17 @@ def same(left: Draft, right: Draft) -> None:
         assert all(torch.allclose(one.laws[path], other.laws[path], atol=1e-4) for path in one.laws)
 
 
-def rounds(ahead: Side, plain: Side, method: Method, ngrams: NgramCache, warp: Warp, budget: int, seed: int, count: int = 6) -> None:
+def rounds(
+    ahead: Side, plain: Side, method: Method, ngrams: NgramCache, warp: Warp, budget: int, seed: int, count: int = 6, rule: Any = None
+) -> None:
     """Draft on both sides, keep some of it, go on; the caches hold the truth all along."""
     chance = random.Random(seed)
     for _ in range(count):
         start = len(ahead.drafter.ids)
-        drafts = [side.draft(method, ngrams, warp, budget) for side in (ahead, plain)]
+        drafts = [side.draft(method, ngrams, warp, budget, rule) for side in (ahead, plain)]
         same(*drafts)
+        if rule is None and method.name != "union" and drafts[0].slots and drafts[0].slots[-1].target_id != 42:
+            assert not ahead.newest._foreseen  # nothing was drawn in vain, but after an end that only the host knows
         assert ahead.drafter.ids == plain.drafter.ids and ahead.sampler.look_ahead(1) == plain.sampler.look_ahead(1)
         slots = [slot for slot in drafts[0].slots if slot.target_id >= 0]
         kept = slots[: chance.randint(0, len(slots))]
@@ -163,15 +171,17 @@ def rounds(ahead: Side, plain: Side, method: Method, ngrams: NgramCache, warp: W
 @pytest.mark.parametrize("overrun", [0, 2])
 @pytest.mark.parametrize("budget", [1, 2, 3, 4, 6])
 def test_a_rollout_is_the_hosts_walk(model: Any, warp: Warp, overrun: int, budget: int) -> None:
-    rollouts = deeper = 0
+    rollouts = deeper = own = drafted = 0
     for seed in range(3):
         ahead, plain = Side(model, True), Side(model, False)
         ngrams = random_trie(seed)
         rounds(ahead, plain, NgramExact(overrun), ngrams, warp, budget, seed)
         rollouts += ahead.cache.rollouts
         deeper += plain.cache.passes - ahead.cache.passes
+        own, drafted = own + ahead.own, drafted + plain.own
         assert plain.cache.rollouts == 0
     assert rollouts >= 12 and (budget == 1 or deeper > 0)
+    assert own <= 0.35 * drafted + 1, (own, drafted)  # the first round's, and what came after walks that were thrown away
 
 
 @pytest.mark.parametrize("warp", [Warp(0.0), Warp(1.0, top_p=0.9)], ids=["greedy", "top-p"])
@@ -200,6 +210,53 @@ def test_rules_that_watch_hear_the_same(model: Any, name: str, threshold: float,
     for one, other in zip(rules[0].states, rules[1].states, strict=True):
         assert torch.allclose(torch.as_tensor(one), torch.as_tensor(other), atol=1e-4)
     assert sides[0].cache.rollouts >= 9
+
+
+@pytest.mark.parametrize("budget", [1, 2, 5, 9])
+@pytest.mark.parametrize("name", ["ngram-exact", "token-intersection", "union"])
+def test_a_whole_draft_is_foreseen(model: Any, name: str, budget: int) -> None:
+    side, ngrams = Side(model, True), NgramCache(TOKENS)
+    ngrams.insert(6, (0, 1))
+    for turn in range(8):
+        side.drafter.rollback(3)
+        own = side.own
+        draft = side.draft(make_method(name, MAP), ngrams, Warp(1.0), budget)
+        assert turn == 0 or (side.own == own and side.cache.rollouts == turn)
+        assert draft.drafted >= budget or draft.slots[-1].target_id in (-1, 42)
+
+
+def test_corrections_of_earlier_slots(model: Any) -> None:
+    """Where a rule watches, a draft takes several rollouts, and a correction goes back behind the newest."""
+    ahead, plain = Side(model, True), Side(model, False)
+    for seed in range(3):
+        rounds(ahead, plain, make_method("token-intersection", MAP), NgramCache(TOKENS), Warp(0.0), 9, seed, rule=Asking(9), count=10)
+    assert ahead.cache.rollouts > 30
+
+
+def test_ids_that_agree_again_after_others_were_read(model: Any) -> None:
+    side = Side(model, True)
+    drafter, course = side.drafter, token_by_token(MAP.draftable_bars)
+    with torch.inference_mode():
+        order = Order(course, Warp(0.0), 4, 4)
+        assert drafter.roll_out(order) is None  # the first one
+        rollout = drafter.roll_out(order)
+        assert rollout is not None and len(rollout.read) == 3
+        other = (rollout.read[0] + 1) % 6
+
+        def check(ids: list[int], passes: int) -> None:
+            before = side.cache.passes
+            drafter.rollback(3)
+            for one in ids:
+                drafter.push(one)
+            assert close(drafter.logits(), LeanCache(side.runner).extend([0, 1, 2, *ids], 1)[0], 1e-4)
+            assert side.cache.passes - before == passes
+
+        check(rollout.read, 0)
+        check(rollout.read[:2], 0)
+        check([*rollout.read[:2], other], 1)
+        check([other], 1)
+        check(rollout.read, 1)
+        check([*rollout.read, 5], 1)
 
 
 def test_little_is_drawn_in_vain_where_a_rule_may_stop(model: Any) -> None:
@@ -263,7 +320,7 @@ def test_the_number_of_waits_does_not_grow_with_the_draft(model: Any, name: str,
     assert most[False] >= 8
 
 
-@pytest.mark.parametrize(("temperature", "most"), [(0.0, 3), (1.0, 7)])
+@pytest.mark.parametrize(("temperature", "most"), [(0.0, 3), (1.0, 9)])
 @pytest.mark.parametrize("name", ["ngram-exact", "token-intersection"])
 def test_waits_of_whole_rounds(model: Any, name: str, temperature: float, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     elsewhere(monkeypatch)
