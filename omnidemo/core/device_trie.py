@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import cache
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -33,11 +32,14 @@ class DeviceTrie:
 
     def _make(self, size: int) -> None:
         self.size = size
-        self._keys = np.full(size + PROBES, EMPTY, np.int64)
-        self._info = np.full((size + PROBES + 1, 3), FAR, np.int64)
+        self._forget()
+        self.keys = torch.full((size + PROBES,), EMPTY, dtype=torch.int64, device=self.device)
+        self.info = torch.full((size + PROBES + 1, 3), FAR, dtype=torch.int64, device=self.device)
+
+    def _forget(self) -> None:
+        self._keys = [EMPTY] * (self.size + PROBES)
+        self._info = [FAR] * (3 * (self.size + PROBES + 1))
         self._changed: set[int] = set()  # nodes
-        self.keys = torch.from_numpy(self._keys).to(self.device, copy=True)
-        self.info = torch.from_numpy(self._info).to(self.device, copy=True)
 
     def find(self, nodes: Tensor, tokens: Tensor) -> Tensor:
         """The children [R] of nodes [R] by tokens [R], 0 where there is none. Shapes and addresses are fixed; nothing waits."""
@@ -50,13 +52,12 @@ class DeviceTrie:
     def fill(self, paths: Iterable[Sequence[int]]) -> None:
         """Hold these n-grams and no others. The tables move where they have to grow; ValueError where they cannot."""
         paths = list(paths)
-        self._keys.fill(EMPTY)
-        self._info.fill(FAR)
+        self._forget()
         while not all(map(self.insert, paths)):
             self._make(self._next_size())
-        self._changed.clear()
-        self.keys.copy_(torch.from_numpy(self._keys))
-        self.info.copy_(torch.from_numpy(self._info))
+        self.keys.fill_(EMPTY)
+        self.info.fill_(FAR)
+        self.upload()
 
     def insert(self, path: Sequence[int]) -> bool:
         """Add an n-gram, on the host until `upload`. False where the table is full; then `fill` it."""
@@ -65,11 +66,11 @@ class DeviceTrie:
             node = self._child(parent, token)
             if node == 0:
                 return False
-            self._info[node, 1] = min(self._info[node, 1], len(path))
+            self._info[3 * node + 1] = min(self._info[3 * node + 1], len(path))
             if parent:
-                self._info[parent, 2] = min(self._info[parent, 2], len(path))
+                self._info[3 * parent + 2] = min(self._info[3 * parent + 2], len(path))
             if depth == len(path):
-                self._info[node, 0] = 0
+                self._info[3 * node] = 0
             self._changed.add(node)
             parent = node
         return True
@@ -78,12 +79,13 @@ class DeviceTrie:
     def upload(self) -> None:
         """Bring what was inserted to the device."""
         if self._changed:
-            nodes = np.fromiter(self._changed, np.int64)
+            nodes = list(self._changed)
             self._changed.clear()
-            keys, info = torch.from_numpy(self._keys[nodes - 1]), torch.from_numpy(self._info[nodes])
-            there = torch.from_numpy(nodes).to(self.device, non_blocking=True)
-            self.keys.index_copy_(0, there - 1, keys.to(self.device, non_blocking=True))
-            self.info.index_copy_(0, there, info.to(self.device, non_blocking=True))
+            keys = torch.tensor([self._keys[node - 1] for node in nodes]).to(self.device, non_blocking=True)
+            info = torch.tensor([self._info[3 * node : 3 * node + 3] for node in nodes]).to(self.device, non_blocking=True)
+            there = torch.tensor(nodes).to(self.device, non_blocking=True)
+            self.keys.index_copy_(0, there - 1, keys)
+            self.info.index_copy_(0, there, info)
 
     def _next_size(self) -> int:
         larger = [size for size in self.sizes if size > self.size]
