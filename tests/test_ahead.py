@@ -33,7 +33,7 @@ from omnidemo.runtime import lean
 from omnidemo.runtime.ahead import Roller, roller_of
 from omnidemo.runtime.graphs import FixedPasses
 from omnidemo.runtime.lean import LeanCache, LeanLlamaRunner
-from test_graphs import Notes, recorded
+from test_graphs import CUDA, Notes, recorded
 from test_pair import PROMPT, save
 from test_runners import close
 from worlds import Branching, vocabulary
@@ -603,3 +603,34 @@ def test_numbers_that_were_looked_at_are_used_next() -> None:
     seen = one.look_ahead(3)
     assert one.look_ahead(2) == seen[:2] and [one.uniform() for _ in range(5)] == [other.uniform() for _ in range(5)]
     assert seen == [Sampler(1).uniform(), *seen[1:]]
+
+
+# Where there is a CUDA device ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=CUDA)])
+@pytest.mark.parametrize("warp", WARPS.values(), ids=WARPS)
+def test_graphs_draw_what_the_host_would(device: str, warp: Warp) -> None:
+    """On a device with real recordings, id for id; a CPU shows that the test itself is sound."""
+    vocabulary_map = VocabularyMap(TARGET, DRAFTER, len(TARGET) + 1, TOKENS, device)
+    answers = []
+    for rolls in (True, False):
+        runner = LeanLlamaRunner(random_model("llama", TOKENS, seed=3).to(device))
+        if device == "cpu":
+            runner.narrow, runner.fixed = None, FixedPasses(runner.device, Notes())
+        assert runner.fixed is not None
+        cache, ngrams, sampler = _Counting(runner, rolls), NgramCache(TOKENS, device=device), Sampler(2)
+        drafter = DrafterContext(cache, vocabulary_map)
+        drafter.start([0, 1, 2], 0)
+        answer = []
+        for turn in range(30):
+            ngrams.insert(6 + turn, (turn % 3, (turn // 3) % 6, *([turn % 5] if turn % 2 else [])))
+            with torch.inference_mode():
+                hand = Hand(drafter, vocabulary_map, ngrams, warp, sampler, frozenset({42}), None, len(drafter.ids))
+                draft = NgramExact().draft(hand, 5)
+                answer.append([(slot.target_id, slot.pieces) for slot in draft.slots])
+                kept = [slot for slot in draft.slots if slot.target_id >= 0][:2]
+                drafter.commit(hand.start, [len(slot.pieces) for slot in kept], [*(slot.target_id for slot in kept), turn % 6])
+        answers.append(answer)
+        assert runner.fixed.record is not None and cache.rollouts >= (25 if rolls else 0)
+    assert answers[0] == answers[1]
