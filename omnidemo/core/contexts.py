@@ -12,13 +12,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from omnidemo.core.ahead import Order, Rollout
 from omnidemo.core.sampling import highest_each
 from omnidemo.core.vocabulary import VocabularyMap
 
 
 class Cache(Protocol):
     """A model's key-value cache for one context. `limit` is the most positions the model can hold. A cache may also have `states`: what
-    the output layer read for the newest rows, [rows, H]."""
+    the output layer read for the newest rows, [rows, H]; and be a `core.ahead.RollingCache`."""
 
     length: int
     limit: int
@@ -89,6 +90,7 @@ class DrafterContext:
         self._dropped = 0  # ids that have slid out of the window
         # Logits after so many ids, and what the output layer read for them, where the model shows it.
         self._rows: dict[int, tuple[Tensor, Any]] = {}
+        self._ahead: tuple[int, Rollout] | None = None  # what lies in the cache beyond its length, after so many ids
         self.marks: list[tuple[int, int]] = [(0, 0)]  # (target ids, drafter ids) at which both views end on the same byte
         self._followed = 0  # target ids taken so far
 
@@ -100,6 +102,7 @@ class DrafterContext:
         self.rollback(length)
         self.waiting = b""
         self._rows.clear()
+        self._ahead = None
         if not self.ids:
             self._begin(prompt)
             self.marks = [(0, 0)]
@@ -111,6 +114,7 @@ class DrafterContext:
         """Read everything again, into an empty cache (the ids stay): needed when the drafter's weights have changed."""
         self.cache = cache
         self._rows.clear()
+        self._ahead = None
 
     @property
     def can_draft(self) -> bool:
@@ -119,8 +123,9 @@ class DrafterContext:
     def logits(self) -> Tensor:
         """Logits [D] after all ids; costs a forward pass over the ids that the cache has not read, or nothing."""
         end = len(self.ids)
-        known = self._rows.get(end)
+        known = self._rows.get(end) or self._caught_up(end)
         if known is None:
+            self._ahead = None  # the pass overwrites it
             if end - self._dropped >= self.cache.limit:
                 self._slide()
             row = self.cache.extend(self.ids[self._dropped + self.cache.length :], 1)[0]
@@ -138,7 +143,7 @@ class DrafterContext:
         marks = [mark for mark in self.marks[-most - 1 :] if mark[1] > read]
         if len(marks) <= least or end - self._dropped >= self.cache.limit:
             return []
-        first = marks[0][1]
+        first, self._ahead = marks[0][1], None
         rows = self.cache.extend(self.ids[read:], end - first + 1)
         states = getattr(self.cache, "states", None)
         self._rows[end] = (rows[-1], None if states is None else states[-1])
@@ -154,14 +159,45 @@ class DrafterContext:
 
     def state(self, position: int) -> NDArray[np.float32] | None:
         """The input [H] of the output layer at the row after `position` ids, as far as this round has read; None where unknown."""
-        found = self._rows.get(position, (None, None))[1]
+        found = (self._rows.get(position) or self._caught_up(position) or (None, None))[1]
         return found.float().cpu().numpy() if isinstance(found, Tensor) else found
+
+    @property
+    def rolls(self) -> bool:
+        """Whether `roll_out` may come to something."""
+        return getattr(self.cache, "rolls", False)
+
+    def roll_out(self, order: Order) -> Rollout | None:
+        """Have the device draw on from all ids; None where it cannot. The ids stay: push those that are wanted. What was read of them
+        is not read again."""
+        row, end = self.logits(), len(self.ids)
+        if self.cache.length != end - self._dropped:
+            return None  # the window has slid, and what is left of it was not read again
+        rollout: Rollout | None = self.cache.roll_out(order, row, self._rows[end][1])  # type: ignore[attr-defined]
+        if rollout is not None:
+            self._ahead = (end, rollout)
+            self._rows[end] = (row, rollout.states[0])
+        return rollout
+
+    def _caught_up(self, position: int) -> tuple[Tensor, Any] | None:
+        """Count what a rollout has read and the ids agree with as read; the row after `position` ids, if that makes it known."""
+        if self._ahead is None:
+            return None
+        start, ahead = self._ahead
+        agreed = common_prefix(self.ids[start:], ahead.read)
+        if start + agreed - self._dropped > self.cache.length:
+            self.cache.keep(start + agreed - self._dropped)  # type: ignore[attr-defined]
+        for place in range(1, agreed + 1):
+            self._rows[start + place] = (ahead.rows[place], ahead.states[place])
+        return self._rows.get(position)
 
     def push(self, drafter_id: int) -> None:
         self.ids.append(drafter_id)
 
     def rollback(self, length: int) -> None:
         """Keep the first `length` ids, and the rows up to there."""
+        if self._ahead is not None and length < self._ahead[0]:
+            self._ahead = None
         if length < len(self.ids):
             del self.ids[length:]
             for position in [p for p in self._rows if p > length]:
@@ -177,6 +213,8 @@ class DrafterContext:
     def commit(self, start: int, lengths: Sequence[int], target_ids: Sequence[int]) -> None:
         """End a round that began at `start` ids: the first target ids were accepted, each spelled by as many drafter ids as
         `lengths` says (0: by those of a later one), and stay; the others are followed."""
+        self._caught_up(0)
+        self._ahead = None
         self.rollback(start + sum(lengths))
         for length in lengths:
             start += length
@@ -256,5 +294,6 @@ class DrafterContext:
 
     def _slide(self) -> None:
         """Drop the older ids, keep half a window, and let the next pass read it again."""
+        self._ahead = None
         self._dropped = max(0, len(self.ids) - self.cache.limit // 2)
         self.cache.rollback(0)

@@ -8,9 +8,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from omnidemo.core.device_trie import FAR, DeviceTrie
 from omnidemo.records import NgramEntry
-
-FAR = 1 << 20  # a depth that no budget reaches
 
 
 class Node:
@@ -54,6 +53,8 @@ class NgramCache:
         # nearest[d]: fewest drafter tokens of an n-gram that begins with d; the mask of first draws compares it to the budget.
         self.nearest: Tensor = torch.full((drafter_tokens,), FAR, dtype=torch.int32, device=device)
         self._begins: tuple[int, dict[int, Tensor]] = (0, {})  # version, and the masks of `begins` by length
+        self._mirror: DeviceTrie | None = None  # made when it is first asked for
+        self._unmirrored: list[tuple[int, ...]] | None = None  # n-grams that it lacks; None: it has to be filled anew
         self._entries: dict[int, _Entry] = {}
         self._changed: set[int] = set()
         self._removed: set[int] = set()
@@ -107,6 +108,19 @@ class NgramCache:
             masks[limit] = self.nearest <= limit
         return masks[limit]
 
+    def on_device(self) -> DeviceTrie:
+        """The trie as a table on the cache's device, up to date. Costs what was inserted since the last call; all of it where something
+        was removed or the table is full."""
+        if self._mirror is None:
+            self._mirror = DeviceTrie(len(self.nearest), self.nearest.device)
+        new = self._unmirrored
+        if new is not None and all(map(self._mirror.insert, new)):
+            self._mirror.upload()
+        else:
+            self._mirror.fill(entry.ids for entry in self._entries.values())
+        self._unmirrored = []
+        return self._mirror
+
     def touch(self, target_id: int, accepted: bool) -> None:
         """Count a proposal of the n-gram, and whether the target accepted it."""
         entry = self._entries.get(target_id)
@@ -122,6 +136,7 @@ class NgramCache:
         self._removed |= set(self._entries)
         self._entries.clear()
         self._changed.clear()
+        self._unmirrored = None
         self.version += 1
 
     def take_changes(self) -> tuple[list[NgramEntry], list[int]]:
@@ -156,6 +171,8 @@ class NgramCache:
             node.reach = min(node.reach, len(ids))
         self.nearest[ids[0]] = self.root.children[ids[0]].reach  # not read from the tensor: on a GPU that waits
         self._entries[new.target_id] = _Entry(ids, new.hits, new.accepts, new.inserted_at, new.last_used)
+        if self._unmirrored is not None:
+            self._unmirrored.append(ids)
         self.version += 1
         if mark:
             self._changed.add(new.target_id)
@@ -188,4 +205,5 @@ class NgramCache:
         first = self.root.children.get(ids[0])
         self.nearest[ids[0]] = first.reach if first is not None else FAR
         self._removed.add(target_id)
+        self._unmirrored = None
         self.version += 1

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -103,10 +104,32 @@ def total(law: Tensor, ids: Sequence[int]) -> float:
     return float(law.numpy()[ids].sum() if on_host(law) else law[torch.tensor(ids, dtype=torch.long, device=law.device)].sum())
 
 
+def totals(wanted: Sequence[tuple[Tensor, Sequence[int]]]) -> list[float]:
+    """The same for several laws [V] and tokens of each; on a device with one wait."""
+    if not wanted or on_host(wanted[0][0]):
+        return [total(law, ids) for law, ids in wanted]
+    sums = [law[torch.tensor(ids, dtype=torch.long).to(law.device, non_blocking=True)].sum() for law, ids in wanted]
+    found: list[float] = torch.stack(sums).tolist()
+    return found
+
+
 def fetch(index: Tensor, number: Tensor) -> tuple[int, float]:
     """An index [1] below 2³¹ and a number [1], in float32, by one transfer: as bits, for float32 does not hold every index."""
     both = torch.cat([index.int(), number.float().view(torch.int32)]).cpu().numpy()
     return int(both[0]), float(both.view(np.float32)[1])
+
+
+def drawn_at(laws: Tensor, uniform: Tensor | float) -> tuple[Tensor, Tensor]:
+    """(index [..., 1], its probability [..., 1]) of laws [..., V]: where their sums first exceed `uniform` [..., 1] in [0, 1)."""
+    sums = laws.cumsum(-1, dtype=torch.float32 if laws.device.type == "mps" else torch.float64)  # Apple's GPUs have no float64
+    drawn = torch.searchsorted(sums, sums[..., -1:] * uniform, right=True).clamp_(max=laws.shape[-1] - 1)
+    return drawn, laws.gather(-1, drawn)
+
+
+def fetch_all(indices: Tensor, *numbers: Tensor) -> tuple[Any, ...]:
+    """Indices [n] below 2³¹ and numbers [n], in float32, as lists by one transfer."""
+    bits = torch.stack([indices.int(), *(one.float().view(torch.int32) for one in numbers)]).cpu().numpy()
+    return bits[0].tolist(), *(row.view(np.float32).tolist() for row in bits[1:])
 
 
 FIRST = 256  # tokens that nearly always hold the mass of top-p; sorting a whole vocabulary takes a hundred times as long
@@ -115,10 +138,13 @@ FIRST = 256  # tokens that nearly always hold the mass of top-p; sorting a whole
 def _nucleus(law: Tensor, mass: float) -> Tensor:
     """The law [..., V] with 0 for all but the most probable tokens: one stays while the mass before it is below `mass`, so at least one
     does. Among equals those with the lowest ids stay."""
-    best = law.topk(min(FIRST, law.shape[-1])).values
-    if bool((best.sum(-1) < mass).any()) and best.shape[-1] < law.shape[-1]:
+    if on_host(law):
+        best = law.topk(min(FIRST, law.shape[-1])).values
+        if bool((best.sum(-1) < mass).any()) and best.shape[-1] < law.shape[-1]:
+            best = law.sort(descending=True).values
+    else:  # asking whether the first are enough would wait longer than sorting takes
         best = law.sort(descending=True).values
-    stay = (best.cumsum(-1) - best < mass).sum(-1, keepdim=True)
+    stay = (best.cumsum(-1) - best < mass).sum(-1, keepdim=True).clamp_(min=1)  # 0 only where the law is no number
     least = best.gather(-1, stay - 1)  # the smallest probability that stays, for some of those that have it
     equal = law == least
     among = stay - (law > least).sum(-1, keepdim=True)
@@ -153,6 +179,16 @@ class Sampler:
 
     def __init__(self, seed: int | None = None) -> None:
         self._host = np.random.default_rng(seed)
+        self._next: deque[float] = deque()  # numbers that were looked at and not used yet
+
+    def uniform(self) -> float:
+        """The next number from [0, 1)."""
+        return self._next.popleft() if self._next else self._host.random()
+
+    def look_ahead(self, count: int) -> list[float]:
+        """What the next `count` calls of `uniform` will return."""
+        self._next.extend(self._host.random() for _ in range(count - len(self._next)))
+        return list(self._next)[:count]
 
     def draw(self, law: Tensor) -> int:
         if not on_host(law):
@@ -160,19 +196,17 @@ class Sampler:
         # On a CPU `multinomial` takes fifteen times as long, and sums of all tokens instead of a block's three times.
         row = law.numpy()
         sums = np.add.reduceat(row, np.arange(0, len(row), BLOCK), dtype=np.float64).cumsum()
-        aim = self._host.random() * sums[-1]
+        aim = self.uniform() * sums[-1]
         block = _first_above(sums, aim)
         inside = row[block * BLOCK : (block + 1) * BLOCK].cumsum(dtype=np.float64)
         return block * BLOCK + _first_above(inside, aim - sums[block - 1] if block else aim)
 
     def draw_known(self, law: Tensor) -> tuple[int, float]:
         """`draw` on a device: (index, its probability in float32) with a single wait, where `multinomial` alone has several."""
-        sums = law.cumsum(-1, dtype=torch.float32 if law.device.type == "mps" else torch.float64)  # Apple's GPUs have no float64
-        drawn = torch.searchsorted(sums, sums[-1:] * self._host.random(), right=True).clamp_(max=len(law) - 1)
-        return fetch(drawn, law.gather(-1, drawn))
+        return fetch(*drawn_at(law, self.uniform()))
 
     def accept(self, probability: float) -> bool:
-        return probability >= 1.0 or bool(self._host.random() < probability)
+        return probability >= 1.0 or bool(self.uniform() < probability)
 
     def first(self, attempt: Callable[[], int | None], attempts: int) -> int | None:
         for _ in range(attempts):
@@ -188,3 +222,43 @@ def draw_known(chooser: Chooser, law: Tensor) -> tuple[int, float]:
         return chooser.draw_known(law)
     drawn = chooser.draw(law)
     return drawn, float(law[drawn])
+
+
+BATCH = 32  # draws that a device is asked for at once; a residual rarely needs as many
+
+
+class Draws:
+    """Draws from one `law` [V], as often as needed. On a device each would wait, so it is asked at once what all of a sampler's next
+    numbers draw, whichever of them will be used for it. `beside` makes numbers [V] to be told with each draw, if there is a device to ask.
+    """
+
+    def __init__(self, chooser: Chooser, law: Tensor, beside: Callable[[], Tensor] | None = None) -> None:
+        self.chooser, self.law, self._beside = chooser, law, beside
+        self._foresees = isinstance(chooser, Sampler) and not on_host(law)
+        self._row = law.numpy() if on_host(law) else None
+        self._known: dict[float, tuple[int, float, float | None]] = {}
+
+    def draw(self) -> tuple[int, float, float | None]:
+        """(an index, its probability, the number beside it or None)."""
+        if not self._foresees or not isinstance(self.chooser, Sampler):
+            drawn = self.chooser.draw(self.law)
+            return drawn, float(self.law[drawn] if self._row is None else self._row[drawn]), None
+        number = self.chooser.uniform()
+        if number not in self._known:
+            self._ask([number, *self.chooser.look_ahead(BATCH - 1)])
+        return self._known[number]
+
+    def passes_over(self, probability: float) -> bool:
+        """Whether `accept` would refuse by the next number, known before; the number is used up then. False where it is not known."""
+        if not self._foresees or not isinstance(self.chooser, Sampler) or self.chooser.look_ahead(1)[0] < probability:
+            return False
+        self.chooser.uniform()
+        return True
+
+    def _ask(self, numbers: list[float]) -> None:
+        drawn, p = drawn_at(self.law, torch.tensor(numbers, dtype=torch.float64).to(self.law.device, non_blocking=True))
+        if self._beside is None:
+            ids, shares = fetch_all(drawn, p)
+            self._known = dict(zip(numbers, zip(ids, shares, [None] * len(ids), strict=True), strict=True))
+        else:
+            self._known = dict(zip(numbers, zip(*fetch_all(drawn, p, self._beside()[drawn]), strict=True), strict=True))

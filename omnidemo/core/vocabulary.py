@@ -199,7 +199,7 @@ class VocabularyMap:
     """The map between a target's and a drafter's vocabulary.
 
     to_drafter [|T|], to_target [|D|]: the directly mapped id or −1, a bijection between the mapped ids of both sides;
-    `drafters` and `targets` are the same as lists.
+    `drafters`, `targets` and `may_draft` are these and the next as lists.
     draftable [|D|]: drafter ids that may be proposed directly (text, and the end of a turn; never begin, pad or a role).
     Sizes are those of the models' logit rows; ids past a tokenizer have no bytes and no map.
     """
@@ -244,6 +244,7 @@ class VocabularyMap:
         # The same as plain ints: looking one id up in a tensor is slow, and on a GPU waits for it.
         self.drafters: list[int] = to_drafter.tolist()
         self.targets: list[int] = to_target.tolist()
+        self.may_draft: list[bool] = draftable.tolist()
         self._spellings: dict[int, tuple[int, ...] | None] = {}
 
     @cached_property

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 
+from omnidemo.core.ahead import DRAWS, Course, Order, token_by_token
 from omnidemo.core.contexts import DrafterContext
 from omnidemo.core.draft_length import DraftLength, State
 from omnidemo.core.ngrams import NgramCache
-from omnidemo.core.sampling import Chooser, Warp, chosen, draw_known, fetch, highest, highest_each, on_host
+from omnidemo.core.sampling import Chooser, Sampler, Warp, chosen, draw_known, fetch, highest, highest_each, on_host
 from omnidemo.core.shares import share
 from omnidemo.core.vocabulary import VocabularyMap
+
+# Drafter tokens that are drawn ahead where the draft may end after each slot: more would often be drawn in vain, fewer mean more waits.
+FEW = 4
 
 
 @dataclass(slots=True)
@@ -78,6 +83,9 @@ class Hand:
     length: DraftLength | None = None  # when a draft ends before its budget is used up
     # Draws of this round by their law's identity: (the law, id, probability), so that nobody need read them again.
     _drawn: dict[int, tuple[Tensor, int, float]] = field(default_factory=dict, init=False, repr=False)
+    # What the device has drawn ahead, in order: the number of ids before it, the id, its probability and law.
+    _foreseen: deque[tuple[int, int, float, Tensor]] = field(default_factory=deque, init=False, repr=False)
+    _blind: bool = field(default=False, init=False, repr=False)  # nothing can be drawn ahead in this round
 
     def logits(self) -> Tensor:
         """The drafter's logits [D] after all its ids, with the repetition penalty."""
@@ -103,6 +111,8 @@ class Hand:
         """Draw the next drafter token among what the `bars` [D] leave: (id, its probability, the law [D]). At temperature 0 the law is
         the masked logits, and the probability 1."""
         watched = self.length is not None and self.length.watches
+        if self._foreseen and (foreseen := self._take_foreseen()) is not None:
+            return foreseen
         if self.warp.greedy:
             logits = self.masked(bars)
             if not watched or on_host(logits):
@@ -115,6 +125,39 @@ class Hand:
         drawn, q = draw_known(self.chooser, law)
         if watched:
             self._drawn[id(law)] = (law, drawn, q)
+        return drawn, q, law
+
+    def look_ahead(self, course: Callable[[Hand], Course], left: int) -> None:
+        """Between two slots: have the draws of the next ones made on the drafter's device, with one wait for all of them. `draw` then
+        gives them out. `course` says how they go on, `left` for how many drafter tokens. Does nothing where it cannot be done."""
+        if self._blind or (self._foreseen and self._foreseen[0][0] == len(self.drafter.ids)):
+            return
+        self._foreseen.clear()
+        greedy, start = self.warp.greedy, len(self.drafter.ids)
+        self._blind = self.seen is not None or not self.drafter.rolls or not (greedy or isinstance(self.chooser, Sampler))
+        if self._blind:
+            return
+        watched, states = (self.length.watches, self.length.reads_states) if self.length is not None else (False, False)
+        uniforms = self.chooser.look_ahead(DRAWS) if isinstance(self.chooser, Sampler) and not greedy else ()
+        rollout = self.drafter.roll_out(Order(course(self), self.warp, left, min(left, FEW) if watched else left, uniforms, states))
+        if rollout is None:
+            self._blind = True
+            return
+        places = [start + place for place in rollout.places]
+        self._foreseen.extend(zip(places, rollout.ids, rollout.probabilities, rollout.laws, strict=True))
+
+    def _take_foreseen(self) -> tuple[int, float, Tensor] | None:
+        """The next draw that was made ahead; None where it is not one after the ids that are there now."""
+        place, drawn, q, law = self._foreseen.popleft()
+        if place != len(self.drafter.ids):
+            self._foreseen.clear()
+            return None
+        if self.length is not None and self.length.watches:
+            self._drawn[id(law)] = (law, drawn, q)
+        if self.warp.greedy:
+            return drawn, 1.0, law
+        if isinstance(self.chooser, Sampler):
+            self.chooser.uniform()  # the number that it was drawn with
         return drawn, q, law
 
     def surety(self, law: Tensor, piece: int) -> float:
@@ -149,6 +192,7 @@ class Hand:
         q: list[float] = []
         laws: list[Tensor] = []
         while len(drawn) < budget and not (drawn and self.map.targets[drawn[-1]] in self.end_ids):
+            self.look_ahead(_freely, budget - len(drawn))
             token, probability, law = self.draw(self.map.readable_bars)
             drawn.append(token)
             q.append(probability)
@@ -157,6 +201,10 @@ class Hand:
             if self.length is not None and self.length.watches and not self._goes_on(len(self.drafter.ids) - 1, [(law, token)]):
                 break
         return drawn, q, laws
+
+
+def _freely(hand: Hand) -> Course:
+    return token_by_token(hand.map.readable_bars)
 
 
 class Method:

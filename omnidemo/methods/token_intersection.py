@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from omnidemo.core.ahead import Course, token_by_token
 from omnidemo.methods.base import Draft, Hand, Method, Slot, subtract
 
 
@@ -23,10 +24,14 @@ class TokenIntersection(Method):
         """[D]: 0 for what the drafter may draw, −∞ for the rest."""
         return hand.map.draftable_bars
 
+    def _course(self, hand: Hand) -> Course:
+        return token_by_token(self.bars(hand))
+
     def draft(self, hand: Hand, budget: int) -> Draft:
         draft = Draft()
-        for _ in range(budget):
+        for left in range(budget, 0, -1):
             base = len(hand.drafter.ids)
+            hand.look_ahead(self._course, left)
             drawn, q, law = hand.draw(self.bars(hand))
             draft.drafted += 1
             target_id = hand.map.targets[drawn]

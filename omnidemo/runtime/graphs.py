@@ -12,31 +12,35 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache, partial
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from omnidemo.core.sampling import Warp
 from omnidemo.runtime.matrices import ROWS
 
 if TYPE_CHECKING:
+    from omnidemo.runtime.ahead import Recorded, Roller
     from omnidemo.runtime.lean import LeanLlamaRunner
 
 Outputs = tuple[Tensor, Tensor]  # logits [rows, V], and what the output layer read for them [rows, H]
 Record = Callable[[Callable[[], Outputs]], Callable[[], Outputs]]  # what a function does → the same again, on what its inputs hold then
 
 # Recordings share inputs, working memory and libraries' workspaces, so one at a time is made or repeated, in the order of one stream.
-_lock = Lock()
+lock = Lock()
 
 
 @dataclass(slots=True, eq=False)
 class Room:
-    """A cache's buffer [layers, 2, Hkv, capacity, D] with the passes over it, by (count of tokens, rows of logits)."""
+    """A cache's buffer [layers, 2, Hkv, capacity, D] with the passes over it, by (count of tokens, rows of logits), and the rollouts, by
+    warp and trie."""
 
     buffer: Tensor
-    seen: set[tuple[int, int]] = field(default_factory=set)
+    seen: set[tuple[Any, int]] = field(default_factory=set)
     passes: dict[tuple[int, int], Callable[[], Outputs]] = field(default_factory=dict)
+    rollouts: dict[tuple[Warp, int], Recorded] = field(default_factory=dict)
 
     @property
     def capacity(self) -> int:
@@ -51,6 +55,7 @@ class FixedPasses:
         self.idle: dict[int, Room] = {}  # one of each capacity, so that they never hold more than twice the largest
         self.inputs = torch.zeros(1 + ROWS, dtype=torch.int64, device=device)  # the first position, and the ids
         self.steps = torch.arange(ROWS, device=device)
+        self.roller: Roller | None = None  # made by the first rollout: a target never draws ahead
 
     def take(self, runner: LeanLlamaRunner, capacity: int) -> Room:
         """A room of zeros: every pass multiplies all of it, and a weight of 0 does not remove what is not a number."""
@@ -74,7 +79,7 @@ class FixedPasses:
         if key not in room.seen:
             room.seen.add(key)
             return None
-        with _lock:
+        with lock:
             # Not blocking: otherwise the host would wait until the device has done all it was told before.
             self.inputs[: 1 + len(ids)].copy_(torch.tensor([start, *ids]), non_blocking=True)
             repeat = room.passes.get(key) or self._recorded(runner, room, key)
@@ -84,17 +89,23 @@ class FixedPasses:
             return logits.to(torch.float32, copy=True), states.to(torch.float32, copy=True)
 
     def _recorded(self, runner: LeanLlamaRunner, room: Room, key: tuple[int, int]) -> Callable[[], Outputs] | None:
+        repeat = self.recorded(partial(fixed_pass, runner, room.buffer, self.inputs, self.steps[: key[0]], key[1]))
+        if repeat is not None:
+            room.passes[key] = repeat
+        return repeat
+
+    def recorded(self, function: Callable[[], Outputs]) -> Callable[[], Outputs] | None:
+        """A recording of `function`, which is run for it; None where one has failed. The `lock` must be held."""
         if self.record is None:  # another thread's recording has failed
             return None
         try:
-            room.passes[key] = self.record(partial(fixed_pass, runner, room.buffer, self.inputs, self.steps[: key[0]], key[1]))
+            return self.record(function)
         except RuntimeError as problem:
             self.record = None
             logging.getLogger(__name__).warning(
                 "Passes of this model cannot be recorded (%s); it goes on without, at a higher cost per token.", problem
             )
             return None
-        return room.passes[key]
 
 
 def fixed_pass(runner: LeanLlamaRunner, buffer: Tensor, inputs: Tensor, steps: Tensor, rows: int) -> Outputs:

@@ -17,7 +17,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from omnidemo.runtime import compact
+from omnidemo.core.ahead import Order, Rollout
+from omnidemo.runtime import ahead, compact
 from omnidemo.runtime.graphs import CudaGraphs, FixedPasses, Room
 from omnidemo.runtime.matrices import ROWS, Matrix, Norm
 from omnidemo.runtime.passes import Passes
@@ -272,6 +273,26 @@ class LeanCache:
             self.states = runner.states
         self.length = end
         return logits.float()
+
+    @property
+    def rolls(self) -> bool:
+        """Whether it can draw ahead: where passes are recorded."""
+        return self.runner.fixed is not None and self.runner.fixed.record is not None
+
+    @torch.inference_mode()
+    def roll_out(self, order: Order, row: Tensor, state: Any) -> Rollout | None:
+        """Draw ahead on the device from the logits `row` [D] and the `state` [H] after all that is read. None where the window is too
+        short for it, the first time, and where it cannot be recorded."""
+        fixed, end = self.runner.fixed, self.length + ahead.MARGIN
+        if fixed is None or end > self.limit:
+            return None
+        if end > self._room.capacity:
+            self._grow(end)
+        return ahead.roller_of(self.runner, fixed).roll_out(self._room, self.length, order, row, state)
+
+    def keep(self, length: int) -> None:
+        """Count what the newest rollout has read as read, up to `length` positions in all."""
+        self.length = length
 
     def rollback(self, length: int) -> None:
         """Forget all positions from `length` on: what lies behind the length is never looked at."""

@@ -1,0 +1,100 @@
+"""Drawing several drafter tokens in a row where the model computes, so that the host waits once for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+from torch.utils.weak import WeakTensorKeyDictionary
+
+from omnidemo.core.device_trie import FAR, DeviceTrie, no_ngrams
+from omnidemo.core.sampling import Warp
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """How a method's draws go on: slot by slot, each a walk in a trie, as `NgramExact` describes it.
+
+    `first` [D] int32 is the least limit (in drafter tokens) of a slot that may begin with each token, FAR for those with which none may;
+    `inside` [D] int32 the same for a walk's further draws. `alone` [D] bool: tokens that are a whole slot by themselves. `overrun`: by how
+    many tokens a slot's limit exceeds what is left of the budget.
+    """
+
+    first: Tensor
+    inside: Tensor
+    alone: Tensor
+    trie: DeviceTrie
+    overrun: int = 0
+
+
+def least(bars: Tensor) -> Tensor:
+    """[D] int32 of bars [D]: 0 for what may always be drawn, FAR for what never may."""
+    return (bars < 0).int() * FAR
+
+
+def token_by_token(bars: Tensor) -> Course:
+    """Every draw is a slot of its own, among what the `bars` [D] leave. Made once for each of them; they must not change."""
+    course: Course | None = _known.get(bars)
+    if course is None:
+        limits = least(bars)
+        course = Course(limits, limits, torch.ones_like(limits, dtype=torch.bool), no_ngrams(len(bars), bars.device))
+        _known[bars] = course
+    return course
+
+
+_known = WeakTensorKeyDictionary()
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What a rollout is asked for: draws for at most `left` drafter tokens, ending with the first slot by which `aim` of them are drawn.
+
+    `uniforms` are numbers from [0, 1), one for each draw; none are needed at temperature 0. `states`: whether those of the output layer
+    are fetched too.
+    """
+
+    course: Course
+    warp: Warp
+    left: int
+    aim: int
+    uniforms: Sequence[float] = ()
+    states: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Rollout:
+    """What came of it. Each draw in order: after how many further ids it was made (`places`), the id, its probability (at temperature 0
+    that among the masked logits) and the law [D] (at temperature 0 the masked logits).
+
+    `read`: the ids that the cache holds now beyond its length; `rows` [1 + read, D] and `states` [1 + read, H] are the logits and the
+    output layer's input before and after each of them.
+    """
+
+    places: list[int]
+    ids: list[int]
+    probabilities: list[float]
+    laws: Tensor
+    read: list[int]
+    rows: Tensor
+    states: Any  # a tensor on the device, or numpy's where they were fetched
+
+
+DRAWS = 40  # of one rollout, at most; as many uniform numbers are to be given
+
+
+class RollingCache(Protocol):
+    """What a cache may have besides `core.contexts.Cache`: it can draw ahead."""
+
+    rolls: bool  # False where it cannot; no rollout need be asked for
+
+    def roll_out(self, order: Order, row: Tensor, state: Any) -> Rollout | None:
+        """Draw, beginning from the logits `row` [D] and the `state` [H] after all that is read. The cache's length stays. None where it
+        cannot be done, or not yet: then nothing has changed."""
+        ...
+
+    def keep(self, length: int) -> None:
+        """Count what the newest rollout read as read, up to `length` positions in all. Nothing else may have been read since."""
+        ...
