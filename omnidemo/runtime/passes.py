@@ -6,7 +6,7 @@ At batch 1 a small model spends as long between its products as in them when eac
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -38,6 +38,8 @@ class Passes:
             runner.embed.numpy(), np.array([[layer.before.array, layer.after.array] for layer in layers]), runner.norm.array,
             np.array(biases), np.array([one.ctypes.data for one in self._weights]), 2 if two_bytes else 4, runner.inner,
         )  # fmt: skip
+        self._width = int(runner.embed.shape[1])
+        self._turns: tuple[Any, ...] = (None,)  # the runner's tables, and the same as numpy's
         compiling.prepare()
 
     @property
@@ -51,17 +53,16 @@ class Passes:
         kernels, runner = compiling.kernels(), self.runner
         if kernels is None:
             return None
-        cos, sin = (table.numpy().reshape(len(table), -1) for table in runner.turns)
-        logits, states = np.empty((rows, runner.rows), np.float32), np.empty((rows, runner.embed.shape[1]), np.float32)
-        read, unread = np.array(ids), len(ids) - rows
+        turns = self._turns
+        if turns[0] is not runner.turns:
+            turns = self._turns = runner.turns, *(table.numpy().reshape(len(table), -1) for table in runner.turns)
+        logits, states = np.empty((rows, runner.rows), np.float32), np.empty((rows, self._width), np.float32)
+        given = (np.array(ids), start, buffer, *self._given, *turns[1:], runner.eps, logits, states)
         helpers = self.helpers if runner.parameters * len(ids) >= WORTH_SHARING else 0
-        with crew.helping(helpers, kernels.serve) as board:
-            for begin in range(0, len(ids), CHUNK):
-                end = begin + CHUNK
-                shown = slice(max(0, begin - unread), max(0, end - unread))
-                kernels.forward(
-                    board, PIECES * helpers + 1, read[begin:end], start + begin, buffer, *self._given, cos, sin, runner.eps,
-                    logits[shown], states[shown],
-                )  # fmt: skip
+        if helpers:
+            with crew.helping(helpers, kernels.serve) as board:
+                kernels.forward(board, PIECES * helpers + 1, CHUNK, *given)
+        else:
+            kernels.forward(crew.new_board(), 1, CHUNK, *given)
         self.states = states
         return torch.from_numpy(logits)

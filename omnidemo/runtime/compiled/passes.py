@@ -25,13 +25,13 @@ KIND, ROWS, X, OUT, WEIGHT, N, K, EACH = range(WORK, WORK + 8)
 CACHE, HEADS, KV_HEADS, CAPACITY, DIM, START = range(WORK + 4, WORK + 10)  # after the first four
 SIZE = WORK + 10  # bytes of a weight
 BLOCK = 8  # rows whose attention is computed together
-WORTH_SHARING = 500_000  # multiplications of attention that take longer than to find a thread that helps
+WORTH_SHARING = 60_000  # multiplications of attention that take longer than to find a thread that helps
 sched_yield: Any = types.ExternalFunction("sched_yield" if os.name == "posix" else "SwitchToThread", types.int32())
 
 
 @njit(cache=True, fastmath=FAST, error_model="numpy", nogil=True)
 def forward(
-    board: Board, pieces: int, ids: NDArray[np.int64], start: int, buffer: Array, embed: Array, norms: Array, last: Array, bias: Array,
+    board: Board, pieces: int, chunk: int, ids: NDArray[np.int64], start: int, buffer: Array, embed: Array, norms: Array, last: Array, bias: Array,
     weights: NDArray[np.int64], size: int, inner: int, cos: Array, sin: Array, eps: float, logits: Array, states: Array,
 ) -> None:  # fmt: skip
     """A pass: read `ids` [T] at positions start… into the cache's `buffer` [L, 2, Hkv, C, D], and write the last rows' `logits` [R, V] and
@@ -39,15 +39,31 @@ def forward(
 
     norms are [L, 2, H], bias [L, n] of queries, keys and values, zeros for none. `weights` [4 L + 1] are the addresses of each layer's
     matrices (queries, keys and values [n, H]; out [H, heads · D]; gate and up [2 · inner, H]; down [H, inner]) and of the head [V, H],
-    whose numbers have `size` bytes each: 4, or 2 in bfloat16. cos, sin: see `store`. Products are split into about so many `pieces`,
-    which those who `serve` the board share.
+    whose numbers have `size` bytes each: 4, or 2 in bfloat16. cos, sin: see `store`. `chunk` tokens are read at a time. Products are split
+    into about so many `pieces`, which those who `serve` the board share.
     """
+    board[SIZE] = size
+    unread = len(ids) - len(logits)
+    for begin in range(0, len(ids), chunk):
+        end = min(begin + chunk, len(ids))
+        shown, after = max(0, begin - unread), max(0, end - unread)
+        read(
+            board, pieces, ids[begin:end], start + begin, buffer, embed, norms, last, bias, weights, inner, cos, sin, eps,
+            logits[shown:after], states[shown:after],
+        )  # fmt: skip
+
+
+@compiled
+def read(
+    board: Board, pieces: int, ids: NDArray[np.int64], start: int, buffer: Array, embed: Array, norms: Array, last: Array, bias: Array,
+    weights: NDArray[np.int64], inner: int, cos: Array, sin: Array, eps: float, logits: Array, states: Array,
+) -> None:  # fmt: skip
+    """`forward` for one chunk."""
     count, rows, layers, width = len(ids), len(logits), len(buffer), embed.shape[1]
     x, y = np.empty((count, width), np.float32), np.zeros((count, width), np.float32)
     wide = np.empty((count, bias.shape[1]), np.float32)
     mixed = np.empty((count, bias.shape[1] - 2 * buffer.shape[2] * buffer.shape[4]), np.float32)
     gated = np.empty((count, inner), np.float32)
-    board[SIZE] = size
     for row in range(count):
         x[row] = embed[ids[row]]
     for layer in range(layers):
@@ -179,7 +195,7 @@ def compile_all() -> None:
     four, two = zeros(24, 4), np.zeros((24, 4), np.uint16)
     for weight in (four, two):  # nothing but zeros, and each place has as many as the largest matrix needs
         forward(
-            board, 1, np.zeros(1, np.int64), 0, zeros(1, 2, 1, 1, 4), zeros(1, 4), zeros(1, 2, 4), zeros(4), zeros(1, 12),
+            board, 1, 1, np.zeros(1, np.int64), 0, zeros(1, 2, 1, 1, 4), zeros(1, 4), zeros(1, 2, 4), zeros(4), zeros(1, 12),
             np.full(5, weight.ctypes.data), weight.itemsize, 4, zeros(1, 4), zeros(1, 4), 1e-5, zeros(1, 1), zeros(1, 4),
         )  # fmt: skip
     serve(board)
