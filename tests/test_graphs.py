@@ -268,7 +268,7 @@ def test_greedy_answers_of_a_pair(tmp_path: Path, ends: bool) -> None:
     for model in (pair.target, pair.drafter):
         assert isinstance(model.runner, LeanLlamaRunner)
         notes.append(Notes())
-        model.runner.fixed = FixedPasses(model.runner.device, notes[-1])
+        model.runner.passes, model.runner.fixed = None, FixedPasses(model.runner.device, notes[-1])
     pair._idle.clear()
     assert answers() == before and answers() == before
     assert all(one.repeated > 50 for one in notes)

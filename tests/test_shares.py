@@ -1,4 +1,4 @@
-"""Probabilities of single tokens: the plain form, the compiled one and torch's softmax agree."""
+"""Probabilities of single tokens, and tokens of single numbers: the plain form, the compiled one and torch agree."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from omnidemo.core import shares
-from omnidemo.core.shares import share, use_compiled
+from omnidemo.core.shares import BLOCK, place, share, use_compiled
 
 
 @pytest.fixture(params=["plain", "compiled"])
@@ -19,7 +19,7 @@ def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
         from omnidemo.runtime.compiled import shares as fast
 
         fast.compile_all()
-        use_compiled(fast.share)
+        use_compiled(fast)
     yield request.param
 
 
@@ -44,3 +44,26 @@ def test_rows_that_the_compiled_form_does_not_know_are_served(form: str) -> None
     rows = np.random.default_rng(0).normal(size=(4, 6)).astype(np.float32)
     wanted = torch.from_numpy(rows.copy()).softmax(0)
     assert [share(rows[:, 2], token) for token in range(4)] == pytest.approx(wanted[:, 2].tolist(), rel=1e-5)
+
+
+@pytest.mark.parametrize("size", [1, BLOCK - 1, BLOCK, BLOCK + 1, 5 * BLOCK, 10_001])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_place_is_where_the_running_sum_exceeds_a_number(form: str, size: int, dtype: type) -> None:
+    rng = np.random.default_rng(size)
+    law = np.exp(4 * rng.normal(size=size)).astype(dtype)
+    law[::3] = 0.0 if size > 1 else 1.0
+    law /= law.sum()
+    sums = law.cumsum(dtype=np.float64)
+    for u in rng.random(300):
+        assert place(law, u) == int(sums.searchsorted(u * sums[-1], side="right"))
+
+
+@pytest.mark.parametrize("u", [0.0, 1.0 - 2**-53])
+@pytest.mark.parametrize("at", [0, BLOCK - 1, BLOCK, 3 * BLOCK - 1])
+def test_the_ends_of_the_range_place_what_is_probable(form: str, u: float, at: int) -> None:
+    law = np.zeros(3 * BLOCK, np.float32)
+    law[at] = 1.0
+    assert place(law, u) == at
+    law[at] = 0.1
+    law[7] = 0.9
+    assert place(law, u) == (min(at, 7) if u == 0.0 else max(at, 7))

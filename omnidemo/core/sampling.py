@@ -9,8 +9,9 @@ from typing import Any, Protocol
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
+
+from omnidemo.core.shares import place
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,15 +166,6 @@ class Chooser(Protocol):
         ...
 
 
-BLOCK = 256  # tokens that are added up together when a token is drawn
-
-
-def _first_above(sums: NDArray[np.float64], aim: float) -> int:
-    """The index at which rising sums first exceed `aim`; where rounding lets none do so, the last at which they rise. So it is one of a
-    probability above 0."""
-    return min(int(sums.searchsorted(aim, side="right")), int(sums.searchsorted(sums[-1])))
-
-
 class Sampler:
     """The real chooser: a seeded generator of its own, so that a seed repeats a run. It lives on the host, whatever the laws' device."""
 
@@ -193,13 +185,7 @@ class Sampler:
     def draw(self, law: Tensor) -> int:
         if not on_host(law):
             return self.draw_known(law)[0]
-        # On a CPU `multinomial` takes fifteen times as long, and sums of all tokens instead of a block's three times.
-        row = law.numpy()
-        sums = np.add.reduceat(row, np.arange(0, len(row), BLOCK), dtype=np.float64).cumsum()
-        aim = self.uniform() * sums[-1]
-        block = _first_above(sums, aim)
-        inside = row[block * BLOCK : (block + 1) * BLOCK].cumsum(dtype=np.float64)
-        return block * BLOCK + _first_above(inside, aim - sums[block - 1] if block else aim)
+        return place(law.numpy(), self.uniform())
 
     def draw_known(self, law: Tensor) -> tuple[int, float]:
         """`draw` on a device: (index, its probability in float32) with a single wait, where `multinomial` alone has several."""
@@ -221,7 +207,7 @@ def draw_known(chooser: Chooser, law: Tensor) -> tuple[int, float]:
     if isinstance(chooser, Sampler) and not on_host(law):
         return chooser.draw_known(law)
     drawn = chooser.draw(law)
-    return drawn, float(law[drawn])
+    return drawn, float(law.numpy()[drawn] if on_host(law) else law[drawn])
 
 
 BATCH = 32  # draws that a device is asked for at once; a residual rarely needs as many

@@ -1,22 +1,30 @@
-"""Probabilities of single tokens under logits on the host, without a whole softmax being made."""
+"""Single numbers from whole rows on the host: the probability of a token under logits, and the token that a law gives to a number."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 Row = NDArray[Any]  # [V], of float32 or float64
-Share = Callable[[Row, int], float]
 
 MOST = 88.0  # e to the power of more does not fit into float32, and what is less probable than its inverse is never looked at
+BLOCK = 256  # tokens that are added up together when a token is placed
 
-_compiled: Share | None = None  # for float32 rows that lie in one piece
+
+class Compiled(Protocol):
+    """The same for float32 rows that lie in one piece."""
+
+    def share(self, row: Row, token: int) -> float: ...
+
+    def place(self, law: Row, uniform: float) -> int: ...
 
 
-def use_compiled(compiled: Share) -> None:
+_compiled: Compiled | None = None
+
+
+def use_compiled(compiled: Compiled) -> None:
     """Have compiled code do it from now on, in a fifth of the time."""
     global _compiled
     _compiled = compiled
@@ -25,7 +33,24 @@ def use_compiled(compiled: Share) -> None:
 def share(row: Row, token: int) -> float:
     """The probability of `token` under logits [V]: 1 / Σ exp(logit − its own)."""
     if _compiled is not None and row.dtype == np.float32 and row.flags.c_contiguous:
-        return _compiled(row, token)
+        return _compiled.share(row, token)
     own = row[token]
     return 1.0 / float(np.exp(np.minimum(row - own, MOST)).sum(dtype=np.float64)) if own > -np.inf else 0.0
 
+
+def place(law: Row, uniform: float) -> int:
+    """The first token at which the running sum of a law [V] exceeds `uniform` in [0, 1) times the whole; never one of probability 0."""
+    if _compiled is not None and law.dtype == np.float32 and law.flags.c_contiguous:
+        return _compiled.place(law, uniform)
+    # On a CPU `multinomial` takes fifteen times as long, and sums of all tokens instead of a block's three times.
+    sums = np.add.reduceat(law, np.arange(0, len(law), BLOCK), dtype=np.float64).cumsum()
+    aim = uniform * sums[-1]
+    block = _first_above(sums, aim)
+    inside = law[block * BLOCK : (block + 1) * BLOCK].cumsum(dtype=np.float64)
+    return block * BLOCK + _first_above(inside, aim - sums[block - 1] if block else aim)
+
+
+def _first_above(sums: NDArray[np.float64], aim: float) -> int:
+    """The index at which rising sums first exceed `aim`; where rounding lets none do so, the last at which they rise. So it is one of a
+    probability above 0."""
+    return min(int(sums.searchsorted(aim, side="right")), int(sums.searchsorted(sums[-1])))

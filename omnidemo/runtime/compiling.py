@@ -61,7 +61,7 @@ def _prepare() -> None:
         from omnidemo.runtime.compiled import passes, shares
 
         passes.compile_all()
-        use_compiled(shares.share)
+        use_compiled(shares)
     except Exception as error:  # no numba, no folder for its machine code, a processor that it does not know
         said = (getattr(error, "stderr", None) or str(error).encode()).decode(errors="replace").strip()
         _log.warning("passes go on without compiled code, slower: %s", said.splitlines()[-1] if said else type(error).__name__)

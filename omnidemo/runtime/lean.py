@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from omnidemo.core.ahead import Order, Rollout
 from omnidemo.runtime import ahead, compact
 from omnidemo.runtime.graphs import CudaGraphs, FixedPasses, Room
-from omnidemo.runtime.matrices import ROWS, Matrix, Norm
+from omnidemo.runtime.matrices import ROWS, Matrix, Norm, as_array
 from omnidemo.runtime.passes import Passes
 from omnidemo.runtime.runners import check_ids, overwrite_named
 
@@ -226,52 +226,60 @@ class LeanCache:
     def __init__(self, runner: LeanLlamaRunner) -> None:
         self.runner, self.limit = runner, runner.limit
         self.length = 0
-        self._room, self._leave = self._enter(min(START, self.limit))
+        self._enter(min(START, self.limit))
         self.states: Any = None
 
-    def _enter(self, capacity: int) -> tuple[Room, Callable[[], Any]]:
-        """A room for `capacity` positions, and what gives it back, which also happens when nobody has the cache any more."""
+    def _enter(self, capacity: int) -> None:
+        """Take a room for `capacity` positions. It is given back when the next one is taken, or nobody has the cache any more."""
         runner = self.runner
         runner.reach(capacity)
+        self._leave: Callable[[], Any] = lambda: None
         if runner.fixed is None:
-            return Room(torch.empty(runner.buffer_size(capacity), dtype=runner.dtype, device=runner.device)), lambda: None
-        room = runner.fixed.take(runner, capacity)
-        leave = weakref.finalize(self, runner.fixed.give, room)
-        leave.atexit = False
-        return room, leave
-
-    def _grow(self, end: int) -> None:
-        """Move into a room for `end` positions, with all that was read."""
-        capacity = self._room.capacity
-        while capacity < end:
-            capacity *= 2
-        room, leave = self._enter(min(capacity, self.limit))
-        room.buffer[:, :, :, : self.length].copy_(self._room.buffer[:, :, :, : self.length])
-        self._leave()
-        self._room, self._leave = room, leave
+            self._room = Room(torch.empty(runner.buffer_size(capacity), dtype=runner.dtype, device=runner.device))
+        else:
+            self._room = runner.fixed.take(runner, capacity)
+            leave = self._leave = weakref.finalize(self, runner.fixed.give, self._room)
+            leave.atexit = False
+        self._array = as_array(self._room.buffer)
 
     @torch.inference_mode()
+    def _grow(self, end: int) -> None:
+        """Move into a room for `end` positions, with all that was read."""
+        before, leave, capacity = self._room, self._leave, self._room.capacity
+        while capacity < end:
+            capacity *= 2
+        self._enter(min(capacity, self.limit))
+        self._room.buffer[:, :, :, : self.length].copy_(before.buffer[:, :, :, : self.length])
+        leave()
+
     def extend(self, ids: Sequence[int], rows: int) -> Tensor:
         """Read `ids` and return the float32 logits [rows, V] after each of the last `rows` of them."""
         runner = self.runner
-        check_ids(ids, self.length, self.limit, len(runner.embed))
-        start, end = self.length, self.length + len(ids)
+        check_ids(ids, self.length, self.limit, runner.rows)
+        end = self.length + len(ids)
         if end > self._room.capacity:
             self._grow(end)
-        few = len(ids) <= ROWS
         logits: Tensor | None = None
-        if few and runner.fixed is not None and (fixed := runner.fixed.read(runner, self._room, ids, start, rows)) is not None:
-            logits, self.states = fixed
-        elif runner.passes is not None:
-            logits = runner.passes.forward(ids, start, self._room.buffer.numpy(), rows)
+        if runner.passes is not None:
+            logits = runner.passes.forward(ids, self.length, self._array, rows)
             self.states = runner.passes.states
         if logits is None:
-            keys, values = self._room.buffer[:, :, :, :end].unbind(1)
-            tokens = torch.tensor(ids).to(runner.device, non_blocking=True)
-            with _threads(runner.device, few):
-                logits = runner.forward(tokens, start, keys.unbind(0), values.unbind(0), rows)
-            self.states = runner.states
+            logits = self._read(ids, rows)
         self.length = end
+        return logits
+
+    @torch.inference_mode()
+    def _read(self, ids: Sequence[int], rows: int) -> Tensor:
+        """By torch."""
+        runner, start, few = self.runner, self.length, len(ids) <= ROWS
+        if few and runner.fixed is not None and (fixed := runner.fixed.read(runner, self._room, ids, start, rows)) is not None:
+            logits, self.states = fixed
+            return logits
+        keys, values = self._room.buffer[:, :, :, : start + len(ids)].unbind(1)
+        tokens = torch.tensor(ids).to(runner.device, non_blocking=True)
+        with _threads(runner.device, few):
+            logits = runner.forward(tokens, start, keys.unbind(0), values.unbind(0), rows)
+        self.states = runner.states
         return logits.float()
 
     @property

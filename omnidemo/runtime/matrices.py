@@ -38,7 +38,7 @@ class Norm:
         self.floor = len(weight) * eps
         self.root = torch.tensor((len(weight) * eps) ** 0.5, device=weight.device)
         self.scaled = torch.empty_like(weight)
-        self.array = _array(weight)
+        self.array = as_array(weight)
         self.refresh()
 
     def __call__(self, x: Tensor) -> Tensor:
@@ -52,6 +52,6 @@ class Norm:
         torch.mul(self.weight, len(self.weight) ** 0.5, out=self.scaled)
 
 
-def _array(tensor: Tensor) -> NDArray[np.float32]:
+def as_array(tensor: Tensor) -> NDArray[np.float32]:
     """The same numbers as numpy's, where numpy can hold them: float32 on a CPU. An empty array elsewhere, where nobody reads it."""
     return tensor.numpy() if tensor.device.type == "cpu" and tensor.dtype == torch.float32 else np.empty(0, np.float32)

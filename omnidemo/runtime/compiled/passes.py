@@ -31,8 +31,8 @@ sched_yield: Any = types.ExternalFunction("sched_yield" if os.name == "posix" el
 
 @njit(cache=True, fastmath=FAST, error_model="numpy", nogil=True)
 def forward(
-    board: Board, pieces: int, chunk: int, ids: NDArray[np.int64], start: int, buffer: Array, embed: Array, norms: Array, last: Array, bias: Array,
-    weights: NDArray[np.int64], size: int, inner: int, cos: Array, sin: Array, eps: float, logits: Array, states: Array,
+    board: Board, pieces: int, chunk: int, ids: NDArray[np.int64], start: int, buffer: Array, embed: Array, norms: Array, last: Array,
+    bias: Array, weights: NDArray[np.int64], size: int, inner: int, cos: Array, sin: Array, eps: float, logits: Array, states: Array,
 ) -> None:  # fmt: skip
     """A pass: read `ids` [T] at positions start… into the cache's `buffer` [L, 2, Hkv, C, D], and write the last rows' `logits` [R, V] and
     what the output layer reads, `states` [R, H].

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 # Sums may be taken in any order, which is what vectors of numbers need; infinities and what is not a number keep their meaning.
 FAST = {"reassoc", "contract", "arcp", "nsz"}
 # A division that may raise an error keeps a loop from becoming one over vectors, so none does.
+BLOCK = 256  # tokens that are added up together when a token is placed
 compiled: Any = njit(cache=True, fastmath=FAST, error_model="numpy")
 
 
@@ -41,7 +42,33 @@ def share(row: NDArray[np.float32], token: int) -> Any:
     return 1.0 / total
 
 
+@compiled
+def place(law: NDArray[np.float32], uniform: float) -> Any:
+    """The first token at which the running sum of a law [V] exceeds `uniform` in [0, 1) times the whole; never one of probability 0."""
+    sums, whole, last = np.empty((len(law) + BLOCK - 1) // BLOCK), 0.0, 0
+    for block in range(len(sums)):
+        sums[block] = 0.0
+        for i in range(block * BLOCK, min(len(law), (block + 1) * BLOCK)):
+            sums[block] += law[i]
+        whole += sums[block]
+        if sums[block] > 0.0:
+            last = block
+    aim, found, block = uniform * whole, 0, 0
+    while block < last and aim >= sums[block]:
+        aim -= sums[block]
+        block += 1
+    for i in range(block * BLOCK, min(len(law), (block + 1) * BLOCK)):
+        if law[i] > 0.0:
+            found = i  # the last one, where rounding lets none exceed
+            aim -= law[i]
+            if aim < 0.0:
+                break
+    return found
+
+
 def compile_all() -> None:
     """Compile for the types that are used."""
     share(np.zeros(1, np.float32), 0)
-    share.disable_compile()  # other types would be a mistake, and would keep an answer waiting for seconds
+    place(np.ones(1, np.float32), 0.5)
+    for entry in (share, place):
+        entry.disable_compile()  # other types would be a mistake, and would keep an answer waiting for seconds
