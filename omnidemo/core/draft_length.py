@@ -12,6 +12,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
+from time import perf_counter
 from typing import Literal, Protocol
 
 import numpy as np
@@ -28,9 +29,12 @@ EDGES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98)  # of the clas
 FORGET = 0.99  # weight of what a class knew, per new observation in it
 BELIEF = 5.0  # observations that the drafter's own probability is worth at first
 RECENT = 0.975  # the same for tokens and seconds of drafting rounds: 40 rounds are remembered
-FIRST_WAIT, LONGEST_WAIT = 24, 96  # plain rounds between two tries of a pair that loses
+FIRST_WAIT, LONGEST_WAIT = 24, 96  # plain rounds between two looks or tries of a pair that loses, and more where those are dear:
+SPEND = 0.02  # the share of plain decoding's time that they may take
 TRY = 6  # rounds of a try
 LOOK, ENOUGH = 96, 16  # newest tokens by which it is judged beforehand whether a try can win, and fewest that tell anything
+MOST_SLOTS = 8  # of the drafts that are looked for
+PROMISE = 1.05  # gain that makes a try worth it: this is the best of several lengths, afterwards
 BLIND_EVERY = 8  # refusals after which a try is made all the same, for times change
 PLAIN_EVERY = 64  # rounds between two plain ones of a pair that wins, from which the time of a plain round is known
 FEW = 5  # plain rounds below this are sought more often
@@ -79,6 +83,7 @@ class Knowledge:
         self.next = Calibration(prior=0.6)  # of the slot after one that was accepted, by how sure the drafter was of that one
         self.speculating, self.rounds = True, 0
         self.wait, self.left, self.tries, self.refused = FIRST_WAIT, 0, 0, 0
+        self.lost = 0.0  # seconds in the tries since the last rest
         self._tokens = self._seconds = self._drafted = self._proposed = self._weight = 0.0  # of drafting rounds, old ones fading
         self._times: defaultdict[int, deque[float]] = defaultdict(lambda: deque(maxlen=TIMES))  # by number of drafter tokens
         self._each: deque[float] = deque(maxlen=TIMES)
@@ -108,18 +113,20 @@ class Knowledge:
 
     def promises(self, seen: Hindsight) -> bool:
         """Whether drafts of some fixed length would have been faster than plain decoding on these tokens."""
-        plain = self.plain_seconds or 0.0
-        for length in (1, 2, 4, 8):
-            starts = len(seen) - length // 2  # later ones see too few tokens
-            tokens = sum(_expected(seen, start, length) for start in range(starts))
-            if tokens * plain > starts * (self.first_seconds + length * self.slot_seconds):
+        pieces, accept = np.array(seen).T
+        each, reach, tokens = float(pieces.mean()) * self.slot_seconds, accept, 1.0
+        for length in range(1, min(MOST_SLOTS, len(seen)) + 1):
+            tokens += float(reach.mean())  # P(this many are accepted), from wherever a draft begins
+            if tokens * (self.plain_seconds or 0.0) > PROMISE * (self.first_seconds + length * each):
                 return True
+            reach = reach[:-1] * accept[length:]
         return False
 
-    def rest(self) -> None:
-        """Decode plainly for a while, twice as long as the last time."""
+    def rest(self, spent: float) -> None:
+        """Decode plainly for a while: twice as long as the last time, and so long that these seconds are a small share of it."""
         self.wait = min(LONGEST_WAIT, 2 * self.wait)
-        self.left, self.tries = self.wait, 0
+        bearable = spent / (SPEND * self.plain_seconds) if self.plain_seconds else 0.0
+        self.left, self.tries, self.lost = max(self.wait, min(int(bearable), 10 * LONGEST_WAIT)), 0, 0.0
 
     @property
     def token_seconds(self) -> float:
@@ -149,6 +156,8 @@ class Knowledge:
             return
         if not drafted:
             return
+        if not self.speculating and self.plain_seconds:
+            self.lost += seconds - tokens * self.plain_seconds
         self._times[drafted].append(seconds)
         self._each.append(draft_seconds / drafted)
         if self.rounds % 8 == 0 or not self.first_seconds:
@@ -314,6 +323,7 @@ class ByCost(Watching):
         if known.plain_seconds is None or known.refused % BLIND_EVERY == BLIND_EVERY - 1:
             known.refused = 0
             return True
+        began = perf_counter()
         seen = look()
         if not seen:  # the answer has only begun
             known.left -= 1
@@ -321,7 +331,7 @@ class ByCost(Watching):
         if known.promises(seen):
             return True
         known.refused += 1
-        known.rest()
+        known.rest(perf_counter() - began)
         return False
 
     def _pays(self, sure: Sequence[float], states: Sequence[State]) -> bool:
@@ -346,19 +356,7 @@ class ByCost(Watching):
             if speedup > 1.0:
                 known.speculating, known.wait = True, FIRST_WAIT
             elif known.tries >= TRY:
-                known.rest()
-
-
-def _expected(seen: Hindsight, start: int, length: int) -> float:
-    """Tokens that a round brings, on average, whose draft begins with token `start` and has at most `length` drafter tokens."""
-    reach = tokens = 1.0
-    for pieces, accept in seen[start : start + length]:
-        length -= pieces
-        if length < 0:
-            break
-        reach *= accept
-        tokens += reach
-    return tokens
+                known.rest(known.lost)
 
 
 def _by_slot(each: Sequence[float], pieces: Sequence[int]) -> list[float]:
@@ -392,7 +390,7 @@ def describe(policy: Policy, known: Knowledge, has_head: bool) -> Drafting:
         # While it is tried again the newest estimate may be a gain already.
         shown = f" ({estimated:.2f}×)" if estimated is not None and estimated < 1 else ""
         sentence = f"Guessing ahead was slower than plain decoding lately{shown}, so the target writes alone; whether drafts would win "
-        sentence += f"again is looked at every {known.wait} tokens."
+        sentence += f"again is looked at after {max(known.left, 1)} more tokens."
     elif policy == "head" and not has_head:
         sentence = "The acceptance head is not trained yet; the drafter's own probabilities stand in for it."
     elif known.length:
