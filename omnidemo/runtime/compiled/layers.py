@@ -26,7 +26,7 @@ def add_normed(x: Array, more: Array, weight: Array, eps: float, out: Array) -> 
 
 @compiled
 def store(wide: Array, start: int, cache: Array, cos: Array, sin: Array) -> None:
-    """Turn queries and keys by their positions, and write keys and values into the cache.
+    """Write keys, turned by their positions, and values into the cache.
 
     `wide` [T, (H + 2 Hkv) · D] are queries, keys and values, `cache` is [2, Hkv, C, D], written to at start…; cos and sin [positions, D]:
     the sines' first half is negative.
@@ -34,24 +34,20 @@ def store(wide: Array, start: int, cache: Array, cos: Array, sin: Array) -> None
     kv_heads, dim = cache.shape[1], cache.shape[3]
     heads = wide.shape[1] // dim - 2 * kv_heads
     for row in range(len(wide)):
-        position = start + row
-        turn(wide[row], heads + kv_heads, cos[position], sin[position])
         for head in range(kv_heads):
-            at, more = (heads + head) * dim, kv_heads * dim
-            cache[0, head, position] = wide[row, at : at + dim]
-            cache[1, head, position] = wide[row, at + more : at + more + dim]
+            at, position = (heads + head) * dim, start + row
+            turn(wide[row], at, cos[position], sin[position], cache[0, head, position])
+            cache[1, head, position] = wide[row, at + kv_heads * dim : at + (kv_heads + 1) * dim]
 
 
 @compiled
-def turn(row: Array, heads: int, cos: Array, sin: Array) -> None:
-    """Rotary positions, in place, on the first so many heads."""
-    dim = len(cos)
-    half = dim // 2
-    for at in range(0, heads * dim, dim):
-        for i in range(half):
-            left, right = row[at + i], row[at + half + i]
-            row[at + i] = left * cos[i] + right * sin[i]
-            row[at + half + i] = right * cos[half + i] + left * sin[half + i]
+def turn(row: Array, at: int, cos: Array, sin: Array, out: Array) -> None:
+    """Rotary positions: out [D] = what stands in a row from `at` on, turned."""
+    half = len(out) // 2
+    for i in range(half):
+        left, right = row[at + i], row[at + half + i]
+        out[i] = left * cos[i] + right * sin[i]
+        out[half + i] = right * cos[half + i] + left * sin[half + i]
 
 
 @compiled

@@ -15,15 +15,15 @@ from numpy.typing import NDArray
 
 from omnidemo.runtime.compiled import shares
 from omnidemo.runtime.compiled.board import add, claim, look, pointer, post
-from omnidemo.runtime.compiled.layers import add_normed, attend, silu_times, store
+from omnidemo.runtime.compiled.layers import add_normed, attend, silu_times, store, turn
 from omnidemo.runtime.compiled.products import Array, Weight, multiply
 from omnidemo.runtime.compiled.shares import FAST, compiled
 from omnidemo.runtime.crew import AWAKE, DONE, EAGER, PATIENCE, WORK, Board, new_board
 
 PRODUCT, GATED, ATTENTION = 0, 1, 2  # kinds of work, and what is written of each on the board:
 KIND, ROWS, X, OUT, WEIGHT, N, K, EACH = range(WORK, WORK + 8)
-CACHE, HEADS, KV_HEADS, CAPACITY, DIM, START = range(WORK + 4, WORK + 10)  # after the first four
-SIZE = WORK + 10  # bytes of a weight
+CACHE, HEADS, KV_HEADS, CAPACITY, DIM, START, COS, SIN = range(WORK + 4, WORK + 12)  # after the first four
+SIZE = WORK + 12  # bytes of a weight
 BLOCK = 8  # rows whose attention is computed together
 WORTH_SHARING = 60_000  # multiplications of attention that take longer than to find a thread that helps
 sched_yield: Any = types.ExternalFunction("sched_yield" if os.name == "posix" else "SwitchToThread", types.int32())
@@ -71,7 +71,7 @@ def read(
         share(board, PRODUCT, pieces, weights[4 * layer], y, wide)
         wide += bias[layer]
         store(wide, start, buffer[layer], cos, sin)
-        share_attention(board, wide, start, buffer[layer], mixed)
+        share_attention(board, wide, start, buffer[layer], cos, sin, mixed)
         share(board, PRODUCT, pieces, weights[4 * layer + 1], mixed, y)
         add_normed(x, y, norms[layer, 1], eps, y)
         share(board, GATED, pieces, weights[4 * layer + 2], y, gated)
@@ -93,13 +93,13 @@ def share(board: Board, kind: int, pieces: int, weight: int, x: Array, out: Arra
 
 
 @compiled
-def share_attention(board: Board, wide: Array, start: int, cache: Array, out: Array) -> None:
-    """Attention of the queries in `wide` to the keys and values in the cache, from [T, (H + 2 Hkv) · D] to `out` [T, H · D]; see `store`.
-    A piece is a head of `BLOCK` rows."""
+def share_attention(board: Board, wide: Array, start: int, cache: Array, cos: Array, sin: Array, out: Array) -> None:
+    """Attention of the queries in `wide`, not turned yet, to the keys and values in the cache, from [T, (H + 2 Hkv) · D] to `out`
+    [T, H · D]; see `store`. A piece is a head of `BLOCK` rows."""
     rows, heads = len(wide), out.shape[1] // cache.shape[3]
     board[KIND], board[ROWS], board[X], board[OUT] = ATTENTION, rows, wide.ctypes.data, out.ctypes.data
     board[CACHE], board[HEADS], board[KV_HEADS], board[CAPACITY] = cache.ctypes.data, heads, cache.shape[1], cache.shape[2]
-    board[DIM], board[START] = cache.shape[3], start
+    board[DIM], board[START], board[COS], board[SIN] = cache.shape[3], start, cos.ctypes.data, sin.ctypes.data
     pieces = (rows + BLOCK - 1) // BLOCK * heads
     if rows * out.shape[1] * (start + rows) < WORTH_SHARING:
         for piece in range(pieces):
@@ -175,11 +175,12 @@ def do_attention(board: Board, piece: int) -> None:
     out = carray(pointer(board[OUT]), (rows, heads * dim), np.float32)
     first, head = piece // heads * BLOCK, piece % heads
     count, at, shared = min(BLOCK, rows - first), head * dim, head * kv_heads // heads
+    begin, end = start + first, start + first + count
+    cos, sin = carray(pointer(board[COS]), (end, dim), np.float32), carray(pointer(board[SIN]), (end, dim), np.float32)
     queries, mixed = np.empty((count, dim), np.float32), np.empty((count, dim), np.float32)
     for row in range(count):
-        queries[row] = wide[first + row, at : at + dim]
-    end = start + first + count
-    attend(queries, end - count, cache[0, shared, :end], cache[1, shared, :end], mixed)
+        turn(wide[first + row], at, cos[begin + row], sin[begin + row], queries[row])
+    attend(queries, begin, cache[0, shared, :end], cache[1, shared, :end], mixed)
     for row in range(count):
         out[first + row, at : at + dim] = mixed[row]
 
