@@ -147,6 +147,11 @@ class Knowledge:
             if index:
                 self.next.learn(sure[index - 1], accepted)
 
+    def begin(self, drafted: int, draft_seconds: float) -> None:
+        """Take how long the first draft of an answer lasted, which also reads the prompt: drafting has to make up for that too."""
+        if drafted and self._weight:
+            self._seconds += max(0.0, draft_seconds - drafted * self.draft_seconds)
+
     def time(self, budget: int, drafted: int, proposed: int, tokens: int, draft_seconds: float, seconds: float) -> None:
         """Take what a round did, and how long its draft and all of it lasted."""
         self.rounds += 1

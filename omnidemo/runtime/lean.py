@@ -38,10 +38,11 @@ def pick_threads(parameters: int) -> int:
 
 
 @contextmanager
-def _threads(device: torch.device, few: bool) -> Iterator[None]:
-    """Long passes multiply enough for half of the cores, however many threads suit the short ones."""
+def _threads(runner: LeanLlamaRunner, few: bool) -> Iterator[None]:
+    """As many for torch as suit a pass that it makes itself; long ones multiply enough for half of the cores."""
     before = torch.get_num_threads()
-    most = before if few or device.type != "cpu" else max(before, pick_threads(LARGE))
+    suit = runner.threads or pick_threads(runner.parameters)
+    most = before if runner.device.type != "cpu" else max(suit, 1 if few else pick_threads(LARGE))
     if most != before:
         torch.set_num_threads(most)
     try:
@@ -277,7 +278,7 @@ class LeanCache:
             return logits
         keys, values = self._room.buffer[:, :, :, : start + len(ids)].unbind(1)
         tokens = torch.tensor(ids).to(runner.device, non_blocking=True)
-        with _threads(runner.device, few):
+        with _threads(runner, few):
             logits = runner.forward(tokens, start, keys.unbind(0), values.unbind(0), rows)
         self.states = runner.states
         return logits.float()

@@ -338,7 +338,9 @@ class Pair:
     def _note(self, line: _Line, done: Round) -> None:
         """Take the round's times. The first round of an answer also pays for what the prompt left to be read."""
         seconds = sum(done.seconds.values())
-        if done.index > 0:
+        if done.index == 0:
+            line.knowledge.begin(done.drafted, done.seconds["draft"])
+        else:
             line.knowledge.time(done.draft_length, done.drafted, done.proposed, len(done.tokens), done.seconds["draft"], seconds)
         for listener in self.round_listeners:
             listener(done)

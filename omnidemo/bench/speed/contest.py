@@ -165,11 +165,8 @@ class Contest:
 
     def _attempt(self, arm: Arm, request: Request) -> Took | str:
         """What it took, or in one line why `transformers` has no answer: its limits are part of the comparison."""
-        if self.target.device.type == "cpu" and torch.get_num_threads() != self.threads[arm.side]:
-            torch.set_num_threads(self.threads[arm.side])
-            if isinstance(self._runner, LeanLlamaRunner):
-                self._runner.threads = self.threads[arm.side]
-            _wake()
+        if self.target.device.type == "cpu":
+            self._take_threads(arm.side)
         try:
             with torch.inference_mode():
                 return arm.answer(request)
@@ -177,6 +174,15 @@ class Contest:
             if isinstance(arm, OurArm):
                 raise
             return " ".join(f"{type(error).__name__}: {error}".split())
+
+    def _take_threads(self, side: str) -> None:
+        """Have a side's passes made by its number of threads."""
+        count = self.threads[side]
+        if side == "omnidemo" and isinstance(self._runner, LeanLlamaRunner) and self._runner.passes is not None:
+            self._runner.threads, count = count, 1  # torch's own would be in the way of those that share a pass
+        if torch.get_num_threads() != count:
+            torch.set_num_threads(count)
+            _wake()
 
     def _row(self, arm: Arm, request: Request, topic: str, index: int, took: Took | str, peak: Peak, plain: Any, own: Any) -> Row:
         row = Row(
