@@ -30,17 +30,17 @@ FORGET = 0.99  # weight of what a class knew, per new observation in it
 BELIEF = 5.0  # observations that the drafter's own probability is worth at first
 RECENT = 0.975  # the same for tokens and seconds of drafting rounds: 40 rounds are remembered
 FIRST_WAIT, LONGEST_WAIT = 24, 96  # plain rounds between two looks or tries of a pair that loses, and more where those are dear:
-SPEND = 0.02  # the share of plain decoding's time that they may take
+SPEND = 0.01  # the share of plain decoding's time that they may take
 TRY = 6  # rounds of a try
 LOOK, ENOUGH = 96, 16  # newest tokens by which it is judged beforehand whether a try can win, and fewest that tell anything
 MOST_SLOTS = 8  # of the drafts that are looked for
-PROMISE = 1.05  # gain that makes a try worth it: this is the best of several lengths, afterwards
+PROMISE = 1.1  # gain that makes a try worth it: this is the best of several lengths, afterwards
 BLIND_EVERY = 8  # refusals after which a try is made all the same, for times change
 PLAIN_EVERY = 64  # rounds between two plain ones of a pair that wins, from which the time of a plain round is known
 FEW = 5  # plain rounds below this are sought more often
 LEAST, MOST = 0.5, 1.3  # bounds of t_1, in mean times of a drafter token, which hold what a draft costs once
 TIMES = 15  # newest times of each kind, whose median counts: one slow round must not
-MARGIN = 0.98  # how much of plain decoding's speed a pair may lose before it gives up: what is measured is noisy
+MARGIN = 1.04  # estimated gain below which a pair gives up: a plain round among drafts finds less in the caches than one among its like
 
 
 class Calibration:
@@ -358,7 +358,7 @@ class ByCost(Watching):
                 known.speculating, known.left, known.tries = False, known.wait, 0
         elif known.left <= 0:
             known.tries += 1
-            if speedup > 1.0:
+            if speedup > MARGIN:
                 known.speculating, known.wait = True, FIRST_WAIT
             elif known.tries >= TRY:
                 known.rest(known.lost)

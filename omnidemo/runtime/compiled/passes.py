@@ -113,8 +113,11 @@ def finish(board: Board, pieces: int) -> None:
     """Do the work that has been written, together with those who serve the board."""
     post(board, pieces)
     take(board)
+    looks = 0
     while look(board, DONE) < pieces:
-        pass
+        looks += 1
+        if looks > PATIENCE:
+            sched_yield()  # whoever has the last piece may be waiting for this core
 
 
 @njit(cache=True, nogil=True)
