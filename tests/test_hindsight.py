@@ -49,8 +49,8 @@ def test_a_promise_is_a_fixed_length_that_would_have_won() -> None:
 def test_a_pair_that_loses_tries_where_it_sees_a_chance_and_now_and_then_without() -> None:
     knowledge = Knowledge()
     simulate(knowledge, 405, tokens=1)
-    assert not knowledge.speculating and knowledge.wait == LONGEST_WAIT
-    knowledge.left = knowledge.tries = 0
+    assert not knowledge.speculating
+    knowledge.wait, knowledge.left, knowledge.tries = LONGEST_WAIT, 0, 0
     looks: list[Hindsight] = []
 
     def budgets(seen: Hindsight, rounds: int) -> list[int]:
