@@ -395,7 +395,7 @@ def describe(policy: Policy, known: Knowledge, has_head: bool) -> Drafting:
         # While it is tried again the newest estimate may be a gain already.
         shown = f" ({estimated:.2f}×)" if estimated is not None and estimated < 1 else ""
         sentence = f"Guessing ahead was slower than plain decoding lately{shown}, so the target writes alone; whether drafts would win "
-        sentence += f"again is looked at after {max(known.left, 1)} more tokens."
+        sentence += f"again is looked at after {known.left} more tokens." if known.left > 1 else "again is looked at soon."
     elif policy == "head" and not has_head:
         sentence = "The acceptance head is not trained yet; the drafter's own probabilities stand in for it."
     elif known.length:
