@@ -22,7 +22,7 @@ from omnidemo.core import sampling
 from omnidemo.core.ahead import Course, Order, Rollout, least, token_by_token
 from omnidemo.core.contexts import DrafterContext, TargetContext
 from omnidemo.core.device_trie import DeviceTrie
-from omnidemo.core.draft_length import Fixed
+from omnidemo.core.draft_length import Fixed, Until
 from omnidemo.core.ngrams import NgramCache
 from omnidemo.core.sampling import Sampler, Warp
 from omnidemo.core.vocabulary import VocabularyMap
@@ -60,8 +60,12 @@ class Asking(Fixed):
     watches: bool = True
     reads_states: bool = True
     threshold: float = 0.0
+    guess: float = 0.0
     heard: list[float] = field(default_factory=list)
     states: list[Any] = field(default_factory=list)
+
+    def until(self) -> Until:
+        return Until(least=self.guess)
 
     def goes_on(self, sure: Any, states: Any) -> bool:
         self.heard += sure
@@ -112,19 +116,22 @@ class _Counting(LeanCache):
 
     def __init__(self, runner: LeanLlamaRunner, rolls: bool) -> None:
         super().__init__(runner)
-        self.can, self.rollouts, self.passes = rolls, 0, 0
+        self.can, self.rollouts, self.passes, self.reading = rolls, 0, 0, False
 
     @property
     def rolls(self) -> bool:
         return self.can and super().rolls
 
-    def roll_out(self, order: Order, row: Tensor, state: Tensor) -> Rollout | None:
-        found = super().roll_out(order, row, state)
-        self.rollouts += found is not None
+    def roll_out(self, order: Order, ids: Any, row: Any, state: Any) -> Rollout | None:
+        self.reading = True
+        found = super().roll_out(order, ids, row, state)
+        self.reading = False
+        self.rollouts += found is not None and bool(found.ids)
+        self.passes += found is not None and bool(ids)
         return found
 
     def extend(self, ids: Any, rows: int) -> Tensor:
-        self.passes += 1
+        self.passes += not self.reading
         return super().extend(ids, rows)
 
 
@@ -237,8 +244,9 @@ def test_ids_that_agree_again_after_others_were_read(model: Any) -> None:
     side = Side(model, True)
     drafter, course = side.drafter, token_by_token(MAP.draftable_bars)
     with torch.inference_mode():
-        order = Order(course, Warp(0.0), 4, 4)
-        assert drafter.roll_out(order) is None  # the first one
+        order = Order(course, Warp(0.0), 4)
+        first = drafter.roll_out(order)  # which reads, and then sees that nothing has been recorded yet
+        assert first is not None and not first.ids and not first.read
         rollout = drafter.roll_out(order)
         assert rollout is not None and len(rollout.read) == 3
         other = (rollout.read[0] + 1) % 6
@@ -489,8 +497,8 @@ def test_answers_are_those_without(folders: tuple[str, str], policy: Any, cache_
     found: list[Rollout | None] = []
     original = LeanCache.roll_out
 
-    def noted(self: LeanCache, order: Order, row: Tensor, state: Any) -> Rollout | None:
-        found.append(original(self, order, row, state))
+    def noted(self: LeanCache, order: Order, ids: Any, row: Any, state: Any) -> Rollout | None:
+        found.append(original(self, order, ids, row, state))
         return found[-1]
 
     monkeypatch.setattr(LeanCache, "roll_out", noted)
@@ -577,7 +585,7 @@ def test_a_rollout_that_is_done_changes_nothing_more(model: Any) -> None:
     sampler = Sampler(9)
     with torch.inference_mode():
         for _ in range(5):
-            roller._begin(3, Order(course, Warp(1.0), 3, 3, sampler.look_ahead(40)), row, torch.zeros(32))
+            roller._begin(3, Order(course, Warp(1.0), 3, sampler.look_ahead(40)), row, torch.zeros(32))
             roller._draw(course.trie, Warp(1.0))
             for _ in range(12):
                 roller._step(cache._room.buffer, course.trie, Warp(1.0))

@@ -26,7 +26,7 @@ from omnidemo.bench.speed.machine import Probe
 from omnidemo.bench.speed.rows import Row
 from omnidemo.bench.speed.run import Order, run
 from omnidemo.bench.speed.scripted import compounds_only, fill, invented, one_word
-from omnidemo.bench.speed.watch import bare, reads_of, watched
+from omnidemo.bench.speed.watch import bare, take_reads, watched
 from omnidemo.config import Settings
 from omnidemo.runtime import sources
 from omnidemo.runtime.lean import LeanLlamaRunner
@@ -218,12 +218,12 @@ def test_bare_passes_are_the_ones_that_were_made(settings: Settings, monkeypatch
     pair = Pair(watched(plain.target), watched(plain.drafter))
     made = pair.generate(TEXTS[0], max_new_tokens=12, draft_length=3, learn=False, reuse=False)
     assert made.token_ids == plain.generate(TEXTS[0], max_new_tokens=12, draft_length=3, learn=False).token_ids
-    target = reads_of(pair.target)
+    target = take_reads(pair.target)
     prompt, rounds = target[0], target[1:]
     assert prompt.rows == 0 and len(prompt.ids) == made.prompt_tokens - 1
     assert [(len(read.ids), read.rows) for read in rounds] == [(one.proposed + 1, one.proposed + 1) for one in made.rounds]
     assert rounds[0].start == len(prompt.ids)
-    drafter = reads_of(pair.drafter)
+    drafter = take_reads(pair.drafter)
     order = [read.order for read in sorted([*target, *drafter], key=lambda read: read.order)]
     assert len(set(order)) == len(order) and target[0].order < drafter[0].order < target[1].order < drafter[-1].order
     again = Pair(watched(plain.target), watched(plain.drafter))

@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from omnidemo.core.device_trie import FAR, DeviceTrie, no_ngrams
+from omnidemo.core.draft_length import Until
 from omnidemo.core.sampling import Warp
 
 
@@ -50,17 +51,17 @@ _known = WeakTensorKeyDictionary()
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What a rollout is asked for: draws for at most `left` drafter tokens, ending with the first slot by which `aim` of them are drawn.
+    """What a rollout is asked for: draws for at most `left` drafter tokens.
 
-    `uniforms` are numbers from [0, 1), one for each draw; none are needed at temperature 0. `states`: whether those of the output layer
-    are fetched too.
+    `uniforms` are numbers from [0, 1), one for each draw; none are needed at temperature 0. `until`: when somebody may want no further
+    slot; None if nobody will. `states`: whether those of the output layer are fetched too.
     """
 
     course: Course
     warp: Warp
     left: int
-    aim: int
     uniforms: Sequence[float] = ()
+    until: Until | None = None
     states: bool = False
 
 
@@ -82,6 +83,11 @@ class Rollout:
     states: Any  # a tensor on the device, or numpy's where they were fetched
 
 
+def nothing_drawn(row: Tensor, state: Any) -> Rollout:
+    """A rollout that only read, up to the logits `row` [D] and the `state` [H]."""
+    return Rollout([], [], [], row[None][:0], [], row[None], state[None])
+
+
 DRAWS = 40  # of one rollout, at most; as many uniform numbers are to be given
 
 
@@ -90,9 +96,10 @@ class RollingCache(Protocol):
 
     rolls: bool  # False where it cannot; no rollout need be asked for
 
-    def roll_out(self, order: Order, row: Tensor, state: Any) -> Rollout | None:
-        """Draw, beginning from the logits `row` [D] and the `state` [H] after all that is read. The cache's length stays. None where it
-        cannot be done, or not yet: then nothing has changed."""
+    def roll_out(self, order: Order, ids: Sequence[int], row: Tensor | None, state: Any) -> Rollout | None:
+        """Read `ids` and draw on; where there are none, from the logits `row` [D] and the `state` [H] after all that is read. The cache's
+        length grows by the ids alone. None where nothing can be done, or not yet: then nothing has changed. A rollout without draws
+        where only the ids could be read."""
         ...
 
     def keep(self, length: int) -> None:

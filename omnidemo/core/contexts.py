@@ -170,13 +170,15 @@ class DrafterContext:
     def roll_out(self, order: Order) -> Rollout | None:
         """Have the device draw on from all ids; None where it cannot. The ids stay: push those that are wanted. What was read of them
         is not read again."""
-        row, end = self.logits(), len(self.ids)
-        if self.cache.length != end - self._dropped:
-            return None  # the window has slid, and what is left of it was not read again
-        rollout: Rollout | None = self.cache.roll_out(order, row, self._rows[end][1])  # type: ignore[attr-defined]
+        end = len(self.ids)
+        row, state = self._rows.get(end) or self._caught_up(end) or (None, None)
+        unread = [] if row is not None else self.ids[self._dropped + self.cache.length :]
+        if end - self._dropped >= self.cache.limit or (row is not None and self.cache.length != end - self._dropped):
+            return None  # the window slides, or has slid and what is left of it was not read again
+        rollout: Rollout | None = self.cache.roll_out(order, unread, row, state)  # type: ignore[attr-defined]
         if rollout is not None:
             self._ahead = (end, rollout)
-            self._rows[end] = (row, rollout.states[0])
+            self._rows[end] = (rollout.rows[0], rollout.states[0])
         return rollout
 
     def _caught_up(self, position: int) -> tuple[Tensor, Any] | None:

@@ -10,7 +10,7 @@ import math
 from bisect import bisect_right
 from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import median
 from time import perf_counter
 from typing import Literal, Protocol
@@ -46,11 +46,15 @@ MARGIN = 1.04  # estimated gain below which a pair gives up: a plain round among
 class Calibration:
     """P(accepted) by classes of what was predicted, from what came of it. The prediction itself counts as `BELIEF` observations."""
 
-    def __init__(self, prior: float | None = None) -> None:
+    def __init__(self, prior: float | None = None, lines: NDArray[np.float64] | None = None) -> None:
         self.prior = prior  # believed instead of the prediction
+        # (a, b) of each class: P is a + b · prediction.
+        self.lines = np.zeros((len(EDGES) + 1, 2)) if lines is None else lines
         self.weight = [0.0] * (len(EDGES) + 1)
         self.accepted = [0.0] * (len(EDGES) + 1)
         self.predicted = [0.0] * (len(EDGES) + 1)
+        for at in range(len(self.lines)):
+            self._draw(at)
 
     def __call__(self, predicted: float) -> float:
         at = bisect_right(EDGES, predicted)
@@ -63,6 +67,12 @@ class Calibration:
         self.weight[at] = FORGET * self.weight[at] + 1.0
         self.accepted[at] = FORGET * self.accepted[at] + accepted
         self.predicted[at] = FORGET * self.predicted[at] + predicted
+        self._draw(at)
+
+    def _draw(self, at: int) -> None:
+        seen, line = self.weight[at] + BELIEF, self.lines[at]
+        line[0] = (self.accepted[at] + (0.0 if self.prior is None else BELIEF * self.prior)) / seen
+        line[1] = BELIEF / seen if self.prior is None else 0.0
 
     def rows(self) -> list[tuple[float, float, float]]:
         """(mean prediction, acceptance observed, weight of the observations) of each class that has any: a reliability plot."""
@@ -78,9 +88,12 @@ class Knowledge:
     """
 
     def __init__(self) -> None:
-        self.sure = Calibration()  # by the drafter's own probability of a slot
+        self.lines = np.zeros((len(EDGES) + 1, 5))  # of `Until`, by the calibrations
+        self.lines[1:, 0] = EDGES
+        self.sure = Calibration(lines=self.lines[:, 1:3])  # by the drafter's own probability of a slot
         self.head = Calibration()  # by the head's
-        self.next = Calibration(prior=0.6)  # of the slot after one that was accepted, by how sure the drafter was of that one
+        # Of the slot after one that was accepted, by how sure the drafter was of that one.
+        self.next = Calibration(prior=0.6, lines=self.lines[:, 3:])
         self.speculating, self.rounds = True, 0
         self.wait, self.left, self.tries, self.refused = FIRST_WAIT, 0, 0, 0
         self.lost = 0.0  # seconds in the tries since the last rest
@@ -193,6 +206,24 @@ class Knowledge:
             self.plain_seconds = min(plain, shortest) if shortest > 0 else plain
 
 
+@dataclass(frozen=True, slots=True)
+class Until:
+    """What a rule will probably say between two slots, for those who draw several before they can ask it.
+
+    After a slot that was drawn with probability s, `reach` is multiplied by a + b·s, and another one follows where s ≥ `least` and
+    `reach` · (c + d·s) > `price`. `lines` [n, 5] are (from which s on, a, b, c, d).
+    """
+
+    reach: float = 1.0
+    least: float = 0.0
+    price: float = -1.0
+    lines: NDArray[np.float64] = field(default_factory=lambda: np.array([[0.0, 1.0, 0.0, 1.0, 0.0]]))
+
+
+NEVER = Until()
+AS_SURE = np.array([[0.0, 0.0, 1.0, 1.0, 0.0]])  # lines by which a slot is accepted as often as the drafter thinks
+
+
 class DraftLength(Protocol):
     """The rule of one generation. `reads_states`: `goes_on` wants the drafter's states; `watches`: it wants to be asked at all."""
 
@@ -206,6 +237,10 @@ class DraftLength(Protocol):
 
     def goes_on(self, sure: Sequence[float], states: Sequence[State]) -> bool:
         """Whether another slot is drafted after one whose tokens were drawn with these probabilities."""
+        ...
+
+    def until(self) -> Until:
+        """A guess of what `goes_on` will say from here on."""
         ...
 
     def learn(self, pieces: Sequence[int], accepts: Sequence[float]) -> None:
@@ -227,6 +262,9 @@ class Fixed:
 
     def goes_on(self, sure: Sequence[float], states: Sequence[State]) -> bool:
         return True
+
+    def until(self) -> Until:
+        return NEVER
 
     def learn(self, pieces: Sequence[int], accepts: Sequence[float]) -> None:
         pass
@@ -254,6 +292,9 @@ class Watching:
     def _pays(self, sure: Sequence[float], states: Sequence[State]) -> bool:
         raise NotImplementedError
 
+    def until(self) -> Until:
+        raise NotImplementedError
+
     def learn(self, pieces: Sequence[int], accepts: Sequence[float]) -> None:
         self.knowledge.learn(_by_slot(self._sure, pieces), accepts)
 
@@ -267,6 +308,9 @@ class Confidence(Watching):
 
     def _pays(self, sure: Sequence[float], states: Sequence[State]) -> bool:
         return math.prod(sure) >= self.threshold
+
+    def until(self) -> Until:
+        return Until(least=self.threshold)
 
 
 class ByHead(Watching):
@@ -295,6 +339,9 @@ class ByHead(Watching):
         self._predicted += predicted
         self._reach *= math.prod(predicted)
         return 1.0 - self._reach <= self.gamma
+
+    def until(self) -> Until:
+        return Until(self._reach, price=1.0 - self.gamma, lines=AS_SURE)
 
     def learn(self, pieces: Sequence[int], accepts: Sequence[float]) -> None:
         super().learn(pieces, accepts)
@@ -346,6 +393,14 @@ class ByCost(Watching):
         if worth <= 0.0:
             return self._reach > 0.3  # until the first times are there
         return self._reach * known.next(slot) * worth > known.slot_seconds
+
+    def until(self) -> Until:
+        known, worth = self.knowledge, self.knowledge.token_seconds
+        if worth <= 0.0:
+            lines = known.lines.copy()
+            lines[:, 3:] = 1.0, 0.0
+            return Until(self._reach, price=0.3, lines=lines)
+        return Until(self._reach, price=known.slot_seconds / worth, lines=known.lines)
 
     def learn(self, pieces: Sequence[int], accepts: Sequence[float]) -> None:
         super().learn(pieces, accepts)

@@ -45,6 +45,11 @@ class Warp:
         return self.temperature == 0.0
 
     @property
+    def plain(self) -> bool:
+        """Whether the law of given logits is the softmax at a temperature, or greedy."""
+        return self.top_k == 0 and self.top_p == 1.0 and self.min_p == 0.0
+
+    @property
     def penalises(self) -> bool:
         return self.repetition_penalty != 1.0
 

@@ -18,9 +18,6 @@ from omnidemo.core.sampling import Chooser, Sampler, Warp, chosen, draw_known, f
 from omnidemo.core.shares import share
 from omnidemo.core.vocabulary import VocabularyMap
 
-# Drafter tokens that are drawn ahead where the draft may end after each slot: more would often be drawn in vain, fewer mean more waits.
-FEW = 4
-
 
 @dataclass(slots=True)
 class Slot:
@@ -137,10 +134,11 @@ class Hand:
         self._blind = self.seen is not None or not self.drafter.rolls or not (greedy or isinstance(self.chooser, Sampler))
         if self._blind:
             return
-        watched, states = (self.length.watches, self.length.reads_states) if self.length is not None else (False, False)
         uniforms = self.chooser.look_ahead(DRAWS) if isinstance(self.chooser, Sampler) and not greedy else ()
-        rollout = self.drafter.roll_out(Order(course(self), self.warp, left, min(left, FEW) if watched else left, uniforms, states))
-        if rollout is None:
+        rule = self.length if self.length is not None and self.length.watches else None
+        until, states = (rule.until(), rule.reads_states) if rule is not None else (None, False)
+        rollout = self.drafter.roll_out(Order(course(self), self.warp, left, uniforms, until, states))
+        if rollout is None or not rollout.ids:
             self._blind = True
             return
         places = [start + place for place in rollout.places]
@@ -152,8 +150,7 @@ class Hand:
         if place != len(self.drafter.ids):
             self._foreseen.clear()
             return None
-        if self.length is not None and self.length.watches:
-            self._drawn[id(law)] = (law, drawn, q)
+        self._drawn[id(law)] = (law, drawn, q)
         if self.warp.greedy:
             return drawn, 1.0, law
         if isinstance(self.chooser, Sampler):

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 STEPS = 16  # tokens that one rollout reads, at most; each step makes two draws at most, and one more comes before the first
 MARGIN = STEPS + 2  # positions that a room must have left
+# Drafter tokens that are drawn at once where the draft may end after each slot: more would often be drawn in vain, fewer mean more waits.
+FEW = 4
 KEPT = 4  # recordings that a room keeps, of which the newest are likely to be used again
 assert 2 * STEPS + 2 < DRAWS
 
@@ -187,7 +189,7 @@ def roller_of(runner: LeanLlamaRunner, fixed: FixedPasses) -> Roller:
 
 
 def _aim(order: Order) -> int:
-    return min(order.aim, STEPS + 1 - order.course.overrun)
+    return min(order.left if order.until is None else min(order.left, FEW), STEPS + 1 - order.course.overrun)
 
 
 def steps(order: Order) -> int:

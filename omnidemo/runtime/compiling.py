@@ -46,7 +46,7 @@ def wait(seconds: float = PATIENCE) -> bool:
 
 def _prepare() -> None:
     global _ready
-    command = [sys.executable, "-m", "omnidemo.runtime.compiled.passes"]
+    command = [sys.executable, "-m", "omnidemo.runtime.compiled.kernels"]
     path = os.pathsep.join(filter(None, [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH")]))  # it may not be installed
     low = _step_back if os.name == "posix" else None
     try:
@@ -58,22 +58,22 @@ def _prepare() -> None:
         settings: Any = config
         settings.CACHE_DIR = kept
         from omnidemo.core.shares import use_compiled
-        from omnidemo.runtime.compiled import passes, shares
+        from omnidemo.runtime.compiled import kernels as compiled
 
-        passes.compile_all()
-        use_compiled(shares)
+        compiled.compile_all()
+        use_compiled(compiled)
     except Exception as error:  # no numba, no folder for its machine code, a processor that it does not know
         said = (getattr(error, "stderr", None) or str(error).encode()).decode(errors="replace").strip()
         _log.warning("passes go on without compiled code, slower: %s", said.splitlines()[-1] if said else type(error).__name__)
         return
-    _ready = passes
+    _ready = compiled
 
 
 def _folder() -> str:
     """Where the machine code is kept. numba looks for changes in the file that a function is in, not in those that it calls, so each state
     of the files has a folder of its own. OSError where none can be written to."""
     here = Path(__file__).parent
-    sources = [here / "crew.py", *sorted((here / "compiled").glob("*.py"))]
+    sources = [here / "crew.py", here.parent / "core" / "device_trie.py", *sorted((here / "compiled").glob("*.py"))]
     name = "machine-code-" + hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]
     given = os.environ.get("NUMBA_CACHE_DIR")
     for place in [Path(given)] if given else [here / "compiled" / "__pycache__", Path.home() / ".cache" / "omnidemo"]:

@@ -17,7 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from omnidemo.core.ahead import Order, Rollout
+from omnidemo.core.ahead import Order, Rollout, nothing_drawn
 from omnidemo.runtime import ahead, compact
 from omnidemo.runtime.graphs import CudaGraphs, FixedPasses, Room
 from omnidemo.runtime.matrices import ROWS, Matrix, Norm, as_array
@@ -285,19 +285,31 @@ class LeanCache:
 
     @property
     def rolls(self) -> bool:
-        """Whether it can draw ahead: where passes are recorded."""
-        return self.runner.fixed is not None and self.runner.fixed.record is not None
+        """Whether it can draw ahead: where passes are recorded or compiled."""
+        runner = self.runner
+        return runner.passes is not None or (runner.fixed is not None and runner.fixed.record is not None)
 
     @torch.inference_mode()
-    def roll_out(self, order: Order, row: Tensor, state: Any) -> Rollout | None:
-        """Draw ahead on the device from the logits `row` [D] and the `state` [H] after all that is read. None where the window is too
-        short for it, the first time, and where it cannot be recorded."""
-        fixed, end = self.runner.fixed, self.length + ahead.MARGIN
-        if fixed is None or end > self.limit:
+    def roll_out(self, order: Order, ids: Sequence[int], row: Tensor | None, state: Any) -> Rollout | None:
+        """See `RollingCache`. None where the window is too short for it, and where it cannot be recorded or is not compiled."""
+        runner = self.runner
+        end = self.length + len(ids) + (ahead.MARGIN if runner.passes is None else order.left + order.course.overrun)
+        if end > self.limit or not self.rolls:
             return None
+        if ids:
+            check_ids(ids, self.length, self.limit, runner.rows)
         if end > self._room.capacity:
             self._grow(end)
-        return ahead.roller_of(self.runner, fixed).roll_out(self._room, self.length, order, row, state)
+        if runner.passes is not None:
+            rollout = runner.passes.roll_out(self.length, self._array, order, ids, row, state)
+            self.length += len(ids) if rollout is not None else 0
+            return rollout
+        assert runner.fixed is not None
+        if row is None:
+            row = self.extend(ids, 1)[0]
+            state = self.states[-1]
+        roller = ahead.roller_of(runner, runner.fixed)
+        return roller.roll_out(self._room, self.length, order, row, state) or (nothing_drawn(row, state) if ids else None)
 
     def keep(self, length: int) -> None:
         """Count what the newest rollout has read as read, up to `length` positions in all."""

@@ -5,7 +5,8 @@ At batch 1 a small model spends as long between its products as in them when eac
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +14,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from omnidemo.core.ahead import DRAWS, Order, Rollout
+from omnidemo.core.draft_length import NEVER
 from omnidemo.runtime import compact, compiling, crew
 
 if TYPE_CHECKING:
@@ -21,6 +24,8 @@ if TYPE_CHECKING:
 Array = NDArray[np.float32]
 WORTH_SHARING = 4_000_000  # passes of fewer parameters times tokens are done before another thread has looked up
 CHUNK = 256  # tokens that are read at once: what is computed of them stays in the caches
+NOTHING = np.zeros(DRAWS)  # instead of numbers that are not needed
+FEW = 4  # tokens that need not be read by several threads before something is drawn
 PIECES = 3  # of a product, for each thread that helps: who begins late takes fewer
 
 
@@ -40,6 +45,7 @@ class Passes:
         )  # fmt: skip
         self._width = int(runner.embed.shape[1])
         self._turns: tuple[Any, ...] = (None,)  # the runner's tables, and the same as numpy's
+        self._course: tuple[Any, ...] = (None,)  # the newest one drawn by, and its tables as numpy's
         compiling.prepare()
 
     @property
@@ -53,16 +59,56 @@ class Passes:
         kernels, runner = compiling.kernels(), self.runner
         if kernels is None:
             return None
-        turns = self._turns
-        if turns[0] is not runner.turns:
-            turns = self._turns = runner.turns, *(table.numpy().reshape(len(table), -1) for table in runner.turns)
         logits, states = np.empty((rows, runner.rows), np.float32), np.empty((rows, self._width), np.float32)
-        given = (np.array(ids), start, buffer, *self._given, *turns[1:], runner.eps, logits, states)
-        helpers = self.helpers if runner.parameters * len(ids) >= WORTH_SHARING else 0
-        if helpers:
-            with crew.helping(helpers, kernels.serve) as board:
-                kernels.forward(board, PIECES * helpers + 1, CHUNK, *given)
-        else:
-            kernels.forward(crew.new_board(), 1, CHUNK, *given)
+        with self._board(len(ids), kernels) as (board, pieces):
+            kernels.forward(board, pieces, CHUNK, np.array(ids), start, buffer, *self._given, *self._tables(), runner.eps, logits, states)
         self.states = states
         return torch.from_numpy(logits)
+
+    def roll_out(self, start: int, buffer: Array, order: Order, ids: Sequence[int], row: Tensor | None, state: Any) -> Rollout | None:
+        """See `RollingCache`; the cache's `buffer` holds `start` positions and has room for all. None as long as there is no compiled
+        code, and where more than a temperature is asked for."""
+        kernels, runner, course, warp = compiling.kernels(), self.runner, order.course, order.warp
+        if kernels is None or not warp.plain:
+            return None
+        if course is not self._course[0]:
+            tables = (course.first, course.inside, course.alone, course.trie.keys, course.trie.info)
+            self._course = course, *(table.numpy() for table in tables)
+        until, total = order.until or NEVER, order.left + course.overrun
+        draws = min(DRAWS, 2 * total)
+        rows, states = np.empty((total + 1, runner.rows), np.float32), np.empty((total + 1, self._width), np.float32)
+        if len(ids) > FEW:  # by several threads
+            row, state = self.forward(ids, start, buffer, 1), self.states
+            start, ids = start + len(ids), ()
+        if row is not None:
+            rows[0], states[0] = row.numpy(), state
+        tokens, places, drawn = np.empty(total + 1, np.int64), np.empty(draws, np.int64), np.empty(draws, np.int64)
+        shares, laws = np.empty(draws, np.float32), np.empty((draws, runner.rows), np.float32)
+        uniforms = np.array(order.uniforms) if order.uniforms else NOTHING
+        with self._board(1, kernels) as (board, pieces):
+            count, read = kernels.roll_out(
+                board, pieces, np.array(ids, np.int64), start, buffer, *self._given, *self._tables(), runner.eps, rows, states,
+                *self._course[1:], total, order.left, warp.temperature, uniforms, until.reach, until.least, until.price, until.lines,
+                tokens, places, drawn, shares, laws,
+            )  # fmt: skip
+        return Rollout(
+            places[:count].tolist(), drawn[:count].tolist(), shares[:count].tolist(), torch.from_numpy(laws[:count]), tokens[:read].tolist(),
+            torch.from_numpy(rows[: read + 1]), states[: read + 1],
+        )  # fmt: skip
+
+    @contextmanager
+    def _board(self, tokens: int, kernels: Any) -> Iterator[tuple[crew.Board, int]]:
+        """A board for passes of so many tokens, with those who help, and the pieces to make of a product."""
+        helpers = self.helpers if self.runner.parameters * tokens >= WORTH_SHARING else 0
+        if helpers:
+            with crew.helping(helpers, kernels.serve) as board:
+                yield board, PIECES * helpers + 1
+        else:
+            yield crew.new_board(), 1
+
+    def _tables(self) -> tuple[Array, Array]:
+        """Rotary cosines and sines [positions, D]."""
+        turns = self._turns
+        if turns[0] is not self.runner.turns:  # another thread may be asking too
+            turns = self._turns = self.runner.turns, *(table.numpy().reshape(len(table), -1) for table in self.runner.turns)
+        return turns[1], turns[2]

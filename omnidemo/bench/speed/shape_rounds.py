@@ -19,7 +19,7 @@ from omnidemo.bench.speed.floor import floor
 from omnidemo.bench.speed.machine import Probe, facts, synchronise
 from omnidemo.bench.speed.shape_report import Row
 from omnidemo.bench.speed.shapes import DRAFTER, KINDS, TARGETS, Kind, Made, check_memory, form, make, parameters, scripted_pairs
-from omnidemo.bench.speed.watch import Read, reads_of, waiting_clock
+from omnidemo.bench.speed.watch import Read, take_reads, waiting_clock
 from omnidemo.core.contexts import Cache
 from omnidemo.records import Round
 from omnidemo.runtime import compiling
@@ -181,20 +181,20 @@ class _Stand:
 
     def _answer(self, pair: Pair, length: int) -> _Answer:
         """Go on with the conversation from the prompt on. Its first round, which may have to read, does not count."""
-        order, reads = self.order, (reads_of(pair.target), reads_of(pair.drafter))
+        order, models = self.order, (pair.target, pair.drafter)
         stream = pair.stream(
             self.prompt, max_new_tokens=order.prompt_tokens, temperature=order.temperature, draft_length=length, seed=0, learn=False
         )
         next(stream)
-        for one in reads:
-            one.clear()
+        for model in models:
+            take_reads(model)
         synchronise(self.device)
         began = perf_counter()
         rounds = [next(stream) for _ in range(order.rounds)]
         synchronise(self.device)
         seconds = perf_counter() - began
         stream.close()
-        return _Answer(rounds, seconds, (list(reads[0]), list(reads[1])))
+        return _Answer(rounds, seconds, (take_reads(models[0]), take_reads(models[1])))
 
     def _passes(self, kind: Kind, tokens: int) -> tuple[float, float, float]:
         """Milliseconds behind the prompt, medians: the target reads one token, it reads `tokens`, the drafter reads one."""

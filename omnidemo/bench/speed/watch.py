@@ -15,6 +15,7 @@ from torch import Tensor
 from omnidemo import engine
 from omnidemo.bench.speed.floor import Pass
 from omnidemo.bench.speed.machine import synchronise
+from omnidemo.core.ahead import Order, Rollout
 from omnidemo.core.contexts import Cache
 from omnidemo.runtime.models import LanguageModel
 from omnidemo.runtime.runners import Runner
@@ -27,7 +28,7 @@ class Read:
     start: int
     ids: Sequence[int]
     rows: int
-    order: int = 0  # grows from read to read, of whichever model
+    order: tuple[int, int] = (0, 0)  # grows from read to read, of whichever model
 
     @property
     def shape(self) -> Pass:
@@ -38,16 +39,17 @@ _order = itertools.count()
 
 
 class Watched:
-    """A runner that notes what is read through it; a note costs well under a microsecond."""
+    """A runner that notes what is read through it: positions before, ids, rows, a number that grows, and what was drawn and read after
+    that. A note costs well under a microsecond."""
 
     def __init__(self, runner: Runner) -> None:
         self.runner = runner
         self.rows, self.limit, self.parameters = runner.rows, runner.limit, runner.parameters
         self.device, self.dtype = runner.device, runner.dtype
-        self.reads: list[Read] = []
+        self.notes: list[tuple[int, Sequence[int], int, int, Sequence[int]]] = []
 
     def new_cache(self) -> Cache:
-        return WatchedCache(self.runner.new_cache(), self.reads)
+        return WatchedCache(self.runner.new_cache(), self.notes)
 
     def copy(self) -> Runner:
         return Watched(self.runner.copy())
@@ -60,19 +62,35 @@ class Watched:
 
 
 class WatchedCache:
-    def __init__(self, cache: Cache, reads: list[Read]) -> None:
+    def __init__(self, cache: Cache, notes: list[Any]) -> None:
         self.cache, self.length, self.limit = cache, cache.length, cache.limit
-        self._reads = reads
+        self._notes = notes
 
     @property
     def states(self) -> Any:
         return getattr(self.cache, "states", None)
 
     def extend(self, ids: Sequence[int], rows: int) -> Tensor:
-        self._reads.append(Read(self.length, ids, rows, next(_order)))
+        self._notes.append((self.length, ids, rows, next(_order), ()))
         logits = self.cache.extend(ids, rows)
         self.length = self.cache.length
         return logits
+
+    @property
+    def rolls(self) -> bool:
+        return getattr(self.cache, "rolls", False)
+
+    def roll_out(self, order: Order, ids: Sequence[int], row: Tensor | None, state: Any) -> Rollout | None:
+        """Its passes are noted, but for those of walks that were thrown away."""
+        found: Rollout | None = self.cache.roll_out(order, ids, row, state)  # type: ignore[attr-defined]
+        if found is not None:
+            self._notes.append((self.length, ids, 1, next(_order), found.read))
+            self.length = self.cache.length
+        return found
+
+    def keep(self, length: int) -> None:
+        self.cache.keep(length)  # type: ignore[attr-defined]
+        self.length = length
 
     def rollback(self, length: int) -> None:
         self.cache.rollback(length)
@@ -84,9 +102,15 @@ def watched(model: LanguageModel) -> LanguageModel:
     return replace(model, runner=Watched(model.runner))
 
 
-def reads_of(model: LanguageModel) -> list[Read]:
+def take_reads(model: LanguageModel) -> list[Read]:
+    """What was read since the last call."""
     assert isinstance(model.runner, Watched)
-    return model.runner.reads
+    reads: list[Read] = []
+    for start, ids, rows, order, drawn in model.runner.notes:
+        reads += [Read(start, ids, rows, (order, 0))] if ids else []
+        reads += [Read(start + len(ids) + place, [token], 1, (order, place + 1)) for place, token in enumerate(drawn)]
+    model.runner.notes.clear()
+    return reads
 
 
 @torch.inference_mode()

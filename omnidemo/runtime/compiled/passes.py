@@ -1,7 +1,6 @@
 """A whole pass of a few rows over weights in bfloat16, which threads may share.
 
-At batch 1 a small model spends as long between its products as in them when each step is a call of its own. Run as a program, this
-compiles everything and keeps the machine code, so that another process has it in half a second.
+At batch 1 a small model spends as long between its products as in them when each step is a call of its own.
 """
 
 from __future__ import annotations
@@ -13,12 +12,11 @@ import numpy as np
 from numba import carray, njit, types
 from numpy.typing import NDArray
 
-from omnidemo.runtime.compiled import shares
 from omnidemo.runtime.compiled.board import add, claim, look, pointer, post
 from omnidemo.runtime.compiled.layers import add_normed, attend, silu_times, store, turn
 from omnidemo.runtime.compiled.products import Array, Weight, multiply
 from omnidemo.runtime.compiled.shares import FAST, compiled
-from omnidemo.runtime.crew import AWAKE, DONE, EAGER, PATIENCE, WORK, Board, new_board
+from omnidemo.runtime.crew import AWAKE, DONE, EAGER, PATIENCE, WORK, Board
 
 PRODUCT, GATED, ATTENTION = 0, 1, 2  # kinds of work, and what is written of each on the board:
 KIND, ROWS, X, OUT, WEIGHT, N, K, EACH = range(WORK, WORK + 8)
@@ -186,26 +184,3 @@ def do_attention(board: Board, piece: int) -> None:
     attend(queries, begin, cache[0, shared, :end], cache[1, shared, :end], mixed)
     for row in range(count):
         out[first + row, at : at + dim] = mixed[row]
-
-
-def compile_all() -> None:
-    """Compile for the types that are used; a moment where another process has left its machine code."""
-
-    def zeros(*shape: int) -> Array:
-        return np.zeros(shape, np.float32)
-
-    shares.compile_all()
-    board = new_board()
-    four, two = zeros(24, 4), np.zeros((24, 4), np.uint16)
-    for weight in (four, two):  # nothing but zeros, and each place has as many as the largest matrix needs
-        forward(
-            board, 1, 1, np.zeros(1, np.int64), 0, zeros(1, 2, 1, 1, 4), zeros(1, 4), zeros(1, 2, 4), zeros(4), zeros(1, 12),
-            np.full(5, weight.ctypes.data), weight.itemsize, 4, zeros(1, 4), zeros(1, 4), 1e-5, zeros(1, 1), zeros(1, 4),
-        )  # fmt: skip
-    serve(board)
-    for entry in (forward, serve):
-        entry.disable_compile()  # other types would be a mistake, and would keep an answer waiting for seconds
-
-
-if __name__ == "__main__":
-    compile_all()

@@ -64,11 +64,3 @@ def place(law: NDArray[np.float32], uniform: float) -> Any:
             if aim < 0.0:
                 break
     return found
-
-
-def compile_all() -> None:
-    """Compile for the types that are used."""
-    share(np.zeros(1, np.float32), 0)
-    place(np.ones(1, np.float32), 0.5)
-    for entry in (share, place):
-        entry.disable_compile()  # other types would be a mistake, and would keep an answer waiting for seconds

@@ -1,0 +1,141 @@
+"""Drawing several drafter tokens in a row without coming back for each: read a token, draw the next, follow the trie, and again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from omnidemo.core.device_trie import PROBES, SPREAD
+from omnidemo.runtime.compiled.passes import forward
+from omnidemo.runtime.compiled.products import Array
+from omnidemo.runtime.compiled.shares import FAST, compiled, exponential, place
+from omnidemo.runtime.crew import Board
+
+Whole = NDArray[np.int64]
+Numbers = NDArray[np.float64]
+
+
+@njit(cache=True, error_model="numpy", nogil=True)
+def roll_out(
+    board: Board, pieces: int, given: Whole, start: int, buffer: Array, embed: Array, norms: Array, last: Array, bias: Array, weights: Whole, size: int,
+    inner: int, cos: Array, sin: Array, eps: float, rows: Array, states: Array, first: NDArray[np.int32], inside: NDArray[np.int32],
+    alone: NDArray[np.bool_], keys: Whole, info: Whole, total: int, aim: int, heat: float, uniforms: Numbers, reach: float, least: float,
+    price: float, rule: Numbers, tokens: Whole, places: Whole, ids: Whole, shares: Array, laws: Array,
+) -> tuple[int, int]:  # fmt: skip
+    """Read the `given` tokens at positions start…, of which rows[0] are the logits if there are none, and make the draws of
+    `NgramExact.draft`: (how many, tokens read for them and not thrown away).
+
+    Up to `states` everything is as in `forward`, but with `rows` [R, V] and `states` [R, H] for the logits after each read token. `first`
+    to `info`: see `Course` and `DeviceTrie`. `total`: the first slot's limit; no slot begins after `aim` drafter tokens. `heat`: the
+    temperature, 0 for the most probable token. `uniforms` [n] are the numbers of the draws. `reach` to `rule`: see `Until`. Written are
+    the `tokens` [R] that were drafted, and for each of at most n draws its place, id, share and law [V], as in `Rollout`.
+    """
+    base, read, count, most, room = 0, 0, 0, len(ids), len(rows) - 1
+    if len(given):
+        forward(
+            board, pieces, len(given), given, start, buffer, embed, norms, last, bias, weights, size, inner, cos, sin, eps, rows[:1],
+            states[:1],
+        )  # fmt: skip
+        start += len(given)
+    vocabulary = rows.shape[1]
+    while base < aim and base <= room and count < most:
+        limit = total - base
+        while read < base:
+            one = read + 1
+            forward(
+                board, pieces, 1, tokens[read:one], start + read, buffer, embed, norms, last, bias, weights, size, inner, cos, sin, eps,
+                rows[one : one + 1], states[one : one + 1],
+            )  # fmt: skip
+            read = one
+        drawn = draw(rows[base], first, limit, heat, uniforms[count], laws[count])
+        if drawn < 0:
+            break
+        share = laws[count, drawn] if heat > 0.0 else peak(laws[count], drawn)
+        places[count], ids[count], shares[count] = base, drawn, share
+        count += 1
+        tokens[base] = drawn
+        end, sure, path, depth = base, 0.0, float(share), 1
+        if alone[drawn]:
+            end, sure = base + 1, path
+        node = find(keys, vocabulary, 0, drawn)
+        while node > 0 and info[node, 2] <= limit and base + depth <= room and count < most:
+            while read < base + depth:
+                one = read + 1
+                forward(
+                    board, pieces, 1, tokens[read:one], start + read, buffer, embed, norms, last, bias, weights, size, inner, cos, sin,
+                    eps, rows[one : one + 1], states[one : one + 1],
+                )  # fmt: skip
+                read = one
+            drawn = draw(rows[base + depth], inside, limit, heat, uniforms[count], laws[count])
+            if drawn < 0:
+                return count, min(read, end)
+            share = laws[count, drawn] if heat > 0.0 else peak(laws[count], drawn)
+            places[count], ids[count], shares[count] = base + depth, drawn, share
+            count += 1
+            node = find(keys, vocabulary, node, drawn)
+            if node == 0 or info[node, 1] > limit:
+                break
+            tokens[base + depth] = drawn
+            path *= share
+            depth += 1
+            if info[node, 0] <= limit:
+                end, sure = base + depth, path
+        read = min(read, end)
+        line = 0
+        while line + 1 < len(rule) and sure >= rule[line + 1, 0]:
+            line += 1
+        reach *= rule[line, 1] + rule[line, 2] * sure
+        if end == base or sure < least or reach * (rule[line, 3] + rule[line, 4] * sure) <= price:
+            break
+        base = end
+    return count, read
+
+
+@compiled
+def draw(row: Array, least: NDArray[np.int32], limit: int, heat: float, uniform: float, law: Array) -> int:
+    """A token by logits [V] among those whose `least` is within the limit, −1 where there is none. `law` [V] becomes what it was drawn
+    from, at temperature 0 the masked logits."""
+    top = np.float32(-np.inf)
+    for i in range(len(row)):
+        law[i] = row[i] if least[i] <= limit else np.float32(-np.inf)
+        top = max(top, law[i])
+    if not top > -np.inf:
+        return -1
+    if heat == 0.0:
+        for i in range(len(law)):
+            if law[i] == top:
+                return i
+    factor, whole = np.float32(1.0 / heat), np.float32(0.0)
+    for i in range(len(law)):
+        away = (law[i] - top) * factor
+        law[i] = exponential(away) if away > np.float32(-87.0) else np.float32(0.0)
+        whole += law[i]
+    factor = np.float32(1.0) / whole
+    for i in range(len(law)):
+        law[i] *= factor
+    return place(law, uniform)
+
+
+@compiled
+def peak(logits: Array, token: int) -> Any:
+    """The probability of the most probable token under logits [V]."""
+    top, whole = logits[token], np.float32(0.0)
+    for i in range(len(logits)):
+        away = logits[i] - top
+        whole += exponential(away) if away > np.float32(-87.0) else np.float32(0.0)
+    return np.float32(1.0) / whole
+
+
+@compiled
+def find(keys: Whole, vocabulary: int, node: int, token: int) -> int:
+    """The child of a node by a token, 0 where there is none; see `DeviceTrie`."""
+    wanted = node * vocabulary + token
+    begin = wanted * SPREAD % (len(keys) - PROBES)
+    for slot in range(begin, begin + PROBES):
+        if keys[slot] == wanted:
+            return slot + 1
+    return 0
+

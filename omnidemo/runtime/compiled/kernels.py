@@ -1,0 +1,48 @@
+"""The functions that are called from outside. Run as a program, this compiles all of them and keeps the machine code, so that another
+process has it in half a second."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from omnidemo.core.device_trie import PROBES
+from omnidemo.runtime.compiled.drawing import roll_out
+from omnidemo.runtime.compiled.passes import forward, serve
+from omnidemo.runtime.compiled.products import Array
+from omnidemo.runtime.compiled.shares import place, share
+from omnidemo.runtime.crew import new_board
+
+ENTRIES = (share, place, forward, serve, roll_out)
+
+
+def compile_all() -> None:
+    """Compile for the types that are used; a moment where another process has left its machine code."""
+
+    def zeros(*shape: int) -> Array:
+        return np.zeros(shape, np.float32)
+
+    def whole(*shape: int) -> NDArray[np.int64]:
+        return np.zeros(shape, np.int64)
+
+    share(zeros(1), 0)
+    place(np.ones(1, np.float32), 0.5)
+    board = new_board()
+    for weight in (zeros(24, 4), np.zeros((24, 4), np.uint16)):  # nothing but zeros, and as many as the largest matrix needs
+        model = (
+            zeros(1, 2, 1, 1, 4), zeros(1, 4), zeros(1, 2, 4), zeros(4), zeros(1, 12), np.full(5, weight.ctypes.data), weight.itemsize, 4,
+            zeros(1, 4), zeros(1, 4), 1e-5,
+        )  # fmt: skip
+        forward(board, 1, 1, whole(1), 0, *model, zeros(1, 1), zeros(1, 4))
+        roll_out(
+            board, 1, whole(1), 0, *model, zeros(1, 1), zeros(1, 4), np.zeros(1, np.int32), np.zeros(1, np.int32), np.zeros(1, np.bool_),
+            whole(1 + PROBES), whole(2 + PROBES, 3), 1, 1, 0.0, np.zeros(1), 1.0, 0.0, 0.0, np.zeros((1, 5)), whole(1), whole(1), whole(1),
+            zeros(1), zeros(1, 1),
+        )  # fmt: skip
+    serve(board)
+    for entry in ENTRIES:
+        entry.disable_compile()  # other types would be a mistake, and would keep an answer waiting for seconds
+
+
+if __name__ == "__main__":
+    compile_all()
