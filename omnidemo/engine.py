@@ -17,6 +17,7 @@ from torch import Tensor
 from omnidemo.core.contexts import DrafterContext, TargetContext
 from omnidemo.core.draft_length import ENOUGH, LOOK, DraftLength, Hindsight
 from omnidemo.core.ngrams import NgramCache
+from omnidemo.core.peaks import Peaks
 from omnidemo.core.sampling import Chooser, Warp, highest, on_host
 from omnidemo.core.shares import share
 from omnidemo.core.tracing import Tracer
@@ -92,16 +93,18 @@ def decode(
 
         # 3 Verify: one target pass over everything that was proposed.
         proposal = draft.proposal
-        logits = target.verify(proposal)
+        logits = target.verify(proposal, warp.temperature)
+        peaks = target.peaks
         clock.append(perf_counter())
 
         # 4 Correct: accept from the left, correct the first rejection or add a bonus token.
         scores = warp.penalised(logits, seen.of_target(proposal)) if seen else logits
         if hand is not None and draft.slots:
+            hand.peaks = peaks if seen is None else None
             settled = method.settle(hand, draft, scores)
             draft_length.learn([len(slot.pieces) for slot in draft.slots if slot.target_id >= 0], settled.accepts)
         else:
-            settled = Settlement(0, chooser.draw(warp.law(scores[0])) if not warp.greedy else highest(scores[0]), False, [])
+            settled = Settlement(0, _alone(scores, peaks if seen is None else None, warp, chooser), False, [])
         ids = [slot.target_id for slot in draft.slots[: settled.accepted]]
         ids += [settled.token] if settled.token is not None else []
         if limits.stop and (count := _until_stop(ids, text, limits.stop, vocabulary, talk.decoder)) < len(ids):
@@ -114,7 +117,7 @@ def decode(
         clock.append(perf_counter())
 
         # 5 Record.
-        shown = _probabilities(draft, hand, proposal, ids, accepted, logits)
+        shown = _probabilities(draft, hand, proposal, ids, accepted, logits, peaks)
         tokens = _tokens(draft, settled, ids, shown, vocabulary, talk.decoder, plain=budget == 0)
         chances.extend(shown.emitted)
         emitted += len(ids)
@@ -142,6 +145,13 @@ def decode(
         index += 1
         if reason is None and limits.cancelled():
             reason = "cancelled"
+
+
+def _alone(scores: Tensor, peaks: Peaks | None, warp: Warp, chooser: Chooser) -> int:
+    """The token of a round without a draft."""
+    if not warp.greedy:
+        return chooser.draw(warp.law(scores[0]))
+    return peaks.best()[0] if peaks is not None else highest(scores[0])
 
 
 def _look_back(drafter: DrafterContext | None, chances: deque[float], greedy: bool) -> Hindsight:
@@ -198,12 +208,18 @@ class _Shown:
     q: list[float | None]
 
 
-def _probabilities(draft: Draft, hand: Hand | None, proposal: list[int], ids: list[int], accepted: int, logits: Tensor) -> _Shown:
+def _probabilities(
+    draft: Draft, hand: Hand | None, proposal: list[int], ids: list[int], accepted: int, logits: Tensor, peaks: Peaks | None
+) -> _Shown:
     if not on_host(logits):
         return _probabilities_elsewhere(draft, hand, proposal, ids, logits)
-    rows = logits.numpy()
-    emitted = [share(rows[place], token_id) for place, token_id in enumerate(ids)]
-    proposed = emitted[:accepted] + [share(rows[place], proposal[place]) for place in range(accepted, len(proposal))]
+    if peaks is not None:
+        emitted = peaks.shares(ids)
+        proposed = emitted[:accepted] + peaks.shares(proposal[accepted:], accepted)
+    else:
+        rows = logits.numpy()
+        emitted = [share(rows[place], token_id) for place, token_id in enumerate(ids)]
+        proposed = emitted[:accepted] + [share(rows[place], proposal[place]) for place in range(accepted, len(proposal))]
     if hand is None or not hand.warp.greedy:
         return _Shown(emitted, proposed, [slot.q if slot.pieces else None for slot in draft.slots])
     # The law is a point then; the drafter's own probability says more.

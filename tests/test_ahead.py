@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
@@ -22,55 +21,22 @@ from omnidemo.core import sampling
 from omnidemo.core.ahead import Course, Order, Rollout, least, token_by_token
 from omnidemo.core.contexts import DrafterContext, TargetContext
 from omnidemo.core.device_trie import DeviceTrie
-from omnidemo.core.draft_length import Fixed, Until
+from omnidemo.core.draft_length import Fixed
 from omnidemo.core.ngrams import NgramCache
 from omnidemo.core.sampling import Sampler, Warp
 from omnidemo.core.vocabulary import VocabularyMap
 from omnidemo.engine import Conversation, Limits, decode
 from omnidemo.methods import NgramExact, base, fitting, make_method
-from omnidemo.methods.base import Draft, Hand, Method
+from omnidemo.methods.base import Hand
 from omnidemo.runtime import lean
 from omnidemo.runtime.ahead import Roller, roller_of
 from omnidemo.runtime.graphs import FixedPasses
 from omnidemo.runtime.lean import LeanCache, LeanLlamaRunner
+from sides import DRAFTER, MAP, TARGET, TOKENS, WARPS, Asking, Counting, Side, random_trie, rounds, same
 from test_graphs import CUDA, Notes, recorded
 from test_pair import PROMPT, save
 from test_runners import close
-from worlds import Branching, vocabulary
-
-LETTERS = [bytes([letter]) for letter in b"abcdef"]
-TARGET = vocabulary([*LETTERS, *(a + b for a in LETTERS for b in LETTERS), None], end=42)
-DRAFTER = vocabulary([*LETTERS, b"zz", b"zx", None], end=8)  # 6 and 7 have no target, 8 ends
-MAP = VocabularyMap(TARGET, DRAFTER, len(TARGET) + 1, len(DRAFTER) + 2)
-TOKENS = len(DRAFTER) + 2
-WARPS = {
-    "greedy": Warp(0.0),
-    "t0.7": Warp(0.7),
-    "t1": Warp(1.0),
-    "top-k": Warp(1.0, top_k=3),
-    "top-p": Warp(1.0, top_p=0.8),
-    "all": Warp(0.9, top_k=6, top_p=0.9, min_p=0.05),
-}
-
-
-@dataclass
-class Asking(Fixed):
-    """A rule of fixed length that wants to know how sure the drafter was, and stops by that."""
-
-    watches: bool = True
-    reads_states: bool = True
-    threshold: float = 0.0
-    guess: float = 0.0
-    heard: list[float] = field(default_factory=list)
-    states: list[Any] = field(default_factory=list)
-
-    def until(self) -> Until:
-        return Until(least=self.guess)
-
-    def goes_on(self, sure: Any, states: Any) -> bool:
-        self.heard += sure
-        self.states += states
-        return min(sure) >= self.threshold
+from worlds import Branching
 
 
 @pytest.fixture(scope="module")
@@ -81,97 +47,9 @@ def model() -> Any:
     return model
 
 
-def random_trie(seed: int, count: int = 14, size: int = 20_000) -> NgramCache:
-    """2- to 4-grams over a few letters, so that they share beginnings, with pieces that are no target tokens themselves."""
-    chance, cache = random.Random(seed), NgramCache(TOKENS, size)
-    for target_id in range(6, 6 + count):
-        cache.insert(target_id, tuple(chance.choice((0, 1, 2, 6, 7)) for _ in range(chance.choice((2, 2, 3, 3, 4)))))
-    return cache
-
-
-class Side:
-    """A drafter's context in which a method drafts; `rolls` or not."""
-
-    def __init__(self, model: Any, rolls: bool) -> None:
-        self.runner, self.notes = recorded(model)
-        self.cache = _Counting(self.runner, rolls)
-        self.drafter = DrafterContext(self.cache, MAP)
-        self.drafter.start([0, 1, 2], 0)
-        self.sampler, self.own = Sampler(5), 0
-
-    def hand(self, ngrams: NgramCache, warp: Warp, rule: Any = None) -> Hand:
-        return Hand(self.drafter, MAP, ngrams, warp, self.sampler, frozenset({42}), None, len(self.drafter.ids), rule)
-
-    def draft(self, method: Method, ngrams: NgramCache, warp: Warp, budget: int, rule: Any = None) -> Draft:
-        before = self.cache.passes
-        with torch.inference_mode():
-            self.newest = self.hand(ngrams, warp, rule)
-            draft = method.draft(self.newest, budget)
-        self.own += max(0, self.cache.passes - before - 1)  # the first one reads what the target wrote
-        return draft
-
-
-class _Counting(LeanCache):
-    """Counts its rollouts, or has none."""
-
-    def __init__(self, runner: LeanLlamaRunner, rolls: bool) -> None:
-        super().__init__(runner)
-        self.can, self.rollouts, self.passes, self.reading = rolls, 0, 0, False
-
-    @property
-    def rolls(self) -> bool:
-        return self.can and super().rolls
-
-    def roll_out(self, order: Order, ids: Any, row: Any, state: Any) -> Rollout | None:
-        self.reading = True
-        found = super().roll_out(order, ids, row, state)
-        self.reading = False
-        self.rollouts += found is not None and bool(found.ids)
-        self.passes += found is not None and bool(ids)
-        return found
-
-    def extend(self, ids: Any, rows: int) -> Tensor:
-        self.passes += not self.reading
-        return super().extend(ids, rows)
-
-
-def same(left: Draft, right: Draft) -> None:
-    assert left.drafted == right.drafted and len(left.slots) == len(right.slots)
-    for one, other in zip(left.slots, right.slots, strict=True):
-        assert (one.target_id, one.pieces, one.base, one.limit) == (other.target_id, other.pieces, other.base, other.limit)
-        assert one.q == pytest.approx(other.q, rel=1e-4, abs=1e-9)
-        assert list(one.laws) == list(other.laws)
-        assert all(torch.allclose(one.laws[path], other.laws[path], atol=1e-4) for path in one.laws)
-
-
-def rounds(
-    ahead: Side, plain: Side, method: Method, ngrams: NgramCache, warp: Warp, budget: int, seed: int, count: int = 6, rule: Any = None
-) -> None:
-    """Draft on both sides, keep some of it, go on; the caches hold the truth all along."""
-    chance = random.Random(seed)
-    for _ in range(count):
-        start = len(ahead.drafter.ids)
-        drafts = [side.draft(method, ngrams, warp, budget, rule) for side in (ahead, plain)]
-        same(*drafts)
-        if rule is None and method.name != "union" and drafts[0].slots and drafts[0].slots[-1].target_id != 42:
-            assert not ahead.newest._foreseen  # nothing was drawn in vain, but after an end that only the host knows
-        assert ahead.drafter.ids == plain.drafter.ids and ahead.sampler.look_ahead(1) == plain.sampler.look_ahead(1)
-        slots = [slot for slot in drafts[0].slots if slot.target_id >= 0]
-        kept = slots[: chance.randint(0, len(slots))]
-        written, corrects = chance.randrange(6), chance.random() < 0.3 and len(kept) < len(drafts[0].slots)
-        for side, draft in zip((ahead, plain), drafts, strict=True):
-            with torch.inference_mode():
-                if corrects:  # as a residual does
-                    side.drafter.rollback(draft.slots[len(kept)].base)
-                    side.drafter.push(1)
-                    side.drafter.logits()
-                    side.drafter.rollback(draft.slots[len(kept)].base)
-                side.drafter.commit(start, [len(slot.pieces) for slot in kept], [*(slot.target_id for slot in kept), written])
-            assert side.cache.length < len(side.drafter.ids)
-        assert ahead.drafter.ids == plain.drafter.ids
-    with torch.inference_mode():
-        fresh = LeanCache(plain.runner)
-        assert close(ahead.drafter.logits(), fresh.extend(ahead.drafter.ids, 1)[0], 1e-4)
+def side_of(model: Any, rolls: bool) -> Side:
+    """One whose passes are recorded, as a device's are."""
+    return Side(recorded(model)[0], rolls)
 
 
 @pytest.mark.parametrize("warp", WARPS.values(), ids=WARPS)
@@ -180,7 +58,7 @@ def rounds(
 def test_a_rollout_is_the_hosts_walk(model: Any, warp: Warp, overrun: int, budget: int) -> None:
     rollouts = deeper = own = drafted = 0
     for seed in range(3):
-        ahead, plain = Side(model, True), Side(model, False)
+        ahead, plain = side_of(model, True), side_of(model, False)
         ngrams = random_trie(seed)
         rounds(ahead, plain, NgramExact(overrun), ngrams, warp, budget, seed)
         rollouts += ahead.cache.rollouts
@@ -194,7 +72,7 @@ def test_a_rollout_is_the_hosts_walk(model: Any, warp: Warp, overrun: int, budge
 @pytest.mark.parametrize("warp", [Warp(0.0), Warp(1.0, top_p=0.9)], ids=["greedy", "top-p"])
 @pytest.mark.parametrize("name", ["token-intersection", "union", "string-exact-match", "ngram-merge"])
 def test_other_methods_draw_ahead_too(model: Any, name: str, warp: Warp) -> None:
-    ahead, plain = Side(model, True), Side(model, False)
+    ahead, plain = side_of(model, True), side_of(model, False)
     rounds(ahead, plain, make_method(name, MAP), random_trie(1), warp, 5, 1)
     assert ahead.cache.rollouts >= 4 and ahead.cache.passes < plain.cache.passes
 
@@ -203,7 +81,7 @@ def test_other_methods_draw_ahead_too(model: Any, name: str, warp: Warp) -> None
 @pytest.mark.parametrize(("name", "threshold"), [("ngram-exact", 0.0), ("ngram-exact", 0.1), ("union", 0.1), ("string-exact-match", 0.0)])
 def test_rules_that_watch_hear_the_same(model: Any, name: str, threshold: float, warp: Warp, monkeypatch: pytest.MonkeyPatch) -> None:
     elsewhere(monkeypatch)
-    sides = Side(model, True), Side(model, False)
+    sides = side_of(model, True), side_of(model, False)
     rules = [Asking(9, threshold=threshold) for _ in sides]
     method, ngrams = make_method(name, MAP), random_trie(2)
     for _ in range(12):
@@ -222,7 +100,7 @@ def test_rules_that_watch_hear_the_same(model: Any, name: str, threshold: float,
 @pytest.mark.parametrize("budget", [1, 2, 5, 9])
 @pytest.mark.parametrize("name", ["ngram-exact", "token-intersection", "union"])
 def test_a_whole_draft_is_foreseen(model: Any, name: str, budget: int) -> None:
-    side, ngrams = Side(model, True), NgramCache(TOKENS)
+    side, ngrams = side_of(model, True), NgramCache(TOKENS)
     ngrams.insert(6, (0, 1))
     for turn in range(8):
         side.drafter.rollback(3)
@@ -234,14 +112,14 @@ def test_a_whole_draft_is_foreseen(model: Any, name: str, budget: int) -> None:
 
 def test_corrections_of_earlier_slots(model: Any) -> None:
     """Where a rule watches, a draft takes several rollouts, and a correction goes back behind the newest."""
-    ahead, plain = Side(model, True), Side(model, False)
+    ahead, plain = side_of(model, True), side_of(model, False)
     for seed in range(3):
         rounds(ahead, plain, make_method("token-intersection", MAP), NgramCache(TOKENS), Warp(0.0), 9, seed, rule=Asking(9), count=10)
     assert ahead.cache.rollouts > 30
 
 
 def test_ids_that_agree_again_after_others_were_read(model: Any) -> None:
-    side = Side(model, True)
+    side = side_of(model, True)
     drafter, course = side.drafter, token_by_token(MAP.draftable_bars)
     with torch.inference_mode():
         order = Order(course, Warp(0.0), 4)
@@ -270,7 +148,7 @@ def test_ids_that_agree_again_after_others_were_read(model: Any) -> None:
 def test_little_is_drawn_in_vain_where_a_rule_may_stop(model: Any) -> None:
     counts = []
     for rule in (Asking(12), Fixed(12)):
-        side = Side(model, True)
+        side = side_of(model, True)
         for _ in range(2):
             side.drafter.rollback(3)
             draft = side.draft(make_method("token-intersection", MAP), NgramCache(TOKENS), Warp(0.0), 12, rule)
@@ -307,7 +185,7 @@ def watched_reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 @pytest.mark.parametrize("name", ["ngram-exact", "token-intersection", "string-exact-match"])
 def test_the_number_of_waits_does_not_grow_with_the_draft(model: Any, name: str, warp: Warp, monkeypatch: pytest.MonkeyPatch) -> None:
     elsewhere(monkeypatch)
-    method, ngrams, ahead, plain = make_method(name, MAP), NgramCache(TOKENS), Side(model, True), Side(model, False)
+    method, ngrams, ahead, plain = make_method(name, MAP), NgramCache(TOKENS), side_of(model, True), side_of(model, False)
     for target_id, path in enumerate(((0, 1), (1, 2), (2, 0), (6, 1), (7, 3), (2, 1)), 6):
         ngrams.insert(target_id, path)
     for side in (ahead, plain):
@@ -332,7 +210,8 @@ def test_the_number_of_waits_does_not_grow_with_the_draft(model: Any, name: str,
 @pytest.mark.parametrize("name", ["ngram-exact", "token-intersection"])
 def test_waits_of_whole_rounds(model: Any, name: str, temperature: float, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     elsewhere(monkeypatch)
-    side, ngrams, target = Side(model, True), random_trie(1, count=6), LeanLlamaRunner(random_model("llama", len(TARGET) + 1, seed=8))
+    side, ngrams, target = side_of(model, True), random_trie(1, count=6), LeanLlamaRunner(random_model("llama", len(TARGET) + 1, seed=8))
+    target.passes = None
     drafted, waits = [], []
     for budget in (2, 4, 8, 12) * 2:
         talk = Conversation(TargetContext(target.new_cache()), side.drafter)
@@ -395,7 +274,7 @@ def test_a_residual_rarely_waits_more_than_once(model: Any, near: float, monkeyp
     """The same tokens by the same numbers as on the host, however many attempts it takes."""
     method, ngrams, found = NgramExact(), random_trie(1, count=4), []
     for device in (False, True):
-        side = Side(model, False)
+        side = side_of(model, False)
         if device:
             elsewhere(monkeypatch)
             reads = watched_reads(monkeypatch)
@@ -419,7 +298,7 @@ def test_a_residual_rarely_waits_more_than_once(model: Any, near: float, monkeyp
 
 def test_growing_shrinking_and_full_tries(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("omnidemo.core.device_trie.SIZES", (11, 101, 1009))
-    chance, ahead, plain = random.Random(4), Side(model, True), Side(model, False)
+    chance, ahead, plain = random.Random(4), side_of(model, True), side_of(model, False)
     ngrams, warp, method = NgramCache(TOKENS, size=25), Warp(1.0), NgramExact()
     filled: list[int] = []
     original = DeviceTrie.fill
@@ -522,10 +401,11 @@ def test_answers_are_those_without(folders: tuple[str, str], policy: Any, cache_
 
 
 def test_a_recording_that_fails_falls_back(model: Any, caplog: pytest.LogCaptureFixture) -> None:
-    ahead, plain, ngrams = Side(model, True), Side(model, False), random_trie(1)
+    ahead, plain, ngrams = side_of(model, True), side_of(model, False), random_trie(1)
     rounds(ahead, plain, NgramExact(), ngrams, Warp(1.0), 4, 1)
     done = ahead.cache.rollouts
-    ahead.notes.fail = RuntimeError("operation not permitted when stream is capturing")
+    assert ahead.runner.fixed is not None and isinstance(ahead.runner.fixed.record, Notes)
+    ahead.runner.fixed.record.fail = RuntimeError("operation not permitted when stream is capturing")
     with caplog.at_level(logging.WARNING):
         rounds(ahead, plain, NgramExact(), ngrams, Warp(0.5), 4, 2)  # another warp is another recording
     assert done > 0 and ahead.cache.rollouts == done
@@ -537,7 +417,7 @@ def test_a_recording_that_fails_falls_back(model: Any, caplog: pytest.LogCapture
 
 def test_where_nothing_is_drawn_ahead(model: Any) -> None:
     ngrams, warp = random_trie(1), Warp(1.0)
-    side = Side(model, True)
+    side = side_of(model, True)
     for _ in range(2):
         draft = side.draft(NgramExact(), ngrams, warp, 4)
         side.drafter.rollback(draft.slots[0].base)
@@ -556,13 +436,15 @@ def test_where_nothing_is_drawn_ahead(model: Any) -> None:
         near.look_ahead(NgramExact()._course, 4)
         assert not near._foreseen and side.cache.rollouts == 1
         side.cache.limit = 600
-        on_a_host = DrafterContext(LeanLlamaRunner(model).new_cache(), MAP)
+        general = LeanLlamaRunner(model)
+        general.passes = None
+        on_a_host = DrafterContext(general.new_cache(), MAP)
         on_a_host.start([0, 1, 2], 0)
         assert not on_a_host.rolls
 
 
 def test_what_was_foreseen_for_another_place_is_dropped(model: Any) -> None:
-    side, ngrams = Side(model, True), random_trie(1)
+    side, ngrams = side_of(model, True), random_trie(1)
     side.draft(NgramExact(), ngrams, Warp(1.0), 4)
     side.drafter.rollback(3)
     with torch.inference_mode():
@@ -599,7 +481,7 @@ def test_a_rollout_that_is_done_changes_nothing_more(model: Any) -> None:
 
 def test_rooms_grow_and_recordings_are_few(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lean, "START", 16)
-    ahead, plain = Side(model, True), Side(model, False)
+    ahead, plain = side_of(model, True), side_of(model, False)
     ngrams = random_trie(2)
     for seed, temperature in enumerate((1.0, 0.5, 0.6, 0.7, 0.8, 0.9)):
         rounds(ahead, plain, NgramExact(), ngrams, Warp(temperature), 4, seed, count=4)
@@ -627,7 +509,7 @@ def test_graphs_draw_what_the_host_would(device: str, warp: Warp) -> None:
         if device == "cpu":
             runner.passes, runner.fixed = None, FixedPasses(runner.device, Notes())
         assert runner.fixed is not None
-        cache, ngrams, sampler = _Counting(runner, rolls), NgramCache(TOKENS, device=device), Sampler(2)
+        cache, ngrams, sampler = Counting(runner, rolls), NgramCache(TOKENS, device=device), Sampler(2)
         drafter = DrafterContext(cache, vocabulary_map)
         drafter.start([0, 1, 2], 0)
         answer = []

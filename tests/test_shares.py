@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,16 +11,15 @@ import torch
 
 from omnidemo.core import shares
 from omnidemo.core.shares import BLOCK, place, share, use_compiled
+from omnidemo.runtime import compiling
 
 
 @pytest.fixture(params=["plain", "compiled"])
 def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     monkeypatch.setattr(shares, "_compiled", None)
     if request.param == "compiled":
-        from omnidemo.runtime.compiled import shares as fast
-
-        fast.compile_all()
-        use_compiled(fast)
+        kernels: Any = compiling.kernels()
+        use_compiled(kernels)
     yield request.param
 
 

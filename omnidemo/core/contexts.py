@@ -13,13 +13,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from omnidemo.core.ahead import Order, Rollout
+from omnidemo.core.peaks import Peaks
 from omnidemo.core.sampling import highest_each
 from omnidemo.core.vocabulary import VocabularyMap
 
 
 class Cache(Protocol):
     """A model's key-value cache for one context. `limit` is the most positions the model can hold. A cache may also have `states`: what
-    the output layer read for the newest rows, [rows, H]; and be a `core.ahead.RollingCache`."""
+    the output layer read for the newest rows, [rows, H]; the `peaks` of these rows, where `heat`, the temperature to tell them for, is not
+    None; and be a `core.ahead.RollingCache`."""
 
     length: int
     limit: int
@@ -48,6 +50,12 @@ class TargetContext:
     def __init__(self, cache: Cache) -> None:
         self.cache = cache
         self.ids: list[int] = []
+        self._tells = hasattr(cache, "heat")
+
+    @property
+    def peaks(self) -> Peaks | None:
+        """Those of the newest rows, where the cache tells them."""
+        return self.cache.peaks if self._tells else None  # type: ignore[attr-defined]
 
     def start(self, prompt: Sequence[int]) -> int:
         """Make `prompt` the context, reading all but its last id; returns how many ids were kept from before."""
@@ -58,8 +66,11 @@ class TargetContext:
             self.cache.extend(self.ids[kept:-1], 0)
         return kept
 
-    def verify(self, proposal: Sequence[int]) -> Tensor:
-        """Logits [m + 1, V]: one row for each proposed token, and one for the token after all of them."""
+    def verify(self, proposal: Sequence[int], heat: float = 1.0) -> Tensor:
+        """Logits [m + 1, V]: one row for each proposed token, and one for the token after all of them. `heat`: the temperature that their
+        `peaks` are told for."""
+        if self._tells:
+            self.cache.heat = heat  # type: ignore[attr-defined]
         return self.cache.extend([*self.ids[self.cache.length :], *proposal], len(proposal) + 1)
 
     def append(self, ids: Sequence[int]) -> None:

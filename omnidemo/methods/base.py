@@ -14,6 +14,7 @@ from omnidemo.core.ahead import DRAWS, Course, Order, token_by_token
 from omnidemo.core.contexts import DrafterContext
 from omnidemo.core.draft_length import DraftLength, State
 from omnidemo.core.ngrams import NgramCache
+from omnidemo.core.peaks import Peaks
 from omnidemo.core.sampling import Chooser, Sampler, Warp, chosen, draw_known, fetch, highest, highest_each, on_host
 from omnidemo.core.shares import share
 from omnidemo.core.vocabulary import VocabularyMap
@@ -78,6 +79,7 @@ class Hand:
     seen: Tensor | None = None  # [D] bool: drafter ids in the text before the round, where a repetition penalty wants to know
     start: int = 0  # number of those ids
     length: DraftLength | None = None  # when a draft ends before its budget is used up
+    peaks: Peaks | None = None  # of the rows to settle by, where they are known
     # Draws of this round by their law's identity: (the law, id, probability), so that nobody need read them again.
     _drawn: dict[int, tuple[Tensor, int, float]] = field(default_factory=dict, init=False, repr=False)
     # What the device has drawn ahead, in order: the number of ids before it, the id, its probability and law.
@@ -232,10 +234,14 @@ class Method:
         `logits` [m + 1, T] are the target's rows at the proposed tokens and after them.
         """
         if hand.warp.greedy:
-            return self._settle_greedy(hand, draft, highest_each(logits))
-        laws = hand.warp.law(logits)
+            return self._settle_greedy(hand, draft, hand.peaks.best() if hand.peaks is not None else highest_each(logits))
         proposal = draft.proposal
-        p = chosen(laws, proposal)
+        laws: Tensor | _Laws
+        if hand.peaks is not None and hand.warp.plain:
+            laws, p = _Laws(hand.warp, logits), hand.peaks.chances(proposal)
+        else:
+            laws = hand.warp.law(logits)
+            p = chosen(laws, proposal)
         accepts: list[float] = []
         for index, slot in enumerate(draft.slots):
             if slot.target_id < 0:
@@ -257,6 +263,16 @@ class Method:
             if slot.target_id in hand.end_ids:
                 return Settlement(index + 1, None, False, accepts)
         return Settlement(len(draft.slots), best[-1], False, accepts)
+
+
+class _Laws:
+    """The laws of logits [R, V], each made when it is asked for: one is, where the rest is known without."""
+
+    def __init__(self, warp: Warp, logits: Tensor) -> None:
+        self.warp, self.logits = warp, logits
+
+    def __getitem__(self, row: int) -> Tensor:
+        return self.warp.law(self.logits[row])
 
 
 def subtract(chooser: Chooser, law: Tensor, accepted: Tensor) -> int:

@@ -18,6 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from omnidemo.core.ahead import Order, Rollout, nothing_drawn
+from omnidemo.core.peaks import Peaks
 from omnidemo.runtime import ahead, compact
 from omnidemo.runtime.graphs import CudaGraphs, FixedPasses, Room
 from omnidemo.runtime.matrices import ROWS, Matrix, Norm, as_array
@@ -229,6 +230,8 @@ class LeanCache:
         self.length = 0
         self._enter(min(START, self.limit))
         self.states: Any = None
+        self.heat: float | None = None
+        self.peaks: Peaks | None = None
 
     def _enter(self, capacity: int) -> None:
         """Take a room for `capacity` positions. It is given back when the next one is taken, or nobody has the cache any more."""
@@ -262,10 +265,11 @@ class LeanCache:
             self._grow(end)
         logits: Tensor | None = None
         if runner.passes is not None:
-            logits = runner.passes.forward(ids, self.length, self._array, rows)
-            self.states = runner.passes.states
+            logits = runner.passes.forward(ids, self.length, self._array, rows, self.heat)
+            self.states, self.peaks = runner.passes.states, runner.passes.peaks
         if logits is None:
             logits = self._read(ids, rows)
+            self.peaks = None
         self.length = end
         return logits
 

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from omnidemo.core.ahead import DRAWS, Order, Rollout
 from omnidemo.core.draft_length import NEVER
+from omnidemo.core.peaks import Peaks
 from omnidemo.runtime import compact, compiling, crew
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ class Passes:
     def __init__(self, runner: LeanLlamaRunner, two_bytes: bool) -> None:
         self.runner, self.two_bytes = runner, two_bytes
         self.states: Array | None = None  # what the output layer read in the newest pass
+        self.peaks: Peaks | None = None  # of its logits
         layers = runner.layers
         biases = [np.zeros(len(layer.qkv.weight), np.float32) if layer.qkv.bias is None else layer.qkv.bias.numpy() for layer in layers]
         self._weights = [compact.bits(one) if two_bytes else one.contiguous().numpy() for one in compact.matrices(runner)]
@@ -53,16 +55,19 @@ class Passes:
         """How many threads help the one that makes a pass, unless it is a small one."""
         return crew.pick_size(self.runner.threads)
 
-    def forward(self, ids: Sequence[int], start: int, buffer: Array, rows: int) -> Tensor | None:
-        """Logits [rows, V] of `ids` at positions start…, which are written into the cache's buffer [layers, 2, Hkv, capacity, D]. None
-        as long as there is no compiled code."""
+    def forward(self, ids: Sequence[int], start: int, buffer: Array, rows: int, heat: float | None = None) -> Tensor | None:
+        """Logits [rows, V] of `ids` at positions start…, which are written into the cache's buffer [layers, 2, Hkv, capacity, D], and their
+        peaks if there is a temperature to tell them for. None as long as there is no compiled code."""
         kernels, runner = compiling.kernels(), self.runner
         if kernels is None:
             return None
         logits, states = np.empty((rows, runner.rows), np.float32), np.empty((rows, self._width), np.float32)
+        numbers = np.full((rows if heat is not None else 0, 4), 1.0 / heat if heat else 1.0, np.float32)
         with self._board(len(ids), kernels) as (board, pieces):
-            kernels.forward(board, pieces, CHUNK, np.array(ids), start, buffer, *self._given, *self._tables(), runner.eps, logits, states)
-        self.states = states
+            kernels.forward(
+                board, pieces, CHUNK, np.array(ids), start, buffer, *self._given, *self._tables(), runner.eps, logits, states, numbers
+            )
+        self.states, self.peaks = states, Peaks(logits, numbers, heat) if heat is not None else None
         return torch.from_numpy(logits)
 
     def roll_out(self, start: int, buffer: Array, order: Order, ids: Sequence[int], row: Tensor | None, state: Any) -> Rollout | None:
@@ -75,7 +80,7 @@ class Passes:
             tables = (course.first, course.inside, course.alone, course.trie.keys, course.trie.info)
             self._course = course, *(table.numpy() for table in tables)
         until, total = order.until or NEVER, order.left + course.overrun
-        draws = min(DRAWS, 2 * total)
+        draws = min(DRAWS, 3 * total)  # more than one for a drafter token where walks are thrown away
         rows, states = np.empty((total + 1, runner.rows), np.float32), np.empty((total + 1, self._width), np.float32)
         if len(ids) > FEW:  # by several threads
             row, state = self.forward(ids, start, buffer, 1), self.states
@@ -92,8 +97,8 @@ class Passes:
                 tokens, places, drawn, shares, laws,
             )  # fmt: skip
         return Rollout(
-            places[:count].tolist(), drawn[:count].tolist(), shares[:count].tolist(), torch.from_numpy(laws[:count]), tokens[:read].tolist(),
-            torch.from_numpy(rows[: read + 1]), states[: read + 1],
+            places[:count].tolist(), drawn[:count].tolist(), shares[:count].tolist(), torch.from_numpy(laws[:count]),
+            tokens[:read].tolist(), torch.from_numpy(rows[: read + 1]), states[: read + 1],
         )  # fmt: skip
 
     @contextmanager

@@ -67,6 +67,18 @@ class WatchedCache:
         self._notes = notes
 
     @property
+    def heat(self) -> float | None:
+        return self.cache.heat  # type: ignore[attr-defined]
+
+    @heat.setter
+    def heat(self, heat: float) -> None:
+        self.cache.heat = heat  # type: ignore[attr-defined]
+
+    @property
+    def peaks(self) -> Any:
+        return getattr(self.cache, "peaks", None)
+
+    @property
     def states(self) -> Any:
         return getattr(self.cache, "states", None)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
@@ -11,7 +9,7 @@ from numpy.typing import NDArray
 from omnidemo.core.device_trie import PROBES, SPREAD
 from omnidemo.runtime.compiled.passes import forward
 from omnidemo.runtime.compiled.products import Array
-from omnidemo.runtime.compiled.shares import FAST, compiled, exponential, place
+from omnidemo.runtime.compiled.shares import compiled, exponential, highest, mass, place
 from omnidemo.runtime.crew import Board
 
 Whole = NDArray[np.int64]
@@ -20,10 +18,10 @@ Numbers = NDArray[np.float64]
 
 @njit(cache=True, error_model="numpy", nogil=True)
 def roll_out(
-    board: Board, pieces: int, given: Whole, start: int, buffer: Array, embed: Array, norms: Array, last: Array, bias: Array, weights: Whole, size: int,
-    inner: int, cos: Array, sin: Array, eps: float, rows: Array, states: Array, first: NDArray[np.int32], inside: NDArray[np.int32],
-    alone: NDArray[np.bool_], keys: Whole, info: Whole, total: int, aim: int, heat: float, uniforms: Numbers, reach: float, least: float,
-    price: float, rule: Numbers, tokens: Whole, places: Whole, ids: Whole, shares: Array, laws: Array,
+    board: Board, pieces: int, given: Whole, start: int, buffer: Array, embed: Array, norms: Array, last: Array, bias: Array,
+    weights: Whole, size: int, inner: int, cos: Array, sin: Array, eps: float, rows: Array, states: Array, first: NDArray[np.int32],
+    inside: NDArray[np.int32], alone: NDArray[np.bool_], keys: Whole, info: Whole, total: int, aim: int, heat: float, uniforms: Numbers,
+    reach: float, least: float, price: float, rule: Numbers, tokens: Whole, places: Whole, ids: Whole, shares: Array, laws: Array,
 ) -> tuple[int, int]:  # fmt: skip
     """Read the `given` tokens at positions start…, of which rows[0] are the logits if there are none, and make the draws of
     `NgramExact.draft`: (how many, tokens read for them and not thrown away).
@@ -34,10 +32,11 @@ def roll_out(
     the `tokens` [R] that were drafted, and for each of at most n draws its place, id, share and law [V], as in `Rollout`.
     """
     base, read, count, most, room = 0, 0, 0, len(ids), len(rows) - 1
+    none = np.empty((0, 4), np.float32)
     if len(given):
         forward(
             board, pieces, len(given), given, start, buffer, embed, norms, last, bias, weights, size, inner, cos, sin, eps, rows[:1],
-            states[:1],
+            states[:1], none,
         )  # fmt: skip
         start += len(given)
     vocabulary = rows.shape[1]
@@ -47,13 +46,13 @@ def roll_out(
             one = read + 1
             forward(
                 board, pieces, 1, tokens[read:one], start + read, buffer, embed, norms, last, bias, weights, size, inner, cos, sin, eps,
-                rows[one : one + 1], states[one : one + 1],
+                rows[one : one + 1], states[one : one + 1], none,
             )  # fmt: skip
             read = one
         drawn = draw(rows[base], first, limit, heat, uniforms[count], laws[count])
         if drawn < 0:
             break
-        share = laws[count, drawn] if heat > 0.0 else peak(laws[count], drawn)
+        share = laws[count, drawn] if heat > 0.0 else np.float32(1.0) / mass(laws[count], laws[count, drawn], np.float32(1.0))
         places[count], ids[count], shares[count] = base, drawn, share
         count += 1
         tokens[base] = drawn
@@ -66,13 +65,13 @@ def roll_out(
                 one = read + 1
                 forward(
                     board, pieces, 1, tokens[read:one], start + read, buffer, embed, norms, last, bias, weights, size, inner, cos, sin,
-                    eps, rows[one : one + 1], states[one : one + 1],
+                    eps, rows[one : one + 1], states[one : one + 1], none,
                 )  # fmt: skip
                 read = one
             drawn = draw(rows[base + depth], inside, limit, heat, uniforms[count], laws[count])
             if drawn < 0:
                 return count, min(read, end)
-            share = laws[count, drawn] if heat > 0.0 else peak(laws[count], drawn)
+            share = laws[count, drawn] if heat > 0.0 else np.float32(1.0) / mass(laws[count], laws[count, drawn], np.float32(1.0))
             places[count], ids[count], shares[count] = base + depth, drawn, share
             count += 1
             node = find(keys, vocabulary, node, drawn)
@@ -98,16 +97,14 @@ def roll_out(
 def draw(row: Array, least: NDArray[np.int32], limit: int, heat: float, uniform: float, law: Array) -> int:
     """A token by logits [V] among those whose `least` is within the limit, −1 where there is none. `law` [V] becomes what it was drawn
     from, at temperature 0 the masked logits."""
-    top = np.float32(-np.inf)
     for i in range(len(row)):
         law[i] = row[i] if least[i] <= limit else np.float32(-np.inf)
-        top = max(top, law[i])
+    best = highest(law)
+    top = law[best]
     if not top > -np.inf:
         return -1
     if heat == 0.0:
-        for i in range(len(law)):
-            if law[i] == top:
-                return i
+        return best
     factor, whole = np.float32(1.0 / heat), np.float32(0.0)
     for i in range(len(law)):
         away = (law[i] - top) * factor
@@ -117,16 +114,6 @@ def draw(row: Array, least: NDArray[np.int32], limit: int, heat: float, uniform:
     for i in range(len(law)):
         law[i] *= factor
     return place(law, uniform)
-
-
-@compiled
-def peak(logits: Array, token: int) -> Any:
-    """The probability of the most probable token under logits [V]."""
-    top, whole = logits[token], np.float32(0.0)
-    for i in range(len(logits)):
-        away = logits[i] - top
-        whole += exponential(away) if away > np.float32(-87.0) else np.float32(0.0)
-    return np.float32(1.0) / whole
 
 
 @compiled

@@ -33,7 +33,7 @@ def compile_all() -> None:
             zeros(1, 2, 1, 1, 4), zeros(1, 4), zeros(1, 2, 4), zeros(4), zeros(1, 12), np.full(5, weight.ctypes.data), weight.itemsize, 4,
             zeros(1, 4), zeros(1, 4), 1e-5,
         )  # fmt: skip
-        forward(board, 1, 1, whole(1), 0, *model, zeros(1, 1), zeros(1, 4))
+        forward(board, 1, 1, whole(1), 0, *model, zeros(1, 1), zeros(1, 4), zeros(1, 4))
         roll_out(
             board, 1, whole(1), 0, *model, zeros(1, 1), zeros(1, 4), np.zeros(1, np.int32), np.zeros(1, np.int32), np.zeros(1, np.bool_),
             whole(1 + PROBES), whole(2 + PROBES, 3), 1, 1, 0.0, np.zeros(1), 1.0, 0.0, 0.0, np.zeros((1, 5)), whole(1), whole(1), whole(1),

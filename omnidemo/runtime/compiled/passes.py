@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from omnidemo.runtime.compiled.board import add, claim, look, pointer, post
 from omnidemo.runtime.compiled.layers import add_normed, attend, silu_times, store, turn
 from omnidemo.runtime.compiled.products import Array, Weight, multiply
-from omnidemo.runtime.compiled.shares import FAST, compiled
+from omnidemo.runtime.compiled.shares import FAST, compiled, highest, mass
 from omnidemo.runtime.crew import AWAKE, DONE, EAGER, PATIENCE, WORK, Board
 
-PRODUCT, GATED, ATTENTION = 0, 1, 2  # kinds of work, and what is written of each on the board:
+PRODUCT, GATED, ATTENTION, SUMMARY = 0, 1, 2, 3  # kinds of work, and what is written of each on the board:
 KIND, ROWS, X, OUT, WEIGHT, N, K, EACH = range(WORK, WORK + 8)
 CACHE, HEADS, KV_HEADS, CAPACITY, DIM, START, COS, SIN = range(WORK + 4, WORK + 12)  # after the first four
 SIZE = WORK + 12  # bytes of a weight
@@ -31,14 +31,16 @@ sched_yield: Any = types.ExternalFunction("sched_yield" if os.name == "posix" el
 def forward(
     board: Board, pieces: int, chunk: int, ids: NDArray[np.int64], start: int, buffer: Array, embed: Array, norms: Array, last: Array,
     bias: Array, weights: NDArray[np.int64], size: int, inner: int, cos: Array, sin: Array, eps: float, logits: Array, states: Array,
+    peaks: Array,
 ) -> None:  # fmt: skip
     """A pass: read `ids` [T] at positions start… into the cache's `buffer` [L, 2, Hkv, C, D], and write the last rows' `logits` [R, V] and
     what the output layer reads, `states` [R, H].
 
     norms are [L, 2, H], bias [L, n] of queries, keys and values, zeros for none. `weights` [4 L + 1] are the addresses of each layer's
     matrices (queries, keys and values [n, H]; out [H, heads · D]; gate and up [2 · inner, H]; down [H, inner]) and of the head [V, H],
-    whose numbers have `size` bytes each: 4, or 2 in bfloat16. cos, sin: see `store`. `chunk` tokens are read at a time. Products are split
-    into about so many `pieces`, which those who `serve` the board share.
+    whose numbers have `size` bytes each: 4, or 2 in bfloat16. cos, sin: see `store`. `peaks` [R or 0, 4] become the
+    numbers of `core.peaks.Peaks`; the last column holds 1/temperature before. `chunk` tokens are read at a time. Products are split into
+    about so many `pieces`, which those who `serve` the board share.
     """
     board[SIZE] = size
     unread = len(ids) - len(logits)
@@ -49,6 +51,8 @@ def forward(
             board, pieces, ids[begin:end], start + begin, buffer, embed, norms, last, bias, weights, inner, cos, sin, eps,
             logits[shown:after], states[shown:after],
         )  # fmt: skip
+    if len(peaks):
+        share(board, SUMMARY, pieces, 0, logits, peaks)
 
 
 @compiled
@@ -82,9 +86,9 @@ def read(
 @compiled
 def share(board: Board, kind: int, pieces: int, weight: int, x: Array, out: Array) -> None:
     """PRODUCT: out = x · Wᵀ of the matrix at an address. GATED: W is [2n, k], gate and up one after the other, and
-    out = silu(x · gateᵀ) · (x · upᵀ)."""
-    n = out.shape[1]
-    each = max(16, (n + pieces - 1) // pieces + 3 & -4)
+    out = silu(x · gateᵀ) · (x · upᵀ). SUMMARY: the peaks `out` of logits x; a piece is a row."""
+    n = out.shape[1] if kind != SUMMARY else len(x)
+    each = max(16, (n + pieces - 1) // pieces + 3 & -4) if kind != SUMMARY else 1
     board[KIND], board[ROWS], board[X], board[OUT] = kind, len(x), x.ctypes.data, out.ctypes.data
     board[WEIGHT], board[N], board[K], board[EACH] = weight, n, x.shape[1], each
     finish(board, (n + each - 1) // each)
@@ -140,6 +144,8 @@ def take(board: Board) -> bool:
             return found
         if board[KIND] == ATTENTION:
             do_attention(board, piece)
+        elif board[KIND] == SUMMARY:
+            do_summary(board, piece)
         else:
             do_product(board, piece)
         add(board, DONE, 1)
@@ -166,6 +172,16 @@ def do_rows(board: Board, piece: int, weight: Weight) -> None:
         multiply(weight[n + begin : n + end], x, up[:, :])
         for row in range(rows):
             silu_times(out[row, begin:end], up[row], out[row, begin:end])
+
+
+@compiled
+def do_summary(board: Board, piece: int) -> None:
+    rows, k = board[ROWS], board[K]
+    row, found = carray(pointer(board[X]), (rows, k), np.float32)[piece], carray(pointer(board[OUT]), (rows, 4), np.float32)[piece]
+    best, factor = highest(row), found[3]
+    found[0], found[1] = best, row[best]
+    found[2] = mass(row, row[best], np.float32(1.0))
+    found[3] = found[2] if factor == np.float32(1.0) else mass(row, row[best], factor)
 
 
 @compiled

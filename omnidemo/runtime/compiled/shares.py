@@ -64,3 +64,34 @@ def place(law: NDArray[np.float32], uniform: float) -> Any:
             if aim < 0.0:
                 break
     return found
+
+
+@compiled
+def highest(row: NDArray[np.float32]) -> Any:
+    """The index of the highest of some numbers, the lowest among equals."""
+    # Compared as whole numbers, in which a loop becomes one over vectors: their bits are in order once those of negative ones are turned.
+    bits, top, where = row.view(np.int32), np.int32(-(1 << 31)), 0
+    for begin in range(0, len(row), BLOCK):
+        found = np.int32(-(1 << 31))
+        for i in range(begin, min(begin + BLOCK, len(row))):
+            found = max(found, ordered(bits[i]))
+        if found > top:
+            top, where = found, begin
+    while where + 1 < len(row) and ordered(bits[where]) != top:
+        where += 1
+    return where
+
+
+@njit(cache=True, inline="always")
+def ordered(bits: Any) -> Any:
+    return bits ^ ((bits >> np.int32(31)) & np.int32(0x7FFFFFFF))
+
+
+@compiled
+def mass(row: NDArray[np.float32], top: float, factor: float) -> Any:
+    """Σ exp((x − top) · factor) over a row [V]; what is less than e⁻⁸⁷ counts as nothing."""
+    total = np.float32(0.0)
+    for i in range(len(row)):
+        away = (row[i] - top) * factor
+        total += exponential(away) if away > np.float32(-87.0) else np.float32(0.0)
+    return total

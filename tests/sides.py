@@ -1,0 +1,150 @@
+"""Two sides of one drafter, one that draws ahead and one that does not, which have to draft the same."""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from omnidemo.core.ahead import Order, Rollout
+from omnidemo.core.contexts import DrafterContext
+from omnidemo.core.draft_length import Fixed, Until
+from omnidemo.core.ngrams import NgramCache
+from omnidemo.core.sampling import Sampler, Warp
+from omnidemo.core.vocabulary import VocabularyMap
+from omnidemo.methods.base import Draft, Hand, Method
+from omnidemo.runtime.lean import LeanCache, LeanLlamaRunner
+from test_runners import close
+from worlds import vocabulary
+
+LETTERS = [bytes([letter]) for letter in b"abcdef"]
+TARGET = vocabulary([*LETTERS, *(a + b for a in LETTERS for b in LETTERS), None], end=42)
+DRAFTER = vocabulary([*LETTERS, b"zz", b"zx", None], end=8)  # 6 and 7 have no target, 8 ends
+MAP = VocabularyMap(TARGET, DRAFTER, len(TARGET) + 1, len(DRAFTER) + 2)
+TOKENS = len(DRAFTER) + 2
+WARPS = {
+    "greedy": Warp(0.0),
+    "t0.7": Warp(0.7),
+    "t1": Warp(1.0),
+    "top-k": Warp(1.0, top_k=3),
+    "top-p": Warp(1.0, top_p=0.8),
+    "all": Warp(0.9, top_k=6, top_p=0.9, min_p=0.05),
+}
+
+
+@dataclass
+class Asking(Fixed):
+    """A rule of fixed length that wants to know how sure the drafter was, and stops by that."""
+
+    watches: bool = True
+    reads_states: bool = True
+    threshold: float = 0.0
+    guess: float = 0.0
+    heard: list[float] = field(default_factory=list)
+    states: list[Any] = field(default_factory=list)
+
+    def until(self) -> Until:
+        return Until(least=self.guess)
+
+    def goes_on(self, sure: Any, states: Any) -> bool:
+        self.heard += sure
+        self.states += states
+        return math.prod(sure) >= self.threshold
+
+
+def random_trie(seed: int, count: int = 14, size: int = 20_000) -> NgramCache:
+    """2- to 4-grams over a few letters, so that they share beginnings, with pieces that are no target tokens themselves."""
+    chance, cache = random.Random(seed), NgramCache(TOKENS, size)
+    for target_id in range(6, 6 + count):
+        cache.insert(target_id, tuple(chance.choice((0, 1, 2, 6, 7)) for _ in range(chance.choice((2, 2, 3, 3, 4)))))
+    return cache
+
+
+class Side:
+    """A drafter's context in which a method drafts; `rolls` or not."""
+
+    def __init__(self, runner: LeanLlamaRunner, rolls: bool) -> None:
+        self.runner = runner
+        self.cache = Counting(self.runner, rolls)
+        self.drafter = DrafterContext(self.cache, MAP)
+        self.drafter.start([0, 1, 2], 0)
+        self.sampler, self.own = Sampler(5), 0
+
+    def hand(self, ngrams: NgramCache, warp: Warp, rule: Any = None) -> Hand:
+        return Hand(self.drafter, MAP, ngrams, warp, self.sampler, frozenset({42}), None, len(self.drafter.ids), rule)
+
+    def draft(self, method: Method, ngrams: NgramCache, warp: Warp, budget: int, rule: Any = None) -> Draft:
+        before = self.cache.passes
+        with torch.inference_mode():
+            self.newest = self.hand(ngrams, warp, rule)
+            draft = method.draft(self.newest, budget)
+        self.own += max(0, self.cache.passes - before - 1)  # the first one reads what the target wrote
+        return draft
+
+
+class Counting(LeanCache):
+    """Counts its rollouts, or has none."""
+
+    def __init__(self, runner: LeanLlamaRunner, rolls: bool) -> None:
+        super().__init__(runner)
+        self.can, self.rollouts, self.passes, self.reading = rolls, 0, 0, False
+
+    @property
+    def rolls(self) -> bool:
+        return self.can and super().rolls
+
+    def roll_out(self, order: Order, ids: Any, row: Any, state: Any) -> Rollout | None:
+        self.reading = True
+        found = super().roll_out(order, ids, row, state)
+        self.reading = False
+        self.rollouts += found is not None and bool(found.ids)
+        self.passes += found is not None and bool(ids)
+        return found
+
+    def extend(self, ids: Any, rows: int) -> Tensor:
+        self.passes += not self.reading
+        return super().extend(ids, rows)
+
+
+def same(left: Draft, right: Draft) -> None:
+    assert left.drafted == right.drafted and len(left.slots) == len(right.slots)
+    for one, other in zip(left.slots, right.slots, strict=True):
+        assert (one.target_id, one.pieces, one.base, one.limit) == (other.target_id, other.pieces, other.base, other.limit)
+        assert one.q == pytest.approx(other.q, rel=1e-4, abs=1e-9)
+        assert list(one.laws) == list(other.laws)
+        assert all(torch.allclose(one.laws[path], other.laws[path], atol=1e-4) for path in one.laws)
+
+
+def rounds(
+    ahead: Side, plain: Side, method: Method, ngrams: NgramCache, warp: Warp, budget: int, seed: int, count: int = 6, rule: Any = None
+) -> None:
+    """Draft on both sides, keep some of it, go on; the caches hold the truth all along."""
+    chance = random.Random(seed)
+    for _ in range(count):
+        start = len(ahead.drafter.ids)
+        drafts = [side.draft(method, ngrams, warp, budget, rule) for side in (ahead, plain)]
+        same(*drafts)
+        if rule is None and method.name != "union" and drafts[0].slots and drafts[0].slots[-1].target_id != 42:
+            assert not ahead.newest._foreseen  # nothing was drawn in vain, but after an end that only the host knows
+        assert ahead.drafter.ids == plain.drafter.ids and ahead.sampler.look_ahead(1) == plain.sampler.look_ahead(1)
+        slots = [slot for slot in drafts[0].slots if slot.target_id >= 0]
+        kept = slots[: chance.randint(0, len(slots))]
+        written, corrects = chance.randrange(6), chance.random() < 0.3 and len(kept) < len(drafts[0].slots)
+        for side, draft in zip((ahead, plain), drafts, strict=True):
+            with torch.inference_mode():
+                if corrects:  # as a residual does
+                    side.drafter.rollback(draft.slots[len(kept)].base)
+                    side.drafter.push(1)
+                    side.drafter.logits()
+                    side.drafter.rollback(draft.slots[len(kept)].base)
+                side.drafter.commit(start, [len(slot.pieces) for slot in kept], [*(slot.target_id for slot in kept), written])
+            assert side.cache.length < len(side.drafter.ids)
+        assert ahead.drafter.ids == plain.drafter.ids
+    with torch.inference_mode():
+        fresh = LeanCache(plain.runner)
+        assert close(ahead.drafter.logits(), fresh.extend(ahead.drafter.ids, 1)[0], 1e-4)

@@ -1,0 +1,248 @@
+"""Drawing ahead on a CPU: the compiled draws are the host's walk, and end where the rule would end them."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+
+from omnidemo import load_pair
+from omnidemo.bench.tiny import random_model
+from omnidemo.core.ahead import Order, Rollout, token_by_token
+from omnidemo.core.contexts import DrafterContext
+from omnidemo.core.draft_length import EDGES, ByCost, ByHead, Calibration, Confidence, Knowledge, Until
+from omnidemo.core.ngrams import NgramCache
+from omnidemo.core.sampling import Sampler, Warp
+from omnidemo.methods import NgramExact, fitting, make_method
+from omnidemo.runtime import lean
+from omnidemo.runtime import passes as cpu_passes
+from omnidemo.runtime.lean import LeanCache, LeanLlamaRunner
+from sides import MAP, TOKENS, WARPS, Asking, Side, random_trie, rounds, same
+from test_pair import PROMPT, save
+from test_runners import close
+
+PLAIN = {name: warp for name, warp in WARPS.items() if warp.plain}
+
+
+@pytest.fixture(scope="module")
+def runner() -> LeanLlamaRunner:
+    model = random_model("llama", TOKENS, seed=3)
+    with torch.no_grad():
+        model.lm_head.weight.mul_(1.5)
+    return LeanLlamaRunner(model)
+
+
+@pytest.mark.parametrize("warp", PLAIN.values(), ids=PLAIN)
+@pytest.mark.parametrize("overrun", [0, 2])
+@pytest.mark.parametrize("budget", [1, 2, 3, 4, 6])
+def test_compiled_draws_are_the_hosts_walk(runner: LeanLlamaRunner, warp: Warp, overrun: int, budget: int) -> None:
+    rollouts = own = 0
+    for seed in range(3):
+        ahead, plain = Side(runner, True), Side(runner, False)
+        rounds(ahead, plain, NgramExact(overrun), random_trie(seed), warp, budget, seed)
+        rollouts, own = rollouts + ahead.cache.rollouts, own + ahead.own
+        assert plain.cache.rollouts == 0
+    assert rollouts >= 18
+    assert own == 0  # no pass besides those of the rollouts, walks that were thrown away included
+
+
+@pytest.mark.parametrize("warp", PLAIN.values(), ids=PLAIN)
+@pytest.mark.parametrize("name", ["token-intersection", "union", "string-exact-match", "ngram-merge"])
+def test_other_methods(runner: LeanLlamaRunner, name: str, warp: Warp) -> None:
+    ahead, plain = Side(runner, True), Side(runner, False)
+    rounds(ahead, plain, make_method(name, MAP), random_trie(1), warp, 5, 1)
+    assert ahead.cache.rollouts >= 6
+
+
+@pytest.mark.parametrize("name", sorted(set(WARPS) - set(PLAIN)))
+def test_more_than_a_temperature_is_the_hosts(runner: LeanLlamaRunner, name: str) -> None:
+    ahead, plain = Side(runner, True), Side(runner, False)
+    rounds(ahead, plain, NgramExact(), random_trie(1), WARPS[name], 4, 1)
+    assert ahead.cache.rollouts == 0
+
+
+@pytest.mark.parametrize("warp", PLAIN.values(), ids=PLAIN)
+@pytest.mark.parametrize(("threshold", "guess"), [(0.0, 0.0), (0.15, 0.15), (0.15, 0.0), (0.0, 0.15), (0.0, 1.0)])
+@pytest.mark.parametrize("name", ["ngram-exact", "string-exact-match"])
+def test_a_wrong_guess_of_the_rule_changes_nothing(
+    runner: LeanLlamaRunner, name: str, threshold: float, guess: float, warp: Warp
+) -> None:
+    both = Side(runner, True), Side(runner, False)
+    rules = [Asking(9, threshold=threshold, guess=guess) for _ in both]
+    method, ngrams, foreseen = make_method(name, MAP), random_trie(2), 0
+    for _ in range(12):
+        start = len(both[0].drafter.ids)
+        drafts = [side.draft(method, ngrams, warp, 9, rule) for side, rule in zip(both, rules, strict=True)]
+        same(*drafts)
+        ended = any(slot.target_id == 42 for slot in drafts[0].slots)  # which only the host sees
+        foreseen += 0 if ended else len(both[0].newest._foreseen)
+        for side in both:
+            side.drafter.commit(start, [], [3])
+    assert rules[0].heard == pytest.approx(rules[1].heard, rel=1e-4) and len(rules[0].heard) >= 12
+    for one, other in zip(rules[0].states, rules[1].states, strict=True):
+        assert torch.allclose(torch.as_tensor(one), torch.as_tensor(other), atol=1e-4)
+    if threshold == guess and name == "ngram-exact":
+        assert foreseen == 0 and both[0].cache.rollouts == 12  # nothing was drawn in vain, and once was enough
+    elif guess == 1.0:
+        assert both[0].cache.rollouts > 12
+
+
+def test_the_given_ids_are_read_too(runner: LeanLlamaRunner) -> None:
+    for count in (1, 3, 7):
+        side = Side(runner, True)
+        with torch.inference_mode():
+            side.drafter.logits()
+            for one in range(count):
+                side.drafter.push(one % 6)
+            rollout = side.drafter.roll_out(Order(token_by_token(MAP.draftable_bars), Warp(0.0), 3))
+            assert rollout is not None and len(rollout.ids) == 3 and len(rollout.read) == 2
+            ids = [0, 1, 2, *(one % 6 for one in range(count)), *rollout.read]
+            wanted = LeanCache(runner).extend(ids, 3)
+            assert close(rollout.rows, wanted, 1e-4) and side.cache.length == 3 + count
+            assert [int(row.add(MAP.draftable_bars).argmax()) for row in wanted] == rollout.ids
+            for token in rollout.ids[:2]:
+                side.drafter.push(token)
+            assert close(side.drafter.logits(), wanted[-1], 1e-4) and side.cache.length == 5 + count
+
+
+def test_a_window_that_ends_and_a_room_that_grows(runner: LeanLlamaRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lean, "START", 8)
+    ahead, plain = Side(runner, True), Side(runner, False)
+    rounds(ahead, plain, NgramExact(), random_trie(2), Warp(1.0), 4, 1, count=20)
+    assert ahead.cache._room.capacity >= 32 and ahead.cache.rollouts == 20
+    ahead.cache.limit = ahead.cache.length + 4
+    with torch.inference_mode():
+        hand = ahead.hand(random_trie(2), Warp(1.0))
+        hand.look_ahead(NgramExact()._course, 4)
+    assert not hand._foreseen and ahead.cache.rollouts == 20
+
+
+def test_a_pass_that_threads_share(runner: LeanLlamaRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cpu_passes, "WORTH_SHARING", 1)
+    monkeypatch.setattr(cpu_passes.Passes, "helpers", property(lambda self: 2))
+    rounds(Side(runner, True), Side(runner, False), NgramExact(), random_trie(0), Warp(1.0), 5, 0)
+
+
+def test_without_compiled_code_the_host_draws(runner: LeanLlamaRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+    side = Side(runner, True)
+    monkeypatch.setattr("omnidemo.runtime.compiling._ready", None)
+    draft = side.draft(NgramExact(), random_trie(0), Warp(0.0), 4)
+    assert draft.drafted >= 1 and side.cache.rollouts == 0
+
+
+@pytest.mark.parametrize("temperature", [0.3, 1.0, 1.7])
+def test_draws_follow_the_law(runner: LeanLlamaRunner, temperature: float) -> None:
+    """Of 20,000 draws by uniform numbers, as many of each token as the law says; the law is the softmax of what is not barred."""
+    warp, chance = Warp(temperature), random.Random(5)
+    with torch.inference_mode():
+        cache = LeanCache(runner)
+        row = cache.extend([0, 1, 2], 1)[0]
+        course = token_by_token(MAP.draftable_bars)
+        law = warp.law(row + MAP.draftable_bars)
+        counts = torch.zeros(TOKENS)
+        for _ in range(20_000):
+            rollout = cache.roll_out(Order(course, warp, 1, [chance.random() for _ in range(2)]), [], row, torch.zeros(32))
+            assert rollout is not None and rollout.probabilities == [float(rollout.laws[0][rollout.ids[0]])]
+            counts[rollout.ids[0]] += 1
+        assert torch.allclose(rollout.laws[0], law, atol=1e-6) and float(rollout.laws[0].sum()) == pytest.approx(1.0, abs=1e-5)
+    assert not counts[law == 0].any()
+    kept = law > 0
+    statistic = float(((counts - 20_000 * law)[kept] ** 2 / (20_000 * law[kept])).sum())
+    assert statistic < int(kept.sum()) + 5 * math.sqrt(2 * int(kept.sum()))  # five deviations of χ²
+
+
+def test_rules_foresee_themselves() -> None:
+    """`until` says what `goes_on` says, for calibrations with any history."""
+    chance = random.Random(1)
+    agreed = stopped = 0
+    for _ in range(300):
+        known = Knowledge()
+        for _ in range(chance.randrange(60)):
+            known.learn([chance.random() ** 0.3 for _ in range(4)], [float(chance.random() < 0.7) for _ in range(4)])
+        if chance.random() < 0.8:
+            known.plain_seconds, known.draft_seconds = chance.uniform(0.5, 2.0), chance.uniform(0.01, 1.0)
+        for rule in (ByCost(9, known), Confidence(9, known, chance.random()), ByHead(9, known, chance.random(), None)):
+            rule.budget(0, lambda: [])
+            for _ in range(5):
+                until, sure = rule.until(), [chance.random() ** 0.3 for _ in range(chance.choice((1, 2)))]
+                guess, said = foretold(until, math.prod(sure)), rule.goes_on(sure, [])
+                assert guess == said
+                agreed, stopped = agreed + said, stopped + (not said)
+                if not said:
+                    break
+    assert agreed > 300 and stopped > 300
+
+
+def foretold(until: Until, sure: float) -> bool:
+    line = [line for line in until.lines if sure >= line[0]][-1]
+    reach = until.reach * (line[1] + line[2] * sure)
+    return bool(sure >= until.least and reach * (line[3] + line[4] * sure) > until.price)
+
+
+@pytest.mark.parametrize("prior", [None, 0.6])
+def test_lines_of_a_calibration_are_what_it_says(prior: float | None) -> None:
+    calibration, chance = Calibration(prior), random.Random(2)
+    for _ in range(200):
+        for edge in (0.0, *EDGES, 0.999):
+            a, b = calibration.lines[sum(edge >= one for one in EDGES)]
+            assert calibration(edge) == pytest.approx(a + b * edge)
+        calibration.learn(chance.random(), chance.random())
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    root = tmp_path_factory.mktemp("drawing")
+    return save(root / "target", "byte-level", ends=False), save(root / "drafter", "sentence-piece", seed=1)
+
+
+@pytest.mark.parametrize("cache_size", [20_000, 30])
+@pytest.mark.parametrize("policy", ["fixed", "confidence", "head"])
+def test_answers_are_those_without(folders: tuple[str, str], policy: Any, cache_size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whole answers, id for id and round for round, above temperature 0 with the same uniform numbers."""
+    pair, found = load_pair(*folders), 0
+    pair.ngrams = NgramCache(pair.drafter.runner.rows, cache_size)
+    original = LeanCache.roll_out
+
+    def noted(self: LeanCache, *given: Any) -> Rollout | None:
+        nonlocal found
+        rollout = original(self, *given)
+        found += rollout is not None
+        return rollout
+
+    monkeypatch.setattr(LeanCache, "roll_out", noted)
+
+    def answers(rolls: bool) -> Iterator[Any]:
+        monkeypatch.setattr(LeanCache, "rolls", property(lambda self: rolls))
+        pair.clear_cache()
+        pair._idle.clear()
+        for method in fitting(pair.map):
+            for temperature in (0.0, 0.7, 1.0):
+                done = pair.generate(PROMPT, method=method, temperature=temperature, max_new_tokens=24, seed=3, draft_policy=policy)
+                yield [(r.drafted, r.proposed, r.accepted, r.ngram_hits) for r in done.rounds], done.token_ids
+
+    without = list(answers(False))
+    assert not found
+    assert list(answers(True)) == without
+    assert found > 50 and pair.mismatches == 0
+
+
+def test_a_drafter_context_whose_window_slides(runner: LeanLlamaRunner) -> None:
+    """A short window: the context goes on drafting, whatever can be drawn ahead."""
+    cache = LeanCache(runner)
+    cache.limit = 16
+    drafter = DrafterContext(cache, MAP)
+    drafter.start([0, 1, 2], 0)
+    order, drawn = Order(token_by_token(MAP.draftable_bars), Warp(1.0), 3, Sampler(1).look_ahead(40)), 0
+    with torch.inference_mode():
+        for turn in range(40):
+            rollout = drafter.roll_out(order)
+            drawn += rollout is not None
+            drafter.logits()
+            start = len(drafter.ids)
+            drafter.commit(start, [], [turn % 6])
+            assert cache.length <= cache.limit
+    assert 5 < drawn < 40
