@@ -22,7 +22,7 @@ from omnidemo.core.sampling import Chooser, Warp, highest, on_host
 from omnidemo.core.shares import share
 from omnidemo.core.tracing import Tracer
 from omnidemo.core.vocabulary import VocabularyMap
-from omnidemo.methods import Draft, Hand, Method, Settlement
+from omnidemo.methods import Draft, Hand, Method, Settlement, Slot
 from omnidemo.records import FinishReason, Round, Source, Token
 
 STAGES = ("draft", "verify", "settle", "other")  # of a round, whose times are taken
@@ -212,38 +212,31 @@ def _probabilities(
     draft: Draft, hand: Hand | None, proposal: list[int], ids: list[int], accepted: int, logits: Tensor, peaks: Peaks | None
 ) -> _Shown:
     if not on_host(logits):
-        return _probabilities_elsewhere(draft, hand, proposal, ids, logits)
-    if peaks is not None:
+        emitted, proposed = _probabilities_elsewhere(proposal, ids, logits)
+    elif peaks is not None:
         emitted = peaks.shares(ids)
         proposed = emitted[:accepted] + peaks.shares(proposal[accepted:], accepted)
     else:
         rows = logits.numpy()
         emitted = [share(rows[place], token_id) for place, token_id in enumerate(ids)]
         proposed = emitted[:accepted] + [share(rows[place], proposal[place]) for place in range(accepted, len(proposal))]
-    if hand is None or not hand.warp.greedy:
-        return _Shown(emitted, proposed, [slot.q if slot.pieces else None for slot in draft.slots])
-    # The law is a point then; the drafter's own probability says more.
-    each = [slot.steps for slot in draft.slots]
-    return _Shown(emitted, proposed, [math.prod(hand.surety(law, piece) for law, piece in steps) if steps else None for steps in each])
+    return _Shown(emitted, proposed, [_of_drafter(slot, hand) for slot in draft.slots])
 
 
-def _probabilities_elsewhere(draft: Draft, hand: Hand | None, proposal: list[int], ids: list[int], logits: Tensor) -> _Shown:
-    """The same with one wait for the device."""
+def _of_drafter(slot: Slot, hand: Hand | None) -> float | None:
+    """The drafter's probability of a slot, where its own tokens spell it."""
+    if hand is not None and hand.warp.greedy:  # the law is a point then; what it would be at temperature 1 says more
+        return math.prod(slot.sure) if slot.sure else None
+    return slot.q if slot.pieces else None
+
+
+def _probabilities_elsewhere(proposal: list[int], ids: list[int], logits: Tensor) -> tuple[list[float], list[float]]:
+    """Those of emitted and proposed tokens with one wait for the device."""
     rows = torch.arange(len(ids) + len(proposal), device=logits.device)
     rows[len(ids) :] -= len(ids)
     wanted = torch.tensor(ids + proposal).to(logits.device, non_blocking=True)
-    numbers = logits.softmax(-1)[rows, wanted]  # several times as fast as logsumexp
-    q: list[float | None] = [slot.q if slot.pieces else None for slot in draft.slots]
-    each = [slot.steps or [] for slot in draft.slots] if hand is not None and hand.warp.greedy else []
-    if any(each):
-        laws = torch.stack([law for steps in each for law, _ in steps])
-        pieces = torch.tensor([[piece] for steps in each for _, piece in steps]).to(laws.device, non_blocking=True)
-        numbers = torch.cat([numbers, laws.softmax(-1).gather(1, pieces).squeeze(1).to(numbers)])
-    found = iter(numbers.tolist())
-    emitted, proposed = [next(found) for _ in ids], [next(found) for _ in proposal]
-    if each:
-        q = [math.prod(next(found) for _ in steps) if steps else None for steps in each]
-    return _Shown(emitted, proposed, q)
+    found: list[float] = logits.softmax(-1)[rows, wanted].tolist()  # several times as fast as logsumexp
+    return found[: len(ids)], found[len(ids) :]
 
 
 def _tokens(

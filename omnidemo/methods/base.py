@@ -25,8 +25,9 @@ class Slot:
     """One proposed target token. `target_id` is −1 for ∅: the drafter drew, but nothing complete came of it.
 
     `pieces` are the drafter ids that spell the token; none where its end falls inside a drafter token, whose ids then belong to a
-    later slot. `q` is the probability (or an upper bound of it) with which the slot proposes the token; `base` the number of
-    drafter ids before the slot; `laws` the drafter's laws [D] along the paths that have been looked at, by path.
+    later slot. `q` is the probability (or an upper bound of it) with which the slot proposes the token, above temperature 0; `base` the
+    number of drafter ids before the slot; `laws` the drafter's laws [D] along the paths that have been looked at, by path; `sure` the
+    drafter's probability of each piece, nothing where the token is spelled otherwise than it was drawn.
     """
 
     target_id: int
@@ -35,12 +36,7 @@ class Slot:
     base: int
     limit: int = 0
     laws: dict[tuple[int, ...], Tensor] = field(default_factory=dict)
-
-    @property
-    def steps(self) -> list[tuple[Tensor, int]] | None:
-        """Each piece and the law from which it was drawn; None where the token is spelled otherwise than it was drawn."""
-        found = [(self.laws.get(self.pieces[:depth]), piece) for depth, piece in enumerate(self.pieces)]
-        return None if any(law is None for law, _ in found) else found  # type: ignore[return-value]
+    sure: Sequence[float] = ()
 
 
 @dataclass(slots=True)
@@ -80,8 +76,6 @@ class Hand:
     start: int = 0  # number of those ids
     length: DraftLength | None = None  # when a draft ends before its budget is used up
     peaks: Peaks | None = None  # of the rows to settle by, where they are known
-    # Draws of this round by their law's identity: (the law, id, probability), so that nobody need read them again.
-    _drawn: dict[int, tuple[Tensor, int, float]] = field(default_factory=dict, init=False, repr=False)
     # What the device has drawn ahead, in order: the number of ids before it, the id, its probability and law.
     _foreseen: deque[tuple[int, int, float, Tensor]] = field(default_factory=deque, init=False, repr=False)
     _blind: bool = field(default=False, init=False, repr=False)  # nothing can be drawn ahead in this round
@@ -108,23 +102,18 @@ class Hand:
 
     def draw(self, bars: Tensor) -> tuple[int, float, Tensor]:
         """Draw the next drafter token among what the `bars` [D] leave: (id, its probability, the law [D]). At temperature 0 the law is
-        the masked logits, and the probability 1."""
-        watched = self.length is not None and self.length.watches
+        the masked logits, and the probability what it would be at temperature 1."""
         if self._foreseen and (foreseen := self._take_foreseen()) is not None:
             return foreseen
         if self.warp.greedy:
             logits = self.masked(bars)
-            if not watched or on_host(logits):
-                return highest(logits), 1.0, logits
+            if on_host(logits):
+                drawn = highest(logits)
+                return drawn, share(logits.numpy(), drawn), logits
             best = logits.argmax(-1, keepdim=True)
-            drawn, sure = fetch(best, logits.softmax(-1).gather(-1, best))
-            self._drawn[id(logits)] = (logits, drawn, sure)
-            return drawn, 1.0, logits
+            return *fetch(best, logits.softmax(-1).gather(-1, best)), logits
         law = self.law(bars)
-        drawn, q = draw_known(self.chooser, law)
-        if watched:
-            self._drawn[id(law)] = (law, drawn, q)
-        return drawn, q, law
+        return *draw_known(self.chooser, law), law
 
     def look_ahead(self, course: Callable[[Hand], Course], left: int) -> None:
         """Between two slots: have the draws of the next ones made on the drafter's device, with one wait for all of them. `draw` then
@@ -152,38 +141,23 @@ class Hand:
         if place != len(self.drafter.ids):
             self._foreseen.clear()
             return None
-        self._drawn[id(law)] = (law, drawn, q)
-        if self.warp.greedy:
-            return drawn, 1.0, law
-        if isinstance(self.chooser, Sampler):
+        if isinstance(self.chooser, Sampler) and not self.warp.greedy:
             self.chooser.uniform()  # the number that it was drawn with
         return drawn, q, law
-
-    def surety(self, law: Tensor, piece: int) -> float:
-        """The drafter's probability of a piece, given what `draw` returned for its law."""
-        _, drawn, probability = self._drawn.get(id(law), (None, -1, 0.0))
-        if drawn == piece:
-            return probability
-        if not self.warp.greedy:
-            return float(law[piece])
-        sure = share(law.numpy(), piece) if on_host(law) else float(law.softmax(-1)[piece])
-        self._drawn[id(law)] = (law, piece, sure)
-        return sure
 
     def goes_on(self, slot: Slot) -> bool:
         """Whether another slot is drafted after this one, whose pieces are the drafter's last ids."""
         if self.length is None or not self.length.watches:
             return True
-        steps = slot.steps
-        return steps is not None and self._goes_on(slot.base, steps)  # without them nobody knows how sure the drafter was
+        return bool(slot.sure) and self._goes_on(slot.base, slot.sure)  # without them nobody knows how sure the drafter was
 
-    def _goes_on(self, base: int, steps: Sequence[tuple[Tensor, int]]) -> bool:
+    def _goes_on(self, base: int, sure: Sequence[float]) -> bool:
         assert self.length is not None
         states: list[State] = []
         if self.length.reads_states:
-            found = [self.drafter.state(base + depth) for depth in range(len(steps))]
+            found = [self.drafter.state(base + depth) for depth in range(len(sure))]
             states = [state for state in found if state is not None]
-        return self.length.goes_on([self.surety(law, piece) for law, piece in steps], states)
+        return self.length.goes_on(sure, states)
 
     def draw_freely(self, budget: int) -> tuple[list[int], list[float], list[Tensor]]:
         """Draw and push up to `budget` drafter tokens, as far as the end of the answer: their ids, probabilities and laws [D]."""
@@ -197,7 +171,7 @@ class Hand:
             q.append(probability)
             laws.append(law)
             self.drafter.push(token)
-            if self.length is not None and self.length.watches and not self._goes_on(len(self.drafter.ids) - 1, [(law, token)]):
+            if self.length is not None and self.length.watches and not self._goes_on(len(self.drafter.ids) - 1, [probability]):
                 break
         return drawn, q, laws
 

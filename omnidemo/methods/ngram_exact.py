@@ -88,10 +88,11 @@ class NgramExact(Method):
         """Walk from the first drawn token, fill the slot with the longest complete node; returns the number of further draws, and the
         complete children to which the walk could have gone on from there. The slot's q is Q̄."""
         path: Path = (first,)
+        sure = [q]
         draws = 0
         children: list[int] = []
         if hand.map.targets[first] >= 0:
-            slot.target_id, slot.pieces, slot.q = hand.map.targets[first], path, q
+            slot.target_id, slot.pieces, slot.q, slot.sure = hand.map.targets[first], path, q, (q,)
         node = hand.ngrams.root.children.get(first)
         while node is not None and goes_on(node, slot.limit):
             hand.drafter.push(path[-1])
@@ -103,8 +104,9 @@ class NgramExact(Method):
             if node is None or node.reach > slot.limit:
                 break
             path, q = (*path, drawn), q * factor
+            sure.append(factor)
             if node.target >= 0:
-                slot.target_id, slot.pieces, slot.q = node.target, path, q
+                slot.target_id, slot.pieces, slot.q, slot.sure = node.target, path, q, tuple(sure)
                 children = []
         return draws, children
 

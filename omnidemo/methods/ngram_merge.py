@@ -34,9 +34,9 @@ class NgramMerge(Method):
             if target_id < 0:
                 break
             pieces = tuple(drawn[position : position + n])
-            product = math.prod(q[position : position + n])
+            sure = q[position : position + n]
             paths = {pieces[:depth]: laws[position + depth] for depth in range(n)}
-            draft.slots.append(Slot(target_id, pieces, product, start + position, laws=paths))
+            draft.slots.append(Slot(target_id, pieces, math.prod(sure), start + position, laws=paths, sure=sure))
             position += n
         hand.drafter.rollback(start + position)
         return draft

@@ -62,4 +62,5 @@ class StringExactMatch(Method):
 def _slot(target_id: int, start: int, drawn: list[int], q: list[float], laws: list[Tensor], first: int, stop: int) -> Slot:
     pieces = tuple(drawn[first:stop])
     paths = {pieces[:depth]: laws[first + depth] for depth in range(len(pieces))}
-    return Slot(target_id, pieces, math.prod(q[first:stop]), start + first, laws=paths)
+    sure = q[first:stop]
+    return Slot(target_id, pieces, math.prod(sure), start + first, laws=paths, sure=sure)

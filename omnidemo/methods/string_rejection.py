@@ -48,9 +48,10 @@ class StringRejection(Method):
         while left > 0:
             slot = Slot(-1, (), 1.0, len(hand.drafter.ids), left)
             path: Path = ()
+            shares: list[float] = []
             while not strings.stopped(path, left):
-                drawn, _, law = hand.draw(hand.map.readable_bars)
-                slot.laws[path] = law
+                drawn, share, slot.laws[path] = hand.draw(hand.map.readable_bars)
+                shares.append(share)
                 path = (*path, drawn)
                 hand.drafter.push(drawn)
             draft.drafted += len(path)
@@ -62,6 +63,7 @@ class StringRejection(Method):
             if not hand.warp.greedy:
                 slot.q = self._psi(hand, slot, slot.target_id)
             slot.pieces = path if hand.map.target.writes(slot.target_id) == strings.text(path) else hand.map.spelling(slot.target_id) or ()
+            slot.sure = shares[: len(slot.pieces)] if slot.pieces == path[: len(slot.pieces)] else ()
             hand.drafter.rollback(slot.base)
             if not slot.pieces or slot.target_id in hand.end_ids:
                 break

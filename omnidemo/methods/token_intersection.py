@@ -35,7 +35,7 @@ class TokenIntersection(Method):
             drawn, q, law = hand.draw(self.bars(hand))
             draft.drafted += 1
             target_id = hand.map.targets[drawn]
-            draft.slots.append(Slot(target_id, (drawn,), q, base, laws={(): law}))
+            draft.slots.append(Slot(target_id, (drawn,), q, base, laws={(): law}, sure=(q,)))
             hand.drafter.push(drawn)
             if target_id < 0 or target_id in hand.end_ids or not hand.goes_on(draft.slots[-1]):
                 break
