@@ -149,9 +149,9 @@ def decode(
 
 def _alone(scores: Tensor, peaks: Peaks | None, warp: Warp, chooser: Chooser) -> int:
     """The token of a round without a draft."""
-    if not warp.greedy:
-        return chooser.draw(warp.law(scores[0]))
-    return peaks.best()[0] if peaks is not None else highest(scores[0])
+    if warp.greedy:
+        return peaks.best()[0] if peaks is not None else highest(scores[0])
+    return chooser.draw(torch.from_numpy(peaks.law(0)) if peaks is not None and warp.plain else warp.law(scores[0]))
 
 
 def _look_back(drafter: DrafterContext | None, chances: deque[float], greedy: bool) -> Hindsight:

@@ -452,7 +452,7 @@ def test_what_was_foreseen_for_another_place_is_dropped(model: Any) -> None:
         hand.look_ahead(NgramExact()._course, 4)
         assert len(hand._foreseen) >= 2
         side.drafter.push(5)
-        drawn, q, law = hand.draw(MAP.readable_bars)
+        drawn, q, law = hand.draw(hand.readable_bars)
         assert not hand._foreseen and float(law[drawn]) == q
         assert torch.allclose(law, hand.law(MAP.readable_bars))
 

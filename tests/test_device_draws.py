@@ -114,7 +114,7 @@ def test_a_drafted_token_costs_one_wait(temperature: float, elsewhere: None, mon
     talk.drafter.logits()
     for name in ("cpu", "item", "tolist", "__int__", "__float__", "__bool__"):
         watch(name)
-    drawn, q, law = hand.draw(world.map.readable_bars)
+    drawn, q, law = hand.draw(hand.readable_bars)
     slot = base.Slot(0, (drawn,), q, len(talk.drafter.ids), laws={(): law}, sure=(q,))
     assert hand.goes_on(slot) and rule.heard == [q] and 0.0 < q < 1.0
     assert waits == ["cpu"]

@@ -46,6 +46,8 @@ def test_a_pass_tells_its_peaks(runner: LeanLlamaRunner, heat: float, rows: int,
     assert peaks.shares(tokens[1:], 1) == pytest.approx(peaks.shares(tokens)[1:])
     if heat:
         law = Warp(heat).law(logits)
+        for row in range(rows):
+            assert np.allclose(peaks.law(row), law[row].numpy(), rtol=1e-5, atol=1e-9)
         assert peaks.chances(tokens) == pytest.approx([float(row[one]) for row, one in zip(law, tokens, strict=True)], rel=1e-5, abs=1e-30)
 
 

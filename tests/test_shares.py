@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from omnidemo.core import shares
-from omnidemo.core.shares import BLOCK, place, share, use_compiled
+from omnidemo.core.shares import BLOCK, place, share, soften, use_compiled
 from omnidemo.runtime import compiling
 
 
@@ -67,3 +67,15 @@ def test_the_ends_of_the_range_place_what_is_probable(form: str, u: float, at: i
     law[at] = 0.1
     law[7] = 0.9
     assert place(law, u) == (min(at, 7) if u == 0.0 else max(at, 7))
+
+
+@pytest.mark.parametrize("factor", [0.5, 1.0, 3.0])
+def test_softening_is_the_softmax(form: str, factor: float) -> None:
+    logits = torch.randn(8192, generator=torch.Generator().manual_seed(1)) * 5
+    logits[::7] = -torch.inf
+    law = (logits.double() * factor).softmax(-1)
+    top = float(logits.max())
+    mass = float(((logits.double() - top) * factor).exp().sum())
+    found = soften(logits.numpy(), top, factor, mass)
+    assert np.allclose(found, law.numpy(), rtol=1e-5, atol=1e-30) and float(found.sum()) == pytest.approx(1.0, abs=1e-5)
+    assert not found[::7].any()

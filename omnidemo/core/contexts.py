@@ -192,8 +192,9 @@ class DrafterContext:
             self._rows[end] = (rollout.rows[0], rollout.states[0])
         return rollout
 
-    def _caught_up(self, position: int) -> tuple[Tensor, Any] | None:
-        """Count what a rollout has read and the ids agree with as read; the row after `position` ids, if that makes it known."""
+    def _caught_up(self, position: int, last: bool = False) -> tuple[Tensor, Any] | None:
+        """Count what a rollout has read and the ids agree with as read; the row after `position` ids, if that makes it known. `last`: no
+        other row will be asked for."""
         if self._ahead is None:
             return None
         start, ahead = self._ahead
@@ -201,7 +202,8 @@ class DrafterContext:
         if start + agreed - self._dropped > self.cache.length:
             self.cache.keep(start + agreed - self._dropped)  # type: ignore[attr-defined]
         for place in range(1, agreed + 1):
-            self._rows[start + place] = (ahead.rows[place], ahead.states[place])
+            if not last or start + place == position:
+                self._rows[start + place] = (ahead.rows[place], ahead.states[place])
         return self._rows.get(position)
 
     def push(self, drafter_id: int) -> None:
@@ -226,16 +228,17 @@ class DrafterContext:
     def commit(self, start: int, lengths: Sequence[int], target_ids: Sequence[int]) -> None:
         """End a round that began at `start` ids: the first target ids were accepted, each spelled by as many drafter ids as
         `lengths` says (0: by those of a later one), and stay; the others are followed."""
-        self._caught_up(0)
+        end = start + sum(lengths)
+        self._caught_up(end, last=True)
         self._ahead = None
-        self.rollback(start + sum(lengths))
+        self.rollback(end)
         for length in lengths:
             start += length
             self._followed += 1
             if length:
                 self.marks.append((self._followed, start))
         self.follow(target_ids[len(lengths) :])
-        self._rows = {p: known for p, known in self._rows.items() if p == len(self.ids)}
+        self._rows = {end: self._rows[end]} if len(self.ids) == end in self._rows else {}
 
     def follow(self, target_ids: Sequence[int]) -> None:
         """Append the spelling of tokens that the target wrote itself."""

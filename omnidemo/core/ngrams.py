@@ -14,15 +14,15 @@ from omnidemo.records import NgramEntry
 
 class Node:
     """A trie node. `target` is the target id that the path to here spells, or −1; `reach` the depth of the nearest complete
-    n-gram at or below."""
+    n-gram at or below, `onward` of the nearest below."""
 
-    __slots__ = ("children", "depth", "reach", "target")
+    __slots__ = ("children", "depth", "onward", "reach", "target")
 
     def __init__(self, depth: int) -> None:
         self.children: dict[int, Node] = {}
         self.depth = depth
         self.target = -1
-        self.reach = FAR
+        self.reach = self.onward = FAR
 
 
 class _Entry:
@@ -167,6 +167,7 @@ class NgramCache:
         node.target = new.target_id
         node = self.root
         for drafter_id in ids:
+            node.onward = min(node.onward, len(ids))
             node = node.children[drafter_id]
             node.reach = min(node.reach, len(ids))
         self.nearest[ids[0]] = self.root.children[ids[0]].reach  # not read from the tensor: on a GPU that waits
@@ -197,9 +198,8 @@ class NgramCache:
         nodes[-1].target = -1
         for depth in range(len(ids), 0, -1):
             node, parent = nodes[depth], nodes[depth - 1]
-            own = node.depth if node.target >= 0 else FAR
-            node.reach = min((child.reach for child in node.children.values()), default=FAR)
-            node.reach = min(node.reach, own)
+            node.onward = min((child.reach for child in node.children.values()), default=FAR)
+            node.reach = node.depth if node.target >= 0 else node.onward
             if not node.children and node.target < 0:
                 del parent.children[ids[depth - 1]]
         first = self.root.children.get(ids[0])

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from omnidemo.core.shares import soften
+
 BEST, TOP, MASS, WARM = range(4)
 
 
@@ -33,6 +35,11 @@ class Peaks:
     def chances(self, tokens: Sequence[int]) -> list[float]:
         """The same at the temperature."""
         return self._shares(tokens, 0, 1.0 / self.heat, WARM)
+
+    def law(self, row: int) -> NDArray[np.float32]:
+        """The softmax [V] of a row at the temperature."""
+        top, warm = self.numbers[row, TOP], self.numbers[row, WARM]
+        return soften(self.rows[row], float(top), 1.0 / self.heat, float(warm))
 
     def _shares(self, tokens: Sequence[int], first: int, factor: float, mass: int) -> list[float]:
         rows, known = self.rows, self.numbers.tolist()

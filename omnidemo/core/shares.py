@@ -20,6 +20,8 @@ class Compiled(Protocol):
 
     def place(self, law: Row, uniform: float) -> int: ...
 
+    def soften(self, row: Row, top: float, factor: float, mass: float) -> Row: ...
+
 
 _compiled: Compiled | None = None
 
@@ -48,6 +50,14 @@ def place(law: Row, uniform: float) -> int:
     block = _first_above(sums, aim)
     inside = law[block * BLOCK : (block + 1) * BLOCK].cumsum(dtype=np.float64)
     return block * BLOCK + _first_above(inside, aim - sums[block - 1] if block else aim)
+
+
+def soften(row: Row, top: float, factor: float, mass: float) -> Row:
+    """The law exp((x − top) · factor) / mass of logits x [V]."""
+    if _compiled is not None and row.dtype == np.float32 and row.flags.c_contiguous:
+        return _compiled.soften(row, top, factor, mass)
+    law: Row = np.exp((row - np.float32(top)) * np.float32(factor)) / np.float32(mass)
+    return law
 
 
 def _first_above(sums: NDArray[np.float64], aim: float) -> int:

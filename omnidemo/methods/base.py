@@ -100,20 +100,24 @@ class Hand:
         """The drafter's law [D] among what the `bars` [D] leave, renormalised."""
         return self.warp.law(self.masked(bars))
 
-    def draw(self, bars: Tensor) -> tuple[int, float, Tensor]:
-        """Draw the next drafter token among what the `bars` [D] leave: (id, its probability, the law [D]). At temperature 0 the law is
-        the masked logits, and the probability what it would be at temperature 1."""
+    def draw(self, bars: Callable[[], Tensor]) -> tuple[int, float, Tensor]:
+        """Draw the next drafter token among what the bars [D] leave, if it has not been drawn ahead: (id, its probability, the law [D]). At
+        temperature 0 the law is the masked logits, and the probability what it would be at temperature 1."""
         if self._foreseen and (foreseen := self._take_foreseen()) is not None:
             return foreseen
         if self.warp.greedy:
-            logits = self.masked(bars)
+            logits = self.masked(bars())
             if on_host(logits):
                 drawn = highest(logits)
                 return drawn, share(logits.numpy(), drawn), logits
             best = logits.argmax(-1, keepdim=True)
             return *fetch(best, logits.softmax(-1).gather(-1, best)), logits
-        law = self.law(bars)
+        law = self.law(bars())
         return *draw_known(self.chooser, law), law
+
+    def readable_bars(self) -> Tensor:
+        """Those of draws within a text."""
+        return self.map.readable_bars
 
     def look_ahead(self, course: Callable[[Hand], Course], left: int) -> None:
         """Between two slots: have the draws of the next ones made on the drafter's device, with one wait for all of them. `draw` then
@@ -166,7 +170,7 @@ class Hand:
         laws: list[Tensor] = []
         while len(drawn) < budget and not (drawn and self.map.targets[drawn[-1]] in self.end_ids):
             self.look_ahead(_freely, budget - len(drawn))
-            token, probability, law = self.draw(self.map.readable_bars)
+            token, probability, law = self.draw(self.readable_bars)
             drawn.append(token)
             q.append(probability)
             laws.append(law)
@@ -212,7 +216,7 @@ class Method:
         proposal = draft.proposal
         laws: Tensor | _Laws
         if hand.peaks is not None and hand.warp.plain:
-            laws, p = _Laws(hand.warp, logits), hand.peaks.chances(proposal)
+            laws, p = _Laws(hand.peaks), hand.peaks.chances(proposal)
         else:
             laws = hand.warp.law(logits)
             p = chosen(laws, proposal)
@@ -240,13 +244,13 @@ class Method:
 
 
 class _Laws:
-    """The laws of logits [R, V], each made when it is asked for: one is, where the rest is known without."""
+    """The laws of rows whose peaks are known, each made when it is asked for: one is, since the rest can do without."""
 
-    def __init__(self, warp: Warp, logits: Tensor) -> None:
-        self.warp, self.logits = warp, logits
+    def __init__(self, peaks: Peaks) -> None:
+        self.peaks = peaks
 
     def __getitem__(self, row: int) -> Tensor:
-        return self.warp.law(self.logits[row])
+        return torch.from_numpy(self.peaks.law(row % len(self.peaks.rows)))
 
 
 def subtract(chooser: Chooser, law: Tensor, accepted: Tensor) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from torch import Tensor
 
 from omnidemo.core.ahead import Course, least
@@ -43,11 +45,11 @@ class NgramExact(Method):
         while left > 0:
             base, limit = len(hand.drafter.ids), left + self.overrun
             hand.look_ahead(self._course, left)
-            drawn, q, law = hand.draw(self._bars(hand, limit))
+            drawn, q, law = hand.draw(partial(self._bars, hand, limit))
             slot = Slot(-1, (), 0.0, base, limit, {(): law})
             draws, children = self._walk(hand, slot, drawn, q)
             draft.drafted += 1 + draws
-            if children and not hand.warp.greedy:
+            if children:
                 open_slots.append((slot, children))
             draft.slots.append(slot)
             # The pieces are where the walk began, so what it has read of them stays read: the next slot's first law is known already.
@@ -96,9 +98,9 @@ class NgramExact(Method):
         node = hand.ngrams.root.children.get(first)
         while node is not None and goes_on(node, slot.limit):
             hand.drafter.push(path[-1])
-            drawn, factor, slot.laws[path] = hand.draw(hand.map.readable_bars)
+            drawn, factor, slot.laws[path] = hand.draw(hand.readable_bars)
             draws += 1
-            if slot.pieces == path:
+            if slot.pieces == path and not hand.warp.greedy:
                 children = complete_children(node, slot.limit)
             node = node.children.get(drawn)
             if node is None or node.reach > slot.limit:

@@ -150,7 +150,7 @@ class Residual:
 
 def goes_on(node: Node, limit: int) -> bool:
     """Whether a walk draws on from here: some child can still become an n-gram within the limit. Depends on trie and budget alone."""
-    return node.depth < limit and any(child.reach <= limit for child in node.children.values())
+    return node.onward <= limit
 
 
 def complete_children(node: Node, limit: int) -> list[int]:

@@ -50,7 +50,7 @@ class StringRejection(Method):
             path: Path = ()
             shares: list[float] = []
             while not strings.stopped(path, left):
-                drawn, share, slot.laws[path] = hand.draw(hand.map.readable_bars)
+                drawn, share, slot.laws[path] = hand.draw(hand.readable_bars)
                 shares.append(share)
                 path = (*path, drawn)
                 hand.drafter.push(drawn)

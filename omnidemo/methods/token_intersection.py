@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 from torch import Tensor
 
@@ -32,7 +34,7 @@ class TokenIntersection(Method):
         for left in range(budget, 0, -1):
             base = len(hand.drafter.ids)
             hand.look_ahead(self._course, left)
-            drawn, q, law = hand.draw(self.bars(hand))
+            drawn, q, law = hand.draw(partial(self.bars, hand))
             draft.drafted += 1
             target_id = hand.map.targets[drawn]
             draft.slots.append(Slot(target_id, (drawn,), q, base, laws={(): law}, sure=(q,)))

@@ -5,8 +5,7 @@ At batch 1 a small model spends as long between its products as in them when eac
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -63,10 +62,8 @@ class Passes:
             return None
         logits, states = np.empty((rows, runner.rows), np.float32), np.empty((rows, self._width), np.float32)
         numbers = np.full((rows if heat is not None else 0, 4), 1.0 / heat if heat else 1.0, np.float32)
-        with self._board(len(ids), kernels) as (board, pieces):
-            kernels.forward(
-                board, pieces, CHUNK, np.array(ids), start, buffer, *self._given, *self._tables(), runner.eps, logits, states, numbers
-            )
+        model = (buffer, *self._given, *self._tables(), runner.eps)
+        self._run(kernels.forward, len(ids), CHUNK, np.array(ids), start, *model, logits, states, numbers)
         self.states, self.peaks = states, Peaks(logits, numbers, heat) if heat is not None else None
         return torch.from_numpy(logits)
 
@@ -90,26 +87,25 @@ class Passes:
         tokens, places, drawn = np.empty(total + 1, np.int64), np.empty(draws, np.int64), np.empty(draws, np.int64)
         shares, laws = np.empty(draws, np.float32), np.empty((draws, runner.rows), np.float32)
         uniforms = np.array(order.uniforms) if order.uniforms else NOTHING
-        with self._board(1, kernels) as (board, pieces):
-            count, read = kernels.roll_out(
-                board, pieces, np.array(ids, np.int64), start, buffer, *self._given, *self._tables(), runner.eps, rows, states,
-                *self._course[1:], total, order.left, warp.temperature, uniforms, until.reach, until.least, until.price, until.lines,
-                tokens, places, drawn, shares, laws,
-            )  # fmt: skip
+        model = (buffer, *self._given, *self._tables(), runner.eps)
+        rule = (until.reach, until.least, until.price, until.lines)
+        count, read = self._run(
+            kernels.roll_out, 1, np.array(ids, np.int64), start, *model, rows, states, *self._course[1:], total, order.left,
+            warp.temperature, uniforms, *rule, tokens, places, drawn, shares, laws,
+        )  # fmt: skip
         return Rollout(
             places[:count].tolist(), drawn[:count].tolist(), shares[:count].tolist(), torch.from_numpy(laws[:count]),
             tokens[:read].tolist(), torch.from_numpy(rows[: read + 1]), states[: read + 1],
         )  # fmt: skip
 
-    @contextmanager
-    def _board(self, tokens: int, kernels: Any) -> Iterator[tuple[crew.Board, int]]:
-        """A board for passes of so many tokens, with those who help, and the pieces to make of a product."""
+    def _run(self, kernel: Callable[..., Any], tokens: int, *given: Any) -> Any:
+        """Call a kernel whose passes are of so many tokens, with a board, those who help, and the pieces to make of a product."""
         helpers = self.helpers if self.runner.parameters * tokens >= WORTH_SHARING else 0
-        if helpers:
-            with crew.helping(helpers, kernels.serve) as board:
-                yield board, PIECES * helpers + 1
-        else:
-            yield crew.new_board(), 1
+        if not helpers:
+            return kernel(crew.new_board(), 1, *given)
+        kernels: Any = compiling.kernels()
+        with crew.helping(helpers, kernels.serve) as board:
+            return kernel(board, PIECES * helpers + 1, *given)
 
     def _tables(self) -> tuple[Array, Array]:
         """Rotary cosines and sines [positions, D]."""

@@ -10,10 +10,10 @@ from omnidemo.core.device_trie import PROBES
 from omnidemo.runtime.compiled.drawing import roll_out
 from omnidemo.runtime.compiled.passes import forward, serve
 from omnidemo.runtime.compiled.products import Array
-from omnidemo.runtime.compiled.shares import place, share
+from omnidemo.runtime.compiled.shares import place, share, soften
 from omnidemo.runtime.crew import new_board
 
-ENTRIES = (share, place, forward, serve, roll_out)
+ENTRIES = (share, place, soften, forward, serve, roll_out)
 
 
 def compile_all() -> None:
@@ -27,6 +27,7 @@ def compile_all() -> None:
 
     share(zeros(1), 0)
     place(np.ones(1, np.float32), 0.5)
+    soften(zeros(1), 0.0, 1.0, 1.0)
     board = new_board()
     for weight in (zeros(24, 4), np.zeros((24, 4), np.uint16)):  # nothing but zeros, and as many as the largest matrix needs
         model = (

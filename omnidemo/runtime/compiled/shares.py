@@ -95,3 +95,14 @@ def mass(row: NDArray[np.float32], top: float, factor: float) -> Any:
         away = (row[i] - top) * factor
         total += exponential(away) if away > np.float32(-87.0) else np.float32(0.0)
     return total
+
+
+@compiled
+def soften(row: NDArray[np.float32], top: float, factor: float, mass: float) -> Any:
+    """The law exp((x − top) · factor) / mass of logits x [V]; what is less than e⁻⁸⁷ · mass counts as nothing."""
+    law = np.empty_like(row)
+    high, by, share = np.float32(top), np.float32(factor), np.float32(1.0 / mass)
+    for i in range(len(row)):
+        away = (row[i] - high) * by
+        law[i] = exponential(away) * share if away > np.float32(-87.0) else np.float32(0.0)
+    return law
