@@ -15,6 +15,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from omnidemo.runtime.matrices import Memory
+
 if TYPE_CHECKING:
     from omnidemo.runtime.lean import LeanLlamaRunner
 
@@ -47,7 +49,11 @@ def matrices(runner: LeanLlamaRunner) -> Iterator[Tensor]:
     yield runner.head.weight
 
 
-def bits(weight: Tensor) -> NDArray[np.uint16]:
-    """The upper half of each float32, which is the number in bfloat16."""
-    found: NDArray[np.uint16] = weight.to(torch.bfloat16).view(torch.int16).numpy().view(np.uint16)
+def bits(runner: LeanLlamaRunner) -> list[NDArray[np.uint16]]:
+    """Of each matrix the upper halves of its numbers, which are those in bfloat16."""
+    each = list(matrices(runner))
+    memory, found = Memory(sum(weight.numel() for weight in each), len(each), np.uint16), []
+    for weight in each:
+        found.append(memory.take(*weight.shape))
+        np.copyto(found[-1], weight.to(torch.bfloat16).view(torch.int16).numpy().view(np.uint16))
     return found

@@ -13,6 +13,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -21,7 +22,7 @@ from omnidemo.core.ahead import Order, Rollout, nothing_drawn
 from omnidemo.core.peaks import Peaks
 from omnidemo.runtime import ahead, compact
 from omnidemo.runtime.graphs import CudaGraphs, FixedPasses, Room
-from omnidemo.runtime.matrices import ROWS, Matrix, Norm, as_array
+from omnidemo.runtime.matrices import ROWS, Matrix, Memory, Norm, as_array
 from omnidemo.runtime.passes import Passes
 from omnidemo.runtime.runners import check_ids, overwrite_named
 
@@ -78,10 +79,12 @@ class LeanLlamaRunner:
         self.head_dim = int(getattr(config, "head_dim", None) or config.hidden_size // self.heads)
         self.inner = int(config.intermediate_size)
         self.eps = float(config.rms_norm_eps)
+        on_cpu = self.device.type == "cpu" and self.dtype == torch.float32
+        self._memory = Memory(self.parameters, 1 + 4 * len(model.model.layers), np.float32) if on_cpu else None
         self.layers = [self._fuse(layer) for layer in model.model.layers]
-        self.embed = model.model.embed_tokens.weight.detach()
         self.norm = Norm(model.model.norm.weight.detach(), self.eps)
-        self.head = Matrix(model.lm_head.weight.detach())
+        self.head = Matrix(self._join([model.lm_head.weight]))
+        self.embed = model.model.embed_tokens.weight.detach()  # which may be the same
         self.rows = int(self.head.weight.shape[0])
         half = torch.arange(0, self.head_dim, 2, dtype=torch.float32) / self.head_dim
         self.frequencies = (1.0 / float(config.rope_parameters["rope_theta"]) ** half).to(self.device)
@@ -153,15 +156,21 @@ class LeanLlamaRunner:
     def _fuse(self, layer: Any) -> _Layer:
         attention, mlp = layer.self_attn, layer.mlp
         qkv = [attention.q_proj, attention.k_proj, attention.v_proj]
-        bias = None if attention.q_proj.bias is None else _join([part.bias for part in qkv])
+        bias = None if attention.q_proj.bias is None else _stacked([part.bias for part in qkv])
         return _Layer(
             before=Norm(layer.input_layernorm.weight.detach(), self.eps),
-            qkv=Matrix(_join([part.weight for part in qkv]), bias),
-            out=Matrix(attention.o_proj.weight.detach()),
+            qkv=Matrix(self._join([part.weight for part in qkv]), bias),
+            out=Matrix(self._join([attention.o_proj.weight])),
             after=Norm(layer.post_attention_layernorm.weight.detach(), self.eps),
-            gate_up=Matrix(_join([mlp.gate_proj.weight, mlp.up_proj.weight])),
-            down=Matrix(mlp.down_proj.weight.detach()),
+            gate_up=Matrix(self._join([mlp.gate_proj.weight, mlp.up_proj.weight])),
+            down=Matrix(self._join([mlp.down_proj.weight])),
         )
+
+    def _join(self, parts: list[nn.Parameter]) -> Tensor:
+        """One matrix of several, which become views of it."""
+        if self._memory is None:
+            return _stacked(parts) if len(parts) > 1 else parts[0].detach()
+        return _stacked(parts, torch.from_numpy(self._memory.take(sum(map(len, parts)), parts[0].shape[1])))
 
     def reach(self, length: int) -> None:
         """Make the rotary tables cover `length` positions."""
@@ -214,9 +223,9 @@ def _mask(count: int, end: int, dtype: torch.dtype, device: torch.device) -> Ten
     return mask
 
 
-def _join(parts: list[nn.Parameter]) -> Tensor:
+def _stacked(parts: list[nn.Parameter], out: Tensor | None = None) -> Tensor:
     """One tensor of several stacked ones, which become views of it."""
-    whole = torch.cat([part.detach() for part in parts])
+    whole = torch.cat([part.detach() for part in parts], out=out)
     for part, piece in zip(parts, whole.split([len(part) for part in parts]), strict=True):
         part.data = piece
     return whole

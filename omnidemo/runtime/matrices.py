@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 import numpy as np
 import torch
 import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
+LINE = 64  # bytes of a cache line
 ROWS = 16  # passes of up to this many tokens decode or verify; longer ones read prompts
 
 
@@ -55,3 +59,18 @@ class Norm:
 def as_array(tensor: Tensor) -> NDArray[np.float32]:
     """The same numbers as numpy's, where numpy can hold them: float32 on a CPU. An empty array elsewhere, where nobody reads it."""
     return tensor.numpy() if tensor.device.type == "cpu" and tensor.dtype == torch.float32 else np.empty(0, np.float32)
+
+
+class Memory:
+    """Room for weights on a CPU in one piece. Of that much an operating system makes large pages, and a pass, which goes through all of it,
+    looks up fewer of them."""
+
+    def __init__(self, numbers: int, arrays: int, kind: type[np.float32] | type[np.uint16]) -> None:
+        self._left = np.empty(numbers + (arrays + 1) * LINE, kind)  # not touched yet
+
+    def take(self, *shape: int) -> NDArray[Any]:
+        """The next array of this shape, which begins on a cache line."""
+        begin = -self._left.ctypes.data % LINE // self._left.itemsize
+        end = begin + math.prod(shape)
+        found, self._left = self._left[begin:end].reshape(shape), self._left[end:]
+        return found

@@ -39,7 +39,7 @@ class Passes:
         self.peaks: Peaks | None = None  # of its logits
         layers = runner.layers
         biases = [np.zeros(len(layer.qkv.weight), np.float32) if layer.qkv.bias is None else layer.qkv.bias.numpy() for layer in layers]
-        self._weights = [compact.bits(one) if two_bytes else one.contiguous().numpy() for one in compact.matrices(runner)]
+        self._weights = compact.bits(runner) if two_bytes else [one.numpy() for one in compact.matrices(runner)]
         self._given = (
             runner.embed.numpy(), np.array([[layer.before.array, layer.after.array] for layer in layers]), runner.norm.array,
             np.array(biases), np.array([one.ctypes.data for one in self._weights]), 2 if two_bytes else 4, runner.inner,
