@@ -26,7 +26,6 @@ WORTH_SHARING = 4_000_000  # passes of fewer parameters times tokens are done be
 CHUNK = 256  # tokens that are read at once: what is computed of them stays in the caches
 NOTHING = np.zeros(DRAWS)  # instead of numbers that are not needed
 FEW = 4  # tokens that need not be read by several threads before something is drawn
-PIECES = 3  # of a product, for each thread that helps: who begins late takes fewer
 
 
 class Passes:
@@ -105,7 +104,7 @@ class Passes:
             return kernel(crew.new_board(), 1, *given)
         kernels: Any = compiling.kernels()
         with crew.helping(helpers, kernels.serve) as board:
-            return kernel(board, PIECES * helpers + 1, *given)
+            return kernel(board, crew.PIECES * helpers + 1, *given)
 
     def _tables(self) -> tuple[Array, Array]:
         """Rotary cosines and sines [positions, D]."""

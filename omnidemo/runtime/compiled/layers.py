@@ -25,8 +25,8 @@ def add_normed(x: Array, more: Array, weight: Array, eps: float, out: Array) -> 
 
 
 @compiled
-def store(wide: Array, start: int, cache: Array, cos: Array, sin: Array) -> None:
-    """Write keys, turned by their positions, and values into the cache.
+def store(wide: Array, start: int, cache: Array, cos: Array, sin: Array, begin: int, end: int) -> None:
+    """Write keys, turned by their positions, and values into the cache: those of the heads `begin` to `end`.
 
     `wide` [T, (H + 2 Hkv) · D] are queries, keys and values, `cache` is [2, Hkv, C, D], written to at start…; cos and sin [positions, D]:
     the sines' first half is negative.
@@ -34,7 +34,7 @@ def store(wide: Array, start: int, cache: Array, cos: Array, sin: Array) -> None
     kv_heads, dim = cache.shape[1], cache.shape[3]
     heads = wide.shape[1] // dim - 2 * kv_heads
     for row in range(len(wide)):
-        for head in range(kv_heads):
+        for head in range(begin, end):
             at, position = (heads + head) * dim, start + row
             turn(wide[row], at, cos[position], sin[position], cache[0, head, position])
             cache[1, head, position] = wide[row, at + kv_heads * dim : at + (kv_heads + 1) * dim]

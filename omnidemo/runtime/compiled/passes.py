@@ -16,12 +16,13 @@ from omnidemo.runtime.compiled.board import add, claim, look, pointer, post
 from omnidemo.runtime.compiled.layers import add_normed, attend, silu_times, store, turn
 from omnidemo.runtime.compiled.products import Array, Weight, multiply
 from omnidemo.runtime.compiled.shares import FAST, compiled, highest, mass
-from omnidemo.runtime.crew import AWAKE, DONE, EAGER, PATIENCE, WORK, Board
+from omnidemo.runtime.crew import AWAKE, DONE, EAGER, PATIENCE, PIECES, WORK, Board
 
-PRODUCT, GATED, ATTENTION, SUMMARY = 0, 1, 2, 3  # kinds of work, and what is written of each on the board:
+PRODUCT, GATED, ATTENTION, SUMMARY, HEADS = range(5)  # kinds of work, and what is written of each on the board:
 KIND, ROWS, X, OUT, WEIGHT, N, K, EACH = range(WORK, WORK + 8)
-CACHE, HEADS, KV_HEADS, CAPACITY, DIM, START, COS, SIN = range(WORK + 4, WORK + 12)  # after the first four
+CACHE, QUERIES, GROUPS, CAPACITY, DIM, START, COS, SIN = range(WORK + 4, WORK + 12)  # after the first four
 SIZE = WORK + 12  # bytes of a weight
+WIDE, MATRIX, WIDTH, BIAS = range(WORK + 13, WORK + 17)  # of heads, after all others
 BLOCK = 8  # rows whose attention is computed together
 WORTH_SHARING = 60_000  # multiplications of attention that take longer than to find a thread that helps
 sched_yield: Any = types.ExternalFunction("sched_yield" if os.name == "posix" else "SwitchToThread", types.int32())
@@ -66,14 +67,18 @@ def read(
     wide = np.empty((count, bias.shape[1]), np.float32)
     mixed = np.empty((count, bias.shape[1] - 2 * buffer.shape[2] * buffer.shape[4]), np.float32)
     gated = np.empty((count, inner), np.float32)
+    by_heads = count <= BLOCK and 1 < pieces <= PIECES * buffer.shape[2]  # as many of the keys' heads as there are threads, at least
     for row in range(count):
         x[row] = embed[ids[row]]
     for layer in range(layers):
         add_normed(x, y, norms[layer, 0], eps, y)
-        share(board, PRODUCT, pieces, weights[4 * layer], y, wide)
-        wide += bias[layer]
-        store(wide, start, buffer[layer], cos, sin)
-        share_attention(board, wide, start, buffer[layer], cos, sin, mixed)
+        if by_heads:
+            share_heads(board, weights[4 * layer], y, bias[layer], wide, start, buffer[layer], cos, sin, mixed)
+        else:
+            share(board, PRODUCT, pieces, weights[4 * layer], y, wide)
+            wide += bias[layer]
+            store(wide, start, buffer[layer], cos, sin, 0, buffer.shape[2])
+            share_attention(board, wide, start, buffer[layer], cos, sin, mixed)
         share(board, PRODUCT, pieces, weights[4 * layer + 1], mixed, y)
         add_normed(x, y, norms[layer, 1], eps, y)
         share(board, GATED, pieces, weights[4 * layer + 2], y, gated)
@@ -100,14 +105,31 @@ def share_attention(board: Board, wide: Array, start: int, cache: Array, cos: Ar
     [T, H · D]; see `store`. A piece is a head of `BLOCK` rows."""
     rows, heads = len(wide), out.shape[1] // cache.shape[3]
     board[KIND], board[ROWS], board[X], board[OUT] = ATTENTION, rows, wide.ctypes.data, out.ctypes.data
-    board[CACHE], board[HEADS], board[KV_HEADS], board[CAPACITY] = cache.ctypes.data, heads, cache.shape[1], cache.shape[2]
-    board[DIM], board[START], board[COS], board[SIN] = cache.shape[3], start, cos.ctypes.data, sin.ctypes.data
+    describe(board, heads, cache, start, cos, sin)
     pieces = (rows + BLOCK - 1) // BLOCK * heads
     if rows * out.shape[1] * (start + rows) < WORTH_SHARING:
         for piece in range(pieces):
             do_attention(board, piece)
     else:
         finish(board, pieces)
+
+
+@compiled
+def share_heads(
+    board: Board, weight: int, x: Array, bias: Array, wide: Array, start: int, cache: Array, cos: Array, sin: Array, out: Array
+) -> None:
+    """Queries, keys and values of a few rows x [T, H], and attention: a piece is what belongs to one head of the keys, from the product to
+    what is attended. Nothing of it crosses from core to core in between. `wide` [T, (H + 2 Hkv) · D] is where they work."""
+    board[KIND], board[ROWS], board[X], board[OUT] = HEADS, len(x), x.ctypes.data, out.ctypes.data
+    board[WIDE], board[MATRIX], board[WIDTH], board[BIAS] = wide.ctypes.data, weight, x.shape[1], bias.ctypes.data
+    describe(board, out.shape[1] // cache.shape[3], cache, start, cos, sin)
+    finish(board, cache.shape[1])
+
+
+@compiled
+def describe(board: Board, heads: int, cache: Array, start: int, cos: Array, sin: Array) -> None:
+    board[CACHE], board[QUERIES], board[GROUPS], board[CAPACITY] = cache.ctypes.data, heads, cache.shape[1], cache.shape[2]
+    board[DIM], board[START], board[COS], board[SIN] = cache.shape[3], start, cos.ctypes.data, sin.ctypes.data
 
 
 @compiled
@@ -144,6 +166,8 @@ def take(board: Board) -> bool:
             return found
         if board[KIND] == ATTENTION:
             do_attention(board, piece)
+        elif board[KIND] == HEADS:
+            do_heads(board, piece)
         elif board[KIND] == SUMMARY:
             do_summary(board, piece)
         else:
@@ -185,15 +209,55 @@ def do_summary(board: Board, piece: int) -> None:
 
 
 @compiled
-def do_attention(board: Board, piece: int) -> None:
-    rows, heads, kv_heads, dim, start = board[ROWS], board[HEADS], board[KV_HEADS], board[DIM], board[START]
-    cache = carray(pointer(board[CACHE]), (2, kv_heads, board[CAPACITY], dim), np.float32)
-    wide = carray(pointer(board[X]), (rows, (heads + 2 * kv_heads) * dim), np.float32)
-    out = carray(pointer(board[OUT]), (rows, heads * dim), np.float32)
-    first, head = piece // heads * BLOCK, piece % heads
-    count, at, shared = min(BLOCK, rows - first), head * dim, head * kv_heads // heads
-    begin, end = start + first, start + first + count
+def do_heads(board: Board, piece: int) -> None:
+    rows, heads, groups, dim, start = board[ROWS], board[QUERIES], board[GROUPS], board[DIM], board[START]
+    count, each, width = (heads + 2 * groups) * dim, heads // groups, board[WIDTH]
+    if board[SIZE] == 2:
+        project(board, carray(pointer(board[MATRIX]), (count, width), np.uint16), piece)
+    else:
+        project(board, carray(pointer(board[MATRIX]), (count, width), np.float32), piece)
+    wide = carray(pointer(board[WIDE]), (rows, count), np.float32)
+    cache = carray(pointer(board[CACHE]), (2, groups, board[CAPACITY], dim), np.float32)
+    end, out = start + rows, carray(pointer(board[OUT]), (rows, heads * dim), np.float32)
     cos, sin = carray(pointer(board[COS]), (end, dim), np.float32), carray(pointer(board[SIN]), (end, dim), np.float32)
+    store(wide, start, cache, cos, sin, piece, piece + 1)
+    for head in range(piece * each, (piece + 1) * each):
+        attend_turned(wide, 0, rows, head, start, cache, piece, cos, sin, out)
+
+
+@compiled
+def project(board: Board, weight: Weight, piece: int) -> None:
+    """The queries, keys and values that belong to one head of the keys."""
+    rows, heads, groups, dim = board[ROWS], board[QUERIES], board[GROUPS], board[DIM]
+    x = carray(pointer(board[X]), (rows, board[WIDTH]), np.float32)
+    wide, bias = carray(pointer(board[WIDE]), (rows, len(weight)), np.float32), carray(pointer(board[BIAS]), len(weight), np.float32)
+    for part in range(3):
+        size = heads // groups * dim if part == 0 else dim
+        begin = piece * size if part == 0 else (heads + (part - 1) * groups + piece) * dim
+        multiply(weight[begin : begin + size], x, wide[:, begin : begin + size])
+        for row in range(rows):
+            for i in range(begin, begin + size):
+                wide[row, i] += bias[i]
+
+
+@compiled
+def do_attention(board: Board, piece: int) -> None:
+    rows, heads, groups, dim, start = board[ROWS], board[QUERIES], board[GROUPS], board[DIM], board[START]
+    cache = carray(pointer(board[CACHE]), (2, groups, board[CAPACITY], dim), np.float32)
+    wide = carray(pointer(board[X]), (rows, (heads + 2 * groups) * dim), np.float32)
+    end, out = start + rows, carray(pointer(board[OUT]), (rows, heads * dim), np.float32)
+    cos, sin = carray(pointer(board[COS]), (end, dim), np.float32), carray(pointer(board[SIN]), (end, dim), np.float32)
+    first, head = piece // heads * BLOCK, piece % heads
+    attend_turned(wide, first, min(BLOCK, rows - first), head, start, cache, head * groups // heads, cos, sin, out)
+
+
+@compiled
+def attend_turned(
+    wide: Array, first: int, count: int, head: int, start: int, cache: Array, shared: int, cos: Array, sin: Array, out: Array
+) -> None:
+    """Turn `count` queries of a head, from row `first` on, and have them attend to the keys and values of the head `shared`."""
+    dim = cache.shape[3]
+    at, begin, end = head * dim, start + first, start + first + count
     queries, mixed = np.empty((count, dim), np.float32), np.empty((count, dim), np.float32)
     for row in range(count):
         turn(wide[first + row], at, cos[begin + row], sin[begin + row], queries[row])
