@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 Board = NDArray[np.int64]  # what the threads have in common
 TICKET, DONE, AWAKE, WORK = 0, 8, 16, 24  # places on it; those that many write are on cache lines of their own
 SIZE = 48
-PIECES = 3  # of a product, for each thread that helps: who begins late takes fewer
+PIECES = 2  # of a large product, for each thread that helps
 MOST = 8  # more threads wait for the memory
 EAGER, PATIENCE = 300, 5000  # looks for a piece without, and with, a chance for other programs in between: one to two milliseconds
 

@@ -43,11 +43,11 @@ def build_pair(
     if isinstance(large.runner, LeanLlamaRunner) and halved:
         large.runner.compact(True)
     if large.device.type == "cpu":
+        # After its sums torch's threads turn for a while, and after a pass those that share it: each would be in the others' way.
+        shared = isinstance(large.runner, LeanLlamaRunner) and large.runner.passes is not None
         for runner in (large.runner, small.runner):
             if isinstance(runner, LeanLlamaRunner):
-                runner.threads = settings.threads
-        # After each of its sums torch's threads turn for a while, which would be on the cores that share the target's passes.
-        shared = isinstance(large.runner, LeanLlamaRunner) and large.runner.passes is not None
+                runner.threads = settings.threads if shared or runner is large.runner else 1
         torch.set_num_threads(1 if shared else settings.threads or pick_threads(large.parameters))
     tell("vocabulary map", 0.8, f"{len(large.vocabulary):,} × {len(small.vocabulary):,} tokens")
     limits = {"cache_size": settings.cache_size, "cache_policy": settings.cache_policy, "top_k": settings.top_k_traces}

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from omnidemo.runtime.lean import LeanLlamaRunner
 
 Array = NDArray[np.float32]
-WORTH_SHARING = 4_000_000  # passes of fewer parameters times tokens are done before another thread has looked up
+WORTH_SHARING = 400_000  # passes of fewer parameters times tokens are done before another thread has looked up
+LARGE = 4_000_000  # of as many, several pieces of a product for each thread: who begins late takes fewer. Else to claim them takes too long
 CHUNK = 256  # tokens that are read at once: what is computed of them stays in the caches
 NOTHING = np.zeros(DRAWS)  # instead of numbers that are not needed
 FEW = 4  # tokens that need not be read by several threads before something is drawn
@@ -99,12 +100,13 @@ class Passes:
 
     def _run(self, kernel: Callable[..., Any], tokens: int, *given: Any) -> Any:
         """Call a kernel whose passes are of so many tokens, with a board, those who help, and the pieces to make of a product."""
-        helpers = self.helpers if self.runner.parameters * tokens >= WORTH_SHARING else 0
+        work = self.runner.parameters * tokens
+        helpers = self.helpers if work >= WORTH_SHARING else 0
         if not helpers:
             return kernel(crew.new_board(), 1, *given)
         kernels: Any = compiling.kernels()
         with crew.helping(helpers, kernels.serve) as board:
-            return kernel(board, crew.PIECES * helpers + 1, *given)
+            return kernel(board, (crew.PIECES if work >= LARGE else 1) * helpers + 1, *given)
 
     def _tables(self) -> tuple[Array, Array]:
         """Rotary cosines and sines [positions, D]."""

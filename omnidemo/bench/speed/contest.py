@@ -17,7 +17,7 @@ from omnidemo.bench.speed.arms import ADAPTED, FRESH, STAGES, Arm, OurArm, Reque
 from omnidemo.bench.speed.floor import Shape, floor
 from omnidemo.bench.speed.machine import Peak, Probe, cores
 from omnidemo.bench.speed.rows import Row
-from omnidemo.bench.speed.watch import watched
+from omnidemo.bench.speed.watch import share_among, watched
 from omnidemo.config import Settings
 from omnidemo.methods import fitting, make_method
 from omnidemo.runtime.comparison import BASELINE
@@ -166,7 +166,7 @@ class Contest:
     def _attempt(self, arm: Arm, request: Request) -> Took | str:
         """What it took, or in one line why `transformers` has no answer: its limits are part of the comparison."""
         if self.target.device.type == "cpu":
-            self._take_threads(arm.side)
+            self._take_threads(arm)
         try:
             with torch.inference_mode():
                 return arm.answer(request)
@@ -175,11 +175,13 @@ class Contest:
                 raise
             return " ".join(f"{type(error).__name__}: {error}".split())
 
-    def _take_threads(self, side: str) -> None:
-        """Have a side's passes made by its number of threads."""
-        count = self.threads[side]
-        if side == "omnidemo" and isinstance(self._runner, LeanLlamaRunner) and self._runner.passes is not None:
-            self._runner.threads, count = count, 1  # torch's own would be in the way of those that share a pass
+    def _take_threads(self, arm: Arm) -> None:
+        """Have an arm's passes made by its side's number of threads."""
+        count = self.threads[arm.side]
+        if isinstance(arm, OurArm) and isinstance(self._runner, LeanLlamaRunner) and self._runner.passes is not None:
+            for model in (arm.pair.target, arm.pair.drafter):
+                share_among(model, count)
+            count = 1  # torch's own would be in the way of those that share a pass
         if torch.get_num_threads() != count:
             torch.set_num_threads(count)
             _wake()

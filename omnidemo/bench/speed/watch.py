@@ -17,6 +17,7 @@ from omnidemo.bench.speed.floor import Pass
 from omnidemo.bench.speed.machine import synchronise
 from omnidemo.core.ahead import Order, Rollout
 from omnidemo.core.contexts import Cache
+from omnidemo.runtime.lean import LeanLlamaRunner
 from omnidemo.runtime.models import LanguageModel
 from omnidemo.runtime.runners import Runner
 
@@ -123,6 +124,13 @@ def take_reads(model: LanguageModel) -> list[Read]:
         reads += [Read(start + len(ids) + place, [token], 1, (order, place + 1)) for place, token in enumerate(drawn)]
     model.runner.notes.clear()
     return reads
+
+
+def share_among(model: LanguageModel, threads: int) -> None:
+    """Have so many threads share a model's compiled passes, if it has any."""
+    runner = model.runner.runner if isinstance(model.runner, Watched) else model.runner
+    if isinstance(runner, LeanLlamaRunner):
+        runner.threads = threads
 
 
 @torch.inference_mode()
