@@ -14,6 +14,7 @@ SIZES = (65_521, 262_139, 1_048_573, 4_194_301, 16_777_213)  # primes, so that r
 PROBES = 32  # places in which an edge may lie, one after the other; fewer would do at a quarter full
 SPREAD = 786_433  # moves the edges of neighbouring tokens apart; its product with a key stays below 2⁶³
 EMPTY = -(1 << 62)
+FEW = 16  # nodes that are written sooner one by one, where that can be done
 
 
 class DeviceTrie:
@@ -35,6 +36,7 @@ class DeviceTrie:
         self._forget()
         self.keys = torch.full((size + PROBES,), EMPTY, dtype=torch.int64, device=self.device)
         self.info = torch.full((size + PROBES + 1, 3), FAR, dtype=torch.int64, device=self.device)
+        self._host = (self.keys.numpy(), self.info.numpy()) if self.device.type == "cpu" else None
 
     def _forget(self) -> None:
         self._keys = [EMPTY] * (self.size + PROBES)
@@ -81,6 +83,11 @@ class DeviceTrie:
         if self._changed:
             nodes = list(self._changed)
             self._changed.clear()
+            if self._host is not None and len(nodes) <= FEW:
+                for node in nodes:
+                    self._host[0][node - 1] = self._keys[node - 1]
+                    self._host[1][node] = self._info[3 * node : 3 * node + 3]
+                return
             keys = torch.tensor([self._keys[node - 1] for node in nodes]).to(self.device, non_blocking=True)
             info = torch.tensor([self._info[3 * node : 3 * node + 3] for node in nodes]).to(self.device, non_blocking=True)
             there = torch.tensor(nodes).to(self.device, non_blocking=True)

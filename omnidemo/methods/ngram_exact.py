@@ -6,10 +6,10 @@ from functools import partial
 
 from torch import Tensor
 
-from omnidemo.core.ahead import Course, least
+from omnidemo.core.ahead import Course, token_by_token
 from omnidemo.core.ngrams import NgramCache
 from omnidemo.core.sampling import totals
-from omnidemo.core.vocabulary import bars
+from omnidemo.core.vocabulary import VocabularyMap, bars
 from omnidemo.methods.base import Draft, Hand, Method, Slot
 from omnidemo.methods.ngram_residual import Path, Residual, complete_children, goes_on
 
@@ -37,6 +37,7 @@ class NgramExact(Method):
         self.attempts = attempts
         # A trie, its version, the bars of first draws in it by their limit, and what a device is told of it.
         self._known: tuple[NgramCache | None, int, dict[int, Tensor], list[Course]] = (None, 0, {}, [])
+        self._alone: tuple[VocabularyMap, Tensor] | None = None  # a map, and its drafter tokens that are a slot by themselves
 
     def draft(self, hand: Hand, budget: int) -> Draft:
         draft = Draft()
@@ -70,9 +71,14 @@ class NgramExact(Method):
         """This method's draws for a device: there `first` takes the place of `_bars`, and the trie's table that of `_walk`."""
         courses = self._of_trie(hand)[3]
         if not courses:
-            first, inside = hand.ngrams.nearest.masked_fill(hand.map.draftable, 0), least(hand.map.readable_bars)
-            courses.append(Course(first, inside, hand.map.to_target >= 0, hand.ngrams.on_device(), self.overrun))
+            first, inside = hand.ngrams.nearest.masked_fill(hand.map.draftable, 0), token_by_token(hand.map.readable_bars).inside
+            courses.append(Course(first, inside, self._alone_in(hand.map), hand.ngrams.on_device(), self.overrun))
         return courses[0]
+
+    def _alone_in(self, known: VocabularyMap) -> Tensor:
+        if self._alone is None or self._alone[0] is not known:
+            self._alone = known, known.to_target >= 0
+        return self._alone[1]
 
     def _bars(self, hand: Hand, limit: int) -> Tensor:
         """Bars [D] of first draws: what may be proposed directly, and what begins an n-gram of at most `limit` tokens."""
