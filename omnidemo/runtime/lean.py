@@ -272,13 +272,11 @@ class LeanCache:
         end = self.length + len(ids)
         if end > self._room.capacity:
             self._grow(end)
-        logits: Tensor | None = None
-        if runner.passes is not None:
-            logits = runner.passes.forward(ids, self.length, self._array, rows, self.heat)
-            self.states, self.peaks = runner.passes.states, runner.passes.peaks
-        if logits is None:
-            logits = self._read(ids, rows)
-            self.peaks = None
+        found = runner.passes.forward(ids, self.length, self._array, rows, self.heat) if runner.passes is not None else None
+        if found is not None:
+            logits, self.states, self.peaks = found
+        else:
+            logits, self.peaks = self._read(ids, rows), None
         self.length = end
         return logits
 

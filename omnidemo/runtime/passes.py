@@ -35,8 +35,6 @@ class Passes:
 
     def __init__(self, runner: LeanLlamaRunner, two_bytes: bool) -> None:
         self.runner, self.two_bytes = runner, two_bytes
-        self.states: Array | None = None  # what the output layer read in the newest pass
-        self.peaks: Peaks | None = None  # of its logits
         layers = runner.layers
         biases = [np.zeros(len(layer.qkv.weight), np.float32) if layer.qkv.bias is None else layer.qkv.bias.numpy() for layer in layers]
         self._weights = compact.bits(runner) if two_bytes else [one.numpy() for one in compact.matrices(runner)]
@@ -54,9 +52,12 @@ class Passes:
         """How many threads help the one that makes a pass, unless it is a small one."""
         return crew.pick_size(self.runner.threads)
 
-    def forward(self, ids: Sequence[int], start: int, buffer: Array, rows: int, heat: float | None = None) -> Tensor | None:
-        """Logits [rows, V] of `ids` at positions start…, which are written into the cache's buffer [layers, 2, Hkv, capacity, D], and their
-        peaks if there is a temperature to tell them for. None as long as there is no compiled code."""
+    def forward(
+        self, ids: Sequence[int], start: int, buffer: Array, rows: int, heat: float | None = None
+    ) -> tuple[Tensor, Array, Peaks | None] | None:
+        """Read `ids` at positions start… into the cache's buffer [layers, 2, Hkv, capacity, D]: the last rows' logits [rows, V], what the
+        output layer read for them [rows, H], and their peaks if there is a temperature to tell them for. None as long as there is no
+        compiled code."""
         kernels, runner = compiling.kernels(), self.runner
         if kernels is None:
             return None
@@ -64,8 +65,7 @@ class Passes:
         numbers = np.full((rows if heat is not None else 0, 4), 1.0 / heat if heat else 1.0, np.float32)
         model = (buffer, *self._given, *self._tables(), runner.eps)
         self._run(kernels.forward, len(ids), CHUNK, np.array(ids), start, *model, logits, states, numbers)
-        self.states, self.peaks = states, Peaks(logits, numbers, heat) if heat is not None else None
-        return torch.from_numpy(logits)
+        return torch.from_numpy(logits), states, Peaks(logits, numbers, heat) if heat is not None else None
 
     def roll_out(self, start: int, buffer: Array, order: Order, ids: Sequence[int], row: Tensor | None, state: Any) -> Rollout | None:
         """See `RollingCache`; the cache's `buffer` holds `start` positions and has room for all. None as long as there is no compiled
@@ -73,14 +73,15 @@ class Passes:
         kernels, runner, course, warp = compiling.kernels(), self.runner, order.course, order.warp
         if kernels is None or not warp.plain:
             return None
-        if course is not self._course[0]:
+        known = self._course
+        if course is not known[0]:  # another thread may be drawing too
             tables = (course.first, course.inside, course.alone, course.trie.keys, course.trie.info)
-            self._course = course, *(table.numpy() for table in tables)
+            known = self._course = course, *(table.numpy() for table in tables)
         until, total = order.until or NEVER, order.left + course.overrun
         draws = min(DRAWS, 3 * total)  # more than one for a drafter token where walks are thrown away
         rows, states = np.empty((total + 1, runner.rows), np.float32), np.empty((total + 1, self._width), np.float32)
-        if len(ids) > FEW:  # by several threads
-            row, state = self.forward(ids, start, buffer, 1), self.states
+        if len(ids) > FEW and (found := self.forward(ids, start, buffer, 1)) is not None:  # by several threads
+            row, state = found[0][0], found[1][0]
             start, ids = start + len(ids), ()
         if row is not None:
             rows[0], states[0] = row.numpy(), state
@@ -90,7 +91,7 @@ class Passes:
         model = (buffer, *self._given, *self._tables(), runner.eps)
         rule = (until.reach, until.least, until.price, until.lines)
         count, read = self._run(
-            kernels.roll_out, 1, np.array(ids, np.int64), start, *model, rows, states, *self._course[1:], total, order.left,
+            kernels.roll_out, 1, np.array(ids, np.int64), start, *model, rows, states, *known[1:], total, order.left,
             warp.temperature, uniforms, *rule, tokens, places, drawn, shares, laws,
         )  # fmt: skip
         return Rollout(

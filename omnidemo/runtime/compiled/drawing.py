@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
@@ -52,7 +54,7 @@ def roll_out(
         drawn = draw(rows[base], first, limit, heat, uniforms[count], laws[count])
         if drawn < 0:
             break
-        share = laws[count, drawn] if heat > 0.0 else np.float32(1.0) / mass(laws[count], laws[count, drawn], np.float32(1.0))
+        share = probability(laws[count], drawn, heat)
         places[count], ids[count], shares[count] = base, drawn, share
         count += 1
         tokens[base] = drawn
@@ -71,7 +73,7 @@ def roll_out(
             drawn = draw(rows[base + depth], inside, limit, heat, uniforms[count], laws[count])
             if drawn < 0:
                 return count, min(read, end)
-            share = laws[count, drawn] if heat > 0.0 else np.float32(1.0) / mass(laws[count], laws[count, drawn], np.float32(1.0))
+            share = probability(laws[count], drawn, heat)
             places[count], ids[count], shares[count] = base + depth, drawn, share
             count += 1
             node = find(keys, vocabulary, node, drawn)
@@ -114,6 +116,12 @@ def draw(row: Array, least: NDArray[np.int32], limit: int, heat: float, uniform:
     for i in range(len(law)):
         law[i] *= factor
     return place(law, uniform)
+
+
+@compiled
+def probability(law: Array, drawn: int, heat: float) -> Any:
+    """That of what `draw` drew: at temperature 0 what it would be at temperature 1."""
+    return law[drawn] if heat > 0.0 else np.float32(1.0) / mass(law, law[drawn], np.float32(1.0))
 
 
 @compiled
