@@ -15,6 +15,7 @@ from omnidemo.core import head
 from omnidemo.core.draft_length import Policy
 from omnidemo.methods import fitting
 from omnidemo.records import Generation, Round, Trace
+from omnidemo.runtime import compiling
 from omnidemo.runtime.pair import Pair
 from tokenizer_families import FAMILIES
 
@@ -271,3 +272,21 @@ def test_prompts_that_cannot_be_served_are_refused_with_a_reason(pair: Pair) -> 
         pair.generate("a", method="magic")
     with pytest.raises(ValueError, match="at least 1"):
         pair.generate("a", max_new_tokens=0)
+
+
+def test_times_of_other_passes_are_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once compiled code is there, nothing is compared with what took longer before."""
+    ready = compiling.kernels()
+    monkeypatch.setattr(compiling, "_ready", None)
+    pair = load_pair(save(tmp_path / "target", "byte-level", ends=False), save(tmp_path / "drafter", "sentence-piece", seed=1))
+    pair.warm_up()
+    known = pair._line("default").knowledge
+    plain, rounds = known.plain_rounds, known.rounds
+    assert plain > 5 and known.speedup is not None
+    pair.generate(PROMPT, max_new_tokens=4, draft_policy="fixed")
+    assert known.plain_rounds >= plain and known.speedup is not None  # the same passes
+    monkeypatch.setattr(compiling, "_ready", ready)
+    pair.generate(PROMPT, max_new_tokens=4, draft_policy="fixed")
+    assert known.plain_rounds < 5 and known.rounds > rounds  # those of this answer
+    pair.warm_up()
+    assert known.plain_seconds is not None and pair._line("default").knowledge is known

@@ -94,7 +94,12 @@ class Knowledge:
         self.head = Calibration()  # by the head's
         # Of the slot after one that was accepted, by how sure the drafter was of that one.
         self.next = Calibration(prior=0.6, lines=self.lines[:, 3:])
-        self.speculating, self.rounds = True, 0
+        self.rounds = 0
+        self.forget_times()
+
+    def forget_times(self) -> None:
+        """Begin anew with what things cost: passes are made in another way from now on."""
+        self.speculating = True
         self.wait, self.left, self.tries, self.refused = FIRST_WAIT, 0, 0, 0
         self.lost = 0.0  # seconds in the tries since the last rest
         self._tokens = self._seconds = self._drafted = self._proposed = self._weight = 0.0  # of drafting rounds, old ones fading

@@ -21,6 +21,7 @@ from omnidemo.core.tracing import Tracer
 from omnidemo.engine import Conversation, Limits, decode
 from omnidemo.methods import make_method
 from omnidemo.records import FinishReason, Generation, Prompt, Round, Trace
+from omnidemo.runtime import compiling
 from omnidemo.runtime.maps import load_or_build
 from omnidemo.runtime.models import LanguageModel
 from omnidemo.runtime.runners import Runner
@@ -73,6 +74,7 @@ class Pair:
         self._store: Store | None = None
         self._top_k = top_k
         self._in_flight = 0
+        self._compiled = compiling.kernels() is not None  # when what things cost was measured
 
     # generating ----------------------------------------------------------------------------------------------------------
 
@@ -134,6 +136,10 @@ class Pair:
         with self._turn:
             line = self._line(domain)
             self._swap(domain, line)
+            if self._compiled != (compiling.kernels() is not None):
+                self._compiled = not self._compiled
+                for one in self._lines.values():
+                    one.knowledge.forget_times()
             length = _rule(draft_policy, line, draft_length, longest_draft, confidence, gamma, probe_every)
             talk = self._conversation(ids, reuse, domain)
             self._in_flight += 1
