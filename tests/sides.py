@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,8 +18,10 @@ from omnidemo.core.draft_length import Fixed, Until
 from omnidemo.core.ngrams import NgramCache
 from omnidemo.core.sampling import Sampler, Warp
 from omnidemo.core.vocabulary import VocabularyMap
+from omnidemo.methods import fitting
 from omnidemo.methods.base import Draft, Hand, Method
 from omnidemo.runtime.lean import LeanCache, LeanLlamaRunner
+from test_pair import PROMPT
 from test_runners import close
 from worlds import vocabulary
 
@@ -148,3 +151,33 @@ def rounds(
     with torch.inference_mode():
         fresh = LeanCache(plain.runner)
         assert close(ahead.drafter.logits(), fresh.extend(ahead.drafter.ids, 1)[0], 1e-4)
+
+
+def answers_agree(pair: Any, policy: Any, warps: Sequence[tuple[float, float]], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whole answers of all methods with and without drawing ahead, at (temperature, top-p): id for id, round for round, above temperature
+    0 with the same uniform numbers."""
+    found: list[Rollout | None] = []
+    original = LeanCache.roll_out
+
+    def noted(self: LeanCache, *given: Any) -> Rollout | None:
+        found.append(original(self, *given))
+        return found[-1]
+
+    monkeypatch.setattr(LeanCache, "roll_out", noted)
+
+    def answers(rolls: bool) -> Iterator[Any]:
+        monkeypatch.setattr(LeanCache, "rolls", property(lambda self: rolls))
+        pair.clear_cache()
+        pair._idle.clear()
+        for method in fitting(pair.map):
+            for temperature, top_p in warps:
+                done = pair.generate(
+                    PROMPT, method=method, temperature=temperature, top_p=top_p, max_new_tokens=24, seed=3, draft_policy=policy
+                )
+                yield [(r.drafted, r.proposed, r.accepted, r.ngram_hits) for r in done.rounds], done.token_ids
+
+    without = list(answers(False))
+    assert not found
+    assert list(answers(True)) == without
+    assert sum(one is not None for one in found) > 50
+    assert pair.mismatches == 0

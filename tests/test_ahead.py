@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,7 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from omnidemo import engine, load_pair
 from omnidemo.bench.tiny import random_model
 from omnidemo.core import sampling
-from omnidemo.core.ahead import Course, Order, Rollout, least, token_by_token
+from omnidemo.core.ahead import Course, Order, least, token_by_token
 from omnidemo.core.contexts import DrafterContext, TargetContext
 from omnidemo.core.device_trie import DeviceTrie
 from omnidemo.core.draft_length import Fixed
@@ -26,15 +25,15 @@ from omnidemo.core.ngrams import NgramCache
 from omnidemo.core.sampling import Sampler, Warp
 from omnidemo.core.vocabulary import VocabularyMap
 from omnidemo.engine import Conversation, Limits, decode
-from omnidemo.methods import NgramExact, base, fitting, make_method
+from omnidemo.methods import NgramExact, base, make_method
 from omnidemo.methods.base import Hand
 from omnidemo.runtime import lean
 from omnidemo.runtime.ahead import Roller, roller_of
 from omnidemo.runtime.graphs import FixedPasses
 from omnidemo.runtime.lean import LeanCache, LeanLlamaRunner
-from sides import DRAFTER, MAP, TARGET, TOKENS, WARPS, Asking, Counting, Side, random_trie, rounds, same
+from sides import DRAFTER, MAP, TARGET, TOKENS, WARPS, Asking, Counting, Side, answers_agree, random_trie, rounds, same
 from test_graphs import CUDA, Notes, recorded
-from test_pair import PROMPT, save
+from test_pair import save
 from test_runners import close
 from worlds import Branching
 
@@ -367,37 +366,13 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
 @pytest.mark.parametrize("cache_size", [20_000, 30])
 @pytest.mark.parametrize("policy", ["fixed", "confidence", "head"])
 def test_answers_are_those_without(folders: tuple[str, str], policy: Any, cache_size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whole answers, id for id and round for round, above temperature 0 with the same uniform numbers."""
     pair = load_pair(*folders)
     pair.ngrams = NgramCache(pair.drafter.runner.rows, cache_size)
     for one in (pair.target, pair.drafter):
         assert isinstance(one.runner, LeanLlamaRunner)
         one.runner.passes, one.runner.fixed = None, FixedPasses(one.runner.device, Notes())
-    found: list[Rollout | None] = []
-    original = LeanCache.roll_out
-
-    def noted(self: LeanCache, order: Order, ids: Any, row: Any, state: Any) -> Rollout | None:
-        found.append(original(self, order, ids, row, state))
-        return found[-1]
-
-    monkeypatch.setattr(LeanCache, "roll_out", noted)
-
-    def answers(rolls: bool) -> Iterator[Any]:
-        monkeypatch.setattr(LeanCache, "rolls", property(lambda self: rolls))
-        pair.clear_cache()
-        pair._idle.clear()
-        for method in fitting(pair.map):
-            for temperature, top_p in ((0.0, 1.0), (1.0, 1.0), (0.7, 0.9)):
-                done = pair.generate(
-                    PROMPT, method=method, temperature=temperature, top_p=top_p, max_new_tokens=24, seed=3, draft_policy=policy
-                )
-                yield [(r.drafted, r.proposed, r.accepted, r.ngram_hits) for r in done.rounds], done.token_ids
-
-    without = list(answers(False))
-    assert not found
-    assert list(answers(True)) == without
-    assert sum(one is not None for one in found) > 50
-    assert pair.mismatches == 0 and (cache_size > 30 or len(pair.ngrams) <= 30)
+    answers_agree(pair, policy, [(0.0, 1.0), (1.0, 1.0), (0.7, 0.9)], monkeypatch)
+    assert cache_size > 30 or len(pair.ngrams) <= 30
 
 
 def test_a_recording_that_fails_falls_back(model: Any, caplog: pytest.LogCaptureFixture) -> None:

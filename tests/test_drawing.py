@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,17 +11,17 @@ import torch
 
 from omnidemo import load_pair
 from omnidemo.bench.tiny import random_model
-from omnidemo.core.ahead import Order, Rollout, token_by_token
+from omnidemo.core.ahead import Order, token_by_token
 from omnidemo.core.contexts import DrafterContext
 from omnidemo.core.draft_length import EDGES, ByCost, ByHead, Calibration, Confidence, Knowledge, Until
 from omnidemo.core.ngrams import NgramCache
 from omnidemo.core.sampling import Sampler, Warp
-from omnidemo.methods import NgramExact, fitting, make_method
+from omnidemo.methods import NgramExact, make_method
 from omnidemo.runtime import lean
 from omnidemo.runtime import passes as cpu_passes
 from omnidemo.runtime.lean import LeanCache, LeanLlamaRunner
-from sides import MAP, TOKENS, WARPS, Asking, Side, random_trie, rounds, same
-from test_pair import PROMPT, save
+from sides import MAP, TOKENS, WARPS, Asking, Side, answers_agree, random_trie, rounds, same
+from test_pair import save
 from test_runners import close
 
 PLAIN = {name: warp for name, warp in WARPS.items() if warp.plain}
@@ -202,32 +201,9 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
 @pytest.mark.parametrize("cache_size", [20_000, 30])
 @pytest.mark.parametrize("policy", ["fixed", "confidence", "head"])
 def test_answers_are_those_without(folders: tuple[str, str], policy: Any, cache_size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whole answers, id for id and round for round, above temperature 0 with the same uniform numbers."""
-    pair, found = load_pair(*folders), 0
+    pair = load_pair(*folders)
     pair.ngrams = NgramCache(pair.drafter.runner.rows, cache_size)
-    original = LeanCache.roll_out
-
-    def noted(self: LeanCache, *given: Any) -> Rollout | None:
-        nonlocal found
-        rollout = original(self, *given)
-        found += rollout is not None
-        return rollout
-
-    monkeypatch.setattr(LeanCache, "roll_out", noted)
-
-    def answers(rolls: bool) -> Iterator[Any]:
-        monkeypatch.setattr(LeanCache, "rolls", property(lambda self: rolls))
-        pair.clear_cache()
-        pair._idle.clear()
-        for method in fitting(pair.map):
-            for temperature in (0.0, 0.7, 1.0):
-                done = pair.generate(PROMPT, method=method, temperature=temperature, max_new_tokens=24, seed=3, draft_policy=policy)
-                yield [(r.drafted, r.proposed, r.accepted, r.ngram_hits) for r in done.rounds], done.token_ids
-
-    without = list(answers(False))
-    assert not found
-    assert list(answers(True)) == without
-    assert found > 50 and pair.mismatches == 0
+    answers_agree(pair, policy, [(0.0, 1.0), (0.7, 1.0), (1.0, 1.0)], monkeypatch)
 
 
 def test_a_drafter_context_whose_window_slides(runner: LeanLlamaRunner) -> None:

@@ -10,12 +10,20 @@ import pytest
 
 from omnidemo import load_pair
 from omnidemo.bench.tiny import random_model
-from omnidemo.core.peaks import BEST, MASS, TOP, WARM, Peaks, peaks_of
+from omnidemo.core.peaks import BEST, MASS, TOP, WARM, Peaks
 from omnidemo.core.sampling import Warp
 from omnidemo.runtime import passes as cpu_passes
 from omnidemo.runtime.compiled.shares import highest, mass
 from omnidemo.runtime.lean import LeanCache, LeanLlamaRunner
 from test_pair import PROMPT, save
+
+
+def peaks_of(rows: Any, heat: float) -> Peaks:
+    """Those of logits [R, V] by numpy."""
+    best = rows.argmax(-1)
+    top = rows[np.arange(len(rows)), best]
+    away = (rows - top[:, None]).astype(np.float64)
+    return Peaks(rows, np.stack([best, top, np.exp(away).sum(-1), np.exp(away / (heat or 1.0)).sum(-1)], 1).astype(np.float32), heat)
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,11 +44,3 @@ class Peaks:
         rows, known = self.rows, self.numbers.tolist()
         away = [float(rows[row, token]) - known[row][TOP] for row, token in enumerate(tokens, first)]
         return [math.exp(less * factor) / known[row][mass] for row, less in enumerate(away, first)]
-
-
-def peaks_of(rows: Any, heat: float) -> Peaks:
-    """The same of logits [R, V] by numpy, as compiled passes do it."""
-    best = rows.argmax(-1)
-    top = rows[np.arange(len(rows)), best]
-    away = (rows - top[:, None]).astype(np.float64)
-    return Peaks(rows, np.stack([best, top, np.exp(away).sum(-1), np.exp(away / (heat or 1.0)).sum(-1)], 1).astype(np.float32), heat)

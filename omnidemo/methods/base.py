@@ -120,7 +120,7 @@ class Hand:
         return self.map.readable_bars
 
     def look_ahead(self, course: Callable[[Hand], Course], left: int) -> None:
-        """Between two slots: have the draws of the next ones made on the drafter's device, with one wait for all of them. `draw` then
+        """Between two slots: have the draws of the next ones made where the drafter computes, all at once. `draw` then
         gives them out. `course` says how they go on, `left` for how many drafter tokens. Does nothing where it cannot be done."""
         if self._blind or (self._foreseen and self._foreseen[0][0] == len(self.drafter.ids)):
             return

@@ -35,7 +35,7 @@ class NgramExact(Method):
         # Residual draws before the residual is enumerated. A draw costs microseconds and an enumeration a drafter pass for every path of
         # the trie, so it is for the tail alone: of slots rejected once in n, a share of (1 − 1/n)^attempts.
         self.attempts = attempts
-        # A trie, its version, the bars of first draws in it by their limit, and what a device is told of it.
+        # A trie, its version, the bars of first draws in it by their limit, and what is told of it to draw ahead.
         self._known: tuple[NgramCache | None, int, dict[int, Tensor], list[Course]] = (None, 0, {}, [])
         self._alone: tuple[VocabularyMap, Tensor] | None = None  # a map, and its drafter tokens that are a slot by themselves
 
@@ -68,7 +68,7 @@ class NgramExact(Method):
         return draft
 
     def _course(self, hand: Hand) -> Course:
-        """This method's draws for a device: there `first` takes the place of `_bars`, and the trie's table that of `_walk`."""
+        """This method's draws, to be made ahead: there `first` takes the place of `_bars`, and the trie's table that of `_walk`."""
         courses = self._of_trie(hand)[3]
         if not courses:
             first, inside = hand.ngrams.nearest.masked_fill(hand.map.draftable, 0), token_by_token(hand.map.readable_bars).inside
