@@ -14,11 +14,12 @@ from time import perf_counter
 import torch
 from torch import Tensor
 
+from omnidemo.core.ahead import DRAWS, Order, anything
 from omnidemo.core.contexts import DrafterContext, TargetContext
 from omnidemo.core.draft_length import ENOUGH, LOOK, DraftLength, Hindsight
 from omnidemo.core.ngrams import NgramCache
 from omnidemo.core.peaks import Peaks
-from omnidemo.core.sampling import Chooser, Warp, highest, on_host
+from omnidemo.core.sampling import Chooser, Law, Sampler, Warp, as_array, as_tensor, highest, on_host
 from omnidemo.core.shares import share
 from omnidemo.core.tracing import Tracer
 from omnidemo.core.vocabulary import VocabularyMap
@@ -83,16 +84,20 @@ def decode(
         hand: Hand | None = None
         draft, budget, start = Draft(), 0, len(drafter.ids) if drafter is not None else 0
         left = min(limits.max_new_tokens - emitted, target.room) - 1
+        rest = 0 if method.drafts and drafter is not None else left  # rounds after this one without a draft, as far as one can tell
         if drafter is not None and method.drafts and drafter.can_draft:
             budget = min(draft_length.budget(index, look), left)
+            rest = draft_length.resting() if budget == 0 else 0
             if budget > 0:
                 hand = Hand(drafter, vocabulary, ngrams, warp, chooser, end_ids, seen.of_drafter() if seen else None, start, draft_length)
                 draft = method.draft(hand, budget)
                 del draft.slots[left:]  # one drafter token may spell several of the target's
         clock.append(perf_counter())
 
-        # 3 Verify: one target pass over everything that was proposed.
+        # 3 Verify: one target pass over everything that was proposed. Where nothing will be for a while, it goes on writing by itself.
         proposal = draft.proposal
+        if budget == 0 and index and rest and not target.foresees:
+            _write_on(target, 1 + min(left, rest), warp, chooser, vocabulary, end_ids)
         logits = target.verify(proposal, warp.temperature)
         peaks = target.peaks
         clock.append(perf_counter())
@@ -104,7 +109,7 @@ def decode(
             settled = method.settle(hand, draft, scores)
             draft_length.learn([len(slot.pieces) for slot in draft.slots if slot.target_id >= 0], settled.accepts)
         else:
-            settled = Settlement(0, _alone(scores, peaks if seen is None else None, warp, chooser), False, [])
+            settled = Settlement(0, _alone(target, scores, peaks if seen is None else None, warp, chooser), False, [])
         ids = [slot.target_id for slot in draft.slots[: settled.accepted]]
         ids += [settled.token] if settled.token is not None else []
         if limits.stop and (count := _until_stop(ids, text, limits.stop, vocabulary, talk.decoder)) < len(ids):
@@ -128,6 +133,8 @@ def decode(
         if tracer is not None and drafter is not None:
             tracer.add(logits[: len(ids)], ids, accepted)
         clock.append(perf_counter())
+        seconds = dict(zip(STAGES, map(sub, clock[1:], clock), strict=False))
+        seconds["verify"] -= target.lead
         yield Round(
             index=index,
             tokens=tuple(tokens),
@@ -138,7 +145,7 @@ def decode(
             accepted=accepted,
             judged=len(settled.accepts),
             ngram_hits=sum(len(slot.pieces) != 1 for slot in draft.slots[:accepted]),
-            seconds=dict(zip(STAGES, map(sub, clock[1:], clock), strict=False)),
+            seconds=seconds,
             inserts=_inserts(settled.token, vocabulary, ngrams),
             finish_reason=reason,
         )
@@ -147,11 +154,24 @@ def decode(
             reason = "cancelled"
 
 
-def _alone(scores: Tensor, peaks: Peaks | None, warp: Warp, chooser: Chooser) -> int:
+def _write_on(target: TargetContext, most: int, warp: Warp, chooser: Chooser, vocabulary: VocabularyMap, end_ids: frozenset[int]) -> None:
+    """Have the target write up to so many tokens in one go, where that saves time and their draws depend on nothing but numbers."""
+    count = min(most, target.strides)
+    if count > 1 and warp.plain and not warp.penalises and (warp.greedy or isinstance(chooser, Sampler)):
+        uniforms = chooser.look_ahead(DRAWS) if isinstance(chooser, Sampler) and not warp.greedy else ()
+        course = anything(len(vocabulary.to_drafter), vocabulary.to_drafter.device)
+        target.write_on(Order(course, warp, count, uniforms, ends=tuple(end_ids)))
+
+
+def _alone(target: TargetContext, scores: Law, peaks: Peaks | None, warp: Warp, chooser: Chooser) -> int:
     """The token of a round without a draft."""
+    if target.drawn is not None:
+        if isinstance(chooser, Sampler) and not warp.greedy:
+            chooser.uniform()  # the number that it was drawn with
+        return target.drawn[0]
     if warp.greedy:
         return peaks.best()[0] if peaks is not None else highest(scores[0])
-    return chooser.draw(torch.from_numpy(peaks.law(0)) if peaks is not None and warp.plain else warp.law(scores[0]))
+    return chooser.draw(peaks.law(0) if peaks is not None and warp.plain else warp.law(scores[0]))
 
 
 def _look_back(drafter: DrafterContext | None, chances: deque[float], greedy: bool) -> Hindsight:
@@ -209,15 +229,15 @@ class _Shown:
 
 
 def _probabilities(
-    draft: Draft, hand: Hand | None, proposal: list[int], ids: list[int], accepted: int, logits: Tensor, peaks: Peaks | None
+    draft: Draft, hand: Hand | None, proposal: list[int], ids: list[int], accepted: int, logits: Law, peaks: Peaks | None
 ) -> _Shown:
-    if not on_host(logits):
-        emitted, proposed = _probabilities_elsewhere(proposal, ids, logits)
-    elif peaks is not None:
+    if peaks is not None:
         emitted = peaks.shares(ids)
         proposed = emitted[:accepted] + peaks.shares(proposal[accepted:], accepted)
+    elif not on_host(logits):
+        emitted, proposed = _probabilities_elsewhere(proposal, ids, as_tensor(logits))
     else:
-        rows = logits.numpy()
+        rows = as_array(logits)
         emitted = [share(rows[place], token_id) for place, token_id in enumerate(ids)]
         proposed = emitted[:accepted] + [share(rows[place], proposal[place]) for place in range(accepted, len(proposal))]
     return _Shown(emitted, proposed, [_of_drafter(slot, hand) for slot in draft.slots])

@@ -16,7 +16,7 @@ from omnidemo.core.ahead import Order, Rollout
 from omnidemo.core.contexts import DrafterContext
 from omnidemo.core.draft_length import Fixed, Until
 from omnidemo.core.ngrams import NgramCache
-from omnidemo.core.sampling import Sampler, Warp
+from omnidemo.core.sampling import Sampler, Warp, as_tensor
 from omnidemo.core.vocabulary import VocabularyMap
 from omnidemo.methods import fitting
 from omnidemo.methods.base import Draft, Hand, Method
@@ -120,7 +120,7 @@ def same(left: Draft, right: Draft) -> None:
         assert (one.target_id, one.pieces, one.base, one.limit) == (other.target_id, other.pieces, other.base, other.limit)
         assert one.q == pytest.approx(other.q, rel=1e-4, abs=1e-9)
         assert list(one.laws) == list(other.laws)
-        assert all(torch.allclose(one.laws[path], other.laws[path], atol=1e-4) for path in one.laws)
+        assert all(torch.allclose(as_tensor(one.laws[path]), as_tensor(other.laws[path]), atol=1e-4) for path in one.laws)
 
 
 def rounds(

@@ -15,7 +15,7 @@ from omnidemo.core.ahead import Order, token_by_token
 from omnidemo.core.contexts import DrafterContext
 from omnidemo.core.draft_length import EDGES, ByCost, ByHead, Calibration, Confidence, Knowledge, Until
 from omnidemo.core.ngrams import NgramCache
-from omnidemo.core.sampling import Sampler, Warp
+from omnidemo.core.sampling import Sampler, Warp, as_tensor
 from omnidemo.methods import NgramExact, make_method
 from omnidemo.runtime import lean
 from omnidemo.runtime import passes as cpu_passes
@@ -101,7 +101,7 @@ def test_the_given_ids_are_read_too(runner: LeanLlamaRunner) -> None:
             assert rollout is not None and len(rollout.ids) == 3 and len(rollout.read) == 2
             ids = [0, 1, 2, *(one % 6 for one in range(count)), *rollout.read]
             wanted = LeanCache(runner).extend(ids, 3)
-            assert close(rollout.rows, wanted, 1e-4) and side.cache.length == 3 + count
+            assert close(as_tensor(rollout.rows), wanted, 1e-4) and side.cache.length == 3 + count
             assert [int(row.add(MAP.draftable_bars).argmax()) for row in wanted] == rollout.ids
             for token in rollout.ids[:2]:
                 side.drafter.push(token)
@@ -147,7 +147,7 @@ def test_draws_follow_the_law(runner: LeanLlamaRunner, temperature: float) -> No
             rollout = cache.roll_out(Order(course, warp, 1, [chance.random() for _ in range(2)]), [], row, torch.zeros(32))
             assert rollout is not None and rollout.probabilities == [float(rollout.laws[0][rollout.ids[0]])]
             counts[rollout.ids[0]] += 1
-        assert torch.allclose(rollout.laws[0], law, atol=1e-6) and float(rollout.laws[0].sum()) == pytest.approx(1.0, abs=1e-5)
+        assert torch.allclose(as_tensor(rollout.laws[0]), law, atol=1e-6) and float(rollout.laws[0].sum()) == pytest.approx(1.0, abs=1e-5)
     assert not counts[law == 0].any()
     kept = law > 0
     statistic = float(((counts - 20_000 * law)[kept] ** 2 / (20_000 * law[kept])).sum())

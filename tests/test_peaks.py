@@ -40,12 +40,12 @@ def test_a_pass_tells_its_peaks(runner: LeanLlamaRunner, heat: float, rows: int,
         monkeypatch.setattr(cpu_passes.Passes, "helpers", property(lambda self: 2))
     cache = LeanCache(runner)
     cache.extend([1, 2, 3], 1)
-    assert cache.peaks is None  # nobody has asked
-    cache.heat = heat
+    peaks = cache.tell([4, 5, 6, 7, 8], rows, heat)
+    assert peaks is not None and cache.length == 8
+    cache.rollback(3)
     logits = cache.extend([4, 5, 6, 7, 8], rows)
-    peaks = cache.peaks
-    assert peaks is not None
-    wanted = peaks_of(logits.numpy(), heat)
+    assert np.array_equal(logits.numpy(), peaks.rows)
+    wanted = peaks_of(peaks.rows, heat)
     columns = [BEST, TOP, MASS, *([WARM] if heat else [])]
     assert np.allclose(peaks.numbers[:, columns], wanted.numbers[:, columns], rtol=3e-6)
     assert peaks.best() == logits.argmax(-1).tolist()
@@ -99,7 +99,7 @@ def test_answers_are_those_without(tmp_path: Any, method: str, options: dict[str
 
     ids, shown = answer()
     assert bool(asked) == (options.get("temperature", 0.0) == 0.0 and "repetition_penalty" not in options)
-    monkeypatch.setattr("omnidemo.core.contexts.TargetContext.peaks", None)
+    monkeypatch.setattr(LeanCache, "tell", lambda self, *given: None)
     plain_ids, plain_shown = answer()
     assert ids == plain_ids and len(shown) == len(plain_shown)
     for one, other in zip(shown, plain_shown, strict=True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Protocol
 
 import torch
@@ -12,7 +13,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from omnidemo.core.device_trie import FAR, DeviceTrie, no_ngrams
 from omnidemo.core.draft_length import Until
-from omnidemo.core.sampling import Warp
+from omnidemo.core.sampling import Law, Warp
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +50,19 @@ def token_by_token(bars: Tensor) -> Course:
 _known = WeakTensorKeyDictionary()
 
 
-@dataclass(frozen=True, slots=True)
+@cache
+def anything(tokens: int, device: torch.device) -> Course:
+    """Every draw is a slot of its own, of whatever token."""
+    return token_by_token(torch.zeros(tokens, device=device))
+
+
+@dataclass(slots=True)
 class Order:
     """What a rollout is asked for: draws for at most `left` drafter tokens.
 
     `uniforms` are numbers from [0, 1), one for each draw; none are needed at temperature 0. `until`: when somebody may want no further
-    slot; None if nobody will. `states`: whether those of the output layer are fetched too.
+    slot; None if nobody will. `states`: whether those of the output layer are fetched too. `ends`: tokens after which nobody will, where
+    that can be told while drawing.
     """
 
     course: Course
@@ -63,9 +71,10 @@ class Order:
     uniforms: Sequence[float] = ()
     until: Until | None = None
     states: bool = False
+    ends: Sequence[int] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Rollout:
     """What came of it. Each draw in order: after how many further ids it was made (`places`), the id, its probability (at temperature 0
     that among the masked logits) and the law [D] (at temperature 0 the masked logits).
@@ -77,9 +86,9 @@ class Rollout:
     places: list[int]
     ids: list[int]
     probabilities: list[float]
-    laws: Tensor
+    laws: Law
     read: list[int]
-    rows: Tensor
+    rows: Law
     states: Any  # a tensor on the device, or numpy's where they were fetched
 
 
@@ -96,7 +105,7 @@ class RollingCache(Protocol):
 
     rolls: bool  # False where it cannot; no rollout need be asked for
 
-    def roll_out(self, order: Order, ids: Sequence[int], row: Tensor | None, state: Any) -> Rollout | None:
+    def roll_out(self, order: Order, ids: Sequence[int], row: Law | None, state: Any) -> Rollout | None:
         """Read `ids` and draw on; where there are none, from the logits `row` [D] and the `state` [H] after all that is read. The cache's
         length grows by the ids alone. None where nothing can be done, or not yet: then nothing has changed. A rollout without draws
         where only the ids could be read."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import itertools
 from collections.abc import Sequence
+from time import perf_counter
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,14 +15,13 @@ from torch import Tensor
 
 from omnidemo.core.ahead import Order, Rollout
 from omnidemo.core.peaks import Peaks
-from omnidemo.core.sampling import highest_each
+from omnidemo.core.sampling import Law, as_tensor, highest_each
 from omnidemo.core.vocabulary import VocabularyMap
 
 
 class Cache(Protocol):
     """A model's key-value cache for one context. `limit` is the most positions the model can hold. A cache may also have `states`: what
-    the output layer read for the newest rows, [rows, H]; the `peaks` of these rows, where `heat`, the temperature to tell them for, is not
-    None; and be a `core.ahead.RollingCache`."""
+    the output layer read for the newest rows, [rows, H]; be a `TellingCache`; and a `core.ahead.RollingCache`."""
 
     length: int
     limit: int
@@ -32,6 +32,13 @@ class Cache(Protocol):
 
     def rollback(self, length: int) -> None:
         """Forget all positions from `length` on. O(1): nothing is rebuilt."""
+        ...
+
+
+class TellingCache(Cache, Protocol):
+    def tell(self, ids: Sequence[int], rows: int, heat: float) -> Peaks | None:
+        """`extend`, with what can be told of the rows at a temperature besides. None where nothing can, or not yet: then nothing has been
+        read."""
         ...
 
 
@@ -50,15 +57,15 @@ class TargetContext:
     def __init__(self, cache: Cache) -> None:
         self.cache = cache
         self.ids: list[int] = []
-        self._tells = hasattr(cache, "heat")
-
-    @property
-    def peaks(self) -> Peaks | None:
-        """Those of the newest rows, where the cache tells them."""
-        return self.cache.peaks if self._tells else None  # type: ignore[attr-defined]
+        self.peaks: Peaks | None = None  # of the newest rows, where they are known
+        self.drawn: tuple[int, float] | None = None  # the token that was drawn at the newest row when it was read, and its probability
+        self.lead = 0.0  # seconds of the newest verification that were spent on later ones; below 0: on this one, before
+        self._tell = getattr(cache, "tell", None)
+        self._ahead: tuple[int, Rollout, float] | None = None  # what was written after so many ids, and its seconds per row
 
     def start(self, prompt: Sequence[int]) -> int:
         """Make `prompt` the context, reading all but its last id; returns how many ids were kept from before."""
+        self._ahead = None
         kept = min(common_prefix(self.ids, prompt), self.cache.length, len(prompt) - 1)
         self.cache.rollback(kept)
         self.ids = list(prompt)
@@ -66,15 +73,49 @@ class TargetContext:
             self.cache.extend(self.ids[kept:-1], 0)
         return kept
 
-    def verify(self, proposal: Sequence[int], heat: float = 1.0) -> Tensor:
+    def verify(self, proposal: Sequence[int], heat: float = 1.0) -> Law:
         """Logits [m + 1, V]: one row for each proposed token, and one for the token after all of them. `heat`: the temperature that their
         `peaks` are told for."""
-        if self._tells:
-            self.cache.heat = heat  # type: ignore[attr-defined]
-        return self.cache.extend([*self.ids[self.cache.length :], *proposal], len(proposal) + 1)
+        self.lead, self.drawn = 0.0, None
+        if self._ahead is not None:
+            start, written, each = self._ahead
+            place = len(self.ids) - start
+            if not proposal:
+                self.cache.keep(len(self.ids))  # type: ignore[attr-defined]
+                self.peaks, self.lead = None, -each if place else each * (len(written.ids) - 1)
+                self.drawn = written.ids[place], written.probabilities[place]
+                return written.rows[place : place + 1]
+            self._ahead, self.lead = None, each * (place - len(written.ids))  # in vain
+        unread, rows = [*self.ids[self.cache.length :], *proposal], len(proposal) + 1
+        self.peaks = self._tell(unread, rows, heat) if self._tell is not None else None
+        return self.peaks.rows if self.peaks is not None else self.cache.extend(unread, rows)
+
+    @property
+    def strides(self) -> int:
+        """Tokens that had better be written in one go than one by one, if nobody proposes any; 1 where it makes no difference."""
+        return getattr(self.cache, "strides", 1)
+
+    @property
+    def foresees(self) -> bool:
+        """Whether a verification without a proposal finds its row there."""
+        return self._ahead is not None
+
+    def write_on(self, order: Order) -> None:
+        """Have the next tokens drawn and read in one go where the target computes, for verifications without a proposal. Does nothing where
+        it cannot be done."""
+        began = perf_counter()
+        unread = self.ids[self.cache.length :]
+        written: Rollout | None = self.cache.roll_out(order, unread, None, None)  # type: ignore[attr-defined]
+        if written is not None and written.ids:
+            self._ahead = len(self.ids), written, (perf_counter() - began) / len(written.ids)
 
     def append(self, ids: Sequence[int]) -> None:
         """Take the emitted tokens; what the cache read beyond all but the newest is rolled back."""
+        if self._ahead is not None:
+            start, written, _ = self._ahead
+            place = len(self.ids) - start
+            if ids != written.ids[place : place + 1] or place + 1 == len(written.ids):
+                self._ahead = None
         self.ids.extend(ids)
         self.cache.rollback(min(self.cache.length, len(self.ids) - 1))
 
@@ -100,7 +141,7 @@ class DrafterContext:
         self.lost = 0
         self._dropped = 0  # ids that have slid out of the window
         # Logits after so many ids, and what the output layer read for them, where the model shows it.
-        self._rows: dict[int, tuple[Tensor, Any]] = {}
+        self._rows: dict[int, tuple[Law, Any]] = {}
         self._ahead: tuple[int, Rollout] | None = None  # what lies in the cache beyond its length, after so many ids
         self.marks: list[tuple[int, int]] = [(0, 0)]  # (target ids, drafter ids) at which both views end on the same byte
         self._followed = 0  # target ids taken so far
@@ -142,7 +183,7 @@ class DrafterContext:
             row = self.cache.extend(self.ids[self._dropped + self.cache.length :], 1)[0]
             states = getattr(self.cache, "states", None)
             known = self._rows[end] = (row, None if states is None else states[-1])
-        return known[0]
+        return as_tensor(known[0])
 
     def hindsight(self, least: int, most: int, greedy: bool) -> list[list[float]]:
         """How the drafter would have guessed the newest target tokens, as far as it has not read them: of each the probabilities of its
@@ -192,7 +233,7 @@ class DrafterContext:
             self._rows[end] = (rollout.rows[0], rollout.states[0])
         return rollout
 
-    def _caught_up(self, position: int, last: bool = False) -> tuple[Tensor, Any] | None:
+    def _caught_up(self, position: int, last: bool = False) -> tuple[Law, Any] | None:
         """Count what a rollout has read and the ids agree with as read; the row after `position` ids, if that makes it known. `last`: no
         other row will be asked for."""
         if self._ahead is None:

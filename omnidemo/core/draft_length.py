@@ -211,7 +211,7 @@ class Knowledge:
             self.plain_seconds = min(plain, shortest) if shortest > 0 else plain
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Until:
     """What a rule will probably say between two slots, for those who draw several before they can ask it.
 
@@ -240,6 +240,10 @@ class DraftLength(Protocol):
         tokens, else it costs the drafter's pass over what it has not read, which a draft then need not make again."""
         ...
 
+    def resting(self) -> int:
+        """After a budget of 0: how many more rounds will probably have none."""
+        ...
+
     def goes_on(self, sure: Sequence[float], states: Sequence[State]) -> bool:
         """Whether another slot is drafted after one whose tokens were drawn with these probabilities."""
         ...
@@ -265,6 +269,9 @@ class Fixed:
     def budget(self, index: int, look: Look) -> int:
         return 0 if self.probe_every and index % self.probe_every == self.probe_every - 1 else self.k
 
+    def resting(self) -> int:
+        return 0 if self.k else self.probe_every or LOOK
+
     def goes_on(self, sure: Sequence[float], states: Sequence[State]) -> bool:
         return True
 
@@ -289,6 +296,9 @@ class Watching:
     def budget(self, index: int, look: Look) -> int:
         self._sure, self._reach = [], 1.0
         return 0 if self.probe_every and index % self.probe_every == self.probe_every - 1 else self.longest
+
+    def resting(self) -> int:
+        return 0
 
     def goes_on(self, sure: Sequence[float], states: Sequence[State]) -> bool:
         self._sure += sure
@@ -373,6 +383,9 @@ class ByCost(Watching):
             known.left -= 1
             return 0
         return longest if known.tries or self._promising(look) else 0
+
+    def resting(self) -> int:
+        return 0 if self.knowledge.speculating else self.knowledge.left
 
     def _promising(self, look: Look) -> bool:
         """Whether a try that is due is made: where the newest tokens say that it can win."""

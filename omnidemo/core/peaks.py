@@ -14,7 +14,7 @@ from omnidemo.core.shares import soften
 BEST, TOP, MASS, WARM = range(4)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Peaks:
     """`rows` [R, V] of logits x, with `numbers` [R, 4] of each: the lowest index of the highest, that x̂ itself, Σ exp(x − x̂), and
     Σ exp((x − x̂) / heat), which is anything at temperature 0."""

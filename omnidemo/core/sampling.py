@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from omnidemo.core.shares import place
+from omnidemo.core.shares import add_up, place, place_by
+
+# Logits or probabilities, as rows or as one. On the host they are numpy's wherever nothing has to be done with them that only torch can:
+# a call of torch behind a pass that has used up the caches takes 10 to 30 µs, one of numpy a quarter of it.
+Law = Tensor | NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +57,16 @@ class Warp:
     def penalises(self) -> bool:
         return self.repetition_penalty != 1.0
 
-    def penalised(self, logits: Tensor, seen: Tensor) -> Tensor:
+    def penalised(self, given: Law, seen: Tensor) -> Tensor:
         """Logits [..., V] with those of tokens in the text so far (`seen` [..., V] bool) divided by the penalty, or multiplied by
         it where negative (Keskar et al. 2019)."""
+        logits = as_tensor(given)
         less = torch.where(logits > 0, logits / self.repetition_penalty, logits * self.repetition_penalty)
         return torch.where(seen, less, logits)
 
-    def law(self, logits: Tensor) -> Tensor:
+    def law(self, given: Law) -> Tensor:
         """Probabilities [..., V] of logits [..., V]; entries of −inf have probability 0. A row of −inf only is an error."""
+        logits = as_tensor(given)
         if self.greedy:
             return torch.zeros_like(logits, dtype=torch.float32).scatter_(-1, logits.argmax(-1, keepdim=True), 1.0)
         scores = logits if logits.dtype == torch.float64 else logits.float()
@@ -79,44 +85,67 @@ class Warp:
         return law
 
 
-def on_host(tensor: Tensor) -> bool:
+def on_host(law: Law) -> bool:
     """Whether its numbers can be read at once. Elsewhere each reading waits until the device has done all it was told."""
-    return tensor.device.type == "cpu"
+    return isinstance(law, np.ndarray) or law.device.type == "cpu"
 
 
-def highest(logits: Tensor) -> int:
+def as_array(law: Law) -> NDArray[Any]:
+    """Of one on the host."""
+    return law if isinstance(law, np.ndarray) else law.numpy()
+
+
+def as_tensor(law: Law) -> Tensor:
+    return torch.from_numpy(law) if isinstance(law, np.ndarray) else law
+
+
+def highest(logits: Law) -> int:
     """The index of the largest of the logits [V], the lowest among equals."""
     # A CPU's vectors are made use of by numpy's search, not by torch's.
-    return int(logits.numpy().argmax() if on_host(logits) else logits.argmax())
+    return int(as_array(logits).argmax() if on_host(logits) else logits.argmax())
 
 
-def highest_each(logits: Tensor) -> list[int]:
+def highest_each(logits: Law) -> list[int]:
     """The same for each row of [R, V]."""
-    found: list[int] = (logits.numpy().argmax(-1) if on_host(logits) else logits.argmax(-1)).tolist()
+    found: list[int] = (as_array(logits).argmax(-1) if on_host(logits) else logits.argmax(-1)).tolist()
     return found
 
 
-def chosen(laws: Tensor, ids: Sequence[int]) -> list[float]:
+def chosen(laws: Law, ids: Sequence[int]) -> list[float]:
     """Of each of the first rows of laws [R, V], the probability of one token."""
     if on_host(laws):
-        return [float(law[token]) for law, token in zip(laws.numpy(), ids, strict=False)]
-    places = torch.arange(len(ids), device=laws.device)
-    found: list[float] = laws[places, torch.tensor(ids, dtype=torch.long, device=laws.device)].tolist()
+        return [float(law[token]) for law, token in zip(as_array(laws), ids, strict=False)]
+    there = as_tensor(laws)
+    places = torch.arange(len(ids), device=there.device)
+    found: list[float] = there[places, torch.tensor(ids, dtype=torch.long, device=there.device)].tolist()
     return found
 
 
-def total(law: Tensor, ids: Sequence[int]) -> float:
+def total(law: Law, ids: Sequence[int]) -> float:
     """The probability of some tokens under a law [V]."""
-    return float(law.numpy()[ids].sum() if on_host(law) else law[torch.tensor(ids, dtype=torch.long, device=law.device)].sum())
+    if on_host(law):
+        return float(as_array(law)[ids].sum())
+    there = as_tensor(law)
+    return float(there[torch.tensor(ids, dtype=torch.long, device=there.device)].sum())
 
 
-def totals(wanted: Sequence[tuple[Tensor, Sequence[int]]]) -> list[float]:
+def totals(wanted: Sequence[tuple[Law, Sequence[int]]]) -> list[float]:
     """The same for several laws [V] and tokens of each; on a device with one wait."""
     if not wanted or on_host(wanted[0][0]):
         return [total(law, ids) for law, ids in wanted]
-    sums = [law[torch.tensor(ids, dtype=torch.long).to(law.device, non_blocking=True)].sum() for law, ids in wanted]
+    there = [(as_tensor(law), ids) for law, ids in wanted]
+    sums = [law[torch.tensor(ids, dtype=torch.long).to(law.device, non_blocking=True)].sum() for law, ids in there]
     found: list[float] = torch.stack(sums).tolist()
     return found
+
+
+def without(law: Law, ids: Sequence[int]) -> Law | None:
+    """The law [V] among all tokens but these; None where nothing is left."""
+    rest: Any = as_array(law).copy() if on_host(law) else as_tensor(law).clone()
+    rest[ids if on_host(law) else torch.tensor(ids, dtype=torch.long, device=rest.device)] = 0.0
+    mass = float(rest.sum())
+    left: Law | None = rest / mass if mass > 0.0 else None
+    return left
 
 
 def fetch(index: Tensor, number: Tensor) -> tuple[int, float]:
@@ -160,7 +189,7 @@ def _nucleus(law: Tensor, mass: float) -> Tensor:
 class Chooser(Protocol):
     """Every random choice of a generation. Tests replace it by one that branches on each choice."""
 
-    def draw(self, law: Tensor) -> int:
+    def draw(self, law: Law) -> int:
         """An index of `law` [V], which sums to one."""
         ...
 
@@ -171,30 +200,41 @@ class Chooser(Protocol):
         ...
 
 
+NUMBERS = 256
+
+
 class Sampler:
     """The real chooser: a seeded generator of its own, so that a seed repeats a run. It lives on the host, whatever the laws' device."""
 
     def __init__(self, seed: int | None = None) -> None:
         self._host = np.random.default_rng(seed)
-        self._next: deque[float] = deque()  # numbers that were looked at and not used yet
+        self._numbers: list[float] = []  # made together, which takes a fraction of the time; those from `_at` on are not used yet
+        self._at = 0
 
     def uniform(self) -> float:
         """The next number from [0, 1)."""
-        return self._next.popleft() if self._next else self._host.random()
+        if self._at == len(self._numbers):
+            self._provide()
+        self._at += 1
+        return self._numbers[self._at - 1]
 
     def look_ahead(self, count: int) -> list[float]:
         """What the next `count` calls of `uniform` will return."""
-        self._next.extend(self._host.random() for _ in range(count - len(self._next)))
-        return list(self._next)[:count]
+        while self._at + count > len(self._numbers):
+            self._provide()
+        return self._numbers[self._at : self._at + count]
 
-    def draw(self, law: Tensor) -> int:
+    def _provide(self) -> None:
+        self._numbers, self._at = self._numbers[self._at :] + self._host.random(NUMBERS).tolist(), 0
+
+    def draw(self, law: Law) -> int:
         if not on_host(law):
             return self.draw_known(law)[0]
-        return place(law.numpy(), self.uniform())
+        return place(as_array(law), self.uniform())
 
-    def draw_known(self, law: Tensor) -> tuple[int, float]:
+    def draw_known(self, law: Law) -> tuple[int, float]:
         """`draw` on a device: (index, its probability in float32) with a single wait, where `multinomial` alone has several."""
-        return fetch(*drawn_at(law, self.uniform()))
+        return fetch(*drawn_at(as_tensor(law), self.uniform()))
 
     def accept(self, probability: float) -> bool:
         return probability >= 1.0 or bool(self.uniform() < probability)
@@ -207,33 +247,41 @@ class Sampler:
         return None
 
 
-def draw_known(chooser: Chooser, law: Tensor) -> tuple[int, float]:
+def draw_known(chooser: Chooser, law: Law) -> tuple[int, float]:
     """(an index drawn from `law` [V], its probability)."""
     if isinstance(chooser, Sampler) and not on_host(law):
         return chooser.draw_known(law)
     drawn = chooser.draw(law)
-    return drawn, float(law.numpy()[drawn] if on_host(law) else law[drawn])
+    return drawn, float(as_array(law)[drawn] if on_host(law) else law[drawn])
 
 
 BATCH = 32  # draws that a device is asked for at once; a residual rarely needs as many
 
 
 class Draws:
-    """Draws from one `law` [V], as often as needed. On a device each would wait, so it is asked at once what all of a sampler's next
-    numbers draw, whichever of them will be used for it. `beside` makes numbers [V] to be told with each draw, if there is a device to ask.
+    """Draws from one `law` [V], as often as needed. On the host it is added up once. On a device each draw would wait, so it is asked at
+    once what all of a sampler's next numbers draw, whichever of them will be used for it. `beside` makes numbers [V] to be told with each
+    draw, if there is a device to ask.
     """
 
-    def __init__(self, chooser: Chooser, law: Tensor, beside: Callable[[], Tensor] | None = None) -> None:
+    def __init__(self, chooser: Chooser, law: Law, beside: Callable[[], Tensor] | None = None) -> None:
         self.chooser, self.law, self._beside = chooser, law, beside
-        self._foresees = isinstance(chooser, Sampler) and not on_host(law)
-        self._row = law.numpy() if on_host(law) else None
+        self._row = as_array(law) if on_host(law) else None
+        self._sums: NDArray[np.float64] | None = None
+        self._foresees = self._row is None and isinstance(chooser, Sampler)
         self._known: dict[float, tuple[int, float, float | None]] = {}
 
     def draw(self) -> tuple[int, float, float | None]:
         """(an index, its probability, the number beside it or None)."""
+        row = self._row
+        if row is not None and isinstance(self.chooser, Sampler):
+            if self._sums is None:
+                self._sums = add_up(row)
+            drawn = place_by(row, self._sums, self.chooser.uniform())
+            return drawn, float(row[drawn]), None
         if not self._foresees or not isinstance(self.chooser, Sampler):
             drawn = self.chooser.draw(self.law)
-            return drawn, float(self.law[drawn] if self._row is None else self._row[drawn]), None
+            return drawn, float(self.law[drawn] if row is None else row[drawn]), None
         number = self.chooser.uniform()
         if number not in self._known:
             self._ask([number, *self.chooser.look_ahead(BATCH - 1)])
@@ -247,7 +295,8 @@ class Draws:
         return True
 
     def _ask(self, numbers: list[float]) -> None:
-        drawn, p = drawn_at(self.law, torch.tensor(numbers, dtype=torch.float64).to(self.law.device, non_blocking=True))
+        law = as_tensor(self.law)
+        drawn, p = drawn_at(law, torch.tensor(numbers, dtype=torch.float64).to(law.device, non_blocking=True))
         if self._beside is None:
             ids, shares = fetch_all(drawn, p)
             self._known = dict(zip(numbers, zip(ids, shares, [None] * len(ids), strict=True), strict=True))

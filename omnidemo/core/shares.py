@@ -20,7 +20,11 @@ class Compiled(Protocol):
 
     def place(self, law: Row, uniform: float) -> int: ...
 
-    def soften(self, row: Row, top: float, factor: float, mass: float) -> Row: ...
+    def add_up(self, law: Row, sums: NDArray[np.float64]) -> None: ...
+
+    def place_by(self, law: Row, sums: NDArray[np.float64], uniform: float) -> int: ...
+
+    def soften(self, row: Row, top: float, factor: float, mass: float, law: Row) -> None: ...
 
 
 _compiled: Compiled | None = None
@@ -44,8 +48,24 @@ def place(law: Row, uniform: float) -> int:
     """The first token at which the running sum of a law [V] exceeds `uniform` in [0, 1) times the whole; never one of probability 0."""
     if _compiled is not None and law.dtype == np.float32 and law.flags.c_contiguous:
         return _compiled.place(law, uniform)
+    return place_by(law, add_up(law), uniform)
+
+
+def add_up(law: Row) -> NDArray[np.float64]:
+    """The running sums of a law [V] at the end of each block, for `place_by`."""
+    if _compiled is not None and law.dtype == np.float32 and law.flags.c_contiguous:
+        sums = np.empty((len(law) + BLOCK - 1) // BLOCK)
+        _compiled.add_up(law, sums)
+        return sums
+    found: NDArray[np.float64] = np.add.reduceat(law, np.arange(0, len(law), BLOCK), dtype=np.float64).cumsum()
+    return found
+
+
+def place_by(law: Row, sums: NDArray[np.float64], uniform: float) -> int:
+    """`place`, for several draws from one law."""
+    if _compiled is not None and law.dtype == np.float32 and law.flags.c_contiguous:
+        return _compiled.place_by(law, sums, uniform)
     # On a CPU `multinomial` takes fifteen times as long, and sums of all tokens instead of a block's three times.
-    sums = np.add.reduceat(law, np.arange(0, len(law), BLOCK), dtype=np.float64).cumsum()
     aim = uniform * sums[-1]
     block = _first_above(sums, aim)
     inside = law[block * BLOCK : (block + 1) * BLOCK].cumsum(dtype=np.float64)
@@ -55,7 +75,9 @@ def place(law: Row, uniform: float) -> int:
 def soften(row: Row, top: float, factor: float, mass: float) -> Row:
     """The law exp((x − top) · factor) / mass of logits x [V]."""
     if _compiled is not None and row.dtype == np.float32 and row.flags.c_contiguous:
-        return _compiled.soften(row, top, factor, mass)
+        softened = np.empty_like(row)
+        _compiled.soften(row, top, factor, mass, softened)
+        return softened
     law: Row = np.exp((row - np.float32(top)) * np.float32(factor)) / np.float32(mass)
     return law
 

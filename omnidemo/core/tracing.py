@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from omnidemo.core.contexts import DrafterContext
-from omnidemo.core.sampling import on_host
+from omnidemo.core.sampling import Law, as_tensor, on_host
 from omnidemo.core.vocabulary import VocabularyMap
 from omnidemo.records import Trace
 
@@ -22,11 +22,11 @@ class Tracer:
         self.top_k = min(top_k, len(vocabulary.mapped_targets))
         self._ids: list[int] = []
         self._accepted: list[bool] = []
-        self._rows: list[Tensor] = []
+        self._rows: list[Law] = []
         self._waiting = 0
         self._top: list[tuple[Tensor, Tensor, Tensor]] = []
 
-    def add(self, logits: Tensor, ids: list[int], accepted: int) -> None:
+    def add(self, logits: Law, ids: list[int], accepted: int) -> None:
         """Take the target's rows [n, T] at the n tokens it emitted, of which the first `accepted` were proposals."""
         self._rows.append(logits)
         self._ids.extend(ids)
@@ -37,7 +37,7 @@ class Tracer:
 
     def _reduce(self) -> None:
         """Keep of each waiting row the most probable mapped tokens and the token's own."""
-        law = torch.cat(self._rows).softmax(-1)
+        law = torch.cat([as_tensor(rows) for rows in self._rows]).softmax(-1)
         values, places = _largest(law.index_select(1, self.map.mapped_targets), self.top_k)
         ids = torch.tensor(self._ids[-self._waiting :], device=law.device)
         self._top.append((values, places, law.gather(1, ids.unsqueeze(1)).squeeze(1)))

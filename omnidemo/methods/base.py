@@ -15,7 +15,7 @@ from omnidemo.core.contexts import DrafterContext
 from omnidemo.core.draft_length import DraftLength, State
 from omnidemo.core.ngrams import NgramCache
 from omnidemo.core.peaks import Peaks
-from omnidemo.core.sampling import Chooser, Sampler, Warp, chosen, draw_known, fetch, highest, highest_each, on_host
+from omnidemo.core.sampling import Chooser, Law, Sampler, Warp, chosen, draw_known, fetch, highest, highest_each, on_host
 from omnidemo.core.shares import share
 from omnidemo.core.vocabulary import VocabularyMap
 
@@ -35,7 +35,7 @@ class Slot:
     q: float
     base: int
     limit: int = 0
-    laws: dict[tuple[int, ...], Tensor] = field(default_factory=dict)
+    laws: dict[tuple[int, ...], Law] = field(default_factory=dict)
     sure: Sequence[float] = ()
 
 
@@ -77,7 +77,7 @@ class Hand:
     length: DraftLength | None = None  # when a draft ends before its budget is used up
     peaks: Peaks | None = None  # of the rows to settle by, where they are known
     # What the device has drawn ahead, in order: the number of ids before it, the id, its probability and law.
-    _foreseen: deque[tuple[int, int, float, Tensor]] = field(default_factory=deque, init=False, repr=False)
+    _foreseen: deque[tuple[int, int, float, Law]] = field(default_factory=deque, init=False, repr=False)
     _blind: bool = field(default=False, init=False, repr=False)  # nothing can be drawn ahead in this round
 
     def logits(self) -> Tensor:
@@ -100,7 +100,7 @@ class Hand:
         """The drafter's law [D] among what the `bars` [D] leave, renormalised."""
         return self.warp.law(self.masked(bars))
 
-    def draw(self, bars: Callable[[], Tensor]) -> tuple[int, float, Tensor]:
+    def draw(self, bars: Callable[[], Tensor]) -> tuple[int, float, Law]:
         """Draw the next drafter token among what the bars [D] leave, if it has not been drawn ahead: (id, its probability, the law [D]). At
         temperature 0 the law is the masked logits, and the probability what it would be at temperature 1."""
         if self._foreseen and (foreseen := self._take_foreseen()) is not None:
@@ -139,7 +139,7 @@ class Hand:
         places = [start + place for place in rollout.places]
         self._foreseen.extend(zip(places, rollout.ids, rollout.probabilities, rollout.laws, strict=True))
 
-    def _take_foreseen(self) -> tuple[int, float, Tensor] | None:
+    def _take_foreseen(self) -> tuple[int, float, Law] | None:
         """The next draw that was made ahead; None where it is not one after the ids that are there now."""
         place, drawn, q, law = self._foreseen.popleft()
         if place != len(self.drafter.ids):
@@ -163,11 +163,11 @@ class Hand:
             states = [state for state in found if state is not None]
         return self.length.goes_on(sure, states)
 
-    def draw_freely(self, budget: int) -> tuple[list[int], list[float], list[Tensor]]:
+    def draw_freely(self, budget: int) -> tuple[list[int], list[float], list[Law]]:
         """Draw and push up to `budget` drafter tokens, as far as the end of the answer: their ids, probabilities and laws [D]."""
         drawn: list[int] = []
         q: list[float] = []
-        laws: list[Tensor] = []
+        laws: list[Law] = []
         while len(drawn) < budget and not (drawn and self.map.targets[drawn[-1]] in self.end_ids):
             self.look_ahead(_freely, budget - len(drawn))
             token, probability, law = self.draw(self.readable_bars)
@@ -202,11 +202,11 @@ class Method:
         """Propose target tokens for at most `budget` drafter tokens."""
         raise NotImplementedError
 
-    def residual(self, hand: Hand, slot: Slot, law: Tensor) -> int:
+    def residual(self, hand: Hand, slot: Slot, law: Law) -> int:
         """A token from norm(p − A), where A is the accepted mass of the slot and `law` [T] is p."""
         raise NotImplementedError
 
-    def settle(self, hand: Hand, draft: Draft, logits: Tensor) -> Settlement:
+    def settle(self, hand: Hand, draft: Draft, logits: Law) -> Settlement:
         """Accept each slot with min(1, p/q), correct the first rejection, add a bonus token after full acceptance.
 
         `logits` [m + 1, T] are the target's rows at the proposed tokens and after them.
@@ -214,7 +214,7 @@ class Method:
         if hand.warp.greedy:
             return self._settle_greedy(hand, draft, hand.peaks.best() if hand.peaks is not None else highest_each(logits))
         proposal = draft.proposal
-        laws: Tensor | _Laws
+        laws: Law | _Laws
         if hand.peaks is not None and hand.warp.plain:
             laws, p = _Laws(hand.peaks), hand.peaks.chances(proposal)
         else:
@@ -249,8 +249,8 @@ class _Laws:
     def __init__(self, peaks: Peaks) -> None:
         self.peaks = peaks
 
-    def __getitem__(self, row: int) -> Tensor:
-        return torch.from_numpy(self.peaks.law(row % len(self.peaks.rows)))
+    def __getitem__(self, row: int) -> Law:
+        return self.peaks.law(row % len(self.peaks.rows))
 
 
 def subtract(chooser: Chooser, law: Tensor, accepted: Tensor) -> int:

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from omnidemo.core.ahead import Course, token_by_token
 from omnidemo.core.ngrams import NgramCache
-from omnidemo.core.sampling import totals
+from omnidemo.core.sampling import Law, totals
 from omnidemo.core.vocabulary import VocabularyMap, bars
 from omnidemo.methods.base import Draft, Hand, Method, Slot
 from omnidemo.methods.ngram_residual import Path, Residual, complete_children, goes_on
@@ -118,5 +118,5 @@ class NgramExact(Method):
                 children = []
         return draws, children
 
-    def residual(self, hand: Hand, slot: Slot, law: Tensor) -> int:
+    def residual(self, hand: Hand, slot: Slot, law: Law) -> int:
         return Residual(hand, slot, law).token(self.attempts)

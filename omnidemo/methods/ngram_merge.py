@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 import torch
-from torch import Tensor
 
+from omnidemo.core.sampling import Law, as_tensor
 from omnidemo.methods.base import Draft, Hand, Method, Slot, subtract
 
 
@@ -41,12 +41,13 @@ class NgramMerge(Method):
         hand.drafter.rollback(start + position)
         return draft
 
-    def residual(self, hand: Hand, slot: Slot, law: Tensor) -> int:
-        proposed = torch.zeros_like(law)
-        proposed[hand.map.mapped_targets] = slot.laws[()][hand.map.mapped_drafters]
+    def residual(self, hand: Hand, slot: Slot, law: Law) -> int:
+        p = as_tensor(law)
+        proposed = torch.zeros_like(p)
+        proposed[hand.map.mapped_targets] = as_tensor(slot.laws[()])[hand.map.mapped_drafters]
         if len(slot.pieces) > 1:
             first = hand.map.targets[slot.pieces[0]]
             if first >= 0:
                 proposed[first] -= slot.q
             proposed[slot.target_id] = slot.q
-        return subtract(hand.chooser, law, proposed)
+        return subtract(hand.chooser, p, proposed)

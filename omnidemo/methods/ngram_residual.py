@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import torch
-from torch import Tensor
 
 from omnidemo.core.ngrams import FAR, Node
-from omnidemo.core.sampling import Draws, total
+from omnidemo.core.sampling import Draws, Law, as_tensor, total, without
 from omnidemo.methods.base import Hand, Slot
 
 Path = tuple[int, ...]
@@ -20,7 +19,7 @@ class Residual:
 
     hand: Hand
     slot: Slot
-    law: Tensor
+    law: Law
     _bounds: dict[int, tuple[Path, Node | None, float]] = field(default_factory=dict, init=False)
     _draws: dict[tuple[Path, bool], Draws | None] = field(default_factory=dict, init=False)
 
@@ -28,7 +27,7 @@ class Residual:
         """A token from it by rejection: draw t ~ p, and throw it away with probability A(t)/p(t). After `attempts` of them it is
         enumerated."""
         chooser, first = self.hand.chooser, self.slot.laws[()]
-        draws = Draws(chooser, self.law, lambda: first[self.hand.map.to_drafter.clamp(min=0)])
+        draws = Draws(chooser, self.law, lambda: as_tensor(first)[self.hand.map.to_drafter.clamp(min=0)])
 
         def attempt() -> int | None:
             token, p, q = draws.draw()
@@ -91,23 +90,20 @@ class Residual:
     def _draws_after(self, path: Path, node: Node, avoiding: bool) -> Draws | None:
         """Draws from the law after a path, among what is no complete child where asked; None where no longer n-gram can come then."""
         if (path, avoiding) not in self._draws:
-            law: Tensor | None = None
+            law: Law | None = None
             if not avoiding:
                 law = self._law(path)
             elif any(child.reach <= self.slot.limit and child.target < 0 for child in node.children.values()):
-                law = self._law(path).clone()
-                law[torch.tensor(complete_children(node, self.slot.limit), dtype=torch.long, device=law.device)] = 0.0
-                mass = float(law.sum())
-                law = law / mass if mass > 0.0 else None
+                law = without(self._law(path), complete_children(node, self.slot.limit))
             self._draws[path, avoiding] = None if law is None else Draws(self.hand.chooser, law)
         return self._draws[path, avoiding]
 
     def _enumerate(self) -> int:
         """The residual in full: A(t) for each token of p. Only for the long tail, where proposal and target nearly agree."""
-        hand, slot, law = self.hand, self.slot, self.law.double()
+        hand, slot, law = self.hand, self.slot, as_tensor(self.law).double()
         direct, pieces = hand.map.mapped_targets, hand.map.mapped_drafters
         # What begins no n-gram is proposed whenever it is drawn; the rest is what the trie knows, and is walked.
-        rest = law.index_add(0, direct, torch.minimum(slot.laws[()][pieces].double(), law[direct]), alpha=-1)
+        rest = law.index_add(0, direct, torch.minimum(as_tensor(slot.laws[()])[pieces].double(), law[direct]), alpha=-1)
         begins = torch.tensor(list(hand.ngrams.root.children), dtype=torch.long, device=pieces.device)
         walked = set(direct[torch.isin(pieces, begins)].tolist()) | {entry.target_id for entry in hand.ngrams}
         for token in walked:
@@ -135,7 +131,7 @@ class Residual:
         ids = complete_children(node, self.slot.limit)
         return total(self._law(path), ids) if ids else 0.0
 
-    def _law(self, path: Path) -> Tensor:
+    def _law(self, path: Path) -> Law:
         """The drafter's law [D] after the slot's base and `path`, remembered for the slot."""
         hand, slot = self.hand, self.slot
         law = slot.laws.get(path)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from itertools import accumulate
 
-from torch import Tensor
-
+from omnidemo.core.sampling import Law
 from omnidemo.methods.base import Draft, Hand, Method, Settlement, Slot
 
 
@@ -44,7 +43,7 @@ class StringExactMatch(Method):
             draft.slots.append(_slot(end, start, drawn, q, laws, len(drawn) - 1, len(drawn)))
         return draft
 
-    def settle(self, hand: Hand, draft: Draft, logits: Tensor) -> Settlement:
+    def settle(self, hand: Hand, draft: Draft, logits: Law) -> Settlement:
         if hand.warp.greedy:
             return super().settle(hand, draft, logits)
         laws = hand.warp.law(logits)
@@ -59,7 +58,7 @@ class StringExactMatch(Method):
         return Settlement(len(draft.slots), hand.chooser.draw(laws[-1]), False, accepts)
 
 
-def _slot(target_id: int, start: int, drawn: list[int], q: list[float], laws: list[Tensor], first: int, stop: int) -> Slot:
+def _slot(target_id: int, start: int, drawn: list[int], q: list[float], laws: list[Law], first: int, stop: int) -> Slot:
     pieces = tuple(drawn[first:stop])
     paths = {pieces[:depth]: laws[first + depth] for depth in range(len(pieces))}
     sure = q[first:stop]

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from weakref import WeakKeyDictionary
 
-from torch import Tensor
-
+from omnidemo.core.sampling import Law, as_tensor
 from omnidemo.core.vocabulary import VocabularyMap
 from omnidemo.methods.base import Draft, Hand, Method, Slot
 
@@ -73,7 +72,7 @@ class StringRejection(Method):
                 break
         return draft
 
-    def residual(self, hand: Hand, slot: Slot, law: Tensor) -> int:
+    def residual(self, hand: Hand, slot: Slot, law: Law) -> int:
         """A token from norm(p − min(p, ψ)) by rejection: draw t ~ p, and throw it away with probability min(1, ψ(t)/p(t))."""
 
         def attempt() -> int | None:
@@ -82,8 +81,8 @@ class StringRejection(Method):
 
         token = hand.chooser.first(attempt, self.attempts)
         if token is None:
-            rest = law.double().clone()
-            for other in law.nonzero().squeeze(-1).tolist():
+            rest = as_tensor(law).double().clone()
+            for other in as_tensor(law).nonzero().squeeze(-1).tolist():
                 rest[other] -= min(float(rest[other]), self._psi(hand, slot, other))
             mass = float(rest.sum())
             token = hand.chooser.draw(rest / mass if mass > 0 else law)
@@ -93,7 +92,7 @@ class StringRejection(Method):
     def _psi(self, hand: Hand, slot: Slot, token: int, path: Path = ()) -> float:
         """P(drafting goes on from `path` and stops with a string whose first target token is `token`)."""
         strings = strings_of(hand.map)
-        law: Tensor | None = None
+        law: Law | None = None
         total = 0.0
         for drawn in strings.towards(token, path):
             law = self._law(hand, slot, path) if law is None else law
@@ -105,7 +104,7 @@ class StringRejection(Method):
                 total += share * self._psi(hand, slot, token, longer)
         return total
 
-    def _law(self, hand: Hand, slot: Slot, path: Path) -> Tensor:
+    def _law(self, hand: Hand, slot: Slot, path: Path) -> Law:
         """The drafter's law [D] after the slot's base and `path`, remembered for the slot."""
         if path not in slot.laws:
             hand.drafter.rollback(slot.base)

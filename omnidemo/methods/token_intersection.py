@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from omnidemo.core.ahead import Course, token_by_token
+from omnidemo.core.sampling import Law, as_tensor
 from omnidemo.methods.base import Draft, Hand, Method, Slot, subtract
 
 
@@ -43,7 +44,8 @@ class TokenIntersection(Method):
                 break
         return draft
 
-    def residual(self, hand: Hand, slot: Slot, law: Tensor) -> int:
-        proposed = torch.zeros_like(law)
-        proposed[hand.map.mapped_targets] = slot.laws[()][hand.map.mapped_drafters]
-        return subtract(hand.chooser, law, proposed)
+    def residual(self, hand: Hand, slot: Slot, law: Law) -> int:
+        p = as_tensor(law)
+        proposed = torch.zeros_like(p)
+        proposed[hand.map.mapped_targets] = as_tensor(slot.laws[()])[hand.map.mapped_drafters]
+        return subtract(hand.chooser, p, proposed)

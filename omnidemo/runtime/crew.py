@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 
 import numpy as np
@@ -35,18 +35,10 @@ def pick_size(threads: int = 0) -> int:
     return (threads or min(usable, psutil.cpu_count(logical=False) or usable, MOST)) - 1
 
 
-@contextmanager
-def helping(size: int, serve: Callable[[Board], None]) -> Iterator[Board]:
+def helping(size: int, serve: Callable[[Board], None]) -> AbstractContextManager[Board]:
     """A board that so many threads serve, awake or on their way; one that nobody does where they serve somebody else, or there is none."""
     crew = _crew(size, serve) if size else None
-    if crew is None or not crew.lock.acquire(blocking=False):
-        yield new_board()
-        return
-    try:
-        crew.wake()
-        yield crew.board
-    finally:
-        crew.lock.release()
+    return crew if crew is not None and crew.lock.acquire(blocking=False) else nullcontext(new_board())
 
 
 @cache
@@ -70,7 +62,12 @@ class _Crew:
             call.clear()
             self._serve(self.board)
 
-    def wake(self) -> None:
+    def __enter__(self) -> Board:
+        """For whoever has acquired the lock."""
         if self.board[AWAKE] < self.size:
             for call in self._calls:
                 call.set()
+        return self.board
+
+    def __exit__(self, *error: object) -> None:
+        self.lock.release()

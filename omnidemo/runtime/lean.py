@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from omnidemo.core.ahead import Order, Rollout, nothing_drawn
 from omnidemo.core.peaks import Peaks
+from omnidemo.core.sampling import Law, as_tensor
 from omnidemo.runtime import ahead, compact
 from omnidemo.runtime.graphs import CudaGraphs, FixedPasses, Room
 from omnidemo.runtime.matrices import ROWS, Matrix, Memory, Norm, as_array
@@ -239,8 +240,6 @@ class LeanCache:
         self.length = 0
         self._enter(min(START, self.limit))
         self.states: Any = None
-        self.heat: float | None = None
-        self.peaks: Peaks | None = None
 
     def _enter(self, capacity: int) -> None:
         """Take a room for `capacity` positions. It is given back when the next one is taken, or nobody has the cache any more."""
@@ -267,18 +266,31 @@ class LeanCache:
 
     def extend(self, ids: Sequence[int], rows: int) -> Tensor:
         """Read `ids` and return the float32 logits [rows, V] after each of the last `rows` of them."""
+        found = self._compiled(ids, rows)
+        if found is not None:
+            return torch.from_numpy(found[0])
+        logits = self._read(ids, rows)
+        self.length += len(ids)
+        return logits
+
+    def tell(self, ids: Sequence[int], rows: int, heat: float) -> Peaks | None:
+        """See `TellingCache`."""
+        found = self._compiled(ids, rows, heat)
+        return found[1] if found is not None else None
+
+    def _compiled(self, ids: Sequence[int], rows: int, heat: float | None = None) -> tuple[Any, Peaks | None] | None:
+        """Read `ids` by compiled code: logits and peaks. None where there is none: then there is room for them."""
         runner = self.runner
         check_ids(ids, self.length, self.limit, runner.rows)
         end = self.length + len(ids)
         if end > self._room.capacity:
             self._grow(end)
-        found = runner.passes.forward(ids, self.length, self._array, rows, self.heat) if runner.passes is not None else None
-        if found is not None:
-            logits, self.states, self.peaks = found
-        else:
-            logits, self.peaks = self._read(ids, rows), None
+        found = runner.passes.forward(ids, self.length, self._array, rows, heat) if runner.passes is not None else None
+        if found is None:
+            return None
+        logits, self.states, peaks = found
         self.length = end
-        return logits
+        return logits, peaks
 
     @torch.inference_mode()
     def _read(self, ids: Sequence[int], rows: int) -> Tensor:
@@ -300,8 +312,12 @@ class LeanCache:
         runner = self.runner
         return runner.passes is not None or (runner.fixed is not None and runner.fixed.record is not None)
 
-    @torch.inference_mode()
-    def roll_out(self, order: Order, ids: Sequence[int], row: Tensor | None, state: Any) -> Rollout | None:
+    @property
+    def strides(self) -> int:
+        """See `TargetContext`."""
+        return self.runner.passes.strides if self.runner.passes is not None else 1
+
+    def roll_out(self, order: Order, ids: Sequence[int], row: Law | None, state: Any) -> Rollout | None:
         """See `RollingCache`. None where the window is too short for it, and where it cannot be recorded or is not compiled."""
         runner = self.runner
         end = self.length + len(ids) + (ahead.MARGIN if runner.passes is None else order.left + order.course.overrun)
@@ -315,12 +331,18 @@ class LeanCache:
             rollout = runner.passes.roll_out(self.length, self._array, order, ids, row, state)
             self.length += len(ids) if rollout is not None else 0
             return rollout
-        assert runner.fixed is not None
+        return self._replay(order, ids, row, state)
+
+    @torch.inference_mode()
+    def _replay(self, order: Order, ids: Sequence[int], row: Law | None, state: Any) -> Rollout | None:
+        """`roll_out` by recorded passes."""
+        assert self.runner.fixed is not None
         if row is None:
             row = self.extend(ids, 1)[0]
             state = self.states[-1]
-        roller = ahead.roller_of(runner, runner.fixed)
-        return roller.roll_out(self._room, self.length, order, row, state) or (nothing_drawn(row, state) if ids else None)
+        roller = ahead.roller_of(self.runner, self.runner.fixed)
+        last = as_tensor(row)
+        return roller.roll_out(self._room, self.length, order, last, state) or (nothing_drawn(last, state) if ids else None)
 
     def keep(self, length: int) -> None:
         """Count what the newest rollout has read as read, up to `length` positions in all."""

@@ -150,12 +150,12 @@ class Pair:
         reason: FinishReason = "cancelled"
         started = perf_counter()
         try:
-            with self._turn, torch.inference_mode():
+            with self._turn:
                 talk.start(ids)
             started = perf_counter()
             steps = decode(talk, chosen, self.map, self.ngrams, warp, Sampler(seed), limits, length, tracer)
             while True:
-                with self._turn, torch.inference_mode():
+                with self._turn:
                     self._swap(domain, line, talk)
                     done = next(steps, None)
                     if done is not None and learn:

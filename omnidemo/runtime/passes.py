@@ -9,13 +9,12 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from omnidemo.core.ahead import DRAWS, Order, Rollout
 from omnidemo.core.draft_length import NEVER
 from omnidemo.core.peaks import Peaks
+from omnidemo.core.sampling import Law, as_array
 from omnidemo.runtime import compact, compiling, crew
 
 if TYPE_CHECKING:
@@ -27,6 +26,7 @@ LARGE = 4_000_000  # of as many, several pieces of a product for each thread: wh
 CHUNK = 256  # tokens that are read at once: what is computed of them stays in the caches
 NOTHING = np.zeros(DRAWS)  # instead of numbers that are not needed
 FEW = 4  # tokens that need not be read by several threads before something is drawn
+STRIDE, STRIDES = 80_000_000, 8  # parameters read, and tokens written at most, until a target's host sees what was written
 
 
 class Passes:
@@ -52,9 +52,14 @@ class Passes:
         """How many threads help the one that makes a pass, unless it is a small one."""
         return crew.pick_size(self.runner.threads)
 
+    @property
+    def strides(self) -> int:
+        """Tokens that a target had better write in one go: what the host does per token costs as much as a part of a small model's pass."""
+        return max(1, min(STRIDES, STRIDE // self.runner.parameters))
+
     def forward(
         self, ids: Sequence[int], start: int, buffer: Array, rows: int, heat: float | None = None
-    ) -> tuple[Tensor, Array, Peaks | None] | None:
+    ) -> tuple[Array, Array, Peaks | None] | None:
         """Read `ids` at positions start… into the cache's buffer [layers, 2, Hkv, capacity, D]: the last rows' logits [rows, V], what the
         output layer read for them [rows, H], and their peaks if there is a temperature to tell them for. None as long as there is no
         compiled code."""
@@ -62,12 +67,12 @@ class Passes:
         if kernels is None:
             return None
         logits, states = np.empty((rows, runner.rows), np.float32), np.empty((rows, self._width), np.float32)
-        numbers = np.full((rows if heat is not None else 0, 4), 1.0 / heat if heat else 1.0, np.float32)
+        numbers = np.empty((rows if heat is not None else 0, 4), np.float32)
         model = (buffer, *self._given, *self._tables(), runner.eps)
-        self._run(kernels.forward, len(ids), CHUNK, np.array(ids), start, *model, logits, states, numbers)
-        return torch.from_numpy(logits), states, Peaks(logits, numbers, heat) if heat is not None else None
+        self._run(kernels.forward, len(ids), CHUNK, model, np.array(ids), start, logits, states, heat or 1.0, numbers)
+        return logits, states, Peaks(logits, numbers, heat) if heat is not None else None
 
-    def roll_out(self, start: int, buffer: Array, order: Order, ids: Sequence[int], row: Tensor | None, state: Any) -> Rollout | None:
+    def roll_out(self, start: int, buffer: Array, order: Order, ids: Sequence[int], row: Law | None, state: Any) -> Rollout | None:
         """See `RollingCache`; the cache's `buffer` holds `start` positions and has room for all. None as long as there is no compiled
         code, and where more than a temperature is asked for."""
         kernels, runner, course, warp = compiling.kernels(), self.runner, order.course, order.warp
@@ -84,20 +89,19 @@ class Passes:
             row, state = found[0][0], found[1][0]
             start, ids = start + len(ids), ()
         if row is not None:
-            rows[0], states[0] = row.numpy(), state
-        tokens, places, drawn = np.empty(total + 1, np.int64), np.empty(draws, np.int64), np.empty(draws, np.int64)
+            rows[0], states[0] = as_array(row), state
+        notes = np.empty((3, max(draws, total + 1)), np.int64)
         shares, laws = np.empty(draws, np.float32), np.empty((draws, runner.rows), np.float32)
         uniforms = np.array(order.uniforms) if order.uniforms else NOTHING
         model = (buffer, *self._given, *self._tables(), runner.eps)
-        rule = (until.reach, until.least, until.price, until.lines)
+        rule = (until.reach, until.least, until.price, until.lines, np.array(order.ends, np.int64))
         count, read = self._run(
-            kernels.roll_out, 1, np.array(ids, np.int64), start, *model, rows, states, *known[1:], total, order.left,
-            warp.temperature, uniforms, *rule, tokens, places, drawn, shares, laws,
+            kernels.roll_out, 1, model, np.array(ids, np.int64), start, rows, states, *known[1:], total, order.left,
+            warp.temperature, uniforms, *rule, notes, shares, laws,
         )  # fmt: skip
-        return Rollout(
-            places[:count].tolist(), drawn[:count].tolist(), shares[:count].tolist(), torch.from_numpy(laws[:count]),
-            tokens[:read].tolist(), torch.from_numpy(rows[: read + 1]), states[: read + 1],
-        )  # fmt: skip
+        places, drawn, tokens = notes[:, : max(count, read)].tolist()
+        found = shares[:count].tolist()
+        return Rollout(places[:count], drawn[:count], found, laws[:count], tokens[:read], rows[: read + 1], states[: read + 1])
 
     def _run(self, kernel: Callable[..., Any], tokens: int, *given: Any) -> Any:
         """Call a kernel whose passes are of so many tokens, with a board, those who help, and the pieces to make of a product."""

@@ -175,6 +175,7 @@ class TransformersCache:
         logits: Tensor = output.logits[0]
         return logits[len(logits) - rows :].float()
 
+    @torch.inference_mode()
     def rollback(self, length: int) -> None:
         """Forget all positions from `length` on."""
         if length < self.length:

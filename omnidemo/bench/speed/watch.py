@@ -17,6 +17,8 @@ from omnidemo.bench.speed.floor import Pass
 from omnidemo.bench.speed.machine import synchronise
 from omnidemo.core.ahead import Order, Rollout
 from omnidemo.core.contexts import Cache
+from omnidemo.core.peaks import Peaks
+from omnidemo.core.sampling import Law
 from omnidemo.runtime.lean import LeanLlamaRunner
 from omnidemo.runtime.models import LanguageModel
 from omnidemo.runtime.runners import Runner
@@ -68,18 +70,6 @@ class WatchedCache:
         self._notes = notes
 
     @property
-    def heat(self) -> float | None:
-        return self.cache.heat  # type: ignore[attr-defined]
-
-    @heat.setter
-    def heat(self, heat: float) -> None:
-        self.cache.heat = heat  # type: ignore[attr-defined]
-
-    @property
-    def peaks(self) -> Any:
-        return getattr(self.cache, "peaks", None)
-
-    @property
     def states(self) -> Any:
         return getattr(self.cache, "states", None)
 
@@ -89,11 +79,23 @@ class WatchedCache:
         self.length = self.cache.length
         return logits
 
+    def tell(self, ids: Sequence[int], rows: int, heat: float) -> Peaks | None:
+        tell = getattr(self.cache, "tell", None)
+        peaks: Peaks | None = tell(ids, rows, heat) if tell is not None else None
+        if peaks is not None:
+            self._notes.append((self.length, ids, rows, next(_order), ()))
+            self.length = self.cache.length
+        return peaks
+
     @property
     def rolls(self) -> bool:
         return getattr(self.cache, "rolls", False)
 
-    def roll_out(self, order: Order, ids: Sequence[int], row: Tensor | None, state: Any) -> Rollout | None:
+    @property
+    def strides(self) -> int:
+        return getattr(self.cache, "strides", 1)
+
+    def roll_out(self, order: Order, ids: Sequence[int], row: Law | None, state: Any) -> Rollout | None:
         """Its passes are noted, but for those of walks that were thrown away."""
         found: Rollout | None = self.cache.roll_out(order, ids, row, state)  # type: ignore[attr-defined]
         if found is not None:

@@ -9,7 +9,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from omnidemo.core.device_trie import PROBES, SPREAD
-from omnidemo.runtime.compiled.passes import forward
+from omnidemo.runtime.compiled.passes import Model, forward
 from omnidemo.runtime.compiled.products import Array
 from omnidemo.runtime.compiled.shares import compiled, exponential, highest, mass, place
 from omnidemo.runtime.crew import Board
@@ -20,37 +20,28 @@ Numbers = NDArray[np.float64]
 
 @njit(cache=True, error_model="numpy", nogil=True)
 def roll_out(
-    board: Board, pieces: int, given: Whole, start: int, buffer: Array, embed: Array, norms: Array, last: Array, bias: Array,
-    weights: Whole, size: int, inner: int, cos: Array, sin: Array, eps: float, rows: Array, states: Array, first: NDArray[np.int32],
+    board: Board, pieces: int, model: Model, given: Whole, start: int, rows: Array, states: Array, first: NDArray[np.int32],
     inside: NDArray[np.int32], alone: NDArray[np.bool_], keys: Whole, info: Whole, total: int, aim: int, heat: float, uniforms: Numbers,
-    reach: float, least: float, price: float, rule: Numbers, tokens: Whole, places: Whole, ids: Whole, shares: Array, laws: Array,
+    reach: float, least: float, price: float, rule: Numbers, ends: Whole, notes: Whole, shares: Array, laws: Array,
 ) -> tuple[int, int]:  # fmt: skip
     """Read the `given` tokens at positions start…, of which rows[0] are the logits if there are none, and make the draws of
     `NgramExact.draft`: (how many, tokens read for them and not thrown away).
 
     Up to `states` everything is as in `forward`, but with `rows` [R, V] and `states` [R, H] for the logits after each read token. `first`
     to `info`: see `Course` and `DeviceTrie`. `total`: the first slot's limit; no slot begins after `aim` drafter tokens. `heat`: the
-    temperature, 0 for the most probable token. `uniforms` [n] are the numbers of the draws. `reach` to `rule`: see `Until`. Written are
-    the `tokens` [R] that were drafted, and for each of at most n draws its place, id, share and law [V], as in `Rollout`.
+    temperature, 0 for the most probable token. `uniforms` [n] are the numbers of the draws. `reach` to `rule`: see `Until`. Nothing is
+    drawn after a slot of one token that is among the `ends`. Written are the `notes` [3, n or more], `shares` [n] and `laws` [n, V]: for
+    each of at most n draws its place, id, share and law, as in `Rollout`, and in the last of the notes the tokens that were drafted.
     """
-    base, read, count, most, room = 0, 0, 0, len(ids), len(rows) - 1
-    none = np.empty((0, 4), np.float32)
+    places, ids, tokens = notes
+    base, read, count, most, room = 0, 0, 0, len(shares), len(rows) - 1
     if len(given):
-        forward(
-            board, pieces, len(given), given, start, buffer, embed, norms, last, bias, weights, size, inner, cos, sin, eps, rows[:1],
-            states[:1], none,
-        )  # fmt: skip
+        forward(board, pieces, len(given), model, given, start, rows[:1], states[:1], 1.0, np.empty((0, 4), np.float32))
         start += len(given)
     vocabulary = rows.shape[1]
     while base < aim and base <= room and count < most:
         limit = total - base
-        while read < base:
-            one = read + 1
-            forward(
-                board, pieces, 1, tokens[read:one], start + read, buffer, embed, norms, last, bias, weights, size, inner, cos, sin, eps,
-                rows[one : one + 1], states[one : one + 1], none,
-            )  # fmt: skip
-            read = one
+        read = read_on(board, pieces, model, tokens, start, read, base, rows, states)
         drawn = draw(rows[base], first, limit, heat, uniforms[count], laws[count])
         if drawn < 0:
             break
@@ -63,13 +54,7 @@ def roll_out(
             end, sure = base + 1, path
         node = find(keys, vocabulary, 0, drawn)
         while node > 0 and info[node, 2] <= limit and base + depth <= room and count < most:
-            while read < base + depth:
-                one = read + 1
-                forward(
-                    board, pieces, 1, tokens[read:one], start + read, buffer, embed, norms, last, bias, weights, size, inner, cos, sin,
-                    eps, rows[one : one + 1], states[one : one + 1], none,
-                )  # fmt: skip
-                read = one
+            read = read_on(board, pieces, model, tokens, start, read, base + depth, rows, states)
             drawn = draw(rows[base + depth], inside, limit, heat, uniforms[count], laws[count])
             if drawn < 0:
                 return count, min(read, end)
@@ -91,8 +76,23 @@ def roll_out(
         reach *= rule[line, 1] + rule[line, 2] * sure
         if end == base or sure < least or reach * (rule[line, 3] + rule[line, 4] * sure) <= price:
             break
+        if end == base + 1 and np.any(ends == tokens[base]):
+            break
         base = end
     return count, read
+
+
+@compiled
+def read_on(
+    board: Board, pieces: int, model: Model, tokens: Whole, start: int, read: int, until: int, rows: Array, states: Array
+) -> int:
+    """Read the drafted tokens, one by one, as far as `until`."""
+    for token in range(read, until):
+        row = slice(token + 1, token + 2)
+        forward(
+            board, pieces, 1, model, tokens[token : token + 1], start + token, rows[row], states[row], 1.0, np.empty((0, 4), np.float32)
+        )  # fmt: skip
+    return max(read, until)
 
 
 @compiled

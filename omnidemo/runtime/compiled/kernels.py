@@ -10,10 +10,10 @@ from omnidemo.core.device_trie import PROBES
 from omnidemo.runtime.compiled.drawing import roll_out
 from omnidemo.runtime.compiled.passes import forward, serve
 from omnidemo.runtime.compiled.products import Array
-from omnidemo.runtime.compiled.shares import place, share, soften
+from omnidemo.runtime.compiled.shares import add_up, place, place_by, share, soften
 from omnidemo.runtime.crew import new_board
 
-ENTRIES = (share, place, soften, forward, serve, roll_out)
+ENTRIES = (share, place, add_up, place_by, soften, forward, serve, roll_out)
 
 
 def compile_all() -> None:
@@ -27,17 +27,19 @@ def compile_all() -> None:
 
     share(zeros(1), 0)
     place(np.ones(1, np.float32), 0.5)
-    soften(zeros(1), 0.0, 1.0, 1.0)
+    add_up(zeros(1), np.zeros(1))
+    place_by(np.ones(1, np.float32), np.ones(1), 0.5)
+    soften(zeros(1), 0.0, 1.0, 1.0, zeros(1))
     board = new_board()
     for weight in (zeros(24, 4), np.zeros((24, 4), np.uint16)):  # nothing but zeros, and as many as the largest matrix needs
         model = (
             zeros(1, 2, 1, 1, 4), zeros(1, 4), zeros(1, 2, 4), zeros(4), zeros(1, 12), np.full(5, weight.ctypes.data), weight.itemsize, 4,
             zeros(1, 4), zeros(1, 4), 1e-5,
         )  # fmt: skip
-        forward(board, 1, 1, whole(1), 0, *model, zeros(1, 1), zeros(1, 4), zeros(1, 4))
+        forward(board, 1, 1, model, whole(1), 0, zeros(1, 1), zeros(1, 4), 1.0, zeros(1, 4))
         roll_out(
-            board, 1, whole(1), 0, *model, zeros(1, 1), zeros(1, 4), np.zeros(1, np.int32), np.zeros(1, np.int32), np.zeros(1, np.bool_),
-            whole(1 + PROBES), whole(2 + PROBES, 3), 1, 1, 0.0, np.zeros(1), 1.0, 0.0, 0.0, np.zeros((1, 5)), whole(1), whole(1), whole(1),
+            board, 1, model, whole(1), 0, zeros(1, 1), zeros(1, 4), np.zeros(1, np.int32), np.zeros(1, np.int32), np.zeros(1, np.bool_),
+            whole(1 + PROBES), whole(2 + PROBES, 3), 1, 1, 0.0, np.zeros(1), 1.0, 0.0, 0.0, np.zeros((1, 5)), whole(0), whole(3, 1),
             zeros(1), zeros(1, 1),
         )  # fmt: skip
     serve(board)

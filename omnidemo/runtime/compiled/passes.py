@@ -25,43 +25,37 @@ SIZE = WORK + 12  # bytes of a weight
 WIDE, MATRIX, WIDTH, BIAS = range(WORK + 13, WORK + 17)  # of heads, after all others
 BLOCK = 8  # rows whose attention is computed together
 WORTH_SHARING = 60_000  # multiplications of attention that take longer than to find a thread that helps
+# A model: its cache's buffer [L, 2, Hkv, C, D], embedding [V, H], norms [L, 2, H], the last norm [H], the biases [L, n] of queries, keys
+# and values (zeros for none), the addresses [4 L + 1] of each layer's matrices (queries, keys and values [n, H]; out [H, heads · D]; gate
+# and up [2 · inner, H]; down [H, inner]) and of the head [V, H], the bytes of their numbers (4, or 2 in bfloat16), inner, rotary cosines
+# and sines as in `store`, and what the norms add.
+Model = tuple[Array, Array, Array, Array, Array, NDArray[np.int64], int, int, Array, Array, float]
 sched_yield: Any = types.ExternalFunction("sched_yield" if os.name == "posix" else "SwitchToThread", types.int32())
 
 
 @njit(cache=True, fastmath=FAST, error_model="numpy", nogil=True)
 def forward(
-    board: Board, pieces: int, chunk: int, ids: NDArray[np.int64], start: int, buffer: Array, embed: Array, norms: Array, last: Array,
-    bias: Array, weights: NDArray[np.int64], size: int, inner: int, cos: Array, sin: Array, eps: float, logits: Array, states: Array,
+    board: Board, pieces: int, chunk: int, model: Model, ids: NDArray[np.int64], start: int, logits: Array, states: Array, heat: float,
     peaks: Array,
 ) -> None:  # fmt: skip
-    """A pass: read `ids` [T] at positions start… into the cache's `buffer` [L, 2, Hkv, C, D], and write the last rows' `logits` [R, V] and
-    what the output layer reads, `states` [R, H].
-
-    norms are [L, 2, H], bias [L, n] of queries, keys and values, zeros for none. `weights` [4 L + 1] are the addresses of each layer's
-    matrices (queries, keys and values [n, H]; out [H, heads · D]; gate and up [2 · inner, H]; down [H, inner]) and of the head [V, H],
-    whose numbers have `size` bytes each: 4, or 2 in bfloat16. cos, sin: see `store`. `peaks` [R or 0, 4] become the
-    numbers of `core.peaks.Peaks`; the last column holds 1/temperature before. `chunk` tokens are read at a time. Products are split into
-    about so many `pieces`, which those who `serve` the board share.
+    """A pass: read `ids` [T] at positions start… into the cache of the `model`, and write the last rows' `logits` [R, V] and what the
+    output layer reads, `states` [R, H]. `peaks` [R or 0, 4] become the numbers of `core.peaks.Peaks` for the temperature `heat`. `chunk`
+    tokens are read at a time. Products are split into about so many `pieces`, which those who `serve` the board share.
     """
-    board[SIZE] = size
     unread = len(ids) - len(logits)
     for begin in range(0, len(ids), chunk):
         end = min(begin + chunk, len(ids))
         shown, after = max(0, begin - unread), max(0, end - unread)
-        read(
-            board, pieces, ids[begin:end], start + begin, buffer, embed, norms, last, bias, weights, inner, cos, sin, eps,
-            logits[shown:after], states[shown:after],
-        )  # fmt: skip
+        read(board, pieces, model, ids[begin:end], start + begin, logits[shown:after], states[shown:after])
     if len(peaks):
+        peaks[:, 3] = 1.0 / heat
         share(board, SUMMARY, pieces, 0, logits, peaks)
 
 
 @compiled
-def read(
-    board: Board, pieces: int, ids: NDArray[np.int64], start: int, buffer: Array, embed: Array, norms: Array, last: Array, bias: Array,
-    weights: NDArray[np.int64], inner: int, cos: Array, sin: Array, eps: float, logits: Array, states: Array,
-) -> None:  # fmt: skip
+def read(board: Board, pieces: int, model: Model, ids: NDArray[np.int64], start: int, logits: Array, states: Array) -> None:
     """`forward` for one chunk."""
+    buffer, embed, norms, last, bias, weights, board[SIZE], inner, cos, sin, eps = model
     count, rows, layers, width = len(ids), len(logits), len(buffer), embed.shape[1]
     x, y = np.empty((count, width), np.float32), np.zeros((count, width), np.float32)
     wide = np.empty((count, bias.shape[1]), np.float32)

@@ -45,18 +45,32 @@ def share(row: NDArray[np.float32], token: int) -> Any:
 @compiled
 def place(law: NDArray[np.float32], uniform: float) -> Any:
     """The first token at which the running sum of a law [V] exceeds `uniform` in [0, 1) times the whole; never one of probability 0."""
-    sums, whole, last = np.empty((len(law) + BLOCK - 1) // BLOCK), 0.0, 0
+    sums = np.empty((len(law) + BLOCK - 1) // BLOCK)
+    add_up(law, sums)
+    return place_by(law, sums, uniform)
+
+
+@compiled
+def add_up(law: NDArray[np.float32], sums: NDArray[np.float64]) -> None:
+    """The running sums [V / BLOCK] at the end of each block."""
+    whole: Any = 0.0
     for block in range(len(sums)):
-        sums[block] = 0.0
+        total = np.float32(0.0)
         for i in range(block * BLOCK, min(len(law), (block + 1) * BLOCK)):
-            sums[block] += law[i]
-        whole += sums[block]
-        if sums[block] > 0.0:
-            last = block
-    aim, found, block = uniform * whole, 0, 0
+            total += law[i]
+        whole += total
+        sums[block] = whole
+
+
+@compiled
+def place_by(law: NDArray[np.float32], sums: NDArray[np.float64], uniform: float) -> Any:
+    last = len(sums) - 1
+    aim, found, block = uniform * sums[last], 0, 0
+    while last > 0 and sums[last - 1] == sums[last]:
+        last -= 1  # nothing is in it
     while block < last and aim >= sums[block]:
-        aim -= sums[block]
         block += 1
+    aim -= sums[block - 1] if block > 0 else 0.0
     for i in range(block * BLOCK, min(len(law), (block + 1) * BLOCK)):
         if law[i] > 0.0:
             found = i  # the last one, where rounding lets none exceed
@@ -98,11 +112,9 @@ def mass(row: NDArray[np.float32], top: float, factor: float) -> Any:
 
 
 @compiled
-def soften(row: NDArray[np.float32], top: float, factor: float, mass: float) -> Any:
-    """The law exp((x − top) · factor) / mass of logits x [V]; what is less than e⁻⁸⁷ · mass counts as nothing."""
-    law = np.empty_like(row)
+def soften(row: NDArray[np.float32], top: float, factor: float, mass: float, law: NDArray[np.float32]) -> None:
+    """The `law` [V] exp((x − top) · factor) / mass of logits x; what is less than e⁻⁸⁷ · mass counts as nothing."""
     high, by, share = np.float32(top), np.float32(factor), np.float32(1.0 / mass)
     for i in range(len(row)):
         away = (row[i] - high) * by
         law[i] = exponential(away) * share if away > np.float32(-87.0) else np.float32(0.0)
-    return law
