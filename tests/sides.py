@@ -150,7 +150,7 @@ def rounds(
         assert ahead.drafter.ids == plain.drafter.ids
     with torch.inference_mode():
         fresh = LeanCache(plain.runner)
-        assert close(ahead.drafter.logits(), fresh.extend(ahead.drafter.ids, 1)[0], 1e-4)
+        assert close(as_tensor(ahead.drafter.logits()), fresh.extend(ahead.drafter.ids, 1)[0], 1e-4)
 
 
 def answers_agree(pair: Any, policy: Any, warps: Sequence[tuple[float, float]], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,7 @@ from omnidemo.core.contexts import DrafterContext, TargetContext
 from omnidemo.core.device_trie import DeviceTrie
 from omnidemo.core.draft_length import Fixed
 from omnidemo.core.ngrams import NgramCache
-from omnidemo.core.sampling import Sampler, Warp
+from omnidemo.core.sampling import Sampler, Warp, as_tensor
 from omnidemo.core.vocabulary import VocabularyMap
 from omnidemo.engine import Conversation, Limits, decode
 from omnidemo.methods import NgramExact, base, make_method
@@ -282,7 +282,7 @@ def test_a_residual_rarely_waits_more_than_once(model: Any, near: float, monkeyp
             with torch.inference_mode():
                 draft = side.draft(method, ngrams, Warp(1.0), 3)
                 p = torch.rand(len(TARGET) + 1, generator=torch.Generator().manual_seed(seed)) ** 6
-                q = torch.zeros_like(p).index_put_((MAP.mapped_targets,), draft.slots[0].laws[()][MAP.mapped_drafters])
+                q = torch.zeros_like(p).index_put_((MAP.mapped_targets,), as_tensor(draft.slots[0].laws[()])[MAP.mapped_drafters])
                 p = (1 - near) * p / p.sum() + near * q / q.sum()
                 hand = side.hand(ngrams, Warp(1.0))
                 if device:
@@ -429,7 +429,7 @@ def test_what_was_foreseen_for_another_place_is_dropped(model: Any) -> None:
         side.drafter.push(5)
         drawn, q, law = hand.draw(hand.readable_bars)
         assert not hand._foreseen and float(law[drawn]) == q
-        assert torch.allclose(law, hand.law(MAP.readable_bars))
+        assert torch.allclose(as_tensor(law), as_tensor(hand.law(MAP.readable_bars)))
 
 
 def test_a_rollout_that_is_done_changes_nothing_more(model: Any) -> None:

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from omnidemo.core.ahead import Order, Rollout
 from omnidemo.core.peaks import Peaks
-from omnidemo.core.sampling import Law, as_tensor, highest_each
+from omnidemo.core.sampling import Law, highest_each
 from omnidemo.core.vocabulary import VocabularyMap
 
 
@@ -86,6 +86,7 @@ class TargetContext:
                 self.drawn = written.ids[place], written.probabilities[place]
                 return written.rows[place : place + 1]
             self._ahead, self.lead = None, each * (place - len(written.ids))  # in vain
+            self.cache.rollback(len(self.ids) - 1)
         unread, rows = [*self.ids[self.cache.length :], *proposal], len(proposal) + 1
         self.peaks = self._tell(unread, rows, heat) if self._tell is not None else None
         return self.peaks.rows if self.peaks is not None else self.cache.extend(unread, rows)
@@ -108,6 +109,8 @@ class TargetContext:
         written: Rollout | None = self.cache.roll_out(order, unread, None, None)  # type: ignore[attr-defined]
         if written is not None and written.ids:
             self._ahead = len(self.ids), written, (perf_counter() - began) / len(written.ids)
+        else:
+            self.cache.rollback(len(self.ids) - 1)  # it has only read
 
     def append(self, ids: Sequence[int]) -> None:
         """Take the emitted tokens; what the cache read beyond all but the newest is rolled back."""
@@ -172,7 +175,7 @@ class DrafterContext:
     def can_draft(self) -> bool:
         return bool(self.ids) and not self.waiting
 
-    def logits(self) -> Tensor:
+    def logits(self) -> Law:
         """Logits [D] after all ids; costs a forward pass over the ids that the cache has not read, or nothing."""
         end = len(self.ids)
         known = self._rows.get(end) or self._caught_up(end)
@@ -183,7 +186,7 @@ class DrafterContext:
             row = self.cache.extend(self.ids[self._dropped + self.cache.length :], 1)[0]
             states = getattr(self.cache, "states", None)
             known = self._rows[end] = (row, None if states is None else states[-1])
-        return as_tensor(known[0])
+        return known[0]
 
     def hindsight(self, least: int, most: int, greedy: bool) -> list[list[float]]:
         """How the drafter would have guessed the newest target tokens, as far as it has not read them: of each the probabilities of its

@@ -270,7 +270,7 @@ class Fixed:
         return 0 if self.probe_every and index % self.probe_every == self.probe_every - 1 else self.k
 
     def resting(self) -> int:
-        return 0 if self.k else self.probe_every or LOOK
+        return 0 if self.k else LOOK
 
     def goes_on(self, sure: Sequence[float], states: Sequence[State]) -> bool:
         return True

@@ -289,7 +289,7 @@ class Draws:
 
     def passes_over(self, probability: float) -> bool:
         """Whether `accept` would refuse by the next number, known before; the number is used up then. False where it is not known."""
-        if not self._foresees or not isinstance(self.chooser, Sampler) or self.chooser.look_ahead(1)[0] < probability:
+        if not isinstance(self.chooser, Sampler) or self.chooser.look_ahead(1)[0] < probability:
             return False
         self.chooser.uniform()
         return True

@@ -26,6 +26,8 @@ class Compiled(Protocol):
 
     def soften(self, row: Row, top: float, factor: float, mass: float, law: Row) -> None: ...
 
+    def warm(self, law: Row, heat: float) -> None: ...
+
 
 _compiled: Compiled | None = None
 
@@ -80,6 +82,17 @@ def soften(row: Row, top: float, factor: float, mass: float) -> Row:
         return softened
     law: Row = np.exp((row - np.float32(top)) * np.float32(factor)) / np.float32(mass)
     return law
+
+
+def warm(row: Row, heat: float) -> Row:
+    """The softmax of logits [V] at a temperature, in the place of them."""
+    if _compiled is not None and row.dtype == np.float32 and row.flags.c_contiguous:
+        _compiled.warm(row, heat)
+        return row
+    row -= row.max()
+    np.exp(np.divide(row, row.dtype.type(heat), out=row), out=row)
+    row /= row.sum(dtype=np.float64)
+    return row
 
 
 def _first_above(sums: NDArray[np.float64], aim: float) -> int:

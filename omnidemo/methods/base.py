@@ -15,8 +15,21 @@ from omnidemo.core.contexts import DrafterContext
 from omnidemo.core.draft_length import DraftLength, State
 from omnidemo.core.ngrams import NgramCache
 from omnidemo.core.peaks import Peaks
-from omnidemo.core.sampling import Chooser, Law, Sampler, Warp, chosen, draw_known, fetch, highest, highest_each, on_host
-from omnidemo.core.shares import share
+from omnidemo.core.sampling import (
+    Chooser,
+    Law,
+    Sampler,
+    Warp,
+    as_array,
+    as_tensor,
+    chosen,
+    draw_known,
+    fetch,
+    highest,
+    highest_each,
+    on_host,
+)
+from omnidemo.core.shares import share, warm
 from omnidemo.core.vocabulary import VocabularyMap
 
 
@@ -82,7 +95,7 @@ class Hand:
 
     def logits(self) -> Tensor:
         """The drafter's logits [D] after all its ids, with the repetition penalty."""
-        logits = self.drafter.logits()
+        logits = as_tensor(self.drafter.logits())
         if self.seen is None:
             return logits
         seen = self.seen
@@ -96,8 +109,10 @@ class Hand:
         top-k counts what may be drawn."""
         return self.logits() + bars
 
-    def law(self, bars: Tensor) -> Tensor:
+    def law(self, bars: Tensor) -> Law:
         """The drafter's law [D] among what the `bars` [D] leave, renormalised."""
+        if self.seen is None and self.warp.plain and not self.warp.greedy and on_host(logits := self.drafter.logits()):
+            return warm(as_array(logits) + as_array(bars), self.warp.temperature)
         return self.warp.law(self.masked(bars))
 
     def draw(self, bars: Callable[[], Tensor]) -> tuple[int, float, Law]:

@@ -33,7 +33,10 @@ class Residual:
             token, p, q = draws.draw()
             if token not in self._bounds:
                 path = self._path(token)
-                q = q if len(path) == 1 else None
+                if len(path) != 1:
+                    q = None
+                elif q is None:
+                    q = float(first[path[0]])
                 if q is not None and 0.0 < q < p and draws.passes_over(q / p):
                     return token  # whatever its children: the bound is at most q
                 self._bounds[token] = self._bound(path, q)

@@ -315,7 +315,7 @@ class LeanCache:
     @property
     def strides(self) -> int:
         """See `TargetContext`."""
-        return self.runner.passes.strides if self.runner.passes is not None else 1
+        return self.runner.passes.strides if self.runner.passes is not None and self.rolls else 1
 
     def roll_out(self, order: Order, ids: Sequence[int], row: Law | None, state: Any) -> Rollout | None:
         """See `RollingCache`. None where the window is too short for it, and where it cannot be recorded or is not compiled."""

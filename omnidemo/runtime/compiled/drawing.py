@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from omnidemo.core.device_trie import PROBES, SPREAD
 from omnidemo.runtime.compiled.passes import Model, forward
 from omnidemo.runtime.compiled.products import Array
-from omnidemo.runtime.compiled.shares import compiled, exponential, highest, mass, place
+from omnidemo.runtime.compiled.shares import compiled, highest, mass, place, warm
 from omnidemo.runtime.crew import Board
 
 Whole = NDArray[np.int64]
@@ -102,19 +102,11 @@ def draw(row: Array, least: NDArray[np.int32], limit: int, heat: float, uniform:
     for i in range(len(row)):
         law[i] = row[i] if least[i] <= limit else np.float32(-np.inf)
     best = highest(law)
-    top = law[best]
-    if not top > -np.inf:
+    if not law[best] > -np.inf:
         return -1
     if heat == 0.0:
         return best
-    factor, whole = np.float32(1.0 / heat), np.float32(0.0)
-    for i in range(len(law)):
-        away = (law[i] - top) * factor
-        law[i] = exponential(away) if away > np.float32(-87.0) else np.float32(0.0)
-        whole += law[i]
-    factor = np.float32(1.0) / whole
-    for i in range(len(law)):
-        law[i] *= factor
+    warm(law, heat)
     return place(law, uniform)
 
 

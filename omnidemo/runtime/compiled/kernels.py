@@ -10,10 +10,10 @@ from omnidemo.core.device_trie import PROBES
 from omnidemo.runtime.compiled.drawing import roll_out
 from omnidemo.runtime.compiled.passes import forward, serve
 from omnidemo.runtime.compiled.products import Array
-from omnidemo.runtime.compiled.shares import add_up, place, place_by, share, soften
+from omnidemo.runtime.compiled.shares import add_up, place, place_by, share, soften, warm
 from omnidemo.runtime.crew import new_board
 
-ENTRIES = (share, place, add_up, place_by, soften, forward, serve, roll_out)
+ENTRIES = (share, place, add_up, place_by, soften, warm, forward, serve, roll_out)
 
 
 def compile_all() -> None:
@@ -30,6 +30,7 @@ def compile_all() -> None:
     add_up(zeros(1), np.zeros(1))
     place_by(np.ones(1, np.float32), np.ones(1), 0.5)
     soften(zeros(1), 0.0, 1.0, 1.0, zeros(1))
+    warm(zeros(1), 1.0)
     board = new_board()
     for weight in (zeros(24, 4), np.zeros((24, 4), np.uint16)):  # nothing but zeros, and as many as the largest matrix needs
         model = (

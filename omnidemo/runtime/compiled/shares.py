@@ -118,3 +118,16 @@ def soften(row: NDArray[np.float32], top: float, factor: float, mass: float, law
     for i in range(len(row)):
         away = (row[i] - high) * by
         law[i] = exponential(away) * share if away > np.float32(-87.0) else np.float32(0.0)
+
+
+@compiled
+def warm(law: NDArray[np.float32], heat: float) -> None:
+    """Logits [V], of which one is above −∞, become their softmax at a temperature."""
+    top, factor, whole = law[highest(law)], np.float32(1.0 / heat), np.float32(0.0)
+    for i in range(len(law)):
+        away = (law[i] - top) * factor
+        law[i] = exponential(away) if away > np.float32(-87.0) else np.float32(0.0)
+        whole += law[i]
+    factor = np.float32(1.0) / whole
+    for i in range(len(law)):
+        law[i] *= factor
