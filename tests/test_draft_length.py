@@ -7,14 +7,18 @@ from collections.abc import Callable
 import pytest
 
 from omnidemo.core.draft_length import (
+    EARLY,
     FEW,
     FIRST_WAIT,
     LONGEST_WAIT,
+    PLAIN_EVERY,
+    STRETCH,
     ByCost,
     ByHead,
     Calibration,
     Confidence,
     DraftLength,
+    Fixed,
     Hindsight,
     Knowledge,
     describe,
@@ -167,6 +171,36 @@ def test_a_pair_that_loses_looks_at_a_new_drafter_at_once() -> None:
 def test_a_pair_that_wins_drafts_nearly_always() -> None:
     knowledge = Knowledge()
     assert simulate(knowledge, 640, tokens=3) >= 640 - FEW - 640 // 64 - 1
+
+
+def test_plain_rounds_among_drafts_come_in_a_row() -> None:
+    """As many as one in so many, and the rule says how many follow."""
+    for rule in (Fixed(4, 12), Confidence(4, Knowledge(), 0.5, 12), ByHead(4, Knowledge(), 0.5, None, 12)):
+        plain = [index for index in range(12 * STRETCH * 3) if rule.budget(index, unseen) == 0]
+        assert len(plain) == 3 * STRETCH and plain[:STRETCH] == list(range(11, 11 + STRETCH))
+        rests = []
+        for index in range(40):
+            rule.budget(index, unseen)
+            rests.append(rule.resting())
+        assert rests[11 : 11 + STRETCH] == [*range(STRETCH - 1, -1, -1)] and sum(rests) == sum(range(STRETCH))
+    assert all(Fixed(4).budget(index, unseen) == 4 for index in range(200))
+
+
+def test_cost_looks_for_plain_times_early_and_then_seldom() -> None:
+    """Over all answers: of rounds that draft and win, one in so many is plain."""
+    knowledge, plain, rests = Knowledge(), [], 0
+    for answer in range(90):
+        rule = ByCost(8, knowledge)
+        for index in range(30):
+            budget = rule.budget(index, unseen)
+            if budget == 0:
+                plain.append(30 * answer + index)
+                rests += rule.resting() > 0
+            knowledge.time(budget, budget, budget, 5 if budget else 1, 0.001, 0.002)
+    assert plain[:STRETCH] == list(range(EARLY - 1, EARLY - 1 + STRETCH))
+    later = [place for place in plain if place > 100]
+    assert PLAIN_EVERY - 20 < 2600 / len(later) < PLAIN_EVERY + 20
+    assert rests > len(plain) // 2
 
 
 def test_an_untrained_head_is_told() -> None:

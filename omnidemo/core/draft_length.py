@@ -36,8 +36,10 @@ LOOK, ENOUGH = 96, 16  # newest tokens by which it is judged beforehand whether 
 MOST_SLOTS = 8  # of the drafts that are looked for
 PROMISE = 1.1  # gain that makes a try worth it: this is the best of several lengths, afterwards
 BLIND_EVERY = 8  # refusals after which a try is made all the same, for times change
-PLAIN_EVERY = 64  # rounds between two plain ones of a pair that wins, from which the time of a plain round is known
-FEW = 5  # plain rounds below this are sought more often
+PLAIN_EVERY = 64  # rounds to each plain one of a pair that wins, from which the time of a plain round is known
+STRETCH = 8  # plain rounds in a row: a small target writes them in one go, and a single one among drafts takes longer
+FEW = 5  # plain rounds below this are sought earlier
+EARLY = 8  # rounds before the first of them
 LEAST, MOST = 0.5, 1.3  # bounds of t_1, in mean times of a drafter token, which hold what a draft costs once
 TIMES = 15  # newest times of each kind, whose median counts: one slow round must not
 MARGIN = 1.04  # estimated gain below which a pair gives up: a plain round among drafts finds less in the caches than one among its like
@@ -102,6 +104,7 @@ class Knowledge:
         self.speculating = True
         self.wait, self.left, self.tries, self.refused = FIRST_WAIT, 0, 0, 0
         self.lost = 0.0  # seconds in the tries since the last rest
+        self.drafting = 0  # rounds since the last stretch of plain ones
         self._tokens = self._seconds = self._drafted = self._proposed = self._weight = 0.0  # of drafting rounds, old ones fading
         self._times: defaultdict[int, deque[float]] = defaultdict(lambda: deque(maxlen=TIMES))  # by number of drafter tokens
         self._each: deque[float] = deque(maxlen=TIMES)
@@ -257,20 +260,29 @@ class DraftLength(Protocol):
         ...
 
 
+def stretch(index: int, every: int) -> int:
+    """How many rounds from round `index` on are plain where one in `every` is (0: none), which tells what a plain one costs. They come
+    `STRETCH` in a row, first after `every` − 1 rounds."""
+    place = index % (every * STRETCH) - every + 1 if every else -1
+    return STRETCH - place if 0 <= place < STRETCH else 0
+
+
 @dataclass(slots=True)
 class Fixed:
-    """Always k drafter tokens; every `probe_every` rounds (0: never) one without, which tells what a plain round costs."""
+    """Always k drafter tokens, but for one in `probe_every` rounds (0: none) without; see `stretch`."""
 
     k: int
     probe_every: int = 0
     watches: bool = False
     reads_states: bool = False
+    _plain: int = field(default=0, init=False)
 
     def budget(self, index: int, look: Look) -> int:
-        return 0 if self.probe_every and index % self.probe_every == self.probe_every - 1 else self.k
+        self._plain = stretch(index, self.probe_every)
+        return 0 if self._plain else self.k
 
     def resting(self) -> int:
-        return 0 if self.k else LOOK
+        return max(0, self._plain - 1) if self.k else LOOK
 
     def goes_on(self, sure: Sequence[float], states: Sequence[State]) -> bool:
         return True
@@ -290,15 +302,17 @@ class Watching:
 
     def __init__(self, longest: int, knowledge: Knowledge, probe_every: int = 0) -> None:
         self.longest, self.knowledge, self.probe_every = longest, knowledge, probe_every
+        self._plain = 0  # rounds without a draft from this one on
         self._sure: list[float] = []  # of each drafter token in this round
         self._reach = 1.0  # P(all slots so far are accepted)
 
     def budget(self, index: int, look: Look) -> int:
         self._sure, self._reach = [], 1.0
-        return 0 if self.probe_every and index % self.probe_every == self.probe_every - 1 else self.longest
+        self._plain = stretch(index, self.probe_every)
+        return 0 if self._plain else self.longest
 
     def resting(self) -> int:
-        return 0
+        return max(0, self._plain - 1)
 
     def goes_on(self, sure: Sequence[float], states: Sequence[State]) -> bool:
         self._sure += sure
@@ -374,18 +388,32 @@ class ByCost(Watching):
     gain, and seldom without.
     """
 
+    def __init__(self, longest: int, knowledge: Knowledge) -> None:
+        super().__init__(longest, knowledge)
+        self._stretch = 0  # plain rounds among drafts, from this one on
+
     def budget(self, index: int, look: Look) -> int:
         longest, known = super().budget(index, look), self.knowledge
         if known.speculating:
-            few = known.plain_rounds < FEW and index % 8 == 7
-            return 0 if few or known.rounds % PLAIN_EVERY == PLAIN_EVERY - 1 else longest
+            return 0 if self._probes() else longest
         if known.left > 0:
             known.left -= 1
             return 0
         return longest if known.tries or self._promising(look) else 0
 
     def resting(self) -> int:
-        return 0 if self.knowledge.speculating else self.knowledge.left
+        known = self.knowledge
+        return max(0, self._stretch - 1) if known.speculating else known.left
+
+    def _probes(self) -> bool:
+        """Whether this round is a plain one among drafts. They are counted over all answers, for short ones would never see any."""
+        known = self.knowledge
+        self._stretch = max(0, self._stretch - 1)
+        if self._stretch == 0:
+            known.drafting += 1
+            if known.drafting >= (EARLY if known.plain_rounds < FEW else PLAIN_EVERY * STRETCH):
+                known.drafting, self._stretch = 0, STRETCH
+        return self._stretch > 0
 
     def _promising(self, look: Look) -> bool:
         """Whether a try that is due is made: where the newest tokens say that it can win."""

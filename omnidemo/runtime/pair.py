@@ -121,8 +121,8 @@ class Pair:
         likelier than `gamma`, "cost" while it pays, and not at all where plain decoding is faster. domain: the adapter line that drafts,
         and that the answer may teach. seed: repeats a run above temperature 0 as long as adapter and n-gram cache are the same (not with
         "cost", which goes by measured times). stop: strings after which the answer ends (they stay in it). learn: whether the answer may
-        feed the n-gram cache and the learners. reuse: go on from a conversation that begins like the prompt. probe_every: every so many
-        rounds one without a draft, from which the speedup of this chat is estimated (0: none; "cost" sees to that itself).
+        feed the n-gram cache and the learners. reuse: go on from a conversation that begins like the prompt. probe_every: one in so many
+        rounds, several in a row, goes without a draft; from them the speedup of a chat is estimated (0: none; "cost" has its own).
         ValueError, before anything runs, for options or prompts that cannot be served.
         """
         chosen, warp = make_method(method, self.map), Warp(temperature, top_k, top_p, min_p, repetition_penalty)
