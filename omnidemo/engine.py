@@ -168,7 +168,7 @@ def _alone(target: TargetContext, scores: Law, peaks: Peaks | None, warp: Warp, 
     if target.drawn is not None:
         if isinstance(chooser, Sampler) and not warp.greedy:
             chooser.uniform()  # the number that it was drawn with
-        return target.drawn[0]
+        return target.drawn
     if warp.greedy:
         return peaks.best()[0] if peaks is not None else highest(scores[0])
     return chooser.draw(peaks.law(0) if peaks is not None and warp.plain else warp.law(scores[0]))

@@ -42,7 +42,7 @@ FEW = 5  # plain rounds below this are sought earlier
 EARLY = 8  # rounds before the first of them
 LEAST, MOST = 0.5, 1.3  # bounds of t_1, in mean times of a drafter token, which hold what a draft costs once
 TIMES = 15  # newest times of each kind, whose median counts: one slow round must not
-MARGIN = 1.04  # estimated gain below which a pair gives up: a plain round among drafts finds less in the caches than one among its like
+MARGIN = 1.02  # estimated gain below which a pair gives up
 
 
 class Calibration:
@@ -86,7 +86,7 @@ class Knowledge:
     """What a pair has found out about drafting, over all its requests: how sure the drafter is when it is right, and what things cost.
 
     A round of d drafter tokens is taken to last t_0 + d·t_1 seconds, fitted to medians of the newest times of each d: t_1 is what one
-    more token costs both models. A plain round lasts t_plain, a median too.
+    more token costs both models. A plain round lasts t_plain, a median of means: the first one of a stretch takes longer than the others.
     """
 
     def __init__(self) -> None:
@@ -108,7 +108,8 @@ class Knowledge:
         self._tokens = self._seconds = self._drafted = self._proposed = self._weight = 0.0  # of drafting rounds, old ones fading
         self._times: defaultdict[int, deque[float]] = defaultdict(lambda: deque(maxlen=TIMES))  # by number of drafter tokens
         self._each: deque[float] = deque(maxlen=TIMES)
-        self._plain: deque[float] = deque(maxlen=TIMES)
+        self._plain: deque[float] = deque(maxlen=TIMES)  # means of `STRETCH` rounds each
+        self._newest: list[float] = []  # of plain rounds since
         self.first_seconds = self.draft_seconds = 0.0  # t_0 and t_1
         self.plain_seconds: float | None = None
 
@@ -119,7 +120,7 @@ class Knowledge:
 
     @property
     def plain_rounds(self) -> int:
-        return len(self._plain)
+        return STRETCH * len(self._plain) + len(self._newest)
 
     @property
     def speedup(self) -> float | None:
@@ -177,7 +178,10 @@ class Knowledge:
         """Take what a round did, and how long its draft and all of it lasted."""
         self.rounds += 1
         if budget == 0:
-            self._plain.append(seconds)
+            self._newest.append(seconds)
+            if len(self._newest) == STRETCH:
+                self._plain.append(sum(self._newest) / STRETCH)
+                self._newest = []
             self._settle_plain()
             return
         if not drafted:
@@ -209,8 +213,8 @@ class Knowledge:
 
     def _settle_plain(self) -> None:
         """t_plain: a plain round does less than one with a draft of one token, so a burst of load among its few times is seen through."""
-        if self._plain:
-            plain, shortest = median(self._plain), self.first_seconds + self.draft_seconds
+        if self.plain_rounds:
+            plain, shortest = median(self._plain or self._newest), self.first_seconds + self.draft_seconds
             self.plain_seconds = min(plain, shortest) if shortest > 0 else plain
 
 
