@@ -39,7 +39,8 @@ BLIND_EVERY = 8  # refusals after which a try is made all the same, for times ch
 PLAIN_EVERY = 64  # rounds to each plain one of a pair that wins, from which the time of a plain round is known
 STRETCH = 8  # plain rounds in a row: a small target writes them in one go, and a single one among drafts takes longer
 FEW = 5  # plain rounds below this are sought earlier
-EARLY = 8  # rounds before the first of them
+EARLY = 16  # rounds before the first of them
+ENOUGH_DRAFTS = 24  # before a pair gives up: an answer's first ones tell little, and what lasted long is not measured again then
 LEAST, MOST = 0.5, 1.3  # bounds of t_1, in mean times of a drafter token, which hold what a draft costs once
 TIMES = 15  # newest times of each kind, whose median counts: one slow round must not
 MARGIN = 1.02  # estimated gain below which a pair gives up
@@ -105,6 +106,7 @@ class Knowledge:
         self.wait, self.left, self.tries, self.refused = FIRST_WAIT, 0, 0, 0
         self.lost = 0.0  # seconds in the tries since the last rest
         self.drafting = 0  # rounds since the last stretch of plain ones
+        self.drafts = 0  # rounds with one
         self._tokens = self._seconds = self._drafted = self._proposed = self._weight = 0.0  # of drafting rounds, old ones fading
         self._times: defaultdict[int, deque[float]] = defaultdict(lambda: deque(maxlen=TIMES))  # by number of drafter tokens
         self._each: deque[float] = deque(maxlen=TIMES)
@@ -112,6 +114,7 @@ class Knowledge:
         self._newest: list[float] = []  # of plain rounds since
         self.first_seconds = self.draft_seconds = 0.0  # t_0 and t_1
         self.plain_seconds: float | None = None
+        self._plain_then: float | None = None  # t_plain when something was drafted last: a machine that changes its pace changes all times
 
     @property
     def length(self) -> float:
@@ -124,10 +127,9 @@ class Knowledge:
 
     @property
     def speedup(self) -> float | None:
-        """Tokens per second of drafting rounds over those of plain ones, estimated from the newest of both."""
-        if self.plain_seconds is None or self._seconds <= 0:
-            return None
-        return self._tokens / self._seconds * self.plain_seconds
+        """Tokens per second of drafting rounds over those of plain ones, estimated from the newest drafts and plain rounds of that time."""
+        plain = self._plain_then or self.plain_seconds
+        return self._tokens / self._seconds * plain if plain is not None and self._seconds > 0 else None
 
     def renew(self) -> None:
         """Have a pair that loses look at once whether it can win: its drafter has changed."""
@@ -135,11 +137,12 @@ class Knowledge:
 
     def promises(self, seen: Hindsight) -> bool:
         """Whether drafts of some fixed length would have been faster than plain decoding on these tokens."""
+        plain = self._plain_then or self.plain_seconds or 0.0
         pieces, accept = np.array(seen).T
         each, reach, tokens = float(pieces.mean()) * self.slot_seconds, accept, 1.0
         for length in range(1, min(MOST_SLOTS, len(seen)) + 1):
             tokens += float(reach.mean())  # P(this many are accepted), from wherever a draft begins
-            if tokens * (self.plain_seconds or 0.0) > PROMISE * (self.first_seconds + length * each):
+            if tokens * plain > PROMISE * (self.first_seconds + length * each):
                 return True
             reach = reach[:-1] * accept[length:]
         return False
@@ -186,6 +189,7 @@ class Knowledge:
             return
         if not drafted:
             return
+        self.drafts, self._plain_then = self.drafts + 1, self.plain_seconds
         if not self.speculating and self.plain_seconds:
             self.lost += seconds - tokens * self.plain_seconds
         self._times[drafted].append(seconds)
@@ -459,7 +463,7 @@ class ByCost(Watching):
         if speedup is None or known.plain_rounds < 3:
             return
         if known.speculating:
-            if speedup < MARGIN and known.rounds >= 2 * TRY:
+            if speedup < MARGIN and known.drafts >= ENOUGH_DRAFTS:
                 known.speculating, known.left, known.tries = False, known.wait, 0
         elif known.left <= 0:
             known.tries += 1
