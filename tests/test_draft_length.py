@@ -8,6 +8,7 @@ import pytest
 
 from omnidemo.core.draft_length import (
     EARLY,
+    ENOUGH_DRAFTS,
     FEW,
     FIRST_WAIT,
     LONGEST_WAIT,
@@ -105,6 +106,27 @@ def test_a_burst_of_load_on_plain_rounds_does_not_inflate_the_speedup() -> None:
     assert knowledge.speedup is not None and knowledge.speedup < 2.0
 
 
+def test_a_plain_round_lasts_as_long_as_on_average_over_a_stretch() -> None:
+    """The first one of a stretch takes longer: behind it the host has everything at hand."""
+    knowledge = Knowledge()
+    for _ in range(3):
+        for place in range(STRETCH):
+            knowledge.time(0, 0, 0, 1, 0.0, 2.0 if place == 0 else 1.0)
+    assert knowledge.plain_seconds == pytest.approx(1.0 + 1.0 / STRETCH) and knowledge.plain_rounds == 3 * STRETCH
+
+
+@pytest.mark.parametrize("pace", [0.5, 1.0, 3.0])
+def test_a_machine_that_changes_its_pace_changes_no_comparison(pace: float) -> None:
+    """While nothing is drafted only plain times are new; drafts are held against those of their own time."""
+    knowledge = known(draft=0.2, first=1.0, plain=1.1)
+    before = knowledge.speedup
+    for _ in range(30 * STRETCH):
+        knowledge.time(0, 0, 0, 1, 0.0, 1.1 * pace)
+    assert knowledge.plain_seconds == pytest.approx(min(1.2, 1.1 * pace)) and knowledge.speedup == before
+    # One token more for 1.2 s is 1.83 times as fast as plain rounds of 1.1 s were; a tenth of one is as fast.
+    assert knowledge.promises([(1, 1.0)] * 30) and not knowledge.promises([(1, 0.1)] * 30)
+
+
 def drafted(rule: DraftLength, sure: float) -> int:
     """How many slots the rule drafts when the drafter is as sure of each."""
     count = rule.budget(0, unseen)
@@ -157,6 +179,14 @@ def test_a_pair_that_loses_falls_back_says_so_and_finds_out_when_it_can_win() ->
     simulate(knowledge, 700, tokens=3)
     drafting = describe("cost", knowledge, False)
     assert drafting.speculating and drafting.estimated_speedup == pytest.approx(3 / 1.4, rel=0.1) and knowledge.wait == FIRST_WAIT
+
+
+def test_a_pair_is_not_given_up_after_a_few_drafts() -> None:
+    knowledge = Knowledge()
+    tries = simulate(knowledge, ENOUGH_DRAFTS + STRETCH - 1, tokens=1)
+    assert tries == ENOUGH_DRAFTS - 1 and knowledge.plain_rounds == STRETCH and knowledge.speculating
+    simulate(knowledge, STRETCH, tokens=1)
+    assert not knowledge.speculating
 
 
 def test_a_pair_that_loses_looks_at_a_new_drafter_at_once() -> None:
