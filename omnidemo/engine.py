@@ -122,7 +122,10 @@ def decode(
         clock.append(perf_counter())
 
         # 5 Record.
-        shown = _probabilities(draft, hand, proposal, ids, accepted, logits, peaks)
+        if target.drawn is not None and hand is None and warp.temperature in (0.0, 1.0):
+            shown = _Shown([target.drawn[1]], [], [])
+        else:
+            shown = _probabilities(draft, hand, proposal, ids, accepted, logits, peaks)
         tokens = _tokens(draft, settled, ids, shown, vocabulary, talk.decoder, plain=budget == 0)
         chances.extend(shown.emitted)
         emitted += len(ids)
@@ -168,7 +171,7 @@ def _alone(target: TargetContext, scores: Law, peaks: Peaks | None, warp: Warp, 
     if target.drawn is not None:
         if isinstance(chooser, Sampler) and not warp.greedy:
             chooser.uniform()  # the number that it was drawn with
-        return target.drawn
+        return target.drawn[0]
     if warp.greedy:
         return peaks.best()[0] if peaks is not None else highest(scores[0])
     return chooser.draw(peaks.law(0) if peaks is not None and warp.plain else warp.law(scores[0]))

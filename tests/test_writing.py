@@ -135,9 +135,9 @@ def test_no_row_is_read_twice_and_each_is_the_models(runner: LeanLlamaRunner, mo
         assert target.foresees
         rows.append(target.verify([]))
         lead += target.lead
-        assert target.drawn is not None and target.drawn == int(rows[-1][0].argmax()) and target.peaks is None
+        assert target.drawn is not None and target.drawn[0] == int(rows[-1][0].argmax()) and target.peaks is None
         assert target.cache.length == len(target.ids)
-        target.append([target.drawn])
+        target.append([target.drawn[0]])
     monkeypatch.undo()
     assert not target.foresees and lead == pytest.approx(0.0)
     for place, row in enumerate(rows):
@@ -154,7 +154,7 @@ def test_a_proposal_after_all(runner: LeanLlamaRunner, taken: int) -> None:
         target.verify([])
         lead += target.lead
         assert target.drawn is not None
-        target.append([target.drawn])
+        target.append([target.drawn[0]])
     rows = target.verify([7, 8])
     assert target.lead < 0.0 and lead + target.lead == pytest.approx(0.0 if taken else target.lead)
     assert not target.foresees and target.drawn is None and target.peaks is not None
@@ -167,7 +167,7 @@ def test_another_token_than_the_one_drawn(runner: LeanLlamaRunner) -> None:
     target.write_on(order(runner, 5))
     target.verify([])
     assert target.drawn is not None
-    target.append([(target.drawn + 1) % ROWS])
+    target.append([(target.drawn[0] + 1) % ROWS])
     assert not target.foresees
     assert close(as_tensor(target.verify([])), true_row(runner, target.ids), 1e-4)
 
@@ -230,8 +230,10 @@ def test_sampled_tokens_use_the_numbers_that_they_were_drawn_with(runner: LeanLl
     other = Sampler(3)
     for _ in range(4):
         row = target.verify([])
-        assert target.drawn is not None and target.drawn == other.draw(Warp(0.9).law(row)[0])
-        target.append([target.drawn])
+        law = Warp(0.9).law(row)[0]
+        assert target.drawn is not None and target.drawn[0] == other.draw(law)
+        assert target.drawn[1] == pytest.approx(float(law[target.drawn[0]]), rel=1e-4)
+        target.append([target.drawn[0]])
 
 
 def test_a_target_without_compiled_code(tmp_path: Path, written: list[Rollout], monkeypatch: pytest.MonkeyPatch) -> None:

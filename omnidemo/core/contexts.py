@@ -58,7 +58,7 @@ class TargetContext:
         self.cache = cache
         self.ids: list[int] = []
         self.peaks: Peaks | None = None  # of the newest rows, where they are known
-        self.drawn: int | None = None  # the token that has been drawn at the newest row already
+        self.drawn: tuple[int, float] | None = None  # the token that has been drawn at the newest row already, and its probability
         self.lead = 0.0  # seconds of the newest verification that were spent on later ones; below 0: on this one, before
         self._tell = getattr(cache, "tell", None)
         self._ahead: tuple[int, Rollout, float] | None = None  # what was written after so many ids, and its seconds per row
@@ -83,7 +83,7 @@ class TargetContext:
             if not proposal:
                 self.cache.keep(len(self.ids))  # type: ignore[attr-defined]
                 self.peaks, self.lead = None, -each if place else each * (len(written.ids) - 1)
-                self.drawn = written.ids[place]
+                self.drawn = written.ids[place], written.probabilities[place]
                 return written.rows[place : place + 1]
             self._ahead, self.lead = None, each * (place - len(written.ids))  # in vain
             self.cache.rollback(len(self.ids) - 1)
