@@ -52,7 +52,7 @@ def test_a_pair_that_loses_tries_where_it_sees_a_chance_and_now_and_then_without
     knowledge = Knowledge()
     simulate(knowledge, 405, tokens=1)
     assert not knowledge.speculating
-    knowledge.wait, knowledge.left, knowledge.tries = LONGEST_WAIT, 0, 0
+    knowledge.wait, knowledge.left, knowledge.tries, knowledge.pause = LONGEST_WAIT, 0, 0, 0
     looks: list[Hindsight] = []
 
     def budgets(seen: Hindsight, rounds: int) -> list[int]:

@@ -106,6 +106,7 @@ class Knowledge:
         self.wait, self.left, self.tries, self.refused = FIRST_WAIT, 0, 0, 0
         self.lost = 0.0  # seconds in the tries since the last rest
         self.drafting = 0  # rounds since the last stretch of plain ones
+        self.pause = 0  # rounds until it is looked again, where there was nothing to see yet
         self.drafts = 0  # rounds with one
         self._tokens = self._seconds = self._drafted = self._proposed = self._weight = 0.0  # of drafting rounds, old ones fading
         self._times: defaultdict[int, deque[float]] = defaultdict(lambda: deque(maxlen=TIMES))  # by number of drafter tokens
@@ -133,7 +134,7 @@ class Knowledge:
 
     def renew(self) -> None:
         """Have a pair that loses look at once whether it can win: its drafter has changed."""
-        self.wait, self.left = FIRST_WAIT, 0
+        self.wait, self.left, self.pause = FIRST_WAIT, 0, 0
 
     def promises(self, seen: Hindsight) -> bool:
         """Whether drafts of some fixed length would have been faster than plain decoding on these tokens."""
@@ -407,11 +408,14 @@ class ByCost(Watching):
         if known.left > 0:
             known.left -= 1
             return 0
+        if known.pause > 0:
+            known.pause -= 1
+            return 0
         return longest if known.tries or self._promising(look) else 0
 
     def resting(self) -> int:
         known = self.knowledge
-        return max(0, self._stretch - 1) if known.speculating else known.left
+        return max(0, self._stretch - 1) if known.speculating else max(known.left, known.pause)
 
     def _probes(self) -> bool:
         """Whether this round is a plain one among drafts. They are counted over all answers, for short ones would never see any."""
@@ -432,8 +436,11 @@ class ByCost(Watching):
         began = perf_counter()
         seen = look()
         if not seen:  # the answer has only begun
-            known.left -= 1
-            return known.left < -LONGEST_WAIT
+            known.left -= STRETCH
+            if known.left < -LONGEST_WAIT:
+                return True
+            known.pause = STRETCH - 1
+            return False
         if known.promises(seen):
             return True
         known.refused += 1
