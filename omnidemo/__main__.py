@@ -217,7 +217,7 @@ def run_app(settings: Settings) -> None:
     from omnidemo.runtime.services import Services
     from omnidemo.ui import build_app, launch_options
 
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # how a container is stopped
+    signal.signal(signal.SIGTERM, _stop)
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts background jobs with Ctrl-C ignored
     services = Services(settings)
     page = build_app(services)
@@ -231,6 +231,12 @@ def run_app(settings: Settings) -> None:
     finally:
         page.close(verbose=False)
         services.close()
+
+
+def _stop(*_: object) -> None:
+    """How a container is stopped. `make` passes on what its whole group has been sent, and a second signal would interrupt the stopping."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    sys.exit(143)
 
 
 def figures(generation: Generation) -> str:
