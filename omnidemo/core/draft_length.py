@@ -317,8 +317,12 @@ class Watching:
 
     def budget(self, index: int, look: Look) -> int:
         self._sure, self._reach = [], 1.0
-        self._plain = stretch(index, self.probe_every)
+        self._plain = self._plain_from(index)
         return 0 if self._plain else self.longest
+
+    def _plain_from(self, index: int) -> int:
+        """How many rounds from this one on are plain, to learn what that costs."""
+        return stretch(index, self.probe_every)
 
     def resting(self) -> int:
         return max(0, self._plain - 1)
@@ -397,14 +401,10 @@ class ByCost(Watching):
     gain, and seldom without.
     """
 
-    def __init__(self, longest: int, knowledge: Knowledge) -> None:
-        super().__init__(longest, knowledge)
-        self._stretch = 0  # plain rounds among drafts, from this one on
-
     def budget(self, index: int, look: Look) -> int:
         longest, known = super().budget(index, look), self.knowledge
         if known.speculating:
-            return 0 if self._probes() else longest
+            return longest
         if known.left > 0:
             known.left -= 1
             return 0
@@ -415,17 +415,20 @@ class ByCost(Watching):
 
     def resting(self) -> int:
         known = self.knowledge
-        return max(0, self._stretch - 1) if known.speculating else max(known.left, known.pause)
+        return super().resting() if known.speculating else max(known.left, known.pause)
 
-    def _probes(self) -> bool:
-        """Whether this round is a plain one among drafts. They are counted over all answers, for short ones would never see any."""
-        known = self.knowledge
-        self._stretch = max(0, self._stretch - 1)
-        if self._stretch == 0:
-            known.drafting += 1
-            if known.drafting >= (EARLY if known.plain_rounds < FEW else PLAIN_EVERY * STRETCH):
-                known.drafting, self._stretch = 0, STRETCH
-        return self._stretch > 0
+    def _plain_from(self, index: int) -> int:
+        """Counted over all answers, for short ones would never see any."""
+        known, left = self.knowledge, max(0, self._plain - 1)
+        if not known.speculating:
+            return 0
+        if left:
+            return left
+        known.drafting += 1
+        if known.drafting < (EARLY if known.plain_rounds < FEW else PLAIN_EVERY * STRETCH):
+            return 0
+        known.drafting = 0
+        return STRETCH
 
     def _promising(self, look: Look) -> bool:
         """Whether a try that is due is made: where the newest tokens say that it can win."""
