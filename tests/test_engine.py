@@ -7,12 +7,13 @@ import torch
 
 from omnidemo.core.contexts import DrafterContext
 from omnidemo.core.draft_length import Fixed
+from omnidemo.core.metrics import measure
 from omnidemo.core.sampling import Sampler, Warp
 from omnidemo.core.tracing import Tracer
 from omnidemo.core.vocabulary import VocabularyMap
 from omnidemo.engine import Conversation, Limits, decode
 from omnidemo.methods import fitting, make_method
-from omnidemo.records import Round
+from omnidemo.records import Round, Token
 from worlds import CROSSING, NESTED, SAME, WORLDS, TableCache, World, vocabulary
 
 CASES = [(world, method) for world in (*WORLDS.values(), SAME, CROSSING) for method in fitting(world.map)]
@@ -177,3 +178,12 @@ def test_top_p_keeps_what_a_full_sort_keeps(tokens: int, flat: bool, mass: float
     same = count == 0
     assert same.any()
     torch.testing.assert_close(found[same], (wanted / wanted.sum(-1, keepdim=True))[same])
+
+
+def test_the_estimate_holds_rounds_against_rounds() -> None:
+    """However long somebody takes between two of them."""
+    made = Round(0, (Token(1, "a", "direct", 0.5),) * 3, (), 4, 4, 2, 2, 2, 0, {"draft": 0.5, "verify": 1.0, "settle": 0.25, "other": 0.25})
+    for seconds in (4.0, 40.0):
+        found = measure([made, made], seconds, 0.1, plain_seconds=1.0)
+        assert found["estimated_speedup"] == pytest.approx(6 / 4.0) and found["tokens_per_second"] == pytest.approx(6 / seconds)
+    assert measure([made], 2.0, 0.1)["estimated_speedup"] is None

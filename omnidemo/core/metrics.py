@@ -13,7 +13,8 @@ def measure(
     """Metrics of one generation; the pair adds `context_mismatch`, 1 where the drafter's bytes did not spell the target's at the end.
 
     `seconds` is the decoding time after the prompt was read; `plain_seconds` the time of one plain round (draft length 0),
-    against which the speedup of a single chat is *estimated*. Values are None where they are undefined.
+    against which the speedup of a single chat is *estimated*, rounds against rounds: what a page does in between is no part of either.
+    Values are None where they are undefined.
 
     acceptance_rate: accepted / proposed target tokens, averaged over the rounds with a proposal.
     alpha: mean acceptance over the judged slots (those after a rejection are not judged).
@@ -52,6 +53,6 @@ def measure(
         "settle_seconds": split["settle"],
         "other_seconds": split["other"],
         "engine_overhead": (split["settle"] + split["other"]) / total if total > 0 else None,
-        "estimated_speedup": rate * plain_seconds if rate is not None and plain_seconds is not None else None,
+        "estimated_speedup": tokens / total * plain_seconds if total > 0 and plain_seconds is not None else None,
         "modelled_speedup": efficiency / cost if efficiency is not None and cost is not None and drafted else None,
     }

@@ -30,7 +30,7 @@ FIGURES: dict[str, tuple[str, str, str]] = {
     "time_to_first_token": ("first token", "Time from the request to the first token.", "seconds"),
     "estimated_speedup": (
         "plain decoding, estimated",
-        "Estimated against rounds without a draft inside the same answer; Compare measures it.",
+        "The rounds of this answer against the newest without a draft, estimated; Compare measures it.",
         "times",
     ),
 }
