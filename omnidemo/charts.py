@@ -76,7 +76,7 @@ CURVES = (
         "× plain decoding",
         ".2f",
         1.0,
-        "Estimated from rounds without a draft inside the same answer; Compare measures it.",
+        "The rounds of this answer against the newest without a draft, estimated; Compare measures it.",
     ),
     Curve("ngram_hits", "n-gram hits", "per round", ".2f", None, "Merged n-grams accepted per round, on average."),
     Curve(

@@ -512,7 +512,7 @@ def describe(policy: Policy, known: Knowledge, has_head: bool) -> Drafting:
     losing = policy == "cost" and not known.speculating
     if losing:
         # While it is tried again the newest estimate may be a gain already.
-        shown = f" ({estimated:.2f}×)" if estimated is not None and estimated < 1 else ""
+        shown = f" ({estimated:.2f}×)" if estimated is not None and estimated < 0.995 else ""
         sentence = f"Guessing ahead was slower than plain decoding lately{shown}, so the target writes alone; whether drafts would win "
         sentence += f"again is looked at after {known.left} more tokens." if known.left > 1 else "again is looked at soon."
     elif policy == "head" and not has_head:
