@@ -14,13 +14,14 @@ from time import perf_counter
 import torch
 from torch import Tensor
 
-from omnidemo.core.ahead import DRAWS, Order, anything
+from omnidemo.core.ahead import DRAWS, Order, Turn, anything
 from omnidemo.core.contexts import DrafterContext, TargetContext
 from omnidemo.core.draft_length import ENOUGH, LOOK, DraftLength, Hindsight
 from omnidemo.core.ngrams import NgramCache
 from omnidemo.core.peaks import Peaks
 from omnidemo.core.sampling import Chooser, Law, Sampler, Warp, as_array, as_tensor, highest, on_host
 from omnidemo.core.shares import share
+from omnidemo.core.tandem import Tandem
 from omnidemo.core.tracing import Tracer
 from omnidemo.core.vocabulary import VocabularyMap
 from omnidemo.methods import Draft, Hand, Method, Settlement, Slot
@@ -76,12 +77,14 @@ def decode(
     seen = _Seen(talk, vocabulary) if warp.penalises else None
     chances: deque[float] = deque(maxlen=LOOK)  # of the newest tokens, the target's
     look = partial(_look_back, drafter, chances, warp.greedy)
+    tandem = Tandem(target, drafter, vocabulary, tuple(end_ids)) if drafter is not None and warp.plain and not warp.penalises else None
     reason: FinishReason | None = "context" if target.room < 1 else "length" if limits.max_new_tokens < 1 else None
 
     while reason is None:
         clock = [perf_counter()]
         # 1 Draft, and 2 translate: the method proposes target tokens for a budget of drafter tokens.
         hand: Hand | None = None
+        turn: Turn | None = None  # where all of the round is known already
         draft, budget, start = Draft(), 0, len(drafter.ids) if drafter is not None else 0
         left = min(limits.max_new_tokens - emitted, target.room) - 1
         rest = 0 if method.drafts and drafter is not None else left  # rounds after this one without a draft, as far as one can tell
@@ -90,7 +93,11 @@ def decode(
             rest = draft_length.resting() if budget == 0 else 0
             if budget > 0:
                 hand = Hand(drafter, vocabulary, ngrams, warp, chooser, end_ids, seen.of_drafter() if seen else None, start, draft_length)
-                draft = method.draft(hand, budget)
+                course = method.course(hand) if tandem is not None else None
+                if tandem is not None and course is not None:
+                    tandem.left, tandem.most = left, 1 + (draft_length.drafting() if index else 0)  # the first token waits for no other
+                    turn = hand.in_advance(tandem, course, budget)
+                draft = hand.take(turn) if turn is not None else method.draft(hand, budget)
                 del draft.slots[left:]  # one drafter token may spell several of the target's
         clock.append(perf_counter())
 
@@ -104,9 +111,9 @@ def decode(
 
         # 4 Correct: accept from the left, correct the first rejection or add a bonus token.
         scores = warp.penalised(logits, seen.of_target(proposal)) if seen else logits
-        if hand is not None and draft.slots:
+        if hand is not None and (draft.slots or turn is not None):
             hand.peaks = peaks if seen is None else None
-            settled = method.settle(hand, draft, scores)
+            settled = _settled(turn) if turn is not None else method.settle(hand, draft, scores)
             draft_length.learn([len(slot.pieces) for slot in draft.slots if slot.target_id >= 0], settled.accepts)
         else:
             settled = Settlement(0, _alone(target, scores, peaks if seen is None else None, warp, chooser), False, [])
@@ -125,7 +132,7 @@ def decode(
         if target.drawn is not None and hand is None and warp.temperature in (0.0, 1.0):
             shown = _Shown([target.drawn[1]], [], [])
         else:
-            shown = _probabilities(draft, hand, proposal, ids, accepted, logits, peaks)
+            shown = _probabilities(draft, hand, proposal, ids, accepted, logits, peaks, turn)
         tokens = _tokens(draft, settled, ids, shown, vocabulary, talk.decoder, plain=budget == 0)
         chances.extend(shown.emitted)
         emitted += len(ids)
@@ -138,6 +145,9 @@ def decode(
         clock.append(perf_counter())
         seconds = dict(zip(STAGES, map(sub, clock[1:], clock), strict=False))
         seconds["verify"] -= target.lead
+        if tandem is not None:
+            seconds["draft"] -= tandem.lead
+            tandem.lead = 0.0
         yield Round(
             index=index,
             tokens=tuple(tokens),
@@ -164,6 +174,12 @@ def _write_on(target: TargetContext, most: int, warp: Warp, chooser: Chooser, vo
         uniforms = chooser.look_ahead(DRAWS) if isinstance(chooser, Sampler) and not warp.greedy else ()
         course = anything(len(vocabulary.to_drafter), vocabulary.to_drafter.device)
         target.write_on(Order(course, warp, count, uniforms, ends=tuple(end_ids)))
+
+
+def _settled(turn: Turn) -> Settlement:
+    """As it is known already."""
+    token = turn.written[-1] if turn.written and len(turn.written) > turn.accepted else None
+    return Settlement(turn.accepted, token, turn.rejected, turn.accepts)
 
 
 def _alone(target: TargetContext, scores: Law, peaks: Peaks | None, warp: Warp, chooser: Chooser) -> int:
@@ -232,9 +248,18 @@ class _Shown:
 
 
 def _probabilities(
-    draft: Draft, hand: Hand | None, proposal: list[int], ids: list[int], accepted: int, logits: Law, peaks: Peaks | None
+    draft: Draft,
+    hand: Hand | None,
+    proposal: list[int],
+    ids: list[int],
+    accepted: int,
+    logits: Law,
+    peaks: Peaks | None,
+    turn: Turn | None,
 ) -> _Shown:
-    if peaks is not None:
+    if turn is not None:
+        emitted, proposed = [*turn.likely[:accepted], turn.likely[-1]][: len(ids)], turn.likely
+    elif peaks is not None:
         emitted = peaks.shares(ids)
         proposed = emitted[:accepted] + peaks.shares(proposal[accepted:], accepted)
     elif not on_host(logits):

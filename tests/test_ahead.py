@@ -16,10 +16,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from omnidemo import engine, load_pair
 from omnidemo.bench.tiny import random_model
-from omnidemo.core import sampling
+from omnidemo.core import device_trie, sampling
 from omnidemo.core.ahead import Course, Order, least, token_by_token
 from omnidemo.core.contexts import DrafterContext, TargetContext
-from omnidemo.core.device_trie import DeviceTrie
+from omnidemo.core.device_trie import CHILD, SIBLING, TOKEN, DeviceTrie
 from omnidemo.core.draft_length import Fixed
 from omnidemo.core.ngrams import NgramCache
 from omnidemo.core.sampling import Sampler, Warp, as_tensor
@@ -344,7 +344,13 @@ def test_the_table_holds_the_trie(grams: list[tuple[int, ...]], gone: int, later
                 below = min((one.reach for one in child.children.values()), default=base_far)
                 wanted = [0 if child.target >= 0 else base_far, child.reach, below]
                 assert trie.info[child_number].tolist() == wanted
+                assert child.target < 0 or trie.kin[child_number, [device_trie.TARGET, TOKEN]].tolist() == [child.target, token]
                 agree(child, child_number)
+        chained, kin = [], int(trie.kin[number, CHILD])
+        while kin:
+            chained.append(int(trie.kin[kin, TOKEN]))
+            kin = int(trie.kin[kin, SIBLING])
+        assert sorted(chained) == sorted(token for token, child in node.children.items() if child.target >= 0)
 
     base_far = 1 << 20
     agree(cache.root, 0)
@@ -354,7 +360,7 @@ def test_the_table_holds_the_trie(grams: list[tuple[int, ...]], gone: int, later
 def test_a_table_that_cannot_grow_says_so() -> None:
     trie = DeviceTrie(1000, sizes=(1,))
     with pytest.raises(ValueError, match="give it a smaller cache_size"):
-        trie.fill((first, second) for first in range(10) for second in range(10))
+        trie.fill(((first, second), 0) for first in range(10) for second in range(10))
 
 
 @pytest.fixture(scope="module")
@@ -400,15 +406,15 @@ def test_where_nothing_is_drawn_ahead(model: Any) -> None:
     with torch.inference_mode():
         other = side.hand(ngrams, warp)
         other.chooser = Branching([])
-        other.look_ahead(NgramExact()._course, 4)
+        other.look_ahead(NgramExact().course, 4)
         assert not other._foreseen
         penalised = side.hand(ngrams, Warp(1.0, repetition_penalty=1.2))
         penalised.seen = torch.zeros(TOKENS, dtype=torch.bool)
-        penalised.look_ahead(NgramExact()._course, 4)
+        penalised.look_ahead(NgramExact().course, 4)
         assert not penalised._foreseen
         side.cache.limit = side.cache.length + 4  # near the end of its window
         near = side.hand(ngrams, warp)
-        near.look_ahead(NgramExact()._course, 4)
+        near.look_ahead(NgramExact().course, 4)
         assert not near._foreseen and side.cache.rollouts == 1
         side.cache.limit = 600
         general = LeanLlamaRunner(model)
@@ -424,7 +430,7 @@ def test_what_was_foreseen_for_another_place_is_dropped(model: Any) -> None:
     side.drafter.rollback(3)
     with torch.inference_mode():
         hand = side.hand(ngrams, Warp(1.0))
-        hand.look_ahead(NgramExact()._course, 4)
+        hand.look_ahead(NgramExact().course, 4)
         assert len(hand._foreseen) >= 2
         side.drafter.push(5)
         drawn, q, law = hand.draw(hand.readable_bars)

@@ -116,7 +116,7 @@ def test_a_window_that_ends_and_a_room_that_grows(runner: LeanLlamaRunner, monke
     ahead.cache.limit = ahead.cache.length + 4
     with torch.inference_mode():
         hand = ahead.hand(random_trie(2), Warp(1.0))
-        hand.look_ahead(NgramExact()._course, 4)
+        hand.look_ahead(NgramExact().course, 4)
     assert not hand._foreseen and ahead.cache.rollouts == 20
 
 

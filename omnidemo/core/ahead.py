@@ -7,13 +7,17 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from omnidemo.core.device_trie import FAR, DeviceTrie, no_ngrams
 from omnidemo.core.draft_length import Until
+from omnidemo.core.peaks import Peaks
 from omnidemo.core.sampling import Law, Warp
+from omnidemo.core.vocabulary import VocabularyMap
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +72,7 @@ class Order:
     course: Course
     warp: Warp
     left: int
-    uniforms: Sequence[float] = ()
+    uniforms: Sequence[float] | NDArray[np.float64] = ()
     until: Until | None = None
     states: bool = False
     ends: Sequence[int] = ()
@@ -79,8 +83,8 @@ class Rollout:
     """What came of it. Each draw in order: after how many further ids it was made (`places`), the id, its probability (at temperature 0
     that among the masked logits) and the law [D] (at temperature 0 the masked logits).
 
-    `read`: the ids that the cache holds now beyond its length; `rows` [1 + read, D] and `states` [1 + read, H] are the logits and the
-    output layer's input before and after each of them.
+    `read`: the ids that the cache holds now beyond its length; `rows` [1 + read or more, D] and `states` [1 + read or more, H] are the
+    logits and the output layer's input before and after each of them.
     """
 
     places: list[int]
@@ -113,4 +117,68 @@ class RollingCache(Protocol):
 
     def keep(self, length: int) -> None:
         """Count what the newest rollout read as read, up to `length` positions in all. Nothing else may have been read since."""
+        ...
+
+
+@dataclass(slots=True)
+class Rounds:
+    """What a target and a drafter are asked for together: at most `most` rounds, whose drafts are as in `order`, which is that of the
+    first, with numbers for everything. At most `left` target tokens are proposed or written in all, one fewer than are wanted, and nothing
+    follows the target's tokens `ends`, which are `last` for the drafter."""
+
+    order: Order
+    most: int
+    left: int
+    map: VocabularyMap
+    ends: NDArray[np.int64]
+    last: NDArray[np.int64]
+
+
+@dataclass(slots=True)
+class Turn:
+    """What came of one round.
+
+    Of its draft: the `rollout`, None where another round follows; the drafter's probabilities of all that it drew (`sure`); the tokens that
+    are left of its walks (`drafted`) and how many of them it has `read`; and of each slot that proposes something its first draw, the
+    number of tokens up to its end, and q (`slots`, `bounds`). Then the `proposal` and what can be told of its rows, None where it was not
+    verified; what is `written`, None where only the host can tell, which then is the last round; how many proposals are `accepted`, each
+    one's acceptance probability as far as they were judged (`accepts`), whether what follows them is a correction (`rejected`), and the
+    target's probabilities before temperature of each proposal and of what follows (`likely`). `spent`: numbers used in the round.
+
+    `budget`: drafter tokens that it might use. `given`: what the drafter read before it drew. `used`: numbers used before the round.
+    `lengths`: ids that the target and the drafter have before it, beyond those before the first round. `held`: of how many proposals and
+    drafted tokens the caches hold what was read. `seconds`: of drafting, and of all that followed.
+    """
+
+    rollout: Rollout | None
+    sure: list[float]
+    drafted: list[int]
+    read: int
+    slots: list[tuple[int, int]]
+    bounds: list[float]
+    proposal: list[int] | None
+    peaks: Peaks | None
+    written: list[int] | None
+    accepted: int
+    accepts: list[float]
+    rejected: bool
+    likely: list[float]
+    spent: int
+    budget: int
+    given: Sequence[int]
+    used: int
+    lengths: tuple[int, int]
+    held: tuple[int, int]
+    seconds: tuple[float, float]
+
+
+class TandemCache(Protocol):
+    """What a target's cache may have besides `core.contexts.Cache`."""
+
+    def rounds_with(
+        self, drafter: Any, wanted: Rounds, unread: Sequence[int], given: Sequence[int], row: Law | None, state: Any
+    ) -> list[Turn] | None:
+        """Have the target read `unread` and the drafter, whose cache is `drafter`, read `given`, and make rounds; where there is nothing
+        given, from the drafter's newest logits `row` [D] and `state` [H]. The lengths stay as they are. None where nothing can be done, or
+        not yet."""
         ...

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from omnidemo.core.ahead import Order, Rollout
+from omnidemo.core.ahead import Order, Rollout, Turn
 from omnidemo.core.peaks import Peaks
 from omnidemo.core.sampling import Law, highest_each
 from omnidemo.core.vocabulary import VocabularyMap
@@ -60,12 +60,15 @@ class TargetContext:
         self.peaks: Peaks | None = None  # of the newest rows, where they are known
         self.drawn: tuple[int, float] | None = None  # the token that has been drawn at the newest row already, and its probability
         self.lead = 0.0  # seconds of the newest verification that were spent on later ones; below 0: on this one, before
+        self.passes = 0  # that were made from here
         self._tell = getattr(cache, "tell", None)
         self._ahead: tuple[int, Rollout, float] | None = None  # what was written after so many ids, and its seconds per row
+        self._turn: Turn | None = None  # the round that was made in advance and is under way
 
     def start(self, prompt: Sequence[int]) -> int:
         """Make `prompt` the context, reading all but its last id; returns how many ids were kept from before."""
-        self._ahead = None
+        self._ahead = self._turn = None
+        self.passes += 1
         kept = min(common_prefix(self.ids, prompt), self.cache.length, len(prompt) - 1)
         self.cache.rollback(kept)
         self.ids = list(prompt)
@@ -80,16 +83,31 @@ class TargetContext:
         if self._ahead is not None:
             start, written, each = self._ahead
             place = len(self.ids) - start
-            if not proposal:
+            if not proposal and self._turn is None:
                 self.cache.keep(len(self.ids))  # type: ignore[attr-defined]
                 self.peaks, self.lead = None, -each if place else each * (len(written.ids) - 1)
                 self.drawn = written.ids[place], written.probabilities[place]
                 return written.rows[place : place + 1]
             self._ahead, self.lead = None, each * (place - len(written.ids))  # in vain
             self.cache.rollback(len(self.ids) - 1)
-        unread, rows = [*self.ids[self.cache.length :], *proposal], len(proposal) + 1
+        turn, self._turn = self._turn, None
+        if turn is not None and turn.peaks is not None and turn.proposal == proposal:
+            self.cache.keep(len(self.ids) + turn.held[0])  # type: ignore[attr-defined]
+            self.peaks, self.lead = turn.peaks, self.lead - turn.seconds[1]
+            return self.peaks.rows
+        self.passes += 1
+        unread, rows = [*self.unread, *proposal], len(proposal) + 1
         self.peaks = self._tell(unread, rows, heat) if self._tell is not None else None
         return self.peaks.rows if self.peaks is not None else self.cache.extend(unread, rows)
+
+    @property
+    def unread(self) -> list[int]:
+        """The ids that the cache lacks."""
+        return self.ids[self.cache.length :]
+
+    def expect(self, turn: Turn) -> None:
+        """Have the next verification find what was made of it in advance."""
+        self._turn = turn
 
     @property
     def strides(self) -> int:
@@ -105,8 +123,8 @@ class TargetContext:
         """Have the next tokens drawn and read in one go where the target computes, for verifications without a proposal. Does nothing where
         it cannot be done."""
         began = perf_counter()
-        unread = self.ids[self.cache.length :]
-        written: Rollout | None = self.cache.roll_out(order, unread, None, None)  # type: ignore[attr-defined]
+        self.passes += 1
+        written: Rollout | None = self.cache.roll_out(order, self.unread, None, None)  # type: ignore[attr-defined]
         if written is not None and written.ids:
             self._ahead = len(self.ids), written, (perf_counter() - began) / len(written.ids)
         else:
@@ -142,6 +160,7 @@ class DrafterContext:
         self.ids: list[int] = []
         self.waiting = b""
         self.lost = 0
+        self.passes = 0  # that were made from here
         self._dropped = 0  # ids that have slid out of the window
         # Logits after so many ids, and what the output layer read for them, where the model shows it.
         self._rows: dict[int, tuple[Law, Any]] = {}
@@ -151,6 +170,7 @@ class DrafterContext:
 
     def start(self, prompt: Sequence[int], kept: int) -> None:
         """Read a prompt, given as target ids, of which the first `kept` are those of the context before."""
+        self.passes += 1
         while self.marks[-1][0] > kept:
             self.marks.pop()
         self._followed, length = self.marks[-1]
@@ -168,6 +188,7 @@ class DrafterContext:
     def read_again(self, cache: Cache) -> None:
         """Read everything again, into an empty cache (the ids stay): needed when the drafter's weights have changed."""
         self.cache = cache
+        self.passes += 1
         self._rows.clear()
         self._ahead = None
 
@@ -181,6 +202,7 @@ class DrafterContext:
         known = self._rows.get(end) or self._caught_up(end)
         if known is None:
             self._ahead = None  # the pass overwrites it
+            self.passes += 1
             if end - self._dropped >= self.cache.limit:
                 self._slide()
             row = self.cache.extend(self.ids[self._dropped + self.cache.length :], 1)[0]
@@ -199,6 +221,7 @@ class DrafterContext:
         if len(marks) <= least or end - self._dropped >= self.cache.limit:
             return []
         first, self._ahead = marks[0][1], None
+        self.passes += 1
         rows = self.cache.extend(self.ids[read:], end - first + 1)
         states = getattr(self.cache, "states", None)
         self._rows[end] = (rows[-1], None if states is None else states[-1])
@@ -225,16 +248,34 @@ class DrafterContext:
     def roll_out(self, order: Order) -> Rollout | None:
         """Have the device draw on from all ids; None where it cannot. The ids stay: push those that are wanted. What was read of them
         is not read again."""
+        beginning = self.beginning()
+        if beginning is None:
+            return None
+        self.passes += 1
+        rollout: Rollout | None = self.cache.roll_out(order, *beginning)  # type: ignore[attr-defined]
+        if rollout is not None:
+            self._ahead = (len(self.ids), rollout)
+            self._rows[len(self.ids)] = (rollout.rows[0], rollout.states[0])
+        return rollout
+
+    def beginning(self) -> tuple[list[int], Law | None, Any] | None:
+        """What has to be read before anything can be drawn after all ids; where that is nothing, the logits [D] and the state there. None
+        where the window slides, or has slid and what is left of it was not read again."""
         end = len(self.ids)
         row, state = self._rows.get(end) or self._caught_up(end) or (None, None)
-        unread = [] if row is not None else self.ids[self._dropped + self.cache.length :]
         if end - self._dropped >= self.cache.limit or (row is not None and self.cache.length != end - self._dropped):
-            return None  # the window slides, or has slid and what is left of it was not read again
-        rollout: Rollout | None = self.cache.roll_out(order, unread, row, state)  # type: ignore[attr-defined]
-        if rollout is not None:
-            self._ahead = (end, rollout)
-            self._rows[end] = (rollout.rows[0], rollout.states[0])
-        return rollout
+            return None
+        return [] if row is not None else self.ids[self._dropped + self.cache.length :], row, state
+
+    def expect(self, turn: Turn) -> None:
+        """Take what was drawn after all ids in advance; they have been read for it."""
+        self._ahead, rollout = None, turn.rollout
+        self.cache.keep(len(self.ids) - self._dropped + (turn.held[1] if rollout is None else 0))  # type: ignore[attr-defined]
+        if rollout is None:
+            self._rows.clear()
+        else:
+            self._ahead = (len(self.ids), rollout)
+            self._rows[len(self.ids)] = (rollout.rows[0], rollout.states[0])
 
     def _caught_up(self, position: int, last: bool = False) -> tuple[Law, Any] | None:
         """Count what a rollout has read and the ids agree with as read; the row after `position` ids, if that makes it known. `last`: no

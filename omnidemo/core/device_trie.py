@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import cache
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -15,6 +16,10 @@ PROBES = 32  # places in which an edge may lie, one after the other; fewer would
 SPREAD = 786_433  # moves the edges of neighbouring tokens apart; its product with a key stays below 2⁶³
 EMPTY = -(1 << 62)
 FEW = 16  # nodes that are written sooner one by one, where that can be done
+TARGET, TOKEN, CHILD, SIBLING = range(4)  # of a node's kin
+
+
+Ngram = tuple[Sequence[int], int]  # drafter tokens, and the target token that they spell
 
 
 class DeviceTrie:
@@ -23,6 +28,8 @@ class DeviceTrie:
     keys [size + PROBES] int64 are the edges. info [size + PROBES + 1, 3] int64 says of each node at which limit of a walk (in drafter
     tokens) it is an n-gram (0 or FAR), can be followed (the depth of the nearest n-gram at or below), and can be left for a child (the
     same below it). Node 0 can do nothing there, since `find` also gives 0 for what is not found.
+    kin [size + PROBES + 1, 4] int64, on the host alone, says which target token a node spells, by which drafter token it is reached, and
+    chains those of a node's children that are n-grams: its first one, and the next one after each (0: none).
     Insertions are uploaded with `upload`, which costs as much as was inserted; the tables keep their addresses until `fill`.
     """
 
@@ -36,6 +43,7 @@ class DeviceTrie:
         self._forget()
         self.keys = torch.full((size + PROBES,), EMPTY, dtype=torch.int64, device=self.device)
         self.info = torch.full((size + PROBES + 1, 3), FAR, dtype=torch.int64, device=self.device)
+        self.kin = np.zeros((size + PROBES + 1 if self.device.type == "cpu" else 0, 4), np.int64)
         self._host = (self.keys.numpy(), self.info.numpy()) if self.device.type == "cpu" else None
 
     def _forget(self) -> None:
@@ -51,18 +59,20 @@ class DeviceTrie:
         return places.add_(1).mul_(hits).amax(-1)
 
     @torch.inference_mode()
-    def fill(self, paths: Iterable[Sequence[int]]) -> None:
+    def fill(self, ngrams: Iterable[Ngram]) -> None:
         """Hold these n-grams and no others. The tables move where they have to grow; ValueError where they cannot."""
-        paths = list(paths)
+        ngrams = list(ngrams)
         self._forget()
-        while not all(map(self.insert, paths)):
+        self.kin[:] = 0
+        while not all(map(self.insert, ngrams)):
             self._make(self._next_size())
         self.keys.fill_(EMPTY)
         self.info.fill_(FAR)
         self.upload()
 
-    def insert(self, path: Sequence[int]) -> bool:
+    def insert(self, ngram: Ngram) -> bool:
         """Add an n-gram, on the host until `upload`. False where the table is full; then `fill` it."""
+        path, target = ngram
         parent = 0
         for depth, token in enumerate(path, 1):
             node = self._child(parent, token)
@@ -71,8 +81,11 @@ class DeviceTrie:
             self._info[3 * node + 1] = min(self._info[3 * node + 1], len(path))
             if parent:
                 self._info[3 * parent + 2] = min(self._info[3 * parent + 2], len(path))
-            if depth == len(path):
+            if depth == len(path) and self._info[3 * node] == FAR:
                 self._info[3 * node] = 0
+                if len(self.kin):
+                    self.kin[node] = target, token, self.kin[node, CHILD], self.kin[parent, CHILD]
+                    self.kin[parent, CHILD] = node
             self._changed.add(node)
             parent = node
         return True

@@ -256,6 +256,10 @@ class DraftLength(Protocol):
         """After a budget of 0: how many more rounds will probably have none."""
         ...
 
+    def drafting(self) -> int:
+        """After a budget above 0: how many more rounds will probably have the same."""
+        ...
+
     def goes_on(self, sure: Sequence[float], states: Sequence[State]) -> bool:
         """Whether another slot is drafted after one whose tokens were drawn with these probabilities."""
         ...
@@ -276,6 +280,11 @@ def stretch(index: int, every: int) -> int:
     return STRETCH - place if 0 <= place < STRETCH else 0
 
 
+def until_stretch(index: int, every: int) -> int:
+    """How many rounds after round `index`, which is none of them, come before the next plain one."""
+    return (every - 2 - index) % (every * STRETCH) if every else LOOK
+
+
 @dataclass(slots=True)
 class Fixed:
     """Always k drafter tokens, but for one in `probe_every` rounds (0: none) without; see `stretch`."""
@@ -285,13 +294,17 @@ class Fixed:
     watches: bool = False
     reads_states: bool = False
     _plain: int = field(default=0, init=False)
+    _drafts: int = field(default=0, init=False)
 
     def budget(self, index: int, look: Look) -> int:
-        self._plain = stretch(index, self.probe_every)
+        self._plain, self._drafts = stretch(index, self.probe_every), until_stretch(index, self.probe_every)
         return 0 if self._plain else self.k
 
     def resting(self) -> int:
         return max(0, self._plain - 1) if self.k else LOOK
+
+    def drafting(self) -> int:
+        return self._drafts
 
     def goes_on(self, sure: Sequence[float], states: Sequence[State]) -> bool:
         return True
@@ -312,12 +325,13 @@ class Watching:
     def __init__(self, longest: int, knowledge: Knowledge, probe_every: int = 0) -> None:
         self.longest, self.knowledge, self.probe_every = longest, knowledge, probe_every
         self._plain = 0  # rounds without a draft from this one on
+        self._drafts = 0  # with one after this one, if this one has one
         self._sure: list[float] = []  # of each drafter token in this round
         self._reach = 1.0  # P(all slots so far are accepted)
 
     def budget(self, index: int, look: Look) -> int:
         self._sure, self._reach = [], 1.0
-        self._plain = self._plain_from(index)
+        self._plain, self._drafts = self._plain_from(index), until_stretch(index, self.probe_every)
         return 0 if self._plain else self.longest
 
     def _plain_from(self, index: int) -> int:
@@ -326,6 +340,9 @@ class Watching:
 
     def resting(self) -> int:
         return max(0, self._plain - 1)
+
+    def drafting(self) -> int:
+        return self._drafts
 
     def goes_on(self, sure: Sequence[float], states: Sequence[State]) -> bool:
         self._sure += sure
@@ -417,6 +434,10 @@ class ByCost(Watching):
         known = self.knowledge
         return super().resting() if known.speculating else max(known.left, known.pause)
 
+    def drafting(self) -> int:
+        known = self.knowledge
+        return self._most_drafts() - known.drafting - 1 if known.speculating else max(0, TRY - known.tries - 1)
+
     def _plain_from(self, index: int) -> int:
         """Counted over all answers, for short ones would never see any."""
         known, left = self.knowledge, max(0, self._plain - 1)
@@ -425,10 +446,14 @@ class ByCost(Watching):
         if left:
             return left
         known.drafting += 1
-        if known.drafting < (EARLY if known.plain_rounds < FEW else PLAIN_EVERY * STRETCH):
+        if known.drafting < self._most_drafts():
             return 0
         known.drafting = 0
         return STRETCH
+
+    def _most_drafts(self) -> int:
+        """Rounds from one stretch of plain ones to the next."""
+        return EARLY if self.knowledge.plain_rounds < FEW else PLAIN_EVERY * STRETCH
 
     def _promising(self, look: Look) -> bool:
         """Whether a try that is due is made: where the newest tokens say that it can win."""

@@ -54,7 +54,7 @@ class NgramCache:
         self.nearest: Tensor = torch.full((drafter_tokens,), FAR, dtype=torch.int32, device=device)
         self._begins: tuple[int, dict[int, Tensor]] = (0, {})  # version, and the masks of `begins` by length
         self._mirror: DeviceTrie | None = None  # made when it is first asked for
-        self._unmirrored: list[tuple[int, ...]] | None = None  # n-grams that it lacks; None: it has to be filled anew
+        self._unmirrored: list[tuple[tuple[int, ...], int]] | None = None  # n-grams that it lacks; None: it has to be filled anew
         self._entries: dict[int, _Entry] = {}
         self._changed: set[int] = set()
         self._removed: set[int] = set()
@@ -117,7 +117,7 @@ class NgramCache:
         if new is not None and all(map(self._mirror.insert, new)):
             self._mirror.upload()
         else:
-            self._mirror.fill(entry.ids for entry in self._entries.values())
+            self._mirror.fill((entry.ids, target_id) for target_id, entry in self._entries.items())
         self._unmirrored = []
         return self._mirror
 
@@ -173,7 +173,7 @@ class NgramCache:
         self.nearest[ids[0]] = self.root.children[ids[0]].reach  # not read from the tensor: on a GPU that waits
         self._entries[new.target_id] = _Entry(ids, new.hits, new.accepts, new.inserted_at, new.last_used)
         if self._unmirrored is not None:
-            self._unmirrored.append(ids)
+            self._unmirrored.append((ids, new.target_id))
         self.version += 1
         if mark:
             self._changed.add(new.target_id)

@@ -208,7 +208,9 @@ class Sampler:
 
     def __init__(self, seed: int | None = None) -> None:
         self._host = np.random.default_rng(seed)
-        self._numbers: list[float] = []  # made together, which takes a fraction of the time; those from `_at` on are not used yet
+        # Made together, which takes a fraction of the time; those from `_at` on are not used yet. The same as a list is read sooner.
+        self._array = np.empty(0)
+        self._numbers: list[float] = []
         self._at = 0
 
     def uniform(self) -> float:
@@ -224,8 +226,19 @@ class Sampler:
             self._provide()
         return self._numbers[self._at : self._at + count]
 
+    def look_far_ahead(self, count: int) -> NDArray[np.float64]:
+        """`look_ahead`, for many. Not to be written to."""
+        while self._at + count > len(self._numbers):
+            self._provide()
+        return self._array[self._at : self._at + count]
+
+    def skip(self, count: int) -> None:
+        """Count as used what one of these told."""
+        self._at += count
+
     def _provide(self) -> None:
-        self._numbers, self._at = self._numbers[self._at :] + self._host.random(NUMBERS).tolist(), 0
+        self._array, self._at = np.concatenate([self._array[self._at :], self._host.random(NUMBERS)]), 0
+        self._numbers = self._array.tolist()
 
     def draw(self, law: Law) -> int:
         if not on_host(law):

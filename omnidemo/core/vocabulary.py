@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from omnidemo.core.alphabets import alphabet_of
@@ -25,6 +26,9 @@ ROLE_NAMES: Mapping[str, tuple[str, ...]] = {
     "assistant": ("<|assistant|>",),
     "system": ("<|system|>",),
 }
+
+
+LONGEST = 8  # drafter tokens by which a target token is spelled, where compiled code is to know it
 
 
 @dataclass(frozen=True)
@@ -246,6 +250,10 @@ class VocabularyMap:
         self.targets: list[int] = to_target.tolist()
         self.may_draft: list[bool] = draftable.tolist()
         self._spellings: dict[int, tuple[int, ...] | None] = {}
+        # The same for compiled code, [|T|, 1 + n] int32: by how many drafter tokens each is spelled, and by which; 0 where nobody asked
+        # yet, −1 where n do not hold them.
+        self.spelled = np.zeros((len(to_drafter), 1 + LONGEST), np.int32)
+        self.spelled[:, 0], self.spelled[:, 1] = to_drafter.numpy() >= 0, to_drafter.numpy()
 
     @cached_property
     def mapped_targets(self) -> Tensor:
@@ -271,6 +279,11 @@ class VocabularyMap:
         return bars(self.draftable)
 
     @cached_property
+    def tables(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_], NDArray[np.int32]]:
+        """to_target, to_drafter, draftable and `spelled` on the host."""
+        return self.to_target.cpu().numpy(), self.to_drafter.cpu().numpy(), self.draftable.cpu().numpy(), self.spelled
+
+    @cached_property
     def mapped_drafters(self) -> Tensor:
         return self.to_drafter[self.mapped_targets]
 
@@ -287,6 +300,9 @@ class VocabularyMap:
             data = self.target.writes(target_id)
             spelled = self.drafter.spell(data) if data else ()
         self._spellings[target_id] = spelled
+        if spelled:
+            known = (len(spelled), *spelled) if len(spelled) <= LONGEST else (-1,)
+            self.spelled[target_id, : len(known)] = known
         return spelled
 
     def ngram(self, target_id: int) -> tuple[int, ...] | None:

@@ -10,7 +10,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from omnidemo.core.ahead import DRAWS, Course, Order, token_by_token
+from omnidemo.core.ahead import DRAWS, Course, Order, Rollout, Turn, token_by_token
 from omnidemo.core.contexts import DrafterContext
 from omnidemo.core.draft_length import DraftLength, State
 from omnidemo.core.ngrams import NgramCache
@@ -30,6 +30,7 @@ from omnidemo.core.sampling import (
     on_host,
 )
 from omnidemo.core.shares import share, warm
+from omnidemo.core.tandem import NUMBERS, Tandem
 from omnidemo.core.vocabulary import VocabularyMap
 
 
@@ -92,6 +93,7 @@ class Hand:
     # What the device has drawn ahead, in order: the number of ids before it, the id, its probability and law.
     _foreseen: deque[tuple[int, int, float, Law]] = field(default_factory=deque, init=False, repr=False)
     _blind: bool = field(default=False, init=False, repr=False)  # nothing can be drawn ahead in this round
+    _decided: bool = field(default=False, init=False, repr=False)  # where the draft ends was found when it was made in advance
 
     def logits(self) -> Tensor:
         """The drafter's logits [D] after all its ids, with the repetition penalty."""
@@ -140,19 +142,58 @@ class Hand:
         if self._blind or (self._foreseen and self._foreseen[0][0] == len(self.drafter.ids)):
             return
         self._foreseen.clear()
-        greedy, start = self.warp.greedy, len(self.drafter.ids)
+        greedy = self.warp.greedy
         self._blind = self.seen is not None or not self.drafter.rolls or not (greedy or isinstance(self.chooser, Sampler))
         if self._blind:
             return
         uniforms = self.chooser.look_ahead(DRAWS) if isinstance(self.chooser, Sampler) and not greedy else ()
-        rule = self.length if self.length is not None and self.length.watches else None
+        rule = self._watching
         until, states = (rule.until(), rule.reads_states) if rule is not None else (None, False)
         rollout = self.drafter.roll_out(Order(course(self), self.warp, left, uniforms, until, states))
         if rollout is None or not rollout.ids:
             self._blind = True
             return
-        places = [start + place for place in rollout.places]
+        self._foresee(rollout)
+
+    def _foresee(self, rollout: Rollout) -> None:
+        """Have these draws given out, which were made after all ids."""
+        places = [len(self.drafter.ids) + place for place in rollout.places]
         self._foreseen.extend(zip(places, rollout.ids, rollout.probabilities, rollout.laws, strict=True))
+
+    def in_advance(self, tandem: Tandem, course: Course, budget: int) -> Turn | None:
+        """This round, if it has been made in advance or can be now, and further ones with it. None where only the host can tell what it
+        writes; then `draw` gives out what was drawn for it."""
+        sampler, rule = self.chooser if isinstance(self.chooser, Sampler) and not self.warp.greedy else None, self._watching
+        if not (self.warp.greedy or sampler is not None) or not self.drafter.rolls or (rule is not None and rule.reads_states):
+            return None
+        turn = tandem.next(course, budget, sampler.look_ahead(1)[0] if sampler is not None else 0.0)
+        if turn is None:
+            uniforms = sampler.look_far_ahead(NUMBERS) if sampler is not None else ()
+            turn = tandem.make(Order(course, self.warp, budget, uniforms, rule.until() if rule is not None else None))
+        if turn is not None and turn.written is None:
+            if turn.rollout is not None:
+                self._foresee(turn.rollout)
+            self._decided = turn.proposal is not None
+            return None
+        return turn
+
+    def take(self, turn: Turn) -> Draft:
+        """The draft of a round whose tokens are known; the drafter has its pieces then, and the rule has heard of it."""
+        slots, base = [], 0
+        start, sure, rule = len(self.drafter.ids), turn.sure, self._watching
+        for target_id, (first, end), q in zip(turn.proposal or (), turn.slots, turn.bounds, strict=False):
+            slots.append(Slot(target_id, tuple(turn.drafted[base:end]), q, start + base, sure=sure[first : first + end - base]))
+            if rule is not None:
+                rule.goes_on(slots[-1].sure, ())
+            base = end
+        self.drafter.ids += turn.drafted[:base]
+        if isinstance(self.chooser, Sampler) and not self.warp.greedy:
+            self.chooser.skip(turn.spent)
+        return Draft(slots, len(sure))
+
+    @property
+    def _watching(self) -> DraftLength | None:
+        return self.length if self.length is not None and self.length.watches else None
 
     def _take_foreseen(self) -> tuple[int, float, Law] | None:
         """The next draw that was made ahead; None where it is not one after the ids that are there now."""
@@ -168,7 +209,8 @@ class Hand:
         """Whether another slot is drafted after this one, whose pieces are the drafter's last ids."""
         if self.length is None or not self.length.watches:
             return True
-        return bool(slot.sure) and self._goes_on(slot.base, slot.sure)  # without them nobody knows how sure the drafter was
+        going = bool(slot.sure) and self._goes_on(slot.base, slot.sure)  # without them nobody knows how sure the drafter was
+        return bool(self._foreseen) if self._decided else going
 
     def _goes_on(self, base: int, sure: Sequence[float]) -> bool:
         assert self.length is not None
@@ -211,6 +253,10 @@ class Method:
     @classmethod
     def refusal(cls, vocabulary: VocabularyMap) -> str | None:
         """Why this method cannot serve a pair; None where it can."""
+        return None
+
+    def course(self, hand: Hand) -> Course | None:
+        """How its draws go on, where its slots are just those of a course; then whole rounds can be made in advance."""
         return None
 
     def draft(self, hand: Hand, budget: int) -> Draft:

@@ -45,7 +45,7 @@ class NgramExact(Method):
         open_slots: list[tuple[Slot, list[int]]] = []  # proposals that could have become longer, with the complete children they had
         while left > 0:
             base, limit = len(hand.drafter.ids), left + self.overrun
-            hand.look_ahead(self._course, left)
+            hand.look_ahead(self.course, left)
             drawn, q, law = hand.draw(partial(self._bars, hand, limit))
             slot = Slot(-1, (), 0.0, base, limit, {(): law})
             draws, children = self._walk(hand, slot, drawn, q)
@@ -67,7 +67,7 @@ class NgramExact(Method):
             slot.q *= 1.0 - mass
         return draft
 
-    def _course(self, hand: Hand) -> Course:
+    def course(self, hand: Hand) -> Course:
         """This method's draws, to be made ahead: there `first` takes the place of `_bars`, and the trie's table that of `_walk`."""
         courses = self._of_trie(hand)[3]
         if not courses:

@@ -33,12 +33,12 @@ class Residual:
             token, p, q = draws.draw()
             if token not in self._bounds:
                 path = self._path(token)
-                if len(path) != 1:
-                    q = None
-                elif q is None:
+                if not path:
+                    return token
+                if q is None or len(path) > 1:
                     q = float(first[path[0]])
-                if q is not None and 0.0 < q < p and draws.passes_over(q / p):
-                    return token  # whatever its children: the bound is at most q
+                if 0.0 < q < p and draws.passes_over(q / p):
+                    return token  # however it goes on: the bound is at most the probability of the first piece
                 self._bounds[token] = self._bound(path, q)
             path, node, bound = self._bounds[token]
             if bound <= 0.0 or not chooser.accept(min(1.0, bound / p)):

@@ -8,8 +8,10 @@ import torch
 from torch import Tensor
 
 from omnidemo.core.ahead import Course, token_by_token
-from omnidemo.core.sampling import Law, as_tensor
+from omnidemo.core.sampling import Draws, Law, as_tensor
 from omnidemo.methods.base import Draft, Hand, Method, Slot, subtract
+
+ATTEMPTS = 256  # draws of a correction before it is computed in full: that takes as long as ten
 
 
 class TokenIntersection(Method):
@@ -27,14 +29,14 @@ class TokenIntersection(Method):
         """[D]: 0 for what the drafter may draw, −∞ for the rest."""
         return hand.map.draftable_bars
 
-    def _course(self, hand: Hand) -> Course:
+    def course(self, hand: Hand) -> Course:
         return token_by_token(self.bars(hand))
 
     def draft(self, hand: Hand, budget: int) -> Draft:
         draft = Draft()
         for left in range(budget, 0, -1):
             base = len(hand.drafter.ids)
-            hand.look_ahead(self._course, left)
+            hand.look_ahead(self.course, left)
             drawn, q, law = hand.draw(partial(self.bars, hand))
             draft.drafted += 1
             target_id = hand.map.targets[drawn]
@@ -45,7 +47,21 @@ class TokenIntersection(Method):
         return draft
 
     def residual(self, hand: Hand, slot: Slot, law: Law) -> int:
-        p = as_tensor(law)
-        proposed = torch.zeros_like(p)
-        proposed[hand.map.mapped_targets] = as_tensor(slot.laws[()])[hand.map.mapped_drafters]
-        return subtract(hand.chooser, p, proposed)
+        """By rejection: draw t ~ p, and throw it away with probability q'(t)/p(t). In full only where that would take too long."""
+        known, proposed = hand.map, slot.laws[()]
+        draws = Draws(hand.chooser, law, lambda: as_tensor(proposed)[known.to_drafter.clamp(min=0)])
+
+        def attempt() -> int | None:
+            token, p, q = draws.draw()
+            piece = known.drafters[token]
+            if piece < 0 or not known.may_draft[piece]:
+                return token
+            q = float(proposed[piece]) if q is None else q
+            return None if q > 0.0 and hand.chooser.accept(min(1.0, q / p)) else token
+
+        token = hand.chooser.first(attempt, ATTEMPTS)
+        if token is not None:
+            return token
+        rest, taken = as_tensor(law), torch.zeros_like(as_tensor(law))
+        taken[known.mapped_targets] = as_tensor(proposed)[known.mapped_drafters]
+        return subtract(hand.chooser, rest, taken)

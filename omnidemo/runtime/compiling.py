@@ -75,7 +75,7 @@ def _folder() -> str:
     """Where the machine code is kept. numba looks for changes in the file that a function is in, not in those that it calls, so each state
     of the files has a folder of its own. OSError where none can be written to."""
     here = Path(__file__).parent
-    sources = [here / "crew.py", Path(device_trie.__file__), *sorted((here / "compiled").glob("*.py"))]
+    sources = [here / "crew.py", here / "facts.py", Path(device_trie.__file__), *sorted((here / "compiled").glob("*.py"))]
     name = "machine-code-" + hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]
     given = os.environ.get("NUMBA_CACHE_DIR")
     for place in [Path(given)] if given else [here / "compiled" / "__pycache__", Path.home() / ".cache" / "omnidemo"]:

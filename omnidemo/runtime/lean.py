@@ -18,7 +18,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from omnidemo.core.ahead import Order, Rollout, nothing_drawn
+from omnidemo.core.ahead import Order, Rollout, Rounds, Turn, nothing_drawn
 from omnidemo.core.peaks import Peaks
 from omnidemo.core.sampling import Law, as_tensor
 from omnidemo.runtime import ahead, compact
@@ -26,6 +26,7 @@ from omnidemo.runtime.graphs import CudaGraphs, FixedPasses, Room
 from omnidemo.runtime.matrices import ROWS, Matrix, Memory, Norm, as_array
 from omnidemo.runtime.passes import Passes
 from omnidemo.runtime.runners import check_ids, overwrite_named
+from omnidemo.runtime.tandem import make_rounds
 
 START = 256  # positions that a new cache has room for; it doubles when they are used up
 SMALL = 4_000_000  # models of fewer parameters stay in a core's cache, and their products end before another thread has woken up
@@ -252,7 +253,7 @@ class LeanCache:
             self._room = runner.fixed.take(runner, capacity)
             leave = self._leave = weakref.finalize(self, runner.fixed.give, self._room)
             leave.atexit = False
-        self._array = as_array(self._room.buffer)
+        self.array = as_array(self._room.buffer)
 
     @torch.inference_mode()
     def _grow(self, end: int) -> None:
@@ -285,7 +286,7 @@ class LeanCache:
         end = self.length + len(ids)
         if end > self._room.capacity:
             self._grow(end)
-        found = runner.passes.forward(ids, self.length, self._array, rows, heat) if runner.passes is not None else None
+        found = runner.passes.forward(ids, self.length, self.array, rows, heat) if runner.passes is not None else None
         if found is None:
             return None
         logits, self.states, peaks = found
@@ -328,7 +329,7 @@ class LeanCache:
         if end > self._room.capacity:
             self._grow(end)
         if runner.passes is not None:
-            rollout = runner.passes.roll_out(self.length, self._array, order, ids, row, state)
+            rollout = runner.passes.roll_out(self.length, self.array, order, ids, row, state)
             self.length += len(ids) if rollout is not None else 0
             return rollout
         return self._replay(order, ids, row, state)
@@ -343,6 +344,19 @@ class LeanCache:
         roller = ahead.roller_of(self.runner, self.runner.fixed)
         last = as_tensor(row)
         return roller.roll_out(self._room, self.length, order, last, state) or (nothing_drawn(last, state) if ids else None)
+
+    def rounds_with(
+        self, drafter: Any, wanted: Rounds, unread: Sequence[int], given: Sequence[int], row: Law | None, state: Any
+    ) -> list[Turn] | None:
+        """See `TandemCache`."""
+        return make_rounds(self, drafter, wanted, unread, given, row, state) if isinstance(drafter, LeanCache) else None
+
+    def room_for(self, least: int, each: int, most: int) -> int:
+        """How many times `each` positions there is room for, up to `most`, after `least` of them; room is made for that."""
+        count = min(most, (self.limit - self.length - least) // each)
+        if count > 0 and (end := self.length + least + count * each) > self._room.capacity:
+            self._grow(end)
+        return count
 
     def keep(self, length: int) -> None:
         """Count what the newest rollout has read as read, up to `length` positions in all."""

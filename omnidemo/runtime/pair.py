@@ -266,6 +266,8 @@ class Pair:
         self._store = store
         with self._turn:
             self.ngrams.load(store.load_ngrams(self.target.name, self.drafter.name))
+            for entry in self.ngrams:
+                self.map.spelling(entry.target_id)  # compiled code knows of n-grams what was asked
 
     def fill_cache(self) -> int:
         """Warm start: insert every target token that only an n-gram can spell; returns how many there are now."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omnidemo.core.ahead import DRAWS, Order, Rollout
+from omnidemo.core.ahead import DRAWS, Course, Order, Rollout
 from omnidemo.core.draft_length import NEVER
 from omnidemo.core.peaks import Peaks
 from omnidemo.core.sampling import Law, as_array
@@ -42,7 +42,7 @@ class Passes:
             runner.embed.numpy(), np.array([[layer.before.array, layer.after.array] for layer in layers]), runner.norm.array,
             np.array(biases), np.array([one.ctypes.data for one in self._weights]), 2 if two_bytes else 4, runner.inner,
         )  # fmt: skip
-        self._width = int(runner.embed.shape[1])
+        self.width = int(runner.embed.shape[1])
         self._turns: tuple[Any, ...] = (None,)  # the runner's tables, and the same as numpy's
         self._course: tuple[Any, ...] = (None,)  # the newest one drawn by, and its tables as numpy's
         compiling.prepare()
@@ -66,10 +66,9 @@ class Passes:
         kernels, runner = compiling.kernels(), self.runner
         if kernels is None:
             return None
-        logits, states = np.empty((rows, runner.rows), np.float32), np.empty((rows, self._width), np.float32)
+        logits, states = np.empty((rows, runner.rows), np.float32), np.empty((rows, self.width), np.float32)
         numbers = np.empty((rows if heat is not None else 0, 4), np.float32)
-        model = (buffer, *self._given, *self._tables(), runner.eps)
-        self._run(kernels.forward, len(ids), CHUNK, model, np.array(ids), start, logits, states, heat or 1.0, numbers)
+        self.share(kernels.forward, len(ids), CHUNK, self.model(buffer), np.array(ids), start, logits, states, heat or 1.0, numbers)
         return logits, states, Peaks(logits, numbers, heat) if heat is not None else None
 
     def roll_out(self, start: int, buffer: Array, order: Order, ids: Sequence[int], row: Law | None, state: Any) -> Rollout | None:
@@ -78,44 +77,52 @@ class Passes:
         kernels, runner, course, warp = compiling.kernels(), self.runner, order.course, order.warp
         if kernels is None or not warp.plain:
             return None
-        known = self._course
-        if course is not known[0]:  # another thread may be drawing too
-            tables = (course.first, course.inside, course.alone, course.trie.keys, course.trie.info)
-            known = self._course = course, *(table.numpy() for table in tables)
         until, total = order.until or NEVER, order.left + course.overrun
         draws = min(DRAWS, 3 * total)  # more than one for a drafter token where walks are thrown away
-        rows, states = np.empty((total + 1, runner.rows), np.float32), np.empty((total + 1, self._width), np.float32)
+        rows, states = np.empty((total + 1, runner.rows), np.float32), np.empty((total + 1, self.width), np.float32)
         if len(ids) > FEW and (found := self.forward(ids, start, buffer, 1)) is not None:  # by several threads
             row, state = found[0][0], found[1][0]
             start, ids = start + len(ids), ()
         if row is not None:
             rows[0], states[0] = as_array(row), state
         notes = np.empty((3, max(draws, total + 1)), np.int64)
-        shares, laws = np.empty(draws, np.float32), np.empty((draws, runner.rows), np.float32)
-        uniforms = np.array(order.uniforms) if order.uniforms else NOTHING
-        model = (buffer, *self._given, *self._tables(), runner.eps)
+        shares, laws = np.empty(draws), np.empty((draws, runner.rows), np.float32)
+        uniforms = np.asarray(order.uniforms) if len(order.uniforms) else NOTHING
         rule = (until.reach, until.least, until.price, until.lines, np.array(order.ends, np.int64))
-        count, read = self._run(
-            kernels.roll_out, 1, model, np.array(ids, np.int64), start, rows, states, *known[1:], total, order.left,
-            warp.temperature, uniforms, *rule, notes, shares, laws,
+        slots, bounds = np.empty((draws, 4), np.int64), np.empty(draws)
+        count, read, _ = self.share(
+            kernels.roll_out, 1, self.model(buffer), np.array(ids, np.int64), start, rows, states, *self.tables(course)[:5], total,
+            order.left, warp.temperature, uniforms, *rule, notes, shares, laws, slots, bounds,
         )  # fmt: skip
         places, drawn, tokens = notes[:, : max(count, read)].tolist()
         found = shares[:count].tolist()
         return Rollout(places[:count], drawn[:count], found, laws[:count], tokens[:read], rows[: read + 1], states[: read + 1])
 
-    def _run(self, kernel: Callable[..., Any], tokens: int, *given: Any) -> Any:
+    def share(self, kernel: Callable[..., Any], tokens: int, *given: Any) -> Any:
         """Call a kernel whose passes are of so many tokens, with a board, those who help, and the pieces to make of a product."""
-        work = self.runner.parameters * tokens
-        helpers = self.helpers if work >= WORTH_SHARING else 0
-        if not helpers:
+        pieces = self.pieces(tokens)
+        if pieces == 1:
             return kernel(crew.new_board(), 1, *given)
         kernels: Any = compiling.kernels()
-        with crew.helping(helpers, kernels.serve) as board:
-            return kernel(board, (crew.PIECES if work >= LARGE else 1) * helpers + 1, *given)
+        with crew.helping(self.helpers, kernels.serve) as board:
+            return kernel(board, pieces, *given)
 
-    def _tables(self) -> tuple[Array, Array]:
-        """Rotary cosines and sines [positions, D]."""
+    def pieces(self, tokens: int) -> int:
+        """Of a product in a pass of so many tokens."""
+        work = self.runner.parameters * tokens
+        return 1 if work < WORTH_SHARING else (crew.PIECES if work >= LARGE else 1) * self.helpers + 1
+
+    def model(self, buffer: Array) -> tuple[Any, ...]:
+        """What a kernel has to know of the model, with a cache's `buffer`."""
         turns = self._turns
         if turns[0] is not self.runner.turns:  # another thread may be asking too
             turns = self._turns = self.runner.turns, *(table.numpy().reshape(len(table), -1) for table in self.runner.turns)
-        return turns[1], turns[2]
+        return buffer, *self._given, turns[1], turns[2], self.runner.eps
+
+    def tables(self, course: Course) -> tuple[Any, ...]:
+        """What it has to know of a course."""
+        known = self._course
+        if course is not known[0]:  # another thread may be drawing too
+            tables = (course.first, course.inside, course.alone, course.trie.keys, course.trie.info)
+            known = self._course = course, *(table.numpy() for table in tables), course.trie.kin
+        return known[1:]

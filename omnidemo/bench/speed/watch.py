@@ -15,7 +15,7 @@ from torch import Tensor
 from omnidemo import engine
 from omnidemo.bench.speed.floor import Pass
 from omnidemo.bench.speed.machine import synchronise
-from omnidemo.core.ahead import Order, Rollout
+from omnidemo.core.ahead import Order, Rollout, Rounds, Turn
 from omnidemo.core.contexts import Cache
 from omnidemo.core.peaks import Peaks
 from omnidemo.core.sampling import Law
@@ -102,6 +102,21 @@ class WatchedCache:
             self._notes.append((self.length, ids, 1, next(_order), found.read))
             self.length = self.cache.length
         return found
+
+    def rounds_with(
+        self, drafter: Any, wanted: Rounds, unread: Sequence[int], given: Sequence[int], row: Law | None, state: Any
+    ) -> list[Turn] | None:
+        """The same of both models."""
+        make = getattr(self.cache, "rounds_with", None)
+        turns: list[Turn] | None = make(drafter.cache, wanted, unread, given, row, state) if make is not None else None
+        before, theirs, newest = self.length + len(unread), drafter.length + len(given), list(unread)
+        for turn in turns or ():
+            drafter._notes.append((theirs + turn.lengths[1] - len(turn.given), turn.given, 1, next(_order), turn.drafted[: turn.read]))
+            if turn.proposal is not None:
+                read, rows = [*newest, *turn.proposal], len(turn.proposal) + 1
+                self._notes.append((before + turn.lengths[0] - len(newest), read, rows, next(_order), ()))
+                newest = (turn.written or [])[-1:]
+        return turns
 
     def keep(self, length: int) -> None:
         self.cache.keep(length)  # type: ignore[attr-defined]

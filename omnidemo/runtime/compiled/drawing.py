@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from omnidemo.core.device_trie import PROBES, SPREAD
 from omnidemo.runtime.compiled.passes import Model, forward
 from omnidemo.runtime.compiled.products import Array
-from omnidemo.runtime.compiled.shares import compiled, highest, mass, place, warm
+from omnidemo.runtime.compiled.shares import compiled, highest, mass, place, top, warm_from
 from omnidemo.runtime.crew import Board
 
 Whole = NDArray[np.int64]
@@ -22,19 +22,22 @@ Numbers = NDArray[np.float64]
 def roll_out(
     board: Board, pieces: int, model: Model, given: Whole, start: int, rows: Array, states: Array, first: NDArray[np.int32],
     inside: NDArray[np.int32], alone: NDArray[np.bool_], keys: Whole, info: Whole, total: int, aim: int, heat: float, uniforms: Numbers,
-    reach: float, least: float, price: float, rule: Numbers, ends: Whole, notes: Whole, shares: Array, laws: Array,
-) -> tuple[int, int]:  # fmt: skip
+    reach: float, least: float, price: float, rule: Numbers, ends: Whole, notes: Whole, shares: Numbers, laws: Array, slots: Whole,
+    bounds: Numbers,
+) -> tuple[int, int, int]:  # fmt: skip
     """Read the `given` tokens at positions start…, of which rows[0] are the logits if there are none, and make the draws of
-    `NgramExact.draft`: (how many, tokens read for them and not thrown away).
+    `NgramExact.draft`: (how many, tokens read for them and not thrown away, slots that came of them; −1 where a walk could not be ended).
 
     Up to `states` everything is as in `forward`, but with `rows` [R, V] and `states` [R, H] for the logits after each read token. `first`
     to `info`: see `Course` and `DeviceTrie`. `total`: the first slot's limit; no slot begins after `aim` drafter tokens. `heat`: the
     temperature, 0 for the most probable token. `uniforms` [n] are the numbers of the draws. `reach` to `rule`: see `Until`. Nothing is
     drawn after a slot of one token that is among the `ends`. Written are the `notes` [3, n or more], `shares` [n] and `laws` [n, V]: for
     each of at most n draws its place, id, share and law, as in `Rollout`, and in the last of the notes the tokens that were drafted.
+    Written too are the `slots` [n, 4] and `bounds` [n]: of each slot its first draw, the place where it ends (where it began if nothing
+    came of it), the trie's node there, and the draw that was made in vain after it, −1 if none was; and Q̄.
     """
     places, ids, tokens = notes
-    base, read, count, most, room = 0, 0, 0, len(shares), len(rows) - 1
+    base, read, count, most, room, made = 0, 0, 0, len(shares), len(rows) - 1, 0
     if len(given):
         forward(board, pieces, len(given), model, given, start, rows[:1], states[:1], 1.0, np.empty((0, 4), np.float32))
         start += len(given)
@@ -49,17 +52,22 @@ def roll_out(
         places[count], ids[count], shares[count] = base, drawn, share
         count += 1
         tokens[base] = drawn
-        end, sure, path, depth = base, 0.0, float(share), 1
+        end, sure, path, depth, vain = base, 0.0, float(share), 1, -1
+        node = find(keys, vocabulary, 0, drawn)
+        known, slots[made, 0] = node, count - 1
         if alone[drawn]:
             end, sure = base + 1, path
-        node = find(keys, vocabulary, 0, drawn)
-        while node > 0 and info[node, 2] <= limit and base + depth <= room and count < most:
+        while node > 0 and info[node, 2] <= limit:
+            if base + depth > room or count == most:
+                return count, min(read, end), -1
             read = read_on(board, pieces, model, tokens, start, read, base + depth, rows, states)
             drawn = draw(rows[base + depth], inside, limit, heat, uniforms[count], laws[count])
             if drawn < 0:
-                return count, min(read, end)
+                return count, min(read, end), -1
             share = probability(laws[count], drawn, heat)
             places[count], ids[count], shares[count] = base + depth, drawn, share
+            if end == base + depth:
+                vain = count
             count += 1
             node = find(keys, vocabulary, node, drawn)
             if node == 0 or info[node, 1] > limit:
@@ -68,8 +76,10 @@ def roll_out(
             path *= share
             depth += 1
             if info[node, 0] <= limit:
-                end, sure = base + depth, path
+                end, sure, known, vain = base + depth, path, node, -1
         read = min(read, end)
+        slots[made, 1], slots[made, 2], slots[made, 3], bounds[made] = end, known, vain, sure
+        made += 1
         line = 0
         while line + 1 < len(rule) and sure >= rule[line + 1, 0]:
             line += 1
@@ -79,7 +89,7 @@ def roll_out(
         if end == base + 1 and np.any(ends == tokens[base]):
             break
         base = end
-    return count, read
+    return count, read, made
 
 
 @compiled
@@ -101,12 +111,13 @@ def draw(row: Array, least: NDArray[np.int32], limit: int, heat: float, uniform:
     from, at temperature 0 the masked logits."""
     for i in range(len(row)):
         law[i] = row[i] if least[i] <= limit else np.float32(-np.inf)
-    best = highest(law)
-    if not law[best] > -np.inf:
-        return -1
     if heat == 0.0:
-        return best
-    warm(law, heat)
+        best = highest(law)
+        return best if law[best] > -np.inf else -1
+    high = top(law)
+    if not high > -np.inf:
+        return -1
+    warm_from(law, high, heat)
     return place(law, uniform)
 
 

@@ -10,10 +10,11 @@ from omnidemo.core.device_trie import PROBES
 from omnidemo.runtime.compiled.drawing import roll_out
 from omnidemo.runtime.compiled.passes import forward, serve
 from omnidemo.runtime.compiled.products import Array
+from omnidemo.runtime.compiled.rounds import rounds
 from omnidemo.runtime.compiled.shares import add_up, place, place_by, share, soften, warm
 from omnidemo.runtime.crew import new_board
 
-ENTRIES = (share, place, add_up, place_by, soften, warm, forward, serve, roll_out)
+ENTRIES = (share, place, add_up, place_by, soften, warm, forward, serve, roll_out, rounds)
 
 
 def compile_all() -> None:
@@ -38,10 +39,17 @@ def compile_all() -> None:
             zeros(1, 4), zeros(1, 4), 1e-5,
         )  # fmt: skip
         forward(board, 1, 1, model, whole(1), 0, zeros(1, 1), zeros(1, 4), 1.0, zeros(1, 4))
+        numbers, tokens, limits, marks = np.zeros(1), whole(1), np.zeros(1, np.int32), np.zeros(1, np.bool_)
+        keys, info, rule = whole(1 + PROBES), whole(2 + PROBES, 3), np.zeros((1, 5))
         roll_out(
-            board, 1, model, whole(1), 0, zeros(1, 1), zeros(1, 4), np.zeros(1, np.int32), np.zeros(1, np.int32), np.zeros(1, np.bool_),
-            whole(1 + PROBES), whole(2 + PROBES, 3), 1, 1, 0.0, np.zeros(1), 1.0, 0.0, 0.0, np.zeros((1, 5)), whole(0), whole(3, 1),
-            zeros(1), zeros(1, 1),
+            board, 1, model, tokens, 0, zeros(1, 1), zeros(1, 4), limits, limits, marks, keys, info, 1, 1, 0.0, numbers, 1.0, 0.0, 0.0,
+            rule, tokens, whole(3, 1), numbers, zeros(1, 1), whole(1, 4), numbers,
+        )  # fmt: skip
+        tables = (limits, limits, marks, keys, info, whole(2 + PROBES, 4), tokens, tokens, marks, np.zeros((1, 2), np.int32))
+        rounds(
+            board, 1, 1, 1, model, tokens, 0, model, tokens, 0, 1, 1, 0, 1, tables, 0.0, numbers, 1.0, 0.0, 0.0, rule, tokens, tokens, True,
+            zeros(1, 2, 1), zeros(1, 2, 4), zeros(1, 1, 1), zeros(1, 2, 1), zeros(2, 4), zeros(1, 2, 4), whole(99),
+            np.zeros(99),
         )  # fmt: skip
     serve(board)
     for entry in ENTRIES:

@@ -54,12 +54,18 @@ def place(law: NDArray[np.float32], uniform: float) -> Any:
 def add_up(law: NDArray[np.float32], sums: NDArray[np.float64]) -> None:
     """The running sums [V / BLOCK] at the end of each block."""
     whole: Any = 0.0
-    for block in range(len(sums)):
+    full = len(law) // BLOCK  # a loop whose length is known is several times as fast
+    for block in range(full):
         total = np.float32(0.0)
-        for i in range(block * BLOCK, min(len(law), (block + 1) * BLOCK)):
-            total += law[i]
+        for i in range(BLOCK):
+            total += law[block * BLOCK + i]
         whole += total
         sums[block] = whole
+    if full < len(sums):
+        total = np.float32(0.0)
+        for i in range(full * BLOCK, len(law)):
+            total += law[i]
+        sums[full] = whole + total
 
 
 @compiled
@@ -83,21 +89,31 @@ def place_by(law: NDArray[np.float32], sums: NDArray[np.float64], uniform: float
 @compiled
 def highest(row: NDArray[np.float32]) -> Any:
     """The index of the highest of some numbers, the lowest among equals."""
-    # Compared as whole numbers, in which a loop becomes one over vectors: their bits are in order once those of negative ones are turned.
-    bits, top, where = row.view(np.int32), np.int32(-(1 << 31)), 0
-    for begin in range(0, len(row), BLOCK):
-        found = np.int32(-(1 << 31))
-        for i in range(begin, min(begin + BLOCK, len(row))):
-            found = max(found, ordered(bits[i]))
-        if found > top:
-            top, where = found, begin
-    while where + 1 < len(row) and ordered(bits[where]) != top:
+    bits, wanted, where = row.view(np.int32), np.float32(top(row)).view(np.int32), 0
+    while where + BLOCK <= len(row):
+        there = np.int32(0)
+        for i in range(where, where + BLOCK):
+            there |= np.int32(bits[i] == wanted)
+        if there:
+            break
+        where += BLOCK
+    while where + 1 < len(row) and bits[where] != wanted:
         where += 1
     return where
 
 
+@compiled
+def top(row: NDArray[np.float32]) -> Any:
+    """The highest of some numbers."""
+    bits, found = row.view(np.int32), np.int32(-(1 << 31))  # whole numbers are compared in a loop over vectors
+    for i in range(len(row)):
+        found = max(found, ordered(bits[i]))
+    return np.int32(ordered(found)).view(np.float32)
+
+
 @njit(cache=True, inline="always")
 def ordered(bits: Any) -> Any:
+    """Those of a number so that they are in order, negative ones turned; and back."""
     return bits ^ ((bits >> np.int32(31)) & np.int32(0x7FFFFFFF))
 
 
@@ -123,9 +139,15 @@ def soften(row: NDArray[np.float32], top: float, factor: float, mass: float, law
 @compiled
 def warm(law: NDArray[np.float32], heat: float) -> None:
     """Logits [V], of which one is above −∞, become their softmax at a temperature."""
-    top, factor, whole = law[highest(law)], np.float32(1.0 / heat), np.float32(0.0)
+    warm_from(law, top(law), heat)
+
+
+@compiled
+def warm_from(law: NDArray[np.float32], high: float, heat: float) -> None:
+    """`warm`, where the highest of them is known."""
+    factor, whole = np.float32(1.0 / heat), np.float32(0.0)
     for i in range(len(law)):
-        away = (law[i] - top) * factor
+        away = (law[i] - high) * factor
         law[i] = exponential(away) if away > np.float32(-87.0) else np.float32(0.0)
         whole += law[i]
     factor = np.float32(1.0) / whole

@@ -1,0 +1,110 @@
+"""Rounds of a target and a drafter in one call of compiled code."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from omnidemo.core.ahead import DRAWS, Rollout, Rounds, Turn
+from omnidemo.core.device_trie import no_ngrams
+from omnidemo.core.draft_length import NEVER
+from omnidemo.core.peaks import Peaks
+from omnidemo.core.sampling import as_array
+from omnidemo.core.vocabulary import LONGEST
+from omnidemo.runtime import compiling
+from omnidemo.runtime.facts import FACTS, HOST, NONE
+from omnidemo.runtime.passes import CHUNK, FEW, NOTHING, STRIDES
+
+if TYPE_CHECKING:
+    from omnidemo.runtime.lean import LeanCache
+
+MOST = STRIDES  # rounds in one call
+
+
+def make_rounds(
+    target: LeanCache, drafter: LeanCache, wanted: Rounds, unread: Sequence[int], given: Sequence[int], row: Any, state: Any
+) -> list[Turn] | None:
+    """See `TandemCache`. None as long as there is no compiled code, where more than a temperature is asked for, and where several threads
+    had better read first what has not been read."""
+    order, known = wanted.order, wanted.map
+    kernels, passes, few = compiling.kernels(), target.runner.passes, drafter.runner.passes
+    if kernels is None or passes is None or few is None or not order.warp.plain or len(unread) > FEW or len(given) > FEW:
+        return None
+    budget, total, heat = order.left, order.left + order.course.overrun, order.warp.temperature
+    count = target.room_for(len(unread), budget + 1, min(wanted.most, MOST if passes.strides > 1 else 1))
+    count = drafter.room_for(len(given), total + LONGEST, count)
+    if count < 1:
+        return None
+    draws, tokens, width = min(DRAWS, 3 * total), drafter.runner.rows, budget + 1
+    rows, states = np.empty((count, total + 1, tokens), np.float32), np.empty((count, total + 1, few.width), np.float32)
+    if row is not None:
+        rows[0, 0], states[0, 0] = as_array(row), state
+    laws, logits = np.empty((count, draws, tokens), np.float32), np.empty((count, width, target.runner.rows), np.float32)
+    hidden, peaks = np.empty((width, passes.width), np.float32), np.empty((count, width, 4), np.float32)
+    facts = np.empty(count * (FACTS + 3 * width + total + 1 + 2 * draws), np.int64)
+    numbers = np.empty(count * (4 + 3 * width + draws))
+    until, grows = order.until or NEVER, order.course.trie is not no_ngrams(tokens, drafter.runner.device)
+    made, told, counted = passes.share(
+        kernels.rounds, width, few.pieces(1), CHUNK, few.model(drafter.array), np.array(given, np.int64), drafter.length,
+        passes.model(target.array), np.array(unread, np.int64), target.length, count, budget, order.course.overrun, wanted.left,
+        few.tables(order.course) + known.tables, heat, np.asarray(order.uniforms) if len(order.uniforms) else NOTHING, until.reach,
+        until.least, until.price, until.lines, wanted.ends, wanted.last, grows, rows, states, laws, logits, hidden, peaks, facts, numbers,
+    )  # fmt: skip
+    turns: list[Turn] = []
+    fact, number = _Reader(facts[:told].tolist()), _Reader(numbers[:counted].tolist())
+    lengths, left = (0, 0), wanted.left
+    for turn in range(made):
+        drawn, read, slots, proposed, accepted, token, used, spent = fact.take(FACTS)
+        follows, open_, verified = turn + 1 < made, token == HOST, proposed != HOST  # who follows has written over what is not held
+        proposal = fact.take(max(0, proposed))
+        firsts, ends = fact.take(len(proposal)), fact.take(len(proposal))
+        drafted = fact.take(max(read, ends[-1] if ends else 0))
+        places, ids = (fact.take(drawn), fact.take(drawn)) if open_ else ([], [])
+        began, then, ended = number.take(3)
+        accepts = number.take(min(len(proposal), accepted + (token != NONE)))
+        likely, bounds, sure = number.take(len(proposal) + 1), number.take(len(proposal)), number.take(drawn)
+        end, rollout = ends[accepted - 1] if accepted else 0, None
+        if not follows:
+            rollout = Rollout(places, ids, sure, laws[turn, :drawn], drafted[:read], rows[turn], states[turn])
+        turns.append(
+            Turn(
+                rollout=rollout,
+                sure=sure,
+                drafted=drafted,
+                read=read,
+                slots=list(zip(firsts, ends, strict=True)),
+                bounds=bounds,
+                proposal=proposal if verified else None,
+                peaks=Peaks(logits[turn, : len(proposal) + 1], peaks[turn, : len(proposal) + 1], heat) if verified else None,
+                written=None if open_ else proposal[:accepted] if token == NONE else [*proposal[:accepted], token],
+                accepted=accepted,
+                accepts=accepts,
+                rejected=token != NONE and accepted < slots,
+                likely=likely,
+                spent=spent,
+                budget=min(budget, left),
+                given=given,
+                used=used,
+                lengths=lengths,
+                held=(accepted, min(read, end)) if follows else (len(proposal), read),
+                seconds=(then - began, ended - then),
+            )
+        )
+        if follows:
+            spelled = known.spelling(token) or ()
+            given = [*drafted[min(read, end) : end], *spelled]
+            lengths, left = (lengths[0] + accepted + 1, lengths[1] + end + len(spelled)), left - accepted - 1
+    return turns
+
+
+class _Reader:
+    """Numbers, to be taken one after the other."""
+
+    def __init__(self, numbers: list[Any]) -> None:
+        self._numbers, self._at = numbers, 0
+
+    def take(self, count: int) -> list[Any]:
+        self._at += count
+        return self._numbers[self._at - count : self._at]
