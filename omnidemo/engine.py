@@ -16,7 +16,8 @@ from torch import Tensor
 
 from omnidemo.core.ahead import DRAWS, Order, Turn, anything
 from omnidemo.core.contexts import DrafterContext, TargetContext
-from omnidemo.core.draft_length import ENOUGH, LOOK, DraftLength, Hindsight
+from omnidemo.core.draft_length import ENOUGH, LOOK, DraftLength
+from omnidemo.core.knowledge import Hindsight
 from omnidemo.core.ngrams import NgramCache
 from omnidemo.core.peaks import Peaks
 from omnidemo.core.sampling import Chooser, Law, Sampler, Warp, as_array, as_tensor, highest, on_host

@@ -6,24 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from omnidemo.core.draft_length import (
-    EARLY,
-    ENOUGH_DRAFTS,
-    FEW,
-    FIRST_WAIT,
-    LONGEST_WAIT,
-    PLAIN_EVERY,
-    STRETCH,
-    ByCost,
-    ByHead,
-    Calibration,
-    Confidence,
-    DraftLength,
-    Fixed,
-    Hindsight,
-    Knowledge,
-    describe,
-)
+from omnidemo.core.draft_length import EARLY, ENOUGH_DRAFTS, PLAIN_EVERY, ByCost, ByHead, Confidence, DraftLength, Fixed, describe
+from omnidemo.core.knowledge import FEW, FIRST_WAIT, LONGEST_WAIT, STRETCH, Calibration, Hindsight, Knowledge
 from omnidemo.core.sampling import Warp
 from omnidemo.methods import NgramExact, StringExactMatch, StringRejection, TokenIntersection, Union
 from worlds import CROSSING, NESTED, PLAIN, World, distance

@@ -13,7 +13,8 @@ from omnidemo import load_pair
 from omnidemo.bench.tiny import random_model
 from omnidemo.core.ahead import Order, token_by_token
 from omnidemo.core.contexts import DrafterContext
-from omnidemo.core.draft_length import EDGES, ByCost, ByHead, Calibration, Confidence, Knowledge, Until
+from omnidemo.core.draft_length import ByCost, ByHead, Confidence, Until
+from omnidemo.core.knowledge import EDGES, Calibration, Knowledge
 from omnidemo.core.ngrams import NgramCache
 from omnidemo.core.sampling import Sampler, Warp, as_tensor
 from omnidemo.methods import NgramExact, make_method

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from omnidemo.core.draft_length import BLIND_EVERY, ENOUGH, LONGEST_WAIT, ByCost, Hindsight, Knowledge
+from omnidemo.core.draft_length import BLIND_EVERY, ENOUGH, ByCost
+from omnidemo.core.knowledge import LONGEST_WAIT, Hindsight, Knowledge
 from omnidemo.core.sampling import Sampler, Warp
 from omnidemo.engine import Limits, decode
 from omnidemo.methods import TokenIntersection

@@ -16,7 +16,8 @@ from omnidemo import load_pair
 from omnidemo.bench.tiny import random_model
 from omnidemo.core.ahead import Turn
 from omnidemo.core.contexts import DrafterContext, TargetContext
-from omnidemo.core.draft_length import EARLY, STRETCH, ByCost, Confidence, Fixed, Knowledge, stretch, until_stretch
+from omnidemo.core.draft_length import EARLY, ByCost, Confidence, Fixed, stretch, until_stretch
+from omnidemo.core.knowledge import STRETCH, Knowledge
 from omnidemo.core.ngrams import NgramCache
 from omnidemo.core.sampling import Sampler, Warp, as_tensor
 from omnidemo.core.tandem import Tandem

@@ -13,7 +13,8 @@ from omnidemo import load_pair
 from omnidemo.bench.tiny import random_model
 from omnidemo.core.ahead import Order, Rollout, anything
 from omnidemo.core.contexts import TargetContext
-from omnidemo.core.draft_length import ByCost, Fixed, Knowledge
+from omnidemo.core.draft_length import ByCost, Fixed
+from omnidemo.core.knowledge import Knowledge
 from omnidemo.core.sampling import Sampler, Warp, as_tensor
 from omnidemo.runtime import passes
 from omnidemo.runtime.lean import LeanCache, LeanLlamaRunner

@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 
 from omnidemo.core.contexts import DrafterContext, TargetContext, common_prefix
-from omnidemo.core.draft_length import ByCost, ByHead, Confidence, Drafting, DraftLength, Fixed, Head, Knowledge, Policy, describe
+from omnidemo.core.draft_length import ByCost, ByHead, Confidence, Drafting, DraftLength, Fixed, Head, Policy, describe
+from omnidemo.core.knowledge import Knowledge
 from omnidemo.core.metrics import measure
 from omnidemo.core.ngrams import NgramCache
 from omnidemo.core.sampling import Sampler, Warp

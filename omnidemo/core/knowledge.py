@@ -1,0 +1,205 @@
+"""What a pair has found out about drafting, over all its requests: how sure the drafter is when it is right, and what things cost."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections import defaultdict, deque
+from collections.abc import Sequence
+from statistics import median
+
+import numpy as np
+from numpy.typing import NDArray
+
+# Of each of the newest target tokens: how many drafter tokens spell it, and with which probability it would have been accepted.
+Hindsight = Sequence[tuple[int, float]]
+
+EDGES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98)  # of the classes of a calibration
+FORGET = 0.99  # weight of what a class knew, per new observation in it
+BELIEF = 5.0  # observations that the drafter's own probability is worth at first
+RECENT = 0.975  # the same for tokens and seconds of drafting rounds: 40 rounds are remembered
+FIRST_WAIT, LONGEST_WAIT = 24, 96  # plain rounds between two looks or tries of a pair that loses, and more where those are dear:
+SPEND = 0.01  # the share of plain decoding's time that they may take
+MOST_SLOTS = 8  # of the drafts that are looked for
+PROMISE = 1.1  # gain that makes a try worth it: this is the best of several lengths, afterwards
+STRETCH = 8  # plain rounds in a row: a small target writes them in one go, and a single one among drafts takes longer
+FEW = 5  # plain rounds below this are sought earlier
+LEAST, MOST = 0.5, 1.3  # bounds of t_1, in mean times of a drafter token, which hold what a draft costs once
+TIMES = 15  # newest times of each kind, whose median counts: one slow round must not
+
+
+class Calibration:
+    """P(accepted) by classes of what was predicted, from what came of it. The prediction itself counts as `BELIEF` observations."""
+
+    def __init__(self, prior: float | None = None, lines: NDArray[np.float64] | None = None) -> None:
+        self.prior = prior  # believed instead of the prediction
+        # (a, b) of each class: P is a + b · prediction.
+        self.lines = np.zeros((len(EDGES) + 1, 2)) if lines is None else lines
+        self.weight = [0.0] * (len(EDGES) + 1)
+        self.accepted = [0.0] * (len(EDGES) + 1)
+        self.predicted = [0.0] * (len(EDGES) + 1)
+        for at in range(len(self.lines)):
+            self._draw(at)
+
+    def __call__(self, predicted: float) -> float:
+        at = bisect_right(EDGES, predicted)
+        believed = predicted if self.prior is None else self.prior
+        return (self.accepted[at] + BELIEF * believed) / (self.weight[at] + BELIEF)
+
+    def learn(self, predicted: float, accepted: float) -> None:
+        """Take note of an acceptance (0 or 1, or its probability)."""
+        at = bisect_right(EDGES, predicted)
+        self.weight[at] = FORGET * self.weight[at] + 1.0
+        self.accepted[at] = FORGET * self.accepted[at] + accepted
+        self.predicted[at] = FORGET * self.predicted[at] + predicted
+        self._draw(at)
+
+    def _draw(self, at: int) -> None:
+        seen, line = self.weight[at] + BELIEF, self.lines[at]
+        line[0] = (self.accepted[at] + (0.0 if self.prior is None else BELIEF * self.prior)) / seen
+        line[1] = BELIEF / seen if self.prior is None else 0.0
+
+    def rows(self) -> list[tuple[float, float, float]]:
+        """(mean prediction, acceptance observed, weight of the observations) of each class that has any: a reliability plot."""
+        seen = zip(self.predicted, self.accepted, self.weight, strict=True)
+        return [(predicted / weight, accepted / weight, weight) for predicted, accepted, weight in seen if weight > 0]
+
+
+class Knowledge:
+    """What a pair has found out about drafting, over all its requests: how sure the drafter is when it is right, and what things cost.
+
+    A round of d drafter tokens is taken to last t_0 + d·t_1 seconds, fitted to medians of the newest times of each d: t_1 is what one
+    more token costs both models. A plain round lasts t_plain, a median of means: the first one of a stretch takes longer than the others.
+    """
+
+    def __init__(self) -> None:
+        self.lines = np.zeros((len(EDGES) + 1, 5))  # of `Until`, by the calibrations
+        self.lines[1:, 0] = EDGES
+        self.sure = Calibration(lines=self.lines[:, 1:3])  # by the drafter's own probability of a slot
+        self.head = Calibration()  # by the head's
+        # Of the slot after one that was accepted, by how sure the drafter was of that one.
+        self.next = Calibration(prior=0.6, lines=self.lines[:, 3:])
+        self.rounds = 0
+        self.forget_times()
+
+    def forget_times(self) -> None:
+        """Begin anew with what things cost: passes are made in another way from now on."""
+        self.speculating = True
+        self.wait, self.left, self.tries, self.refused = FIRST_WAIT, 0, 0, 0
+        self.lost = 0.0  # seconds in the tries since the last rest
+        self.drafting = 0  # rounds since the last stretch of plain ones
+        self.pause = 0  # rounds until it is looked again, where there was nothing to see yet
+        self.drafts = 0  # rounds with one
+        self._tokens = self._seconds = self._drafted = self._proposed = self._weight = 0.0  # of drafting rounds, old ones fading
+        self._times: defaultdict[int, deque[float]] = defaultdict(lambda: deque(maxlen=TIMES))  # by number of drafter tokens
+        self._each: deque[float] = deque(maxlen=TIMES)
+        self._plain: deque[float] = deque(maxlen=TIMES)  # means of `STRETCH` rounds each
+        self._newest: list[float] = []  # of plain rounds since
+        self.first_seconds = self.draft_seconds = 0.0  # t_0 and t_1
+        self.plain_seconds: float | None = None
+        self._plain_then: float | None = None  # t_plain when something was drafted last: a machine that changes its pace changes all times
+
+    @property
+    def length(self) -> float:
+        """Drafter tokens of a drafting round, on average over the newest."""
+        return self._drafted / self._weight if self._weight else 0.0
+
+    @property
+    def plain_rounds(self) -> int:
+        return STRETCH * len(self._plain) + len(self._newest)
+
+    @property
+    def speedup(self) -> float | None:
+        """Tokens per second of drafting rounds over those of plain ones, estimated from the newest drafts and plain rounds of that time."""
+        plain = self._plain_then or self.plain_seconds
+        return self._tokens / self._seconds * plain if plain is not None and self._seconds > 0 else None
+
+    def renew(self) -> None:
+        """Have a pair that loses look at once whether it can win: its drafter has changed."""
+        self.wait, self.left, self.pause = FIRST_WAIT, 0, 0
+
+    def promises(self, seen: Hindsight) -> bool:
+        """Whether drafts of some fixed length would have been faster than plain decoding on these tokens."""
+        plain = self._plain_then or self.plain_seconds or 0.0
+        pieces, accept = np.array(seen).T
+        each, reach, tokens = float(pieces.mean()) * self.slot_seconds, accept, 1.0
+        for length in range(1, min(MOST_SLOTS, len(seen)) + 1):
+            tokens += float(reach.mean())  # P(this many are accepted), from wherever a draft begins
+            if tokens * plain > PROMISE * (self.first_seconds + length * each):
+                return True
+            reach = reach[:-1] * accept[length:]
+        return False
+
+    def rest(self, spent: float) -> None:
+        """Decode plainly for a while: twice as long as the last time, and so long that these seconds are a small share of it."""
+        self.wait = min(LONGEST_WAIT, 2 * self.wait)
+        bearable = spent / (SPEND * self.plain_seconds) if self.plain_seconds else 0.0
+        self.left, self.tries, self.lost = max(self.wait, min(int(bearable), 10 * LONGEST_WAIT)), 0, 0.0
+
+    @property
+    def token_seconds(self) -> float:
+        """What a token costs at the better of both speeds, so what one more accepted token is worth; 0 while nothing is known."""
+        drafting = self._seconds / self._tokens if self._tokens > 0 else math.inf
+        best = min(drafting, self.plain_seconds or math.inf)
+        return best if math.isfinite(best) else 0.0
+
+    @property
+    def slot_seconds(self) -> float:
+        """What one more slot costs, drafter tokens that are drawn for nothing included."""
+        return self.draft_seconds * max(1.0, self._drafted / self._proposed if self._proposed else 1.0)
+
+    def learn(self, sure: Sequence[float], accepts: Sequence[float]) -> None:
+        """Take the judged slots of a draft: how sure the drafter was of each, and with which probability it was accepted."""
+        for index, (predicted, accepted) in enumerate(zip(sure, accepts, strict=False)):
+            self.sure.learn(predicted, accepted)
+            if index:
+                self.next.learn(sure[index - 1], accepted)
+
+    def begin(self, drafted: int, draft_seconds: float) -> None:
+        """Take how long the first draft of an answer lasted, which also reads the prompt: drafting has to make up for that too."""
+        if drafted and self._weight:
+            self._seconds += max(0.0, draft_seconds - drafted * self.draft_seconds)
+
+    def time(self, budget: int, drafted: int, proposed: int, tokens: int, draft_seconds: float, seconds: float) -> None:
+        """Take what a round did, and how long its draft and all of it lasted."""
+        self.rounds += 1
+        if budget == 0:
+            self._newest.append(seconds)
+            if len(self._newest) == STRETCH:
+                self._plain.append(sum(self._newest) / STRETCH)
+                self._newest = []
+            self._settle_plain()
+            return
+        if not drafted:
+            return
+        self.drafts, self._plain_then = self.drafts + 1, self.plain_seconds
+        if not self.speculating and self.plain_seconds:
+            self.lost += seconds - tokens * self.plain_seconds
+        self._times[drafted].append(seconds)
+        self._each.append(draft_seconds / drafted)
+        if self.rounds % 8 == 0 or not self.first_seconds:
+            self._fit()
+        lasted = self.first_seconds + drafted * self.draft_seconds
+        self._tokens, self._seconds = RECENT * self._tokens + tokens, RECENT * self._seconds + lasted
+        self._drafted, self._weight = RECENT * self._drafted + drafted, RECENT * self._weight + 1.0
+        self._proposed = RECENT * self._proposed + proposed
+
+    def _fit(self) -> None:
+        """t_0 and t_1 by least squares over the medians, weighted by how many times there are."""
+        points = [(drafted, median(times), len(times)) for drafted, times in self._times.items()]
+        total = sum(weight for _, _, weight in points)
+        x = sum(weight * drafted for drafted, _, weight in points) / total
+        y = sum(weight * seconds for _, seconds, weight in points) / total
+        spread = sum(weight * (drafted - x) ** 2 for drafted, _, weight in points)
+        slope = sum(weight * (drafted - x) * (seconds - y) for drafted, seconds, weight in points) / spread if spread >= FEW else 0.0
+        # A busy machine bends the line, so the slope is kept near what drafting alone takes per token.
+        each = median(self._each)
+        self.draft_seconds = min(max(slope, LEAST * each), MOST * each)
+        self.first_seconds = max(0.0, y - self.draft_seconds * x)
+        self._settle_plain()
+
+    def _settle_plain(self) -> None:
+        """t_plain: a plain round does less than one with a draft of one token, so a burst of load among its few times is seen through."""
+        if self.plain_rounds:
+            plain, shortest = median(self._plain or self._newest), self.first_seconds + self.draft_seconds
+            self.plain_seconds = min(plain, shortest) if shortest > 0 else plain
