@@ -84,7 +84,7 @@ class Rollout:
     that among the masked logits) and the law [D] (at temperature 0 the masked logits).
 
     `read`: the ids that the cache holds now beyond its length; `rows` [1 + read or more, D] and `states` [1 + read or more, H] are the
-    logits and the output layer's input before and after each of them.
+    logits and the output layer's input before and after each of them. `vain`: further ids that were read and thrown away, where known.
     """
 
     places: list[int]
@@ -94,6 +94,7 @@ class Rollout:
     read: list[int]
     rows: Law
     states: Any  # a tensor on the device, or numpy's where they were fetched
+    vain: int = 0
 
 
 def nothing_drawn(row: Tensor, state: Any) -> Rollout:
@@ -139,11 +140,12 @@ class Turn:
     """What came of one round.
 
     Of its draft: the `rollout`, None where another round follows; the drafter's probabilities of all that it drew (`sure`); the tokens that
-    are left of its walks (`drafted`) and how many of them it has `read`; and of each slot that proposes something its first draw, the
-    number of tokens up to its end, and q (`slots`, `bounds`). Then the `proposal` and what can be told of its rows, None where it was not
-    verified; what is `written`, None where only the host can tell, which then is the last round; how many proposals are `accepted`, each
-    one's acceptance probability as far as they were judged (`accepts`), whether what follows them is a correction (`rejected`), and the
-    target's probabilities before temperature of each proposal and of what follows (`likely`). `spent`: numbers used in the round.
+    are left of its walks (`drafted`), how many of them it has `read`, and how many others in `vain`; and of each slot that proposes
+    something its first draw, the number of tokens up to its end, and q (`slots`, `bounds`). Then the `proposal` and what can be told of its
+    rows, None where it was not verified; what is `written`, None where only the host can tell, which then is the last round; how many
+    proposals are `accepted`, each one's acceptance probability as far as they were judged (`accepts`), whether what follows them is a
+    correction (`rejected`), and the target's probabilities before temperature of each proposal and of what follows (`likely`). `spent`:
+    numbers used in the round.
 
     `budget`: drafter tokens that it might use. `given`: what the drafter read before it drew. `used`: numbers used before the round.
     `lengths`: ids that the target and the drafter have before it, beyond those before the first round. `held`: of how many proposals and
@@ -154,6 +156,7 @@ class Turn:
     sure: list[float]
     drafted: list[int]
     read: int
+    vain: int
     slots: list[tuple[int, int]]
     bounds: list[float]
     proposal: list[int] | None

@@ -7,6 +7,8 @@ been drafted and ended; the chances with which proposals were accepted, as far a
 that of the token written; each slot's q; and the draws' shares.
 """
 
-DRAWN, READ, SLOTS, PROPOSED, ACCEPTED, WRITTEN, USED, SPENT = range(8)
-FACTS = 8  # draws, tokens read, slots, proposals, those accepted, the token written, and uniform numbers used before and in the round
+DRAWN, READ, PASSES, SLOTS, PROPOSED, ACCEPTED, WRITTEN, USED, SPENT = range(9)
+# Draws; tokens read that are left, and all that were; slots; proposals, those accepted, the token written; and uniform numbers used before
+# and in the round.
+FACTS = 9
 HOST, NONE = -2, -1  # instead of a token or a number of them: only the host can tell; there is none

@@ -90,13 +90,14 @@ class Passes:
         uniforms = np.asarray(order.uniforms) if len(order.uniforms) else NOTHING
         rule = (until.reach, until.least, until.price, until.lines, np.array(order.ends, np.int64))
         slots, bounds = np.empty((draws, 4), np.int64), np.empty(draws)
-        count, read, _ = self.share(
+        count, read, _, read_in_all = self.share(
             kernels.roll_out, 1, self.model(buffer), np.array(ids, np.int64), start, rows, states, *self.tables(course)[:5], total,
             order.left, warp.temperature, uniforms, *rule, notes, shares, laws, slots, bounds,
         )  # fmt: skip
         places, drawn, tokens = notes[:, : max(count, read)].tolist()
         found = shares[:count].tolist()
-        return Rollout(places[:count], drawn[:count], found, laws[:count], tokens[:read], rows[: read + 1], states[: read + 1])
+        rows, states, vain = rows[: read + 1], states[: read + 1], read_in_all - read
+        return Rollout(places[:count], drawn[:count], found, laws[:count], tokens[:read], rows, states, vain)
 
     def share(self, kernel: Callable[..., Any], tokens: int, *given: Any) -> Any:
         """Call a kernel whose passes are of so many tokens, with a board, those who help, and the pieces to make of a product."""

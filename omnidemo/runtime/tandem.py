@@ -56,7 +56,7 @@ def make_rounds(
     fact, number = _Reader(facts[:told].tolist()), _Reader(numbers[:counted].tolist())
     lengths, left = (0, 0), wanted.left
     for turn in range(made):
-        drawn, read, slots, proposed, accepted, token, used, spent = fact.take(FACTS)
+        drawn, read, passes_made, slots, proposed, accepted, token, used, spent = fact.take(FACTS)
         follows, open_, verified = turn + 1 < made, token == HOST, proposed != HOST  # who follows has written over what is not held
         proposal = fact.take(max(0, proposed))
         firsts, ends = fact.take(len(proposal)), fact.take(len(proposal))
@@ -74,6 +74,7 @@ def make_rounds(
                 sure=sure,
                 drafted=drafted,
                 read=read,
+                vain=passes_made - read,
                 slots=list(zip(firsts, ends, strict=True)),
                 bounds=bounds,
                 proposal=proposal if verified else None,

@@ -96,10 +96,9 @@ class WatchedCache:
         return getattr(self.cache, "strides", 1)
 
     def roll_out(self, order: Order, ids: Sequence[int], row: Law | None, state: Any) -> Rollout | None:
-        """Its passes are noted, but for those of walks that were thrown away."""
         found: Rollout | None = self.cache.roll_out(order, ids, row, state)  # type: ignore[attr-defined]
         if found is not None:
-            self._notes.append((self.length, ids, 1, next(_order), found.read))
+            self._notes.append((self.length, ids, 1, next(_order), [*found.read, *[0] * found.vain]))
             self.length = self.cache.length
         return found
 
@@ -111,7 +110,8 @@ class WatchedCache:
         turns: list[Turn] | None = make(drafter.cache, wanted, unread, given, row, state) if make is not None else None
         before, theirs, newest = self.length + len(unread), drafter.length + len(given), list(unread)
         for turn in turns or ():
-            drafter._notes.append((theirs + turn.lengths[1] - len(turn.given), turn.given, 1, next(_order), turn.drafted[: turn.read]))
+            drafted = [*turn.drafted[: turn.read], *[0] * turn.vain]
+            drafter._notes.append((theirs + turn.lengths[1] - len(turn.given), turn.given, 1, next(_order), drafted))
             if turn.proposal is not None:
                 read, rows = [*newest, *turn.proposal], len(turn.proposal) + 1
                 self._notes.append((before + turn.lengths[0] - len(newest), read, rows, next(_order), ()))

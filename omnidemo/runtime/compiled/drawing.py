@@ -24,9 +24,10 @@ def roll_out(
     inside: NDArray[np.int32], alone: NDArray[np.bool_], keys: Whole, info: Whole, total: int, aim: int, heat: float, uniforms: Numbers,
     reach: float, least: float, price: float, rule: Numbers, ends: Whole, notes: Whole, shares: Numbers, laws: Array, slots: Whole,
     bounds: Numbers,
-) -> tuple[int, int, int]:  # fmt: skip
+) -> tuple[int, int, int, int]:  # fmt: skip
     """Read the `given` tokens at positions start…, of which rows[0] are the logits if there are none, and make the draws of
-    `NgramExact.draft`: (how many, tokens read for them and not thrown away, slots that came of them; −1 where a walk could not be ended).
+    `NgramExact.draft`: (how many, tokens read for them and not thrown away, slots that came of them; −1 where a walk could not be ended,
+    and all tokens that were read).
 
     Up to `states` everything is as in `forward`, but with `rows` [R, V] and `states` [R, H] for the logits after each read token. `first`
     to `info`: see `Course` and `DeviceTrie`. `total`: the first slot's limit; no slot begins after `aim` drafter tokens. `heat`: the
@@ -37,13 +38,14 @@ def roll_out(
     came of it), the trie's node there, and the draw that was made in vain after it, −1 if none was; and Q̄.
     """
     places, ids, tokens = notes
-    base, read, count, most, room, made = 0, 0, 0, len(shares), len(rows) - 1, 0
+    base, read, passes, count, most, room, made = 0, 0, 0, 0, len(shares), len(rows) - 1, 0
     if len(given):
         forward(board, pieces, len(given), model, given, start, rows[:1], states[:1], 1.0, np.empty((0, 4), np.float32))
         start += len(given)
     vocabulary = rows.shape[1]
     while base < aim and base <= room and count < most:
         limit = total - base
+        passes += max(0, base - read)
         read = read_on(board, pieces, model, tokens, start, read, base, rows, states)
         drawn = draw(rows[base], first, limit, heat, uniforms[count], laws[count])
         if drawn < 0:
@@ -59,11 +61,12 @@ def roll_out(
             end, sure = base + 1, path
         while node > 0 and info[node, 2] <= limit:
             if base + depth > room or count == most:
-                return count, min(read, end), -1
+                return count, min(read, end), -1, passes
+            passes += max(0, base + depth - read)
             read = read_on(board, pieces, model, tokens, start, read, base + depth, rows, states)
             drawn = draw(rows[base + depth], inside, limit, heat, uniforms[count], laws[count])
             if drawn < 0:
-                return count, min(read, end), -1
+                return count, min(read, end), -1, passes
             share = probability(laws[count], drawn, heat)
             places[count], ids[count], shares[count] = base + depth, drawn, share
             if end == base + depth:
@@ -89,7 +92,7 @@ def roll_out(
         if end == base + 1 and np.any(ends == tokens[base]):
             break
         base = end
-    return count, read, made
+    return count, read, made, passes
 
 
 @compiled

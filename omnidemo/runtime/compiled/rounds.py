@@ -20,7 +20,7 @@ from omnidemo.runtime.compiled.passes import Model, forward
 from omnidemo.runtime.compiled.products import Array
 from omnidemo.runtime.compiled.shares import BLOCK, add_up, compiled, place_by, soften
 from omnidemo.runtime.crew import Board
-from omnidemo.runtime.facts import ACCEPTED, DRAWN, FACTS, HOST, NONE, PROPOSED, READ, SLOTS, SPENT, USED, WRITTEN
+from omnidemo.runtime.facts import ACCEPTED, DRAWN, FACTS, HOST, NONE, PASSES, PROPOSED, READ, SLOTS, SPENT, USED, WRITTEN
 
 SPARE = 32  # numbers that a correction may need
 POSIX = os.name == "posix"
@@ -63,7 +63,7 @@ def rounds(
     for made in range(most):
         wanted, known, accepted, written, proposed, used = min(budget, left), len(unread), 0, HOST, 0, at
         times[0] = times[2]
-        out[DRAWN], out[READ], count = roll_out(
+        out[DRAWN], out[READ], count, out[PASSES] = roll_out(
             board, few, drafter, given, start, rows[made], states[made], first, inside, alone, keys, info, wanted + overrun, wanted, heat,
             uniforms[at:], reach, least, price, rule, last, notes, shares, laws[made], slots, bounds,
         )  # fmt: skip
