@@ -164,9 +164,9 @@ def test_models_that_agree_on_little(
         assert facts(one.rounds) == facts(other.rounds)
 
 
-def conversation(pair: Pair) -> Conversation:
+def conversation(pair: Pair, prompt: str = BUNDLED[0]) -> Conversation:
     talk = Conversation(TargetContext(pair.target.runner.new_cache()), DrafterContext(pair.drafter.runner.new_cache(), pair.map))
-    talk.start(pair.prompt_ids(BUNDLED[0]))
+    talk.start(pair.prompt_ids(prompt))
     return talk
 
 
@@ -247,6 +247,41 @@ def test_seconds_are_those_of_each_round(bundled: Pair, made: list[list[Turn]]) 
         settled = [one for one in times[1:-1] if one["verify"] > 0]
         assert max(one["verify"] for one in settled) < 0.5 * sum(one["verify"] for one in settled)  # none has those of all
     assert kinds(made)["several"] > 2
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_every_token_that_the_drafter_reads_is_told(
+    bundled: Pair, temperature: float, made: list[list[Turn]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of walks that were thrown away too: as many as the host reads, which comes back for each."""
+    bundled.fill_cache()
+    method, warp, read = make_method("ngram-exact", bundled.map), Warp(temperature), []
+    extend, roll_out = LeanCache.extend, LeanCache.roll_out
+
+    def noted(self: LeanCache, ids: Any, rows: int) -> Any:
+        read[-1] += len(ids) * (self.runner is bundled.drafter.runner)
+        return extend(self, ids, rows)
+
+    def rolled(self: LeanCache, order: Any, ids: Any, row: Any, state: Any) -> Any:
+        found = roll_out(self, order, ids, row, state)
+        read[-1] += len(ids) + len(found.read) + found.vain if found is not None else 0
+        return found
+
+    monkeypatch.setattr(LeanCache, "extend", noted)
+    monkeypatch.setattr(LeanCache, "roll_out", rolled)
+    for _ in both(monkeypatch):
+        read.append(0)
+        with monkeypatch.context() as patch:
+            if len(read) == 2:
+                patch.setattr(LeanCache, "rolls", property(lambda self: False))
+            for seed, prompt in enumerate(BUNDLED):
+                talk = conversation(bundled, prompt)
+                for _ in decode(talk, method, bundled.map, bundled.ngrams, warp, Sampler(seed), Limits(90), Fixed(4)):
+                    pass
+    turns = [turn for turns in made for turn in turns]
+    assert sum(turn.vain for turn in turns) > 0
+    told = sum(len(turn.given) + turn.read + turn.vain for turn in turns)
+    assert told > 3 * read[0] and told + read[0] == pytest.approx(read[1], rel=0.01)
 
 
 def test_the_first_token_waits_for_no_other_round(bundled: Pair, made: list[list[Turn]]) -> None:
