@@ -31,7 +31,7 @@ from omnidemo.methods.base import Hand, Slot, subtract
 from omnidemo.methods.string_rejection import strings_of
 from omnidemo.runtime.lean import LeanLlamaRunner
 from omnidemo.runtime.runners import TransformersRunner
-from worlds import CROSSING, NESTED, PLAIN, SAME, WORLDS, World, distance, vocabulary
+from worlds import CROSSING, NESTED, PLAIN, SAME, WORLDS, World, distance, law_of, p_value, vocabulary
 
 WARPS = {
     "t1": Warp(1.0),
@@ -108,17 +108,10 @@ class Modelled(World):
         return talk
 
     def general(self, warp: Warp, count: int) -> dict[tuple[int, ...], float]:
-        laws: dict[tuple[int, ...], float] = {(): 1.0}
-        ends = set(self.target.roles.get("end", ()))
-        for _ in range(count):
-            grown: dict[tuple[int, ...], float] = {}
-            for ids, mass in laws.items():
-                ended = bool(ids) and ids[-1] in ends
-                row = _Widened(self.runners[0][1].new_cache()).extend([*self.prompt, *ids], 1)[0]
-                for token, p in [(None, 1.0)] if ended else enumerate(warp.law(row).tolist()):
-                    grown[ids if token is None else (*ids, token)] = mass * p
-            laws = grown
-        return laws
+        def row(ids: list[int]) -> torch.Tensor:
+            return _Widened(self.runners[0][1].new_cache()).extend(ids, 1)[0]
+
+        return law_of(row, self.prompt, set(self.target.roles.get("end", ())), warp, count)
 
 
 class _Widened:
@@ -195,13 +188,7 @@ def chi_square(world: World, method: Method, runs: int, count: int = 1) -> float
     with torch.inference_mode():
         # Two drafter tokens are too few for the overrun of a walk to be all there is, and enough for it to happen.
         counts = Counter(world.sample(method, warp, sampler, 2, count, cache) for _ in range(runs))
-    law = {ids: mass for ids, mass in world.law(warp, count).items() if mass * runs >= 5}
-    chi = sum((counts[ids] - runs * mass) ** 2 / (runs * mass) for ids, mass in law.items())
-    rest = 1 - sum(law.values())
-    if rest * runs >= 5:
-        chi += (runs - sum(counts[ids] for ids in law) - runs * rest) ** 2 / (runs * rest)
-    freedom = len(law) - (rest * runs < 5)
-    return float(1 - torch.special.gammainc(torch.tensor(freedom / 2.0), torch.tensor(chi / 2.0)))
+    return p_value(counts, world.law(warp, count), runs)
 
 
 # Expected acceptance (Timor et al., table 3) ------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ from omnidemo.runtime.lean import LeanCache, LeanLlamaRunner
 from omnidemo.runtime.pair import Pair
 from test_pair import PROMPT, save
 from test_runners import close
-from worlds import NESTED, World, distance
+from worlds import NESTED, World, distance, law_of, p_value
 
 METHODS = ("ngram-exact", "token-intersection", "union")
 BUNDLED = ("Tell me a short story about a fox.", "Tom has 3 apples and buys 4 more. How many has he?", "How do I clean a window?")
@@ -403,17 +403,10 @@ class Compiled(World):
         return talk
 
     def law(self, warp: Warp, count: int) -> dict[tuple[int, ...], float]:
-        laws: dict[tuple[int, ...], float] = {(): 1.0}
-        ends = set(self.target.roles.get("end", ()))
-        for _ in range(count):
-            grown: dict[tuple[int, ...], float] = {}
-            for ids, mass in laws.items():
-                ended = bool(ids) and ids[-1] in ends
-                row = as_tensor(LeanCache(self.runners[0]).extend([*self.prompt, *ids], 1)[0]).double()
-                for token, p in [(None, 1.0)] if ended else enumerate(warp.law(row).tolist()):
-                    grown[ids if token is None else (*ids, token)] = mass * p
-            laws = grown
-        return laws
+        def row(ids: list[int]) -> torch.Tensor:
+            return as_tensor(LeanCache(self.runners[0]).extend(ids, 1)[0]).double()
+
+        return law_of(row, self.prompt, set(self.target.roles.get("end", ())), warp, count)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -428,20 +421,15 @@ def test_what_is_emitted_follows_the_targets_law(method: str, made: list[list[Tu
     count = kinds(made)
     assert count["rounds"] > runs and count["host"] < 0.3 * count["rounds"] and count["several"] > 100, count
 
-    def p_value(law: dict[tuple[int, ...], float]) -> float:
-        ends: Counter[tuple[int, ...]] = Counter()
+    def fit(law: dict[tuple[int, ...], float]) -> float:
+        ends: dict[tuple[int, ...], float] = {}
         for path, mass in law.items():
-            ends[path[-2:]] += mass  # type: ignore[assignment]
-        likely = {path: mass for path, mass in ends.items() if mass * runs >= 5}
-        rest = 1 - sum(likely.values())
-        chi = sum((counts[path] - runs * mass) ** 2 / (runs * mass) for path, mass in likely.items())
-        chi += (runs - sum(counts[path] for path in likely) - runs * rest) ** 2 / (runs * rest) if rest * runs >= 5 else 0.0
-        freedom = len(likely) - (rest * runs < 5)
-        return float(1 - torch.special.gammainc(torch.tensor(freedom / 2.0), torch.tensor(chi / 2.0)))
+            ends[path[-2:]] = ends.get(path[-2:], 0.0) + mass
+        return p_value(counts, ends, runs)
 
     law, other = world.law(warp, ids), world.law(Warp(1.0), ids)
-    assert p_value(law) > 0.001
-    assert distance(law, other) > 1e-2 and p_value(other) < 0.001  # so that it would show
+    assert fit(law) > 0.001
+    assert distance(law, other) > 1e-2 and fit(other) < 0.001  # so that it would show
 
 
 def test_a_round_of_nothing_is_no_round(bundled: Pair, made: list[list[Turn]]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -161,6 +161,32 @@ class World:
                         grown[(*ids, token)] = mass * p
             laws = grown
         return laws
+
+
+def law_of(
+    row: Callable[[list[int]], Tensor], prompt: Sequence[int], ends: set[int], warp: Warp, count: int
+) -> dict[tuple[int, ...], float]:
+    """The exact law of `count` ids after a prompt, fewer after an end, of a model whose logits after some ids are a `row`."""
+    laws: dict[tuple[int, ...], float] = {(): 1.0}
+    for _ in range(count):
+        grown: dict[tuple[int, ...], float] = {}
+        for ids, mass in laws.items():
+            ended = bool(ids) and ids[-1] in ends
+            for token, p in [(None, 1.0)] if ended else enumerate(warp.law(row([*prompt, *ids])).tolist()):
+                grown[ids if token is None else (*ids, token)] = mass * p
+        laws = grown
+    return laws
+
+
+def p_value(counts: Mapping[tuple[int, ...], int], law: Mapping[tuple[int, ...], float], runs: int) -> float:
+    """Of χ² of the counts against a law; what is too rare to be counted by itself is taken together."""
+    likely = {ids: mass for ids, mass in law.items() if mass * runs >= 5}
+    rest = 1 - sum(likely.values())
+    chi = sum((counts[ids] - runs * mass) ** 2 / (runs * mass) for ids, mass in likely.items())
+    if rest * runs >= 5:
+        chi += (runs - sum(counts[ids] for ids in likely) - runs * rest) ** 2 / (runs * rest)
+    freedom = len(likely) - (rest * runs < 5)
+    return float(1 - torch.special.gammainc(torch.tensor(freedom / 2.0), torch.tensor(chi / 2.0)))
 
 
 class _Padded(TableCache):

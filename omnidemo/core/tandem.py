@@ -1,7 +1,7 @@
 """Several rounds in a row where both models compute, so that the host comes in between only afterwards.
 
-It then goes through each of them as though nothing had been done yet, and finds everything there: what was drawn, and the logits to judge
-it by. Where it comes to other tokens than were foreseen, what was made beyond them is dropped.
+It takes each of them as it comes to it, and goes through the one that only it can settle as though nothing but draws and logits had been
+made. Where something is not as it was foreseen, what was made for later rounds is dropped.
 """
 
 from __future__ import annotations

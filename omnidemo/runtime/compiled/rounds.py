@@ -1,7 +1,7 @@
 """Whole rounds without coming back in between: draft, verify, accept, correct, and again.
 
-Everything is as the host does it in `omnidemo.engine` with methods whose slots are those of a `Course`. It stops where only the host can
-go on, which walks through all of it again and stays the truth.
+Everything is as the host does it in `omnidemo.engine` with methods whose slots are those of a `Course`, number for number. It stops where
+only the host can go on.
 """
 
 from __future__ import annotations
