@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from omnidemo.core.draft_length import EARLY, ENOUGH_DRAFTS, PLAIN_EVERY, ByCost, ByHead, Confidence, DraftLength, Fixed, describe
+from omnidemo.core.draft_length import EARLY, ENOUGH, ENOUGH_DRAFTS, PLAIN_EVERY, ByCost, ByHead, Confidence, DraftLength, Fixed, describe
 from omnidemo.core.knowledge import FEW, FIRST_WAIT, LONGEST_WAIT, STRETCH, Calibration, Hindsight, Knowledge
 from omnidemo.core.sampling import Warp
 from omnidemo.methods import NgramExact, StringExactMatch, StringRejection, TokenIntersection, Union
@@ -163,6 +163,25 @@ def test_a_pair_that_loses_falls_back_says_so_and_finds_out_when_it_can_win() ->
     simulate(knowledge, 700, tokens=3)
     drafting = describe("cost", knowledge, False)
     assert drafting.speculating and drafting.estimated_speedup == pytest.approx(3 / 1.4, rel=0.1) and knowledge.wait == FIRST_WAIT
+
+
+@pytest.mark.parametrize("slow", [1.5, 2.0])
+def test_a_slow_spell_at_the_start_does_not_decide_for_long(slow: float) -> None:
+    """Drafts that last longer for a while, as they do while code is compiled beside them, and would win by 1.4 otherwise."""
+    knowledge = Knowledge()
+    rule = ByCost(4, knowledge)
+    drafts = []
+    for index in range(700):
+        drafts.append(rule.budget(index, lambda: [(1, 0.5)] * ENOUGH) > 0)
+        if drafts[-1]:
+            rule.goes_on([0.5], [])
+            rule.learn([1], [0.5])
+            pace = slow if len(drafts) < 80 else 1.0
+            knowledge.time(4, 1, 1, 1 + index % 2, 0.1 * pace, 1.07 * pace)
+        else:
+            knowledge.time(0, 0, 0, 1, 0.0, 1.0)
+    assert not all(drafts[40:80]) and sum(drafts[-300:]) > 280 and knowledge.speculating
+    assert knowledge.speedup == pytest.approx(1.5 / 1.07, rel=0.05)
 
 
 def test_a_pair_is_not_given_up_after_a_few_drafts() -> None:

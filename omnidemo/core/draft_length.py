@@ -15,16 +15,15 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from omnidemo.core.knowledge import FEW, FIRST_WAIT, LONGEST_WAIT, STRETCH, Hindsight, Knowledge
+from omnidemo.core.knowledge import FEW, FIRST_WAIT, LONGEST_WAIT, STRETCH, TRY, Hindsight, Knowledge
 
 Policy = Literal["fixed", "confidence", "cost", "head"]
 State = NDArray[np.float32]  # [H]: what the drafter's output layer read when it predicted a token
 Head = Callable[[State, float], float]  # (state, log q of the token drawn) → P(accepted)
 Look = Callable[[], Hindsight]
 
-TRY = 6  # rounds of a try
 LOOK, ENOUGH = 96, 16  # newest tokens by which it is judged beforehand whether a try can win, and fewest that tell anything
-BLIND_EVERY = 8  # refusals after which a try is made all the same, for times change
+BLIND_EVERY = 3  # refusals after which a try is made all the same, for times change
 PLAIN_EVERY = 64  # rounds to each plain one of a pair that wins, from which the time of a plain round is known
 EARLY = 16  # rounds before the first of them
 ENOUGH_DRAFTS = 24  # before a pair gives up: an answer's first ones tell little, and what lasted long is not measured again then
@@ -266,7 +265,9 @@ class ByCost(Watching):
     def _promising(self, look: Look) -> bool:
         """Whether a try that is due is made: where the newest tokens say that it can win."""
         known = self.knowledge
-        if known.plain_seconds is None or known.refused % BLIND_EVERY == BLIND_EVERY - 1:
+        if known.refused == BLIND_EVERY - 1:
+            known.doubt()
+        if known.plain_seconds is None or known.doubts:
             known.refused = 0
             return True
         began = perf_counter()
@@ -308,6 +309,7 @@ class ByCost(Watching):
         if known.speculating:
             if speedup < MARGIN and known.drafts >= ENOUGH_DRAFTS:
                 known.speculating, known.left, known.tries = False, known.wait, 0
+                known.doubt()
         elif known.left <= 0:
             known.tries += 1
             if speedup > MARGIN:

@@ -19,9 +19,10 @@ FORGET = 0.99  # weight of what a class knew, per new observation in it
 BELIEF = 5.0  # observations that the drafter's own probability is worth at first
 RECENT = 0.975  # the same for tokens and seconds of drafting rounds: 40 rounds are remembered
 FIRST_WAIT, LONGEST_WAIT = 24, 96  # plain rounds between two looks or tries of a pair that loses, and more where those are dear:
+TRY = 6  # rounds of a try
 SPEND = 0.01  # the share of plain decoding's time that they may take
 MOST_SLOTS = 8  # of the drafts that are looked for
-PROMISE = 1.1  # gain that makes a try worth it: this is the best of several lengths, afterwards
+PROMISE = 1.05  # gain that makes a try worth it, at the best of several lengths
 STRETCH = 8  # plain rounds in a row: a small target writes them in one go, and a single one among drafts takes longer
 FEW = 5  # plain rounds below this are sought earlier
 LEAST, MOST = 0.5, 1.3  # bounds of t_1, in mean times of a drafter token, which hold what a draft costs once
@@ -90,7 +91,8 @@ class Knowledge:
         self.drafting = 0  # rounds since the last stretch of plain ones
         self.pause = 0  # rounds until it is looked again, where there was nothing to see yet
         self.drafts = 0  # rounds with one
-        self._tokens = self._seconds = self._drafted = self._proposed = self._weight = 0.0  # of drafting rounds, old ones fading
+        # Of drafting rounds, old ones fading; `_begun`: seconds by which the first drafts of answers lasted longer.
+        self._tokens = self._drafted = self._proposed = self._weight = self._begun = 0.0
         self._times: defaultdict[int, deque[float]] = defaultdict(lambda: deque(maxlen=TIMES))  # by number of drafter tokens
         self._each: deque[float] = deque(maxlen=TIMES)
         self._plain: deque[float] = deque(maxlen=TIMES)  # means of `STRETCH` rounds each
@@ -113,6 +115,25 @@ class Knowledge:
         """Tokens per second of drafting rounds over those of plain ones, estimated from the newest drafts and plain rounds of that time."""
         plain = self._plain_then or self.plain_seconds
         return self._tokens / self._seconds * plain if plain is not None and self._seconds > 0 else None
+
+    @property
+    def _seconds(self) -> float:
+        """What the rounds that are remembered would last now."""
+        return self._weight * self.first_seconds + self._drafted * self.draft_seconds + self._begun
+
+    @property
+    def doubts(self) -> bool:
+        """Whether what drafts cost is to be found out anew."""
+        return not self._each
+
+    def doubt(self) -> None:
+        """Have the next try find out what drafts cost, for a slow spell of the machine must not decide for long; what they brought before
+        counts as much as that try."""
+        self._times.clear()
+        self._each.clear()
+        keep = min(1.0, TRY / self._weight) if self._weight else 1.0
+        self._tokens, self._drafted, self._proposed = keep * self._tokens, keep * self._drafted, keep * self._proposed
+        self._weight, self._begun = keep * self._weight, keep * self._begun
 
     def renew(self) -> None:
         """Have a pair that loses look at once whether it can win: its drafter has changed."""
@@ -158,7 +179,7 @@ class Knowledge:
     def begin(self, drafted: int, draft_seconds: float) -> None:
         """Take how long the first draft of an answer lasted, which also reads the prompt: drafting has to make up for that too."""
         if drafted and self._weight:
-            self._seconds += max(0.0, draft_seconds - drafted * self.draft_seconds)
+            self._begun += max(0.0, draft_seconds - drafted * self.draft_seconds)
 
     def time(self, budget: int, drafted: int, proposed: int, tokens: int, draft_seconds: float, seconds: float) -> None:
         """Take what a round did, and how long its draft and all of it lasted."""
@@ -177,10 +198,9 @@ class Knowledge:
             self.lost += seconds - tokens * self.plain_seconds
         self._times[drafted].append(seconds)
         self._each.append(draft_seconds / drafted)
-        if self.rounds % 8 == 0 or not self.first_seconds:
+        if self.drafts % 8 == 0 or len(self._each) <= TRY:
             self._fit()
-        lasted = self.first_seconds + drafted * self.draft_seconds
-        self._tokens, self._seconds = RECENT * self._tokens + tokens, RECENT * self._seconds + lasted
+        self._tokens, self._begun = RECENT * self._tokens + tokens, RECENT * self._begun
         self._drafted, self._weight = RECENT * self._drafted + drafted, RECENT * self._weight + 1.0
         self._proposed = RECENT * self._proposed + proposed
 
