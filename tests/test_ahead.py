@@ -350,7 +350,7 @@ def test_the_table_holds_the_trie(grams: list[tuple[int, ...]], gone: int, later
         while kin:
             chained.append(int(trie.kin[kin, TOKEN]))
             kin = int(trie.kin[kin, SIBLING])
-        assert sorted(chained) == sorted(token for token, child in node.children.items() if child.target >= 0)
+        assert sorted(chained) == (sorted(node.children) if number else [])
 
     base_far = 1 << 20
     agree(cache.root, 0)

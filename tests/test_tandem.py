@@ -144,8 +144,22 @@ def test_everything_that_can_happen_does(bundled: Pair, tiny: Pair, made: list[l
             for seed, prompt in enumerate(BUNDLED):
                 pair.generate(prompt, method=method, temperature=1.0, seed=seed, learn=False, reuse=False)
     count = kinds(made)
-    assert min(count[kind] for kind in ("several", "merged", "corrected", "bonus", "nothing", "host")) > 0, count
+    assert min(count[kind] for kind in ("several", "merged", "corrected", "bonus", "nothing")) > 0, count
     assert max(map(len, made)) == tandem.MOST
+
+
+def test_what_takes_too_many_numbers_is_the_hosts(tmp_path: Path, made: list[list[Turn]], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Models that nearly agree: hardly anything is rejected, and then there is little to put in its place."""
+    pair = load_pair(save(tmp_path / "target", "byte-level", ends=False), save(tmp_path / "drafter", "byte-level", ends=False))
+    weights = pair.drafter.runner.weights()
+    pair.drafter.runner.overwrite({name: weight * 1.03 for name, weight in weights.items() if "lm_head" in name})
+    answers = []
+    for _ in both(monkeypatch):
+        given = {"method": "token-intersection", "max_new_tokens": 90, "temperature": 1.0, "reuse": False}
+        answers.append([pair.generate(PROMPT, seed=seed, **given) for seed in range(12)])
+    assert kinds(made)["host"] > 0
+    for one, other in zip(*answers, strict=True):
+        assert facts(one.rounds) == facts(other.rounds)
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])

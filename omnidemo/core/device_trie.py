@@ -28,8 +28,8 @@ class DeviceTrie:
     keys [size + PROBES] int64 are the edges. info [size + PROBES + 1, 3] int64 says of each node at which limit of a walk (in drafter
     tokens) it is an n-gram (0 or FAR), can be followed (the depth of the nearest n-gram at or below), and can be left for a child (the
     same below it). Node 0 can do nothing there, since `find` also gives 0 for what is not found.
-    kin [size + PROBES + 1, 4] int64, on the host alone, says which target token a node spells, by which drafter token it is reached, and
-    chains those of a node's children that are n-grams: its first one, and the next one after each (0: none).
+    kin [size + PROBES + 1, 4] int64, on the host alone, says which target token a node spells, if it is an n-gram, by which drafter token
+    it is reached, and chains a node's children: its first one, and the next one after each (0: none; the root's are not chained).
     Insertions are uploaded with `upload`, which costs as much as was inserted; the tables keep their addresses until `fill`.
     """
 
@@ -78,14 +78,16 @@ class DeviceTrie:
             node = self._child(parent, token)
             if node == 0:
                 return False
+            if parent and len(self.kin) and self._info[3 * node + 1] == FAR:  # it is new
+                self.kin[node, [TOKEN, SIBLING]] = token, self.kin[parent, CHILD]
+                self.kin[parent, CHILD] = node
             self._info[3 * node + 1] = min(self._info[3 * node + 1], len(path))
             if parent:
                 self._info[3 * parent + 2] = min(self._info[3 * parent + 2], len(path))
             if depth == len(path) and self._info[3 * node] == FAR:
                 self._info[3 * node] = 0
                 if len(self.kin):
-                    self.kin[node] = target, token, self.kin[node, CHILD], self.kin[parent, CHILD]
-                    self.kin[parent, CHILD] = node
+                    self.kin[node, TARGET] = target
             self._changed.add(node)
             parent = node
         return True

@@ -12,29 +12,21 @@ from typing import Any
 
 import numpy as np
 from numba import njit, types
-from numpy.typing import NDArray
 
-from omnidemo.core.device_trie import CHILD, SIBLING, TARGET, TOKEN
-from omnidemo.runtime.compiled.drawing import Numbers, Whole, find, roll_out
+from omnidemo.core.device_trie import TARGET
+from omnidemo.runtime.compiled.drawing import Numbers, Whole, read_on, roll_out
 from omnidemo.runtime.compiled.passes import Model, forward
 from omnidemo.runtime.compiled.products import Array
+from omnidemo.runtime.compiled.residual import SPARE, Tables, correct, is_ngram, mass_of
 from omnidemo.runtime.compiled.shares import BLOCK, add_up, compiled, place_by, soften
 from omnidemo.runtime.crew import Board
 from omnidemo.runtime.facts import ACCEPTED, DRAWN, FACTS, HOST, NONE, PASSES, PROPOSED, READ, SLOTS, SPENT, USED, WRITTEN
 
-SPARE = 32  # numbers that a correction may need
 POSIX = os.name == "posix"
 MONOTONIC = getattr(time, "CLOCK_MONOTONIC", 0)
 _clock: Any = types.ExternalFunction(
     "clock_gettime" if POSIX else "QueryPerformanceCounter", types.int32(types.int32, types.intp) if POSIX else types.int32(types.intp)
 )
-
-# A course and a map: `Course`'s first, inside and alone [D]; its trie's keys, info and kin; the target token of each drafter token [D] and
-# the reverse [T], −1 for none; which drafter tokens may be proposed directly [D]; and how target tokens are spelled [T, 1 + n]: by how many
-# drafter tokens, and by which; 0 where nobody asked yet, so that it can be no n-gram, and −1 where n do not hold them.
-Tables = tuple[
-    NDArray[np.int32], NDArray[np.int32], NDArray[np.bool_], Whole, Whole, Whole, Whole, Whole, NDArray[np.bool_], NDArray[np.int32]
-]  # fmt: skip
 
 
 @njit(cache=True, error_model="numpy", nogil=True)
@@ -83,7 +75,7 @@ def rounds(
             else:
                 for slot in range(proposed):
                     if slots[slot, 3] >= 0:
-                        bounds[slot] *= 1.0 - mass_of(laws[made, slots[slot, 3]], slots[slot, 2], kin)
+                        bounds[slot] *= 1.0 - mass_of(laws[made, slots[slot, 3]], slots[slot, 2], info, kin)
                 accepted, written, at = settle(proposal, bounds, scores, peak, heat, uniforms, at, ends, chances)
                 if written == HOST:
                     law, sums = np.empty(len(scores[0]), np.float32), np.empty((len(scores[0]) + BLOCK - 1) // BLOCK)
@@ -92,8 +84,17 @@ def rounds(
                     if accepted == count:
                         written, at = place_by(law, sums, uniforms[at]), at + 1
                     else:
-                        limit = wanted + overrun - base_of(slots, accepted)
-                        written, at = correct(law, sums, laws[made, slots[accepted, 0]], limit, tables, uniforms, at)
+                        base, drawn = base_of(slots, accepted), slots[accepted, 0]
+                        rest = slots[accepted + 1, 0] if accepted + 1 < count else out[DRAWN]
+                        written, at, walked = correct(
+                            law, sums, wanted + overrun - base, notes[1, drawn:rest], laws[made, drawn:rest],
+                            (board, few, drafter, start + base), heat, tables, uniforms, at,
+                        )  # fmt: skip
+                        out[PASSES] += walked
+                        if walked > 0 and written == HOST:
+                            read_on(board, few, drafter, tokens, start, base, out[READ], rows[made], states[made])
+                        elif walked > 0:
+                            out[READ] = min(out[READ], base)
             for place in range(proposed):
                 likely[place] = likelihood(scores[place], peak[place], proposal[place])
             likely[proposed] = likelihood(scores[accepted], peak[accepted], written) if written >= 0 else 0.0
@@ -165,31 +166,9 @@ def target_of(slots: Whole, slot: int, tokens: Whole, targets: Whole, kin: Whole
 
 
 @compiled
-def mass_of(law: Array, node: int, kin: Whole) -> Any:
-    """Σ q over the complete children of a node."""
-    total, child = 0.0, kin[node, CHILD]
-    while child > 0:
-        total += law[kin[child, TOKEN]]
-        child = kin[child, SIBLING]
-    return total
-
-
-@compiled
 def likelihood(row: Array, peaks: Array, token: int) -> Any:
     """The probability of a token under logits [V] of which the peaks are known."""
     return np.exp(np.float64(row[token]) - np.float64(peaks[1])) / np.float64(peaks[2])
-
-
-@compiled
-def is_ngram(path: Any, vocabulary: int, keys: Whole, info: Whole) -> bool:
-    if len(path) < 2:
-        return False
-    node = 0
-    for token in path:
-        node = find(keys, vocabulary, node, token)
-        if node == 0:
-            return False
-    return info[node, 0] == 0
 
 
 @compiled
@@ -223,35 +202,3 @@ def settle(
         if np.any(ends == token):
             return place + 1, NONE, at
     return len(proposal), HOST, at
-
-
-@compiled
-def correct(
-    law: Array, sums: Numbers, proposed: Array, limit: int, tables: Tables, uniforms: Numbers, at: int
-) -> tuple[int, int]:
-    """`Residual.token`: (a token from what is left of the target's `law` [T] without what a slot of the drafter's law `proposed` [D] could
-    have proposed; HOST where that takes a walk in the trie, numbers used so far)."""
-    _, _, _, keys, info, _, _, drafters, draftable, spelled = tables
-    for _ in range(SPARE // 2):
-        token = place_by(law, sums, uniforms[at])
-        p, piece, count, at = law[token], drafters[token], spelled[token, 0], at + 1
-        merged = piece < 0
-        if merged:
-            if count < 0:
-                return HOST, at
-            if count > limit or not is_ngram(spelled[token, 1 : 1 + count], len(proposed), keys, info):
-                return token, at
-            piece = spelled[token, 1]
-        elif not draftable[piece]:
-            return token, at
-        q = proposed[piece]  # at least as much as the probability of what begins with it
-        if q <= 0.0:
-            return token, at
-        if q < p:
-            at += 1
-            if uniforms[at - 1] >= np.float64(q) / np.float64(p):
-                return token, at
-        node = find(keys, len(proposed), 0, piece)
-        if merged or (node > 0 and info[node, 2] <= limit):
-            return HOST, at
-    return HOST, at

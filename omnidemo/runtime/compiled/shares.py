@@ -139,13 +139,7 @@ def soften(row: NDArray[np.float32], top: float, factor: float, mass: float, law
 @compiled
 def warm(law: NDArray[np.float32], heat: float) -> None:
     """Logits [V], of which one is above −∞, become their softmax at a temperature."""
-    warm_from(law, top(law), heat)
-
-
-@compiled
-def warm_from(law: NDArray[np.float32], high: float, heat: float) -> None:
-    """`warm`, where the highest of them is known."""
-    factor, whole = np.float32(1.0 / heat), np.float32(0.0)
+    high, factor, whole = top(law), np.float32(1.0 / heat), np.float32(0.0)
     for i in range(len(law)):
         away = (law[i] - high) * factor
         law[i] = exponential(away) if away > np.float32(-87.0) else np.float32(0.0)
