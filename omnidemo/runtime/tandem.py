@@ -38,10 +38,10 @@ def make_rounds(
     if count < 1:
         return None
     draws, tokens, width = min(DRAWS, 3 * total), drafter.runner.rows, budget + 1
-    rows, states = np.empty((count, total + 1, tokens), np.float32), np.empty((count, total + 1, few.width), np.float32)
+    rows, states = np.empty((total + 1, tokens), np.float32), np.empty((total + 1, few.width), np.float32)
     if row is not None:
-        rows[0, 0], states[0, 0] = as_array(row), state
-    laws, logits = np.empty((count, draws, tokens), np.float32), np.empty((count, width, target.runner.rows), np.float32)
+        rows[0], states[0] = as_array(row), state
+    laws, logits = np.empty((draws, tokens), np.float32), np.empty((count, width, target.runner.rows), np.float32)
     hidden, peaks = np.empty((width, passes.width), np.float32), np.empty((count, width, 4), np.float32)
     facts = np.empty(count * (FACTS + 3 * width + total + 1 + 2 * draws), np.int64)
     numbers = np.empty(count * (4 + 3 * width + draws))
@@ -67,7 +67,7 @@ def make_rounds(
         likely, bounds, sure = number.take(len(proposal) + 1), number.take(len(proposal)), number.take(drawn)
         end, rollout = ends[accepted - 1] if accepted else 0, None
         if not follows:
-            rollout = Rollout(places, ids, sure, laws[turn, :drawn], drafted[:read], rows[turn], states[turn])
+            rollout = Rollout(places, ids, sure, laws[:drawn], drafted[:read], rows, states)
         turns.append(
             Turn(
                 rollout=rollout,

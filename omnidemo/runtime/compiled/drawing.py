@@ -147,12 +147,14 @@ def warm_within(
 ) -> None:
     """Their softmax [V] at a temperature, and its running sums as of `add_up`. From the logits to the law in one go, for there is a draw to
     each token that is drafted, and a loop that writes where it reads takes twice as long."""
-    within, factor, whole, full = np.int32(limit), np.float32(1.0 / heat), np.float32(0.0), len(law) // BLOCK
+    within, factor, full = np.int32(limit), np.float32(1.0 / heat), len(law) // BLOCK
+    whole: Any = np.float32(0.0)
     for i in range(len(row)):
         away = (row[i] - high) * factor
         law[i] = exponential(away) if (least[i] <= within) & (away > np.float32(-87.0)) else np.float32(0.0)
         whole += law[i]
-    share, running = np.float32(1.0) / whole, 0.0
+    share = np.float32(1.0) / whole
+    running: Any = 0.0
     for block in range(full):
         total = np.float32(0.0)
         for i in range(block * BLOCK, block * BLOCK + BLOCK):

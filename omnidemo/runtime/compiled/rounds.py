@@ -42,13 +42,13 @@ def rounds(
     logits), the `target` the `unread` ones at positions begin…. A round drafts at most `budget` drafter tokens, and at most `left` target
     tokens are proposed or written in all, one fewer than are wanted. `heat` to `rule`: see `roll_out`; nothing follows the target's tokens
     `ends`, of which the drafter's are `last`. `grows`: whether the host puts n-grams into the trie that it lacks. Written are, of each
-    round, `rows`, `states` and `laws` [n, …] as in `roll_out`, the target's `logits` [n, R, T] and their `peaks` [n, R, 4], and what
-    `runtime.facts` describes. `hidden` [R, H] is where the target works.
+    round, the target's `logits` [n, R, T] and their `peaks` [n, R, 4], and what `runtime.facts` describes; and `rows`, `states` and `laws`
+    as in `roll_out`, which are left of the last one. `hidden` [R, H] is where the target works.
     """
     first, inside, alone, keys, info, kin, targets, _, _, spelled = tables
-    draws, width, at, told, counted = laws.shape[1], logits.shape[1], 0, 0, 0
-    read, own = np.empty(len(unread) + width, np.int64), np.empty(rows.shape[1] + spelled.shape[1], np.int64)
-    notes, slots, shares = np.empty((3, max(draws, rows.shape[1])), np.int64), np.empty((draws, 4), np.int64), np.empty(draws)
+    draws, width, at, told, counted = len(laws), logits.shape[1], 0, 0, 0
+    read, own = np.empty(len(unread) + width, np.int64), np.empty(len(rows) + spelled.shape[1], np.int64)
+    notes, slots, shares = np.empty((3, max(draws, len(rows))), np.int64), np.empty((draws, 4), np.int64), np.empty(draws)
     bounds, chances, likely, times = np.empty(draws), np.empty(width), np.empty(width), np.empty(3)
     tokens, out = notes[2], np.empty(FACTS, np.int64)
     times[2] = now()
@@ -56,8 +56,8 @@ def rounds(
         wanted, known, accepted, written, proposed, used = min(budget, left), len(unread), 0, HOST, 0, at
         times[0] = times[2]
         out[DRAWN], out[READ], count, out[PASSES] = roll_out(
-            board, few, drafter, given, start, rows[made], states[made], first, inside, alone, keys, info, wanted + overrun, wanted, heat,
-            uniforms[at:], reach, least, price, rule, last, notes, shares, laws[made], slots, bounds,
+            board, few, drafter, given, start, rows, states, first, inside, alone, keys, info, wanted + overrun, wanted, heat,
+            uniforms[at:], reach, least, price, rule, last, notes, shares, laws, slots, bounds,
         )  # fmt: skip
         times[1] = now()
         if count > 0:
@@ -75,7 +75,7 @@ def rounds(
             else:
                 for slot in range(proposed):
                     if slots[slot, 3] >= 0:
-                        bounds[slot] *= 1.0 - mass_of(laws[made, slots[slot, 3]], slots[slot, 2], info, kin)
+                        bounds[slot] *= 1.0 - mass_of(laws[slots[slot, 3]], slots[slot, 2], info, kin)
                 accepted, written, at = settle(proposal, bounds, scores, peak, heat, uniforms, at, ends, chances)
                 if written == HOST:
                     law, sums = np.empty(len(scores[0]), np.float32), np.empty((len(scores[0]) + BLOCK - 1) // BLOCK)
@@ -87,12 +87,12 @@ def rounds(
                         base, drawn = base_of(slots, accepted), slots[accepted, 0]
                         rest = slots[accepted + 1, 0] if accepted + 1 < count else out[DRAWN]
                         written, at, walked = correct(
-                            law, sums, wanted + overrun - base, notes[1, drawn:rest], laws[made, drawn:rest],
+                            law, sums, wanted + overrun - base, notes[1, drawn:rest], laws[drawn:rest],
                             (board, few, drafter, start + base), heat, tables, uniforms, at,
                         )  # fmt: skip
                         out[PASSES] += walked
                         if walked > 0 and written == HOST:
-                            read_on(board, few, drafter, tokens, start, base, out[READ], rows[made], states[made])
+                            read_on(board, few, drafter, tokens, start, base, out[READ], rows, states)
                         elif walked > 0:
                             out[READ] = min(out[READ], base)
             for place in range(proposed):
