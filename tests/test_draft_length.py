@@ -6,8 +6,20 @@ from collections.abc import Callable
 
 import pytest
 
-from omnidemo.core.draft_length import EARLY, ENOUGH, ENOUGH_DRAFTS, PLAIN_EVERY, ByCost, ByHead, Confidence, DraftLength, Fixed, describe
-from omnidemo.core.knowledge import FEW, FIRST_WAIT, LONGEST_WAIT, STRETCH, Calibration, Hindsight, Knowledge
+from omnidemo.core.draft_length import (
+    BLIND_EVERY,
+    EARLY,
+    ENOUGH,
+    ENOUGH_DRAFTS,
+    PLAIN_EVERY,
+    ByCost,
+    ByHead,
+    Confidence,
+    DraftLength,
+    Fixed,
+    describe,
+)
+from omnidemo.core.knowledge import FIRST_WAIT, LONGEST_WAIT, STRETCH, TRY, Calibration, Hindsight, Knowledge
 from omnidemo.core.sampling import Warp
 from omnidemo.methods import NgramExact, StringExactMatch, StringRejection, TokenIntersection, Union
 from worlds import CROSSING, NESTED, PLAIN, World, distance
@@ -188,8 +200,55 @@ def test_a_pair_is_not_given_up_after_a_few_drafts() -> None:
     knowledge = Knowledge()
     tries = simulate(knowledge, ENOUGH_DRAFTS + STRETCH - 1, tokens=1)
     assert tries == ENOUGH_DRAFTS - 1 and knowledge.plain_rounds == STRETCH and knowledge.speculating
+    # The first verdict is thrown away with the times it came from; the second one counts.
+    assert simulate(knowledge, ENOUGH_DRAFTS, tokens=1) == ENOUGH_DRAFTS and knowledge.speculating
     simulate(knowledge, STRETCH, tokens=1)
     assert not knowledge.speculating
+
+
+def test_a_pair_that_began_slowly_is_not_given_up() -> None:
+    """Rounds that last twice as long until some are made lose, and win from then on."""
+    knowledge = Knowledge()
+    rule, drafts = ByCost(4, knowledge), 0
+    for index in range(300):
+        budget = rule.budget(index, unseen)
+        if budget:
+            drafts += 1
+            rule.goes_on([0.5], [])
+            rule.learn([1], [0.5])
+            knowledge.time(budget, 1, 1, 1 + index % 2, 0.1, 2.2 if drafts <= ENOUGH_DRAFTS else 1.1)
+        else:
+            knowledge.time(0, 0, 0, 1, 0.0, 1.0)
+    assert drafts > 250 and knowledge.speedup == pytest.approx(1.5 / 1.1, rel=0.05)
+
+
+def test_the_first_round_of_a_try_is_not_timed() -> None:
+    """It reads what was written meanwhile, too."""
+    knowledge = Knowledge()
+    simulate(knowledge, 200, tokens=1)
+    assert not knowledge.speculating
+    knowledge.left, knowledge.tries, knowledge.refused = 0, 0, BLIND_EVERY - 1
+    rule = ByCost(4, knowledge)
+    for index in range(TRY):
+        assert rule.budget(index, unseen) == 4
+        rule.goes_on([0.5], [])
+        rule.learn([1], [1.0])
+        knowledge.time(4, 2, 1, 3, 0.3, 40.0 if index == 0 else 1.4)
+    assert knowledge.speculating and knowledge.first_seconds + 2 * knowledge.draft_seconds == pytest.approx(1.4)
+
+
+def test_a_gain_that_is_small_is_held_against_new_plain_rounds() -> None:
+    """The machine has become half as fast again since it was last known what a plain round takes."""
+    knowledge = known(draft=0.1, first=1.0, plain=1.2)
+    rule, drafts = ByCost(4, knowledge), 0
+    for index in range(1000):
+        budget = rule.budget(index, unseen)
+        drafts += budget > 0
+        if budget:
+            rule.goes_on([0.5], [])
+            rule.learn([1], [0.0])
+        knowledge.time(budget, *((1, 1, 1, 0.1, 1.1) if budget else (0, 0, 1, 0.0, 0.8)))
+    assert not knowledge.speculating and drafts < 250
 
 
 def test_a_pair_that_loses_looks_at_a_new_drafter_at_once() -> None:
@@ -199,11 +258,16 @@ def test_a_pair_that_loses_looks_at_a_new_drafter_at_once() -> None:
     assert not knowledge.speculating and rule.budget(0, unseen) == 0
     knowledge.renew()
     assert rule.budget(1, lambda: [(1, 1.0)] * 20) == 4
+    knowledge = Knowledge()
+    while not simulate(knowledge, 1, tokens=1) or knowledge.speculating:
+        pass
+    knowledge.renew()
+    assert simulate(knowledge, STRETCH, tokens=1) == 0 and simulate(knowledge, 1, tokens=1) == 1
 
 
 def test_a_pair_that_wins_drafts_nearly_always() -> None:
     knowledge = Knowledge()
-    assert simulate(knowledge, 640, tokens=3) >= 640 - FEW - 640 // 64 - 1
+    assert simulate(knowledge, 640, tokens=3) >= 640 - 3 * STRETCH
 
 
 def test_plain_rounds_among_drafts_come_in_a_row() -> None:

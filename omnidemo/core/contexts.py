@@ -15,7 +15,7 @@ from torch import Tensor
 
 from omnidemo.core.ahead import Order, Rollout, Turn
 from omnidemo.core.peaks import Peaks
-from omnidemo.core.sampling import Law, highest_each
+from omnidemo.core.sampling import Law, as_tensor, highest_each
 from omnidemo.core.vocabulary import VocabularyMap
 
 
@@ -222,14 +222,20 @@ class DrafterContext:
             return []
         first, self._ahead = marks[0][1], None
         self.passes += 1
-        rows = self.cache.extend(self.ids[read:], end - first + 1)
+        tell = getattr(self.cache, "tell", None)
+        peaks: Peaks | None = tell(self.ids[read:], end - first + 1, 1.0) if tell is not None else None
+        rows: Law = peaks.rows if peaks is not None else self.cache.extend(self.ids[read:], end - first + 1)
         states = getattr(self.cache, "states", None)
         self._rows[end] = (rows[-1], None if states is None else states[-1])
         pieces = self.ids[first:]
         if greedy:
-            found = [float(best == piece) for best, piece in zip(highest_each(rows[:-1]), pieces, strict=True)]
+            best = peaks.best()[:-1] if peaks is not None else highest_each(as_tensor(rows)[:-1])
+            found = [float(one == piece) for one, piece in zip(best, pieces, strict=True)]
+        elif peaks is not None:
+            found = peaks.shares(pieces)
         else:
-            found = rows[:-1].softmax(-1).gather(1, torch.tensor(pieces, device=rows.device)[:, None]).squeeze(1).tolist()
+            laws = as_tensor(rows)[:-1].softmax(-1)
+            found = laws.gather(1, torch.tensor(pieces, device=laws.device)[:, None]).squeeze(1).tolist()
         tokens: list[list[float]] = []
         for (before, begin), (after, finish) in itertools.pairwise(marks):
             tokens += [[]] * (after - before - 1) + [found[begin - first : finish - first]]

@@ -15,7 +15,7 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from omnidemo.core.knowledge import FEW, FIRST_WAIT, LONGEST_WAIT, STRETCH, TRY, Hindsight, Knowledge
+from omnidemo.core.knowledge import FIRST_WAIT, LONGEST_WAIT, STRETCH, TRY, Hindsight, Knowledge
 
 Policy = Literal["fixed", "confidence", "cost", "head"]
 State = NDArray[np.float32]  # [H]: what the drafter's output layer read when it predicted a token
@@ -24,10 +24,11 @@ Look = Callable[[], Hindsight]
 
 LOOK, ENOUGH = 96, 16  # newest tokens by which it is judged beforehand whether a try can win, and fewest that tell anything
 BLIND_EVERY = 3  # refusals after which a try is made all the same, for times change
-PLAIN_EVERY = 64  # rounds to each plain one of a pair that wins, from which the time of a plain round is known
-EARLY = 16  # rounds before the first of them
-ENOUGH_DRAFTS = 24  # before a pair gives up: an answer's first ones tell little, and what lasted long is not measured again then
-MARGIN = 1.02  # estimated gain below which a pair gives up
+PLAIN_EVERY, NEAR_EVERY = 64, 16  # rounds to each plain one of a pair that wins, by which it is known what they take; the second where
+CLEAR = 1.2  # its gain is below this, for a machine changes its pace
+EARLY = 16  # rounds before the first of them; four times as many before each of the next, until they are that seldom
+ENOUGH_DRAFTS = 24  # before it is judged whether a pair loses
+MARGIN = 1.02  # estimated gain above which a pair that had given up drafts again
 
 
 @dataclass(slots=True)
@@ -260,7 +261,9 @@ class ByCost(Watching):
 
     def _most_drafts(self) -> int:
         """Rounds from one stretch of plain ones to the next."""
-        return EARLY if self.knowledge.plain_rounds < FEW else PLAIN_EVERY * STRETCH
+        known = self.knowledge
+        near = known.speedup is not None and known.speedup < CLEAR
+        return min(EARLY * 4 ** (known.plain_rounds // STRETCH), (NEAR_EVERY if near else PLAIN_EVERY) * STRETCH)
 
     def _promising(self, look: Look) -> bool:
         """Whether a try that is due is made: where the newest tokens say that it can win."""
@@ -307,12 +310,11 @@ class ByCost(Watching):
         if speedup is None or known.plain_rounds < 3:
             return
         if known.speculating:
-            if speedup < MARGIN and known.drafts >= ENOUGH_DRAFTS:
-                known.speculating, known.left, known.tries = False, known.wait, 0
-                known.doubt()
+            if speedup < 1.0 and known.drafts >= ENOUGH_DRAFTS:
+                known.reconsider()
         elif known.left <= 0:
             known.tries += 1
-            if speedup > MARGIN:
+            if known.tries >= TRY and speedup > MARGIN:
                 known.speculating, known.wait = True, FIRST_WAIT
             elif known.tries >= TRY:
                 known.rest(known.lost)

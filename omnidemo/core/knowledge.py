@@ -26,6 +26,7 @@ PROMISE = 1.05  # gain that makes a try worth it, at the best of several lengths
 STRETCH = 8  # plain rounds in a row: a small target writes them in one go, and a single one among drafts takes longer
 FEW = 5  # plain rounds below this are sought earlier
 LEAST, MOST = 0.5, 1.3  # bounds of t_1, in mean times of a drafter token, which hold what a draft costs once
+STRETCHES = 5  # newest stretches of plain rounds that count
 TIMES = 15  # newest times of each kind, whose median counts: one slow round must not
 
 
@@ -91,11 +92,12 @@ class Knowledge:
         self.drafting = 0  # rounds since the last stretch of plain ones
         self.pause = 0  # rounds until it is looked again, where there was nothing to see yet
         self.drafts = 0  # rounds with one
+        self._fair = True  # nothing has been judged yet
         # Of drafting rounds, old ones fading; `_begun`: seconds by which the first drafts of answers lasted longer.
         self._tokens = self._drafted = self._proposed = self._weight = self._begun = 0.0
         self._times: defaultdict[int, deque[float]] = defaultdict(lambda: deque(maxlen=TIMES))  # by number of drafter tokens
         self._each: deque[float] = deque(maxlen=TIMES)
-        self._plain: deque[float] = deque(maxlen=TIMES)  # means of `STRETCH` rounds each
+        self._plain: deque[float] = deque(maxlen=STRETCHES)  # means of `STRETCH` rounds each
         self._newest: list[float] = []  # of plain rounds since
         self.first_seconds = self.draft_seconds = 0.0  # t_0 and t_1
         self.plain_seconds: float | None = None
@@ -126,6 +128,18 @@ class Knowledge:
         """Whether what drafts cost is to be found out anew."""
         return not self._each
 
+    def reconsider(self) -> None:
+        """Give up drafting where this is the second time that it seems to lose: the first rounds of a process are slow ones. What plain
+        decoding costs is found out anew then, for a machine may have changed its pace since."""
+        if self._fair:
+            self._fair, self.drafts = False, 0
+            self.doubt()
+            return
+        self.speculating, self.left, self.tries = False, self.wait, 0
+        self._plain.clear()
+        self._newest = []
+        self.doubt()
+
     def doubt(self) -> None:
         """Have the next try find out what drafts cost, for a slow spell of the machine must not decide for long; what they brought before
         counts as much as that try."""
@@ -136,14 +150,14 @@ class Knowledge:
         self._weight, self._begun = keep * self._weight, keep * self._begun
 
     def renew(self) -> None:
-        """Have a pair that loses look at once whether it can win: its drafter has changed."""
-        self.wait, self.left, self.pause = FIRST_WAIT, 0, 0
+        """Have a pair that loses look at once whether it can win, if it knows what plain decoding costs: its drafter has changed."""
+        self.wait, self.left, self.pause = FIRST_WAIT, max(0, STRETCH - self.plain_rounds), 0
 
     def promises(self, seen: Hindsight) -> bool:
         """Whether drafts of some fixed length would have been faster than plain decoding on these tokens."""
         plain = self._plain_then or self.plain_seconds or 0.0
         pieces, accept = np.array(seen).T
-        each, reach, tokens = float(pieces.mean()) * self.slot_seconds, accept, 1.0
+        each, reach, tokens = self.draft_seconds * max(float(pieces.mean()), self._waste), accept, 1.0
         for length in range(1, min(MOST_SLOTS, len(seen)) + 1):
             tokens += float(reach.mean())  # P(this many are accepted), from wherever a draft begins
             if tokens * plain > PROMISE * (self.first_seconds + length * each):
@@ -167,7 +181,12 @@ class Knowledge:
     @property
     def slot_seconds(self) -> float:
         """What one more slot costs, drafter tokens that are drawn for nothing included."""
-        return self.draft_seconds * max(1.0, self._drafted / self._proposed if self._proposed else 1.0)
+        return self.draft_seconds * self._waste
+
+    @property
+    def _waste(self) -> float:
+        """Drafter tokens of a slot, those that are drawn for nothing included."""
+        return max(1.0, self._drafted / self._proposed if self._proposed else 1.0)
 
     def learn(self, sure: Sequence[float], accepts: Sequence[float]) -> None:
         """Take the judged slots of a draft: how sure the drafter was of each, and with which probability it was accepted."""
@@ -196,9 +215,10 @@ class Knowledge:
         self.drafts, self._plain_then = self.drafts + 1, self.plain_seconds
         if not self.speculating and self.plain_seconds:
             self.lost += seconds - tokens * self.plain_seconds
-        self._times[drafted].append(seconds)
-        self._each.append(draft_seconds / drafted)
-        if self.drafts % 8 == 0 or len(self._each) <= TRY:
+        if self.speculating or self.tries != 1:  # the first round of a try also reads what was written meanwhile
+            self._times[drafted].append(seconds)
+            self._each.append(draft_seconds / drafted)
+        if self._each and (self.drafts % 8 == 0 or len(self._each) <= TRY):
             self._fit()
         self._tokens, self._begun = RECENT * self._tokens + tokens, RECENT * self._begun
         self._drafted, self._weight = RECENT * self._drafted + drafted, RECENT * self._weight + 1.0
