@@ -46,7 +46,7 @@ WARPS = {
 LOSSLESS: dict[str, Method] = {
     "exact": NgramExact(),
     "exact, no overrun": NgramExact(overrun=0),
-    "exact, enumerated": NgramExact(attempts=0),
+    "exact, by closer bounds": NgramExact(attempts=0),
     "intersection": TokenIntersection(),
     "union": Union(),
     "string match": StringExactMatch(),
@@ -134,7 +134,7 @@ class _Widened:
 
 
 @pytest.mark.parametrize(("compact", "threads"), [(False, 1), (False, 3), (True, 3)], ids=["four bytes", "shared", "two bytes, shared"])
-@pytest.mark.parametrize("name", ["exact", "exact, enumerated", "intersection", "string rejection"])
+@pytest.mark.parametrize("name", ["exact", "exact, by closer bounds", "intersection", "string rejection"])
 def test_the_fast_runners_keep_the_law(name: str, compact: bool, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("omnidemo.runtime.passes.WORTH_SHARING", 0)
     world = Modelled(PLAIN, compact, threads)

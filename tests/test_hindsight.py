@@ -65,7 +65,9 @@ def test_a_pair_that_loses_tries_where_it_sees_a_chance_and_now_and_then_without
 
     assert not any(budgets([(1, 0.0)] * ENOUGH, (LONGEST_WAIT + 1) * (BLIND_EVERY - 1))) and len(looks) == BLIND_EVERY - 1
     assert budgets([(1, 0.0)] * ENOUGH, 1) == [4], "times change, so it is not for ever"
+    knowledge.tries = 2
     knowledge.time(4, 1, 1, 1, 0.3, 1.4)
+    knowledge.tries = 0
     knowledge.left = knowledge.refused = 0
     assert budgets([(1, 1.0)] * ENOUGH, 1) == [4]
     # Answers that are too short to tell keep it waiting, but not for ever either.

@@ -25,7 +25,7 @@ MOST_SLOTS = 8  # of the drafts that are looked for
 PROMISE = 1.05  # gain that makes a try worth it, at the best of several lengths
 STRETCH = 8  # plain rounds in a row: a small target writes them in one go, and a single one among drafts takes longer
 FEW = 5  # plain rounds below this are sought earlier
-LEAST, MOST = 0.5, 1.3  # bounds of t_1, in mean times of a drafter token, which hold what a draft costs once
+LEAST, MOST = 0.5, 2.2  # bounds of t_1, in mean times of a drafter token; its row of the verification may cost as much as itself
 STRETCHES = 5  # newest stretches of plain rounds that count
 TIMES = 15  # newest times of each kind, whose median counts: one slow round must not
 
@@ -215,7 +215,7 @@ class Knowledge:
         self.drafts, self._plain_then = self.drafts + 1, self.plain_seconds
         if not self.speculating and self.plain_seconds:
             self.lost += seconds - tokens * self.plain_seconds
-        if self.speculating or self.tries != 1:  # the first round of a try also reads what was written meanwhile
+        if self.speculating or self.tries > 1:  # the first round of a try also reads what was written meanwhile
             self._times[drafted].append(seconds)
             self._each.append(draft_seconds / drafted)
         if self._each and (self.drafts % 8 == 0 or len(self._each) <= TRY):
@@ -232,7 +232,7 @@ class Knowledge:
         y = sum(weight * seconds for _, seconds, weight in points) / total
         spread = sum(weight * (drafted - x) ** 2 for drafted, _, weight in points)
         slope = sum(weight * (drafted - x) * (seconds - y) for drafted, seconds, weight in points) / spread if spread >= FEW else 0.0
-        # A busy machine bends the line, so the slope is kept near what drafting alone takes per token.
+        # A busy machine bends the line, so the slope is kept between half and twice of what drafting alone takes per token.
         each = median(self._each)
         self.draft_seconds = min(max(slope, LEAST * each), MOST * each)
         self.first_seconds = max(0.0, y - self.draft_seconds * x)

@@ -69,6 +69,11 @@ class NgramCache:
         return (self._record(target_id) for target_id in list(self._entries))
 
     @property
+    def target_ids(self) -> list[int]:
+        """Of all n-grams."""
+        return list(self._entries)
+
+    @property
     def nbytes(self) -> int:
         """Bytes of the entries' payload: four per drafter token, twenty for the target id and the counters."""
         return sum(4 * len(entry.ids) + 20 for entry in list(self._entries.values()))

@@ -148,6 +148,16 @@ def without(law: Law, ids: Sequence[int]) -> Law | None:
     return left
 
 
+def among(law: Law, ids: Sequence[int]) -> Law | None:
+    """The law [V] among these tokens alone; None where they have no probability."""
+    there: Any = ids if on_host(law) else torch.tensor(ids, dtype=torch.long, device=as_tensor(law).device)
+    rest: Any = np.zeros_like(as_array(law)) if on_host(law) else torch.zeros_like(as_tensor(law))
+    rest[there] = law[there]
+    mass = float(rest.sum())
+    left: Law | None = rest / mass if mass > 0.0 else None
+    return left
+
+
 def fetch(index: Tensor, number: Tensor) -> tuple[int, float]:
     """An index [1] below 2³¹ and a number [1], in float32, by one transfer: as bits, for float32 does not hold every index."""
     both = torch.cat([index.int(), number.float().view(torch.int32)]).cpu().numpy()

@@ -30,11 +30,9 @@ class NgramExact(Method):
     lossless = True
     help = "Merges drafter tokens like OmniDraft, but accepts and corrects with the right probabilities: exact at every temperature."
 
-    def __init__(self, overrun: int = 2, attempts: int = 4096) -> None:
+    def __init__(self, overrun: int = 2, attempts: int = 1024) -> None:
         self.overrun = overrun  # drafter tokens by which an open n-gram may exceed the budget
-        # Residual draws before the residual is enumerated. A draw costs microseconds and an enumeration a drafter pass for every path of
-        # the trie, so it is for the tail alone: of slots rejected once in n, a share of (1 − 1/n)^attempts.
-        self.attempts = attempts
+        self.attempts = attempts  # residual draws from p, at microseconds each, before closer bounds are found by drafter passes
         # A trie, its version, the bars of first draws in it by their limit, and what is told of it to draw ahead.
         self._known: tuple[NgramCache | None, int, dict[int, Tensor], list[Course]] = (None, 0, {}, [])
         self._alone: tuple[VocabularyMap, Tensor] | None = None  # a map, and its drafter tokens that are a slot by themselves

@@ -1,4 +1,4 @@
-"""The residual of `NgramExact`: what takes the place of a rejected slot, by rejection or in full."""
+"""The residual of `NgramExact`: what takes the place of a rejected slot, by rejection."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 import torch
 
 from omnidemo.core.ngrams import FAR, Node
-from omnidemo.core.sampling import Draws, Law, as_tensor, total, without
+from omnidemo.core.sampling import Draws, Law, among, as_tensor, total, without
 from omnidemo.methods.base import Hand, Slot
 
 Path = tuple[int, ...]
+FEW = 16  # tokens whose part of the residual is bounded closely at first, once the plain attempts have come to nothing
+LAST = 1 << 16
 
 
 @dataclass(slots=True)
@@ -21,11 +23,11 @@ class Residual:
     slot: Slot
     law: Law
     _bounds: dict[int, tuple[Path, Node | None, float]] = field(default_factory=dict, init=False)
-    _draws: dict[tuple[Path, bool], Draws | None] = field(default_factory=dict, init=False)
+    _draws: dict[tuple[Path, str], Draws | None] = field(default_factory=dict, init=False)
 
     def token(self, attempts: int) -> int:
-        """A token from it by rejection: draw t ~ p, and throw it away with probability A(t)/p(t). After `attempts` of them it is
-        enumerated."""
+        """A token from it by rejection: draw t ~ p, and throw it away with probability A(t)/p(t). Where `attempts` of them came to nothing,
+        p is what is hardly left anything of, and tokens are drawn from a closer bound: see `_closer`."""
         chooser, first = self.hand.chooser, self.slot.laws[()]
         draws = Draws(chooser, self.law, lambda: as_tensor(first)[self.hand.map.to_drafter.clamp(min=0)])
 
@@ -40,16 +42,74 @@ class Residual:
                 if 0.0 < q < p and draws.passes_over(q / p):
                     return token  # however it goes on: the bound is at most the probability of the first piece
                 self._bounds[token] = self._bound(path, q)
-            path, node, bound = self._bounds[token]
-            if bound <= 0.0 or not chooser.accept(min(1.0, bound / p)):
-                return token
-            return token if self._simulate(path, node) else None
+            return self._judge(token, p)
 
-        token = chooser.first(attempt, attempts)
-        if token is None:
-            token = self._enumerate()
+        token, known = chooser.first(attempt, attempts), FEW
+        while token is None:
+            token = self._closer(known, max(attempts, 1))
+            known *= 4
         self.hand.drafter.rollback(self.slot.base)
         return token
+
+    def _judge(self, token: int, p: float) -> int | None:
+        """A token that was drawn with its probability p, or None where it is thrown away."""
+        path, node, bound = self._bounds[token]
+        if bound <= 0.0 or not self.hand.chooser.accept(min(1.0, bound / p)):
+            return token
+        return token if self._simulate(path, node) else None
+
+    def _closer(self, known: int, attempts: int) -> int | None:
+        """A token from the residual, or None after so many attempts, by rejection from an upper bound E(t) of p(t) − A(t). Once all tokens
+        are known there are `LAST` attempts, and then what is left is less than what laws in float32 are rounded by.
+
+        What begins no n-gram is proposed whenever it is drawn, so there E is p − q, which is what is left of it. For the most probable
+        `known` of the others E = p − min(p, B)·(1 − U), where U ≥ f is the probability of a first step that leads to no n-gram yet but can;
+        for the rest it is p. So hardly anything is drawn in vain, and passes are made for `known` tokens only.
+        """
+        hand, slot, chooser, law = self.hand, self.slot, self.hand.chooser, as_tensor(self.law).double()
+        direct, pieces = hand.map.mapped_targets, hand.map.mapped_drafters
+        upper = law.index_add(0, direct, torch.minimum(as_tensor(slot.laws[()])[pieces].double(), law[direct]), alpha=-1)
+        walks = torch.zeros_like(law, dtype=torch.bool)
+        walks[direct] = hand.ngrams.begins(slot.limit)[pieces]
+        walks[torch.tensor(hand.ngrams.target_ids, dtype=torch.long, device=law.device)] = True
+        upper = torch.where(walks, law, upper).clamp_(min=0.0)
+        ranked = torch.where(walks, law, -1.0)
+        best = ranked.topk(min(known, len(ranked))).indices
+        parts: dict[int, tuple[float, float]] = {}  # of those that are known: the part of p that B leaves, and E
+        for token in best[ranked[best] > 0.0].tolist():
+            parts[token] = self._parts(token, float(law[token]))
+            upper[token] = parts[token][1]
+        mass = float(upper.sum())
+        if mass <= 0.0:
+            return chooser.draw(self.law)  # nothing is left, but for rounding
+        draws = Draws(chooser, upper / mass)
+
+        def attempt() -> int | None:
+            token = draws.draw()[0]
+            if not bool(walks[token]):
+                return token
+            if token in parts:
+                sure, bound = parts[token]
+                path, node, _ = self._bounds[token]
+                return token if chooser.accept(sure / bound) or self._simulate(path, node, entering=True) else None
+            if token not in self._bounds:
+                self._bounds[token] = self._bound(self._path(token))
+            return self._judge(token, float(law[token]))
+
+        token = chooser.first(attempt, attempts if len(parts) == known else LAST)
+        return token if token is not None or len(parts) == known else chooser.draw(self.law)
+
+    def _parts(self, token: int, p: float) -> tuple[float, float]:
+        """(p − min(p, B), that plus min(p, B)·U) of a token."""
+        if token not in self._bounds:
+            self._bounds[token] = self._bound(self._path(token))
+        path, node, bound = self._bounds[token]
+        taken = min(p, bound)
+        if taken <= 0.0 or node is None or not goes_on(node, self.slot.limit) or not (inner := inner_children(node, self.slot.limit)):
+            return p - taken, p - taken
+        complete = self._complete_mass(path, node)
+        further = total(self._law(path), inner) / (1.0 - complete) if complete < 1.0 else 0.0
+        return p - taken, p - taken + taken * min(1.0, further)
 
     def _path(self, token: int) -> Path:
         """The drafter tokens with which the slot could have proposed a target token; () for one that it could not."""
@@ -74,14 +134,15 @@ class Residual:
             bound *= 1.0 - self._complete_mass(path, node)
         return path, node, bound
 
-    def _simulate(self, path: Path, node: Node | None) -> bool:
-        """Walk on from a node, not through its complete children (B has taken them off): does a longer complete node come?"""
-        avoiding, limit = True, self.slot.limit
+    def _simulate(self, path: Path, node: Node | None, entering: bool = False) -> bool:
+        """Walk on from a node, not through its complete children (B has taken them off): does a longer complete node come? `entering`: the
+        first step leads to a child that is none but can become one."""
+        step, limit = "entering" if entering else "avoiding", self.slot.limit
         while node is not None and goes_on(node, limit):
-            draws = self._draws_after(path, node, avoiding)
+            draws = self._draws_after(path, node, step)
             if draws is None:
                 return False
-            drawn, avoiding = draws.draw()[0], False
+            drawn, step = draws.draw()[0], "free"
             node = node.children.get(drawn)
             if node is None or node.reach > limit:
                 return False
@@ -90,44 +151,20 @@ class Residual:
             path = (*path, drawn)
         return False
 
-    def _draws_after(self, path: Path, node: Node, avoiding: bool) -> Draws | None:
-        """Draws from the law after a path, among what is no complete child where asked; None where no longer n-gram can come then."""
-        if (path, avoiding) not in self._draws:
+    def _draws_after(self, path: Path, node: Node, step: str) -> Draws | None:
+        """Draws from the law after a path, freely, or avoiding complete children, or entering another one; None where no longer n-gram can
+        come then."""
+        if (path, step) not in self._draws:
             law: Law | None = None
-            if not avoiding:
+            inner = inner_children(node, self.slot.limit) if step != "free" else []
+            if step == "free":
                 law = self._law(path)
-            elif any(child.reach <= self.slot.limit and child.target < 0 for child in node.children.values()):
+            elif inner and step == "avoiding":
                 law = without(self._law(path), complete_children(node, self.slot.limit))
-            self._draws[path, avoiding] = None if law is None else Draws(self.hand.chooser, law)
-        return self._draws[path, avoiding]
-
-    def _enumerate(self) -> int:
-        """The residual in full: A(t) for each token of p. Only for the long tail, where proposal and target nearly agree."""
-        hand, slot, law = self.hand, self.slot, as_tensor(self.law).double()
-        direct, pieces = hand.map.mapped_targets, hand.map.mapped_drafters
-        # What begins no n-gram is proposed whenever it is drawn; the rest is what the trie knows, and is walked.
-        rest = law.index_add(0, direct, torch.minimum(as_tensor(slot.laws[()])[pieces].double(), law[direct]), alpha=-1)
-        begins = torch.tensor(list(hand.ngrams.root.children), dtype=torch.long, device=pieces.device)
-        walked = set(direct[torch.isin(pieces, begins)].tolist()) | {entry.target_id for entry in hand.ngrams}
-        for token in walked:
-            path, node, bound = self._bound(self._path(token))
-            taken = min(bound, float(law[token])) if bound > 0.0 else 0.0
-            rest[token] = law[token] - (taken * (1.0 - self._onward(path, node, avoiding=True)) if taken else 0.0)
-        rest.clamp_(min=0.0)
-        mass = float(rest.sum())
-        return hand.chooser.draw(rest / mass if mass > 0 else law)
-
-    def _onward(self, path: Path, node: Node | None, avoiding: bool) -> float:
-        """P(a walk on from `path` reaches a longer complete node), conditioned on avoiding complete children where asked."""
-        if node is None or not goes_on(node, self.slot.limit):
-            return 0.0
-        law = self._law(path)
-        complete = self._complete_mass(path, node)
-        onward = 0.0 if avoiding else complete
-        for drawn, child in node.children.items():
-            if child.target < 0 and child.reach <= self.slot.limit and float(law[drawn]) > 0.0:
-                onward += float(law[drawn]) * self._onward((*path, drawn), child, avoiding=False)
-        return (onward / (1.0 - complete) if complete < 1.0 else 0.0) if avoiding else onward
+            elif inner:
+                law = among(self._law(path), inner)
+            self._draws[path, step] = None if law is None else Draws(self.hand.chooser, law)
+        return self._draws[path, step]
 
     def _complete_mass(self, path: Path, node: Node) -> float:
         """Σ q over the complete children that fit."""
@@ -157,3 +194,8 @@ def complete_children(node: Node, limit: int) -> list[int]:
     if node.depth + 1 > limit or node.depth + 1 >= FAR:
         return []
     return [drawn for drawn, child in node.children.items() if child.target >= 0]
+
+
+def inner_children(node: Node, limit: int) -> list[int]:
+    """The drafter tokens that lead to children that are no n-grams but can still become some that fit."""
+    return [drawn for drawn, child in node.children.items() if child.target < 0 and child.reach <= limit]

@@ -1,8 +1,8 @@
 """Products of a few rows with weights in float32 or bfloat16.
 
-Five rows take as long as one where the memory is what takes the time: all of them are multiplied with what has been read once, and what
-comes next is fetched meanwhile. By itself a processor does not look far enough ahead where it has much to do for each number, and a
-compiler makes no vectors of a loop that fetches. So the innermost loop is written in the compiler's own language.
+Six rows take little longer than one where the memory is what takes the time: all of them are multiplied with what has been read once,
+and what comes next is fetched meanwhile. By itself a processor does not look far enough ahead where it has much to do for each number,
+and a compiler makes no vectors of a loop that fetches. So the innermost loop is written in the compiler's own language.
 """
 
 from __future__ import annotations
@@ -24,44 +24,57 @@ intrinsic: Any = _intrinsic  # what it makes takes one argument fewer than the f
 
 WIDE = binding.get_host_cpu_features().get("avx512f", False)
 LANES = 16 if WIDE else 8  # numbers of a vector
-MOST = 5 if WIDE else 3  # rows whose sums fit into the registers
+MOST = 6 if WIDE else 3  # rows whose sums fit into the registers
+TOGETHER = 3  # strips that are multiplied with the same weights one after the other
 AHEAD = 4096  # bytes between what is multiplied and what is fetched
-ONE, TWO, THREE, FOUR, FIVE = ((0,) * size for size in range(1, 6))  # numbers of rows, as types
+ONE, TWO, THREE, FOUR, FIVE, SIX = ((0,) * size for size in range(1, 7))  # numbers of rows, as types
 
 
 @compiled
 def multiply(weight: Weight, x: Array, out: Array) -> None:
     """out = x · Wᵀ: [m, k] · [n, k]ᵀ → [m, n], in strips of at most MOST rows of x. The rows of `out` may lie apart."""
     n, k = weight.shape
-    even, whole, row = n - n % 4, k - k % LANES, 0
-    for strips in range((len(x) + MOST - 1) // MOST, 0, -1):
-        size = (len(x) - row + strips - 1) // strips
-        some, place = x[row : row + size], out[row : row + size]
-        if size == 1:
-            strip(weight, some, ONE, even, whole, place)
-        elif size == 2:
-            strip(weight, some, TWO, even, whole, place)
-        elif size == 3:
-            strip(weight, some, THREE, even, whole, place)
-        elif size == 4:
-            strip(weight, some, FOUR, even, whole, place)
-        else:
-            strip(weight, some, FIVE, even, whole, place)
-        row += size
+    even, whole, rows = n - n % 4, k - k % LANES, len(x)
+    strips = (rows + MOST - 1) // MOST
+    if strips <= TOGETHER:  # what has been fetched is multiplied with all of them before it goes
+        for o in range(0, even, 4):
+            row = 0
+            for left in range(strips, 0, -1):
+                size = (rows - row + left - 1) // left
+                tiles(weight, o, o + 4, x[row : row + size], whole, out[row : row + size])
+                row += size
+    else:  # so many rows do not stay in the first cache beside it
+        row = 0
+        for left in range(strips, 0, -1):
+            size = (rows - row + left - 1) // left
+            tiles(weight, 0, even, x[row : row + size], whole, out[row : row + size])
+            row += size
     if whole < k or even < n:
         add_rest(weight, x, even, whole, out)
 
 
 @compiled
-def strip(weight: Weight, x: Array, rows: Any, even: int, whole: int, out: Array) -> None:
-    """The first `even` columns of out [r, n] = x [r, k] · Wᵀ from the first `whole` of x, with as many rows as `rows` has entries."""
-    for o in range(0, even, 4):
-        tile(weight, o, x, rows, whole, out)
+def tiles(weight: Weight, begin: int, end: int, x: Array, whole: int, out: Array) -> None:
+    """The columns begin … end − 1 of out [r, n] = x [r, k] · Wᵀ, four by four, from the first `whole` of x."""
+    size = len(x)
+    for o in range(begin, end, 4):
+        if size == 1:
+            tile(weight, o, x, ONE, whole, out)
+        elif size == 2:
+            tile(weight, o, x, TWO, whole, out)
+        elif size == 3:
+            tile(weight, o, x, THREE, whole, out)
+        elif size == 4:
+            tile(weight, o, x, FOUR, whole, out)
+        elif size == 5:
+            tile(weight, o, x, FIVE, whole, out)
+        else:
+            tile(weight, o, x, SIX, whole, out)
 
 
 @compiled
 def add_rest(weight: Weight, x: Array, even: int, whole: int, out: Array) -> None:
-    """What `strip` has left."""
+    """What `tiles` have left."""
     n, k = weight.shape
     for j in range(len(x)):
         for o in range(0 if whole < k else even, n):
@@ -85,7 +98,8 @@ def widened(typing: Any, weight: Any, row: Any, column: Any) -> Any:
 
 @intrinsic
 def tile(typing: Any, weight: Any, row: Any, x: Any, rows: Any, whole: Any, out: Any) -> Any:
-    """out [r, row … row + 3] = the first `whole` columns of x [r, k] · Wᵀ, a multiple of LANES; see `strip`."""
+    """out [r, row … row + 3] = the first `whole` columns of x [r, k] · Wᵀ, a multiple of LANES, for as
+    many rows as `rows` has entries."""
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         arrays = [context.make_array(kind)(context, builder, given) for kind, given in zip(signature.args, arguments, strict=True)
