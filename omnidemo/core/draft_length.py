@@ -72,6 +72,10 @@ class DraftLength(Protocol):
         """Whether another slot is drafted after one whose tokens were drawn with these probabilities."""
         ...
 
+    def hear(self, sure: Sequence[float]) -> None:
+        """Take note of the slots of a draft that was made without asking."""
+        ...
+
     def until(self) -> Until:
         """A guess of what `goes_on` will say from here on."""
         ...
@@ -117,6 +121,9 @@ class Fixed:
     def goes_on(self, sure: Sequence[float], states: Sequence[State]) -> bool:
         return True
 
+    def hear(self, sure: Sequence[float]) -> None:
+        pass
+
     def until(self) -> Until:
         return NEVER
 
@@ -155,6 +162,9 @@ class Watching:
     def goes_on(self, sure: Sequence[float], states: Sequence[State]) -> bool:
         self._sure += sure
         return self._pays(sure, states)
+
+    def hear(self, sure: Sequence[float]) -> None:
+        self._sure += sure
 
     def _pays(self, sure: Sequence[float], states: Sequence[State]) -> bool:
         raise NotImplementedError
@@ -206,6 +216,10 @@ class ByHead(Watching):
         self._predicted += predicted
         self._reach *= math.prod(predicted)
         return 1.0 - self._reach <= self.gamma
+
+    def hear(self, sure: Sequence[float]) -> None:
+        super().hear(sure)
+        self._predicted += sure
 
     def until(self) -> Until:
         return Until(self._reach, price=1.0 - self.gamma, lines=AS_SURE)

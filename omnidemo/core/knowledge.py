@@ -35,13 +35,11 @@ class Calibration:
 
     def __init__(self, prior: float | None = None, lines: NDArray[np.float64] | None = None) -> None:
         self.prior = prior  # believed instead of the prediction
-        # (a, b) of each class: P is a + b · prediction.
-        self.lines = np.zeros((len(EDGES) + 1, 2)) if lines is None else lines
+        self._lines = np.zeros((len(EDGES) + 1, 2)) if lines is None else lines
+        self._stale = set(range(len(EDGES) + 1))
         self.weight = [0.0] * (len(EDGES) + 1)
         self.accepted = [0.0] * (len(EDGES) + 1)
         self.predicted = [0.0] * (len(EDGES) + 1)
-        for at in range(len(self.lines)):
-            self._draw(at)
 
     def __call__(self, predicted: float) -> float:
         at = bisect_right(EDGES, predicted)
@@ -54,12 +52,17 @@ class Calibration:
         self.weight[at] = FORGET * self.weight[at] + 1.0
         self.accepted[at] = FORGET * self.accepted[at] + accepted
         self.predicted[at] = FORGET * self.predicted[at] + predicted
-        self._draw(at)
+        self._stale.add(at)
 
-    def _draw(self, at: int) -> None:
-        seen, line = self.weight[at] + BELIEF, self.lines[at]
-        line[0] = (self.accepted[at] + (0.0 if self.prior is None else BELIEF * self.prior)) / seen
-        line[1] = BELIEF / seen if self.prior is None else 0.0
+    @property
+    def lines(self) -> NDArray[np.float64]:
+        """(a, b) of each class: P is a + b · prediction."""
+        for at in self._stale:
+            seen, line = self.weight[at] + BELIEF, self._lines[at]
+            line[0] = (self.accepted[at] + (0.0 if self.prior is None else BELIEF * self.prior)) / seen
+            line[1] = BELIEF / seen if self.prior is None else 0.0
+        self._stale.clear()
+        return self._lines
 
     def rows(self) -> list[tuple[float, float, float]]:
         """(mean prediction, acceptance observed, weight of the observations) of each class that has any: a reliability plot."""
@@ -75,12 +78,12 @@ class Knowledge:
     """
 
     def __init__(self) -> None:
-        self.lines = np.zeros((len(EDGES) + 1, 5))  # of `Until`, by the calibrations
-        self.lines[1:, 0] = EDGES
-        self.sure = Calibration(lines=self.lines[:, 1:3])  # by the drafter's own probability of a slot
+        self._lines = np.zeros((len(EDGES) + 1, 5))
+        self._lines[1:, 0] = EDGES
+        self.sure = Calibration(lines=self._lines[:, 1:3])  # by the drafter's own probability of a slot
         self.head = Calibration()  # by the head's
         # Of the slot after one that was accepted, by how sure the drafter was of that one.
-        self.next = Calibration(prior=0.6, lines=self.lines[:, 3:])
+        self.next = Calibration(prior=0.6, lines=self._lines[:, 3:])
         self.rounds = 0
         self.forget_times()
 
@@ -102,6 +105,12 @@ class Knowledge:
         self.first_seconds = self.draft_seconds = 0.0  # t_0 and t_1
         self.plain_seconds: float | None = None
         self._plain_then: float | None = None  # t_plain when something was drafted last: a machine that changes its pace changes all times
+
+    @property
+    def lines(self) -> NDArray[np.float64]:
+        """Those of `Until`, by the calibrations."""
+        assert self.sure.lines.base is self._lines and self.next.lines.base is self._lines  # both are up to date then
+        return self._lines
 
     @property
     def length(self) -> float:

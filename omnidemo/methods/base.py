@@ -184,7 +184,7 @@ class Hand:
         for target_id, (first, end), q in zip(turn.proposal or (), turn.slots, turn.bounds, strict=False):
             slots.append(Slot(target_id, tuple(turn.drafted[base:end]), q, start + base, sure=sure[first : first + end - base]))
             if rule is not None:
-                rule.goes_on(slots[-1].sure, ())
+                rule.hear(slots[-1].sure)
             base = end
         self.drafter.ids += turn.drafted[:base]
         if isinstance(self.chooser, Sampler) and not self.warp.greedy:
