@@ -14,6 +14,8 @@ import pytest
 
 from omnidemo.runtime import compiling
 
+compiling.wait()  # before tests import compiled functions, which would be compiled once more then, into another folder
+
 
 @pytest.fixture(scope="session", autouse=True)
 def _compiled() -> None:

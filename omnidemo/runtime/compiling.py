@@ -15,7 +15,7 @@ from typing import Any
 
 from omnidemo.core import device_trie
 
-PATIENCE = 120  # seconds that compiling may take
+PATIENCE = 300  # seconds that compiling may take; it is one minute on a machine of 2024
 
 _log = logging.getLogger(__name__)
 _ready: ModuleType | None = None
