@@ -15,7 +15,7 @@ from typing import Any
 
 from omnidemo.core import device_trie
 
-PATIENCE = 300  # seconds that compiling may take; it is one minute on a machine of 2024
+PATIENCE = 300  # seconds that compiling may take; one minute where nothing else runs
 
 _log = logging.getLogger(__name__)
 _ready: ModuleType | None = None
