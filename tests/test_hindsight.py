@@ -45,6 +45,10 @@ def test_a_promise_is_a_fixed_length_that_would_have_won() -> None:
     # One drafter token at 0.2 s brings 0.5 tokens of 1 s each; ten times as dear it would not pay.
     assert known(draft=0.2, first=1.0, plain=1.0).promises([(1, 0.5)] * 30)
     assert not known(draft=2.0, first=1.0, plain=1.0).promises([(1, 0.5)] * 30)
+    # Where slots took two drafter tokens so far, tokens of two pieces cost as much as any slot, not twice as much.
+    paired = known(draft=0.2, first=1.0, plain=1.0)
+    paired._proposed /= 2
+    assert paired.promises([(2, 0.5)] * 30) == paired.promises([(1, 0.5)] * 30) and paired.promises([(2, 0.6)] * 30)
     # The same tokens spelled by four drafter tokens each.
     assert not known(draft=0.2, first=1.0, plain=1.0).promises([(4, 0.5)] * 30)
 

@@ -24,7 +24,7 @@ SPEND = 0.01  # the share of plain decoding's time that they may take
 MOST_SLOTS = 8  # of the drafts that are looked for
 PROMISE = 1.05  # gain that makes a try worth it, at the best of several lengths
 STRETCH = 8  # plain rounds in a row: a small target writes them in one go, and a single one among drafts takes longer
-FEW = 5  # plain rounds below this are sought earlier
+FEW = 5  # spread of drafts' lengths below which no line is laid through their times
 LEAST, MOST = 0.5, 2.2  # bounds of t_1, in mean times of a drafter token; its row of the verification may cost as much as itself
 STRETCHES = 5  # newest stretches of plain rounds that count
 TIMES = 15  # newest times of each kind, whose median counts: one slow round must not
@@ -57,12 +57,16 @@ class Calibration:
     @property
     def lines(self) -> NDArray[np.float64]:
         """(a, b) of each class: P is a + b · prediction."""
+        self.refresh()
+        return self._lines
+
+    def refresh(self) -> None:
+        """Bring the lines up to date, which what is learned in each round does not wait for."""
         for at in self._stale:
             seen, line = self.weight[at] + BELIEF, self._lines[at]
             line[0] = (self.accepted[at] + (0.0 if self.prior is None else BELIEF * self.prior)) / seen
             line[1] = BELIEF / seen if self.prior is None else 0.0
         self._stale.clear()
-        return self._lines
 
     def rows(self) -> list[tuple[float, float, float]]:
         """(mean prediction, acceptance observed, weight of the observations) of each class that has any: a reliability plot."""
@@ -109,7 +113,8 @@ class Knowledge:
     @property
     def lines(self) -> NDArray[np.float64]:
         """Those of `Until`, by the calibrations."""
-        assert self.sure.lines.base is self._lines and self.next.lines.base is self._lines  # both are up to date then
+        self.sure.refresh()
+        self.next.refresh()
         return self._lines
 
     @property
