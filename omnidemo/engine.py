@@ -96,7 +96,7 @@ def decode(
                 hand = Hand(drafter, vocabulary, ngrams, warp, chooser, end_ids, seen.of_drafter() if seen else None, start, draft_length)
                 course = method.course(hand) if tandem is not None else None
                 if tandem is not None and course is not None:
-                    tandem.left, tandem.most = left, 1 + (draft_length.drafting() if index else 0)  # the first token waits for no other
+                    tandem.left, tandem.alone = left, index == 0  # the first token waits for no other
                     turn = hand.in_advance(tandem, course, budget)
                 draft = hand.take(turn) if turn is not None else method.draft(hand, budget)
                 del draft.slots[left:]  # one drafter token may spell several of the target's
@@ -115,7 +115,7 @@ def decode(
         if hand is not None and (draft.slots or turn is not None):
             hand.peaks = peaks if seen is None else None
             settled = _settled(turn) if turn is not None else method.settle(hand, draft, scores)
-            draft_length.learn([len(slot.pieces) for slot in draft.slots if slot.target_id >= 0], settled.accepts)
+            draft_length.learn([slot.sure for slot in draft.slots], settled.accepts)
         else:
             settled = Settlement(0, _alone(target, scores, peaks if seen is None else None, warp, chooser), False, [])
         ids = [slot.target_id for slot in draft.slots[: settled.accepted]]

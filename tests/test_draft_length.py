@@ -159,7 +159,7 @@ def simulate(knowledge: Knowledge, rounds: int, tokens: int, rule: ByCost | None
         if budget:
             tries += 1
             rule.goes_on([0.5], [])
-            rule.learn([1], [float(tokens > 1)])
+            rule.learn([(0.5,)], [float(tokens > 1)])
             knowledge.time(budget, 2, 1, tokens, 0.3, 1.4)
         else:
             knowledge.time(0, 0, 0, 1, 0.0, 1.0)
@@ -187,7 +187,7 @@ def test_a_slow_spell_at_the_start_does_not_decide_for_long(slow: float) -> None
         drafts.append(rule.budget(index, lambda: [(1, 0.5)] * ENOUGH) > 0)
         if drafts[-1]:
             rule.goes_on([0.5], [])
-            rule.learn([1], [0.5])
+            rule.learn([(0.5,)], [0.5])
             pace = slow if len(drafts) < 80 else 1.0
             knowledge.time(4, 1, 1, 1 + index % 2, 0.1 * pace, 1.07 * pace)
         else:
@@ -215,7 +215,7 @@ def test_a_pair_that_began_slowly_is_not_given_up() -> None:
         if budget:
             drafts += 1
             rule.goes_on([0.5], [])
-            rule.learn([1], [0.5])
+            rule.learn([(0.5,)], [0.5])
             knowledge.time(budget, 1, 1, 1 + index % 2, 0.1, 2.2 if drafts <= ENOUGH_DRAFTS else 1.1)
         else:
             knowledge.time(0, 0, 0, 1, 0.0, 1.0)
@@ -232,7 +232,7 @@ def test_the_first_round_of_a_try_is_not_timed() -> None:
     for index in range(TRY):
         assert rule.budget(index, unseen) == 4
         rule.goes_on([0.5], [])
-        rule.learn([1], [1.0])
+        rule.learn([(0.5,)], [1.0])
         knowledge.time(4, 2, 1, 3, 0.3, 40.0 if index == 0 else 1.4)
     assert knowledge.speculating and knowledge.first_seconds + 2 * knowledge.draft_seconds == pytest.approx(1.4)
 
@@ -246,7 +246,7 @@ def test_a_gain_that_is_small_is_held_against_new_plain_rounds() -> None:
         drafts += budget > 0
         if budget:
             rule.goes_on([0.5], [])
-            rule.learn([1], [0.0])
+            rule.learn([(0.5,)], [0.0])
         knowledge.time(budget, *((1, 1, 1, 0.1, 1.1) if budget else (0, 0, 1, 0.0, 0.8)))
     assert not knowledge.speculating and drafts < 250
 

@@ -162,7 +162,7 @@ def test_rules_foresee_themselves() -> None:
     for _ in range(300):
         known = Knowledge()
         for _ in range(chance.randrange(60)):
-            known.learn([chance.random() ** 0.3 for _ in range(4)], [float(chance.random() < 0.7) for _ in range(4)])
+            known.learn([(chance.random() ** 0.3,) for _ in range(4)], [float(chance.random() < 0.7) for _ in range(4)])
         if chance.random() < 0.8:
             known.plain_seconds, known.draft_seconds = chance.uniform(0.5, 2.0), chance.uniform(0.01, 1.0)
         for rule in (ByCost(9, known), Confidence(9, known, chance.random()), ByHead(9, known, chance.random(), None)):

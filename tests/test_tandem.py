@@ -69,7 +69,7 @@ def kinds(made: list[list[Turn]]) -> Counter[str]:
     for turn in (turn for turns in made for turn in turns):
         found["rounds"] += 1
         found["host"] += turn.written is None
-        found["merged"] += any(end - start > 1 for (_, start), (_, end) in zip(((0, 0), *turn.slots), turn.slots, strict=False))
+        found["merged"] += any(stop - start > 1 for start, stop in zip((0, *turn.stops), turn.stops, strict=False))
         found["corrected"] += turn.written is not None and turn.rejected
         found["bonus"] += turn.written is not None and not turn.rejected
         found["nothing"] += turn.proposal == []
@@ -90,7 +90,7 @@ def shares(rounds: Any) -> list[float]:
 
 
 def one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Tandem, "make", lambda self, order: None)
+    monkeypatch.setattr(Tandem, "make", lambda self, order, more: None)
 
 
 def both(monkeypatch: pytest.MonkeyPatch) -> Iterator[bool]:
@@ -400,7 +400,7 @@ def test_rules_say_how_long_they_draft() -> None:
 class Eager(Tandem):
     """Makes several rounds from the first one on."""
 
-    most = property(lambda self: 4, lambda self, value: None)
+    alone = property(lambda self: False, lambda self, value: None)
 
 
 class Compiled(World):

@@ -141,7 +141,8 @@ class Turn:
 
     Of its draft: the `rollout`, None where another round follows; the drafter's probabilities of all that it drew (`sure`); the tokens that
     are left of its walks (`drafted`), how many of them it has `read`, and how many others in `vain`; and of each slot that proposes
-    something its first draw, the number of tokens up to its end, and q (`slots`, `bounds`). Then the `proposal` and what can be told of its
+    something its first draw, the number of tokens up to its end, and q (`firsts`, `stops`, `bounds`). Then the `proposal` and what can be
+    told of its
     rows, None where it was not verified; what is `written`, None where only the host can tell, which then is the last round; how many
     proposals are `accepted`, each one's acceptance probability as far as they were judged (`accepts`), whether what follows them is a
     correction (`rejected`), and the target's probabilities before temperature of each proposal and of what follows (`likely`). `spent`:
@@ -157,7 +158,8 @@ class Turn:
     drafted: list[int]
     read: int
     vain: int
-    slots: list[tuple[int, int]]
+    firsts: list[int]
+    stops: list[int]
     bounds: list[float]
     proposal: list[int] | None
     peaks: Peaks | None

@@ -15,7 +15,7 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from omnidemo.core.knowledge import FIRST_WAIT, LONGEST_WAIT, STRETCH, TRY, Hindsight, Knowledge
+from omnidemo.core.knowledge import FIRST_WAIT, FITTED_EVERY, LONGEST_WAIT, STRETCH, TRY, Hindsight, Knowledge
 
 Policy = Literal["fixed", "confidence", "cost", "head"]
 State = NDArray[np.float32]  # [H]: what the drafter's output layer read when it predicted a token
@@ -27,7 +27,7 @@ BLIND_EVERY = 3  # refusals after which a try is made all the same, for times ch
 PLAIN_EVERY, NEAR_EVERY = 64, 16  # rounds to each plain one of a pair that wins, by which it is known what they take; the second where
 CLEAR = 1.2  # its gain is below this, for a machine changes its pace
 EARLY = 16  # rounds before the first of them; four times as many before each of the next, until they are that seldom
-ENOUGH_DRAFTS = 24  # before it is judged whether a pair loses
+ENOUGH_DRAFTS = 24  # a multiple of `FITTED_EVERY`, before it is judged whether a pair loses
 MARGIN = 1.02  # estimated gain above which a pair that had given up drafts again
 
 
@@ -72,16 +72,13 @@ class DraftLength(Protocol):
         """Whether another slot is drafted after one whose tokens were drawn with these probabilities."""
         ...
 
-    def hear(self, sure: Sequence[float]) -> None:
-        """Take note of the slots of a draft that was made without asking."""
-        ...
-
     def until(self) -> Until:
         """A guess of what `goes_on` will say from here on."""
         ...
 
-    def learn(self, pieces: Sequence[int], accepts: Sequence[float]) -> None:
-        """What came of a draft: drafter tokens of each slot, and acceptance probabilities of those that were judged."""
+    def learn(self, sures: Sequence[Sequence[float]], accepts: Sequence[float]) -> None:
+        """What came of a draft: with which probabilities the tokens of each slot were drawn (nothing where it was spelled otherwise), and
+        the acceptance probabilities of those that were judged."""
         ...
 
 
@@ -121,18 +118,15 @@ class Fixed:
     def goes_on(self, sure: Sequence[float], states: Sequence[State]) -> bool:
         return True
 
-    def hear(self, sure: Sequence[float]) -> None:
-        pass
-
     def until(self) -> Until:
         return NEVER
 
-    def learn(self, pieces: Sequence[int], accepts: Sequence[float]) -> None:
+    def learn(self, sures: Sequence[Sequence[float]], accepts: Sequence[float]) -> None:
         pass
 
 
 class Watching:
-    """What the rules that watch have in common: up to `longest` drafter tokens, and how sure the drafter was of each so far."""
+    """What the rules that watch have in common: up to `longest` drafter tokens, and what they find out about them."""
 
     watches = True
     reads_states = False
@@ -141,11 +135,10 @@ class Watching:
         self.longest, self.knowledge, self.probe_every = longest, knowledge, probe_every
         self._plain = 0  # rounds without a draft from this one on
         self._drafts = 0  # with one after this one, if this one has one
-        self._sure: list[float] = []  # of each drafter token in this round
         self._reach = 1.0  # P(all slots so far are accepted)
 
     def budget(self, index: int, look: Look) -> int:
-        self._sure, self._reach = [], 1.0
+        self._reach = 1.0
         self._plain, self._drafts = self._plain_from(index), until_stretch(index, self.probe_every)
         return 0 if self._plain else self.longest
 
@@ -160,20 +153,13 @@ class Watching:
         return self._drafts
 
     def goes_on(self, sure: Sequence[float], states: Sequence[State]) -> bool:
-        self._sure += sure
-        return self._pays(sure, states)
-
-    def hear(self, sure: Sequence[float]) -> None:
-        self._sure += sure
-
-    def _pays(self, sure: Sequence[float], states: Sequence[State]) -> bool:
         raise NotImplementedError
 
     def until(self) -> Until:
         raise NotImplementedError
 
-    def learn(self, pieces: Sequence[int], accepts: Sequence[float]) -> None:
-        self.knowledge.learn(_by_slot(self._sure, pieces), accepts)
+    def learn(self, sures: Sequence[Sequence[float]], accepts: Sequence[float]) -> None:
+        self.knowledge.learn(sures, accepts)
 
 
 class Confidence(Watching):
@@ -183,7 +169,7 @@ class Confidence(Watching):
         super().__init__(longest, knowledge, probe_every)
         self.threshold = threshold
 
-    def _pays(self, sure: Sequence[float], states: Sequence[State]) -> bool:
+    def goes_on(self, sure: Sequence[float], states: Sequence[State]) -> bool:
         return math.prod(sure) >= self.threshold
 
     def until(self) -> Until:
@@ -209,7 +195,7 @@ class ByHead(Watching):
         self._predicted = []
         return super().budget(index, look)
 
-    def _pays(self, sure: Sequence[float], states: Sequence[State]) -> bool:
+    def goes_on(self, sure: Sequence[float], states: Sequence[State]) -> bool:
         predicted = list(sure)
         if self.head is not None and len(states) == len(sure):
             predicted = [self.head(state, math.log(max(q, 1e-30))) for state, q in zip(states, sure, strict=True)]
@@ -217,17 +203,18 @@ class ByHead(Watching):
         self._reach *= math.prod(predicted)
         return 1.0 - self._reach <= self.gamma
 
-    def hear(self, sure: Sequence[float]) -> None:
-        super().hear(sure)
-        self._predicted += sure
-
     def until(self) -> Until:
         return Until(self._reach, price=1.0 - self.gamma, lines=AS_SURE)
 
-    def learn(self, pieces: Sequence[int], accepts: Sequence[float]) -> None:
-        super().learn(pieces, accepts)
-        for predicted, accepted in zip(_by_slot(self._predicted, pieces), accepts, strict=False):
-            self.knowledge.head.learn(predicted, accepted)
+    def learn(self, sures: Sequence[Sequence[float]], accepts: Sequence[float]) -> None:
+        super().learn(sures, accepts)
+        if self.head is None:
+            return
+        at = 0
+        for sure, accepted in zip(sures, accepts, strict=False):
+            if sure:
+                self.knowledge.head.learn(math.prod(self._predicted[at : at + len(sure)]), accepted)
+            at += len(sure)
 
 
 class ByCost(Watching):
@@ -241,16 +228,17 @@ class ByCost(Watching):
     """
 
     def budget(self, index: int, look: Look) -> int:
-        longest, known = super().budget(index, look), self.knowledge
+        known, self._reach = self.knowledge, 1.0
+        self._plain = self._plain_from(index) if known.speculating else 0
         if known.speculating:
-            return longest
+            return 0 if self._plain else self.longest
         if known.left > 0:
             known.left -= 1
             return 0
         if known.pause > 0:
             known.pause -= 1
             return 0
-        return longest if known.tries or self._promising(look) else 0
+        return self.longest if known.tries or self._promising(look) else 0
 
     def resting(self) -> int:
         known = self.knowledge
@@ -262,19 +250,17 @@ class ByCost(Watching):
 
     def _plain_from(self, index: int) -> int:
         """Counted over all answers, for short ones would never see any."""
-        known, left = self.knowledge, max(0, self._plain - 1)
-        if not known.speculating:
-            return 0
-        if left:
-            return left
+        known = self.knowledge
+        if self._plain > 1:
+            return self._plain - 1
         known.drafting += 1
-        if known.drafting < self._most_drafts():
+        if known.drafting % STRETCH or known.drafting < self._most_drafts():
             return 0
         known.drafting = 0
         return STRETCH
 
     def _most_drafts(self) -> int:
-        """Rounds from one stretch of plain ones to the next."""
+        """Rounds from one stretch of plain ones to the next; a multiple of `STRETCH`."""
         known = self.knowledge
         near = known.speedup is not None and known.speedup < CLEAR
         return min(EARLY * 4 ** (known.plain_rounds // STRETCH), (NEAR_EVERY if near else PLAIN_EVERY) * STRETCH)
@@ -301,7 +287,7 @@ class ByCost(Watching):
         known.rest(perf_counter() - began)
         return False
 
-    def _pays(self, sure: Sequence[float], states: Sequence[State]) -> bool:
+    def goes_on(self, sure: Sequence[float], states: Sequence[State]) -> bool:
         known, slot = self.knowledge, math.prod(sure)
         self._reach *= known.sure(slot)
         worth = known.token_seconds
@@ -317,14 +303,16 @@ class ByCost(Watching):
             return Until(self._reach, price=0.3, lines=lines)
         return Until(self._reach, price=known.slot_seconds / worth, lines=known.lines)
 
-    def learn(self, pieces: Sequence[int], accepts: Sequence[float]) -> None:
-        super().learn(pieces, accepts)
+    def learn(self, sures: Sequence[Sequence[float]], accepts: Sequence[float]) -> None:
         known = self.knowledge
+        known.learn(sures, accepts)
+        if known.speculating and (known.drafts < ENOUGH_DRAFTS or known.drafts % FITTED_EVERY):
+            return  # nothing has changed since it was judged
         speedup = known.speedup
         if speedup is None or known.plain_rounds < 3:
             return
         if known.speculating:
-            if speedup < 1.0 and known.drafts >= ENOUGH_DRAFTS:
+            if speedup < 1.0:
                 known.reconsider()
         elif known.left <= 0:
             known.tries += 1
@@ -332,17 +320,6 @@ class ByCost(Watching):
                 known.speculating, known.wait = True, FIRST_WAIT
             elif known.tries >= TRY:
                 known.rest(known.lost)
-
-
-def _by_slot(each: Sequence[float], pieces: Sequence[int]) -> list[float]:
-    """Products over the drafter tokens of each slot; as many as there are tokens for."""
-    found, at = [], 0
-    for count in pieces:
-        if at + count > len(each):
-            break
-        found.append(math.prod(each[at : at + count]))
-        at += count
-    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ STRETCH = 8  # plain rounds in a row: a small target writes them in one go, and 
 FEW = 5  # spread of drafts' lengths below which no line is laid through their times
 LEAST, MOST = 0.5, 2.2  # bounds of t_1, in mean times of a drafter token; its row of the verification may cost as much as itself
 STRETCHES = 5  # newest stretches of plain rounds that count
+FITTED_EVERY = 8  # drafts
 TIMES = 15  # newest times of each kind, whose median counts: one slow round must not
 
 
@@ -202,12 +203,16 @@ class Knowledge:
         """Drafter tokens of a slot, those that are drawn for nothing included."""
         return max(1.0, self._drafted / self._proposed if self._proposed else 1.0)
 
-    def learn(self, sure: Sequence[float], accepts: Sequence[float]) -> None:
-        """Take the judged slots of a draft: how sure the drafter was of each, and with which probability it was accepted."""
-        for index, (predicted, accepted) in enumerate(zip(sure, accepts, strict=False)):
-            self.sure.learn(predicted, accepted)
-            if index:
-                self.next.learn(sure[index - 1], accepted)
+    def learn(self, sures: Sequence[Sequence[float]], accepts: Sequence[float]) -> None:
+        """Take the judged slots of a draft: how sure the drafter was of the tokens of each, where it drew them, and with which probability
+        the slot was accepted."""
+        before = 0.0  # how sure it was of the slot before; 0: there is none, or nobody knows
+        for sure, accepted in zip(sures, accepts, strict=False):
+            if before:
+                self.next.learn(before, accepted)
+            before = math.prod(sure) if sure else 0.0
+            if before:
+                self.sure.learn(before, accepted)
 
     def begin(self, drafted: int, draft_seconds: float) -> None:
         """Take how long the first draft of an answer lasted, which also reads the prompt: drafting has to make up for that too."""
@@ -232,7 +237,7 @@ class Knowledge:
         if self.speculating or self.tries > 1:  # the first round of a try also reads what was written meanwhile
             self._times[drafted].append(seconds)
             self._each.append(draft_seconds / drafted)
-        if self._each and (self.drafts % 8 == 0 or len(self._each) <= TRY):
+        if self._each and (self.drafts % FITTED_EVERY == 0 or len(self._each) <= TRY):
             self._fit()
         self._tokens, self._begun = RECENT * self._tokens + tokens, RECENT * self._begun
         self._drafted, self._weight = RECENT * self._drafted + drafted, RECENT * self._weight + 1.0

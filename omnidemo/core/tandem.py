@@ -28,7 +28,8 @@ class Tandem:
     def __init__(self, target: TargetContext, drafter: DrafterContext, vocabulary: VocabularyMap, ends: Sequence[int]) -> None:
         self.target, self.drafter, self.map, self.ends = target, drafter, vocabulary, np.array(ends, np.int64)
         self.last = np.array([vocabulary.drafters[end] for end in ends if vocabulary.drafters[end] >= 0], np.int64)
-        self.left, self.most = 0, 1  # see `Rounds`; from the round on that is being drafted
+        self.left = 0  # see `Rounds`; from the round on that is being drafted
+        self.alone = True  # whether no other round is made with it
         self.lead = 0.0  # seconds of the newest draft that were spent on other rounds; below 0: on this one, before
         self._turns: deque[Turn] = deque()
         self._passes = (0, 0)
@@ -59,13 +60,13 @@ class Tandem:
         self.lead = -turn.seconds[0]
         return self._take(turn)
 
-    def make(self, order: Order) -> Turn | None:
-        """Make rounds by an order with `NUMBERS` numbers; the first. None where that is not possible."""
+    def make(self, order: Order, more: int) -> Turn | None:
+        """Make a round by an order with `NUMBERS` numbers, and up to so many more; the first. None where that is not possible."""
         vain, beginning = self.lead, self.drafter.beginning()
         make = getattr(self.target.cache, "rounds_with", None)
         if make is None or beginning is None:
             return None
-        wanted = Rounds(order, self.most, self.left, self.map, self.ends, self.last)
+        wanted = Rounds(order, 1 if self.alone else 1 + more, self.left, self.map, self.ends, self.last)
         turns = make(self.drafter.cache, wanted, self.target.unread, *beginning)
         if not turns or not turns[0].sure:
             return None

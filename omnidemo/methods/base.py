@@ -169,7 +169,8 @@ class Hand:
         turn = tandem.next(course, budget, sampler.look_ahead(1)[0] if sampler is not None else 0.0)
         if turn is None:
             uniforms = sampler.look_far_ahead(NUMBERS) if sampler is not None else ()
-            turn = tandem.make(Order(course, self.warp, budget, uniforms, rule.until() if rule is not None else None))
+            more = self.length.drafting() if self.length is not None else 0
+            turn = tandem.make(Order(course, self.warp, budget, uniforms, rule.until() if rule is not None else None), more)
         if turn is not None and turn.written is None:
             if turn.rollout is not None:
                 self._foresee(turn.rollout)
@@ -178,15 +179,13 @@ class Hand:
         return turn
 
     def take(self, turn: Turn) -> Draft:
-        """The draft of a round whose tokens are known; the drafter has its pieces then, and the rule has heard of it."""
+        """The draft of a round whose tokens are known; the drafter has its pieces then."""
         slots, base = [], 0
-        start, sure, rule = len(self.drafter.ids), turn.sure, self._watching
-        for target_id, (first, end), q in zip(turn.proposal or (), turn.slots, turn.bounds, strict=False):
-            slots.append(Slot(target_id, tuple(turn.drafted[base:end]), q, start + base, sure=sure[first : first + end - base]))
-            if rule is not None:
-                rule.hear(slots[-1].sure)
-            base = end
-        self.drafter.ids += turn.drafted[:base]
+        start, sure, drafted = len(self.drafter.ids), turn.sure, turn.drafted
+        for target_id, first, stop, q in zip(turn.proposal or (), turn.firsts, turn.stops, turn.bounds, strict=False):
+            slots.append(Slot(target_id, tuple(drafted[base:stop]), q, start + base, sure=sure[first : first + stop - base]))
+            base = stop
+        self.drafter.ids += drafted[:base]
         if isinstance(self.chooser, Sampler) and not self.warp.greedy:
             self.chooser.skip(turn.spent)
         return Draft(slots, len(sure))

@@ -29,6 +29,7 @@ from omnidemo.runtime.runners import check_ids, overwrite_named
 from omnidemo.runtime.tandem import make_rounds
 
 START = 256  # positions that a new cache has room for; it doubles when they are used up
+LAZY = 4  # times as many on a CPU, where room costs nothing before it is written to, and to move costs as much as a pass
 SMALL = 4_000_000  # models of fewer parameters stay in a core's cache, and their products end before another thread has woken up
 LARGE = 100_000_000  # models of as many parameters keep half of the cores busy
 
@@ -239,7 +240,7 @@ class LeanCache:
     def __init__(self, runner: LeanLlamaRunner) -> None:
         self.runner, self.limit = runner, runner.limit
         self.length = 0
-        self._enter(min(START, self.limit))
+        self._enter(min(START * (1 if runner.device.type != "cpu" else LAZY), self.limit))
         self.states: Any = None
 
     def _enter(self, capacity: int) -> None:

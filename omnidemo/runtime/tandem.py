@@ -53,20 +53,23 @@ def make_rounds(
         until.least, until.price, until.lines, wanted.ends, wanted.last, grows, rows, states, laws, logits, hidden, peaks, facts, numbers,
     )  # fmt: skip
     turns: list[Turn] = []
-    fact, number = _Reader(facts[:told].tolist()), _Reader(numbers[:counted].tolist())
+    fact, number, at, place = facts[:told].tolist(), numbers[:counted].tolist(), 0, 0
     lengths, left = (0, 0), wanted.left
     for turn in range(made):
-        drawn, read, passes_made, slots, proposed, accepted, token, used, spent = fact.take(FACTS)
+        drawn, read, passes_made, slots, proposed, accepted, token, used, spent = fact[at : at + FACTS]
         follows, open_, verified = turn + 1 < made, token == HOST, proposed != HOST  # who follows has written over what is not held
-        proposal = fact.take(max(0, proposed))
-        firsts, ends = fact.take(len(proposal)), fact.take(len(proposal))
-        drafted = fact.take(max(read, ends[-1] if ends else 0))
-        places, ids = (fact.take(drawn), fact.take(drawn)) if open_ else ([], [])
-        began, then, ended = number.take(3)
-        accepts = number.take(min(len(proposal), accepted + (token != NONE)))
-        likely, bounds, sure = number.take(len(proposal) + 1), number.take(len(proposal)), number.take(drawn)
-        end, rollout = ends[accepted - 1] if accepted else 0, None
+        size, judged, at = max(0, proposed), accepted + (token != NONE), at + FACTS
+        proposal, firsts, stops = fact[at : at + size], fact[at + size : at + 2 * size], fact[at + 2 * size : at + 3 * size]
+        left_over, at = max(read, stops[-1]) if stops else read, at + 3 * size
+        drafted, at = fact[at : at + left_over], at + left_over
+        began, then, ended = number[place : place + 3]
+        judged, place = min(size, judged), place + 3
+        accepts, place = number[place : place + judged], place + judged
+        likely, bounds = number[place : place + size + 1], number[place + size + 1 : place + 2 * size + 1]
+        sure, place = number[place + 2 * size + 1 : place + 2 * size + 1 + drawn], place + 2 * size + 1 + drawn
+        end, rollout = stops[accepted - 1] if accepted else 0, None
         if not follows:
+            places, ids = (fact[at : at + drawn], fact[at + drawn : at + 2 * drawn]) if open_ else ([], [])
             rollout = Rollout(places, ids, sure, laws[:drawn], drafted[:read], rows, states)
         turns.append(
             Turn(
@@ -75,10 +78,11 @@ def make_rounds(
                 drafted=drafted,
                 read=read,
                 vain=passes_made - read,
-                slots=list(zip(firsts, ends, strict=True)),
+                firsts=firsts,
+                stops=stops,
                 bounds=bounds,
                 proposal=proposal if verified else None,
-                peaks=Peaks(logits[turn, : len(proposal) + 1], peaks[turn, : len(proposal) + 1], heat) if verified else None,
+                peaks=Peaks(logits[turn, : size + 1], peaks[turn, : size + 1], heat) if verified else None,
                 written=None if open_ else proposal[:accepted] if token == NONE else [*proposal[:accepted], token],
                 accepted=accepted,
                 accepts=accepts,
@@ -89,7 +93,7 @@ def make_rounds(
                 given=given,
                 used=used,
                 lengths=lengths,
-                held=(accepted, min(read, end)) if follows else (len(proposal), read),
+                held=(accepted, min(read, end)) if follows else (size, read),
                 seconds=(then - began, ended - then),
             )
         )
@@ -98,14 +102,3 @@ def make_rounds(
             given = [*drafted[min(read, end) : end], *spelled]
             lengths, left = (lengths[0] + accepted + 1, lengths[1] + end + len(spelled)), left - accepted - 1
     return turns
-
-
-class _Reader:
-    """Numbers, to be taken one after the other."""
-
-    def __init__(self, numbers: list[Any]) -> None:
-        self._numbers, self._at = numbers, 0
-
-    def take(self, count: int) -> list[Any]:
-        self._at += count
-        return self._numbers[self._at - count : self._at]
