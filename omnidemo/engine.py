@@ -172,7 +172,7 @@ def _write_on(target: TargetContext, most: int, warp: Warp, chooser: Chooser, vo
     """Have the target write up to so many tokens in one go, where that saves time and their draws depend on nothing but numbers."""
     count = min(most, target.strides)
     if count > 1 and warp.plain and not warp.penalises and (warp.greedy or isinstance(chooser, Sampler)):
-        uniforms = chooser.look_ahead(DRAWS) if isinstance(chooser, Sampler) and not warp.greedy else ()
+        uniforms = chooser.look_ahead(DRAWS) if isinstance(chooser, Sampler) and not warp.greedy else None
         course = anything(len(vocabulary.to_drafter), vocabulary.to_drafter.device)
         target.write_on(Order(course, warp, count, uniforms, ends=tuple(end_ids)))
 
@@ -297,9 +297,12 @@ def _tokens(
     decoder: codecs.IncrementalDecoder,
     plain: bool,
 ) -> list[Token]:
-    tokens = []
+    tokens, texts, whole = [], vocabulary.target.shown, not decoder.getstate()[0]
     for position, token_id in enumerate(ids):
-        text = decoder.decode(vocabulary.target.writes(token_id))
+        text = texts[token_id]
+        if not whole or "\ufffd" in text:  # a part of a character, before it or in it
+            text = decoder.decode(vocabulary.target.writes(token_id))
+            whole = not decoder.getstate()[0]
         if position < settled.accepted:
             pieces = draft.slots[position].pieces
             source: Source = "direct" if len(pieces) == 1 else "ngram"

@@ -6,6 +6,7 @@ import math
 import random
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -145,7 +146,7 @@ def test_draws_follow_the_law(runner: LeanLlamaRunner, temperature: float) -> No
         law = warp.law(row + MAP.draftable_bars)
         counts = torch.zeros(TOKENS)
         for _ in range(20_000):
-            rollout = cache.roll_out(Order(course, warp, 1, [chance.random() for _ in range(2)]), [], row, torch.zeros(32))
+            rollout = cache.roll_out(Order(course, warp, 1, np.array([chance.random() for _ in range(2)])), [], row, torch.zeros(32))
             assert rollout is not None and rollout.probabilities == [float(rollout.laws[0][rollout.ids[0]])]
             counts[rollout.ids[0]] += 1
         assert torch.allclose(as_tensor(rollout.laws[0]), law, atol=1e-6) and float(rollout.laws[0].sum()) == pytest.approx(1.0, abs=1e-5)

@@ -64,7 +64,7 @@ def anything(tokens: int, device: torch.device) -> Course:
 class Order:
     """What a rollout is asked for: draws for at most `left` drafter tokens.
 
-    `uniforms` are numbers from [0, 1), one for each draw; none are needed at temperature 0. `until`: when somebody may want no further
+    `uniforms` are numbers from [0, 1), one for each draw; None at temperature 0. `until`: when somebody may want no further
     slot; None if nobody will. `states`: whether those of the output layer are fetched too. `ends`: tokens after which nobody will, where
     that can be told while drawing.
     """
@@ -72,7 +72,7 @@ class Order:
     course: Course
     warp: Warp
     left: int
-    uniforms: Sequence[float] | NDArray[np.float64] = ()
+    uniforms: NDArray[np.float64] | None = None
     until: Until | None = None
     states: bool = False
     ends: Sequence[int] = ()

@@ -218,37 +218,28 @@ class Sampler:
 
     def __init__(self, seed: int | None = None) -> None:
         self._host = np.random.default_rng(seed)
-        # Made together, which takes a fraction of the time; those from `_at` on are not used yet. The same as a list is read sooner.
-        self._array = np.empty(0)
-        self._numbers: list[float] = []
-        self._at = 0
+        self._numbers = np.empty(0)  # made together, which takes a fraction of the time
+        self._at = 0  # from here on they are not used yet
 
     def uniform(self) -> float:
         """The next number from [0, 1)."""
         if self._at == len(self._numbers):
             self._provide()
         self._at += 1
-        return self._numbers[self._at - 1]
+        return float(self._numbers[self._at - 1])
 
-    def look_ahead(self, count: int) -> list[float]:
-        """What the next `count` calls of `uniform` will return."""
+    def look_ahead(self, count: int) -> NDArray[np.float64]:
+        """What the next `count` calls of `uniform` will return. Not to be written to."""
         while self._at + count > len(self._numbers):
             self._provide()
         return self._numbers[self._at : self._at + count]
 
-    def look_far_ahead(self, count: int) -> NDArray[np.float64]:
-        """`look_ahead`, for many. Not to be written to."""
-        while self._at + count > len(self._numbers):
-            self._provide()
-        return self._array[self._at : self._at + count]
-
     def skip(self, count: int) -> None:
-        """Count as used what one of these told."""
+        """Count as used what `look_ahead` told."""
         self._at += count
 
     def _provide(self) -> None:
-        self._array, self._at = np.concatenate([self._array[self._at :], self._host.random(NUMBERS)]), 0
-        self._numbers = self._array.tolist()
+        self._numbers, self._at = np.concatenate([self._numbers[self._at :], self._host.random(NUMBERS)]), 0
 
     def draw(self, law: Law) -> int:
         if not on_host(law):
@@ -307,7 +298,7 @@ class Draws:
             return drawn, float(self.law[drawn] if row is None else row[drawn]), None
         number = self.chooser.uniform()
         if number not in self._known:
-            self._ask([number, *self.chooser.look_ahead(BATCH - 1)])
+            self._ask([number, *self.chooser.look_ahead(BATCH - 1).tolist()])
         return self._known[number]
 
     def passes_over(self, probability: float) -> bool:

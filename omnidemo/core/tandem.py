@@ -16,7 +16,7 @@ from omnidemo.core.ahead import Course, Order, Rounds, Turn
 from omnidemo.core.contexts import DrafterContext, TargetContext
 from omnidemo.core.vocabulary import VocabularyMap
 
-NUMBERS = 256  # uniform numbers that are given for all rounds
+NUMBERS = 384  # uniform numbers that are given for all rounds
 
 
 class Tandem:
@@ -34,7 +34,7 @@ class Tandem:
         self._turns: deque[Turn] = deque()
         self._passes = (0, 0)
         self._starts = (0, 0)  # ids before the first of the turns
-        self._numbers: Sequence[float] | NDArray[np.float64] = ()
+        self._numbers: NDArray[np.float64] | None = None
         self._course: Course | None = None
         self._written: tuple[int, list[int] | None] = (0, [])  # ids before the newest turn, and what it is thought to write
 
@@ -47,7 +47,7 @@ class Tandem:
         same = (
             course is self._course
             and budget == turn.budget
-            and (not len(self._numbers) or number == self._numbers[turn.used])
+            and (self._numbers is None or number == self._numbers[turn.used])
             and self._passes == (self.target.passes, self.drafter.passes)
             and self.target.ids[before:] == written
             and self._starts[0] + turn.lengths[0] == len(self.target.ids)

@@ -146,7 +146,7 @@ class Hand:
         self._blind = self.seen is not None or not self.drafter.rolls or not (greedy or isinstance(self.chooser, Sampler))
         if self._blind:
             return
-        uniforms = self.chooser.look_ahead(DRAWS) if isinstance(self.chooser, Sampler) and not greedy else ()
+        uniforms = self.chooser.look_ahead(DRAWS) if isinstance(self.chooser, Sampler) and not greedy else None
         rule = self._watching
         until, states = (rule.until(), rule.reads_states) if rule is not None else (None, False)
         rollout = self.drafter.roll_out(Order(course(self), self.warp, left, uniforms, until, states))
@@ -168,7 +168,7 @@ class Hand:
             return None
         turn = tandem.next(course, budget, sampler.look_ahead(1)[0] if sampler is not None else 0.0)
         if turn is None:
-            uniforms = sampler.look_far_ahead(NUMBERS) if sampler is not None else ()
+            uniforms = sampler.look_ahead(NUMBERS) if sampler is not None else None
             more = self.length.drafting() if self.length is not None else 0
             turn = tandem.make(Order(course, self.warp, budget, uniforms, rule.until() if rule is not None else None), more)
         if turn is not None and turn.written is None:

@@ -99,8 +99,8 @@ class Roller:
         course, total = order.course, order.left + order.course.overrun
         given = [start, 0, 0, 0, total + 1, total, NOWHERE, 0, DRAWS, 0, 0, 0, start, total, total - _aim(order)]
         self.numbers.copy_(torch.tensor(given), non_blocking=True)
-        if len(order.uniforms):
-            self.uniforms[:DRAWS].copy_(torch.tensor(order.uniforms[:DRAWS], dtype=torch.float64), non_blocking=True)
+        if order.uniforms is not None:
+            self.uniforms[:DRAWS].copy_(torch.from_numpy(order.uniforms[:DRAWS]), non_blocking=True)
         if course is not self.course:
             self.course = course
             self.least[0].copy_(course.inside)

@@ -87,7 +87,7 @@ class Passes:
             rows[0], states[0] = as_array(row), state
         notes = np.empty((3, max(draws, total + 1)), np.int64)
         shares, laws = np.empty(draws), np.empty((draws, runner.rows), np.float32)
-        uniforms = np.asarray(order.uniforms) if len(order.uniforms) else NOTHING
+        uniforms = order.uniforms if order.uniforms is not None else NOTHING
         rule = (until.reach, until.least, until.price, until.lines, np.array(order.ends, np.int64))
         slots, bounds = np.empty((draws, 4), np.int64), np.empty(draws)
         count, read, _, read_in_all = self.share(
