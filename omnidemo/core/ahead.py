@@ -102,6 +102,7 @@ def nothing_drawn(row: Tensor, state: Any) -> Rollout:
     return Rollout([], [], [], row[None][:0], [], row[None], state[None])
 
 
+FEW = 4  # tokens that may be read where something is drawn after them; of more, a pass of their own makes better use of threads
 DRAWS = 40  # of one rollout, at most; as many uniform numbers are to be given
 
 

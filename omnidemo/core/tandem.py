@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from omnidemo.core.ahead import Course, Order, Rounds, Turn
+from omnidemo.core.ahead import FEW, Course, Order, Rounds, Turn
 from omnidemo.core.contexts import DrafterContext, TargetContext
 from omnidemo.core.vocabulary import VocabularyMap
 
@@ -66,6 +66,10 @@ class Tandem:
         make = getattr(self.target.cache, "rounds_with", None)
         if make is None or beginning is None:
             return None
+        if len(beginning[0]) > FEW:
+            self.drafter.logits()
+            beginning = self.drafter.beginning()
+            assert beginning is not None
         wanted = Rounds(order, 1 if self.alone else 1 + more, self.left, self.map, self.ends, self.last)
         turns = make(self.drafter.cache, wanted, self.target.unread, *beginning)
         if not turns or not turns[0].sure:

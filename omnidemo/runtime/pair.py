@@ -20,7 +20,7 @@ from omnidemo.core.ngrams import NgramCache
 from omnidemo.core.sampling import Sampler, Warp
 from omnidemo.core.tracing import Tracer
 from omnidemo.engine import Conversation, Limits, decode
-from omnidemo.methods import make_method
+from omnidemo.methods import Method, make_method
 from omnidemo.records import FinishReason, Generation, Prompt, Round, Trace
 from omnidemo.runtime import compiling
 from omnidemo.runtime.maps import load_or_build
@@ -69,6 +69,7 @@ class Pair:
         self.learners: list[Callable[[Trace], object]] = []
         self.round_listeners: list[Callable[[Round], object]] = []
         self.mismatches = 0  # answers after which the drafter's bytes did not spell the target's
+        self._methods: dict[str, Method] = {}
         self._lines: dict[str, _Line] = {}
         self._idle: list[Conversation] = []
         self._turn = threading.Lock()  # held for one round, a swap, or a change of the trie
@@ -126,7 +127,7 @@ class Pair:
         rounds, several in a row, goes without a draft; from them the speedup of a chat is estimated (0: none; "cost" has its own).
         ValueError, before anything runs, for options or prompts that cannot be served.
         """
-        chosen, warp = make_method(method, self.map), Warp(temperature, top_k, top_p, min_p, repetition_penalty)
+        chosen, warp = self._method(method), Warp(temperature, top_k, top_p, min_p, repetition_penalty)
         if max_new_tokens < 1 or draft_length < 0:
             raise ValueError("max_new_tokens must be at least 1 and draft_length at least 0")
         if longest_draft < 1:
@@ -297,6 +298,12 @@ class Pair:
         }
 
     # inside --------------------------------------------------------------------------------------------------------------
+
+    def _method(self, name: str) -> Method:
+        """The method of that name. One serves all answers, whose rounds come one at a time: what it has made of map and trie stays."""
+        if name not in self._methods:
+            self._methods[name] = make_method(name, self.map)
+        return self._methods[name]
 
     def _line(self, domain: str) -> _Line:
         return self._lines.setdefault(domain, _Line(self.drafter.runner))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omnidemo.core.ahead import DRAWS, Course, Order, Rollout
+from omnidemo.core.ahead import DRAWS, FEW, Course, Order, Rollout
 from omnidemo.core.draft_length import NEVER
 from omnidemo.core.peaks import Peaks
 from omnidemo.core.sampling import Law, as_array
@@ -25,7 +25,6 @@ WORTH_SHARING = 400_000  # passes of fewer parameters times tokens are done befo
 LARGE = 4_000_000  # of as many, several pieces of a product for each thread: who begins late takes fewer. Else to claim them takes too long
 CHUNK = 256  # tokens that are read at once: what is computed of them stays in the caches
 NOTHING = np.zeros(DRAWS)  # instead of numbers that are not needed
-FEW = 4  # tokens that need not be read by several threads before something is drawn
 STRIDE, STRIDES = 80_000_000, 8  # parameters read, and tokens written at most, until a target's host sees what was written
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from omnidemo.core.ahead import DRAWS, Rollout, Rounds, Turn
+from omnidemo.core.ahead import DRAWS, FEW, Rollout, Rounds, Turn
 from omnidemo.core.device_trie import no_ngrams
 from omnidemo.core.draft_length import NEVER
 from omnidemo.core.peaks import Peaks
@@ -15,7 +15,7 @@ from omnidemo.core.sampling import as_array
 from omnidemo.core.vocabulary import LONGEST
 from omnidemo.runtime import compiling
 from omnidemo.runtime.facts import FACTS, HOST, NONE
-from omnidemo.runtime.passes import CHUNK, FEW, NOTHING, STRIDES
+from omnidemo.runtime.passes import CHUNK, NOTHING, STRIDES
 
 if TYPE_CHECKING:
     from omnidemo.runtime.lean import LeanCache
