@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 import time
+import weakref
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +14,7 @@ import pytest
 
 from omnidemo.config import Settings
 from omnidemo.records import Generation, Round
+from omnidemo.runtime import garbage
 from omnidemo.runtime.adaptation import CONTROLS
 from omnidemo.runtime.router import Route, Router
 from omnidemo.runtime.services import PairState, Services
@@ -388,3 +391,22 @@ def test_chats_of_many_lines_at_once(services: Services, models: tuple[str, str]
     assert len(got) == 15 and {made.token_ids for made in got} == {expected}
     infos = services.lines(*models)
     assert len(infos) == 6 and sum(info.in_memory for info in infos) <= services.settings.lines_in_memory
+
+
+class Node:
+    """Something that refers to itself, so that only a collection frees it."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+def test_what_collections_leave_out_is_collected_at_the_next_load(services: Services, models: tuple[str, str]) -> None:
+    kept, gone = Node(), Node()
+    seen = weakref.ref(gone)
+    assert ready(services, models).stage == "ready" and gc.get_freeze_count() > 10_000
+    del gone
+    gc.collect()
+    assert seen() is not None  # it was left out
+    garbage.settle()
+    assert seen() is None and kept.itself is kept
+    gc.unfreeze()

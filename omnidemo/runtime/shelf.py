@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from omnidemo.config import Settings
+from omnidemo.runtime import garbage
 from omnidemo.runtime.lines import Lines
 from omnidemo.runtime.loading import attach_storage, build_pair
 from omnidemo.runtime.pair import Pair
@@ -112,6 +113,7 @@ class Shelf:
                 pair = build_pair(target, drafter, self.settings, tell, self.settings.storage / "maps")
                 tell("cache and adapter", 0.9, "restoring the n-gram cache and the newest adapter")
                 lines = attach_storage(pair, self.settings, self._store)
+                garbage.settle()
                 pair.warm_up()
                 known.pair, known.lines = pair, lines
                 lines.configure(self.settings)  # they may have changed meanwhile

@@ -20,6 +20,7 @@ from omnidemo.bench.speed.rows import Row
 from omnidemo.bench.speed.watch import share_among, watched
 from omnidemo.config import Settings
 from omnidemo.methods import fitting, make_method
+from omnidemo.runtime import garbage
 from omnidemo.runtime.comparison import BASELINE
 from omnidemo.runtime.lean import LeanLlamaRunner
 from omnidemo.runtime.loading import build_measured_pair
@@ -81,6 +82,7 @@ class Contest:
                 ids = [self.pair.prompt_ids(prompt) for prompt in prompts]
                 if not self.tried:
                     self._choose_threads(arms, ids[0])
+                garbage.settle()
                 for temperature in self.plan.temperatures:
                     for arm in arms:
                         self._attempt(arm, Request(ids[0], min(WARM_UP, self.plan.max_new_tokens), temperature, self.plan.seed, False))
