@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from omnidemo.runtime.lean import LeanCache
 
 MOST = 2 * STRIDES  # rounds in one call: each begins in cold caches, and takes as long for the host as three of them
+ROOM = 900_000  # logits in one call, unless a round needs more: memory for 4 MB comes by pages of 2 MB, each of which takes half a round
 
 
 def make_rounds(
@@ -41,8 +42,9 @@ def make_rounds(
     rows, states = np.empty((total + 1, tokens), np.float32), np.empty((total + 1, few.width), np.float32)
     if row is not None:
         rows[0], states[0] = as_array(row), state
-    laws, logits = np.empty((draws, tokens), np.float32), np.empty((count, width, target.runner.rows), np.float32)
-    hidden, peaks = np.empty((width, passes.width), np.float32), np.empty((count, width, 4), np.float32)
+    scored = max(width, min(count * width, ROOM // target.runner.rows))
+    laws, logits = np.empty((draws, tokens), np.float32), np.empty((scored, target.runner.rows), np.float32)
+    hidden, peaks = np.empty((width, passes.width), np.float32), np.empty((scored, 4), np.float32)
     facts = np.empty(count * (FACTS + 3 * width + total + 1 + 2 * draws), np.int64)
     numbers = np.empty(count * (4 + 3 * width + draws))
     until, grows = order.until or NEVER, order.course.trie is not no_ngrams(tokens, drafter.runner.device)
@@ -53,7 +55,7 @@ def make_rounds(
         until.least, until.price, until.lines, wanted.ends, wanted.last, grows, rows, states, laws, logits, hidden, peaks, facts, numbers,
     )  # fmt: skip
     turns: list[Turn] = []
-    fact, number, at, place = facts[:told].tolist(), numbers[:counted].tolist(), 0, 0
+    fact, number, at, place, filled = facts[:told].tolist(), numbers[:counted].tolist(), 0, 0, 0
     lengths, left = (0, 0), wanted.left
     for turn in range(made):
         drawn, read, passes_made, slots, proposed, accepted, token, used, spent = fact[at : at + FACTS]
@@ -71,7 +73,8 @@ def make_rounds(
         if not follows:
             places, ids = (fact[at : at + drawn], fact[at + drawn : at + 2 * drawn]) if open_ else ([], [])
             rollout = Rollout(places, ids, sure, laws[:drawn], drafted[:read], rows, states)
-        known_of = Peaks(logits[turn, : size + 1], peaks[turn, : size + 1], heat) if verified else None
+        known_of = Peaks(logits[filled : filled + size + 1], peaks[filled : filled + size + 1], heat) if verified else None
+        filled += size + 1 if verified else 0
         written = None if open_ else proposal[:accepted] if token == NONE else [*proposal[:accepted], token]
         rejected, held = token != NONE and accepted < slots, (accepted, min(read, end)) if follows else (size, read)
         turns.append(

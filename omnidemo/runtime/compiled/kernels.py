@@ -48,8 +48,7 @@ def compile_all() -> None:
         tables = (limits, limits, marks, keys, info, whole(2 + PROBES, 4), tokens, tokens, marks, np.zeros((1, 2), np.int32))
         rounds(
             board, 1, 1, 1, model, tokens, 0, model, tokens, 0, 1, 1, 0, 1, tables, 0.0, numbers, 1.0, 0.0, 0.0, rule, tokens, tokens, True,
-            zeros(2, 1), zeros(2, 4), zeros(1, 1), zeros(1, 2, 1), zeros(2, 4), zeros(1, 2, 4), whole(99),
-            np.zeros(99),
+            zeros(2, 1), zeros(2, 4), zeros(1, 1), zeros(2, 1), zeros(2, 4), zeros(2, 4), whole(99), np.zeros(99),
         )  # fmt: skip
     serve(board)
     for entry in ENTRIES:

@@ -41,12 +41,13 @@ def rounds(
     The `drafter`, by `few` pieces of a product, first reads the `given` tokens at positions start… (if there are none, rows[0, 0] are its
     logits), the `target` the `unread` ones at positions begin…. A round drafts at most `budget` drafter tokens, and at most `left` target
     tokens are proposed or written in all, one fewer than are wanted. `heat` to `rule`: see `roll_out`; nothing follows the target's tokens
-    `ends`, of which the drafter's are `last`. `grows`: whether the host puts n-grams into the trie that it lacks. Written are, of each
-    round, the target's `logits` [n, R, T] and their `peaks` [n, R, 4], and what `runtime.facts` describes; and `rows`, `states` and `laws`
-    as in `roll_out`, which are left of the last one. `hidden` [R, H] is where the target works.
+    `ends`, of which the drafter's are `last`. `grows`: whether the host puts n-grams into the trie that it lacks. Written are, of one
+    round after another as long as there is room for a whole one, the target's `logits` [R, T] and their `peaks` [R, 4], and what
+    `runtime.facts` describes; and `rows`, `states` and `laws` as in `roll_out`, which are left of the last one. `hidden` [1 + budget, H]
+    is where the target works.
     """
     first, inside, alone, keys, info, kin, targets, _, _, spelled = tables
-    draws, width, at, told, counted = len(laws), logits.shape[1], 0, 0, 0
+    draws, width, at, told, counted, filled = len(laws), len(hidden), 0, 0, 0, 0
     read, own = np.empty(len(unread) + width, np.int64), np.empty(len(rows) + spelled.shape[1], np.int64)
     notes, slots, shares = np.empty((3, max(draws, len(rows))), np.int64), np.empty((draws, 4), np.int64), np.empty(draws)
     bounds, chances, likely, times = np.empty(draws), np.empty(width), np.empty(width), np.empty(3)
@@ -67,7 +68,8 @@ def rounds(
             while proposed < count and slots[proposed, 1] > base_of(slots, proposed):
                 read[known + proposed] = target_of(slots, proposed, tokens, targets, kin)
                 proposed += 1
-            scores, peak, proposal = logits[made, : proposed + 1], peaks[made, : proposed + 1], read[known : known + proposed]
+            scores, peak = logits[filled : filled + proposed + 1], peaks[filled : filled + proposed + 1]
+            proposal, filled = read[known : known + proposed], filled + proposed + 1
             warmth = heat if heat > 0.0 else 1.0
             forward(board, pieces, chunk, target, read[: known + proposed], begin, scores, hidden[: proposed + 1], warmth, peak)
             if heat == 0.0:
@@ -116,7 +118,9 @@ def rounds(
         counted = tell(numbers, counted, bounds[:proposed])
         counted = tell(numbers, counted, shares[: out[DRAWN]])
         left -= accepted + 1
-        if written < 0 or np.any(ends == written) or left < 1 or (heat > 0.0 and at + draws + width + SPARE > len(uniforms)):
+        if written < 0 or np.any(ends == written) or left < 1 or filled + width > len(logits):
+            return made + 1, told, counted
+        if heat > 0.0 and at + draws + width + SPARE > len(uniforms):
             return made + 1, told, counted
         length = spelled[written, 0]
         spelling = spelled[written, 1 : 1 + length]
