@@ -104,6 +104,8 @@ class Knowledge:
         # Of drafting rounds, old ones fading; `_begun`: seconds by which the first drafts of answers lasted longer.
         self._tokens = self._drafted = self._proposed = self._weight = self._begun = 0.0
         self._times: defaultdict[int, deque[float]] = defaultdict(lambda: deque(maxlen=TIMES))  # by number of drafter tokens
+        self._medians: dict[int, tuple[float, int]] = {}  # of those, with how many there are
+        self._new: set[int] = set()  # of which there are times that the medians do not know
         self._each: deque[float] = deque(maxlen=TIMES)
         self._plain: deque[float] = deque(maxlen=STRETCHES)  # means of `STRETCH` rounds each
         self._newest: list[float] = []  # of plain rounds since
@@ -158,8 +160,8 @@ class Knowledge:
     def doubt(self) -> None:
         """Have the next try find out what drafts cost, for a slow spell of the machine must not decide for long; what they brought before
         counts as much as that try."""
-        self._times.clear()
-        self._each.clear()
+        for times in (self._times, self._medians, self._new, self._each):
+            times.clear()
         keep = min(1.0, TRY / self._weight) if self._weight else 1.0
         self._tokens, self._drafted, self._proposed = keep * self._tokens, keep * self._drafted, keep * self._proposed
         self._weight, self._begun = keep * self._weight, keep * self._begun
@@ -236,6 +238,7 @@ class Knowledge:
             self.lost += seconds - tokens * self.plain_seconds
         if self.speculating or self.tries > 1:  # the first round of a try also reads what was written meanwhile
             self._times[drafted].append(seconds)
+            self._new.add(drafted)
             self._each.append(draft_seconds / drafted)
         if self._each and (self.drafts % FITTED_EVERY == 0 or len(self._each) <= TRY):
             self._fit()
@@ -245,12 +248,16 @@ class Knowledge:
 
     def _fit(self) -> None:
         """t_0 and t_1 by least squares over the medians, weighted by how many times there are."""
-        points = [(drafted, median(times), len(times)) for drafted, times in self._times.items()]
-        total = sum(weight for _, _, weight in points)
-        x = sum(weight * drafted for drafted, _, weight in points) / total
-        y = sum(weight * seconds for _, seconds, weight in points) / total
-        spread = sum(weight * (drafted - x) ** 2 for drafted, _, weight in points)
-        slope = sum(weight * (drafted - x) * (seconds - y) for drafted, seconds, weight in points) / spread if spread >= FEW else 0.0
+        for drafted in self._new:
+            self._medians[drafted] = median(self._times[drafted]), len(self._times[drafted])
+        self._new.clear()
+        total = x = y = squares = products = 0.0
+        for drafted, (seconds, weight) in self._medians.items():
+            total, x, y = total + weight, x + weight * drafted, y + weight * seconds
+            squares, products = squares + weight * drafted * drafted, products + weight * drafted * seconds
+        x, y = x / total, y / total
+        spread = squares - total * x * x
+        slope = (products - total * x * y) / spread if spread >= FEW else 0.0
         # A busy machine bends the line, so the slope is kept between half and twice of what drafting alone takes per token.
         each = median(self._each)
         self.draft_seconds = min(max(slope, LEAST * each), MOST * each)
