@@ -117,7 +117,7 @@ def test_any_sequence_of_passes_and_rollbacks(shape: str, dtype: torch.dtype, bo
             ids = ids[: chance.randint(0, 200)]
         cache.rollback(len(ids))
         plain.rollback(len(ids))
-    assert notes.repeated > 50 and runner.fixed is not None and set(runner.fixed.idle) == {32, 64, 128}
+    assert notes.repeated > 50 and runner.fixed is not None and set(runner.rooms.idle) == {32, 64, 128}
     assert all(torch.equal(kept, copy) for kept, copy in compared)  # no later pass writes into an answer
 
 
@@ -162,20 +162,35 @@ def test_the_next_conversation_finds_the_recordings(shape: str, monkeypatch: pyt
 
     converse(1, 70)
     gc.collect()
-    assert sorted(fixed.idle) == [32, 64, 128] and notes.made == 3
+    assert sorted(runner.rooms.idle) == [32, 64, 128] and notes.made == 3
     with torch.inference_mode():
-        for room in fixed.idle.values():
+        for room in runner.rooms.idle.values():
             room.buffer.fill_(torch.nan)  # a model that overflowed
     converse(2, 100)
     gc.collect()
-    assert sorted(fixed.idle) == [32, 64, 128] and notes.made == 3 and notes.repeated > 100
+    assert sorted(runner.rooms.idle) == [32, 64, 128] and notes.made == 3 and notes.repeated > 100
 
     one, two = runner.new_cache(), runner.new_cache()  # at once: each has its own
-    assert one._room is not two._room and one._room.passes and not two._room.passes and 32 not in fixed.idle
+    assert one._room is not two._room and one._room.passes and not two._room.passes and 32 not in runner.rooms.idle
     kept = one._room
     del one, two
     gc.collect()
-    assert fixed.idle[32] is kept  # and one of them stays
+    assert runner.rooms.idle[32] is kept  # and one of them stays
+
+
+def test_the_next_conversation_takes_the_memory_of_the_last_one() -> None:
+    model = make("llama")
+    runner = lean.LeanLlamaRunner(model)
+    first = runner.new_cache()
+    kept, ids = first._room, some_ids(40, 3)
+    first.extend(ids, 1)
+    del first
+    gc.collect()
+    with torch.inference_mode():
+        kept.buffer.fill_(torch.nan)  # what lies there is never looked at
+    second, third = runner.new_cache(), runner.new_cache()
+    assert second._room is kept and third._room is not kept
+    assert close(torch.cat([second.extend(ids[:30], 30), second.extend(ids[30:], 10)]), reference(model, ids))
 
 
 def test_new_weights_are_seen(shape: str) -> None:
@@ -371,7 +386,7 @@ def test_graphs_on_a_device(shape: str, dtype: torch.dtype, bound: float, monkey
         assert all(torch.equal(one, copy) for one, copy in kept)
         assert runner.fixed.record is not None and len(_passes(cache)) >= 2  # nothing was given up
         del cache
-    assert runner.fixed.idle
+    assert runner.rooms.idle
 
 
 @CUDA

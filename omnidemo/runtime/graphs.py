@@ -47,28 +47,36 @@ class Room:
         return self.buffer.shape[3]
 
 
-class FixedPasses:
-    """The recorded passes of one runner, and the rooms that no conversation uses: the next one finds its passes recorded."""
+class Rooms:
+    """The rooms of one runner that no conversation uses. The next one finds passes recorded, or on a CPU memory that is there already."""
 
-    def __init__(self, device: torch.device, record: Record) -> None:
-        self.record: Record | None = record  # None after a recording that failed
+    def __init__(self) -> None:
         self.idle: dict[int, Room] = {}  # one of each capacity, so that they never hold more than twice the largest
-        self.inputs = torch.zeros(1 + ROWS, dtype=torch.int64, device=device)  # the first position, and the ids
-        self.steps = torch.arange(ROWS, device=device)
-        self.roller: Roller | None = None  # made by the first rollout: a target never draws ahead
 
     def take(self, runner: LeanLlamaRunner, capacity: int) -> Room:
-        """A room of zeros: every pass multiplies all of it, and a weight of 0 does not remove what is not a number."""
-        room = self.idle.pop(capacity, None)
+        """A room; for recorded passes one of zeros, for each multiplies all of it, and a weight of 0 does not remove what is no number."""
+        room, zeros = self.idle.pop(capacity, None), runner.fixed is not None
         if room is None:
-            return Room(torch.zeros(runner.buffer_size(capacity), dtype=runner.dtype, device=runner.device))
-        with torch.inference_mode():  # the buffer may have been made in this mode
-            room.buffer.zero_()
+            make = torch.zeros if zeros else torch.empty
+            return Room(make(runner.buffer_size(capacity), dtype=runner.dtype, device=runner.device))
+        if zeros:
+            with torch.inference_mode():  # the buffer may have been made in this mode
+                room.buffer.zero_()
         return room
 
     def give(self, room: Room) -> None:
         """Take a room back. Takes no lock, for the garbage collector may call this at any time."""
         self.idle.setdefault(room.capacity, room)
+
+
+class FixedPasses:
+    """The recorded passes of one runner."""
+
+    def __init__(self, device: torch.device, record: Record) -> None:
+        self.record: Record | None = record  # None after a recording that failed
+        self.inputs = torch.zeros(1 + ROWS, dtype=torch.int64, device=device)  # the first position, and the ids
+        self.steps = torch.arange(ROWS, device=device)
+        self.roller: Roller | None = None  # made by the first rollout: a target never draws ahead
 
     def read(self, runner: LeanLlamaRunner, room: Room, ids: Sequence[int], start: int, rows: int) -> Outputs | None:
         """Logits [rows, V] and states [rows, H] of at most ROWS `ids` at positions start…, in float32 and the caller's own. None where

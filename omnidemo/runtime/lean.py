@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from omnidemo.core.ahead import Order, Rollout, Rounds, Turn, nothing_drawn
 from omnidemo.core.peaks import Peaks
 from omnidemo.core.sampling import Law, as_tensor
 from omnidemo.runtime import ahead, compact
-from omnidemo.runtime.graphs import CudaGraphs, FixedPasses, Room
+from omnidemo.runtime.graphs import CudaGraphs, FixedPasses, Rooms
 from omnidemo.runtime.matrices import ROWS, Matrix, Memory, Norm, as_array
 from omnidemo.runtime.passes import Passes
 from omnidemo.runtime.runners import check_ids, overwrite_named
@@ -96,6 +96,7 @@ class LeanLlamaRunner:
         self.compacts, self.rounds = False, False  # see `compact`
         self.passes = self._passes()
         self.fixed = FixedPasses(self.device, CudaGraphs(self.device)) if self.device.type == "cuda" else None
+        self.rooms = Rooms()
         self.states: Tensor | None = None  # what the output layer read in the newest pass
         self._model = model  # its parameters are views of what is held here
         self._named = {name: weight.detach() for name, weight in model.named_parameters(remove_duplicate=False)}
@@ -240,20 +241,16 @@ class LeanCache:
     def __init__(self, runner: LeanLlamaRunner) -> None:
         self.runner, self.limit = runner, runner.limit
         self.length = 0
-        self._enter(min(START * (1 if runner.device.type != "cpu" else LAZY), self.limit))
+        self._enter(min(START * (LAZY if runner.fixed is None else 1), self.limit))
         self.states: Any = None
 
     def _enter(self, capacity: int) -> None:
         """Take a room for `capacity` positions. It is given back when the next one is taken, or nobody has the cache any more."""
         runner = self.runner
         runner.reach(capacity)
-        self._leave: Callable[[], Any] = lambda: None
-        if runner.fixed is None:
-            self._room = Room(torch.empty(runner.buffer_size(capacity), dtype=runner.dtype, device=runner.device))
-        else:
-            self._room = runner.fixed.take(runner, capacity)
-            leave = self._leave = weakref.finalize(self, runner.fixed.give, self._room)
-            leave.atexit = False
+        self._room = runner.rooms.take(runner, capacity)
+        self._leave = weakref.finalize(self, runner.rooms.give, self._room)
+        self._leave.atexit = False
         self.array = as_array(self._room.buffer)
 
     @torch.inference_mode()
