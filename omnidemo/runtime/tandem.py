@@ -29,7 +29,7 @@ def make_rounds(
 ) -> list[Turn] | None:
     """See `TandemCache`. None as long as there is no compiled code, where more than a temperature is asked for, and where several threads
     had better read first what has not been read."""
-    order, known = wanted.order, wanted.map
+    order = wanted.order
     kernels, passes, few = compiling.kernels(), target.runner.passes, drafter.runner.passes
     if kernels is None or passes is None or few is None or not order.warp.plain or len(unread) > FEW or len(given) > FEW:
         return None
@@ -51,40 +51,50 @@ def make_rounds(
     made, told, counted = passes.share(
         kernels.rounds, width, few.pieces(1), CHUNK, few.model(drafter.array), np.array(given, np.int64), drafter.length,
         passes.model(target.array), np.array(unread, np.int64), target.length, count, budget, order.course.overrun, wanted.left,
-        few.tables(order.course) + known.tables, heat, order.uniforms if order.uniforms is not None else NOTHING, until.reach,
+        few.tables(order.course) + wanted.map.tables, heat, order.uniforms if order.uniforms is not None else NOTHING, until.reach,
         until.least, until.price, until.lines, wanted.ends, wanted.last, grows, rows, states, laws, logits, hidden, peaks, facts, numbers,
     )  # fmt: skip
+    left_of_last = Rollout([], [], [], laws, [], rows, states)
+    return _turns(made, facts[:told].tolist(), numbers[:counted].tolist(), wanted, given, Peaks(logits, peaks, heat), left_of_last)
+
+
+def _turns(
+    made: int, fact: list[int], number: list[float], wanted: Rounds, given: Sequence[int], peaks: Peaks, last: Rollout
+) -> list[Turn]:
+    """The rounds that were told as `runtime.facts` says. `peaks` are those of all their rows, `last` holds what is left of the last one."""
     turns: list[Turn] = []
-    fact, number, at, place, filled = facts[:told].tolist(), numbers[:counted].tolist(), 0, 0, 0
-    lengths, left = (0, 0), wanted.left
+    budget, left, lengths = wanted.order.left, wanted.left, (0, 0)
+    at = place = filled = 0
     for turn in range(made):
-        drawn, read, passes_made, slots, proposed, accepted, token, used, spent = fact[at : at + FACTS]
+        drawn, read, passes, slots, proposed, accepted, token, used, spent = fact[at : at + FACTS]
         follows, open_, verified = turn + 1 < made, token == HOST, proposed != HOST  # who follows has written over what is not held
-        size, judged, at = max(0, proposed), accepted + (token != NONE), at + FACTS
+        size, at = max(0, proposed), at + FACTS
         proposal, firsts, stops = fact[at : at + size], fact[at + size : at + 2 * size], fact[at + 2 * size : at + 3 * size]
-        left_over, at = max(read, stops[-1]) if stops else read, at + 3 * size
-        drafted, at = fact[at : at + left_over], at + left_over
+        kept, at = max(read, stops[-1]) if stops else read, at + 3 * size
+        drafted, at = fact[at : at + kept], at + kept
         began, then, ended = number[place : place + 3]
-        judged, place = min(size, judged), place + 3
+        judged, place = min(size, accepted + (token != NONE)), place + 3
         accepts, place = number[place : place + judged], place + judged
-        likely, bounds = number[place : place + size + 1], number[place + size + 1 : place + 2 * size + 1]
-        sure, place = number[place + 2 * size + 1 : place + 2 * size + 1 + drawn], place + 2 * size + 1 + drawn
-        end, rollout = stops[accepted - 1] if accepted else 0, None
+        likely, place = number[place : place + size + 1], place + size + 1
+        bounds, place = number[place : place + size], place + size
+        sure, place = number[place : place + drawn], place + drawn
+        end, rollout, told = stops[accepted - 1] if accepted else 0, None, None
         if not follows:
             places, ids = (fact[at : at + drawn], fact[at + drawn : at + 2 * drawn]) if open_ else ([], [])
-            rollout = Rollout(places, ids, sure, laws[:drawn], drafted[:read], rows, states)
-        known_of = Peaks(logits[filled : filled + size + 1], peaks[filled : filled + size + 1], heat) if verified else None
-        filled += size + 1 if verified else 0
+            rollout = Rollout(places, ids, sure, last.laws[:drawn], drafted[:read], last.rows, last.states)
+        if verified:
+            told = Peaks(peaks.rows[filled : filled + size + 1], peaks.numbers[filled : filled + size + 1], peaks.heat)
+            filled += size + 1
         written = None if open_ else proposal[:accepted] if token == NONE else [*proposal[:accepted], token]
         rejected, held = token != NONE and accepted < slots, (accepted, min(read, end)) if follows else (size, read)
         turns.append(
             Turn(  # by position, for so many names take as long as all the rest
-                rollout, sure, drafted, read, passes_made - read, firsts, stops, bounds, proposal if verified else None, known_of, written,
-                accepted, accepts, rejected, likely, spent, min(budget, left), given, used, lengths, held, (then - began, ended - then),
+                rollout, sure, drafted, read, passes - read, firsts, stops, bounds, proposal if verified else None, told, written, accepted,
+                accepts, rejected, likely, spent, min(budget, left), given, used, lengths, held, (then - began, ended - then),
             )
         )  # fmt: skip
         if follows:
-            spelled = known.spelling(token) or ()
+            spelled = wanted.map.spelling(token) or ()
             given = [*drafted[min(read, end) : end], *spelled]
             lengths, left = (lengths[0] + accepted + 1, lengths[1] + end + len(spelled)), left - accepted - 1
     return turns
