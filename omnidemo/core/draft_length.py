@@ -246,7 +246,10 @@ class ByCost(Watching):
 
     def drafting(self) -> int:
         known = self.knowledge
-        return self._most_drafts() - known.drafting - 1 if known.speculating else max(0, TRY - known.tries - 1)
+        if not known.speculating:
+            return max(0, TRY - known.tries - 1)
+        soonest = known.drafting + STRETCH - known.drafting % STRETCH
+        return max(soonest, self._most_drafts()) - known.drafting - 1
 
     def _plain_from(self, index: int) -> int:
         """Counted over all answers, for short ones would never see any."""
