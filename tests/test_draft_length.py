@@ -196,6 +196,27 @@ def test_a_slow_spell_at_the_start_does_not_decide_for_long(slow: float) -> None
     assert knowledge.speedup == pytest.approx(1.5 / 1.07, rel=0.05)
 
 
+@pytest.mark.parametrize("pace", [0.4, 1.0, 3.0])
+def test_the_gain_that_is_shown_holds_while_the_machine_changes_its_pace(pace: float) -> None:
+    """It takes until the next plain rounds, and many drafts, before the times are those of the new pace."""
+    knowledge = Knowledge()
+    assert knowledge.gain is None and knowledge.plain_beside([(1, 1.0)]) is None
+    rule, shown = ByCost(4, knowledge), []
+    for index in range(300):
+        now = 1.0 if index < 150 else pace
+        budget = rule.budget(index, unseen)
+        if budget:
+            drafted = 1 + index % 3
+            knowledge.time(4, drafted, 1, 2, 0.1 * drafted * now, (1.0 + 0.1 * drafted) * now)
+        else:
+            knowledge.time(0, 0, 0, 1, 0.0, now)
+        if index > 150 + STRETCH:
+            shown.append(knowledge.gain)
+            assert knowledge.plain_beside([(1, 1.1 * pace), (3, 1.3 * pace), (2, 1.2 * pace)]) == pytest.approx(pace, rel=0.02)
+    assert shown == [pytest.approx(2.0 / 1.2, rel=0.05)] * len(shown)
+    assert knowledge.plain_beside([]) == knowledge.plain_seconds
+
+
 def test_a_pair_is_not_given_up_after_a_few_drafts() -> None:
     knowledge = Knowledge()
     tries = simulate(knowledge, ENOUGH_DRAFTS + STRETCH - 1, tokens=1)

@@ -339,8 +339,8 @@ class Drafting:
 
 def describe(policy: Policy, known: Knowledge, has_head: bool) -> Drafting:
     """Say how a pair drafts."""
-    estimated = known.speedup
     losing = policy == "cost" and not known.speculating
+    estimated = known.speedup if losing else known.gain
     if losing:
         # While it is tried again the newest estimate may be a gain already.
         shown = f" ({estimated:.2f}×)" if estimated is not None and estimated < 0.995 else ""

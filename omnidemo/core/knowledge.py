@@ -109,6 +109,9 @@ class Knowledge:
         self._each: deque[float] = deque(maxlen=TIMES)
         self._plain: deque[float] = deque(maxlen=STRETCHES)  # means of `STRETCH` rounds each
         self._newest: list[float] = []  # of plain rounds since
+        # (drafter tokens, seconds) of the newest rounds with a draft, and of those just before or after each stretch of plain ones.
+        self._recent: deque[tuple[int, float]] = deque(maxlen=STRETCH)
+        self._beside: deque[Sequence[tuple[int, float]]] = deque(maxlen=STRETCHES)
         self.first_seconds = self.draft_seconds = 0.0  # t_0 and t_1
         self.plain_seconds: float | None = None
         self._plain_then: float | None = None  # t_plain when something was drafted last: a machine that changes its pace changes all times
@@ -154,6 +157,7 @@ class Knowledge:
             return
         self.speculating, self.left, self.tries = False, self.wait, 0
         self._plain.clear()
+        self._beside.clear()
         self._newest = []
         self.doubt()
 
@@ -187,6 +191,30 @@ class Knowledge:
         self.wait = min(LONGEST_WAIT, 2 * self.wait)
         bearable = spent / (SPEND * self.plain_seconds) if self.plain_seconds else 0.0
         self.left, self.tries, self.lost = max(self.wait, min(int(bearable), 10 * LONGEST_WAIT)), 0, 0.0
+
+    def plain_beside(self, rounds: Sequence[tuple[int, float]]) -> float | None:
+        """What a plain round would have taken beside these rounds with a draft (drafter tokens, seconds), for people. When the last plain
+        ones were made the machine may have had another pace, so each stretch of them is held against the drafts beside it."""
+        plain = self._paced
+        return plain * self._pace(rounds) if plain and rounds else self.plain_seconds
+
+    @property
+    def gain(self) -> float | None:
+        """`speedup`, by plain rounds at the pace of the drafts: for people."""
+        plain = self._paced
+        return self._tokens / self._seconds * plain if plain and self._seconds > 0 else self.speedup
+
+    @property
+    def _paced(self) -> float | None:
+        """t_plain on a machine on which drafting rounds last what they are expected to."""
+        paces = [(plain, self._pace(beside)) for plain, beside in zip(self._plain, self._beside, strict=False) if beside]
+        found = [plain / pace for plain, pace in paces if pace]
+        return min(median(found), self.first_seconds + self.draft_seconds) if found else None
+
+    def _pace(self, rounds: Sequence[tuple[int, float]]) -> float:
+        """How long rounds took, in what they are expected to take; 0 where that is not known."""
+        expected = [self.first_seconds + drafted * self.draft_seconds for drafted, _ in rounds]
+        return median(seconds / each for (_, seconds), each in zip(rounds, expected, strict=True)) if min(expected) > 0.0 else 0.0
 
     @property
     def token_seconds(self) -> float:
@@ -228,6 +256,8 @@ class Knowledge:
             self._newest.append(seconds)
             if len(self._newest) == STRETCH:
                 self._plain.append(sum(self._newest) / STRETCH)
+                self._beside.append(tuple(self._recent) if len(self._recent) == STRETCH else ())
+                self._recent.clear()
                 self._newest = []
             self._settle_plain()
             return
@@ -238,6 +268,9 @@ class Knowledge:
             self.lost += seconds - tokens * self.plain_seconds
         if self.speculating or self.tries > 1:  # the first round of a try also reads what was written meanwhile
             self._times[drafted].append(seconds)
+            self._recent.append((drafted, seconds))
+            if len(self._recent) == STRETCH and self._beside and not self._beside[-1]:
+                self._beside[-1] = tuple(self._recent)
             self._new.add(drafted)
             self._each.append(draft_seconds / drafted)
         if self._each and (self.drafts % FITTED_EVERY == 0 or len(self._each) <= TRY):

@@ -181,7 +181,8 @@ class Pair:
             if tracer is not None and rounds and talk.drafter is not None:
                 self._teach(tracer.finish(talk.drafter), temperature, domain)
             self._save()
-        plain = line.knowledge.plain_seconds if chosen.drafts else None
+        drafts = [(done.drafted, sum(done.seconds.values())) for done in rounds[1:] if done.drafted]
+        plain = line.knowledge.plain_beside(drafts) if chosen.drafts else None
         return Generation(
             token_ids=tuple(token.id for r in rounds for token in r.tokens),
             text="".join(r.text for r in rounds),
