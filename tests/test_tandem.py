@@ -17,7 +17,7 @@ from omnidemo.bench.tiny import random_model
 from omnidemo.core.ahead import Turn
 from omnidemo.core.contexts import DrafterContext, TargetContext
 from omnidemo.core.draft_length import CLEAR, EARLY, ByCost, Confidence, Fixed, stretch, until_stretch
-from omnidemo.core.knowledge import STRETCH, Knowledge
+from omnidemo.core.knowledge import STRETCH, Knowledge, Stretch
 from omnidemo.core.ngrams import NgramCache
 from omnidemo.core.sampling import Sampler, Warp, as_tensor
 from omnidemo.core.tandem import Tandem
@@ -395,7 +395,7 @@ def test_rules_say_how_long_they_draft() -> None:
     assert told == list(range(EARLY - 2, -1, -1))
     known.drafting, known._plain_then, known._tokens, known._weight, known.first_seconds = 2 * EARLY * STRETCH + 5, 1.0, 1.1, 1.0, 1.0
     assert known.speedup is not None and known.speedup < CLEAR  # since a moment ago, so that the next plain rounds should have been made
-    known._plain.extend([1.0] * 4)
+    known._plain.extend([Stretch(1.0)] * 4)
     cost = ByCost(8, known)
     told = [cost.drafting() for _ in range(3) if cost.budget(0, list)]
     assert told == [1, 0] and cost.resting() == STRETCH - 1

@@ -64,9 +64,9 @@ def anything(tokens: int, device: torch.device) -> Course:
 class Order:
     """What a rollout is asked for: draws for at most `left` drafter tokens.
 
-    `uniforms` are numbers from [0, 1), one for each draw; None at temperature 0. `until`: when somebody may want no further
-    slot; None if nobody will. `states`: whether those of the output layer are fetched too. `ends`: tokens after which nobody will, where
-    that can be told while drawing.
+    `uniforms` are numbers from [0, 1), one for each draw; None at temperature 0. `until`: when somebody may want no further slot; None if
+    nobody will. `states`: whether those of the output layer are fetched too. `ends`: tokens after which nobody will, where that can be
+    told while drawing.
     """
 
     course: Course
@@ -143,11 +143,10 @@ class Turn:
     Of its draft: the `rollout`, None where another round follows; the drafter's probabilities of all that it drew (`sure`); the tokens that
     are left of its walks (`drafted`), how many of them it has `read`, and how many others in `vain`; and of each slot that proposes
     something its first draw, the number of tokens up to its end, and q (`firsts`, `stops`, `bounds`). Then the `proposal` and what can be
-    told of its
-    rows, None where it was not verified; what is `written`, None where only the host can tell, which then is the last round; how many
-    proposals are `accepted`, each one's acceptance probability as far as they were judged (`accepts`), whether what follows them is a
-    correction (`rejected`), and the target's probabilities before temperature of each proposal and of what follows (`likely`). `spent`:
-    numbers used in the round.
+    told of its rows (`peaks`), None where it was not verified; what is `written`, None where only the host can tell, which then is the last
+    round; how many proposals are `accepted`, each one's acceptance probability as far as they were judged (`accepts`), whether what follows
+    them is a correction (`rejected`), and the target's probabilities before temperature of each proposal and of what follows (`likely`).
+    `spent`: numbers used in the round.
 
     `budget`: drafter tokens that it might use. `given`: what the drafter read before it drew. `used`: numbers used before the round.
     `lengths`: ids that the target and the drafter have before it, beyond those before the first round. `held`: of how many proposals and

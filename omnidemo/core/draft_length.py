@@ -139,12 +139,8 @@ class Watching:
 
     def budget(self, index: int, look: Look) -> int:
         self._reach = 1.0
-        self._plain, self._drafts = self._plain_from(index), until_stretch(index, self.probe_every)
+        self._plain, self._drafts = stretch(index, self.probe_every), until_stretch(index, self.probe_every)
         return 0 if self._plain else self.longest
-
-    def _plain_from(self, index: int) -> int:
-        """How many rounds from this one on are plain, to learn what that costs."""
-        return stretch(index, self.probe_every)
 
     def resting(self) -> int:
         return max(0, self._plain - 1)
@@ -196,7 +192,7 @@ class ByHead(Watching):
         return super().budget(index, look)
 
     def goes_on(self, sure: Sequence[float], states: Sequence[State]) -> bool:
-        predicted = list(sure)
+        predicted = sure
         if self.head is not None and len(states) == len(sure):
             predicted = [self.head(state, math.log(max(q, 1e-30))) for state, q in zip(states, sure, strict=True)]
         self._predicted += predicted
@@ -229,7 +225,7 @@ class ByCost(Watching):
 
     def budget(self, index: int, look: Look) -> int:
         known, self._reach = self.knowledge, 1.0
-        self._plain = self._plain_from(index) if known.speculating else 0
+        self._plain = self._plain_now() if known.speculating else 0
         if known.speculating:
             return 0 if self._plain else self.longest
         if known.left > 0:
@@ -251,8 +247,9 @@ class ByCost(Watching):
         soonest = known.drafting + STRETCH - known.drafting % STRETCH
         return max(soonest, self._most_drafts()) - known.drafting - 1
 
-    def _plain_from(self, index: int) -> int:
-        """Counted over all answers, for short ones would never see any."""
+    def _plain_now(self) -> int:
+        """How many rounds from this one on are plain, to learn what that costs. Counted over all answers, for short ones would never see
+        any."""
         known = self.knowledge
         if self._plain > 1:
             return self._plain - 1

@@ -6,6 +6,7 @@ import math
 from bisect import bisect_right
 from collections import defaultdict, deque
 from collections.abc import Sequence
+from dataclasses import dataclass
 from statistics import median
 
 import numpy as np
@@ -75,6 +76,15 @@ class Calibration:
         return [(predicted / weight, accepted / weight, weight) for predicted, accepted, weight in seen if weight > 0]
 
 
+@dataclass(slots=True)
+class Stretch:
+    """The mean of some plain rounds in a row, and (drafter tokens, seconds) of the rounds with a draft just before or after them; none
+    where those were too few."""
+
+    mean: float
+    beside: Sequence[tuple[int, float]] = ()
+
+
 class Knowledge:
     """What a pair has found out about drafting, over all its requests: how sure the drafter is when it is right, and what things cost.
 
@@ -107,11 +117,9 @@ class Knowledge:
         self._medians: dict[int, tuple[float, int]] = {}  # of those, with how many there are
         self._new: set[int] = set()  # of which there are times that the medians do not know
         self._each: deque[float] = deque(maxlen=TIMES)
-        self._plain: deque[float] = deque(maxlen=STRETCHES)  # means of `STRETCH` rounds each
+        self._plain: deque[Stretch] = deque(maxlen=STRETCHES)  # of `STRETCH` rounds each
         self._newest: list[float] = []  # of plain rounds since
-        # (drafter tokens, seconds) of the newest rounds with a draft, and of those just before or after each stretch of plain ones.
-        self._recent: deque[tuple[int, float]] = deque(maxlen=STRETCH)
-        self._beside: deque[Sequence[tuple[int, float]]] = deque(maxlen=STRETCHES)
+        self._recent: deque[tuple[int, float]] = deque(maxlen=STRETCH)  # (drafter tokens, seconds) of the newest rounds with a draft
         self.first_seconds = self.draft_seconds = 0.0  # t_0 and t_1
         self.plain_seconds: float | None = None
         self._plain_then: float | None = None  # t_plain when something was drafted last: a machine that changes its pace changes all times
@@ -157,7 +165,6 @@ class Knowledge:
             return
         self.speculating, self.left, self.tries = False, self.wait, 0
         self._plain.clear()
-        self._beside.clear()
         self._newest = []
         self.doubt()
 
@@ -207,8 +214,8 @@ class Knowledge:
     @property
     def _paced(self) -> float | None:
         """t_plain on a machine on which drafting rounds last what they are expected to."""
-        paces = [(plain, self._pace(beside)) for plain, beside in zip(self._plain, self._beside, strict=False) if beside]
-        found = [plain / pace for plain, pace in paces if pace]
+        paces = [(one.mean, self._pace(one.beside)) for one in self._plain if one.beside]
+        found = [mean / pace for mean, pace in paces if pace]
         return min(median(found), self.first_seconds + self.draft_seconds) if found else None
 
     def _pace(self, rounds: Sequence[tuple[int, float]]) -> float:
@@ -255,8 +262,7 @@ class Knowledge:
         if budget == 0:
             self._newest.append(seconds)
             if len(self._newest) == STRETCH:
-                self._plain.append(sum(self._newest) / STRETCH)
-                self._beside.append(tuple(self._recent) if len(self._recent) == STRETCH else ())
+                self._plain.append(Stretch(sum(self._newest) / STRETCH, tuple(self._recent) if len(self._recent) == STRETCH else ()))
                 self._recent.clear()
                 self._newest = []
             self._settle_plain()
@@ -269,8 +275,8 @@ class Knowledge:
         if self.speculating or self.tries > 1:  # the first round of a try also reads what was written meanwhile
             self._times[drafted].append(seconds)
             self._recent.append((drafted, seconds))
-            if len(self._recent) == STRETCH and self._beside and not self._beside[-1]:
-                self._beside[-1] = tuple(self._recent)
+            if len(self._recent) == STRETCH and self._plain and not self._plain[-1].beside:
+                self._plain[-1].beside = tuple(self._recent)
             self._new.add(drafted)
             self._each.append(draft_seconds / drafted)
         if self._each and (self.drafts % FITTED_EVERY == 0 or len(self._each) <= TRY):
@@ -300,5 +306,5 @@ class Knowledge:
     def _settle_plain(self) -> None:
         """t_plain: a plain round does less than one with a draft of one token, so a burst of load among its few times is seen through."""
         if self.plain_rounds:
-            plain, shortest = median(self._plain or self._newest), self.first_seconds + self.draft_seconds
+            plain, shortest = median([one.mean for one in self._plain] or self._newest), self.first_seconds + self.draft_seconds
             self.plain_seconds = min(plain, shortest) if shortest > 0 else plain
