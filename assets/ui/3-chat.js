@@ -192,7 +192,7 @@
     const line = meta.line && (meta.why || meta.line !== "default") ? el("p", { class: "said" }, el("b", {}, `Line ${meta.line}`), meta.why ? ` · ${meta.why}` : "") : null;
     const note = meta.note ? el("p", { class: "said note" }, meta.note) : null;
     const copy = el("button", { type: "button", class: "link", onclick: async () => { copy.textContent = (await omni.copy(text)) ? "Copied" : "Copying failed"; setTimeout(() => { copy.textContent = "Copy"; }, 1500); } }, "Copy");
-    foot.replaceChildren(...[line, note].filter(Boolean), facts, el("span", { class: "acts" }, text ? copy : null,
+    foot.replaceChildren(...[line, note].filter(Boolean), facts, el("span", { class: "acts" }, ...[omni.replay?.buttons?.(turn) ?? []].flat(), text ? copy : null,
       last() ? el("button", { type: "button", class: "link last", onclick: () => again(turn) }, "Regenerate") : null,
       last() ? el("button", { type: "button", class: "link last", onclick: () => edit(turn) }, "Edit") : null));
   };

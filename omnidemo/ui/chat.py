@@ -202,6 +202,7 @@ def build(services: Any, shell: Shell) -> None:
             widget("notice", json.dumps(text.notice(services.settings.keep_text, services.settings.training != "off")))
         with gr.Column(scale=3, min_width=300, elem_id="omni-side"):
             widget("answer")
+            widget("hero")  # one true curve: tokens per step on the probe set of a topic
             trainer = widget("trainer", events=("pause", "resume", "reset"))
             steering, advanced = _advanced(services)
             settings += advanced
