@@ -195,20 +195,21 @@ def serve(
 
 @app.command("train-bundled")
 def train_bundled(
-    models: Annotated[list[str] | None, typer.Argument(help="drafter, a, b, c; all by default.")] = None,
+    models: Annotated[list[str] | None, typer.Argument(help="drafter, a, b, c, large; all by default.")] = None,
     tokens: Annotated[int | None, typer.Option(min=1, help="For each model; default: the family's own budget.")] = None,
     minutes: Annotated[float | None, typer.Option(help="For each model at most; the schedule fits itself to it.")] = None,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes of one thread each; default: one a core.")] = None,
     resume: Annotated[bool, typer.Option(help="Go on from the last checkpoint.")] = True,
     from_assets: Annotated[bool, typer.Option(help="Start from the committed weights.")] = False,
     evaluate: Annotated[bool, typer.Option(help="Score each model and write its card.")] = True,
+    runs: Annotated[Path | None, typer.Option(help="Folder of rows, checkpoints and budgets; default: runs/bundled.")] = None,
 ) -> None:
     """Train the bundled models from nothing; hours on a CPU."""
     from omnidemo.bundled import train
 
     if unknown := [name for name in models or () if name not in train.NAMES]:
         raise ValueError(f"there is no bundled model {unknown[0]}; choose from {', '.join(train.NAMES)}")
-    train.train_bundled(models or train.NAMES, tokens, minutes, workers, resume, from_assets, evaluate)
+    train.train_bundled(models or train.NAMES, tokens, minutes, workers, resume, from_assets, evaluate, runs or train.RUNS)
 
 
 def run_app(settings: Settings) -> None:

@@ -10,13 +10,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from transformers import AutoTokenizer, PreTrainedTokenizerFast
+from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerFast
 
 from omnidemo.bundled import data, family, tokenizers
 from omnidemo.bundled.corpus import mixer
 from omnidemo.bundled.corpus.base import Example
 from omnidemo.bundled.engine import Job, Plan, latest, train
 from omnidemo.bundled.family import Shape
+from omnidemo.bundled.grown import grown, widened
 from omnidemo.bundled.lean import Lean
 from omnidemo.bundled.optimiser import Rates, orthogonal
 from omnidemo.bundled.transplant import transplanted
@@ -214,3 +215,20 @@ def test_save_can_be_loaded(family_tokenizers: dict[str, PreTrainedTokenizerFast
     assert model.dtype == torch.bfloat16 and model.generation_config.eos_token_id == tokenizer.eos_token_id
     assert model.lm_head.weight is model.model.embed_tokens.weight
     assert torch.equal(family.from_transformers(shape, model), family.initial(shape, 2).bfloat16().float())
+
+
+def test_a_grown_model_computes_the_same() -> None:
+    tokenizer = AutoTokenizer.from_pretrained(family.ASSETS / "a")
+    small = AutoModelForCausalLM.from_pretrained(family.ASSETS / "a", dtype=torch.float32)
+    shape = family.shape_of("a", len(tokenizer))
+    wide = widened(shape)
+    assert wide == family.shape_of("large", len(tokenizer)) and wide.numel() == 29_893_120
+    flat = grown(family.from_transformers(shape, small), shape, seed=7)
+    model = family.to_transformers(wide, flat, tokenizer)
+    text = "<|begin|><|user|>What is 37 + 25?<|end|><|assistant|>Here we need to add. We add 25 to 37, and 37 + 25 = 62.<|end|>"
+    tokens = tokenizer(text, add_special_tokens=False, return_tensors="pt")["input_ids"]
+    with torch.inference_mode():
+        assert (model(tokens).logits - small(tokens).logits).abs().max() < 1e-4
+    # No two copies are read alike, so that their gradients differ.
+    down = wide.views(flat)["0.down"][0]
+    assert not torch.isclose(down[:, : shape.inter], down[:, shape.inter :]).all(0).any()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+import zlib
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
@@ -56,17 +57,16 @@ def test_stream_is_determined_by_its_seed(split: str) -> None:
     assert first(1) != first(2)
 
 
-def test_held_out_patterns_do_not_depend_on_the_process() -> None:
-    # crc32 of a name is the same everywhere; a pattern that changed sides would spoil the comparison of two trainings.
+def test_held_out_patterns_are_those_that_always_were() -> None:
+    # Written out in a list: a pattern that changed sides would spoil the comparison of two trainings.
+    counts = {"stories": 14, "maths": 46, "code": 163, "howto": 22, "news": 54}
     assert "news/summary_match/6" in mixer.patterns("news", True)
     assert "news/summary_opening/0" in mixer.patterns("news", False)
-    for domain in mixer.DOMAINS:
-        kept, held = set(mixer.patterns(domain, False)), set(mixer.patterns(domain, True))
-        assert not kept & held
-        if domain == "chat":
-            assert not held
-        else:
-            assert 0.04 < len(held) / len(kept | held) < 0.17
+    for domain, count in counts.items():
+        held = mixer.patterns(domain, True)
+        assert len(held) == count and not set(held) & set(mixer.patterns(domain, False))
+    # By the rule that the list was made with.
+    assert all(zlib.crc32(name.encode()) % 10 == 3 for domain in counts for name in mixer.patterns(domain, True))
 
 
 def test_every_held_out_task_has_trained_siblings() -> None:
@@ -112,13 +112,13 @@ def test_stream_repeats_nothing_and_keeps_the_mix() -> None:
     single = [example for example in examples if len(example.turns) == 1]
     for domain, share in mixer.MIX.items():
         found = sum(example.domain == domain for example in single) / len(single)
-        assert found == pytest.approx(share, abs=0.03), domain
+        assert found == pytest.approx(share, abs=0.06), domain  # follow-ups are of several turns, more of them in some domains
 
 
 @pytest.mark.parametrize("split", ["train", "test"])
 def test_share_of_chats_of_several_turns(split: str) -> None:
     examples = list(islice(mixer.stream(13, split, domains=CHECKED), 600))
-    assert 0.07 < sum(len(example.turns) > 1 for example in examples) / len(examples) < 0.18
+    assert 0.1 < sum(len(example.turns) > 1 for example in examples) / len(examples) < 0.35  # joined ones and follow-ups
 
 
 def test_a_joined_chat_is_about_its_last_turn() -> None:
@@ -137,7 +137,7 @@ def test_stream_refuses_what_it_cannot_give() -> None:
     with pytest.raises(ValueError, match="split"):
         mixer.stream(1, "everything")
     with pytest.raises(ValueError, match="no domain"):
-        mixer.stream(1, "train", domains=["chat"], held_out=True)
+        mixer.stream(1, "train", domains=["chat"], mix={"news": 1.0})
 
 
 @pytest.mark.parametrize("domain", mixer.DOMAINS)
@@ -207,9 +207,9 @@ def test_check_rejects_a_wrong_answer(domain: str) -> None:
 
 def test_check_of_a_number() -> None:
     example = replace(draw("maths", 1)[0], number="1250")
-    for answer in ("#### 1250", "so #### 1,250.", "#### 3\n#### 1250", "####1250.0"):
+    for answer in ("#### 1250", "so #### 1,250.", "#### 3\n#### 1250", "####1250.0", "1250", "So 3 boxes hold 1,250 apples."):
         assert mixer.check(example, answer), answer
-    for answer in ("1250", "#### 125", "#### 1250 apples or 3", "#### 1250\n#### 3", "####", "#### nan"):
+    for answer in ("1250 apples for 3", "12,501", "#### 125", "#### 1250 apples or 3", "#### 1250\n#### 3", "####", "#### nan"):
         assert not mixer.check(example, answer), answer
 
 

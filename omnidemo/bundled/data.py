@@ -22,7 +22,7 @@ from .tokenizers import BEGIN, END, ROLES, id_of, respell
 
 SHARD_TOKENS = 1 << 20
 # Parallel streams of one training have seeds far apart.
-SEEDS = {"tokenizers": 11, "drafter": 1_000_000, "a": 2_000_000, "b": 3_000_000, "c": 4_000_000}
+SEEDS = {"tokenizers": 11, "drafter": 1_000_000, "a": 2_000_000, "b": 3_000_000, "c": 4_000_000, "large": 5_000_000}
 OTHER_SHARE = 0.01  # of the drafter's tokens: every domain but stories
 TOKENIZER_TEXTS = 40_000
 

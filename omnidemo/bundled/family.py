@@ -15,7 +15,7 @@ from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM, PreTra
 ROOT = Path(__file__).resolve().parents[2]
 ASSETS = ROOT / "assets" / "models"
 RUNS = ROOT / "runs" / "bundled"
-NAMES = ("drafter", "a", "b", "c")  # the order in which they are trained
+NAMES = ("drafter", "a", "b", "c", "large")  # the order in which they are trained
 SHARD = "9MB"  # of a weights file: small enough for every git host without large-file storage
 
 
@@ -61,6 +61,8 @@ def shape_of(name: str, vocab: int) -> Shape:
     """The shape of a member of the family, given the size of its vocabulary."""
     if name == "drafter":
         return Shape(vocab, layers=2, hidden=160, heads=5, head_dim=32, inter=432)
+    if name == "large":
+        return Shape(vocab, hidden=512, heads=8, inter=1408)
     return Shape(vocab)
 
 

@@ -1,4 +1,4 @@
-"""Train the family from nothing: drafter, then `a`, then `b` and `c` from the body of `a`, each evaluated and written to assets/."""
+"""Train the family from nothing: drafter, `a`, then `b`, `c` and `large` from the body of `a`, each evaluated and written to assets/."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, cast
 
@@ -20,25 +21,35 @@ from transformers import AutoTokenizer, LlamaForCausalLM, PreTrainedTokenizerFas
 from . import data, family, tokenizers
 from .engine import Job, Plan, train
 from .family import ASSETS, NAMES, RUNS, Shape, shape_of
+from .grown import grown
 from .optimiser import Rates
 from .transplant import transplanted
 
-# Tokens at most; a budget file (runs/bundled/budget.json) may say others, and minutes.
-BUDGET = {"drafter": 24_000_000, "a": 48_000_000, "b": 12_000_000, "c": 12_000_000}
+# Tokens at most; a budget file (budget.json in the folder of the runs) may say others, and minutes. Only the default target has to hold a
+# conversation, so its rows are long.
+PLANS = {
+    "drafter": Plan(24_000_000),
+    "a": Plan(48_000_000),
+    "b": Plan(12_000_000),
+    "c": Plan(12_000_000),
+    "large": Plan(20_000_000, short=1024, long=2048, long_share=0.2, micro=2048),
+}
 # A transplanted body is nearly right: a lower rate keeps what it knows.
 RATES = {
     "drafter": Rates(muon=0.02, adam=5e-3, warmup=30),
     "a": Rates(),
     "b": Rates(muon=0.015, warmup=40),
     "c": Rates(muon=0.015, warmup=40),
+    "large": Rates(muon=0.015, warmup=40),
 }
-PARENT = {"b": "a", "c": "a"}
+PARENT = {"b": "a", "c": "a", "large": "a"}
+SPELLS_AS = {"c": "drafter", "large": "a"}  # whose tokenizer a model shares
 SEED = 7
 
 
 def tokenizer_of(name: str, runs: Path = RUNS) -> PreTrainedTokenizerFast:
-    """The tokenizer of a model (`c` shares the drafter's): the committed one if the model is in assets/, else trained now."""
-    name = "drafter" if name == "c" else name
+    """The tokenizer of a model (`c` shares the drafter's, `large` that of `a`): the committed one if it is there, else trained now."""
+    name = SPELLS_AS.get(name, name)
     for folder in (runs / "tokenizers" / name, ASSETS / name):
         if (folder / "tokenizer.json").exists():
             return cast(PreTrainedTokenizerFast, AutoTokenizer.from_pretrained(folder))
@@ -73,6 +84,8 @@ def start_weights(name: str, shape: Shape, tokenizer: PreTrainedTokenizerFast, f
         model = LlamaForCausalLM.from_pretrained(ASSETS / parent, dtype=torch.float32)
         other = tokenizer_of(parent, runs)
         flat = family.from_transformers(shape_of(parent, len(other)), model)
+        if name == "large":
+            return grown(flat, shape_of(parent, len(other)), SEED), f"the weights of `{parent}`, grown to twice the width"
         return transplanted(flat, shape_of(parent, len(other)), other, shape, tokenizer), f"the trained body of `{parent}`"
     return family.initial(shape, SEED), "random weights"
 
@@ -118,23 +131,24 @@ def train_bundled(
     resume: bool = True,
     from_assets: bool = False,
     evaluate: bool = True,
-    budget: Path = RUNS / "budget.json",
+    runs: Path = RUNS,
 ) -> None:
-    """Train, evaluate and write the given members in the order of the family."""
+    """Train, evaluate and write the given members in the order of the family. `runs` holds rows, checkpoints and budgets."""
+    budget = runs / "budget.json"
     compiled = shutil.which(os.environ.get("CXX", "g++")) is not None or shutil.which("clang++") is not None
     if not compiled:
         typer.echo("no C++ compiler found: training without torch.compile, more slowly")
     chosen = [name for name in NAMES if name in models]
     for name in chosen:
         # The file may be edited while earlier models train, and while this one does.
-        asked = Plan(tokens or BUDGET[name], minutes)
+        asked = replace(PLANS[name], tokens=tokens or PLANS[name].tokens, minutes=minutes)
         plan = asked if tokens or minutes else asked.amended(budget, name)
-        if resume and not from_assets and _finished(name, plan):
+        if resume and not from_assets and _finished(name, plan, runs):
             typer.echo(f"== {name}: already trained")
             continue
         typer.echo(f"== {name}: at most {plan.tokens:,} tokens" + (f" or {plan.minutes:g} minutes" if plan.minutes else ""))
         live = None if tokens or minutes else budget
-        facts = train_one(name, plan, workers or os.cpu_count() or 1, resume, from_assets, compiled, budget=live)
+        facts = train_one(name, plan, workers or os.cpu_count() or 1, resume, from_assets, compiled, runs, live)
         typer.echo(f"== {name}: loss {facts['loss']} after {facts['minutes']} min")
         (ASSETS / name / "README.md").unlink(missing_ok=True)
         if evaluate:
@@ -144,7 +158,7 @@ def train_bundled(
             _score(name)
 
 
-def _finished(name: str, plan: Plan, runs: Path = RUNS) -> bool:
+def _finished(name: str, plan: Plan, runs: Path) -> bool:
     facts = runs / name / "facts.json"
     done = facts.exists() and (ASSETS / name / "config.json").exists()
     return done and json.loads(facts.read_text())["wanted"] == [plan.tokens, plan.minutes]
@@ -163,9 +177,10 @@ def main(
     resume: Annotated[bool, typer.Option(help="go on from the last checkpoint")] = True,
     from_assets: Annotated[bool, typer.Option(help="start from the committed weights")] = False,
     evaluate: Annotated[bool, typer.Option(help="score each model and write its card")] = True,
+    runs: Annotated[Path, typer.Option(help="folder of rows, checkpoints and budgets")] = RUNS,
 ) -> None:
     """Train the bundled models."""
-    train_bundled(models or NAMES, tokens, minutes, workers, resume, from_assets, evaluate)
+    train_bundled(models or NAMES, tokens, minutes, workers, resume, from_assets, evaluate, runs)
 
 
 if __name__ == "__main__":
