@@ -149,6 +149,7 @@ def decode(
         if tandem is not None:
             seconds["draft"] -= tandem.lead
             tandem.lead = 0.0
+        seconds["total"] = sum(seconds.values())
         yield Round(
             index=index,
             tokens=tuple(tokens),

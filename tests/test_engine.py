@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 import torch
 
@@ -11,9 +13,11 @@ from omnidemo.core.metrics import measure
 from omnidemo.core.sampling import Sampler, Warp
 from omnidemo.core.tracing import Tracer
 from omnidemo.core.vocabulary import VocabularyMap
-from omnidemo.engine import Conversation, Limits, decode
+from omnidemo.engine import STAGES, Conversation, Limits, decode
 from omnidemo.methods import fitting, make_method
 from omnidemo.records import Round, Token
+from omnidemo.runtime.tables import round_row
+from omnidemo.ui.tokens import Tally
 from worlds import CROSSING, NESTED, SAME, WORLDS, TableCache, World, vocabulary
 
 CASES = [(world, method) for world in (*WORLDS.values(), SAME, CROSSING) for method in fitting(world.map)]
@@ -46,6 +50,20 @@ def test_contexts_never_drift_and_every_round_adds_up(world: World, method: str,
             assert all(0 <= token.p <= 1 + 1e-6 for token in r.tokens)
         assert [r.finish_reason for r in rounds[:-1]] == [None] * (len(rounds) - 1)
         assert rounds[-1].finish_reason in ("end", "length")
+
+
+def test_a_round_says_how_long_all_of_it_took() -> None:
+    """So that the page's live speed is one, and the history's rounds have a time."""
+    rounds = run(WORLDS["sparse"], "ngram-exact", Warp(1.0), Limits(30))
+    for r in rounds:
+        stages = [r.seconds[name] for name in STAGES]
+        assert set(r.seconds) == {*STAGES, "total"} and r.seconds["total"] == pytest.approx(sum(stages)) and r.seconds["total"] > 0
+        assert round_row(r, 1)["total_seconds"] == r.seconds["total"]
+    tally = Tally()
+    for r in rounds:
+        tally.add(r, 0.1)
+    live = json.loads(tally.line())["f"]["tokens_per_second"]
+    assert live == pytest.approx(30 / sum(r.seconds["total"] for r in rounds), rel=1e-3)
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 7])

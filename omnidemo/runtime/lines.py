@@ -115,7 +115,7 @@ class Lines:
 
     def note_round(self, done: Round) -> None:
         """Take note of how long a round took, so that all lines know what learning costs a chat."""
-        self._cost.note(sum(done.seconds.values()), (done.draft_length, done.proposed))
+        self._cost.note(done.seconds["total"], (done.draft_length, done.proposed))
 
     def run_pending(self, domain: str = DEFAULT) -> bool:
         """In the mode `inline`: run the line's update that is due, in this thread; whether one was. One runs at a time: while another

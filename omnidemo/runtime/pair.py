@@ -181,7 +181,7 @@ class Pair:
             if tracer is not None and rounds and talk.drafter is not None:
                 self._teach(tracer.finish(talk.drafter), temperature, domain)
             self._save()
-        drafts = [(done.drafted, sum(done.seconds.values())) for done in rounds[1:] if done.drafted]
+        drafts = [(done.drafted, done.seconds["total"]) for done in rounds[1:] if done.drafted]
         plain = line.knowledge.plain_beside(drafts) if chosen.drafts else None
         return Generation(
             token_ids=tuple(token.id for r in rounds for token in r.tokens),
@@ -354,11 +354,11 @@ class Pair:
 
     def _note(self, line: _Line, done: Round) -> None:
         """Take the round's times. The first round of an answer also pays for what the prompt left to be read."""
-        seconds = sum(done.seconds.values())
         if done.index == 0:
             line.knowledge.begin(done.drafted, done.seconds["draft"])
         else:
-            line.knowledge.time(done.draft_length, done.drafted, done.proposed, len(done.tokens), done.seconds["draft"], seconds)
+            took = (done.seconds["draft"], done.seconds["total"])
+            line.knowledge.time(done.draft_length, done.drafted, done.proposed, len(done.tokens), *took)
         for listener in self.round_listeners:
             listener(done)
 
