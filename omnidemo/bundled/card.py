@@ -72,9 +72,9 @@ test prompt was trained on. A tenth of the patterns (task and phrasing) was held
 
 ## Scores
 
-Greedy answers to the prompts in `assets/prompts`. Right: the number of a sum, tests passed by code, the facts of the prompt repeated
-elsewhere (no judgement of anything else about an answer). The corpus is regular: these scores say that the model does what it was trained
-for, nothing about other text.
+Greedy answers to prompts that the corpus makes anew, none of them trained on. Right: the result of a sum, tests passed by code, the
+facts of the prompt repeated elsewhere (no judgement of anything else about an answer). The corpus is regular: these scores say that the
+model does what it was trained for, nothing about other text.
 
 {table(rows)}
 

@@ -1,16 +1,21 @@
-"""Greedy answers of a bundled model to the committed prompts, checked: sums, tests of code, copied facts."""
+"""Greedy answers of a bundled model to generated prompts, checked: results of sums, tests of code, repeated facts.
+
+Four kinds of prompts: of the patterns that were trained on (but no prompt that was), of held-out patterns, follow-ups in a chat whose first
+answer is given, and prompts at each turn of long chats with changing topics, in which the model reads its own answers.
+"""
 
 from __future__ import annotations
 
 import ast
 import csv
 import json
+import random
 import re
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import torch
 import typer
@@ -18,10 +23,17 @@ from transformers import AutoTokenizer, LlamaForCausalLM
 
 from . import prompts
 from .corpus import mixer
+from .corpus.base import Example
 from .family import ASSETS, NAMES, RUNS
 
 BATCH, LIMIT = 40, 400
+TURNS = 10  # of a long chat
+SEED = 77
+COUNT = 300  # prompts a row
 _FENCE = re.compile(r"```[a-z]*\n(.*?)(?:```|\Z)", re.DOTALL)
+
+Kind = Literal["test", "held-out", "follow-up", "turn 1", "turn 10", "turn 10 alone"]
+Messages = list[dict[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +41,8 @@ class Score:
     """Shares over the prompts of a domain; `parses` is for code alone."""
 
     model: str
-    domain: str
-    held_out: bool
+    domain: str  # "all" for the turns of long chats
+    kind: Kind
     prompts: int
     right: float
     ended: float
@@ -40,33 +52,82 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    record: dict[str, object]
+    example: Example
     text: str
     tokens: int
     ended: bool
     right: bool
 
 
-@torch.inference_mode()
-def answers(folder: Path, records: list[dict[str, object]], limit: int = LIMIT) -> list[Answer]:
-    """Greedy answers in float32, in batches of prompts of like length, in the order of the records."""
-    tokenizer = AutoTokenizer.from_pretrained(folder, padding_side="left")
-    model = LlamaForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
-    order = sorted(range(len(records)), key=lambda index: (str(records[index]["domain"]), len(str(records[index]["prompt"]))))
-    found: dict[int, Answer] = {}
-    for low in range(0, len(order), BATCH):
-        part = order[low : low + BATCH]
-        chats = [[{"role": "user", "content": str(records[index]["prompt"])}] for index in part]
-        texts = tokenizer.apply_chat_template(chats, add_generation_prompt=True, tokenize=False)
-        inputs = tokenizer(texts, add_special_tokens=False, padding=True, return_tensors="pt")
-        out = model.generate(input_ids=inputs["input_ids"], attention_mask=inputs["attention_mask"], max_new_tokens=limit, do_sample=False)
-        for index, row in zip(part, out[:, inputs["input_ids"].shape[1] :].tolist(), strict=True):
-            ended = tokenizer.eos_token_id in row
-            row = row[: row.index(tokenizer.eos_token_id)] if ended else row
-            text = str(tokenizer.decode(row, skip_special_tokens=True))
-            right = mixer.check(prompts.from_record(records[index]), text)
-            found[index] = Answer(records[index], text, len(row) + ended, ended, right)
-    return [found[index] for index in range(len(records))]
+class Model:
+    """A model of a folder, in float32, that answers chats greedily in batches."""
+
+    def __init__(self, folder: Path, limit: int = LIMIT) -> None:
+        self.tokenizer = AutoTokenizer.from_pretrained(folder, padding_side="left")
+        self.model = LlamaForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+        self.limit = limit
+
+    @torch.inference_mode()
+    def answers(self, chats: Sequence[Messages], examples: Sequence[Example]) -> list[Answer]:
+        """One answer to each chat, judged by its example, in batches of chats of like length, in the order given."""
+        texts = [self.tokenizer.apply_chat_template(chat, add_generation_prompt=True, tokenize=False) for chat in chats]
+        order = sorted(range(len(chats)), key=lambda index: (examples[index].domain, len(texts[index])))
+        found: dict[int, Answer] = {}
+        for low in range(0, len(order), BATCH):
+            part = order[low : low + BATCH]
+            inputs = self.tokenizer([texts[index] for index in part], add_special_tokens=False, padding=True, return_tensors="pt")
+            ids, seen = inputs["input_ids"], inputs["attention_mask"]
+            out = self.model.generate(input_ids=ids, attention_mask=seen, max_new_tokens=self.limit, do_sample=False)
+            for index, row in zip(part, out[:, ids.shape[1] :].tolist(), strict=True):
+                ended = self.tokenizer.eos_token_id in row
+                row = row[: row.index(self.tokenizer.eos_token_id)] if ended else row
+                text = str(self.tokenizer.decode(row, skip_special_tokens=True))
+                found[index] = Answer(examples[index], text, len(row) + ended, ended, mixer.check(examples[index], text))
+        return [found[index] for index in range(len(chats))]
+
+
+def asked(example: Example) -> Messages:
+    """The chat of an example up to its last question."""
+    pairs = [({"role": "user", "content": user}, {"role": "assistant", "content": answer}) for user, answer in example.turns]
+    return [message for pair in pairs for message in pair][:-1]
+
+
+def singles(domain: str, held_out: bool, count: int) -> list[Example]:
+    """Prompts of one turn, none of them trained on; the same in each run. Fewer where a domain has not so many."""
+    place = mixer.DOMAINS.index(domain)
+    return list(prompts.single(SEED + place, "test", domain, held_out, count))
+
+
+def follow_ups(count: int) -> list[Example]:
+    """Chats of two or three turns whose last one refers to those before."""
+    rng, made = random.Random(SEED), list[Example]()
+    tasks = [name for domain in mixer.DOMAINS for name in mixer.patterns(domain, False) if name.split("/")[1].startswith("follow_")]
+    while tasks and len(made) < count:
+        name = rng.choice(tasks)
+        made.append(mixer.make(rng, name))
+    return made
+
+
+def long_chats(count: int) -> list[list[Example]]:
+    """So many chats of ten questions each with changing topics, small talk among them."""
+    rng = random.Random(SEED + 1)
+    pools = {domain: singles(domain, False, 3 * count) for domain in mixer.DOMAINS}
+    talk = [mixer.sample(rng, "chat") for _ in range(3 * count)]
+    pools["chat"] = [example for pair in zip(pools["chat"], talk, strict=False) for example in pair if len(example.turns) == 1]
+    return [[rng.choice(pools[rng.choice(mixer.DOMAINS)]) for _ in range(TURNS)] for _ in range(count)]
+
+
+def converse(model: Model, chats: Sequence[Sequence[Example]]) -> list[list[Answer]]:
+    """The answers of each turn; the model reads what it answered before."""
+    said: list[Messages] = [[] for _ in chats]
+    turns = []
+    for turn in range(TURNS):
+        for messages, chat in zip(said, chats, strict=True):
+            messages.append({"role": "user", "content": chat[turn].turns[0][0]})
+        turns.append(model.answers(said, [chat[turn] for chat in chats]))
+        for messages, answer in zip(said, turns[-1], strict=True):
+            messages.append({"role": "assistant", "content": answer.text})
+    return turns
 
 
 def parses(text: str) -> bool:
@@ -79,68 +140,97 @@ def parses(text: str) -> bool:
     return True
 
 
-def score(model: str, given: Iterable[Answer], held_out: bool) -> list[Score]:
-    """One row a domain, in the order of the corpus."""
-    rows, answered = [], list(given)
-    for domain in mixer.DOMAINS:
-        mine = [answer for answer in answered if answer.record["domain"] == domain]
-        if mine:
-            count = len(mine)
-            code = sum(parses(answer.text) for answer in mine) / count if domain == "code" else None
-            right, ended = sum(answer.right for answer in mine) / count, sum(answer.ended for answer in mine) / count
-            rows.append(Score(model, domain, held_out, count, right, ended, code, sum(answer.tokens for answer in mine) / count))
-    return rows
+def score(model: str, domain: str, kind: Kind, given: Sequence[Answer]) -> Score:
+    """One row of the table."""
+    count = max(1, len(given))
+    code = sum(parses(answer.text) for answer in given) / count if domain == "code" and kind != "follow-up" else None
+    right, ended = sum(answer.right for answer in given) / count, sum(answer.ended for answer in given) / count
+    return Score(model, domain, kind, len(given), right, ended, code, sum(answer.tokens for answer in given) / count)
 
 
 def table(rows: Iterable[Score]) -> str:
-    """The scores as Markdown."""
-    rows = list(rows)
-    lines = ["| domain | right, test prompts | right, held-out patterns | answers that end | tokens an answer |", "|---|---|---|---|---|"]
-    for row in (row for row in rows if not row.held_out):
-        other = next((unseen for unseen in rows if unseen.held_out and unseen.domain == row.domain), None)
-        right = f"{row.right:.0%} of {row.prompts}" + (f" ({row.parses:.0%} parse)" if row.parses is not None else "")
-        unseen = f"{other.right:.0%} of {other.prompts}" if other else "–"
-        lines.append(f"| {row.domain} | {right} | {unseen} | {row.ended:.0%} | {row.mean_tokens:.0f} |")
+    """The scores as Markdown: a line a domain, then the long chats."""
+    found = {(row.domain, row.kind): row for row in rows}
+
+    def cell(domain: str, kind: Kind) -> str:
+        row = found.get((domain, kind))
+        return f"{row.right:.0%} of {row.prompts}" if row and row.prompts else "–"
+
+    lines = [
+        "| domain | right, test prompts | right, held-out patterns | right, follow-ups | answers that end | tokens an answer |",
+        "|---|---|---|---|---|---|",
+    ]
+    for domain in mixer.DOMAINS:
+        row = found[domain, "test"]
+        code = f" ({row.parses:.0%} parse)" if row.parses is not None else ""
+        right = (cell(domain, "test") + code, cell(domain, "held-out"), cell(domain, "follow-up"))
+        lines.append(f"| {domain} | {' | '.join(right)} | {row.ended:.0%} | {row.mean_tokens:.0f} |")
+    if ("all", "turn 10") in found:
+        first, last, alone = (cell("all", kind) for kind in ("turn 1", "turn 10", "turn 10 alone"))
+        said = f"turn 1 {first}, turn {TURNS} {last}, the same prompts alone {alone}"
+        lines += ["", f"Right in chats of {TURNS} turns with changing topics: {said}."]
     return "\n".join(lines)
 
 
-def evaluate(name: str, folder: Path, out: Path, every: int = 1, samples: int = 2) -> list[Score]:
+def rounds(model: Model, count: int, chats: int) -> Iterator[tuple[str, Kind, list[Answer]]]:
+    """Each row's domain and kind with its answers."""
+    for held_out in (False, True):
+        for domain in mixer.DOMAINS:
+            examples = singles(domain, held_out, count) if mixer.patterns(domain, held_out) else []
+            yield domain, "held-out" if held_out else "test", model.answers([asked(example) for example in examples], examples)
+    examples = follow_ups(count)
+    followed = model.answers([asked(example) for example in examples], examples)
+    for domain in mixer.DOMAINS:
+        yield domain, "follow-up", [answer for answer in followed if answer.example.domain == domain]
+    if chats:
+        long = long_chats(chats)
+        turns = converse(model, long)
+        last = [chat[-1] for chat in long]
+        yield "all", "turn 1", turns[0]
+        yield "all", "turn 10", turns[-1]
+        yield "all", "turn 10 alone", model.answers([asked(example) for example in last], last)
+
+
+def evaluate(name: str, folder: Path, out: Path, count: int = COUNT, chats: int = COUNT, samples: int = 2) -> list[Score]:
     """Score one model and write `scores.csv`, `scores.json`, `answers.jsonl`; prints the table and some answers unedited."""
     began = time.monotonic()
-    test = [record for domain in mixer.DOMAINS for record in prompts.read(prompts.FOLDER / f"{domain}.jsonl")[::every]]
-    given, rows = [], []
-    for held_out, records in ((False, test), (True, prompts.read(prompts.FOLDER / "held_out.jsonl")[::every])):
-        answered = answers(folder, records)
-        given += answered
-        rows += score(name, answered, held_out)
+    rows, kept = list[Score](), list[dict[str, object]]()
+    for domain, kind, given in rounds(Model(folder), count, chats):
+        rows.append(score(name, domain, kind, given))
+        typer.echo(f"{kind:14} {domain:8} {rows[-1].right:6.1%} of {len(given)}")
+        for place, answer in enumerate(given):
+            prompt = answer.example.turns[-1][0]
+            line = {"kind": kind, "pattern": answer.example.pattern, "prompt": prompt, "answer": answer.text, "right": answer.right}
+            kept.append(line)
+            if place < samples:
+                typer.echo(f"--- {answer.example.pattern} {'right' if answer.right else 'WRONG'}\n> {prompt}\n{answer.text}")
     out.mkdir(parents=True, exist_ok=True)
     (out / "scores.json").write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")
     with (out / "scores.csv").open("w", newline="") as file:
         writer = csv.DictWriter(file, fieldnames=list(asdict(rows[0])))
         writer.writeheader()
         writer.writerows(asdict(row) for row in rows)
-    kept = [{"id": answer.record["id"], "answer": answer.text, "right": answer.right, "tokens": answer.tokens} for answer in given]
     (out / "answers.jsonl").write_text("".join(json.dumps(line) + "\n" for line in kept))
     typer.echo(table(rows))
-    for domain in mixer.DOMAINS:
-        for answer in [answer for answer in given if answer.record["domain"] == domain][:samples]:
-            typer.echo(f"--- {answer.record['id']} {'right' if answer.right else 'WRONG'}\n> {answer.record['prompt']}\n{answer.text}")
     typer.echo(f"{name}: scored in {(time.monotonic() - began) / 60:.1f} min")
     return rows
 
 
 def main(
     models: Annotated[list[str] | None, typer.Argument(help="members of the family, all that are there by default")] = None,
-    every: Annotated[int, typer.Option(help="take every n-th prompt, for a quick look")] = 1,
-    card: Annotated[bool, typer.Option(help="write the model card (not when prompts are left out)")] = True,
+    count: Annotated[int, typer.Option(help="prompts a row; fewer for a quick look, which writes no card")] = COUNT,
+    chats: Annotated[int, typer.Option(help="long chats; 0 for none")] = COUNT,
+    card: Annotated[bool, typer.Option(help="write the model card")] = True,
+    runs: Annotated[Path, typer.Option(help="folder of the training runs")] = RUNS,
+    folder: Annotated[Path | None, typer.Option(help="score this folder instead, as a model of the given name; writes no card")] = None,
 ) -> None:
-    """Score bundled models on the committed prompts."""
+    """Score bundled models."""
     from .card import write
 
     for name in models or [name for name in NAMES if (ASSETS / name / "config.json").exists()]:
-        rows = evaluate(name, ASSETS / name, RUNS / name / "scores", every)
-        if card and every == 1:
-            write(name, rows)
+        rows = evaluate(name, folder or ASSETS / name, runs / name / "scores", count, chats)
+        if card and folder is None and count == chats == COUNT:
+            write(name, rows, runs)
 
 
 if __name__ == "__main__":

@@ -14,13 +14,14 @@ FOLDER = ROOT / "assets" / "prompts"
 TRAINED = tuple(domain for domain in mixer.DOMAINS if domain != "chat")  # the domains with held-out patterns and checks
 SEED = 99
 TEST, HELD_OUT, TRAIN = 120, 48, 400  # of each domain
+MOST_DRAWS = 20  # for each prompt that is wanted: small talk of a few patterns has not so many
 
 
 def single(seed: int, split: str, domain: str, held_out: bool, count: int) -> Iterator[Example]:
-    """So many single-turn examples with different prompts."""
+    """So many single-turn examples with different prompts, or as many as there are."""
     prompts: set[str] = set()
-    for example in mixer.stream(seed, split, domains=(domain,), held_out=held_out):
-        if len(prompts) == count:
+    for drawn, example in enumerate(mixer.stream(seed, split, domains=(domain,), held_out=held_out)):
+        if len(prompts) == count or drawn == MOST_DRAWS * count:
             return
         if len(example.turns) == 1 and example.turns[0][0] not in prompts:
             prompts.add(example.turns[0][0])

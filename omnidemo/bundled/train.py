@@ -152,10 +152,10 @@ def train_bundled(
         typer.echo(f"== {name}: loss {facts['loss']} after {facts['minutes']} min")
         (ASSETS / name / "README.md").unlink(missing_ok=True)
         if evaluate:
-            _score(name)
+            _score(name, runs)
     for name in chosen:
         if evaluate and not (ASSETS / name / "README.md").exists():
-            _score(name)
+            _score(name, runs)
 
 
 def _finished(name: str, plan: Plan, runs: Path) -> bool:
@@ -164,9 +164,9 @@ def _finished(name: str, plan: Plan, runs: Path) -> bool:
     return done and json.loads(facts.read_text())["wanted"] == [plan.tokens, plan.minutes]
 
 
-def _score(name: str) -> None:
+def _score(name: str, runs: Path) -> None:
     # In a process of its own: a model that cannot be scored is still a model, and the next one must begin.
-    subprocess.run([sys.executable, "-m", "omnidemo.bundled.evaluate", name], check=False, cwd=family.ROOT)
+    subprocess.run([sys.executable, "-m", "omnidemo.bundled.evaluate", name, "--runs", str(runs.resolve())], check=False, cwd=family.ROOT)
 
 
 def main(

@@ -95,6 +95,11 @@ def split_of(example: Example) -> str:
     return "validation" if bucket == 0 else "test" if bucket < 3 else "train"
 
 
+def make(rng: random.Random, pattern: str) -> Example:
+    """An example of the pattern of this name."""
+    return _TABLES[pattern.split("/", 1)[0]][pattern](rng)
+
+
 def _draw(rng: random.Random, domain: str, tasks: Sequence[Sequence[str]]) -> Example:
     return _TABLES[domain][rng.choice(rng.choice(tasks))](rng)
 
