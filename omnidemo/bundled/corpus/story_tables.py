@@ -57,11 +57,6 @@ DAYS = tuple(
     for weather in weathers
     for time in times
 )
-LANDSCAPES = (
-    "river", "forest", "lake", "hill", "meadow", "pond", "valley", "beach", "mountain", "stream", "wood", "harbour", "orchard", "field",
-)  # fmt: skip
-LAND_LOOKS = ("green", "quiet", "wide", "sunny", "misty", "old", "little", "windy", "beautiful", "calm", "lonely", "lovely")
-HOME_LINKS = ("near", "beside", "not far from", "close to")
 SPOTS = (
     "oak tree", "garden gate", "stone wall", "wooden bridge", "big rock", "haystack", "apple tree", "bench", "red door", "flower bed",
     "water barrel", "fallen log", "blackberry bush", "pile of leaves", "well", "old boat", "fence", "bakery steps", "tall reeds",
@@ -69,7 +64,7 @@ SPOTS = (
     "cart", "woodpile", "rose bush", "pear tree", "hedge", "tool shed", "chestnut tree", "willow tree", "milk cart", "lamp post",
 )  # fmt: skip
 SPOT_LINKS = ("behind the", "beside the", "next to the", "near the", "in front of the")
-GLAD = ("happy", "proud", "glad", "delighted", "cheerful", "very happy", "very glad", "very proud")
+GLAD = ("happy", "glad", "delighted", "very happy", "very glad", "full of joy")
 SAD = ("sad", "worried", "upset", "very sad", "very worried", "unhappy")
 NUMBERS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 SKILLS = (
@@ -96,7 +91,7 @@ PLANTS = (
 )  # fmt: skip
 FEARS = (
     ("a soft tapping sound", "a branch that tapped on the window"), ("a long grey shadow", "a coat on a hook"),
-    ("a strange howling sound", "the wind in the chimney"), ("two shining eyes", "two buttons on an old coat"),
+    ("a strange howling sound", "the wind in the chimney"), ("a pair of shining eyes", "two buttons on an old coat"),
     ("a slow dripping sound", "water that fell into a bucket"), ("a loud creaking noise", "the old gate in the wind"),
     ("a small scratching sound", "a mouse with a nut"), ("a tall dark shape", "a pile of blankets on a chair"),
     ("a deep rumbling noise", "a neighbour who snored"), ("a white shape that moved", "a sheet on the washing line"),
@@ -115,6 +110,12 @@ JOB_TASKS = {
     "train driver": "check the tickets",
     "window cleaner": "carry the buckets", "weaver": "wind the wool", "blacksmith": "stack the wood", "photographer": "hold the lamps",
 }  # fmt: skip
+CONTESTS = (
+    ("singing contest", "sang an old song"), ("baking contest", "baked a cherry cake"), ("dancing contest", "danced on one leg"),
+    ("painting contest", "painted a picture of the sea"), ("cooking contest", "cooked a hot soup"), ("swimming contest", "swam across"),
+    ("jumping contest", "jumped over the rope"), ("kite contest", "flew a paper kite"), ("story contest", "told a funny story"),
+    ("juggling contest", "juggled with five balls"), ("snowman contest", "built a tall snowman"), ("drumming contest", "played the drum"),
+)  # fmt: skip
 MORALS = {
     "friendship": "friend", "making friends": "friend", "kindness": "job", "helping others": "rescue", "sharing": "share",
     "honesty": "finds", "saying sorry": "sorry", "courage": "night", "being brave": "night", "patience": "grow", "hard work": "build",
@@ -549,8 +550,8 @@ PLOTS: dict[str, tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]] = {
                 "{n} had always dreamed of a {build}, and {day_l}, {n} began to build one.",
             ),
             (
-                "{n} worked all day with {part1} and {part2}. But in the evening the {build} fell down.",
-                "{n} had {part1}, but {n} had no plan. The {build} fell down {num} times.",
+                "{n} worked all day with {part1} and {part2}. But in the evening the {build} fell apart.",
+                "{n} had {part1}, but {n} had no plan. The {build} fell apart {num} times.",
             ),
             (
                 '\n{A_ghero} named {g} came by. "Let us make a plan first," said {g}.',
@@ -562,7 +563,7 @@ PLOTS: dict[str, tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]] = {
                 "{g} brought more {part2}, and {n} put the {part1} in the right place. They worked for {num} days.",
             ),
             (
-                'At last the {build} was ready, and it did not fall down. "We did it!" said {n}.',
+                'At last the {build} was ready, and it did not fall apart. "We did it!" said {n}.',
                 "Soon the {build} stood strong, and everyone came to see it.",
                 "When the {build} was ready, {n} and {g} were {glad}. Two can build more than one.",
             ),
@@ -772,6 +773,109 @@ PLOTS: dict[str, tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]] = {
             (
                 '"The {o} is nice," said {n}, "but our adventure was the real treasure."',
                 "They carried the {o} home and took turns to keep it.",
+            ),
+        ),
+    ),
+    "mystery": (
+        (
+            "Write a short story about a little mystery with {a_kind} named {n}.",
+            "Tell me a mystery story about {a_kind} and {a_o}.",
+            "A small mystery with {a_kind}, please.",
+            "Tell a detective story for children. The detective is {a_hero}.",
+            "Who took the {o}? Tell me that story with {a_kind}.",
+            "Write a story in which {n} the {kind} solves a riddle at the {p}.",
+        ),
+        (
+            (
+                "{n} liked to solve riddles.",
+                "{n} wanted to be a detective.",
+                "Nobody was better at riddles than {n}.",
+            ),
+            (
+                "{day}, the {qo} of the {p} was gone, and nobody knew why.",
+                "{day}, somebody had taken the {qo} from the {p}.",
+                "There was {a_qo} at the {p}, but {day_l} it was gone.",
+            ),
+            (
+                "\n{n} looked at the ground and saw {num} small footprints. They ended {spot}.",
+                "\n{n} looked around and found a trail of crumbs. It ended {spot}.",
+                "\n{n} asked everyone and wrote it all down. Then {n} heard a soft noise {spot}.",
+            ),
+            (
+                'There sat {a_ghero} named {g} with the {o}. "I only wanted to clean it," said {g}.',
+                '{A_ghero} named {g} sat there and held the {o}. "It was broken, and I have mended it," said {g}.',
+                'It was {a_ghero} named {g}, who had the {o}. "I wanted to look at it and forgot the time," said {g}.',
+            ),
+            (
+                '"So that is the answer!" said {n}, and they carried the {o} back together.',
+                "{n} laughed. The riddle was solved, and the {o} was back before dark.",
+                '"Next time you should ask first," said {n}. They brought the {o} back, and everyone clapped.',
+            ),
+        ),
+    ),
+    "contest": (
+        (
+            "Write a short story about {a_kind} named {n} in a {contest}.",
+            "Tell me a story about {a_kind} that wants to win a {contest}.",
+            "A story about a {contest} with {a_kind} and {a_gkind}, please.",
+            "Write a story about {a_hero} and a {contest}.",
+            "Tell a short story about a {contest} at the {p}. The hero is {a_kind}.",
+        ),
+        (
+            (
+                "{n} wanted to win the {contest} at the {p}.",
+                "Soon there would be a {contest} at the {p}, and {n} practised every day.",
+            ),
+            (
+                "{day}, everyone came to watch. {A_ghero} named {g} was the first and {did} very well.",
+                "{day}, it began. First it was the turn of {a_ghero} named {g}, who {did} very well.",
+            ),
+            (
+                "\nThen it was the turn of {n}. {n} was so nervous that nothing worked.",
+                "\nThen everyone looked at {n}. {His} heart beat fast, and {n} wanted to run away.",
+            ),
+            (
+                '"Breathe in and think of something nice," whispered {g}. So {n} tried again.',
+                '"You can do it, {n}!" called {g}. {n} took a deep breath and tried again.',
+            ),
+            (
+                "This time {n} {did} better than ever before, and everyone clapped.",
+                "And then {n} {did} so well that all the others cheered.",
+            ),
+            (
+                "{n} won {a_qo}, and {g} was the first to say well done.",
+                "Both of them won a prize. {n} took {a_qo} home and thanked {g}.",
+            ),
+        ),
+    ),
+    "wish": (
+        (
+            "Write a short story about {a_kind} named {n} who finds a magic {o}.",
+            "Tell me a story about {a_kind} and a magic {o}.",
+            "A story about a wish, with {a_kind}, please.",
+            "Write a fairy tale about {a_hero} and a magic {o}.",
+            "Tell a short story in which {n} the {kind} has one wish.",
+        ),
+        (
+            (
+                "{day}, {n} found {a_qo} {spot}. When {n} touched it, it began to shine.",
+                "{day}, {a_qo} lay {spot}. {n} picked it up, and it was warm and bright.",
+            ),
+            (
+                '"I am a magic {o}," said a small voice. "You have one wish."',
+                'Then the {o} began to speak. "I am magic, and I give you one wish," it said.',
+            ),
+            (
+                "\n{n} thought about {foods}, and {n} thought about a crown of gold. But then {n} thought of {g} the {gkind}.",
+                "\n{n} could have asked for anything in the world. But {n} thought of {g} the {gkind}.",
+            ),
+            (
+                '{g} was ill and had to stay in bed. "I wish that {g} is well again," said {n}.',
+                '{g} had been ill for {num} days. "Please make {g} well again," said {n}.',
+            ),
+            (
+                "At once {g} jumped out of bed and danced. The {o} never shone again, but {n} did not mind.",
+                'The {o} shone once more, and {g} could run again. "You are a real friend, {n}," said {g}.',
             ),
         ),
     ),
