@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 
@@ -75,12 +75,22 @@ def test_every_held_out_task_has_trained_siblings() -> None:
         assert {name.rsplit("/", 1)[0] for name in mixer.patterns(domain, True)} <= trained
 
 
-def test_splits_share_no_prompt() -> None:
+def test_splits_share_no_prompt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a chat of several turns, the first prompt of each of its parts counts: "shorter" follows on a prompt of its own split."""
     turns: dict[str, set[str]] = {}
+    heads: list[str] = []
+    joined = mixer._joined
+
+    def noted(parts: Sequence[Example]) -> Example:
+        heads.extend(part.turns[0][0] for part in parts)
+        return joined(parts)
+
+    monkeypatch.setattr(mixer, "_joined", noted)
     for split, count in (("train", 6000), ("validation", 250), ("test", 250)):
         examples = list(islice(mixer.stream(3, split), count))
         assert all(mixer.split_of(example) == split for example in examples)
-        turns[split] = {words(prompt) for example in examples for prompt, _ in example.turns}
+        turns[split] = {words(prompt) for prompt in (*heads, *(example.turns[0][0] for example in examples))}
+        heads.clear()
     assert not turns["train"] & turns["validation"]
     assert not turns["train"] & turns["test"]
     assert not turns["validation"] & turns["test"]
@@ -182,10 +192,15 @@ def test_maths_sums_are_right() -> None:
 
 
 def test_code_passes_its_tests() -> None:
-    for example in draw("code", 40):
-        assert example.tests
+    """All but what only explains: its facts are what the answer has to say."""
+    table = mixer._TABLES["code"]
+    edits = [table[name](random.Random(seed)) for name in table for seed in range(3) if name.startswith(("code/edit_", "code/follow_"))]
+    for example in (*draw("code", 200), *edits):
+        assert bool(example.tests) != ("explain" in example.pattern or "/follow_call" in example.pattern or "_result" in example.pattern)
         space: dict[str, object] = {}
-        exec("\n".join((example.turns[-1][1], *example.tests)), space)
+        if example.tests:
+            source = "\n".join((example.turns[-1][1], *example.tests))
+            exec(compile(source, example.pattern, "exec", dont_inherit=True), space)  # or annotations would be strings, as they are here
 
 
 @pytest.mark.parametrize("domain", mixer.DOMAINS)
@@ -203,6 +218,32 @@ def test_check_rejects_a_wrong_answer(domain: str) -> None:
     for example in checkable:
         assert not mixer.check(example, wrong(example)), example.pattern
         assert not mixer.check(example, ""), example.pattern
+
+
+def test_an_edit_changes_the_code_that_it_is_given() -> None:
+    table = mixer._TABLES["code"]
+    for name in (name for name in table if name.startswith(("code/edit_", "code/follow_"))):
+        for seed in range(10):
+            example = table[name](random.Random(seed))
+            given = example.turns[-1][0] if len(example.turns) == 1 else example.turns[-2][1]
+            answer = example.turns[-1][1]
+            if example.tests:
+                assert answer not in given, (name, seed)
+                assert len(set(answer.split()) & set(given.split())) >= 2, (name, seed)  # it is still the same function
+
+
+def test_stories_of_different_prompts_have_different_heroes() -> None:
+    """The free choices follow from the prompt, and by no other random source: the same prompt, the same story."""
+    rng, heroes, by_prompt = random.Random(3), [], {}
+    while len(heroes) < 200:
+        example = mixer.sample(rng, "stories")
+        (prompt, story), *more = example.turns
+        if by_prompt.setdefault(prompt, story) != story and not more:
+            raise AssertionError(prompt)
+        if example.pattern.startswith(("stories/ask_animal", "stories/ask_two", "stories/ask_thing")):
+            heroes.append(re.search(r"named (\w+)|^(\w+) was", story)[0].split()[-1 if "named" in story.split(".")[0] else 0])
+    assert len(set(heroes)) >= 60
+    assert max(map(heroes.count, heroes)) / len(heroes) <= 0.08
 
 
 def test_check_of_a_number() -> None:

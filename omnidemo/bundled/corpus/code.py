@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from functools import partial
 
+from . import code_edits
 from . import code_tasks_lists as lists
 from . import code_tasks_numbers as numbers
 from . import code_tasks_words as words
@@ -165,4 +166,4 @@ def _patterns() -> dict[str, Pattern]:
     return patterns
 
 
-PATTERNS: dict[str, Pattern] = _patterns()
+PATTERNS: dict[str, Pattern] = {**_patterns(), **code_edits.PATTERNS}

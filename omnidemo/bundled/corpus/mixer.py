@@ -17,7 +17,7 @@ from hashlib import blake2b
 from itertools import accumulate
 from secrets import token_hex
 
-from . import chat, code, held_out, howto, maths, maths_drills, news, stories
+from . import chat, code, held_out, howto, maths, maths_drills, news, news_quotes, stories
 from .base import Example, Pattern
 
 DOMAINS = ("stories", "maths", "code", "howto", "news", "chat")
@@ -45,7 +45,7 @@ _TABLES: dict[str, Mapping[str, Pattern]] = {
     "maths": {**maths.PATTERNS, **maths_drills.PATTERNS},
     "code": code.PATTERNS,
     "howto": howto.PATTERNS,
-    "news": news.PATTERNS,
+    "news": {**news.PATTERNS, **news_quotes.PATTERNS},
     "chat": chat.PATTERNS,
 }
 # Beginnings of the names of chat's tasks that say where in a joined chat they may stand, and which prompts the splits divide.
