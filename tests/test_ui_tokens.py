@@ -8,6 +8,7 @@ import math
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -51,10 +52,10 @@ def round_of(emitted: list[Token], discarded: list[Token] = [], accepted: int = 
 
 @given(st.lists(st.tuples(st.sampled_from(SOURCES), st.text(st.characters(exclude_categories=())))))
 def test_any_text_survives_the_lines(words: list[tuple[str, str]]) -> None:
-    value = "".join(tokens.round_lines(round_of([one(source, word) for source, word in words]))) or "\n"
+    value = "".join(tokens.round_lines(round_of([one(source, word) for source, word in words])))
     assert value.isascii() and "<" not in value, "lone surrogates, U+2028 and tags travel as escapes"
-    assert value.count("\n") == max(1, len(words)), "one line per token, whatever it holds"
-    assert joined(parse(value) if words else []) == "".join(word for _, word in words)
+    assert value.count("\n") == len(words) + 1, "one line per token, whatever it holds, and one for the round"
+    assert joined(parse(value)) == "".join(word for _, word in words)
 
 
 def test_hostile_text_is_the_answer_exactly() -> None:
@@ -72,6 +73,7 @@ def test_discarded_drafts_stand_before_what_the_target_wrote_instead() -> None:
         one("corrected", "b"),
     )
     lines = parse("".join(tokens.round_lines(round_of([accepted, corrected], [wrong, later], accepted=1, judged=2))))
+    assert lines.pop() == {"k": "r", "r": 3, "d": 4, "s": [100_000, 200_000, 0, 0]}
     assert [(line["k"], line["t"]) for line in lines] == [("t", "a"), ("x", "x"), ("x", "y"), ("t", "b")]
     assert [line.get("j") for line in lines] == [None, True, False, None], "only the first one was judged"
     assert [line["n"] for line in lines] == [0, 1, 2, 1] and {line["r"] for line in lines} == {3}
@@ -81,12 +83,12 @@ def test_drafts_that_nobody_judged_are_not_called_rejected() -> None:
     lines = parse(
         "".join(tokens.round_lines(round_of([one("direct", "a", q=0.4, accept=1.0)], [one("direct", "x", q=0.9)], accepted=1, judged=1)))
     )
-    assert [line.get("j") for line in lines] == [None, False]
+    assert [line.get("j") for line in lines] == [None, False, None]
 
 
 def test_a_token_carries_its_probabilities_and_pieces_and_nothing_json_cannot_hold() -> None:
     merged = one("ngram", "Therefore", q=math.nan, accept=1.0, pieces=(7, 9), piece_texts=("There", "fore"))
-    (line,) = parse("".join(tokens.round_lines(round_of([merged], accepted=1, judged=1))))
+    line, _ = parse("".join(tokens.round_lines(round_of([merged], accepted=1, judged=1))))
     assert line == {
         "k": "t",
         "i": 5,
@@ -120,6 +122,9 @@ def test_the_last_line_holds_the_engines_figures() -> None:
     done = generation(script("a b c", seed=1), 2.0, "ngram-exact", "cancelled", version=7)
     (line,) = parse(tokens.end_line(done, tokens.Tally()))
     assert (line["finish"], line["version"], line["text"], line["f"]["estimated_speedup"]) == ("cancelled", 7, "a b c", 1.62)
+    assert line["plain"] is None, "no pace is made up where none was measured"
+    paced = tokens.end_line(replace(done, metrics={**done.metrics, "plain_seconds": 0.00061234, "plain_at": 1.5e9}), tokens.Tally())
+    assert parse(paced)[0]["plain"] == [612.3, 1.5e9]
 
 
 def test_every_figure_of_the_page_is_one_the_engine_makes() -> None:

@@ -3,7 +3,7 @@
   const { el } = omni;
 
   // A turn's answer. `tokens` holds the parsed lines; spans refer to them by index.
-  omni.newAnswer = () => ({ lines: "", tokens: [], text: "", figures: null, counts: null, meta: {}, end: null, error: null });
+  omni.newAnswer = () => ({ lines: "", tokens: [], rounds: [], text: "", figures: null, counts: null, meta: {}, end: null, error: null });
 
   // Appends the complete lines of `chunk` to the answer; returns the new token lines.
   omni.readLines = (answer, chunk) => {
@@ -16,6 +16,7 @@
         fresh.push(line);
         answer.tokens.push(line);
         if (line.k === "t") answer.text += line.t;
+      } else if (line.k === "r") { answer.rounds.push(line);
       } else if (line.k === "f") { answer.figures = line.f; answer.counts = line.c;
       } else if (line.k === "run") answer.meta = { ...answer.meta, ...line };
       else if (line.k === "end") {

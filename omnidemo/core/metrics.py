@@ -10,7 +10,8 @@ from omnidemo.records import Round
 def measure(
     rounds: Sequence[Round], seconds: float, first_token_seconds: float | None, plain_seconds: float | None = None
 ) -> Mapping[str, float | None]:
-    """Metrics of one generation; the pair adds `context_mismatch`, 1 where the drafter's bytes did not spell the target's at the end.
+    """Metrics of one generation; the pair adds `context_mismatch`, 1 where the drafter's bytes did not spell the target's at the end,
+    and `plain_at`, the UNIX time of the newest plain round that `plain_seconds` knows.
 
     `seconds` is the decoding time after the prompt was read; `plain_seconds` the time of one plain round (draft length 0),
     against which the speedup of a single chat is *estimated*, rounds against rounds: what a page does in between is no part of either.
@@ -54,5 +55,6 @@ def measure(
         "other_seconds": split["other"],
         "engine_overhead": (split["settle"] + split["other"]) / total if total > 0 else None,
         "estimated_speedup": tokens / total * plain_seconds if total > 0 and plain_seconds is not None else None,
+        "plain_seconds": plain_seconds,
         "modelled_speedup": efficiency / cost if efficiency is not None and cost is not None and drafted else None,
     }

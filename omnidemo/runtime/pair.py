@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, time
 from typing import Any, Literal
 
 import torch
@@ -40,6 +40,7 @@ class _Line:
     version: int = 0
     head: Head | None = None
     knowledge: Knowledge = field(default_factory=Knowledge)
+    plain_at: float | None = None  # UNIX time of the newest plain round
     published: tuple[int, Mapping[str, Tensor], Mapping[str, Tensor]] | None = None  # waits for the next round
 
 
@@ -113,6 +114,7 @@ class Pair:
         learn: bool = True,
         reuse: bool = True,
         probe_every: int = 0,
+        note: bool = True,
     ) -> Generator[Round, None, Generation]:
         """Yield one `Round` after another; the generator's value is the finished `Generation`.
 
@@ -125,6 +127,7 @@ class Pair:
         "cost", which goes by measured times). stop: strings after which the answer ends (they stay in it). learn: whether the answer may
         feed the n-gram cache and the learners. reuse: go on from a conversation that begins like the prompt. probe_every: one in so many
         rounds, several in a row, goes without a draft; from them the speedup of a chat is estimated (0: none; "cost" has its own).
+        note: whether the pair takes note of what the rounds took, by which "cost" drafts.
         ValueError, before anything runs, for options or prompts that cannot be served.
         """
         chosen, warp = self._method(method), Warp(temperature, top_k, top_p, min_p, repetition_penalty)
@@ -166,7 +169,8 @@ class Pair:
                     break
                 first = first if first is not None else perf_counter() - began
                 rounds.append(done)
-                self._note(line, done)
+                if note:
+                    self._note(line, done)
                 reason = done.finish_reason or reason
                 yield done
         finally:
@@ -187,7 +191,7 @@ class Pair:
             token_ids=tuple(token.id for r in rounds for token in r.tokens),
             text="".join(r.text for r in rounds),
             rounds=tuple(rounds),
-            metrics={**measure(rounds, seconds, first, plain), "context_mismatch": mismatch},
+            metrics={**measure(rounds, seconds, first, plain), "context_mismatch": mismatch, "plain_at": line.plain_at if plain else None},
             finish_reason=reason,
             method=chosen.name,
             prompt_tokens=len(ids),
@@ -256,6 +260,11 @@ class Pair:
     def busy(self) -> bool:
         """Whether a generation is in flight."""
         return self._in_flight > 0
+
+    @property
+    def in_flight(self) -> int:
+        """How many generations are."""
+        return self._in_flight
 
     def publish(
         self, version: int, weights: Mapping[str, Tensor], head: Mapping[str, Tensor] | None = None, domain: str = DOMAIN
@@ -357,6 +366,7 @@ class Pair:
         if done.index == 0:
             line.knowledge.begin(done.drafted, done.seconds["draft"])
         else:
+            line.plain_at = line.plain_at if done.draft_length else time()
             took = (done.seconds["draft"], done.seconds["total"])
             line.knowledge.time(done.draft_length, done.drafted, done.proposed, len(done.tokens), *took)
         for listener in self.round_listeners:

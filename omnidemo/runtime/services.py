@@ -9,6 +9,7 @@ from omnidemo.methods import AUTO, AUTO_HELP, METHODS
 from omnidemo.runtime import prompts
 from omnidemo.runtime.adaptation import Adaptation
 from omnidemo.runtime.answers import Answers
+from omnidemo.runtime.beside import Beside
 from omnidemo.runtime.catalog import ModelCard, list_models
 from omnidemo.runtime.lines import AUTO as AUTO_LINE
 from omnidemo.runtime.loading import open_store
@@ -42,6 +43,8 @@ class Services:
         self._adaptation = learning = Adaptation(self._shelf)
         answers = Answers(self._shelf, learning, self.store)
         self.chat, self.play, self.compare, self.routed = answers.chat, answers.play, answers.compare, answers.routed
+        beside = Beside(self._shelf)
+        self.plain, self.fresh_and_today = beside.plain, beside.fresh_and_today
         self.trainer, self.lines, self.drafting, self.route = learning.trainer, learning.lines, learning.drafting, learning.route
         self.controls, self.configure = learning.controls, learning.configure
         self.pause, self.resume, self.reset, self.activate = learning.pause, learning.resume, learning.reset, learning.activate

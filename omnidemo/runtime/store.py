@@ -11,7 +11,7 @@ from typing import Any, Literal
 from sqlalchemy import Connection, case, delete, func, insert, make_url, select, update
 
 from omnidemo.records import AdapterVersion, NgramEntry, RequestRecord, TrainStep
-from omnidemo.runtime import backup, export
+from omnidemo.runtime import backup, export, recordings
 from omnidemo.runtime.database import Database, StoreStatus
 from omnidemo.runtime.tables import (
     AdapterRow,
@@ -81,7 +81,8 @@ class Store:
         self._database.submit(write)
 
     def record_request(self, record: RequestRecord) -> None:
-        """Store a request and its rounds, both or neither; its session is noted where it was not started."""
+        """Store a request and its rounds, both or neither; its session is noted where it was not started. The tokens of the rounds are
+        kept for the newest chats of a session (`recordings`)."""
         if record.session in self._private:
             return
 
@@ -97,6 +98,8 @@ class Store:
             rounds = [round_row(one, key[0]) for one in record.generation.rounds]
             if rounds:
                 connection.execute(insert(RoundRow), rounds)
+            if recordings.wanted(record):
+                recordings.add(connection, key[0], record)
 
         self._database.submit(write)
 
@@ -115,6 +118,15 @@ class Store:
         query = requests_query(target=target, drafter=drafter, method=method, session=session, kind=kind)
         rows = self._rows(latest(query, RequestRow.id, limit))
         return rows if newest_first else rows[::-1]
+
+    def recording(self, request: int, *, session: str | None) -> dict[str, Any] | None:
+        """The recorded rounds of a request, if it is of that session (None: any): their `lines`, how many of the `rounds` were `kept`,
+        and prompt, models, method, domain, adapter_version, metrics, settings and created_at of the request."""
+        return self._database.read(lambda connection: recordings.read(connection, request, session), None)
+
+    def recorded(self, requests: Iterable[int]) -> set[int]:
+        """Which of these requests have recorded rounds."""
+        return self._database.read(lambda connection: recordings.among(connection, requests), set())
 
     def sessions(self) -> Rows:
         """All sessions, newest first: id, created_at, keep, learn, number of stored requests, time of the last one."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import JSON, Boolean, Float, ForeignKey, Index, Integer, Select, String, Text, UniqueConstraint, desc, select
+from sqlalchemy import JSON, Boolean, Float, ForeignKey, Index, Integer, LargeBinary, Select, String, Text, UniqueConstraint, desc, select
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from omnidemo.records import RequestRecord, Round
@@ -93,6 +93,16 @@ class RoundRow(Base):
     settle_seconds: Mapped[float | None] = mapped_column(Float)
     other_seconds: Mapped[float | None] = mapped_column(Float)
     total_seconds: Mapped[float | None] = mapped_column(Float)
+
+
+class RecordingRow(Base):
+    """The rounds of an answer with their tokens, packed (`recorded.pack`): the first `kept` of `rounds`."""
+
+    __tablename__ = "recordings"
+    request_id: Mapped[int] = mapped_column(ForeignKey("requests.id", ondelete="CASCADE"), primary_key=True, autoincrement=False)
+    packed: Mapped[bytes] = mapped_column(LargeBinary)
+    kept: Mapped[int] = mapped_column(Integer)
+    rounds: Mapped[int] = mapped_column(Integer)
 
 
 class NgramRow(Base):

@@ -9,7 +9,7 @@ from typing import Any
 
 import gradio as gr
 
-from omnidemo.ui import adaptation, chat, compare, controls, history, text, tokens
+from omnidemo.ui import adaptation, chat, compare, controls, history, replay, text, tokens
 from omnidemo.ui.shell import ENGINE, build_shell, longest_answer, longest_draft
 
 ASSETS = Path(__file__).resolve().parents[2] / "assets" / "ui"
@@ -24,6 +24,7 @@ def build_app(services: Any) -> gr.Blocks:
             for title, module in (("Chat", chat), ("Adaptation", adaptation), ("Compare", compare), ("History", history)):
                 with gr.Tab(title, id=title.lower(), elem_id=f"omni-tab-{title.lower()}"):
                     module.build(services, shell)
+        replay.build(services, shell)
         gr.api(_generate(services), api_name="generate", concurrency_id=ENGINE, api_description=text.API_EXAMPLE)
     page.queue(max_size=services.settings.queue_size, default_concurrency_limit=4)
     return page

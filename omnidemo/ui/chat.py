@@ -100,7 +100,8 @@ def _chat(services: Any, running: Running) -> Any:
     ) -> Iterator[str]:
         """Answer `message`; streams JSON lines (see omnidemo/ui/tokens.py), the last one holds the text and the figures."""
         message, session, run = message or "", session or f"api-{secrets.token_hex(8)}", run or secrets.token_hex(8)
-        head = tokens.line("run", run=run, method=method, target=target, drafter=drafter)
+        asked = {"temperature": temperature, "top_p": top_p}
+        head = tokens.line("run", run=run, method=method, target=target, drafter=drafter, **asked)
         if not message.strip():
             yield head + tokens.line("error", text="The message is empty. Type a question first.")
             return

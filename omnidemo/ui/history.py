@@ -47,6 +47,7 @@ def page_json(services: Any, session: str, filters: Mapping[str, Any]) -> str:
     where = scope(settings, session, filters)
     rows = store.requests(**where, limit=NEWEST)
     visible = store.requests(session=where["session"], limit=NEWEST) if any(where.values()) else rows
+    recorded = store.recorded(row["id"] for row in rows)
     everyone = single_user(settings)
     sessions = (
         [{"id": one["id"], "requests": one["requests"], "at": one["created_at"]} for one in store.sessions() if one["requests"]]
@@ -55,7 +56,7 @@ def page_json(services: Any, session: str, filters: Mapping[str, Any]) -> str:
     )
     status = store.status
     value = {
-        "rows": [_row(row) for row in rows],
+        "rows": [_row(row) | {"replay": row["id"] in recorded} for row in rows],
         "newest": NEWEST,
         "pairs": sorted({f"{row['target']}{SEPARATOR}{row['drafter']}" for row in visible}),
         "methods": {info.name: info.title for info in services.methods()},

@@ -2,60 +2,24 @@
 
 A run (one answer) is an append-only string of lines; each line is one JSON object with a key `k`:
 
-    run     first line: run, method, target, drafter, version
-    t       an emitted token: i id, t text, s source, r round, n position, p, q, a (acceptance), g pieces, gi their ids
-    x       a discarded draft: as `t`; j true for the one that was judged and rejected
+    run     first line: run, method, target, drafter, and the temperature and top_p that were asked for
+    t, x, r the rounds: see `runtime.recorded`
     f       figures so far (names of Generation.metrics) and counts per class
     end     finish, version, figures, counts, text (the answer, for a check against the joined tokens);
+            plain: microseconds of a plain round beside these ones and the time (UNIX) of the newest one, where they are known;
             line: the adapter line that drafted, why: the router's reason, note: a sentence on how it was decoded
     error   text: cause and next step
 """
 
 from __future__ import annotations
 
-import json
-import math
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 from omnidemo.core.metrics import measure
-from omnidemo.records import Generation, Round, Token
+from omnidemo.records import Generation, Round
+from omnidemo.runtime.recorded import finite, line, round_lines
 
-
-def line(kind: str, **fields: Any) -> str:
-    """One JSON line: ASCII only, so that lone surrogates and U+2028 travel unharmed, and without a `<`, so that no tag is in it."""
-    return json.dumps({"k": kind, **fields}, ensure_ascii=True, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c") + "\n"
-
-
-def finite(value: float | None, digits: int = 4) -> float | None:
-    """A number JSON can carry, or None."""
-    return None if value is None or not math.isfinite(value) else round(float(value), digits)
-
-
-def _token(kind: str, token: Token, round_index: int, position: int, **extra: Any) -> str:
-    fields: dict[str, Any] = {"i": token.id, "t": token.text, "s": token.source, "r": round_index, "n": position, "p": finite(token.p)}
-    if token.q is not None:
-        fields["q"] = finite(token.q)
-    if token.accept is not None:
-        fields["a"] = finite(token.accept)
-    if token.pieces:
-        fields["gi"] = list(token.pieces)
-        fields["g"] = list(token.piece_texts)
-    return line(kind, **fields, **extra)
-
-
-def round_lines(record: Round) -> Iterator[str]:
-    """The lines of one round in reading order: accepted, then discarded, then what the target wrote instead."""
-    split = len(record.tokens)
-    if record.discarded:
-        split = next((i for i, token in enumerate(record.tokens) if token.source not in ("direct", "ngram")), split)
-    for position, token in enumerate(record.tokens[:split]):
-        yield _token("t", token, record.index, position)
-    rejected = record.judged > record.accepted
-    for offset, token in enumerate(record.discarded):
-        yield _token("x", token, record.index, split + offset, j=rejected and offset == 0)
-    for position, token in enumerate(record.tokens[split:], start=split):
-        yield _token("t", token, record.index, position)
+__all__ = ["Tally", "end_line", "finite", "legend", "line", "round_lines"]
 
 
 class Tally:
@@ -82,6 +46,12 @@ class Tally:
         return line("f", f=_figures(measure(self.rounds, seconds, self.first)), c=self.counts)
 
 
+def plain_pace(metrics: Mapping[str, float | None]) -> list[float | None] | None:
+    """[microseconds of a plain round, UNIX time of the newest one], None where no plain round is known."""
+    seconds = metrics.get("plain_seconds")
+    return None if seconds is None else [finite(1e6 * seconds, 1), finite(metrics.get("plain_at"), 1)]
+
+
 def _figures(metrics: Mapping[str, float | None]) -> dict[str, float | None]:
     return {key: finite(value) for key, value in metrics.items()}
 
@@ -97,6 +67,7 @@ def end_line(generation: Generation, tally: Tally, **about: str) -> str:
         prompt=generation.prompt_tokens,
         seed=generation.seed,
         text=generation.text,
+        plain=plain_pace(generation.metrics),
         f=_figures(generation.metrics),
         c=tally.counts,
         **about,
