@@ -33,7 +33,7 @@ def _drill(kind: str, phrasing: int) -> Pattern:
         asked = ", ".join(text for text, _ in sums[:-1]) + f" and {sums[-1][0]}"
         answer = "\n".join(f"{text} = {result}" for text, result in sums)
         result = str(sums[-1][1])
-        turns = ((_PROMPTS[phrasing].format(sums=asked), f"{answer}\n#### {result}"),)
+        turns = ((_PROMPTS[phrasing].format(sums=asked), answer),)
         return Example("maths", f"maths/drill_{kind}/{phrasing}", turns, number=result)
 
     return pattern

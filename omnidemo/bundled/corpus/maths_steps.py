@@ -13,12 +13,12 @@ MORE_STEPS: tuple[Task, ...] = (
         "{n} takes {a} {boxes} to the {place}. Each {box} has {b} {ts}. {n} gives away {c} {ts} to {m}. How many {ts} remain?",
         "Each {box} holds {b} {ts} and {n} has {a} {boxes}. {m} takes {c} {ts}. How many {ts} does {n} still have?",
     ), ((
-        "{n} has {a} {boxes} of {b} {ts}, so that is {a} * {b} = {r} {ts}.",
+        "{n} <have> {a} {boxes} of {b} {ts}, so that is {a} * {b} = {r} {ts}.",
         "The {a} {boxes} of {n} have {b} {ts} each, which makes {a} * {b} = {r} {ts}.",
     ), (
         "Then {c} {ts} go to {m}, so {r} - {c} = {z} are left.",
         "Then {m} gets {c} {ts}, which leaves {r} - {c} = {z} {ts}.",
-    )), ("So {n} has {z} {ts} left.", "That leaves {z} {ts} for {n}.")),
+    )), ("So {n} <have> {z} {ts} left.", "That leaves {z} {ts} for {n}.")),
     Task("boxes_more", "*+", num.mul_add, (
         "{n} has {a} {boxes} of {b} {ts} and {c} more {ts} on the table. How many {ts} does {n} have?",
         "There are {a} {boxes} with {b} {ts} in each. {m} brings {n} {c} more {ts}. How many {ts} does {n} have now?",
@@ -26,12 +26,12 @@ MORE_STEPS: tuple[Task, ...] = (
         "{n} fills {a} {boxes} with {b} {ts} each and has {c} {ts} left over. How many {ts} did {n} have in all?",
         "At the {place}, {n} finds {a} {boxes} of {b} {ts} and {c} single {ts}. How many {ts} does {n} find?",
     ), ((
-        "{n} has {a} {boxes} of {b} {ts}, so that is {a} * {b} = {r} {ts}.",
+        "{n} <have> {a} {boxes} of {b} {ts}, so that is {a} * {b} = {r} {ts}.",
         "The {a} {boxes} of {n} have {b} {ts} each, which makes {a} * {b} = {r} {ts}.",
     ), (
         "Then {c} more {ts} come, so there are {r} + {c} = {z} {ts}.",
         "Then we add {c} {ts}, which makes {r} + {c} = {z} {ts}.",
-    )), ("So {n} has {z} {ts} in all.", "That makes {z} {ts} for {n}.")),
+    )), ("So {n} <have> {z} {ts} in all.", "That makes {z} {ts} for {n}.")),
     Task("change_many", "*-", num.sub_mul, (
         "{n} buys {a} {ts} for {b} dollars each and pays with {c} dollars. How much change does {n} get?",
         "{n} has {c} dollars. {He} buys {a} {ts} at {b} dollars each. How many dollars are left?",
@@ -40,11 +40,11 @@ MORE_STEPS: tuple[Task, ...] = (
         "{n} goes to the {place} with {c} dollars and buys {a} {ts} for {b} dollars each. How many dollars does {n} have now?",
     ), ((
         "The {a} {ts} cost {b} dollars each, so that is {a} * {b} = {r} dollars.",
-        "{n} pays {b} dollars for each of {a} {ts}, which makes {a} * {b} = {r} dollars.",
+        "{n} <pay> {b} dollars for each of {a} {ts}, which makes {a} * {b} = {r} dollars.",
     ), (
         "Then we take that from {c} dollars, so {c} - {r} = {z} dollars are left.",
-        "Then {n} has {c} dollars minus the price, which leaves {c} - {r} = {z} dollars.",
-    )), ("So {n} has {z} dollars left.", "That leaves {z} dollars for {n}.")),
+        "Then {n} <have> {c} dollars minus the price, which leaves {c} - {r} = {z} dollars.",
+    )), ("So {n} <have> {z} dollars left.", "That leaves {z} dollars for {n}.")),
     Task("find_give", "+-", num.add_sub, (
         "{n} has {a} {ts} and finds {b} more. Then {he} gives {c} to {m}. How many {ts} does {n} have left?",
         "{n} had {a} {ts}, got {b} more and gave {c} to {m}. How many {ts} does {n} have now?",
@@ -52,12 +52,12 @@ MORE_STEPS: tuple[Task, ...] = (
         "At the {place}, {n} buys {a} {ts} and then {b} more. {m} gets {c} of them. How many {ts} does {n} keep?",
         "{n} has {a} {ts}. {He} collects {b} and hands {c} to {m}. How many {ts} are left for {n}?",
     ), ((
-        "{n} starts with {a} {ts} and {b} more come, so that is {a} + {b} = {r} {ts}.",
+        "{n} <start> with {a} {ts} and {b} more come, so that is {a} + {b} = {r} {ts}.",
         "There are {a} {ts} first and then {b} more, which makes {a} + {b} = {r} {ts}.",
     ), (
         "Then {c} {ts} go to {m}, so {r} - {c} = {z} are left.",
         "Then {m} gets {c} {ts}, which leaves {r} - {c} = {z} {ts}.",
-    )), ("So {n} has {z} {ts} left.", "That leaves {z} {ts} for {n}.")),
+    )), ("So {n} <have> {z} {ts} left.", "That leaves {z} {ts} for {n}.")),
     Task("give_find", "-+", num.sub_add, (
         "{n} has {a} {ts} and gives {b} to {m}. Then {he} finds {c} more. How many {ts} does {n} have now?",
         "{n} had {a} {ts}, gave {b} to {m} and got {c} new ones. How many {ts} does {n} have?",
@@ -65,12 +65,12 @@ MORE_STEPS: tuple[Task, ...] = (
         "At the {place}, {n} hands {b} of {his} {a} {ts} to {m} and buys {c} more. How many {ts} does {n} have after that?",
         "From {a} {ts}, {n} gives {b} to {m}. Later {n} collects {c} more {ts}. How many {ts} does {n} have in the end?",
     ), ((
-        "{n} gives {b} of the {a} {ts} to {m}, so {a} - {b} = {r} {ts} are left.",
-        "{n} starts with {a} {ts} and {m} gets {b}, which leaves {a} - {b} = {r} {ts}.",
+        "{n} <give> {b} of the {a} {ts} to {m}, so {a} - {b} = {r} {ts} are left.",
+        "{n} <start> with {a} {ts} and {m} gets {b}, which leaves {a} - {b} = {r} {ts}.",
     ), (
         "Then {c} more {ts} come, so there are {r} + {c} = {z} {ts}.",
         "Then we add {c} {ts}, which makes {r} + {c} = {z} {ts}.",
-    )), ("So {n} has {z} {ts} now.", "That makes {z} {ts} for {n}.")),
+    )), ("So {n} <have> {z} {ts} now.", "That makes {z} {ts} for {n}.")),
     Task("give_two", "--", num.sub_sub, (
         "{n} has {a} {ts}. {He} gives {b} to {m} and {c} to {k}. How many {ts} does {n} have left?",
         "From {a} {ts}, {n} gives {b} to {m} and then {c} to {k}. How many {ts} are left?",
@@ -78,12 +78,12 @@ MORE_STEPS: tuple[Task, ...] = (
         "At the {place}, {n} has {a} {ts}. {m} takes {b} and {k} takes {c}. How many {ts} remain?",
         "{m} gets {b} {ts} and {k} gets {c} from {n}, who had {a} {ts}. How many {ts} does {n} still have?",
     ), ((
-        "{n} gives {b} of the {a} {ts} to {m}, so {a} - {b} = {r} {ts} are left.",
-        "{n} starts with {a} {ts} and {m} gets {b}, which leaves {a} - {b} = {r} {ts}.",
+        "{n} <give> {b} of the {a} {ts} to {m}, so {a} - {b} = {r} {ts} are left.",
+        "{n} <start> with {a} {ts} and {m} gets {b}, which leaves {a} - {b} = {r} {ts}.",
     ), (
         "Then {c} {ts} go to {k}, so {r} - {c} = {z} are left.",
         "Then {k} gets {c} {ts}, which leaves {r} - {c} = {z} {ts}.",
-    )), ("So {n} has {z} {ts} left.", "That leaves {z} {ts} for {n}.")),
+    )), ("So {n} <have> {z} {ts} left.", "That leaves {z} {ts} for {n}.")),
     Task("spend_two", "--", num.sub_sub, (
         "{n} has {a} dollars. {He} buys {at} for {b} dollars and {au} for {c} dollars. How many dollars are left?",
         "From {a} dollars, {n} spends {b} on {at} and {c} on {au}. How much money does {n} have left?",
@@ -91,12 +91,12 @@ MORE_STEPS: tuple[Task, ...] = (
         "{n} takes {a} dollars to the {place}, pays {b} dollars for {at} and then {c} dollars for {au}. How many dollars remain?",
         "{At} costs {b} dollars and {au} costs {c} dollars. {n} has {a} dollars and buys both. How many dollars does {n} keep?",
     ), ((
-        "{n} pays {b} of the {a} dollars for the {t}, so {a} - {b} = {r} dollars are left.",
-        "{n} starts with {a} dollars and the {t} costs {b}, which leaves {a} - {b} = {r} dollars.",
+        "{n} <pay> {b} of the {a} dollars for the {t}, so {a} - {b} = {r} dollars are left.",
+        "{n} <start> with {a} dollars and the {t} costs {b}, which leaves {a} - {b} = {r} dollars.",
     ), (
-        "Then {n} pays {c} dollars for the {u}, so {r} - {c} = {z} dollars are left.",
+        "Then {n} <pay> {c} dollars for the {u}, so {r} - {c} = {z} dollars are left.",
         "Then the {u} costs {c} dollars, which leaves {r} - {c} = {z} dollars.",
-    )), ("So {n} has {z} dollars left.", "That leaves {z} dollars for {n}.")),
+    )), ("So {n} <have> {z} dollars left.", "That leaves {z} dollars for {n}.")),
     Task("join_share", "+/", num.add_div, (
         "{n} has {a} {ts} and {m} has {b}. They share them equally among {c} {group}. How many {ts} does each get?",
         "{n} puts {a} {ts} and {m} puts {b} {ts} in one {box}. {c} {group} share them equally. How many {ts} does each get?",
@@ -104,7 +104,7 @@ MORE_STEPS: tuple[Task, ...] = (
         "At the {place}, {n} finds {a} {ts} and {m} finds {b}. All {ts} are shared by {c} {group}. How many does each get?",
         "{c} {group} share the {ts} of {n} and {m}. {n} has {a} {ts} and {m} has {b}. How many {ts} are there for each?",
     ), ((
-        "{n} has {a} {ts} and {m} has {b}, so together that is {a} + {b} = {r} {ts}.",
+        "{n} <have> {a} {ts} and {m} has {b}, so together that is {a} + {b} = {r} {ts}.",
         "With {a} {ts} from {n} and {b} from {m}, the total is {a} + {b} = {r} {ts}.",
     ), (
         "Then {c} {group} share them, so each gets {r} / {c} = {z} {ts}.",
@@ -117,8 +117,8 @@ MORE_STEPS: tuple[Task, ...] = (
         "At the {place}, {n} keeps {b} of {a} {ts}. {c} {group} share the other {ts} equally. How many does each get?",
         "There are {a} {ts}. {n} keeps {b}, and {c} {group} get equal shares of the rest. How many {ts} are in each share?",
     ), ((
-        "{n} keeps {b} of the {a} {ts}, so {a} - {b} = {r} {ts} are left.",
-        "From {a} {ts} {n} takes {b}, which leaves {a} - {b} = {r} {ts}.",
+        "{n} <keep> {b} of the {a} {ts}, so {a} - {b} = {r} {ts} are left.",
+        "From {a} {ts} {n} <take> {b}, which leaves {a} - {b} = {r} {ts}.",
     ), (
         "Then {c} {group} share them, so each gets {r} / {c} = {z} {ts}.",
         "Then we divide by {c} {group}, which makes {r} / {c} = {z} {ts} each.",
@@ -144,7 +144,7 @@ MORE_STEPS: tuple[Task, ...] = (
         "Three rounds of {game} give {n} {a}, {b} and {c} points. How many points are there in all for {n}?",
     ), ((
         "The first two rounds give {n} {a} + {b} = {r} points.",
-        "{n} has {a} points and {b} points first, so that is {a} + {b} = {r} points.",
+        "{n} <have> {a} points and {b} points first, so that is {a} + {b} = {r} points.",
     ), (
         "Then {c} more points come, so there are {r} + {c} = {z} points.",
         "Then we add {c} points, which makes {r} + {c} = {z} points.",
@@ -182,12 +182,12 @@ MORE_STEPS: tuple[Task, ...] = (
         "{n} wants to buy {at} for {a} dollars. {He} has {b} dollars and earns {c} dollars a week. How many weeks must {n} wait?",
         "With {b} dollars in the tin, {n} saves {c} dollars per week until there are {a} dollars. How many weeks does {n} need?",
     ), ((
-        "{n} has {b} of {a} dollars, so {a} - {b} = {r} dollars are missing.",
-        "From {a} dollars we take the {b} that {n} has, which leaves {a} - {b} = {r} dollars.",
+        "{n} <have> {b} of {a} dollars, so {a} - {b} = {r} dollars are missing.",
+        "From {a} dollars we take the {b} that {n} <have>, which leaves {a} - {b} = {r} dollars.",
     ), (
-        "Then {n} saves {c} dollars a week, so that is {r} / {c} = {z} weeks.",
+        "Then {n} <save> {c} dollars a week, so that is {r} / {c} = {z} weeks.",
         "Then we divide by {c} dollars a week, which makes {r} / {c} = {z} weeks.",
-    )), ("So {n} needs {z} weeks.", "That is {z} weeks for {n}.")),
+    )), ("So {n} <need> {z} weeks.", "That is {z} weeks for {n}.")),
     Task("more_total", "++", num.more_total, (
         "{n} has {a} {ts}. {m} has {b} more than {n}. How many {ts} do they have together?",
         "{m} has {b} more {ts} than {n}, who has {a}. How many {ts} do both have in all?",
@@ -196,7 +196,7 @@ MORE_STEPS: tuple[Task, ...] = (
         "If {n} has {a} {ts} and {m} has {b} more than {n}, what is the total number of {ts} together?",
     ), ((
         "{m} has {b} more {ts} than {n}, so {m} has {a} + {b} = {r} {ts}.",
-        "{n} has {a} {ts} and {m} has {b} more, which makes {a} + {b} = {r} {ts} for {m}.",
+        "{n} <have> {a} {ts} and {m} has {b} more, which makes {a} + {b} = {r} {ts} for {m}.",
     ), (
         "Then we add the {a} {ts} of {n}, so together that is {a} + {r} = {z} {ts}.",
         "Then {n} and {m} together have {a} + {r} = {z} {ts}.",
@@ -209,7 +209,7 @@ MORE_STEPS: tuple[Task, ...] = (
         "If {n} has {a} {ts} and {m} has {b} fewer than {n}, what is the total number of {ts} together?",
     ), ((
         "{m} has {b} fewer {ts} than {n}, so {m} has {a} - {b} = {r} {ts}.",
-        "{n} has {a} {ts} and {m} has {b} fewer, which makes {a} - {b} = {r} {ts} for {m}.",
+        "{n} <have> {a} {ts} and {m} has {b} fewer, which makes {a} - {b} = {r} {ts} for {m}.",
     ), (
         "Then we add the {a} {ts} of {n}, so together that is {a} + {r} = {z} {ts}.",
         "Then {n} and {m} together have {a} + {r} = {z} {ts}.",
@@ -234,12 +234,12 @@ MORE_STEPS: tuple[Task, ...] = (
         "At the {place}, {n} hands half of {his} {a} {ts} to {m}. Later {n} collects {b} more {ts}. How many {ts} does {n} have?",
         "Half of the {a} {ts} of {n} go to {m}. After that, {n} gets {b} more {ts}. How many {ts} does {n} have?",
     ), ((
-        "Half means that we divide by 2, so after {m} gets half, {n} has {a} / 2 = {r} {ts}.",
+        "Half means that we divide by 2, so after {m} gets half, {n} <have> {a} / 2 = {r} {ts}.",
         "{m} gets half of the {a} {ts}, which leaves {n} the other half of {a} / 2 = {r} {ts}.",
     ), (
         "Then {b} more {ts} come, so there are {r} + {b} = {z} {ts}.",
         "Then we add {b} {ts}, which makes {r} + {b} = {z} {ts}.",
-    )), ("So {n} has {z} {ts} now.", "That makes {z} {ts} for {n}.")),
+    )), ("So {n} <have> {z} {ts} now.", "That makes {z} {ts} for {n}.")),
     Task("warm_cold", "+-", num.rise_fall, (
         "In {town} it is {a} degrees. It gets {b} degrees warmer and then {c} degrees colder. What is the temperature now?",
         "The temperature in {town} is {a} degrees. It rises by {b} degrees and later falls by {c} degrees. What is it in the end?",
@@ -273,11 +273,11 @@ MORE_STEPS: tuple[Task, ...] = (
         "At the {place}, {n} packs {a} {boxes} of {b} {ts} from a pile of {c} {ts}. How many {ts} are not packed?",
         "From {c} {ts}, {n} puts {b} in each of {a} {boxes}. How many {ts} remain outside the {boxes}?",
     ), ((
-        "{n} fills {a} {boxes} with {b} {ts} each, so that is {a} * {b} = {r} {ts}.",
+        "{n} <fill> {a} {boxes} with {b} {ts} each, so that is {a} * {b} = {r} {ts}.",
         "In the {a} {boxes} of {n} there are {b} {ts} each, which makes {a} * {b} = {r} {ts}.",
     ), (
         "Then we take that from {c} {ts}, so {c} - {r} = {z} are left.",
-        "Then {n} has {c} {ts} minus the packed ones, which leaves {c} - {r} = {z} {ts}.",
+        "Then {n} <have> {c} {ts} minus the packed ones, which leaves {c} - {r} = {z} {ts}.",
     )), ("So {z} {ts} are left over.", "That leaves {z} {ts}.")),
     Task("perimeter", "++", num.perimeter, (
         "A {whole} is a rectangle of {a} metres by {b} metres. What is the perimeter?",
@@ -302,12 +302,12 @@ MORE_STEPS: tuple[Task, ...] = (
         "At the {place}, {b} people share {a} {ts} equally. {n} hands {c} of {his} {ts} to {m}. How many {ts} does {n} have?",
         "{b} people get equal shares of {a} {ts}. From {his} share, {n} gives {c} to {m}. How many {ts} does {n} have left?",
     ), ((
-        "The {a} {ts} go to {b} people, so {n} gets {a} / {b} = {r} {ts}.",
+        "The {a} {ts} go to {b} people, so {n} <get> {a} / {b} = {r} {ts}.",
         "We share {a} {ts} among {b} people, which makes {a} / {b} = {r} {ts} for {n}.",
     ), (
         "Then {c} {ts} go to {m}, so {r} - {c} = {z} are left.",
         "Then {m} gets {c} {ts}, which leaves {r} - {c} = {z} {ts}.",
-    )), ("So {n} has {z} {ts} left.", "That leaves {z} {ts} for {n}."), "food"),
+    )), ("So {n} <have> {z} {ts} left.", "That leaves {z} {ts} for {n}."), "food"),
     Task("two_purchases", "**+", num.two_groups, (
         "{n} buys {a} {ts} for {b} dollars each and {c} {us} for {d} dollars each. How much does {n} pay in all?",
         "{At} costs {b} dollars and {au} costs {d} dollars. How much do {a} {ts} and {c} {us} cost together?",
@@ -357,8 +357,8 @@ MORE_STEPS: tuple[Task, ...] = (
         "With {c} dollars for the {u} the total is {r} + {c} = {s} dollars.",
     ), (
         "Then we take that from {d} dollars, so {d} - {s} = {z} dollars are left.",
-        "Then {n} has {d} dollars minus the price, which leaves {d} - {s} = {z} dollars.",
-    )), ("So {n} has {z} dollars left.", "That leaves {z} dollars for {n}.")),
+        "Then {n} <have> {d} dollars minus the price, which leaves {d} - {s} = {z} dollars.",
+    )), ("So {n} <have> {z} dollars left.", "That leaves {z} dollars for {n}.")),
     Task("legs_two", "**+", num.legs_two, (
         "There are {a} {ts} and {b} {us} in a picture. How many legs do the {ts} and the {us} have together?",
         "How many legs do {a} {ts} and {b} {us} have in all?",
@@ -388,10 +388,10 @@ MORE_STEPS: tuple[Task, ...] = (
         ),
         "Each {box} holds {b} {ts} and {n} has {a} {boxes}. {n} keeps {c} {ts}. {d} {group} share the rest. How many {ts} does each get?",
     ), ((
-        "{n} has {a} {boxes} of {b} {ts}, so that is {a} * {b} = {r} {ts}.",
+        "{n} <have> {a} {boxes} of {b} {ts}, so that is {a} * {b} = {r} {ts}.",
         "The {a} {boxes} of {n} have {b} {ts} each, which makes {a} * {b} = {r} {ts}.",
     ), (
-        "Then {n} keeps {c} {ts}, so {r} - {c} = {s} are left.",
+        "Then {n} <keep> {c} {ts}, so {r} - {c} = {s} are left.",
         "Then {c} {ts} stay with {n}, which leaves {r} - {c} = {s} {ts}.",
     ), (
         "Then {d} {group} share them, so each gets {s} / {d} = {z} {ts}.",
@@ -404,7 +404,7 @@ MORE_STEPS: tuple[Task, ...] = (
         "At the {place}, {n} gets {a} {boxes} of {b} {ts} and {c} single {ts}. {m} takes {d} of the {ts}. How many {ts} are left for {n}?",
         "Each {box} holds {b} {ts}. {n} has {a} {boxes} and {c} more {ts}. {m} gets {d} {ts}. How many {ts} does {n} still have?",
     ), ((
-        "{n} has {a} {boxes} of {b} {ts}, so that is {a} * {b} = {r} {ts}.",
+        "{n} <have> {a} {boxes} of {b} {ts}, so that is {a} * {b} = {r} {ts}.",
         "The {a} {boxes} of {n} have {b} {ts} each, which makes {a} * {b} = {r} {ts}.",
     ), (
         "Then {c} more {ts} come, so there are {r} + {c} = {s} {ts}.",
@@ -412,7 +412,7 @@ MORE_STEPS: tuple[Task, ...] = (
     ), (
         "Then {d} {ts} go to {m}, so {s} - {d} = {z} are left.",
         "Then {m} gets {d} {ts}, which leaves {s} - {d} = {z} {ts}.",
-    )), ("So {n} has {z} {ts} left.", "That leaves {z} {ts} for {n}.")),
+    )), ("So {n} <have> {z} {ts} left.", "That leaves {z} {ts} for {n}.")),
 )
 
 _END = ("So the answer is {z}.", "The answer is {z}.")

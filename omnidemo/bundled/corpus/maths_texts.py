@@ -33,10 +33,10 @@ ONE_STEP: tuple[Task, ...] = (
         "{m} gives {n} {b} {ts}. Before that, {n} had {a} {ts}. How many {ts} does {n} have now?",
         "On Monday {n} gets {a} {ts}. On Tuesday {he} gets {b} more {ts}. How many {ts} does {n} have then?",
     ), ((
-        "{n} starts with {a} {ts} and {b} more come, so that is {a} + {b} = {z} {ts}.",
+        "{n} <start> with {a} {ts} and {b} more come, so that is {a} + {b} = {z} {ts}.",
         "There are {a} {ts} first and then {b} more, which makes {a} + {b} = {z} {ts}.",
-        "{n} has {a} {ts} and gets {b} more, and {a} + {b} = {z} {ts}.",
-    ),), ("So {n} has {z} {ts} now.", "That makes {z} {ts} for {n}.")),
+        "{n} <have> {a} {ts} and <get> {b} more, and {a} + {b} = {z} {ts}.",
+    ),), ("So {n} <have> {z} {ts} now.", "That makes {z} {ts} for {n}.")),
     Task("add_two_people", "+", num.add, (
         "{n} has {a} {ts} and {m} has {b} {ts}. How many {ts} do they have together?",
         "{n} collected {a} {ts}. {m} collected {b} {ts}. How many {ts} did they collect in all?",
@@ -44,7 +44,7 @@ ONE_STEP: tuple[Task, ...] = (
         "At the {place}, {n} counted {a} {ts} and {m} counted {b}. How many {ts} did they count altogether?",
         "{n} and {m} put their {ts} in one {box}. {n} puts in {a} and {m} puts in {b}. How many {ts} are in the {box}?",
     ), ((
-        "{n} has {a} {ts} and {m} has {b}, so together that is {a} + {b} = {z} {ts}.",
+        "{n} <have> {a} {ts} and {m} has {b}, so together that is {a} + {b} = {z} {ts}.",
         "With {a} {ts} from {n} and {b} from {m}, the total is {a} + {b} = {z} {ts}.",
         "The {a} {ts} of {n} and the {b} of {m} make {a} + {b} = {z} {ts}.",
     ),), ("So {n} and {m} have {z} {ts} together.", "Together, {n} and {m} have {z} {ts}.")),
@@ -89,7 +89,7 @@ ONE_STEP: tuple[Task, ...] = (
         "How many {ts} does {m} have if {n} has {a} and {m} has {b} more than {n}?",
     ), ((
         "{m} has {b} more {ts} than {n}, so {m} has {a} + {b} = {z} {ts}.",
-        "{n} has {a} {ts} and {m} has {b} more, which makes {a} + {b} = {z} {ts} for {m}.",
+        "{n} <have> {a} {ts} and {m} has {b} more, which makes {a} + {b} = {z} {ts} for {m}.",
         "{b} more than the {a} {ts} of {n} gives {m} {a} + {b} = {z} {ts}.",
     ),), ("So {m} has {z} {ts}.", "That makes {z} {ts} for {m}.")),
     Task("add_age", "+", num.age_later, (
@@ -111,9 +111,9 @@ ONE_STEP: tuple[Task, ...] = (
         "{n} is busy with {task} for {a} minutes and then with {task2} for {b} minutes. How many minutes pass?",
         "First {n} is {task} for {a} minutes. Then {n} is {task2} for {b} minutes. What is the total time in minutes?",
     ), ((
-        "{n} needs {a} minutes for {task} and {b} minutes for {task2}, so that is {a} + {b} = {z} minutes.",
+        "{n} <need> {a} minutes for {task} and {b} minutes for {task2}, so that is {a} + {b} = {z} minutes.",
         "The {task} takes {a} minutes and the {task2} takes {b} minutes, which makes {a} + {b} = {z} minutes for {n}.",
-        "With {a} minutes of {task} and {b} minutes of {task2}, {n} needs {a} + {b} = {z} minutes.",
+        "With {a} minutes of {task} and {b} minutes of {task2}, {n} <need> {a} + {b} = {z} minutes.",
     ),), ("So the total time is {z} minutes.", "That is {z} minutes altogether.")),
     Task("add_warmer", "+", num.rise, (
         "In the morning it is {a} degrees in {town}. By noon it is {b} degrees warmer. What is the temperature at noon?",
@@ -133,10 +133,10 @@ ONE_STEP: tuple[Task, ...] = (
         "From {his} {a} {ts}, {n} gives {b} to {m}. How many {ts} does {n} keep?",
         "At the {place}, {n} gives {b} {ts} to {m}. {n} had {a} {ts} before. How many {ts} does {n} have now?",
     ), ((
-        "{n} gives {b} of the {a} {ts} to {m}, so {a} - {b} = {z} {ts} are left.",
-        "{n} starts with {a} {ts} and gives away {b} to {m}, which leaves {a} - {b} = {z} {ts}.",
-        "After {b} of the {a} {ts} go to {m}, {n} has {a} - {b} = {z} {ts}.",
-    ),), ("So {n} has {z} {ts} left.", "That leaves {z} {ts} for {n}.")),
+        "{n} <give> {b} of the {a} {ts} to {m}, so {a} - {b} = {z} {ts} are left.",
+        "{n} <start> with {a} {ts} and <give> away {b} to {m}, which leaves {a} - {b} = {z} {ts}.",
+        "After {b} of the {a} {ts} go to {m}, {n} <have> {a} - {b} = {z} {ts}.",
+    ),), ("So {n} <have> {z} {ts} left.", "That leaves {z} {ts} for {n}.")),
     Task("sub_eat", "-", num.sub, (
         "There are {a} {ts} in the {box}. {n} eats {b} of them. How many {ts} are left?",
         "{n} brings {a} {ts} and {b} are eaten. How many {ts} remain?",
@@ -157,8 +157,8 @@ ONE_STEP: tuple[Task, ...] = (
     ), ((
         "{n} had {a} {ts} and {b} are gone, so {a} - {b} = {z} {ts} are left.",
         "From {a} {ts} we take away {b}, which leaves {n} {a} - {b} = {z} {ts}.",
-        "Without {b} of the {a} {ts}, {n} has {a} - {b} = {z} {ts}.",
-    ),), ("So {n} still has {z} {ts}.", "That leaves {z} {ts} for {n}."), "small"),
+        "Without {b} of the {a} {ts}, {n} <have> {a} - {b} = {z} {ts}.",
+    ),), ("So {n} still <have> {z} {ts}.", "That leaves {z} {ts} for {n}."), "small"),
     Task("sub_change", "-", num.sub, (
         "{At} costs {b} dollars. {n} pays with {a} dollars. How much change does {n} get?",
         "{n} has {a} dollars and buys {at} for {b} dollars. How much money does {n} have left?",
@@ -166,10 +166,10 @@ ONE_STEP: tuple[Task, ...] = (
         "{n} goes to the {place} with {a} dollars and spends {b} dollars on {at}. How many dollars are left?",
         "{n} pays {a} dollars for {at}. The price is {b} dollars. How many dollars does {n} get back?",
     ), ((
-        "{n} has {a} dollars and the {t} costs {b} dollars, so {a} - {b} = {z} dollars are left.",
+        "{n} <have> {a} dollars and the {t} costs {b} dollars, so {a} - {b} = {z} dollars are left.",
         "We take the price of the {t} from the money of {n}, which leaves {a} - {b} = {z} dollars.",
-        "After paying {b} of the {a} dollars for the {t}, {n} has {a} - {b} = {z} dollars.",
-    ),), ("So {n} has {z} dollars left.", "That leaves {z} dollars for {n}.")),
+        "After paying {b} of the {a} dollars for the {t}, {n} <have> {a} - {b} = {z} dollars.",
+    ),), ("So {n} <have> {z} dollars left.", "That leaves {z} dollars for {n}.")),
     Task("sub_compare", "-", num.sub, (
         "{n} has {a} {ts} and {m} has {b} {ts}. How many more {ts} does {n} have than {m}?",
         "{m} has {b} {ts}. {n} has {a} {ts}. How many more {ts} does {n} have?",
@@ -177,10 +177,10 @@ ONE_STEP: tuple[Task, ...] = (
         "At the {place}, {n} counts {a} {ts} and {m} counts {b}. How many more {ts} does {n} count?",
         "{n} collected {a} {ts}, and {m} collected only {b}. By how many {ts} is {n} ahead of {m}?",
     ), ((
-        "{n} has {a} {ts} and {m} has {b}, so the difference is {a} - {b} = {z} {ts}.",
+        "{n} <have> {a} {ts} and {m} has {b}, so the difference is {a} - {b} = {z} {ts}.",
         "We compare {a} {ts} of {n} with {b} of {m}, and {a} - {b} = {z} {ts}.",
         "From the {a} {ts} of {n} we take the {b} of {m}, which makes {a} - {b} = {z} {ts}.",
-    ),), ("So {n} has {z} more {ts} than {m}.", "The difference between {n} and {m} is {z} {ts}.")),
+    ),), ("So {n} <have> {z} more {ts} than {m}.", "The difference between {n} and {m} is {z} {ts}.")),
     Task("sub_fewer_than", "-", num.sub, (
         "{n} has {a} {ts}. {m} has {b} fewer {ts} than {n}. How many {ts} does {m} have?",
         "{m} has {b} fewer {ts} than {n}, and {n} has {a}. How many {ts} does {m} have?",
@@ -189,7 +189,7 @@ ONE_STEP: tuple[Task, ...] = (
         "How many {ts} does {m} have if {n} has {a} and {m} has {b} fewer than {n}?",
     ), ((
         "{m} has {b} fewer {ts} than {n}, so {m} has {a} - {b} = {z} {ts}.",
-        "{n} has {a} {ts} and {m} has {b} fewer, which makes {a} - {b} = {z} {ts} for {m}.",
+        "{n} <have> {a} {ts} and {m} has {b} fewer, which makes {a} - {b} = {z} {ts} for {m}.",
         "{b} fewer than the {a} {ts} of {n} gives {m} {a} - {b} = {z} {ts}.",
     ),), ("So {m} has {z} {ts}.", "That makes {z} {ts} for {m}.")),
     Task("sub_age", "-", num.ages, (
@@ -199,10 +199,10 @@ ONE_STEP: tuple[Task, ...] = (
         "{n} from {town} is {a} years old. {m} is {b} years old. By how many years is {n} older than {m}?",
         "What is the difference in age between {n}, who is {a}, and {m}, who is {b}?",
     ), ((
-        "{n} is {a} and {m} is {b}, so the age difference is {a} - {b} = {z} years.",
+        "{n} <be> {a} and {m} is {b}, so the age difference is {a} - {b} = {z} years.",
         "We take the age of {m} from the age of {n}, which makes {a} - {b} = {z} years.",
         "The difference between the ages of {n} and {m} is {a} - {b} = {z} years.",
-    ),), ("So {n} is {z} years older than {m}.", "{n} is older than {m} by {z} years.")),
+    ),), ("So {n} <be> {z} years older than {m}.", "{n} <be> older than {m} by {z} years.")),
     Task("sub_pages", "-", num.sub, (
         "A book has {a} pages. {n} has read {b} pages. How many pages are left?",
         "{n} is reading a book of {a} pages and has finished {b} of them. How many pages does {n} still have to read?",
@@ -210,10 +210,10 @@ ONE_STEP: tuple[Task, ...] = (
         "At the {place}, {n} borrows a book with {a} pages and reads {b} of them. How many pages remain?",
         "{n} has read {b} pages of a book about {topic}. The book has {a} pages. How many pages are left to read?",
     ), ((
-        "The book has {a} pages and {n} has read {b}, so {a} - {b} = {z} pages are left.",
-        "{n} has finished {b} of {a} pages, which leaves {a} - {b} = {z} pages.",
-        "From {a} pages we take the {b} that {n} has read, and {a} - {b} = {z} pages.",
-    ),), ("So {n} still has to read {z} pages.", "That leaves {z} pages for {n}.")),
+        "The book has {a} pages and {n} <have> read {b}, so {a} - {b} = {z} pages are left.",
+        "{n} <have> finished {b} of {a} pages, which leaves {a} - {b} = {z} pages.",
+        "From {a} pages we take the {b} that {n} <have> read, and {a} - {b} = {z} pages.",
+    ),), ("So {n} still <have> to read {z} pages.", "That leaves {z} pages for {n}.")),
     Task("sub_need", "-", num.sub, (
         "{n} needs {a} {ts} and already has {b}. How many more {ts} does {n} need?",
         "{n} wants to collect {a} {ts}. {He} has {b} so far. How many {ts} are missing?",
@@ -221,7 +221,7 @@ ONE_STEP: tuple[Task, ...] = (
         "For the {place}, {n} has to bring {a} {ts}. {b} are ready. How many {ts} are still missing?",
         "A {box} has room for {a} {ts}. {n} has put in {b}. How many more {ts} can {n} put in?",
     ), ((
-        "{n} has {b} of {a} {ts}, so {a} - {b} = {z} {ts} are missing.",
+        "{n} <have> {b} of {a} {ts}, so {a} - {b} = {z} {ts} are missing.",
         "We take the {b} that are there from {a} {ts}, which leaves {a} - {b} = {z} {ts} for {n}.",
         "The goal of {n} is {a} {ts} and {b} are there, and {a} - {b} = {z} {ts}.",
     ),), ("So {z} more {ts} are needed.", "That means {z} more {ts}.")),
@@ -310,10 +310,10 @@ ONE_STEP: tuple[Task, ...] = (
         "{n} earns {b} dollars a week at the {place}. How many dollars does {n} have after {a} weeks?",
         "{n} wants to buy {at} and saves {b} dollars per week for {a} weeks. How many dollars does {n} save?",
     ), ((
-        "{n} gets {b} dollars in each of {a} weeks, so that is {a} * {b} = {z} dollars.",
-        "In each of the {a} weeks {n} puts away {b} dollars, which makes {a} * {b} = {z} dollars.",
+        "{n} <get> {b} dollars in each of {a} weeks, so that is {a} * {b} = {z} dollars.",
+        "In each of the {a} weeks {n} <put> away {b} dollars, which makes {a} * {b} = {z} dollars.",
         "{a} weeks times {b} dollars make {a} * {b} = {z} dollars for {n}.",
-    ),), ("So {n} has {z} dollars in all.", "That is {z} dollars for {n}.")),
+    ),), ("So {n} <have> {z} dollars in all.", "That is {z} dollars for {n}.")),
     Task("mul_week", "*", num.week, (
         "{n} {does} {a} {what} every day. How many {what} is that in a week?",
         "Each day {n} {does} {a} {what}. How many {what} does {n} {do} in one week?",
@@ -322,7 +322,7 @@ ONE_STEP: tuple[Task, ...] = (
         "{n} {does} {a} {what} a day at the {place}. How many {what} does {n} {do} in a week?",
     ), ((
         "A week has 7 days and {n} {does} {a} {what} a day, so that is 7 * {a} = {z} {what}.",
-        "There are 7 days in a week, and with {a} {what} a day {n} has 7 * {a} = {z} {what}.",
+        "There are 7 days in a week, and with {a} {what} a day {n} <have> 7 * {a} = {z} {what}.",
         "In the 7 days of a week {n} {does} {a} {what} a day, which makes 7 * {a} = {z} {what}.",
     ),), ("So {n} {does} {z} {what} in a week.", "That is {z} {what} in a week.")),
     Task("mul_legs", "*", num.legs, (
@@ -399,10 +399,10 @@ ONE_STEP: tuple[Task, ...] = (
         "{n} wants to save {a} dollars and puts away {b} dollars per week. How many weeks does {n} need?",
         "Every week {n} earns {b} dollars at the {place}. In how many weeks does {n} earn {a} dollars?",
     ), ((
-        "{n} gets {b} dollars a week and wants {a} dollars, so that is {a} / {b} = {z} weeks.",
+        "{n} <get> {b} dollars a week and <want> {a} dollars, so that is {a} / {b} = {z} weeks.",
         "We divide {a} dollars by {b} dollars a week, which makes {a} / {b} = {z} weeks for {n}.",
-        "For {a} dollars at {b} dollars a week, {n} needs {a} / {b} = {z} weeks.",
-    ),), ("So {n} needs {z} weeks.", "That is {z} weeks for {n}.")),
+        "For {a} dollars at {b} dollars a week, {n} <need> {a} / {b} = {z} weeks.",
+    ),), ("So {n} <need> {z} weeks.", "That is {z} weeks for {n}.")),
     Task("half", "/", num.half, (
         "{n} has {a} {ts} and gives half of them to {m}. How many {ts} does {m} get?",
         "Half of the {a} {ts} of {n} go to {m}. How many {ts} does {m} get?",
