@@ -12,7 +12,7 @@ class Example:
     """One generated chat.
 
     `facts` are strings of the prompt that a right last answer repeats (names, places, numbers); `number` is the result
-    that a maths answer ends in (`#### number`); `tests` are assertions that a code answer passes.
+    that is the last number of a maths answer; `tests` are assertions that a code answer passes.
     """
 
     domain: str

@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 """Questions about the answer before: why, are you sure, and if there are more, another one, just the number."""
 
 from __future__ import annotations
@@ -127,7 +128,6 @@ def _and_if(rng: random.Random, form: str) -> tuple[Begun, str, Reply]:
     begun = _story(rng)
     while begun.result < 3 or ("<" in text and not begun.person):
         begun = _story(rng)
-    third = begun.person == "name"
     words = dict(begun.slots)
     if begun.person == "I":
         words.update(n="I", he="I", his="my", no="me")
@@ -137,7 +137,7 @@ def _and_if(rng: random.Random, form: str) -> tuple[Begun, str, Reply]:
     else:
         total = begun.result + other if kind == "more" else begun.result - other
         shown = f"{begun.result} {'+' if kind == 'more' else '-'} {other}"
-    return begun, speech.verbs(text, third).format_map({**words, "x": other}), (_counted(begun, shown, total), total)
+    return begun, speech.verbs(text, begun.person or "name").format_map({**words, "x": other}), (_counted(begun, shown, total), total)
 
 
 def _go_on(rng: random.Random, form: str) -> tuple[Begun, str, Reply]:

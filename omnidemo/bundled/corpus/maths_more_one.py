@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 """More phrasings of the tasks with one step: `maths_speech` says what the marks mean, and anybody can be the person of a `<verb>`."""
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ MORE_ONE_STEP: dict[str, tuple[str, ...]] = {
         "{a} {ts} [plus|+|and] {b} more {ts}, how many [in all|is that|altogether]?",
         "{a} {ts} and then {b} more. [How many|How many now|Total]?",
         "[Yesterday|This morning|Last week] {n} had {a} {ts}. [Today|Now] {m} gave {no} {b} more. How many {ts} <do> {n} have [now|today]?",
-        "{n} <[pick up|discover]> {b} {ts} at the {place} and <put> them with the {a} {ts} {he} already <have>. What is the new number of {ts}?",
+        "{n} <[find|discover]> {b} {ts} at the {place} and <put> them with the {a} {ts} {he} already <have>. What is the new number of {ts}?",
         "If {b} {ts} come to the {a} {ts} that {n} <have> already, how many {ts} <do> {n} have?",
         "{his} {a} {ts} are joined by {b} new ones. How many {ts} <do> {n} own now?",
         "{n} had [only|just] {a} {ts}, but now {he} <have> {b} [more|extra]. How many {ts} <do> {n} have?",
@@ -42,7 +43,7 @@ MORE_ONE_STEP: dict[str, tuple[str, ...]] = {
         "{a} {ts} are packed with {b} {us}. How many things are packed?",
     ),
     "add_cost": (
-        "{n} <[pay|spend]> {a} dollars on {at} and {b} dollars on {au}. [How much money is that|How many dollars is that|How much is it] [altogether|in all|in total]?",
+        "{n} <spend> {a} dollars on {at} and {b} dollars on {au}. [How much money is that|How many dollars is that|How much is it] [altogether|in all|in total]?",
         "How much <do> {n} [pay|spend] if {at} is {a} dollars and {au} is {b} dollars and {he} <buy> both?",
         "{at} is {a} dollars, {au} is {b} dollars. [How much for both?|How much are both together?|Total price?]",
         "{n} <buy> two things: {at} for {a} dollars and {au} for {b} dollars. What is the [total price|total|bill] in dollars?",
@@ -137,7 +138,7 @@ MORE_ONE_STEP: dict[str, tuple[str, ...]] = {
         "{n} <lose> {b} of {his} {a} {ts}. How many {ts} <do> {n} still have?",
         "{n} had {a} {ts}, but {b} [got lost|fell into the river|were stolen|broke]. How many {ts} are left?",
         "{b} {ts} are missing from a set of {a}. How many {ts} are [still there|left]?",
-        "{n} <own> {a} {ts} and <[sell|throw away|use up]> {b}. How many {ts} are [left|still there]?",
+        "{n} <own> {a} {ts} and <[sell|break|use]> {b}. How many {ts} are [left|still there]?",
         "There were {a} {ts} in the {box}, and {b} fell out. How many {ts} are still inside?",
         "{a} {ts}, {b} lost. How many [left|are left|now]?",
         "How many {ts} <do> {n} [have left|still have] if {b} of {his} {a} {ts} [break|get lost|are sold]?",
@@ -315,7 +316,7 @@ MORE_ONE_STEP: dict[str, tuple[str, ...]] = {
         "{n} <have> {a} {ts}. How many legs do {his} {ts} have in total?",
         "A child paints {a} {ts}. What is the total number of legs?",
         "What is the number of legs of {a} {ts} [together|in all]?",
-        "{n} <knit> a sock for every leg of {a} {ts}. How many legs are that?",
+        "{n} <knit> a sock for every leg of {a} {ts}. How many legs is that?",
     ),
     "mul_area": (
         "A {whole} has a length of {a} metres and a width of {b} metres. How [large|big] is its area?",
@@ -384,7 +385,7 @@ MORE_ONE_STEP: dict[str, tuple[str, ...]] = {
     ),
     "half": (
         "{m} gets half of {ns} {a} {ts}. How many {ts} is that for {m}?",
-        "There are {a} {ts} in a {box}, and {m} takes half of them. How many {ts} are that?",
+        "There are {a} {ts} in a {box}, and {m} takes half of them. How many {ts} is that?",
         "{n} <have> {a} {ts} and <share> them fairly with {m}, half and half. How many {ts} does {m} have then?",
         "{a} {ts}, and {m} gets half. How many {ts} for {m}?",
         "Half of {a} {ts} belong to {m}. How many {ts} does {m} own?",

@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 """More phrasings of the tasks with several steps, with the marks of `maths_speech`."""
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ MORE_OF_STEPS: dict[str, tuple[str, ...]] = {
     ),
     "keep_share": (
         "{n} <have> {a} {ts}, <keep> {b} and <give> the rest in equal parts to {c} {group}. How many does each one get?",
-        "~{n} <lose> {b} of {a} {ts}. The rest is shared equally among {c} {group}. How many {ts} are that for each?",
+        "~{n} <lose> {b} of {a} {ts}. The rest is shared equally among {c} {group}. How many {ts} is that for each?",
         "{a} {ts}, {b} put aside, the rest for {c} {group}. How many each?",
         "If {b} of {a} {ts} are put aside and {c} {group} share what is left, how many {ts} does each one get?",
         "{c} {group} want {ts}. {n} <have> {a} but <keep> {b}. The others are split equally. How many for each?",
@@ -114,7 +115,7 @@ MORE_OF_STEPS: dict[str, tuple[str, ...]] = {
     "three_rounds": (
         "{n} <play> {game} three times and <get> {a}, {b} and {c} points. How many points is that altogether?",
         "{game}: {a} points, {b} points, {c} points. What is the sum?",
-        "In the first round {n} <get> {a} points, in the second {b}, in the third {c}. How many points are that in all?",
+        "In the first round {n} <get> {a} points, in the second {b}, in the third {c}. How many points is that in all?",
         "If {n} <win> {a}, then {b} and then {c} points in {game}, what is {his} score in the end?",
         "Add up the points of {n} in {game}: {a}, {b} and {c}.",
         "{n} <begin> {game} with {a} points. {He} <get> {b} more, and after that another {c}. How many points <do> {n} have?",
@@ -191,7 +192,7 @@ MORE_OF_STEPS: dict[str, tuple[str, ...]] = {
         "How many degrees is it in {town} after a rise of {b} degrees and a drop of {c} degrees from {a} degrees?",
         "It is {a} degrees in {town} at eight. Until noon it warms up by {b} degrees, until night it cools down by {c} degrees. How warm is it?",
         "If the temperature in {town} is {a} degrees, climbs {b} degrees and sinks {c} degrees, what is it at last?",
-        "Yesterday it was {a} degrees in {town}. The day brought {b} degrees more, the night {c} degrees less. How many degrees are that?",
+        "Yesterday it was {a} degrees in {town}. The day brought {b} degrees more, the night {c} degrees less. How many degrees is that?",
         "In {town} the sun adds {b} degrees to {a} degrees, and then the rain takes {c} degrees away. What is the temperature after that?",
     ),
     "bus": (
@@ -227,7 +228,7 @@ MORE_OF_STEPS: dict[str, tuple[str, ...]] = {
     ),
     "share_give": (
         "{a} {ts} are divided among {b} people. {n} <be> one of them. Then {n} <give> {c} to {m}. How many {ts} <do> {n} have left?",
-        "{b} people share {a} {ts} fairly. {n} <get> one share and <eat> {c} of it. How many {ts} <do> {n} have left?",
+        "{b} people share {a} {ts} fairly. {n} <get> one share and <eat> {c} of those. How many {ts} <do> {n} have left?",
         "{n} <get> one of {b} equal shares of {a} {ts} and <lose> {c} of them. How many {ts} remain?",
         "{a} {ts} in {b} equal shares, then {c} are taken from one share. How many {ts} are left in it?",
         "If {a} {ts} are shared by {b} people and {n} <hand> {c} of {his} part to {m}, how many {ts} <do> {n} keep?",

@@ -22,7 +22,24 @@ _THINGS = {"any": words.SMALL + words.SWEET_FOODS, "small": words.SMALL, "food":
 _PEOPLE = ("n", "m", "k")
 # Words that an answer repeats from its prompt; numbers are judged by the last one of the answer instead.
 _FACT_SLOTS = (
-    "n", "m", "k", "ts", "us", "t", "u", "boxes", "town", "what", "seats", "mover", "food", "dish", "ride", "whole", "group", "show",
+    "n",
+    "m",
+    "k",
+    "ts",
+    "us",
+    "t",
+    "u",
+    "boxes",
+    "town",
+    "what",
+    "seats",
+    "mover",
+    "food",
+    "dish",
+    "ride",
+    "whole",
+    "group",
+    "show",
 )
 
 # Slots that hold the word of another slot behind an article.
@@ -38,10 +55,15 @@ def _openings(ops: str) -> tuple[str, ...]:
     if len(verbs) == 1:
         return f"To answer this, we {verbs[0]}.", f"Here we need to {verbs[0]}.", f"This takes one step: we {verbs[0]}."
     if len(verbs) == 2:
-        return (f"First we {verbs[0]}, then we {verbs[1]}.", f"This takes two steps: we {verbs[0]} and then {verbs[1]}.",
-                f"We {verbs[0]} first and {verbs[1]} after that.")
-    return (f"First we {verbs[0]}, then we {verbs[1]} and at last we {verbs[2]}.",
-            f"This takes three steps: we {verbs[0]}, {verbs[1]} and then {verbs[2]}.")
+        return (
+            f"First we {verbs[0]}, then we {verbs[1]}.",
+            f"This takes two steps: we {verbs[0]} and then {verbs[1]}.",
+            f"We {verbs[0]} first and {verbs[1]} after that.",
+        )
+    return (
+        f"First we {verbs[0]}, then we {verbs[1]} and at last we {verbs[2]}.",
+        f"This takes three steps: we {verbs[0]}, {verbs[1]} and then {verbs[2]}.",
+    )
 
 
 def _slots(template: str) -> frozenset[str]:
@@ -82,9 +104,18 @@ def _fill_rest(rng: random.Random, slots: dict[str, object]) -> None:
 
 
 _TABLES: dict[str, tuple[str, ...]] = {
-    "place": tuple(lexicon.PLACES), "town": tuple(lexicon.TOWNS), "game": words.GAMES, "seats": words.SEATS, "mover": words.MOVERS,
-    "dish": words.DISHES, "food": words.INGREDIENTS, "event": words.EVENTS, "ride": words.VEHICLES, "group": words.GROUPS,
-    "whole": words.WHOLES, "topic": words.TOPICS,
+    "place": tuple(lexicon.PLACES),
+    "town": tuple(lexicon.TOWNS),
+    "game": words.GAMES,
+    "seats": words.SEATS,
+    "mover": words.MOVERS,
+    "dish": words.DISHES,
+    "food": words.INGREDIENTS,
+    "event": words.EVENTS,
+    "ride": words.VEHICLES,
+    "group": words.GROUPS,
+    "whole": words.WHOLES,
+    "topic": words.TOPICS,
 }
 
 
@@ -131,8 +162,8 @@ def _make(rng: random.Random, task: Task, prompt: str, name: str, facts: tuple[s
     return Example("maths", name, ((asked, " ".join(sentences)),), facts=found, number=str(values["z"]))
 
 
-def _said(rng: random.Random, shapes: tuple[str, ...], values: dict[str, object], third: bool = True) -> str:
-    return speech.upper(speech.verbs(rng.choice(shapes), third).format_map(values))
+def _said(rng: random.Random, shapes: tuple[str, ...], values: dict[str, object], person: str = "name") -> str:
+    return speech.upper(speech.verbs(rng.choice(shapes), person).format_map(values))
 
 
 def _fill_person(values: dict[str, object], person: str) -> None:
@@ -181,7 +212,7 @@ def worded(rng: random.Random, task: Task, prompt: str, name: str, tidy: bool = 
     person = rng.choice(("name", "name", "name", "I", "you")) if "<" in text and "n" in said and not tidy else "name"
     third = person == "name"
     _fill_person(values, person)
-    asked = speech.verbs(text, third)
+    asked = speech.verbs(text, person)
     asked = asked.format_map(_spell(rng, asked, values) if rng.random() < 0.12 and not tidy else values)
     asked = speech.sentences(speech.upper(asked))
     if rng.random() < 0.06 and not tidy and asked.endswith((".", "?")):
@@ -189,13 +220,13 @@ def worded(rng: random.Random, task: Task, prompt: str, name: str, tidy: bool = 
     if rng.random() < 0.25 and not tidy:
         # Without a name there is no capital that the answer must repeat.
         asked = speech.careless(rng, asked, not said & {"n", "m", "k", "town"} or (person != "name" and not said & {"m", "k", "town"}))
-    if person == "I":
-        _fill_person(values, "you")
+    answered = person if third else "you"
+    _fill_person(values, answered)
     sentences = []
     for i, shapes in enumerate(task.steps):
-        sentences.append(_said(rng, speech.fitting(shapes, told, not third) or speech.plain(shapes, i == 0), values, third))
+        sentences.append(_said(rng, speech.fitting(shapes, told, not third) or speech.plain(shapes, i == 0), values, answered))
     closings = speech.fitting(task.closings, told, not third) or speech.plain_closings(speech.unit(task.closings))
-    sentences.append(_said(rng, closings, values, third))
+    sentences.append(_said(rng, closings, values, answered))
     answer = " ".join([rng.choice(_openings(task.ops)), *sentences])
     facts = tuple(dict.fromkeys(str(values[slot]) for slot in _FACT_SLOTS if slot in said and str(values[slot]) in answer))
     if not third:

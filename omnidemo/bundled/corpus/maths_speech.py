@@ -23,10 +23,29 @@ SAME = {
 }  # fmt: skip
 _ALWAYS = frozenset("abcdrsz")
 
-_ONES = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen"
-).split()
-_TENS = "_ _ twenty thirty forty fifty sixty seventy eighty ninety".split()
+_ONES = [
+    "zero",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+    "thirteen",
+    "fourteen",
+    "fifteen",
+    "sixteen",
+    "seventeen",
+    "eighteen",
+    "nineteen",
+]
+_TENS = ["_", "_", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
 
 IDLE = (
     "It is a sunny day.", "It is raining outside.", "School is over for today.", "The sun is shining.", "Today is a holiday.",
@@ -37,7 +56,15 @@ _BEFORE = (
     "My homework says: ", "Quick question: ", "Next problem: ", "I am stuck. ", "Could you help? ", "Try this: ", "And this one? ",
     "Question: ", "Problem: ", "A riddle for you: ",
 )  # fmt: skip
-_AFTER = (" Please show the steps.", " Please explain.", " Show me how.", " Thanks!", " Do you know?", " Tell me, please.", " Step by step, please.")
+_AFTER = (
+    " Please show the steps.",
+    " Please explain.",
+    " Show me how.",
+    " Thanks!",
+    " Do you know?",
+    " Tell me, please.",
+    " Step by step, please.",
+)
 
 
 def upper(text: str) -> str:
@@ -58,7 +85,8 @@ def choose(rng: random.Random, text: str) -> str:
     """The text with one part of every `[a|b]`, the innermost first."""
     while match := _CHOICE.search(text):
         text = text[: match.start()] + rng.choice(match[1].split("|")) + text[match.end() :]
-    return text
+    # An empty part leaves its blank behind.
+    return re.sub(r" +(?=[ .,?])", "", text)
 
 
 def choices(text: str) -> list[str]:
@@ -68,13 +96,13 @@ def choices(text: str) -> list[str]:
     return [made for part in match[1].split("|") for made in choices(text[: match.start()] + part + text[match.end() :])]
 
 
-def verbs(text: str, third: bool) -> str:
-    """The text with its `<verb>`s in the form of the third person, or else of I and you."""
+def verbs(text: str, person: str) -> str:
+    """The text with its `<verb>`s in the form for "I", "you" or a name."""
 
     def form(match: re.Match[str]) -> str:
         verb = match[1]
-        if not third:
-            return "are" if verb == "be" else verb
+        if person in ("I", "you"):
+            return {"I": "am", "you": "are"}[person] if verb == "be" else verb
         return _IRREGULAR.get(verb) or verb + ("es" if verb.endswith(("sh", "ch", "ss", "x")) else "s")
 
     return _VERB.sub(form, text)

@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 """Small sums as visitors type them, with short answers whose last number is the result."""
 
 from __future__ import annotations
