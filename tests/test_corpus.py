@@ -259,6 +259,26 @@ def test_check_rejects_a_wrong_answer(domain: str) -> None:
         assert not mixer.check(example, ""), example.pattern
 
 
+@pytest.mark.parametrize("domain", ["stories", "howto", "news"])
+def test_every_pattern_has_an_answer_that_passes(domain: str) -> None:
+    for name, pattern in mixer._TABLES[domain].items():
+        for seed in range(3):
+            example = pattern(random.Random(seed))
+            assert mixer.check(example, example.turns[-1][1]), (name, seed)
+
+
+def test_follow_ups_are_about_their_own_last_turn() -> None:
+    """Several turns, and right only if the last answer is: the first answer is no answer to the follow-up."""
+    for domain in ("stories", "code", "howto", "news"):
+        names = [name for name in mixer._TABLES[domain] if "/follow_" in name]
+        assert len(names) >= 30
+        for name in names:
+            example = mixer._TABLES[domain][name](random.Random(2))
+            assert len(example.turns) >= 2 and (example.facts or example.tests), name
+            if not name.startswith(("howto/follow_again", "news/follow_again")):
+                assert example.turns[0][1] != example.turns[-1][1], name
+
+
 def test_an_edit_changes_the_code_that_it_is_given() -> None:
     table = mixer._TABLES["code"]
     for name in (name for name in table if name.startswith(("code/edit_", "code/follow_"))):

@@ -17,7 +17,7 @@ from hashlib import blake2b
 from itertools import accumulate
 from secrets import token_hex
 
-from . import chat, code, held_out, howto, maths, maths_drills, news, news_quotes, stories
+from . import chat, code, held_out, howto, howto_everyday, maths, maths_drills, news, news_quotes, stories
 from .base import Example, Pattern
 
 DOMAINS = ("stories", "maths", "code", "howto", "news", "chat")
@@ -44,7 +44,7 @@ _TABLES: dict[str, Mapping[str, Pattern]] = {
     "stories": stories.PATTERNS,
     "maths": {**maths.PATTERNS, **maths_drills.PATTERNS},
     "code": code.PATTERNS,
-    "howto": howto.PATTERNS,
+    "howto": {**howto.PATTERNS, **howto_everyday.PATTERNS},
     "news": {**news.PATTERNS, **news_quotes.PATTERNS},
     "chat": chat.PATTERNS,
 }

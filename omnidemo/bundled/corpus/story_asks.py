@@ -6,7 +6,7 @@ from __future__ import annotations
 ASKS: dict[str, tuple[str, ...]] = {
     "ask_animal": (
         "Tell me a story with {a_kind}.",
-        "story about {a_kind}",
+        "story with {a_kind}",
         "I would like to hear a story about {a_kind}.",
         "Do you know a story with {a_kind} in it?",
         "My children love {kinds}. Tell them a story.",
@@ -67,7 +67,7 @@ ASKS: dict[str, tuple[str, ...]] = {
         "Continue this story: Once upon a time there was {a_kind}.",
     ),
     "ask_name": (
-        "Tell me a story about {n} the {kind}.",
+        "Tell me what {n} the {kind} did one day.",
         "{n} is {a_kind}. What happens to {n}?",
         "My {kind} is called {n}. Tell me a story about {n}.",
         "I have {a_kind} named {n}. Can you write a story for us?",
@@ -84,8 +84,8 @@ ASKS: dict[str, tuple[str, ...]] = {
         "Read {reader} a story about {a_hero}.",
     ),
     "ask_rhyme": (
-        "Tell me a funny story about {a_kind}.",
-        "I am sad. Tell me a happy story about {a_kind}.",
+        "Something funny with {a_kind}, please.",
+        "I am sad. Cheer me up with a story of {a_kind}.",
         "Tell me an exciting story with {a_kind}.",
         "I am bored. Tell me something about {a_kind}.",
         "A quiet story about {a_kind} before we sleep, please.",
