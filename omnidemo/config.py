@@ -23,7 +23,7 @@ class Settings(BaseSettings):
     compact: Literal["auto", "drafter", "both", "neither"] = Field(
         "auto",
         description="Whose CPU passes run over weights of two bytes (Llama shapes): the drafter's are rounded to bfloat16, a target's used"
-        " where that is exact. auto: both, but no target under 30M parameters: `both` is fastest there too, but drafting hardly pays then.",
+        " where that is exact. auto: the drafter's, and a target's where a probe at load finds that it decodes faster so.",
     )
     threads: int = Field(0, ge=0, description="CPU threads of a forward pass; 0 picks by the model's size.")
     draft_policy: Literal["fixed", "confidence", "cost", "head"] = Field(

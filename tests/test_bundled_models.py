@@ -124,7 +124,7 @@ def test_a_restart_restores_cache_adapter_and_history(services: Services) -> Non
 
 @needs("a", "drafter")
 @pytest.mark.parametrize(
-    ("whose", "compact"), [("auto", (False, True)), ("drafter", (False, True)), ("both", (True, True)), ("neither", (False, False))]
+    ("whose", "compact"), [("drafter", (False, True)), ("both", (True, True)), ("neither", (False, False))]
 )
 def test_the_setting_says_whose_weights_take_two_bytes(whose: str, compact: tuple[bool, bool]) -> None:
     pair = build_pair("bundled/a", "bundled/drafter", Settings.model_validate({"device": "cpu", "compact": whose}))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
@@ -302,6 +303,39 @@ def test_weights_that_need_four_bytes_keep_them(monkeypatch: pytest.MonkeyPatch)
     large = LeanLlamaRunner(make("llama"))
     large.compact(True, rounding=True)
     assert not two_bytes(large)
+
+
+@pytest.mark.parametrize(("seconds", "chosen"), [({2: 1.0, 4: 2.0}, 2), ({2: 2.0, 4: 1.0}, 4)])
+def test_a_target_takes_the_form_in_which_it_decodes_fastest_alone(
+    seconds: dict[int, float], chosen: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And reads drafts in the same one: there is one form for all of its passes."""
+    runner, ids = LeanLlamaRunner(of_two_bytes(make("llama"))), some_ids(12)
+    now, shown = 0.0, []
+
+    def forward(self: passes.Passes, given: Sequence[int], *rest: Any) -> Any:
+        nonlocal now
+        now += seconds[2 if self.two_bytes else 4] * (3 if not shown else 1)  # the first pass of a process is slow
+        shown.append(len(given))
+        return ()
+
+    with monkeypatch.context() as patched:
+        patched.setattr(passes.Passes, "forward", forward)
+        compact.pick(runner, lambda: now)
+    assert set(shown) == {1} and len(shown) >= 6
+    assert two_bytes(runner) == (chosen == 2)
+    assert close(runner.new_cache().extend(ids, 5), reference(runner._model, ids)[-5:])
+    uneven = LeanLlamaRunner(make("llama"))  # weights that need four bytes are not even timed
+    compact.pick(uneven, lambda: pytest.fail("timed"))
+    assert not two_bytes(uneven)
+
+
+def test_what_waits_for_compiled_code_is_done_once() -> None:
+    calls: list[str] = []
+    compiling.when_ready(lambda: calls.append("ready"))
+    assert compiling.wait() and calls == ["ready"]
+    compiling.when_ready(lambda: calls.append("at once"))
+    assert calls == ["ready", "at once"]
 
 
 def test_machine_code_is_kept_per_state_of_the_sources(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

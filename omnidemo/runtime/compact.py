@@ -6,7 +6,8 @@ of the bytes; only sums and activations need float32. So a target's law stays wh
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,7 +21,8 @@ from omnidemo.runtime.matrices import Memory
 if TYPE_CHECKING:
     from omnidemo.runtime.lean import LeanLlamaRunner
 
-CACHED = 30_000_000  # targets of fewer parameters stay in the caches: drafting for them, over weights of two bytes, hardly pays
+PASSES = 15  # of each form, that a probe times at most,
+SECONDS = 0.5  # and the time after which it has seen enough, if there were three of each
 
 
 def fits(runner: LeanLlamaRunner) -> bool:
@@ -57,3 +59,24 @@ def bits(runner: LeanLlamaRunner) -> list[NDArray[np.uint16]]:
         found.append(memory.take(*weight.shape))
         np.copyto(found[-1], weight.to(torch.bfloat16).view(torch.int16).numpy().view(np.uint16))
     return found
+
+
+def pick(runner: LeanLlamaRunner, clock: Callable[[], float] = time.perf_counter) -> None:
+    """Have a target run in the form in which it decodes fastest alone, verifying too, so that drafting is held against plain decoding at
+    its best. Passes of one token are timed in both forms by turns, and the fastest of each are compared: what else the machine does can
+    only slow a pass down. Nothing where the weights are not exactly those of two bytes."""
+    runner.compact(True)
+    if runner.passes is None or not runner.passes.two_bytes:
+        return
+    forms = [runner.passes, runner.four_bytes()]
+    cache, best, began = runner.new_cache(), [float("inf")] * 2, clock()
+    for turn in range(PASSES):
+        if turn >= 3 and clock() - began > SECONDS:
+            break
+        for which, form in enumerate(forms):
+            before = clock()
+            if form.forward([0], 0, cache.array, 1) is None:
+                return  # without compiled code both forms are read by torch alike
+            best[which] = min(best[which], clock() - before)
+    if best[1] < best[0]:
+        runner.compact(False)

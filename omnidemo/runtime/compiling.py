@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
@@ -21,6 +22,7 @@ _log = logging.getLogger(__name__)
 _ready: ModuleType | None = None
 _lock = threading.Lock()
 _thread: threading.Thread | None = None
+_waiting: list[Callable[[], None]] = []  # what is to be done as soon as the functions are ready
 
 
 def kernels() -> ModuleType | None:
@@ -44,6 +46,16 @@ def wait(seconds: float = PATIENCE) -> bool:
     assert _thread is not None
     _thread.join(seconds)
     return _ready is not None
+
+
+def when_ready(call: Callable[[], None]) -> None:
+    """`prepare`, and call as soon as the functions are ready: at once where they are, never where they fail."""
+    prepare()
+    with _lock:
+        if _ready is None:
+            _waiting.append(call)
+            return
+    call()
 
 
 def _prepare() -> None:
@@ -70,7 +82,15 @@ def _prepare() -> None:
         said = (getattr(error, "stderr", None) or str(error).encode()).decode(errors="replace").strip()
         _log.warning("passes go on without compiled code, slower: %s", said.splitlines()[-1] if said else type(error).__name__)
         return
-    _ready = compiled
+    with _lock:
+        _ready = compiled
+        calls = _waiting.copy()
+        _waiting.clear()
+    for call in calls:
+        try:
+            call()
+        except Exception:
+            _log.exception("what was to be done with compiled code failed; passes go on as they are")
 
 
 def _features() -> str | None:

@@ -131,6 +131,10 @@ class LeanLlamaRunner:
         self.compacts, self.rounds = wanted, wanted and rounding and compact.fits(self)
         self._refresh()
 
+    def four_bytes(self) -> Passes:
+        """Passes over the weights as they are, to be timed beside others."""
+        return Passes(self, two_bytes=False)
+
     def _passes(self) -> Passes | None:
         """What makes the passes on a CPU."""
         if self.device.type != "cpu" or self.dtype != torch.float32:

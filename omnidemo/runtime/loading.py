@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import torch
 
 from omnidemo.config import Settings
-from omnidemo.runtime import compiling
-from omnidemo.runtime.compact import CACHED
+from omnidemo.runtime import compact, compiling
 from omnidemo.runtime.lean import LeanLlamaRunner, pick_threads
 from omnidemo.runtime.lines import Lines
 from omnidemo.runtime.models import load_model
@@ -39,8 +39,7 @@ def build_pair(
     small = load_model(drafter, progress=reporter("drafter", 0.6, 0.8, drafter), **{**options, "device": str(large.device)})  # type: ignore[arg-type]
     if isinstance(small.runner, LeanLlamaRunner) and settings.compact != "neither":
         small.runner.compact(True, rounding=True)
-    halved = settings.compact == "both" or (settings.compact == "auto" and large.parameters >= CACHED)
-    if isinstance(large.runner, LeanLlamaRunner) and halved:
+    if isinstance(large.runner, LeanLlamaRunner) and settings.compact in ("both", "auto"):
         large.runner.compact(True)
     if large.device.type == "cpu":
         # After its sums torch's threads turn for a while, and after a pass those that share it: each would be in the others' way.
@@ -49,6 +48,8 @@ def build_pair(
             if isinstance(runner, LeanLlamaRunner):
                 runner.threads = settings.threads if shared or runner is large.runner else 1
         torch.set_num_threads(1 if shared else settings.threads or pick_threads(large.parameters))
+        if isinstance(large.runner, LeanLlamaRunner) and shared and settings.compact == "auto":
+            compiling.when_ready(partial(compact.pick, large.runner))
     tell("vocabulary map", 0.8, f"{len(large.vocabulary):,} × {len(small.vocabulary):,} tokens")
     limits = {"cache_size": settings.cache_size, "cache_policy": settings.cache_policy, "top_k": settings.top_k_traces}
     return Pair(large, small, maps=maps, **limits)  # type: ignore[arg-type]
