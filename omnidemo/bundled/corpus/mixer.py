@@ -24,7 +24,7 @@ DOMAINS = ("stories", "maths", "code", "howto", "news", "chat")
 MIX: dict[str, float] = {"stories": 0.14, "maths": 0.30, "code": 0.20, "howto": 0.10, "news": 0.09, "chat": 0.17}
 # With drills, a drawn maths example is a list of bare sums this often: a small model must meet each sum many times, and word problems
 # are long. Drills are for training alone: nobody is shown them or scored on them.
-DRILL_SHARE = 0.4
+DRILL_SHARE = 0.25
 SPLITS = ("train", "validation", "test")
 
 MULTI_TURN_SHARE = 0.15  # of the chats are joined from several examples; they are longer, so nearly half of the text
