@@ -26,7 +26,8 @@ ONLY_IN = {
     "plotly": {"charts.py"},
     "sklearn": {"runtime/router.py"},
     "gradio": {path.relative_to(ROOT / "omnidemo").as_posix() for path in FILES if path.parent.name == "ui"},
-    "typer": {"__main__.py", "commands/common.py", "commands/measure.py", "commands/speed.py", "bundled/train.py", "bundled/evaluate.py"},
+    "typer": {"__main__.py", *(f"commands/{name}.py" for name in ("common", "measure", "speed"))}
+    | {f"bundled/{name}.py" for name in ("train", "evaluate", "conversations")},
 }
 OUTSIDE = {"asyncio", "io", "multiprocessing", "os", "pathlib", "shutil", "socket", "sqlite3", "subprocess", "tempfile", "threading"}
 PURE = (sys.stdlib_module_names - OUTSIDE) | {"torch", "numpy", "omnidemo"}

@@ -12,7 +12,9 @@ from typing import Any, Literal
 from omnidemo.records import Generation, RequestRecord, Round
 from omnidemo.runtime import prompts
 from omnidemo.runtime.adaptation import Adaptation
+from omnidemo.runtime.catalog import reading
 from omnidemo.runtime.comparison import Comparison, compare
+from omnidemo.runtime.history import newest
 from omnidemo.runtime.lines import AUTO
 from omnidemo.runtime.pair import Pair
 from omnidemo.runtime.router import DEFAULT, Route
@@ -60,7 +62,8 @@ class Answers:
 
         The request is recorded (unless `keep` is off) and learned from (unless `learn` is off). domain: the adapter line that drafts and
         learns, "auto" to have it chosen by the prompt; it and the drafting options are those of the settings where they are None. The
-        session's `routed` says which line it became and why. RuntimeError or ValueError, one sentence, if it cannot start.
+        session's `routed` says which line it became and why. A target reads as much of the conversation as the catalogue says it was made
+        for. RuntimeError or ValueError, one sentence, if it cannot start.
         """
         drafting: dict[str, Any] = {"draft_policy": draft_policy, "draft_length": draft_length, "longest_draft": longest_draft}
         drafting |= {"confidence": confidence, "gamma": gamma}
@@ -80,14 +83,17 @@ class Answers:
                 if keep:
                     self._record(pair, session, prompt, generation, {**options, "seed": seed}, route, created, kind)
 
+            def cancelled() -> bool:
+                return gone.is_set() or (cancel is not None and cancel.is_set())
+
             with lines.using(route.domain):
                 rounds = pair.stream(
-                    _newest(pair, messages, max_new_tokens),
+                    newest(pair, messages, reading(target), max_new_tokens, cancelled),
                     method=method,
                     domain=route.domain,
                     seed=seed,
                     learn=learn,
-                    cancelled=lambda: gone.is_set() or (cancel is not None and cancel.is_set()),
+                    cancelled=cancelled,
                     probe_every=PROBE_EVERY,
                     **options,
                 )
@@ -237,20 +243,6 @@ def _listen(
         raise
     finish(generation)
     yield generation
-
-
-def _newest(pair: Pair, messages: Sequence[Mapping[str, str]], max_new_tokens: int) -> list[Mapping[str, str]]:
-    """The newest turns of a chat that leave room for an answer in the target's window; at least the last message."""
-    kept = list(messages)
-    room = pair.target.context - min(max_new_tokens, pair.target.context // 2)
-    while len(kept) > 2:
-        try:
-            if len(pair.prompt_ids(kept)) <= room:
-                break
-        except ValueError:
-            pass
-        del kept[:2]  # a question and its answer
-    return kept
 
 
 def _finish(rounds: Generator[Round, None, Generation]) -> Generation | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,12 +18,15 @@ Availability = Literal["bundled", "cached", "downloadable", "gated", "too big", 
 Role = Literal["target", "drafter", "both"]
 
 CATALOG = Path(__file__).parents[2] / "assets" / "catalog.json"
-BUNDLED: dict[str, tuple[str, Role]] = {
-    "a": ("byte-level BPE", "target"),
-    "b": ("SentencePiece-style BPE", "target"),
-    "c": ("the drafter's tokenizer", "target"),
-    "drafter": ("byte-level BPE", "drafter"),
-}
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How much conversation a model was made for: so many turns (a question and its answer), and so many tokens of prompt.
+    None: as much as its window holds."""
+
+    turns: int | None = None
+    tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,34 +42,47 @@ class ModelCard:
     note: str
 
 
+@cache
+def _entries() -> dict[str, dict[str, Any]]:
+    return {entry["name"]: entry for entry in json.loads(CATALOG.read_text(encoding="utf-8"))}
+
+
+def reading(name: str) -> Reading:
+    """What the catalogue says of a model; models that it does not know, and those of the Hub, keep the whole conversation."""
+    entry = _entries().get(name, {})
+    return Reading(entry.get("turns"), entry.get("tokens"))
+
+
 def list_models(settings: Settings) -> list[ModelCard]:
-    """Bundled models, then the catalogue, then what the settings name beyond both."""
+    """The catalogue, bundled models first, then what the settings name beyond it."""
     try:
         place, _ = pick_device(settings.device)
     except ModelError:  # a wrong device is reported where a model is loaded, with its own sentence
         place = "cpu"
     width = DTYPES[settings.dtype].itemsize if settings.dtype in DTYPES else 4 if place == "cpu" else 2
     free = sources.free_memory(place)
-    cards = [_bundled(name, width) for name in BUNDLED]
-    cards += [_listed(entry, width, free, settings.trust_hub) for entry in json.loads(CATALOG.read_text())]
+    cards = [
+        _bundled(entry, width) if name.startswith("bundled/") else _listed(entry, width, free, settings.trust_hub)
+        for name, entry in _entries().items()
+    ]
     known = {card.name for card in cards}
     return cards + [_other(name, width, free, settings.trust_hub) for name in (settings.target, settings.drafter) if name not in known]
 
 
-def _bundled(name: str, width: int) -> ModelCard:
-    tokenizer, role = BUNDLED[name]
-    folder = sources.BUNDLED / name
-    title = "Bundled drafter" if role == "drafter" else f"Bundled {name.upper()}"
+def _bundled(entry: dict[str, Any], width: int) -> ModelCard:
+    name, role = entry["name"], entry["role"]
+    folder = sources.BUNDLED / name.removeprefix("bundled/")
+    title = f"{entry['title']} · {entry['tokenizer']}"
     try:
         sources.check_files(name, folder)
         config = json.loads((folder / "config.json").read_text())
         parameters = sources.count_parameters(folder)
     except ValueError:  # a ModelError, or JSON that is none
         note = "Its weights are absent or damaged; make them with `python -m omnidemo train-bundled`."
-        return ModelCard(f"bundled/{name}", f"{title} · {tokenizer}", role, None, None, "missing", note)
-    title = f"{title} · {tokenizer}, {config['num_hidden_layers']} layers"
+        return ModelCard(name, title, role, None, None, "missing", note)
+    title = f"{title}, {config['num_hidden_layers']} layers"
     note = f"{parameters / 1e6:.1f} million parameters, {config['vocab_size']:,} tokens; trained on text that this project generates."
-    return ModelCard(f"bundled/{name}", title, role, parameters, parameters * width, "bundled", note)
+    return ModelCard(name, title, role, parameters, parameters * width, "bundled", note)
 
 
 def _listed(entry: dict[str, Any], width: int, free: int, hub: bool) -> ModelCard:

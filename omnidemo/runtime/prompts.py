@@ -31,3 +31,10 @@ def sample(topic: str, count: int, seed: int = 0, kind: str = "test") -> list[st
         rng.shuffle(known)
         drawn += known
     return drawn[:count]
+
+
+@cache
+def examples() -> tuple[dict[str, str], ...]:
+    """The page's hand-picked examples in the order of the page: topic, label, prompt."""
+    lines = (FOLDER / "examples.jsonl").read_text(encoding="utf-8").splitlines()
+    return tuple({"topic": one["domain"], "label": one["label"], "prompt": one["prompt"]} for one in map(json.loads, lines))

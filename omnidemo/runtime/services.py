@@ -85,6 +85,10 @@ class Services:
     def topics(self) -> list[str]:
         return list(prompts.TOPICS)
 
+    def examples(self) -> list[dict[str, str]]:
+        """The page's hand-picked examples in order: topic, label, prompt."""
+        return list(prompts.examples())
+
     def sample_prompts(self, topic: str, count: int, seed: int = 0) -> list[str]:
         return prompts.sample(topic, count, seed)
 
