@@ -85,6 +85,20 @@ class Generation:
     adapter_version: int = 0  # 0: the base drafter
     cache_entries: int = 0
     domain: str = "default"  # the adapter line that drafted
+    key: str = ""  # by which `Pair.agreement` finds what is measured of it later
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """How far a drafter and its target agree on a text, by the drafter's own law: no draft policy and no temperature enters.
+
+    `overlap` is the mean of Σ min(p, q) over all `positions`, those that the drafter cannot spell counting 0, and `same_first` the share
+    of positions where both find the same token most probable. Both are lower bounds where the kept tokens do not cover p.
+    """
+
+    overlap: float
+    same_first: float
+    positions: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -107,6 +121,8 @@ class Trace:
     top_p: np.ndarray
     temperature: float = 0.0  # of the request
     domain: str = "default"  # the adapter line that drafted, and that learns from it
+    version: int = 0  # of that line, when the answer began
+    key: str = ""  # of the answer's `Generation`
 
     @property
     def nbytes(self) -> int:
@@ -174,6 +190,52 @@ class RequestRecord:
     kind: Literal["chat", "traffic", "compare", "api"] = "chat"
     cache_entries: int = 0
     cache_bytes: int = 0
+    topic: str | None = None  # a label that the router gave, whichever adapter line drafted
+    slower: bool | None = None  # whether the page said that guessing was slower than plain decoding on this topic
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """How one drafter version does on the probe prompts of a topic: the target's recorded answers, replayed with drafts of 4 tokens.
+
+    `domain` is the adapter line, "" for version 0, the fresh drafter of all lines. `recording` tells recordings apart: of a target whose
+    weights have changed nothing is compared with what was measured before. `examples`: answers that the version had learned from.
+    `tokens` of the answers took `passes` of the target. `shown` are some of the prompts, round by round.
+    """
+
+    target: str
+    drafter: str
+    domain: str
+    version: int
+    topic: str
+    recording: str
+    examples: int
+    prompts: int
+    tokens: int
+    passes: int
+    agreement: Agreement | None = None
+    shown: tuple[Replayed, ...] = ()
+    created_at: str = ""  # UTC, ISO 8601; empty: now
+
+    @property
+    def tokens_per_step(self) -> float:
+        return self.tokens / self.passes
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """A recorded answer as a drafter went through it. Its rounds have no seconds: the target did not compute."""
+
+    prompt: str
+    rounds: tuple[Round, ...]
+
+    @property
+    def text(self) -> str:
+        return "".join(done.text for done in self.rounds)
+
+    @property
+    def tokens(self) -> int:
+        return sum(len(done.tokens) for done in self.rounds)
 
 
 @dataclass(frozen=True, slots=True)

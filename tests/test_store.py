@@ -21,8 +21,20 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import create_engine, event
 
-from omnidemo.records import AdapterVersion, Generation, NgramEntry, RequestRecord, Round, Token, TrainStep
+from omnidemo.records import (
+    AdapterVersion,
+    Agreement,
+    Generation,
+    NgramEntry,
+    Probe,
+    Replayed,
+    RequestRecord,
+    Round,
+    Token,
+    TrainStep,
+)
 from omnidemo.runtime import database
+from omnidemo.runtime.learned import replayed
 from omnidemo.runtime.store import Store, StoreStatus, restore
 from omnidemo.runtime.tables import Base
 
@@ -469,24 +481,34 @@ def test_migrations_build_the_tables_of_the_code(url, store):
         assert compare_metadata(context, Base.metadata) == []
 
 
-def test_a_database_of_the_first_tables_gets_the_loss_of_the_head(url, store, tmp_path, monkeypatch):
+REQUEST = """insert into requests (session_id, pair_id, created_at, kind, method, domain, adapter_version, prompt_tokens, tokens,
+ngram_hits, cache_entries, cache_bytes, finish_reason, settings, metrics, acceptance_rate)
+values ('s1', 1, '2026-01-02T03:04:05.000+00:00', 'chat', 'ngram-exact', 'default', 1, 3, 4, 0, 0, 0, 'end', '{}', '{}', 0.5)"""
+
+
+def old_database(url, store, tmp_path, monkeypatch, kept):
+    """A database of the first `kept` migrations, with a request and a training step."""
     store.close()
     first, file = tmp_path / "first", tmp_path / "folder" / "omnidemo.db"
     file.unlink()
     shutil.copytree(database.MIGRATIONS, first)
-    for later in ("0002_head", "0003_recordings"):
-        (first / "versions" / f"{later}.py").unlink()
-    steps = [TrainStep(1, 1.0, 0.9, 0.1, 1.0, 1e-3, 0.2)]
+    for later in sorted((first / "versions").glob("0*.py"))[kept:]:
+        later.unlink()
     with monkeypatch.context() as patch:
         patch.setattr(database, "MIGRATIONS", first)
-        old = Store(url)
-        old.record_request(record(kind="api"))  # today's code records the rounds of a chat in a table that was not there yet
-        assert old.flush()
-        old.close()
+        Store(url).close()
     with sqlite3.connect(file) as connection:
+        connection.execute("insert into pairs values (1, ?, ?)", PAIR)
+        connection.execute("insert into sessions values ('s1', 'now', 1, 1)")
+        connection.execute(REQUEST)
         line = "insert into training_steps (pair_id, domain, version, step, loss, created_at) values (1, 'default', 1, 1, 0.5, 'now')"
         connection.execute(line)
-    upgraded = Store(url)
+    return Store(url)
+
+
+def test_a_database_of_the_first_tables_gets_the_loss_of_the_head(url, store, tmp_path, monkeypatch):
+    upgraded = old_database(url, store, tmp_path, monkeypatch, 1)
+    steps = [TrainStep(1, 1.0, 0.9, 0.1, 1.0, 1e-3, 0.2)]
     upgraded.record_steps(*PAIR, "default", 2, [replace(steps[0], step=2, loss_head=0.25)])
     assert upgraded.flush()
     assert [(row["step"], row["loss"], row["loss_head"]) for row in upgraded.steps(*PAIR)] == [(1, 0.5, None), (2, 1.0, 0.25)]
@@ -494,6 +516,76 @@ def test_a_database_of_the_first_tables_gets_the_loss_of_the_head(url, store, tm
     assert upgraded.export_csv("steps", tmp_path / "steps.csv") == 2
     assert "loss_head_nats" in set(pd.read_csv(tmp_path / "steps.csv").columns)
     upgraded.close()
+
+
+def test_an_old_database_takes_topics_agreement_and_probes(url, store, tmp_path, monkeypatch):
+    upgraded = old_database(url, store, tmp_path, monkeypatch, 3)
+    made = replace(record("s1"), topic="code", slower=True)
+    made = replace(made, generation=replace(made.generation, key="k1"))
+    upgraded.record_request(made)
+    upgraded.set_agreement("k1", Agreement(0.25, 0.5, 8))
+    upgraded.set_agreement("nobody", Agreement(1.0, 1.0, 8))
+    upgraded.record_probe(probe(0))
+    assert upgraded.flush() and upgraded.status.ok
+    old, new = upgraded.requests(newest_first=False)
+    assert (old["topic"], old["agreement"], old["same_first"], old["slower"]) == (None, None, None, None)  # what is not known is no number
+    assert (new["topic"], new["agreement"], new["same_first"], new["slower"]) == ("code", 0.25, 0.5, True) and "key" not in new
+    assert [row["topic"] for row in upgraded.curve(*PAIR)] == [None, "code"] and upgraded.probes(*PAIR)[0]["version"] == 0
+    assert upgraded.export_csv("requests", tmp_path / "requests.csv", topic="code") == 1
+    row = pd.read_csv(tmp_path / "requests.csv").iloc[0]
+    assert (row["topic"], row["agreement"], row["same_first"]) == ("code", 0.25, 0.5) and "key" not in row
+    upgraded.close()
+
+
+# --- probes --------------------------------------------------------------------------------------------------------------
+
+
+def probe(version, topic="code", domain="default", recording="r1", passes=10, shown=True):
+    """A probe of 30 tokens; its one prompt is answered in one round."""
+    done = Round(
+        0, (Token(5, "def", "ngram", 0.9, 0.8, 1.0, (1, 2), ("d", "ef")),), (Token(6, "x", "direct", 0.1, 0.2, 0.5, (3,), ("x",)),),
+        4, 4, 2, 1, 2, 1, {},
+    )  # fmt: skip
+    rounds = (Replayed("Write it.", (done,)),) if shown else ()
+    where = domain if version else ""
+    return Probe(*PAIR, where, version, topic, recording, 4 * version, 3, 30, passes, Agreement(0.5, 0.6, 30), rounds)
+
+
+def test_probes_are_kept_by_line_and_topic_and_rounds_of_the_newest_version_alone(store):
+    for one in (probe(0, passes=20), probe(1), probe(2, passes=8), probe(1, domain="mine", passes=9), probe(1, topic="news")):
+        store.record_probe(one)
+    assert store.flush()
+    rows = store.probes(*PAIR, "default", "code", shown=True)
+    assert [(row["version"], row["examples"], row["passes"]) for row in rows] == [(0, 0, 20), (1, 4, 10), (2, 8, 8)]
+    assert [row["shown"] is not None for row in rows] == [True, False, True]
+    assert replayed(rows[2]["shown"]) == list(probe(2).shown)  # all of a round comes back
+    assert [row["passes"] for row in store.probes(*PAIR, "mine", "code")] == [20, 9] and "shown" not in store.probes(*PAIR)[0]
+    store.record_probe(probe(2, passes=7))
+    assert store.flush() and [row["passes"] for row in store.probes(*PAIR, topic="code")] == [20, 10, 7]
+    store.record_probe(probe(3, recording="r2"))  # the target has changed: nothing before can be compared with it
+    assert store.flush() and [row["version"] for row in store.probes(*PAIR, topic="code")] == [3]
+    store.forget_line(*PAIR, "default")
+    assert store.flush() and store.probes(*PAIR, topic="code") == [] and len(store.probes(*PAIR, "mine")) == 0
+
+
+def test_banners_are_counted_per_topic_and_after_its_first_update(store):
+    for version, topic, slower in (
+        (0, "code", True),
+        (0, "code", True),
+        (1, "news", True),
+        (1, "code", False),
+        (2, "code", True),
+        (2, "news", None),
+    ):
+        made = record("s1")
+        store.record_request(replace(made, topic=topic, slower=slower, generation=replace(made.generation, adapter_version=version)))
+    store.record_request(replace(record("s1"), topic=None, slower=True))
+    assert store.flush()
+    counts = [
+        (row["topic"], row["answers"], row["slower"], row["answers_after_update"], row["slower_after_update"])
+        for row in store.banners(*PAIR)
+    ]
+    assert counts == [("code", 4, 3, 2, 1), ("news", 2, 1, 1, 0)]
 
 
 LATER = """

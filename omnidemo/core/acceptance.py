@@ -6,7 +6,7 @@ of the n-grams' sub-tokens, are those of `core/losses.py`. q is over all of the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -64,9 +64,7 @@ def slots(direct_logits: Tensor, sub_logits: Tensor, at: Positions, generator: t
     starts = torch.cat([torch.arange(m, device=logits.device), first])  # rows that begin a slot
     follows = drawn == torch.cat([at.direct_ids, at.sub_ids])
     p_ngram = torch.cat([at.sub_p.new_zeros(m), at.sub_p[first - m]])
-    p_top, p_merged = target_law(
-        torch.cat([at.top_ids, at.ngram_top_ids]), torch.cat([at.top_p, at.ngram_top_p]), p_ngram, at.temperature
-    )
+    p_top, p_merged = target_law(torch.cat([at.top_ids, at.ngram_top_ids]), torch.cat([at.top_p, at.ngram_top_p]), p_ngram, at.temperature)
     matches = torch.cat([at.top_ids, at.ngram_top_ids]) == drawn[starts][:, None]
     alone = torch.where(matches, p_top, 0.0).sum(-1) / log_q_drawn[starts].exp().clamp(min=NOTHING)
     greedy = at.temperature <= 0
@@ -101,6 +99,39 @@ def expected(direct_logits: Tensor, sub_logits: Tensor, at: Positions) -> Tensor
     if at.ngrams:
         found[m:] = _expected_ngram(sub_logits.float(), at, m)
     return torch.empty_like(found).index_copy(0, at.order, found)
+
+
+def agreement(direct_logits: Tensor, sub_logits: Tensor, at: Positions) -> tuple[Tensor, Tensor]:
+    """How far drafter and target agree at each position, whatever the request's temperature and draft policy: ([m + g], [m + g]), in
+    reading order.
+
+    First Σ min(p, q), both at temperature 1: `expected` there. It is a lower bound where the kept tokens do not cover p. Second 1 where
+    the drafter's most probable token, or in the place of an n-gram its most probable tokens one after another, spell the target's most
+    probable one, else 0; 0 too where that one may be among those that were not kept.
+    """
+    heated = replace(at, temperature=torch.ones_like(at.temperature))
+    m = len(direct_logits)
+    same = direct_logits.new_zeros(len(at))
+    same[:m] = _same_first(direct_logits, at.top_ids, at.top_p, at.temperature[:m], 0.0)
+    if at.ngrams:
+        first = first_of_each(at.owner)
+        missed = (sub_logits.argmax(-1) != at.sub_ids).float()
+        followed = missed.new_zeros(at.ngrams).index_add(0, at.owner, missed) == 0
+        p, highest = at.sub_p[first], at.ngram_top_p.amax(-1)
+        rest = 1 - at.ngram_top_p.sum(-1) - p
+        own = (p >= highest) & ((p >= rest) | (at.temperature[m:] <= 0))  # the n-gram itself is what the target finds most probable
+        other = _same_first(sub_logits[first], at.ngram_top_ids, at.ngram_top_p, at.temperature[m:], p)
+        same[m:] = torch.where(own, followed.float(), torch.where(p >= highest, 0.0, other))
+    return expected(direct_logits, sub_logits, heated), torch.empty_like(same).index_copy(0, at.order, same)
+
+
+def _same_first(logits: Tensor, top_ids: Tensor, top_p: Tensor, temperature: Tensor, besides: Tensor | float) -> Tensor:
+    """Whether the drafter's most probable token is the most probable of the kept ones, which no other of the target's tokens exceeds;
+    `besides` is the probability of a token that is known and not kept. At temperature 0 the token that was written is the most probable."""
+    p = torch.where(top_ids >= 0, top_p.float(), 0.0)
+    highest, place = p.max(-1)
+    sure = (highest >= 1 - p.sum(-1) - besides) | (temperature <= 0)
+    return (sure & (logits.argmax(-1) == top_ids.gather(1, place[:, None]).squeeze(1))).float()
 
 
 def _expected_direct(logits: Tensor, at: Positions) -> Tensor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Literal
 
@@ -136,6 +136,26 @@ def newest(trace: Trace, window: int) -> Trace:
     names = ("lengths", "accepted", "p", "top_ids", "top_p")
     cut = {name: getattr(trace, name)[kept] for name in names}
     return replace(trace, drafter_ids=trace.drafter_ids[drop:], starts=trace.starts[kept] - drop, **cut)
+
+
+def parts(trace: Trace, window: int) -> Iterator[Trace]:
+    """The trace in parts of at most `window` drafter tokens: each spelled position is in one of them, with half a window before it as far
+    as there is so much. Positions that are not spelled are in none."""
+    ends = trace.starts + trace.lengths
+    left = (trace.starts >= 1) & (trace.lengths >= 1) & (ends <= len(trace.drafter_ids))
+    while left.any():
+        end = int(ends[left].max())
+        drop = max(0, end - window)
+        own = left & (trace.starts > (drop + window // 2 if drop else 0))
+        if not own.any():  # longer than half a window
+            own = left & (ends == end) & (trace.starts > drop)
+            if not own.any():
+                left &= ends < end
+                continue
+        names = ("lengths", "accepted", "p", "top_ids", "top_p")
+        cut = {name: getattr(trace, name)[own] for name in names}
+        yield replace(trace, drafter_ids=trace.drafter_ids[drop:end], starts=trace.starts[own] - drop, **cut)
+        left &= ~own
 
 
 def log_q_with_rest(logits: Tensor, top_ids: Tensor) -> tuple[Tensor, Tensor]:

@@ -40,10 +40,10 @@ def plan(kind: str, filters: Mapping[str, str | None]) -> Plan:
     """The columns and rows of an export. Raises ValueError for an unknown table or filter."""
     pair: dict[str, Any] = {"target": PairRow.target, "drafter": PairRow.drafter}
     request: dict[str, Any] = {"session": RequestRow.session_id} | pair
-    request |= {name: getattr(RequestRow, name) for name in ("domain", "adapter_version", "method", "kind", "created_at")}
+    request |= {name: getattr(RequestRow, name) for name in ("domain", "topic", "adapter_version", "method", "kind", "created_at")}
     allowed, columns = dict(FILTERS), dict[str, Any]()
     if kind == "requests":
-        columns = {"request_id": RequestRow.id} | request | _others(RequestRow, request, "id", "session_id", "pair_id")
+        columns = {"request_id": RequestRow.id} | request | _others(RequestRow, request, "id", "session_id", "pair_id", "key")
         query = select(*columns.values()).select_from(RequestRow).join(PairRow).order_by(RequestRow.id)
     elif kind == "rounds":
         columns = {"request_id": RequestRow.id} | request | _others(RoundRow, {}, "request_id")

@@ -10,14 +10,15 @@ from typing import Any, Literal
 
 from sqlalchemy import Connection, case, delete, func, insert, make_url, select, update
 
-from omnidemo.records import AdapterVersion, NgramEntry, RequestRecord, TrainStep
-from omnidemo.runtime import backup, export, recordings
+from omnidemo.records import AdapterVersion, Agreement, NgramEntry, Probe, RequestRecord, TrainStep
+from omnidemo.runtime import backup, export, learned, recordings
 from omnidemo.runtime.database import Database, StoreStatus
 from omnidemo.runtime.tables import (
     AdapterRow,
     Base,
     NgramRow,
     PairRow,
+    ProbeRow,
     RequestRow,
     RoundRow,
     SessionRow,
@@ -35,7 +36,7 @@ __all__ = ["Store", "StoreStatus", "restore"]
 DEFAULT_URL = "sqlite:///storage/omnidemo.db"
 CHUNK = 500  # ids in one statement; databases limit its parameters
 CURVE = ["created_at", "kind", "method", "domain", "acceptance_rate", "block_efficiency", "tokens_per_second", "estimated_speedup"]
-CURVE += ["ngram_hits", "cache_entries", "cache_bytes", "adapter_version"]
+CURVE += ["ngram_hits", "cache_entries", "cache_bytes", "adapter_version", "topic", "agreement", "same_first"]
 Rows = list[dict[str, Any]]
 
 
@@ -157,15 +158,16 @@ class Store:
 
     def curve(self, target: str, drafter: str, limit: int | None = 1000) -> Rows:
         """The newest `limit` requests of a pair, oldest first; `index` counts the pair's stored requests from 1, `draft_length` is what
-        the drafter drew per round on average."""
-        columns = [getattr(RequestRow, name) for name in (*CURVE, "metrics")]
+        the drafter drew per round on average, `policy` the draft policy and `temperature` that of the request."""
+        columns = [getattr(RequestRow, name) for name in (*CURVE, "metrics", "settings")]
         query = select(RequestRow.id, *columns).join(PairRow).where(PairRow.target == target, PairRow.drafter == drafter)
 
         def read(connection: Connection) -> Rows:
             total = connection.scalar(select(func.count()).select_from(query.subquery())) or 0
             rows = [dict(row) for row in connection.execute(latest(query, RequestRow.id, limit)).mappings()]
             lengths = [drafted_per_round(row.pop("metrics")) for row in rows]
-            return [{"index": total - back} | row | {"draft_length": lengths[back]} for back, row in enumerate(rows)][::-1]
+            asked = [_asked(row.pop("settings")) for row in rows]
+            return [{"index": total - back} | row | asked[back] | {"draft_length": lengths[back]} for back, row in enumerate(rows)][::-1]
 
         return self._database.read(read, [])
 
@@ -265,11 +267,11 @@ class Store:
         self._database.submit(write)
 
     def forget_line(self, target: str, drafter: str, domain: str) -> None:
-        """Reset a line: its versions and training steps go."""
+        """Reset a line: its versions, their probes and its training steps go."""
 
         def write(connection: Connection) -> None:
             pair = _pair_id(connection, target, drafter)
-            for table in (AdapterRow, StepRow):
+            for table in (AdapterRow, StepRow, ProbeRow):
                 connection.execute(delete(table).where(*_line(table, pair, domain)))
 
         self._database.submit(write)
@@ -293,6 +295,24 @@ class Store:
         query = select(*columns).join(PairRow, PairRow.id == StepRow.pair_id)
         query = query.where(PairRow.target == target, PairRow.drafter == drafter, StepRow.domain == domain)
         return self._rows(latest(query, StepRow.id, limit))[::-1]
+
+    # --- what was learned, without a draft policy ----------------------------------------------------------------------
+
+    def set_agreement(self, key: str, found: Agreement) -> None:
+        """Note how far drafter and target agree on the answer whose generation has this key."""
+        self._database.submit(lambda connection: learned.write_agreement(connection, key, found))
+
+    def record_probe(self, probe: Probe) -> None:
+        """Note how a version does on the probe prompts of a topic (again: it is replaced)."""
+        self._database.submit(lambda connection: learned.write_probe(connection, _pair_id(connection, probe.target, probe.drafter), probe))
+
+    def probes(self, target: str, drafter: str, domain: str = "default", topic: str | None = None, *, shown: bool = False) -> Rows:
+        """The probes of a line and of the fresh drafter (version 0), by version; `shown`: with the rounds of some prompts."""
+        return self._rows(learned.probes_query(target, drafter, domain, topic, shown))
+
+    def banners(self, target: str, drafter: str) -> Rows:
+        """How often the page called guessing slower than plain decoding; see `learned.count_banners`."""
+        return learned.count_banners(self._rows(learned.banners_query(target, drafter)))
 
     # --- files -------------------------------------------------------------------------------------------------------
 
@@ -334,8 +354,14 @@ def _pair_id(connection: Connection, target: str, drafter: str) -> int:
     return int(key[0])
 
 
-def _line(table: type[AdapterRow | StepRow], pair: int, domain: str) -> tuple[Any, Any]:
+def _line(table: type[AdapterRow | StepRow | ProbeRow], pair: int, domain: str) -> tuple[Any, Any]:
     return table.pair_id == pair, table.domain == domain
+
+
+def _asked(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Draft policy and temperature of a request; a fixed length is part of the policy."""
+    policy, length = settings.get("draft_policy"), settings.get("draft_length")
+    return {"policy": f"fixed {length}" if policy == "fixed" else policy, "temperature": number(settings.get("temperature"))}
 
 
 def _ngram_row(entry: NgramEntry) -> dict[str, Any]:

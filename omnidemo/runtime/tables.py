@@ -44,6 +44,7 @@ class RequestRow(Base):
     __table_args__ = (
         Index("ix_requests_pair", "pair_id", "id"),
         Index("ix_requests_session", "session_id", "id"),
+        Index("ix_requests_key", "key"),
         {"sqlite_autoincrement": True},  # an id is never used again, so a stale selection cannot delete another row
     )
     id: Mapped[int] = mapped_column(Integer, primary_key=True)
@@ -73,6 +74,11 @@ class RequestRow(Base):
     metrics: Mapped[dict[str, Any]] = mapped_column(JSON)
     prompt: Mapped[str | None] = mapped_column(Text)
     answer: Mapped[str | None] = mapped_column(Text)
+    key: Mapped[str | None] = mapped_column(String(40))  # of its `Generation`, by which the agreement finds its row
+    topic: Mapped[str | None] = mapped_column(String(200))
+    agreement: Mapped[float | None] = mapped_column(Float)  # measured later, and only where a trace was left
+    same_first: Mapped[float | None] = mapped_column(Float)
+    slower: Mapped[bool | None] = mapped_column(Boolean)
 
 
 class RoundRow(Base):
@@ -156,6 +162,27 @@ class StepRow(Base):
     loss_head: Mapped[float | None] = mapped_column(Float)  # of the acceptance head, where it was trained
 
 
+class ProbeRow(Base):
+    """A drafter version on the probe prompts of a topic; see `records.Probe`. `shown` is kept for the newest version of each line only."""
+
+    __tablename__ = "probes"
+    __table_args__ = (UniqueConstraint("pair_id", "domain", "version", "topic", name="uq_probes_version_topic"),)
+    id: Mapped[int] = mapped_column(Integer, primary_key=True)
+    pair_id: Mapped[int] = mapped_column(ForeignKey("pairs.id", ondelete="CASCADE"))
+    domain: Mapped[str] = mapped_column(String(200))
+    version: Mapped[int] = mapped_column(Integer)
+    topic: Mapped[str] = mapped_column(String(200))
+    recording: Mapped[str] = mapped_column(String(80))
+    examples: Mapped[int] = mapped_column(Integer)
+    prompts: Mapped[int] = mapped_column(Integer)
+    tokens: Mapped[int] = mapped_column(Integer)
+    passes: Mapped[int] = mapped_column(Integer)
+    agreement: Mapped[float | None] = mapped_column(Float)
+    same_first: Mapped[float | None] = mapped_column(Float)
+    shown: Mapped[list[dict[str, Any]] | None] = mapped_column(JSON(none_as_null=True))
+    created_at: Mapped[str] = mapped_column(String(40))
+
+
 def utc(moment: str | None = None) -> str:
     """`moment` (ISO 8601, taken as UTC where it names no zone; None: now) as UTC text that sorts by time."""
     value = datetime.now(UTC) if moment is None else datetime.fromisoformat(moment)
@@ -205,6 +232,9 @@ def request_row(record: RequestRecord, pair_id: int) -> dict[str, Any]:
         "metrics": metrics,
         "prompt": text(record.prompt),
         "answer": None if record.prompt is None else text(generation.text),
+        "key": generation.key or None,
+        "topic": text(record.topic),
+        "slower": record.slower,
     }
 
 
@@ -221,6 +251,7 @@ FILTERS: Mapping[str, Any] = {
     "drafter": PairRow.drafter,
     "method": RequestRow.method,
     "domain": RequestRow.domain,
+    "topic": RequestRow.topic,
     "session": RequestRow.session_id,
     "kind": RequestRow.kind,
 }
@@ -228,7 +259,7 @@ FILTERS: Mapping[str, Any] = {
 
 def requests_query(**filters: str | None) -> Select[Any]:
     """All columns of the requests, oldest first, with `session`, `target` and `drafter` by name; None filters nothing."""
-    hidden = ("session_id", "pair_id")
+    hidden = ("session_id", "pair_id", "key")
     columns = [column for column in RequestRow.__table__.columns if column.name not in hidden]
     query = select(*columns, RequestRow.session_id.label("session"), PairRow.target, PairRow.drafter)
     query = query.join(PairRow, PairRow.id == RequestRow.pair_id)

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from omnidemo.core import acceptance, losses
-from omnidemo.records import Trace, TrainStep
+from omnidemo.records import Agreement, Trace, TrainStep
 from omnidemo.runtime.adapters import AdapterState, OptimiserState
 from omnidemo.runtime.child import Child as Child
 from omnidemo.runtime.child import ChildError as ChildError
@@ -204,6 +204,24 @@ def judge(learner: Learner, states: Sequence[AdapterState | None], traces: Seque
     return found
 
 
+def agree(learner: Learner, state: AdapterState | None, traces: Sequence[Trace], window: int = 1024) -> list[Agreement]:
+    """How far the drafter with these weights (None: the base drafter) agrees with the target on each trace; see `acceptance.agreement`.
+    Raises ValueError for a state that does not fit the learner."""
+    learner.load(learner.completed(state).weights)
+    found: list[Agreement] = []
+    for trace in traces:
+        overlap = same = 0.0
+        for part in losses.parts(trace, min(window, learner.context)):
+            with torch.no_grad():
+                _, logits, at = _forward(learner, [part], window)
+                split = len(at.direct)
+                shared, first = acceptance.agreement(logits[:split].float(), logits[split:].float(), at)
+            overlap, same = overlap + float(shared.sum()), same + float(first.sum())
+        count = len(trace.p)
+        found.append(Agreement(overlap / count, same / count, count) if count else Agreement(0.0, 0.0, 0))
+    return found
+
+
 def _forward(learner: Learner, batch: Sequence[Trace], window: int, errors_only: bool = False) -> tuple[Tensor, Tensor, losses.Positions]:
     """States [m + s, H], logits [m + s, D] and the positions of a batch: first the directly mapped ones, then the sub-tokens."""
     traces = [losses.newest(trace, min(window, learner.context)) for trace in batch]
@@ -222,9 +240,7 @@ def _step(
     began = time.perf_counter()
     states, logits, at = _forward(learner, batch, plan.window, plan.errors_only)
     split = len(at.direct)
-    found = losses.distillation(
-        logits[:split], logits[split:], at, plan.ngram_weight, plan.divergence, plan.ngram_loss, plan.jsd_beta
-    )
+    found = losses.distillation(logits[:split], logits[split:], at, plan.ngram_weight, plan.divergence, plan.ngram_loss, plan.jsd_beta)
     adamw.zero_grad()
     norm = math.nan if len(at) else 0.0
     if found.total.isfinite() and len(at):
