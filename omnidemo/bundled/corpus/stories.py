@@ -340,6 +340,27 @@ def _follow(rng: random.Random, *, pattern: str, kind: str, prompt: str) -> Exam
     return Example("stories", pattern, ((asked, story.text), (said, answer)), facts=facts)
 
 
+def _follow_twice(rng: random.Random, *, pattern: str, kind: str, prompt: str) -> Example:
+    """A story, another one, and a question that is about the second."""
+    asked, story, _ = _begin(rng, rng.choice(_FIRST_WISHES), _OPEN_PLOTS)
+    slots = dict(story.slots)
+    slots["new"] = _other_kind(rng, story)
+    slots["a_new"] = a(slots["new"])
+    second = _again({"kind": slots["new"]}, story)
+    again = rng.choice(asks.FOLLOWS["another_kind"]).format_map(slots)
+    now = second.slots
+    if kind == "shorter":
+        answer, facts = asks.AFTER[second.plot][0].format_map(now), (now["n"], now["g"])
+    elif kind == "name":
+        answer, facts = f"The {now['kind']} was named {now['n']}.", (now["kind"], now["n"])
+    elif kind == "home":
+        answer, facts = f"{now['n']} lived {now['home']}.", (now["n"], now["home"])
+    else:
+        answer, facts = choose(now["kind"], "next", asks.NEXT).format_map(now), (now["n"], now["g"])
+    turns = ((asked, story.text), (again, second.text), (prompt.format_map(now), answer))
+    return Example("stories", pattern, turns, facts=facts)
+
+
 def _patterns() -> dict[str, Pattern]:
     table: dict[str, Pattern] = {}
 
@@ -361,6 +382,10 @@ def _patterns() -> dict[str, Pattern]:
         for i, prompt in enumerate(prompts):
             name = f"stories/follow_{kind}/{i}"
             table[name] = partial(_follow, pattern=name, kind=kind, prompt=prompt)
+    for kind in ("shorter", "name", "home", "next"):
+        for i, prompt in enumerate(asks.FOLLOWS[kind]):
+            name = f"stories/follow_twice_{kind}/{i}"
+            table[name] = partial(_follow_twice, pattern=name, kind=kind, prompt=prompt)
     return table
 
 
