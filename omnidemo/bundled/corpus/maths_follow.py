@@ -11,7 +11,7 @@ from typing import NamedTuple
 from . import maths_speech as speech
 from .base import Example, Pattern
 from .maths_problems import MORE, TASKS, worded
-from .maths_sums import answer, numbers
+from .maths_sums import answer, numbers, result_of
 
 # Problems that end in the number of things that somebody has.
 _HELD = (
@@ -78,7 +78,7 @@ def _bare(rng: random.Random) -> tuple[Begun, int, str, int]:
     text = rng.choice(_BASIC[sign]).format(a=a, b=b, s=f" {sign} " if space else sign)
     if rng.random() < 0.4:
         text = speech.upper(text)
-    result = {"+": a + b, "-": a - b, "*": a * b, "/": a // b}[sign]
+    result = result_of(sign, a, b)
     return Begun((text, answer(a, sign, b)), _why(a, sign, b), [f"{a} {sign} {b} = {result}"], result, "", {}, ""), a, sign, b
 
 
@@ -149,7 +149,7 @@ def _go_on(rng: random.Random, form: str) -> tuple[Begun, str, Reply]:
         if (sign in "+-" and z >= x) or (sign == "*" and z <= 20) or (sign == "2" and z <= 100) or (sign == "h" and z % 2 == 0 and z):
             break
     real = {"2": "*", "h": "/"}.get(sign, sign)
-    result = {"+": z + x, "-": z - x, "*": z * x, "/": z // x}[real]
+    result = result_of(real, z, x)
     return begun, text.format(x), (answer(z, real, x), result)
 
 
@@ -160,7 +160,7 @@ def _instead(rng: random.Random, form: str) -> tuple[Begun, str, Reply]:
         x = rng.randint(1, 40) if sign in "+-" else rng.randint(1, 12)
         if x != b and not (sign == "-" and x > a) and not (sign == "/" and a % x):
             break
-    result = {"+": a + x, "-": a - x, "*": a * x, "/": a // x}[sign]
+    result = result_of(sign, a, x)
     return begun, form.format(x=x, b=b), (answer(a, sign, x), result)
 
 
@@ -171,7 +171,7 @@ def _next_sum(rng: random.Random, form: str) -> tuple[Begun, str, Reply]:
         sign = sign if rng.random() < 0.5 else rng.choice("+-*/")
         a, b = numbers(rng, sign)
         text = form.format(f"{a} {sign} {b}" if rng.random() < 0.5 else f"{a}{sign}{b}")
-        return begun, text, (answer(a, sign, b), {"+": a + b, "-": a - b, "*": a * b, "/": a // b}[sign])
+        return begun, text, (answer(a, sign, b), result_of(sign, a, b))
 
 
 def _another(rng: random.Random, form: str) -> tuple[Begun, str, Reply]:

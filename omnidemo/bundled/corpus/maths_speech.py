@@ -151,7 +151,8 @@ def careless(rng: random.Random, text: str, lowerable: bool) -> str:
     if form == 1:
         return lower
     if form == 2:
-        return lower.rstrip(" .?").replace("?", "").replace(",", "")
+        # Two numbers side by side need their comma.
+        return re.sub(r"(?<!\d),", "", lower.rstrip(" .?").replace("?", ""))
     if form == 3:
         return f"{text.rstrip(' .?')} pls" if text.endswith("?") else text
     if form == 4:

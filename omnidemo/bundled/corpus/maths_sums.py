@@ -22,7 +22,7 @@ def _number(rng: random.Random, words: float, value: int) -> str:
     return speech.spelt(value) if value <= 100 and rng.random() < words else str(value)
 
 
-def _result(sign: str, a: int, b: int) -> int:
+def result_of(sign: str, a: int, b: int) -> int:
     return {"+": a + b, "-": a - b, "*": a * b, "/": a // b if b else 0}[sign]
 
 
@@ -40,7 +40,7 @@ def numbers(rng: random.Random, sign: str) -> tuple[int, int]:
 
 def _long(a: int, sign: str, b: int) -> str:
     """The result with the steps on the way of a product that is in no table."""
-    result = _result(sign, a, b)
+    result = result_of(sign, a, b)
     if sign == "*" and a > 12 and a % 10:
         tens, ones = a - a % 10, a % 10
         return f"{a} * {b}: {tens} * {b} = {tens * b} and {ones} * {b} = {ones * b}, so {a} * {b} = {result}."
@@ -50,7 +50,7 @@ def _long(a: int, sign: str, b: int) -> str:
 def answer(a: int, sign: str, b: int, text: str = "") -> str:
     """How a sum is answered: with signs, or in words when it is asked in words."""
     if f" {_SIGNS[sign]} " in text and text and not any(letter.isdigit() for letter in text):
-        return f"{speech.upper(speech.spelt(a))} {_SIGNS[sign]} {speech.spelt(b)} is {_result(sign, a, b)}."
+        return f"{speech.upper(speech.spelt(a))} {_SIGNS[sign]} {speech.spelt(b)} is {result_of(sign, a, b)}."
     return _long(a, sign, b)
 
 
@@ -91,7 +91,7 @@ _ASKED = {
 }  # fmt: skip
 
 
-def _basic(rng: random.Random, sign: str, words: bool, form: str) -> Sum:
+def _basic(rng: random.Random, form: str, sign: str, words: bool) -> Sum:
     a, b = numbers(rng, sign)
     if words:
         while max(a, b) > 100:
@@ -100,7 +100,7 @@ def _basic(rng: random.Random, sign: str, words: bool, form: str) -> Sum:
     space = rng.random() < 0.5
     spoken = f" {_SIGNS[sign]} " if words else f" {sign} " if space else sign
     text = form.format(a=_number(rng, share, a), b=_number(rng, share, b), s=spoken)
-    return text, answer(a, sign, b, text), _result(sign, a, b)
+    return text, answer(a, sign, b, text), result_of(sign, a, b)
 
 
 def _three(rng: random.Random, form: str) -> Sum:
@@ -166,7 +166,7 @@ def _percent(rng: random.Random, form: str) -> Sum:
 def _check(rng: random.Random, form: str) -> Sum:
     sign = rng.choice("++--**")
     a, b = numbers(rng, sign)
-    result = _result(sign, a, b)
+    result = result_of(sign, a, b)
     said = result if rng.random() < 0.5 else max(0, result + rng.choice((-10, -2, -1, 1, 2, 10)))
     sides = f"{a} {sign} {b}" if rng.random() < 0.5 else f"{a} {_SIGNS[sign]} {b}"
     yes = said == result
@@ -315,7 +315,7 @@ _FORMS: dict[str, tuple[Callable[[random.Random, str], Sum], tuple[str, ...]]] =
 
 def ask(rng: random.Random, task: str, form: str) -> Sum:
     """One sum as a visitor types it: with a capital or without, now and then with a greeting in front."""
-    text, said, result = _FORMS[task][0](rng, form=form)
+    text, said, result = _FORMS[task][0](rng, form)
     if rng.random() < 0.12:
         text = rng.choice(_GREETINGS) + text
         text = text if text[-1] in "?.=" or rng.random() < 0.5 else f"{text}?"
