@@ -1,0 +1,45 @@
+"""The chat patterns that no training uses: wordings whose siblings are trained, to see what the model makes of new ones."""
+
+from __future__ import annotations
+
+HELD_OUT: frozenset[str] = frozenset(
+    [
+        "chat/greet/24",
+        "chat/how_are/7",
+        "chat/thanks/17",
+        "chat/bye/17",
+        "chat/who/8",
+        "chat/made/8",
+        "chat/can/18",
+        "chat/blame/6",
+        "chat/sad/20",
+        "chat/feelings/11",
+        "chat/do_you_like/2",
+        "chat/joke/15",
+        "chat/demo_drafter/8",
+        "chat/demo_colours/7",
+        "chat/day_after/3",
+        "chat/month_days/3",
+        "chat/how_many/3",
+        "chat/opposite/5",
+        "chat/sound/5",
+        "chat/plural/3",
+        "chat/young/3",
+        "chat/bigger/6",
+        "chat/spell/6",
+        "chat/eats/5",
+        "chat/out_topic/29",
+        "chat/out_person/9",
+        "chat/out_capital/3",
+        "chat/out_people_in/4",
+        "chat/out_weather/5",
+        "chat/out_medical/8",
+        "chat/out_picture/10",
+        "chat/out_verse/5",
+        "chat/out_translate/9",
+        "chat/out_best/9",
+        "chat/follow_then_can/5",
+        "chat/follow_another_joke/11",
+        "chat/follow_my_name/5",
+    ]
+)
