@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice, pairwise
 from pathlib import Path
@@ -12,7 +12,7 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerFast
 
-from omnidemo.bundled import data, family, tokenizers
+from omnidemo.bundled import data, evaluate, family, tokenizers
 from omnidemo.bundled.corpus import mixer
 from omnidemo.bundled.corpus.base import Example
 from omnidemo.bundled.engine import Job, Plan, latest, train
@@ -232,3 +232,47 @@ def test_a_grown_model_computes_the_same() -> None:
     # No two copies are read alike, so that their gradients differ.
     down = wide.views(flat)["0.down"][0]
     assert not torch.isclose(down[:, : shape.inter], down[:, shape.inter :]).all(0).any()
+
+
+class Echo(evaluate.Model):
+    """Answers what it is told to, by the last question, and keeps what it read."""
+
+    def __init__(self, said: dict[str, str]) -> None:
+        self.said, self.read = said, list[list[dict[str, str]]]()
+
+    def answers(self, chats: Sequence[evaluate.Messages], examples: Sequence[Example]) -> list[evaluate.Answer]:
+        self.read += [list(chat) for chat in chats]
+        texts = [self.said.get(chat[-1]["content"], "no") for chat in chats]
+        return [
+            evaluate.Answer(example, text, 1, True, mixer.check(example, text)) for example, text in zip(examples, texts, strict=True)
+        ]
+
+
+def test_scores_of_a_model_that_knows_half() -> None:
+    examples = [Example("maths", "maths/x/0", ((f"{n} + 1?", str(n + 1)),), number=str(n + 1)) for n in range(4)]
+    model = Echo({"0 + 1?": "1", "2 + 1?": "So that is 3."})
+    given = model.answers([evaluate.asked(example) for example in examples], examples)
+    row = evaluate.score("toy", "maths", "test", given)
+    assert (row.prompts, row.right, row.ended, row.parses) == (4, 0.5, 1.0, None)
+    assert "| maths | 50% of 4 | – | – | 100% | 1 |" in evaluate.table(
+        [row, *(evaluate.score("toy", domain, "test", given) for domain in mixer.DOMAINS if domain != "maths")]
+    )
+
+
+def test_a_long_chat_holds_the_models_own_answers() -> None:
+    model = Echo({f"question {turn}": f"answer {turn}" for turn in range(evaluate.TURNS)})
+    chat = [Example("chat", "chat/x/0", ((f"question {turn}", "gold"),), facts=(f"answer {turn}",)) for turn in range(evaluate.TURNS)]
+    turns = evaluate.converse(model, [chat])
+    assert all(answer.right for (answer,) in turns)
+    assert [message["content"] for message in model.read[2]] == ["question 0", "answer 0", "question 1", "answer 1", "question 2"]
+
+
+def test_prompts_to_score_are_the_same_each_time_and_not_trained_on() -> None:
+    for domain in ("maths", "chat"):
+        for held_out in (False, True):
+            examples = evaluate.singles(domain, held_out, 12)
+            assert examples == evaluate.singles(domain, held_out, 12) and len({example.turns[0][0] for example in examples}) == 12
+            assert {example.pattern in mixer.patterns(domain, held_out) for example in examples} == {True}
+            assert all(mixer.split_of(example) == "test" for example in examples)
+    assert all(len(example.turns) > 1 and "/follow_" in example.pattern for example in evaluate.follow_ups(20))
+    assert [len(chat) for chat in evaluate.long_chats(2)] == [evaluate.TURNS] * 2

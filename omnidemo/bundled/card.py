@@ -15,6 +15,7 @@ WHAT = {
     "anything else, so that there is something left to learn online.",
     "a": "A target with a byte-level BPE vocabulary and a GPT-4 style splitter, as Qwen2 or Llama 3 have it.",
     "b": "A target with a SentencePiece-style BPE vocabulary (`▁` for a space, byte fallback), as Llama 2 or Mistral have it.",
+    "large": "The default target: `a` at twice the width, trained further on chats of several turns.",
     "c": "A target with the very vocabulary of the drafter: the classic case of speculative decoding, for comparison.",
 }
 HEAD = """---
@@ -35,7 +36,7 @@ def text(name: str, facts: dict[str, Any], rows: Sequence[Score], tokenizer: str
         f"| {domain} | {facts['tokens'] * count / everything / 1e6:.2f} M | {count / everything:.1%} |"
         for domain, count in sorted(characters.items(), key=lambda item: -item[1])
     )
-    origin = facts["origin"]
+    origin, (short, long, part) = facts["origin"], facts.get("rows", (512, 1024, 0.15))
     if name in ("b", "c"):
         origin += (
             ", under new embeddings: a token with the bytes of one of `a`'s tokens began with its row, any other with the mean of the rows "
@@ -60,7 +61,8 @@ advice, summaries of invented news, and small talk. It knows nothing about the w
 Began with {origin}.
 {facts["steps"]:,} steps of 8,192 tokens, {facts["tokens"] / 1e6:.1f} M in all, in {facts["minutes"]:.0f} minutes on {facts["workers"]} CPU
 cores (bfloat16 products, float32 weights; Muon at {facts["muon"]} for matrices, AdamW at {facts["adam"]} for the rest; constant rate, then
-linear decay to 0 over the last 30 %). Loss on answers only; a token sees its own chat only. Rows of 512 tokens, in the last 15 % of 1,024.
+linear decay to 0 over the last 30 %). Loss on answers only; a token sees its own chat only. Rows of {short} tokens, in the last
+{part:.0%} of {long:,}.
 Mean loss of the last 50 steps: {facts["loss"]:.3f} nats a token (text is drawn anew for every step, so this is close to a validation loss).
 
 | domain | tokens (by characters) | share |

@@ -115,7 +115,8 @@ def train_one(
     facts: dict[str, object] = {
         "name": name, "origin": origin, "parameters": shape.numel(), "vocabulary": shape.vocab, "steps": clock.step,
         "tokens": clock.step * plan.batch, "wanted": [plan.tokens, plan.minutes], "loss": round(sum(last) / max(1, len(last)), 4),
-        "minutes": round(clock.seconds / 60, 1), "workers": workers, "muon": job.rates.muon, "adam": job.rates.adam, "data": stats,
+        "minutes": round(clock.seconds / 60, 1), "workers": workers, "rows": [plan.short, plan.long, plan.long_share],
+        "muon": job.rates.muon, "adam": job.rates.adam, "data": stats,
         "losses": clock.losses[::10],
     }  # fmt: skip
     family.save(name, shape, final, tokenizer)

@@ -17,7 +17,7 @@ from hashlib import blake2b
 from itertools import accumulate
 from secrets import token_hex
 
-from . import chat, code, held_out, howto, howto_everyday, maths, maths_drills, news, news_quotes, stories
+from . import chat, chat_held_out, code, held_out, howto, howto_everyday, maths, maths_drills, news, news_quotes, stories
 from .base import Example, Pattern
 
 DOMAINS = ("stories", "maths", "code", "howto", "news", "chat")
@@ -64,7 +64,7 @@ def _task(pattern: str) -> str:
 
 
 def _is_held_out(pattern: str) -> bool:
-    return pattern in held_out.NAMES
+    return pattern in held_out.NAMES or pattern in chat_held_out.HELD_OUT
 
 
 def patterns(domain: str, held_out: bool) -> list[str]:
