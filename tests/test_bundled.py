@@ -138,7 +138,7 @@ def _toy(tmp_path: Path, tokenizer: PreTrainedTokenizerFast) -> Job:
     plan = Plan(8 * 128, batch=128, short=32, long=64, micro=64)
     job = Job(shape, plan, Rates(warmup=2), tmp_path / "data", tmp_path / "latest.pt", compiled=False, stealing=False)
     job.data.mkdir()
-    source = data.Speller(tokenizer).chats(list(islice(mixer.stream(6, "train"), 30)))
+    source = data.Speller(tokenizer).chats(list(islice(mixer.stream(6, "train"), 90)))
     for length in (32, 64):
         rows = np.stack(list(islice(data.pack(iter(source), length, 0), 32)))
         np.save(data.shard_path(job.data, length, 0), rows)
