@@ -17,7 +17,7 @@ import pytest
 from omnidemo.config import Settings
 from omnidemo.records import Generation, RequestRecord, Round, Token
 from omnidemo.runtime import recorded, recordings
-from omnidemo.runtime.beside import FRESH, WARM_UP
+from omnidemo.runtime.beside import FRESH, RUNS, WARM_UP
 from omnidemo.runtime.services import Services
 from omnidemo.runtime.store import Store
 from omnidemo.ui import history, replay
@@ -188,7 +188,7 @@ def test_before_is_the_base_drafter_and_after_is_todays(services: Services, mode
         chat(services, models, f"duck number {number}")
     pair, version = services.pair(*models), services.trainer(*models).version
     assert version > 0
-    before, after = services.fresh_and_today(
+    (before, *_), (after, *_) = services.fresh_and_today(
         target=models[0], drafter=models[1], messages=[{"role": "user", "content": "duck number 3"}], method="autoregressive",
         max_new_tokens=20, domain="default",
     )  # fmt: skip
@@ -217,8 +217,12 @@ def test_a_run_beside_gives_way_to_an_answer(services: Services, models: tuple[s
     stop = threading.Event()
     asked: dict[str, Any] = {"target": models[0], "drafter": models[1], "messages": [{"role": "user", "content": "duck"}]}
     made = services.plain(**asked, temperature=0.0, max_new_tokens=60, cancel=stop)
-    assert sizes[0] < 60 and sizes[1:] == [len(made.token_ids)] == [60], "given up at its next round, made again when it was quiet"
+    assert sizes[0] < 60 and sizes[1:] == [len(one.token_ids) for one in made], "given up at its next round, made again when it was quiet"
+    assert set(sizes[1:]) == {60} and len(made) <= RUNS
+    took = [sum(one.seconds["total"] for one in run.rounds) for run in made]
+    assert took == sorted(took), "the fastest first: a baseline must not be a slow one"
+    count = len(sizes)
     stop.set()
     with pytest.raises(RuntimeError, match="stopped"):
         services.plain(**asked, temperature=0.0, max_new_tokens=60, cancel=stop)
-    assert len(sizes) == 2
+    assert len(sizes) == count

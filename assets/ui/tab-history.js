@@ -42,6 +42,11 @@
       const tr = el("tr", { class: "more" }), td = el("td", { colspan: 11 });
       const line = (name, text) => [el("p", { class: "small" }, name), el("p", { class: "say" }, text ?? "not stored")];
       td.append(...line("prompt", row.prompt), ...line("answer", row.answer), el("p", { class: "small" }, [`request ${row.id}`, row.target, row.drafter, `session ${row.session.slice(0, 6)}…`, `ended by ${row.finish_reason}`, format(row.seconds, "seconds"), row.created_at].join(" · ")));
+      if (row.replay) {
+        const trouble = el("span", { class: "small", role: "status" });
+        const play = el("button", { type: "button", class: "toggle replay", onclick: async () => { play.disabled = true; trouble.textContent = ""; try { await omni.replay.recall(row.id); } catch (error) { trouble.textContent = error.message; } play.disabled = false; } }, "▶ Slow motion");
+        td.append(el("p", {}, play, " ", trouble));
+      }
       tr.append(td);
       return tr;
     };

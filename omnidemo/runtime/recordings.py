@@ -12,6 +12,7 @@ from omnidemo.runtime.recorded import pack, unpack
 from omnidemo.runtime.tables import PairRow, RecordingRow, RequestRow
 
 MOST_ANSWERS = 50  # of a session
+ABOUT = ("prompt", "method", "adapter_version", "created_at", "finish_reason", "metrics")  # of its request, beside a recording
 
 
 def wanted(record: RequestRecord) -> bool:
@@ -34,7 +35,7 @@ def add(connection: Connection, request_id: int, record: RequestRecord) -> None:
 
 def read(connection: Connection, request_id: int, session: str | None) -> dict[str, Any] | None:
     """A recording with what its replay says about it; None where there is none, or where it is not this session's (None: any)."""
-    request = [getattr(RequestRow, name) for name in ("prompt", "method", "domain", "adapter_version", "created_at", "metrics", "settings")]
+    request = [getattr(RequestRow, name) for name in ABOUT]
     query = select(RecordingRow.packed, RecordingRow.kept, RecordingRow.rounds, *request, PairRow.target, PairRow.drafter)
     query = query.join(RequestRow, RequestRow.id == RecordingRow.request_id).join(PairRow, PairRow.id == RequestRow.pair_id)
     query = query.where(RecordingRow.request_id == request_id)

@@ -122,7 +122,7 @@ class Store:
 
     def recording(self, request: int, *, session: str | None) -> dict[str, Any] | None:
         """The recorded rounds of a request, if it is of that session (None: any): their `lines`, how many of the `rounds` were `kept`,
-        and prompt, models, method, domain, adapter_version, metrics, settings and created_at of the request."""
+        and target, drafter and what `recordings.ABOUT` names of the request."""
         return self._database.read(lambda connection: recordings.read(connection, request, session), None)
 
     def recorded(self, requests: Iterable[int]) -> set[int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import gradio as gr
@@ -18,10 +18,11 @@ from omnidemo.ui.shell import PRIVATE, QUIET, Shell, longest_answer, widget
 log = logging.getLogger(__name__)
 
 
-def lane(made: Generation) -> dict[str, Any]:
-    """One measured run for the player: its rounds as lines, and what is said beside them."""
+def lane(runs: Sequence[Generation]) -> dict[str, Any]:
+    """The fastest of some measured runs, which is the first, for the player: its rounds as lines, and what is said beside them."""
+    made = runs[0]
     lines = "".join(line for one in made.rounds for line in tokens.round_lines(one))
-    return {"lines": lines, "version": made.adapter_version, "method": made.method, "at": time.time()}
+    return {"lines": lines, "version": made.adapter_version, "method": made.method, "at": time.time(), "runs": len(runs)}
 
 
 def beside(services: Any, wanted: Mapping[str, Any]) -> dict[str, Any]:
@@ -31,6 +32,7 @@ def beside(services: Any, wanted: Mapping[str, Any]) -> dict[str, Any]:
     try:
         most = max(1, min(int(wanted.get("tokens") or 1), longest_answer(services.settings)))
         asked = {**names, "messages": conversation(wanted.get("history"), str(wanted.get("message") or "")), "max_new_tokens": most}
+        made: Sequence[Sequence[Generation]]
         if wanted.get("kind") == "fresh":
             line = read_line(str(wanted.get("line") or ""))
             made = services.fresh_and_today(**asked, method=str(wanted.get("method") or "auto"), domain=line)
@@ -50,7 +52,7 @@ def recall(services: Any, session: str, request: Any) -> dict[str, Any]:
     known = isinstance(request, int) and services.store.recording(request, session=history.scope(services.settings, session, {})["session"])
     if not known:
         return {"error": "The rounds of this answer are not kept any more: only those of your newest answers are."}
-    about = {name: known[name] for name in ("prompt", "method", "target", "drafter", "kept", "rounds", "created_at")}
+    about = {name: known[name] for name in ("prompt", "method", "target", "drafter", "kept", "rounds", "created_at", "finish_reason")}
     return about | {"lines": known["lines"], "version": known["adapter_version"], "plain": tokens.plain_pace(known["metrics"])}
 
 
