@@ -20,10 +20,11 @@ from omnidemo.bench.experiments.jobs import Job, arms_left, result_path, run_job
 from omnidemo.bench.experiments.line import without_direct
 from omnidemo.bench.experiments.plans import EXPERIMENTS, Arm, Phase, Reading, checkpoints, stream
 from omnidemo.bench.experiments.run import TARGETS, Order, run
-from omnidemo.bench.replay import Records, Replay, ReplayCache, record, replacing
+from omnidemo.bench.replay import record
 from omnidemo.config import Settings
 from omnidemo.records import Round
 from omnidemo.runtime.loading import build_pair
+from omnidemo.runtime.replaying import Records, Replay, ReplayCache, replacing
 from test_pair import save
 
 TEXTS = ["the other ducks swim", "naïve ✓ and more", "the cat sat on the mat", "def double(n):", "a theory of ducks", "12 + 34 ="]

@@ -21,8 +21,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import numpy as np
 
-    from omnidemo.records import Trace
+    from omnidemo.records import Agreement, Replayed, Trace
     from omnidemo.runtime.adapters import AdapterState, OptimiserState
+    from omnidemo.runtime.probing import Scene, Stage
     from omnidemo.runtime.training import Batches, Learner, Plan, Update
 
 POLL_SECONDS = 0.25  # how exactly the running time of a request is kept
@@ -41,7 +42,7 @@ def training_environment(threads: int) -> dict[str, str]:
 
 
 class Child:
-    """Runs `training.train` and `training.judge` in a process of its own. It keeps the model, never a state: every request carries
+    """Runs `training.py`, and replays of `probing.py`, in a process of its own. It keeps the model, never a state: every request carries
     all that it needs, so nothing is lost with the process. Any thread may ask; one request runs at a time, the others wait.
     """
 
@@ -80,6 +81,16 @@ class Child:
         """`training.judge` on the drafter in `folder`. Raises ChildError as `train` does."""
         judged: list[np.ndarray] = self._ask("judge", str(folder), list(states), list(traces), plan)
         return judged
+
+    def agree(self, folder: Path, state: AdapterState | None, traces: Sequence[Trace], plan: Plan) -> list[Agreement]:
+        """`training.agree` on the drafter in `folder`. Raises ChildError as `train` does."""
+        agreed: list[Agreement] = self._ask("agree", str(folder), state, list(traces), plan)
+        return agreed
+
+    def replay(self, scene: Scene, adapter: AdapterState | None, prompts: Sequence[str]) -> list[Replayed]:
+        """`Stage.replay` of `probing.py`. Raises ChildError as `train` does."""
+        replayed: list[Replayed] = self._ask("replay", "", scene, adapter, list(prompts))
+        return replayed
 
     def pause(self) -> None:
         """Stop the process where it is, until `go_on`; without effect where the system cannot do that (Windows)."""
@@ -212,6 +223,7 @@ def main(nice: int = 10) -> None:
     requests: queue.SimpleQueue[Any] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(requests,), daemon=True).start()
     learners: dict[tuple[str, int], Learner] = {}
+    stage: Stage | None = None
     while True:
         verb, folder, *values = requests.get()
         try:
@@ -219,6 +231,12 @@ def main(nice: int = 10) -> None:
                 adapter, optimiser, batches, plan, head_batches = values
                 learner = training.learner_for(learners, folder, adapter, plan)
                 answer: Any = training.train(learner, adapter, optimiser, batches, plan, head_batches)
+            elif verb == "agree":
+                state, traces, plan = values
+                answer = training.agree(training.learner_for(learners, folder, state, plan), state, traces, plan.window)
+            elif verb == "replay":
+                stage = stage or _stage()
+                answer = stage.replay(*values)
             else:
                 states, traces, plan = values
                 known = next((state for state in states if state), None)
@@ -226,6 +244,12 @@ def main(nice: int = 10) -> None:
         except Exception as error:  # whatever it is, the parent tells it
             answer = f"Training failed: {type(error).__name__}: {error}"
         _answer(answers, answer)
+
+
+def _stage() -> Stage:
+    from omnidemo.runtime.probing import Stage
+
+    return Stage(compiled=False)
 
 
 def _answer(answers: Any, answer: Any) -> None:

@@ -40,6 +40,15 @@ def prepare() -> None:
             _thread.start()
 
 
+def forgo() -> None:
+    """Have this process go without compiled functions, if none is being prepared yet."""
+    global _thread
+    with _lock:
+        if _thread is None:
+            _thread = threading.Thread(target=lambda: None, name="no compile", daemon=True)
+            _thread.start()
+
+
 def wait(seconds: float = PATIENCE) -> bool:
     """`prepare`, and wait until the functions are ready or have failed; whether they are ready."""
     prepare()

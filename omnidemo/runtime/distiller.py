@@ -31,6 +31,11 @@ THREADED = ("idle", "concurrent")
 _turns: weakref.WeakKeyDictionary[Any, threading.Lock] = weakref.WeakKeyDictionary()  # one update at a time in a shared child
 
 
+def turn_of(child: object) -> threading.Lock:
+    """The lock that is held by whoever has the child work, and makes it stand still."""
+    return _turns.setdefault(child, threading.Lock())
+
+
 class Distiller:
     """Adapts a drafter to a target (one line: drafter, target, domain).
 
@@ -66,7 +71,7 @@ class Distiller:
         self.line = self.versions.line
         self._busy = busy
         self._child, self._own_child = child or Child(threads), child is None
-        self._turn = _turns.setdefault(self._child, threading.Lock())  # held for an update; taken before any other lock
+        self._turn = turn_of(self._child)  # held for an update; taken before any other lock
         self._here = child if isinstance(child, Here) else Here()  # inline mode
         self._news = threading.Condition()  # guards what observe() and status() touch; held for microseconds, taken last
         self._state: State = "idle"

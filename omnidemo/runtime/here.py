@@ -6,13 +6,17 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
-from omnidemo.records import Trace
+from omnidemo.records import Agreement, Replayed, Trace
 from omnidemo.runtime.adapters import AdapterState, OptimiserState
-from omnidemo.runtime.training import Batches, Learner, Plan, Update, judge, learner_for, train
+from omnidemo.runtime.training import Batches, Learner, Plan, Update, agree, judge, learner_for, train
+
+if TYPE_CHECKING:
+    from omnidemo.runtime.probing import Scene, Stage
 
 
 class Here:
@@ -21,6 +25,7 @@ class Here:
     def __init__(self, device: str = "cpu") -> None:
         self.device = torch.device(device)
         self._learners: dict[tuple[str, int], Learner] = {}
+        self._stage: Stage | None = None
         self._lock = threading.Lock()  # a learner's parameters are scratch space
         self._side = torch.cuda.Stream(self.device) if self.device.type == "cuda" else None
 
@@ -43,6 +48,19 @@ class Here:
             adapter = next((state for state in states if state is not None), None)
             return judge(self._learner(folder, adapter, plan), states, traces, plan.window)
 
+    def agree(self, folder: Path, state: AdapterState | None, traces: Sequence[Trace], plan: Plan) -> list[Agreement]:
+        """`training.agree` on the drafter in `folder`."""
+        with self._lock, self._beside():
+            return agree(self._learner(folder, state, plan), state, traces, plan.window)
+
+    def replay(self, scene: Scene, adapter: AdapterState | None, prompts: Sequence[str]) -> list[Replayed]:
+        """`Stage.replay` of `probing.py`, on the CPU."""
+        from omnidemo.runtime.probing import Stage
+
+        with self._lock:
+            self._stage = self._stage or Stage()
+            return self._stage.replay(scene, adapter, prompts)
+
     def pause(self) -> None: ...
 
     def go_on(self) -> None: ...
@@ -51,6 +69,7 @@ class Here:
         """Free the model."""
         with self._lock:
             self._learners.clear()
+            self._stage = None
 
     def _learner(self, folder: Path, adapter: AdapterState | None, plan: Plan) -> Learner:
         return learner_for(self._learners, folder, adapter, plan, str(self.device))

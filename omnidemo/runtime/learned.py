@@ -58,8 +58,8 @@ def _round(stored: Mapping[str, Any]) -> Round:
 
 def banners_query(target: str, drafter: str) -> Select[Any]:
     """The pair's requests that have a topic, oldest first: topic, domain, adapter version, and whether the page called guessing slower."""
-    columns = (RequestRow.topic, RequestRow.domain, RequestRow.adapter_version, RequestRow.slower)
-    query = select(*columns).join(PairRow).where(PairRow.target == target, PairRow.drafter == drafter)
+    columns: list[Any] = [RequestRow.topic, RequestRow.domain, RequestRow.adapter_version, RequestRow.slower]
+    query = select(*columns).select_from(RequestRow).join(PairRow).where(PairRow.target == target, PairRow.drafter == drafter)
     return query.where(RequestRow.topic.is_not(None), RequestRow.kind != "compare").order_by(RequestRow.id)
 
 

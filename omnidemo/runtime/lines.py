@@ -5,19 +5,22 @@ from __future__ import annotations
 import logging
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from torch import Tensor
+
 from omnidemo.config import Settings
 from omnidemo.records import Round, Trace
 from omnidemo.runtime import adapters, exchange, resting
 from omnidemo.runtime.adaptable import ADAPTABLE
-from omnidemo.runtime.distiller import THREADED, Distiller
+from omnidemo.runtime.distiller import THREADED, Distiller, turn_of
 from omnidemo.runtime.gain import ChatCost
 from omnidemo.runtime.here import Here
+from omnidemo.runtime.measuring import Measurer
 from omnidemo.runtime.pair import Pair
 from omnidemo.runtime.router import DEFAULT
 from omnidemo.runtime.status import TrainerStatus
@@ -50,7 +53,9 @@ class Lines:
         self._pair, self._store = pair, store
         device = pair.drafter.device
         self._child = Here(str(device)) if device.type == "cuda" else Child()
+        self._aside = Here()  # where measurements run while lines learn in the answering thread, so that no process is started
         self._cost = ChatCost()
+        self.measurer = Measurer(pair, settings, store, self._worker, self._turn, self._folder)
         self._lock = threading.RLock()
         self._open: OrderedDict[str, Distiller] = OrderedDict()  # in order of last use
         self._users: Counter[str] = Counter()  # answers that are being written
@@ -112,6 +117,7 @@ class Lines:
             self.get(trace.domain).observe(trace)
         except Exception:
             log.exception("The line %s could not take an answer", trace.domain)
+        self.measurer.observe(trace)
 
     def note_round(self, done: Round) -> None:
         """Take note of how long a round took, so that all lines know what learning costs a chat."""
@@ -147,7 +153,7 @@ class Lines:
     def configure(self, settings: Settings) -> None:
         """Learn by these settings from the next update on. A line that has versions keeps its rank until it is reset."""
         with self._lock:
-            self.settings = settings
+            self.settings = self.measurer.settings = settings
             for line in self._open.values():
                 self._tell(line)
             self._make_room()
@@ -157,6 +163,8 @@ class Lines:
         with self.using(domain) as line:
             line.reset()
             self._tell(line)
+            self.measurer.forget(check_domain(domain))
+            self._pair.forget(domain)
 
     def export(self, domain: str, version: int, folder: Path) -> Path:
         """Write a version as a zip in PEFT's format into a folder; its path. ValueError, one sentence, where that cannot be."""
@@ -186,6 +194,7 @@ class Lines:
         for thread in closing:
             thread.start()
         self._child.close()  # so that no line waits for its update
+        self.measurer.close()
         for thread in closing:
             thread.join()
 
@@ -199,7 +208,7 @@ class Lines:
             pair.target.name,
             self.settings,
             self.settings.storage,
-            publish=lambda version, weights, head: pair.publish(version, weights, head, domain=domain),
+            publish=lambda version, weights, head: self._publish(domain, version, weights, head),
             store=self._store,
             domain=domain,
             busy=lambda: pair.busy,
@@ -215,6 +224,17 @@ class Lines:
         for trace in self._waiting.pop(domain, []):
             line.observe(trace)
         return line
+
+    def _publish(self, domain: str, version: int, weights: Mapping[str, Tensor], head: Mapping[str, Tensor]) -> None:
+        self._pair.publish(version, weights, head, domain=domain)
+        self.measurer.swapped(domain, version)
+
+    def _worker(self) -> Child | Here:
+        return self._aside if self.settings.training == "inline" else self._child
+
+    def _turn(self) -> threading.Lock | None:
+        """What is held by whoever makes the training process stand still."""
+        return turn_of(self._child) if isinstance(self._worker(), Child) else None
 
     def _make_room(self, wanted: str = "") -> None:
         """Close the lines unused for longest, the default line last: whoever names no line drafts with it."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import threading
+from collections import OrderedDict
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from secrets import token_hex
 from time import perf_counter, time
 from typing import Any, Literal
 
@@ -21,7 +23,7 @@ from omnidemo.core.sampling import Sampler, Warp
 from omnidemo.core.tracing import Tracer
 from omnidemo.engine import Conversation, Limits, decode
 from omnidemo.methods import Method, make_method
-from omnidemo.records import FinishReason, Generation, Prompt, Round, Trace
+from omnidemo.records import Agreement, FinishReason, Generation, Prompt, Round, Trace
 from omnidemo.runtime import compiling
 from omnidemo.runtime.maps import load_or_build
 from omnidemo.runtime.models import LanguageModel
@@ -30,6 +32,7 @@ from omnidemo.runtime.store import Store
 
 IDLE_CONVERSATIONS = 4  # contexts kept for the next turn of a chat
 DOMAIN = "default"
+AGREEMENTS = 500  # answers whose agreement is remembered
 
 
 @dataclass(slots=True, eq=False)
@@ -77,6 +80,7 @@ class Pair:
         self._store: Store | None = None
         self._top_k = top_k
         self._in_flight = 0
+        self._agreements: OrderedDict[str, Agreement] = OrderedDict()  # of the newest answers, by key
         self._compiled = compiling.kernels() is not None  # when what things cost was measured
 
     # generating ----------------------------------------------------------------------------------------------------------
@@ -150,7 +154,7 @@ class Pair:
             self._in_flight += 1
         rounds: list[Round] = []
         tracer = Tracer(self.map, len(ids), self._top_k) if learn and self.learners else None
-        version, entries = line.version, len(self.ngrams)
+        version, entries, key = line.version, len(self.ngrams), token_hex(12)
         first: float | None = None
         reason: FinishReason = "cancelled"
         started = perf_counter()
@@ -183,7 +187,7 @@ class Pair:
                 if learn:
                     self.ngrams.clock += 1
             if tracer is not None and rounds and talk.drafter is not None:
-                self._teach(tracer.finish(talk.drafter), temperature, domain)
+                self._teach(tracer.finish(talk.drafter), temperature=temperature, domain=domain, version=version, key=key)
             self._save()
         drafts = [(done.drafted, done.seconds["total"]) for done in rounds[1:] if done.drafted]
         plain = line.knowledge.plain_beside(drafts) if chosen.drafts else None
@@ -199,7 +203,42 @@ class Pair:
             adapter_version=version,
             cache_entries=entries,
             domain=domain,
+            key=key,
         )
+
+    def record(self, ids: Sequence[int], max_new_tokens: int, cancelled: Callable[[], bool]) -> tuple[tuple[int, ...], Trace] | None:
+        """The target's greedy answer to a prompt, given as ids, with its trace; None where `cancelled` said so after a pass.
+        Nobody waits for it: it does not count as a generation, leaves nothing behind, and gives way after each pass."""
+        talk = Conversation(TargetContext(self.target.runner.new_cache()), DrafterContext(self.drafter.runner.new_cache(), self.map))
+        tracer, rule = Tracer(self.map, len(ids), self._top_k), Unhurried()
+        limits = Limits(max_new_tokens)
+        with self._turn:
+            talk.start(ids)
+        steps = decode(talk, self._method("auto"), self.map, self.ngrams, Warp(0.0), Sampler(0), limits, rule, tracer)
+        written: list[int] = []
+        while not cancelled():
+            with self._turn:
+                done = next(steps, None)
+            if done is None:
+                assert talk.drafter is not None
+                trace = tracer.finish(talk.drafter)
+                if trace is None:
+                    raise ValueError(f"the answer of {self.target.name} left no trace to replay")
+                return tuple(written), trace
+            written += [token.id for token in done.tokens]
+        return None
+
+    def agreement(self, answer: Generation) -> Agreement | None:
+        """How far drafter and target agreed on an answer, by the version that drafted at its beginning. It is measured where the drafter
+        learns, while nobody waits, so it comes *later*: None until then. None for good without storage, with training off, for an answer
+        that was not learned from, and for all but the newest answers (the history keeps theirs)."""
+        return self._agreements.get(answer.key)
+
+    def note_agreement(self, key: str, found: Agreement) -> None:
+        """Keep what was measured of the answer with this key."""
+        self._agreements[key] = found
+        while len(self._agreements) > AGREEMENTS:
+            self._agreements.popitem(last=False)
 
     def prompt_ids(self, prompt: Prompt) -> list[int]:
         """The target's ids of a prompt; ValueError where it is empty or does not fit the window."""
@@ -249,6 +288,11 @@ class Pair:
     def drafting_weights(self, domain: str = DOMAIN) -> dict[str, Tensor]:
         """The weights that draft now, the adapter merged; they change in place with the next swap."""
         return self._line(domain).runner.weights()
+
+    def forget(self, domain: str) -> None:
+        """Forget how drafting went for a domain, whose drafter begins anew: what rounds cost, and how often guesses were right."""
+        with self._turn:
+            self._line(domain).knowledge = Knowledge()
 
     def drop_domain(self, domain: str) -> None:
         """Free what drafts for a domain; the next answer there starts from the base drafter, until something is published."""
@@ -372,9 +416,9 @@ class Pair:
         for listener in self.round_listeners:
             listener(done)
 
-    def _teach(self, trace: Trace | None, temperature: float, domain: str) -> None:
+    def _teach(self, trace: Trace | None, **about: Any) -> None:
         if trace is not None:
-            trace = replace(trace, temperature=temperature, domain=domain)
+            trace = replace(trace, **about)
             for learner in self.learners:
                 learner(trace)
 
@@ -384,6 +428,16 @@ class Pair:
                 changed, removed = self.ngrams.take_changes()
             if changed or removed:
                 self._store.save_ngrams(self.target.name, self.drafter.name, changed, removed)
+
+
+class Unhurried(Fixed):
+    """Nothing is drafted, and each token is a pass of its own, so that whoever waits comes between any two."""
+
+    def __init__(self) -> None:
+        super().__init__(0)
+
+    def resting(self) -> int:
+        return 0
 
 
 def _head(weights: Mapping[str, Tensor]) -> Head | None:

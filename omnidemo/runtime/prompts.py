@@ -38,3 +38,10 @@ def examples() -> tuple[dict[str, str], ...]:
     """The page's hand-picked examples in the order of the page: topic, label, prompt."""
     lines = (FOLDER / "examples.jsonl").read_text(encoding="utf-8").splitlines()
     return tuple({"topic": one["domain"], "label": one["label"], "prompt": one["prompt"]} for one in map(json.loads, lines))
+
+
+@cache
+def probes(topic: str) -> tuple[str, ...]:
+    """The few prompts of a topic on which drafters are measured. They are in no other file, so that nobody plays or presses them."""
+    lines = (FOLDER / "probes.jsonl").read_text(encoding="utf-8").splitlines()
+    return tuple(one["prompt"] for one in map(json.loads, lines) if one["domain"] == topic)

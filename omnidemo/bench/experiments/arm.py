@@ -14,10 +14,10 @@ from safetensors.torch import save_file
 
 from omnidemo.bench.experiments.line import Learners, Line
 from omnidemo.bench.experiments.plans import Arm, Event, Reading, checkpoints, stream
-from omnidemo.bench.replay import Records, Replay, replacing
 from omnidemo.config import Settings
 from omnidemo.records import Generation, Trace
 from omnidemo.runtime.models import load_model
+from omnidemo.runtime.replaying import Records, Replay, replacing
 from omnidemo.runtime.router import Router
 
 METRICS = ("acceptance_rate", "alpha", "block_efficiency", "ngram_hits", "drafted_per_round", "cache_entries")

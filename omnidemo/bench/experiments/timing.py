@@ -14,11 +14,11 @@ from safetensors.torch import load_file
 from omnidemo.bench.experiments.arm import World, figures, options
 from omnidemo.bench.experiments.jobs import result_path
 from omnidemo.bench.experiments.plans import Arm, Reading
-from omnidemo.bench.replay import replacing
 from omnidemo.records import Generation, NgramEntry
 from omnidemo.runtime.comparison import BASELINE
 from omnidemo.runtime.loading import build_measured_pair
 from omnidemo.runtime.pair import Pair
+from omnidemo.runtime.replaying import replacing
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,10 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from omnidemo.bench.experiments.line import Line
-from omnidemo.bench.replay import Records, record, replacing
+from omnidemo.bench.replay import record
 from omnidemo.config import Settings
 from omnidemo.runtime import adapters, sources
+from omnidemo.runtime.replaying import Records, replacing
 
 
 @dataclass(frozen=True, slots=True, eq=False)

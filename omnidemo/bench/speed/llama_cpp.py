@@ -18,11 +18,11 @@ import torch
 from torch import Tensor
 from transformers import AutoConfig
 
-from omnidemo.bench.replay import replacing
 from omnidemo.bench.speed.arms import Request, Took
 from omnidemo.bench.speed.floor import Pass, Shape
 from omnidemo.runtime.lean import LeanLlamaRunner
 from omnidemo.runtime.models import LanguageModel
+from omnidemo.runtime.replaying import replacing
 
 LLAMA, LLAMA_LOOKUP = "llama.cpp", "llama.cpp-prompt-lookup"
 FORMAT = "1"  # changes with the way that files are written, so that older ones are not read
