@@ -216,11 +216,11 @@ def run_app(settings: Settings) -> None:
     """Serve the pages until Ctrl-C or SIGTERM, then stop the trainers and back up what the settings ask for."""
     os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")  # Gradio reads it when it is imported
     from omnidemo.runtime.services import Services
-    from omnidemo.ui import build_app, launch_options
+    from omnidemo.ui import build_app, hosted, launch_options
 
     signal.signal(signal.SIGTERM, _stop)
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts background jobs with Ctrl-C ignored
-    services = Services(settings)
+    services = hosted(Services(settings))
     page = build_app(services)
     try:
         try:

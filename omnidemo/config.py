@@ -39,7 +39,7 @@ class Settings(BaseSettings):
     database_url: str = Field("", description="SQLAlchemy URL; empty: SQLite inside the storage folder.")
     backup: str = Field("", description="Folder that receives a copy of the SQLite database and adapters, such as /data on a Space.")
     keep_text: bool = Field(True, description="Store prompts and answers in the history (sessions can opt out by themselves).")
-    adapters_kept: int = Field(20, ge=2, description="Adapter versions kept on disk per line; older files are pruned.")
+    adapters_kept: int = Field(20, ge=1, description="Adapter versions kept on disk per line; older files are pruned.")
     cache_size: int = Field(20_000, ge=0, description="Most n-grams kept per pair; 0 switches merging off.")
     cache_policy: Literal["lfu", "lru"] = Field("lfu", description="Which n-gram leaves a full cache first.")
     warm_start: bool = Field(False, description="Fill the n-gram cache with every spellable target token at first load.")
@@ -80,4 +80,21 @@ class Settings(BaseSettings):
     share: bool = Field(False, description="Ask Gradio for a public link.")
     auth: str = Field("", description="user:password that the app asks for; empty: none.")
     queue_size: int = Field(32, ge=1, description="Most requests that wait; more get a clear refusal.")
+    public: Literal["auto", "true", "false"] = Field(
+        "auto", description="Whether strangers may come; auto: on a Space, shared, or reached by another way than this machine's loopback."
+    )
+    allowed_hosts: str = Field("", description="Names beside localhost by which the app may be reached, with commas between.")
+    operator_key: str = Field("", repr=False, description="Password for what concerns everybody in a public app; empty: nobody may do it.")
+    upload_mb: int = Field(20, ge=1, description="Largest file that may be uploaded.")
+    visitor_requests: int = Field(240, ge=1, description="Public: answers for one visitor in an hour.")
+    visitor_tokens: int = Field(60_000, ge=1, description="Public: tokens for one visitor in an hour.")
+    visitor_rows: int = Field(200, ge=1, description="Public: requests in a visitor's history; older ones are deleted.")
+    visitor_hours: float = Field(24.0, gt=0, description="Public: hours that a visitor's history is kept.")
+    visitor_minutes: float = Field(60.0, gt=0, description="Public: minutes unused after which a visitor's adapter and n-grams go.")
+    visitor_lines: int = Field(
+        32, ge=1, description="Public: visitors with an adapter of their own; of more, the one unused for longest goes."
+    )
+    public_requests: int = Field(2000, ge=1, description="Public: answers for all visitors together in an hour.")
+    public_tokens: int = Field(500_000, ge=1, description="Public: tokens for all visitors together in an hour.")
+    public_rows: int = Field(5000, ge=1, description="Public: requests in the history of all visitors together.")
     trust_hub: bool = Field(True, description="Allow downloads from the Hugging Face Hub (safetensors only, no remote code).")

@@ -14,7 +14,7 @@ FILES = sorted((ROOT / "omnidemo").rglob("*.py"))
 FLOORS = [{"config", "records", "charts"}, {"core"}, {"methods"}, {"engine"}, {"runtime"}, {"api", "bench", "bundled"}, {"ui"}]
 FLOORS += [{"commands"}, {"__main__"}]
 HEIGHT = {room: height for height, floor in enumerate(FLOORS) for room in floor}
-RUNTIME = {f"runtime/{name}.py" for name in ("store", "tables", "export", "database", "backup", "recordings", "learned")}
+RUNTIME = {f"runtime/{name}.py" for name in ("store", "tables", "export", "database", "backup", "pruning", "recordings", "learned")}
 VERSIONS = ("0001_first", "0002_head", "0003_recordings", "0004_learning")
 MIGRATIONS = {"runtime/migrations/env.py", *(f"runtime/migrations/versions/{name}.py" for name in VERSIONS)}
 COMPILED = {path.relative_to(ROOT / "omnidemo").as_posix() for path in FILES if path.parent.name == "compiled"}

@@ -41,12 +41,6 @@
   };
 
   omni.random = () => Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
-  let session = null;
-  omni.session = () => {
-    session ||= omni.load("session", null) || omni.random();
-    omni.save("session", session);
-    return session;
-  };
 
   omni.copy = async (text) => {
     try { await navigator.clipboard.writeText(text); return true; } catch { /* no clipboard outside https and localhost */ }

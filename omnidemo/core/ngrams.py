@@ -8,7 +8,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from omnidemo.core.device_trie import FAR, DeviceTrie
+from omnidemo.core.device_trie import FAR, SIZES, DeviceTrie
 from omnidemo.records import NgramEntry
 
 
@@ -45,7 +45,9 @@ class NgramCache:
         size: int = 20_000,
         policy: Literal["lfu", "lru"] = "lfu",
         device: torch.device | str = "cpu",
+        sizes: Sequence[int] = SIZES,
     ) -> None:
+        """sizes: those that the table on the device may take, primes."""
         self.root = Node(0)
         self.size, self.policy = size, policy
         self.clock = 0  # requests of the pair so far
@@ -53,6 +55,7 @@ class NgramCache:
         # nearest[d]: fewest drafter tokens of an n-gram that begins with d; the mask of first draws compares it to the budget.
         self.nearest: Tensor = torch.full((drafter_tokens,), FAR, dtype=torch.int32, device=device)
         self._begins: tuple[int, dict[int, Tensor]] = (0, {})  # version, and the masks of `begins` by length
+        self._sizes = sizes
         self._mirror: DeviceTrie | None = None  # made when it is first asked for
         self._unmirrored: list[tuple[tuple[int, ...], int]] | None = None  # n-grams that it lacks; None: it has to be filled anew
         self._entries: dict[int, _Entry] = {}
@@ -117,7 +120,7 @@ class NgramCache:
         """The trie as a table on the cache's device, up to date. Costs what was inserted since the last call; all of it where something
         was removed or the table is full."""
         if self._mirror is None:
-            self._mirror = DeviceTrie(len(self.nearest), self.nearest.device)
+            self._mirror = DeviceTrie(len(self.nearest), self.nearest.device, self._sizes)
         new = self._unmirrored
         if new is not None and all(map(self._mirror.insert, new)):
             self._mirror.upload()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from weakref import WeakKeyDictionary
 
 from torch import Tensor
 
@@ -12,6 +13,8 @@ from omnidemo.core.sampling import Law, totals
 from omnidemo.core.vocabulary import VocabularyMap, bars
 from omnidemo.methods.base import Draft, Hand, Method, Slot
 from omnidemo.methods.ngram_residual import Path, Residual, complete_children, goes_on
+
+Known = tuple[int, dict[int, Tensor], list[Course]]  # a trie's version, the bars of first draws by their limit, what is told to draw ahead
 
 
 class NgramExact(Method):
@@ -33,8 +36,8 @@ class NgramExact(Method):
     def __init__(self, overrun: int = 2, attempts: int = 1024) -> None:
         self.overrun = overrun  # drafter tokens by which an open n-gram may exceed the budget
         self.attempts = attempts  # residual draws from p, at microseconds each, before closer bounds are found by drafter passes
-        # A trie, its version, the bars of first draws in it by their limit, and what is told of it to draw ahead.
-        self._known: tuple[NgramCache | None, int, dict[int, Tensor], list[Course]] = (None, 0, {}, [])
+        # By trie, for visitors have tries of their own: what was made of it.
+        self._known: WeakKeyDictionary[NgramCache, Known] = WeakKeyDictionary()
         self._alone: tuple[VocabularyMap, Tensor] | None = None  # a map, and its drafter tokens that are a slot by themselves
 
     def draft(self, hand: Hand, budget: int) -> Draft:
@@ -67,7 +70,7 @@ class NgramExact(Method):
 
     def course(self, hand: Hand) -> Course:
         """This method's draws, to be made ahead: there `first` takes the place of `_bars`, and the trie's table that of `_walk`."""
-        courses = self._of_trie(hand)[3]
+        courses = self._of_trie(hand)[2]
         if not courses:
             first, inside = hand.ngrams.nearest.masked_fill(hand.map.draftable, 0), token_by_token(hand.map.readable_bars).inside
             courses.append(Course(first, inside, self._alone_in(hand.map), hand.ngrams.on_device(), self.overrun))
@@ -80,15 +83,16 @@ class NgramExact(Method):
 
     def _bars(self, hand: Hand, limit: int) -> Tensor:
         """Bars [D] of first draws: what may be proposed directly, and what begins an n-gram of at most `limit` tokens."""
-        known = self._of_trie(hand)[2]
+        known = self._of_trie(hand)[1]
         if limit not in known:
             known[limit] = bars(hand.map.draftable | hand.ngrams.begins(limit))
         return known[limit]
 
-    def _of_trie(self, hand: Hand) -> tuple[NgramCache | None, int, dict[int, Tensor], list[Course]]:
-        if self._known[:2] != (hand.ngrams, hand.ngrams.version):
-            self._known = (hand.ngrams, hand.ngrams.version, {}, [])
-        return self._known
+    def _of_trie(self, hand: Hand) -> Known:
+        known = self._known.get(hand.ngrams)
+        if known is None or known[0] != hand.ngrams.version:
+            known = self._known[hand.ngrams] = (hand.ngrams.version, {}, [])
+        return known
 
     def _walk(self, hand: Hand, slot: Slot, first: int, q: float) -> tuple[int, list[int]]:
         """Walk from the first drawn token, fill the slot with the longest complete node; returns the number of further draws, and the

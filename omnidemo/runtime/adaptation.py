@@ -19,6 +19,7 @@ from omnidemo.runtime.lines import AUTO, LineInfo, Lines, check_domain
 from omnidemo.runtime.router import DEFAULT, Route, Router
 from omnidemo.runtime.shelf import Shelf
 from omnidemo.runtime.status import TrainerStatus
+from omnidemo.runtime.visitors import owned
 
 log = logging.getLogger(__name__)
 CONTROLS = (*sorted(ADAPTABLE), "draft_policy", "draft_length", "longest_draft", "confidence", "gamma", "domain")
@@ -92,6 +93,11 @@ class Adaptation:
         except OSError as error:
             raise RuntimeError(f"The adapter could not be written ({error}); free some space and try again.") from error
 
+    def forget_exports(self, domain: str) -> None:
+        """Delete the zips of a line's versions."""
+        for file in Path(self._exports.name).glob(f"*{domain.strip('~')}*"):
+            file.unlink(missing_ok=True)
+
     def import_adapter(self, target: str, drafter: str, domain: str, path: Path) -> int:
         """Make an adapter from a zip or folder in PEFT's format the line's active version; its number. ValueError or RuntimeError, one
         sentence, for anything else."""
@@ -129,6 +135,8 @@ class Adaptation:
 
     def teach(self, prompt: str, domain: str) -> None:
         """Tell the router where a prompt belongs. Its trouble is logged: the answer is already there."""
+        if owned(domain):  # everybody shares the router, and nobody the line
+            return
         try:
             self.router.teach(prompt, domain)
         except Exception:

@@ -21,11 +21,13 @@ from omnidemo.runtime.distiller import THREADED, Distiller, turn_of
 from omnidemo.runtime.gain import ChatCost
 from omnidemo.runtime.here import Here
 from omnidemo.runtime.measuring import Measurer
+from omnidemo.runtime.own import line_settings
 from omnidemo.runtime.pair import Pair
 from omnidemo.runtime.router import DEFAULT
 from omnidemo.runtime.status import TrainerStatus
 from omnidemo.runtime.store import Store
 from omnidemo.runtime.training import Child
+from omnidemo.runtime.visitors import owned
 
 log = logging.getLogger(__name__)
 AUTO = "auto"  # no line, but the wish that one is chosen by the prompt
@@ -96,7 +98,7 @@ class Lines:
     def accepts(self, domain: str) -> bool:
         """Whether a line of this name is there or may be started."""
         names = self.names()
-        return domain in names or len(names) < MOST_LINES
+        return owned(domain) or domain in names or sum(not owned(name) for name in names) < MOST_LINES
 
     def names(self) -> list[str]:
         """The lines in memory and on disk, "default" first, the others by name."""
@@ -166,6 +168,22 @@ class Lines:
             self.measurer.forget(check_domain(domain))
             self._pair.forget(domain)
 
+    def forget(self, domain: str) -> bool:
+        """A line goes, and all that it has learned. False, and it stays, while an answer is being written with it."""
+        with self._lock:
+            if self._users[domain]:
+                return False
+            line = self._open.pop(domain, None)
+            self._waiting.pop(domain, None)
+            self._paused.discard(domain)
+            self._domains.pop(self._folder(domain).name, None)
+            del self._users[domain]
+        if line is not None:
+            line.close()
+        adapters.remove_line(self._folder(domain))
+        self._pair.forget_domain(domain)
+        return True
+
     def export(self, domain: str, version: int, folder: Path) -> Path:
         """Write a version as a zip in PEFT's format into a folder; its path. ValueError, one sentence, where that cannot be."""
         domain = check_domain(domain)
@@ -206,7 +224,7 @@ class Lines:
             pair.drafter.folder,
             pair.drafter.name,
             pair.target.name,
-            self.settings,
+            self._settings_of(domain),
             self.settings.storage,
             publish=lambda version, weights, head: self._publish(domain, version, weights, head),
             store=self._store,
@@ -250,12 +268,18 @@ class Lines:
             self._pair.drop_domain(domain)
 
     def _tell(self, line: Distiller) -> None:
-        changes: dict[str, Any] = {name: getattr(self.settings, name) for name in ADAPTABLE}
+        settings = self._settings_of(line.versions.domain)
+        changes: dict[str, Any] = {name: getattr(settings, name) for name in ADAPTABLE}
         changes = {name: value for name, value in changes.items() if value != getattr(line.settings, name)}
         if line.status().version or adapters.versions(line.line):
             changes.pop("lora_rank", None)
         if changes:
             line.configure(**changes)
+
+    def _settings_of(self, domain: str) -> Settings:
+        if not owned(domain):
+            return self.settings
+        return line_settings(self.settings, {name: tuple(weight.shape) for name, weight in self._pair.drafter.runner.weights().items()})
 
     def _info(self, domain: str) -> LineInfo:
         status = self.status(domain)

@@ -27,8 +27,10 @@ from omnidemo.records import Agreement, FinishReason, Generation, Prompt, Round,
 from omnidemo.runtime import compiling
 from omnidemo.runtime.maps import load_or_build
 from omnidemo.runtime.models import LanguageModel
+from omnidemo.runtime.own import OwnNgrams
 from omnidemo.runtime.runners import Runner
 from omnidemo.runtime.store import Store
+from omnidemo.runtime.visitors import owned
 
 IDLE_CONVERSATIONS = 4  # contexts kept for the next turn of a chat
 DOMAIN = "default"
@@ -70,6 +72,7 @@ class Pair:
         device = target.device
         self.map = load_or_build(target.vocabulary, drafter.vocabulary, target.runner.rows, drafter.runner.rows, device, maps)
         self.ngrams = NgramCache(drafter.runner.rows, cache_size, cache_policy, device)
+        self._own = OwnNgrams(self.ngrams, drafter.runner.rows)
         self.learners: list[Callable[[Trace], object]] = []
         self.round_listeners: list[Callable[[Round], object]] = []
         self.mismatches = 0  # answers after which the drafter's bytes did not spell the target's
@@ -150,11 +153,11 @@ class Pair:
                 for one in self._lines.values():
                     one.knowledge.forget_times()
             length = _rule(draft_policy, line, draft_length, longest_draft, confidence, gamma, probe_every)
-            talk = self._conversation(ids, reuse, domain)
+            talk, ngrams = self._conversation(ids, reuse, domain), self._own.of(domain)
             self._in_flight += 1
         rounds: list[Round] = []
         tracer = Tracer(self.map, len(ids), self._top_k) if learn and self.learners else None
-        version, entries, key = line.version, len(self.ngrams), token_hex(12)
+        version, entries, key = line.version, len(ngrams), token_hex(12)
         first: float | None = None
         reason: FinishReason = "cancelled"
         started = perf_counter()
@@ -162,13 +165,13 @@ class Pair:
             with self._turn:
                 talk.start(ids)
             started = perf_counter()
-            steps = decode(talk, chosen, self.map, self.ngrams, warp, Sampler(seed), limits, length, tracer)
+            steps = decode(talk, chosen, self.map, ngrams, warp, Sampler(seed), limits, length, tracer)
             while True:
                 with self._turn:
                     self._swap(domain, line, talk)
                     done = next(steps, None)
                     if done is not None and learn:
-                        self._remember(done)
+                        self._remember(done, ngrams)
                 if done is None:
                     break
                 first = first if first is not None else perf_counter() - began
@@ -185,7 +188,7 @@ class Pair:
                 mismatch = float(talk.drafter is not None and not talk.drafter.spells(talk.target.ids))
                 self.mismatches += int(mismatch)
                 if learn:
-                    self.ngrams.clock += 1
+                    ngrams.clock += 1
             if tracer is not None and rounds and talk.drafter is not None:
                 self._teach(tracer.finish(talk.drafter), temperature=temperature, domain=domain, version=version, key=key)
             self._save()
@@ -282,7 +285,7 @@ class Pair:
 
     def drafting(self, domain: str = DOMAIN, policy: Policy = "cost") -> Drafting:
         """How the pair drafts for a domain now, with a sentence for people."""
-        line = self._line(domain)
+        line = self._lines.get(domain) or _Line(self.drafter.runner)  # asking makes none: others ask for ever new ones
         return describe(policy, line.knowledge, line.head is not None)
 
     def drafting_weights(self, domain: str = DOMAIN) -> dict[str, Tensor]:
@@ -299,6 +302,12 @@ class Pair:
         with self._turn:
             self._lines.pop(domain, None)
             self._idle = [talk for talk in self._idle if talk.domain != domain]
+
+    def forget_domain(self, domain: str) -> None:
+        """As `drop_domain`, and the domain's own n-grams go."""
+        self.drop_domain(domain)
+        with self._turn:
+            self._own.forget(domain)
 
     @property
     def busy(self) -> bool:
@@ -380,7 +389,9 @@ class Pair:
     def _conversation(self, ids: Sequence[int], reuse: bool, domain: str) -> Conversation:
         """The idle conversation with the longest common beginning, or a new one."""
         runner = self._line(domain).runner
-        best = max(self._idle, key=lambda talk: common_prefix(talk.target.ids, ids), default=None)
+        # Nobody goes on from a visitor's conversation but that visitor: else the first token's time would tell what others wrote.
+        mine = [talk for talk in self._idle if talk.domain == domain or not (owned(domain) or owned(talk.domain))]
+        best = max(mine, key=lambda talk: common_prefix(talk.target.ids, ids), default=None)
         # Half of a context in common: below, another chat may want it more.
         if reuse and best is not None and 2 * common_prefix(best.target.ids, ids) >= len(best.target.ids):
             self._idle.remove(best)
@@ -394,16 +405,16 @@ class Pair:
         self._idle.append(talk)
         del self._idle[:-IDLE_CONVERSATIONS]
 
-    def _remember(self, done: Round) -> None:
+    def _remember(self, done: Round, ngrams: NgramCache) -> None:
         """Feed the n-gram cache: what the round would insert, and which n-grams were proposed and accepted."""
         for target_id, drafter_ids in done.inserts:
-            self.ngrams.insert(target_id, drafter_ids)
+            ngrams.insert(target_id, drafter_ids)
         for token in done.tokens:
             if token.source == "ngram":
-                self.ngrams.touch(token.id, True)
+                ngrams.touch(token.id, True)
         for token in done.discarded:
             if token.source == "ngram" and token.accept is not None:
-                self.ngrams.touch(token.id, False)
+                ngrams.touch(token.id, False)
 
     def _note(self, line: _Line, done: Round) -> None:
         """Take the round's times. The first round of an answer also pays for what the prompt left to be read."""

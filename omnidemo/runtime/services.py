@@ -13,6 +13,7 @@ from omnidemo.runtime.beside import Beside
 from omnidemo.runtime.catalog import ModelCard, list_models
 from omnidemo.runtime.lines import AUTO as AUTO_LINE
 from omnidemo.runtime.loading import open_store
+from omnidemo.runtime.own import OwnLines
 from omnidemo.runtime.pair import Pair
 from omnidemo.runtime.safekeeping import Safekeeping
 from omnidemo.runtime.shelf import PairState, Shelf
@@ -41,6 +42,7 @@ class Services:
         self._safekeeping.start(self.store)
         self._shelf = Shelf(settings, self.store, then=self._prepare)
         self._adaptation = learning = Adaptation(self._shelf)
+        self.own = OwnLines(self._shelf, self.store)
         answers = Answers(self._shelf, learning, self.store)
         self.chat, self.play, self.compare, self.routed = answers.chat, answers.play, answers.compare, answers.routed
         beside = Beside(self._shelf)
@@ -49,6 +51,7 @@ class Services:
         self.controls, self.configure = learning.controls, learning.configure
         self.pause, self.resume, self.reset, self.activate = learning.pause, learning.resume, learning.reset, learning.activate
         self.export_adapter, self.import_adapter = learning.export_adapter, learning.import_adapter
+        self.forget_exports = learning.forget_exports
 
     @property
     def settings(self) -> Settings:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from sqlalchemy import Connection, case, delete, func, insert, make_url, select, update
 
 from omnidemo.records import AdapterVersion, Agreement, NgramEntry, Probe, RequestRecord, TrainStep
-from omnidemo.runtime import backup, export, learned, recordings
+from omnidemo.runtime import backup, export, learned, pruning, recordings
 from omnidemo.runtime.database import Database, StoreStatus
 from omnidemo.runtime.tables import (
     AdapterRow,
@@ -31,6 +31,7 @@ from omnidemo.runtime.tables import (
     round_row,
     utc,
 )
+from omnidemo.runtime.visitors import owned
 
 __all__ = ["Store", "StoreStatus", "restore"]
 DEFAULT_URL = "sqlite:///storage/omnidemo.db"
@@ -156,11 +157,31 @@ class Store:
 
         return _wait(self._database.submit(write))
 
-    def curve(self, target: str, drafter: str, limit: int | None = 1000) -> Rows:
-        """The newest `limit` requests of a pair, oldest first; `index` counts the pair's stored requests from 1, `draft_length` is what
-        the drafter drew per round on average, `policy` the draft policy and `temperature` that of the request."""
+    def forget_visitor(self, name: str) -> int:
+        """Delete all requests of a visitor of a public app, and what was noted of them; how many requests went."""
+        self._private.difference_update(pruning.sessions_of(name))
+        return _wait(self._database.submit(lambda connection: pruning.forget_sessions(connection, name)))
+
+    def prune_visitors(self, hours: float, each: int, together: int) -> int:
+        """Delete what visitors left behind, see `pruning.prune`; how many requests went."""
+        gone = _wait(self._database.submit(lambda connection: pruning.prune(connection, hours, each, together)))
+        known = {row["id"] for row in self._rows(select(SessionRow.id))}
+        if self.status.ok:
+            self._private -= {name for name in self._private if owned(name) and name not in known}
+        return gone
+
+    def forget_domain(self, domain: str) -> None:
+        """Delete the versions and steps of the lines of that name, of all pairs."""
+        self._database.submit(lambda connection: pruning.forget_domain(connection, domain))
+
+    def curve(self, target: str, drafter: str, limit: int | None = 1000, sessions: Sequence[str] | None = None) -> Rows:
+        """The newest `limit` requests of a pair (of these `sessions` only), oldest first; `index` counts the pair's stored requests
+        from 1, `draft_length` is what the drafter drew per round on average, `policy` the draft policy and `temperature` that of the
+        request."""
         columns = [getattr(RequestRow, name) for name in (*CURVE, "metrics", "settings")]
         query = select(RequestRow.id, *columns).join(PairRow).where(PairRow.target == target, PairRow.drafter == drafter)
+        if sessions is not None:
+            query = query.where(RequestRow.session_id.in_(sessions))
 
         def read(connection: Connection) -> Rows:
             total = connection.scalar(select(func.count()).select_from(query.subquery())) or 0

@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from omnidemo.ui.app import build_app, launch_options
+from omnidemo.ui.visitor import hosted
 
-__all__ = ["build_app", "launch_options"]
+__all__ = ["build_app", "hosted", "launch_options"]

@@ -10,16 +10,21 @@ from typing import Any
 import gradio as gr
 
 from omnidemo.ui import adaptation, chat, compare, controls, history, replay, text, tokens
+from omnidemo.ui.guard import around
 from omnidemo.ui.shell import ENGINE, build_shell, longest_answer, longest_draft
+from omnidemo.ui.visitor import build_visitor, hosted, routes
 
+BROWSERS = 64  # pages whose components' state Gradio keeps; each takes a quarter of a megabyte
 ASSETS = Path(__file__).resolve().parents[2] / "assets" / "ui"
 
 
 def build_app(services: Any) -> gr.Blocks:
     """The whole page over the given services; loads no model."""
     os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")  # also the launch and the version check stay silent
+    services = hosted(services)
     with gr.Blocks(title=f"{text.TITLE} · {text.SUBTITLE}", analytics_enabled=False, fill_width=True) as page:
         shell = build_shell(services, page)
+        build_visitor(services, shell)
         with gr.Tabs(elem_id="omni-tabs"):
             for title, module in (("Chat", chat), ("Adaptation", adaptation), ("Compare", compare), ("History", history)):
                 with gr.Tab(title, id=title.lower(), elem_id=f"omni-tab-{title.lower()}"):
@@ -120,6 +125,7 @@ def _address(settings: Any) -> str:
 
 def launch_options(services: Any) -> dict[str, Any]:
     """Keyword arguments for `build_app(services).launch(**...)`: address, theme, styles, scripts, footer, no run history."""
+    services = hosted(services)
     settings = services.settings
     user, _, password = settings.auth.partition(":")
     return {
@@ -134,5 +140,9 @@ def launch_options(services: Any) -> dict[str, Any]:
         "run_history": False,
         "show_error": True,
         "ssr_mode": False,
+        "app_kwargs": {"lifespan": around(services), "routes": routes(services)},
+        "strict_cors": True,
+        "state_session_capacity": BROWSERS,
+        "max_file_size": settings.upload_mb * 2**20,
         "blocked_paths": [str(Path(settings.storage).resolve())],
     }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -12,6 +11,7 @@ from typing import Any, Literal
 import gradio as gr
 
 from omnidemo.config import Settings
+from omnidemo.runtime.visitors import is_public
 from omnidemo.ui import serving
 from omnidemo.ui.serving import for_browser
 from omnidemo.ui.shell import PRIVATE, QUIET, Shell, widget
@@ -26,7 +26,7 @@ SEPARATOR = " ⇠ "
 
 def single_user(settings: Settings) -> bool:
     """Whether only this machine's user can reach the app: then every session is theirs."""
-    return settings.host in ("127.0.0.1", "localhost") and not settings.share and "SPACE_ID" not in os.environ
+    return not is_public(settings)
 
 
 def scope(settings: Settings, session: str, filters: Mapping[str, Any]) -> dict[str, str | None]:

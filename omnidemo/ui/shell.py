@@ -52,7 +52,7 @@ def card_label(card: Any) -> str:
     return " · ".join(part for part in (card.title, megabytes(card.memory_bytes), card.availability) if part)
 
 
-def _choices(services: Any, role: str, current: str) -> list[tuple[str, str]]:
+def pair_choices(services: Any, role: str, current: str) -> list[tuple[str, str]]:
     choices = [(card_label(card), card.name) for card in services.models() if card.role in (role, "both")]
     return choices if any(name == current for _, name in choices) else [(current, current), *choices]
 
@@ -101,7 +101,9 @@ def build_shell(services: Any, page: gr.Blocks) -> Shell:
     with gr.Row(elem_id="omni-head", equal_height=False):
         widget("brand")
         target, drafter = (
-            gr.Dropdown(_choices(services, role, name), value=name, label=label, elem_id=f"omni-{role}", filterable=False, min_width=150)
+            gr.Dropdown(
+                pair_choices(services, role, name), value=name, label=label, elem_id=f"omni-{role}", filterable=False, min_width=150
+            )
             for role, name, label in (
                 ("target", settings.target, "Target, the big model"),
                 ("drafter", settings.drafter, "Drafter, the small one"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from omnidemo.config import Settings
+
 TITLE = "OmniDemo"
 SUBTITLE = "A big model writes. A small one guesses ahead. The guesses get better as you chat."
 
@@ -86,6 +88,16 @@ def notice(keep_text: bool, training: bool) -> str:
     if not uses:
         return "Your chat is neither stored nor learned from."
     return f"Prompts and answers are {' and '.join(uses)}; Advanced switches that off. Enter nothing private."
+
+
+def kept(settings: Settings, public: bool) -> str:
+    """What is kept of a visitor, in one plain sentence."""
+    if not public:
+        return notice(settings.keep_text, settings.training != "off")
+    texts = "What you write and what is answered" if settings.keep_text else "The figures of your answers, without their texts,"
+    learns = f"; a small adapter that only you use learns from it, and goes after {settings.visitor_minutes:g} minutes unused"
+    stays = f"are kept for {settings.visitor_hours:g} hours and shown to nobody else{learns if settings.training != 'off' else ''}"
+    return f"{texts} {stays}; enter nothing private."
 
 
 API_EXAMPLE = "Answer one prompt and return its text and figures. Nothing is stored or learned from. Empty names take the app's defaults."

@@ -1,0 +1,72 @@
+"""How much visitors may ask for in an hour: each of them, and all together, because ids are free."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+
+HOUR = 3600.0
+MOST_KNOWN = 10_000  # visitors whose counts are kept; the one unused for longest goes
+
+
+class Refused(ValueError):
+    """What a visitor may not do. The message is one sentence: why, and what to do next."""
+
+
+@dataclass(slots=True)
+class _Spent:
+    since: float
+    requests: int = 0
+    tokens: int = 0
+
+
+class Quotas:
+    """Counts answers and tokens, from the first one on for an hour, then anew. Methods may be called from any thread."""
+
+    def __init__(
+        self, each: tuple[int, int], together: tuple[int, int], clock: Callable[[], float] = time.monotonic, most_known: int = MOST_KNOWN
+    ) -> None:
+        """each, together: (answers, tokens) in an hour."""
+        self._each, self._together, self._clock, self._most = each, together, clock, most_known
+        self._all = _Spent(clock())
+        self._known: OrderedDict[str, _Spent] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def ask(self, name: str) -> None:
+        """Count an answer; `Refused` where one of the quotas is used up."""
+        with self._lock:
+            spents = self._mine(name)
+            for spent, (requests, tokens), whose in zip(
+                spents, (self._each, self._together), ("You have", "All visitors have"), strict=True
+            ):
+                for used, most, what in ((spent.requests, requests, "answers"), (spent.tokens, tokens, "tokens")):
+                    if used >= most:
+                        left = max(1, round((spent.since + HOUR - self._clock()) / 60))
+                        wait = f"{left} minute{'' if left == 1 else 's'}"
+                        raise Refused(f"{whose} had {most:,} {what} within an hour, which is the most here; ask again in {wait}.")
+            for spent in spents:
+                spent.requests += 1
+
+    def spend(self, name: str, tokens: int) -> bool:
+        """Count tokens; whether there are any left."""
+        with self._lock:
+            left = True
+            for spent, (_, most) in zip(self._mine(name), (self._each, self._together), strict=True):
+                spent.tokens += tokens
+                left &= spent.tokens < most
+            return left
+
+    def _mine(self, name: str) -> tuple[_Spent, _Spent]:
+        now = self._clock()
+        if now - self._all.since >= HOUR:
+            self._all = _Spent(now)
+        mine = self._known.pop(name, None)
+        if mine is None or now - mine.since >= HOUR:
+            mine = _Spent(now)
+        self._known[name] = mine
+        while len(self._known) > self._most:
+            self._known.popitem(last=False)
+        return mine, self._all

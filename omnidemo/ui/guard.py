@@ -1,0 +1,194 @@
+"""What a request has to be before anything of the app sees it: for this host, from this page, of a bearable size, by somebody."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+import anyio
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.middleware import Middleware
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from omnidemo.config import Settings
+from omnidemo.runtime.hosted import NO_ID, Hosted
+from omnidemo.runtime.visitors import LOOPBACK, is_loopback
+
+VISITOR, OPERATOR = "x-omnidemo-visitor", "x-omnidemo-operator"  # headers, so that neither is in an address or a log
+SAFE = ("GET", "HEAD", "OPTIONS")
+JSON_BYTES = 8_000_000
+UPLOAD_EXTRA = 1_000_000  # of a form beside the file in it
+SWEEP_SECONDS = 300.0
+# What Gradio offers and this page does not use: it writes files, fetches addresses, or runs programs.
+CLOSED = ("deep_link", "proxy=", "process_recording", "run-history", "vibe-", "undo-vibe-", "stream/", "component_server", "profiling")
+PAGES = "https://huggingface.co https://*.hf.space"  # that show a Space in a frame
+# Gradio starts itself with inline scripts, and makes the widgets' own ones with `new Function`.
+POLICY = (
+    "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval' blob:; style-src 'self' 'unsafe-inline'; "
+    "img-src 'self' data: blob:; font-src 'self' data:; media-src 'self' data: blob:; worker-src 'self' blob:; connect-src 'self'; "
+    "object-src 'none'; base-uri 'self'; form-action 'self'; frame-ancestors 'self'"
+)
+
+
+def is_space() -> bool:
+    return bool(os.environ.get("SPACE_ID"))
+
+
+def headers_of_answers() -> dict[str, str]:
+    """The headers that every answer carries."""
+    policy = f"{POLICY} {PAGES}" if is_space() else POLICY
+    return {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "same-origin", "Content-Security-Policy": policy}
+
+
+class Hosts:
+    """The names by which the app may be reached: else a page elsewhere could give its own name our address and read everything."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._names = {*LOOPBACK, *(name.strip().lower().strip("[]") for name in settings.allowed_hosts.split(",") if name.strip())}
+        self._names |= {settings.host.lower().strip("[]")}
+        self._everywhere, self._share, self._any = not is_loopback(settings.host), settings.share, is_space()
+
+    def __contains__(self, name: str) -> bool:
+        if self._any or name in self._names or (self._share and name.endswith(".gradio.live")):
+            return True
+        if any(known.startswith("*.") and name.endswith(known[1:]) for known in self._names):
+            return True
+        return self._everywhere and _is_address(name)  # a number cannot be given to another machine, as a name can
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+class Guard:
+    """ASGI middleware around the whole app. What it refuses gets one sentence as JSON, and nothing else has seen it."""
+
+    def __init__(self, app: ASGIApp, hosted: Hosted) -> None:
+        self.app, self.hosted, self.hosts = app, hosted, Hosts(hosted.settings)
+        self.extra = headers_of_answers()
+        self.upload_bytes = hosted.settings.upload_mb * 2**20
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self.app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        if any(name == "forwarded" or name.startswith("x-forwarded-") for name in headers):
+            self.hosted.seen_through_proxy()
+        refused = self.refusal(scope, headers)
+        if scope["type"] == "websocket":  # the page opens none
+            await send({"type": "websocket.close", "code": 1008})
+        elif refused is None:
+            await self.app(scope, receive, _with(self.extra, send))
+        else:
+            status, sentence = refused
+            answer = JSONResponse({"detail": sentence, "error": sentence}, status, headers=self.extra)
+            await answer(scope, receive, send)
+
+    def refusal(self, scope: Scope, headers: Headers) -> tuple[int, str] | None:
+        """(status, sentence) for a request that goes no further."""
+        host = _host(headers.get("host", ""))
+        if host not in self.hosts:
+            return 403, f"This app is not known as {host[:80] or 'nothing'}; name it in OMNIDEMO_ALLOWED_HOSTS if that is right."
+        if not self._from_here(scope, headers):
+            return 403, "Requests from other pages are not answered; open the app by its own address."
+        path = scope.get("path", "")
+        _, found, call = path.partition("/gradio_api/")
+        if (found and call.startswith(CLOSED)) or path.startswith("/monitoring"):
+            return 404, "This app does not offer that."
+        if scope.get("method", "GET") in SAFE:
+            return None
+        return self._body(path, headers) or self._somebody(path, headers)
+
+    def _from_here(self, scope: Scope, headers: Headers) -> bool:
+        """Whether a request comes from this app's own page, or from no page at all. Pages may lead here by a link."""
+        origin = headers.get("origin")
+        if origin is not None:
+            return _netloc(origin) in (headers.get("host", "").lower(), headers.get("x-forwarded-host", "").lower()) and origin != "null"
+        site, mode = headers.get("sec-fetch-site", "none"), headers.get("sec-fetch-mode", "navigate")
+        return site in ("none", "same-origin") or (mode == "navigate" and scope.get("method") in SAFE)
+
+    def _body(self, path: str, headers: Headers) -> tuple[int, str] | None:
+        if "transfer-encoding" in headers:
+            return 411, "Say how long the request is; this app takes none in chunks."
+        length = headers.get("content-length", "0")
+        size = int(length) if length.isascii() and length.isdigit() else 0
+        kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+        if path.endswith("/upload"):
+            most, wanted = self.upload_bytes + UPLOAD_EXTRA, "multipart/form-data"
+        elif path.rstrip("/") == "/login":
+            most, wanted = UPLOAD_EXTRA, kind
+        else:
+            most, wanted = JSON_BYTES, "application/json"
+        if size > most:
+            return 413, f"That is {size / 1e6:,.0f} MB, and this takes at most {most / 1e6:,.0f} MB; send less."
+        if size and kind != wanted:
+            return 415, f"This takes {wanted} and not {kind[:60] or 'what names no type'}."
+        return None
+
+    def _somebody(self, path: str, headers: Headers) -> tuple[int, str] | None:
+        """In a public app whoever changes something has an id; all can get one."""
+        if not self.hosted.public or path.startswith("/visitor") or path.rstrip("/") == "/login":
+            return None
+        return None if self.hosted.visitors.name(headers.get(VISITOR)) else (401, NO_ID)
+
+
+def _host(value: str) -> str:
+    """The name in a Host header, without port and brackets."""
+    value = value.strip().lower()
+    if value.startswith("["):
+        return value[1:].partition("]")[0]
+    return value.partition(":")[0]
+
+
+def _netloc(origin: str) -> str:
+    """Host and port of an origin, as a Host header writes them."""
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:
+        return ""
+
+
+def _with(extra: dict[str, str], send: Send) -> Send:
+    async def sent(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            for name, value in extra.items():
+                headers[name] = value
+        await send(message)
+
+    return sent
+
+
+def around(hosted: Hosted) -> Callable[[Any], AbstractAsyncContextManager[None]]:
+    """The app's life: the guard goes around everything, and what visitors left behind is swept away from time to time.
+
+    Gradio puts its own CORS in front of the middleware that it is given, and that answers every page on this machine. So the guard
+    is put around it when the app starts, before the first request.
+    """
+
+    @asynccontextmanager
+    async def life(app: Any) -> AsyncIterator[None]:
+        app.user_middleware.insert(0, Middleware(Guard, hosted=hosted))
+        app.middleware_stack = app.build_middleware_stack()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_sweep, hosted)
+            yield
+            tasks.cancel_scope.cancel()
+
+    return life
+
+
+async def _sweep(hosted: Hosted) -> None:
+    while True:
+        await anyio.to_thread.run_sync(hosted.sweep, abandon_on_cancel=True)
+        await anyio.sleep(SWEEP_SECONDS)
