@@ -141,7 +141,7 @@ def test_every_answer_carries_the_headers(local: httpx.Client, monkeypatch: pyte
 def test_a_request_through_a_proxy_makes_the_app_public(tmp_path: Any) -> None:
     with serving(tmp_path / "a") as client:
         assert arrive(client)["public"] is False
-        assert call(client, "trainer_pause", "bundled/a", "bundled/drafter", "default").status_code == 200  # this computer's own user has no id
+        assert call(client, "trainer_pause", "bundled/a", "bundled/drafter", "default").status_code == 200  # no id is needed
         assert arrive(client, **{"X-Forwarded-For": "10.0.0.1"})["public"] is True
         refused = call(client, "trainer_pause", "bundled/a", "bundled/drafter", "default")
         assert refused.status_code == 401 and "visitor's id" in sentence(refused)

@@ -181,11 +181,11 @@ class Hosted:
                 return
 
     def plain(self, **options: Any) -> Generation:
-        return self._beside(self._services.plain, options)  # type: ignore[no-any-return]
+        return self._beside(self._services.plain, options)
 
     def fresh_and_today(self, *, domain: str, **options: Any) -> tuple[Generation, ...]:
         own = self._own(domain)
-        return self._beside(self._services.fresh_and_today, options | {"domain": own or domain})  # type: ignore[no-any-return]
+        return self._beside(self._services.fresh_and_today, options | {"domain": own or domain})
 
     def _beside(self, run: Callable[..., Any], options: dict[str, Any]) -> Any:
         """A run beside an answer, which counts like one."""
@@ -311,8 +311,8 @@ class OwnStore:
     def recorded(self, requests: Iterable[int]) -> set[int]:
         return self._store.recorded(requests)
 
-    def probes(self, target: str, drafter: str, domain: str = DEFAULT, **wanted: Any) -> list[dict[str, Any]]:
-        return self._store.probes(target, drafter, self._visitor.own, **wanted)
+    def probes(self, target: str, drafter: str, domain: str = DEFAULT, *wanted: Any, **more: Any) -> list[dict[str, Any]]:
+        return self._store.probes(target, drafter, self._visitor.own, *wanted, **more)
 
     def banners(self, target: str, drafter: str) -> list[dict[str, Any]]:
         return []
