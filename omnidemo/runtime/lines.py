@@ -181,6 +181,7 @@ class Lines:
         if line is not None:
             line.close()
         adapters.remove_line(self._folder(domain))
+        self.measurer.gone(domain)
         self._pair.forget_domain(domain)
         return True
 

@@ -107,6 +107,17 @@ class Measurer:
             for key in [key for key in self._done if key[0] == domain]:
                 del self._done[key]
 
+    def gone(self, domain: str) -> None:
+        """A line went for ever, and what was learned from: nothing of it is measured any more."""
+        self.forget(domain)
+        with self._news:
+            self._newest.pop(domain, None)
+            kept = [trace for trace in self._waiting if trace.domain != domain]
+            self._waiting.clear()
+            self._waiting.extend(kept)
+            for topic in [topic for topic, line in self._topics.items() if line == domain]:
+                del self._topics[topic]
+
     def pending(self, topic: str) -> bool:
         """Whether the topic's newest version, or the fresh drafter, has not been replayed yet and will be."""
         with self._news:
