@@ -347,6 +347,16 @@ def reliability(named: Mapping[str, Sequence[tuple[float, float, float]]], *, re
     return _figure(traces, revision, showlegend=len(named) > 1, **axes).to_dict()
 
 
+def import_everything() -> None:
+    """Draw one figure of each kind: plotly imports its parts, and narwhals, when they are first used, and two threads that do so at once
+    get a deadlock error. Called once, before anybody is served."""
+    row = {"acceptance_rate": 0.5, "block_efficiency": 1.5}
+    curve([row, row], CURVES[0])
+    losses([{"step": 1, "loss": 1.0}])
+    bars(["a", "b"], [1.0, 2.0], colours=[ACCENT, ACCENT], spread=[None, 0.5], base=1.0)
+    reliability({"a": [(0.5, 0.5, 1.0)]})
+
+
 def method_colour(name: str) -> str:
     """The same colour for a method on every chart and lane; unknown names get one that stays theirs."""
     return METHOD_COLOURS.get(name) or PALETTE[sum(map(ord, name)) % len(PALETTE)]

@@ -238,7 +238,8 @@ def generation(rounds: Sequence[Round], seconds: float, method: str, finish: str
     split = {f"{key}_seconds": sum(record.seconds[key] for record in rounds) for key in ("draft", "verify", "settle", "other")}
     metrics: dict[str, float | None] = {
         "tokens": len(tokens), "rounds": len(rounds), "seconds": seconds, "tokens_per_second": len(tokens) / seconds if seconds else None,
-        "time_to_first_token": 0.05, "acceptance_rate": accepted / proposed if proposed else None, "alpha": 0.7,
+        "time_to_first_token": 0.05, "acceptance_rate": accepted / proposed if proposed else None,
+        "guesses_right": accepted / proposed if proposed else None, "draft_length": proposed / count, "alpha": 0.7,
         "block_efficiency": len(tokens) / count, "ngram_hits": sum(record.ngram_hits for record in rounds) / count,
         "proposed": proposed, "accepted": accepted, "drafted": proposed, "engine_overhead": 0.1,
         "estimated_speedup": 1.62 if proposed else None, "modelled_speedup": 1.8 if proposed else None, **split,
@@ -412,6 +413,12 @@ class FakeServices:
 
     def topics(self) -> list[str]:
         return list(PROMPTS)
+
+    def examples(self) -> list[dict[str, str]]:
+        return [{"topic": topic, "label": texts[0][:24], "prompt": texts[0]} for topic, texts in PROMPTS.items()]
+
+    def rest(self, target: str, drafter: str, line: str, cancel: Any = None) -> None:
+        pass
 
     def sample_prompts(self, topic: str, count: int, seed: int = 0) -> list[str]:
         return random.Random(seed).sample(PROMPTS[topic], min(count, len(PROMPTS[topic])))

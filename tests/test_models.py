@@ -87,7 +87,7 @@ def test_a_local_folder(save: Callable[..., Path], tokenizer: PreTrainedTokenize
     assert (model.dtype, model.device, model.context, model.folder) == (torch.float32, torch.device("cpu"), 64, folder)
     assert model.chat and len(model.vocabulary) == len(tokenizer) == model.runner.rows
     assert model.parameters == sources.count_parameters(folder) and model.memory_bytes == 4 * model.parameters
-    assert list(dict.fromkeys(stage for stage, _ in stages)) == ["downloading", "tokenizers", "weights"]
+    assert list(dict.fromkeys(stage for stage, _ in stages)) == ["files", "tokenizers", "weights"]
     ids = tokenizer("the cat sat").input_ids
     assert model.tokenizer("the cat sat").input_ids == ids
     reloaded = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)

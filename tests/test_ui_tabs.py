@@ -230,9 +230,29 @@ def test_traffic_plays_in_turns_and_goes_on_where_it_was(played: Played, monkeyp
     assert played.closed
 
 
-def test_without_a_run_id_all_is_played_at_once(played: Played, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_run_id_the_turn_ends_too_and_names_one_to_go_on_with(played: Played, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(traffic, "TURN_SECONDS", -1.0)
-    assert turn(traffic.player(played, Running()), "", 4)[-1]["done"] == 4
+    play = traffic.player(played, Running())
+    first = [json.loads(value) for value in play("", "", "t", "d", "maths", 2)][-1]
+    assert (first["done"], first["state"]) == (1, "more")
+    assert [json.loads(value) for value in play("", first["run"], "t", "d", "maths", 2)][-1]["state"] == "done"
+
+
+def test_a_turn_is_short_and_an_update_gets_its_time_outside_of_it(played: Played, monkeypatch: pytest.MonkeyPatch) -> None:
+    rested: list[tuple[Any, ...]] = []
+    played.rest = lambda *given: rested.append(given)  # type: ignore[attr-defined]
+    running = Running()
+    play = traffic.player(played, running)
+    assert traffic.TURN_SECONDS <= 1  # nobody waits for more than it and one answer
+    monkeypatch.setattr(traffic, "TURN_SECONDS", -1.0)
+    values = list(play("s", "r", "t", "d", "maths", 10_000))
+    assert not rested
+    rest = traffic.rester(played, running)
+    rest(values[-1], "s", "r", "t", "d")
+    assert [given[:3] for given in rested] == [("t", "d", "default")] and rested[0][3] is running.flag("s", "r")
+    rest(values[-1], "s", "another run", "t", "d")
+    rest("", "s", "r", "t", "d")
+    assert len(rested) == 1
 
 
 def test_a_stop_between_two_turns_holds(played: Played, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -111,9 +111,11 @@ def test_counts_and_live_figures_follow_the_definitions() -> None:
     )
     tally.add(round_of([one("bonus", "d")]), elapsed=0.5)
     (line,) = parse(tally.line())
-    assert line["c"] == {"direct": 1, "ngram": 1, "accepted": 2, "corrected": 1, "bonus": 1, "plain": 0, "discarded": 1}
+    assert line["c"] == {"direct": 1, "ngram": 1, "corrected": 1, "bonus": 1, "plain": 0, "discarded": 1}
     assert set(line["c"]) == set(text.CLASSES), "every class of the legend is counted"
     figures = line["f"]
+    assert sum(line["c"].values()) - line["c"]["discarded"] == figures["tokens"], "no token is counted twice"
+    assert figures["guesses_right"] == pytest.approx(figures["accepted"] / figures["proposed"], abs=1e-4)
     assert figures["tokens"] == 4 and figures["block_efficiency"] == 2 and figures["time_to_first_token"] == 0.25
     assert figures["acceptance_rate"] == pytest.approx(2 / 3, abs=1e-4) and figures["tokens_per_second"] == pytest.approx(4 / 0.6, abs=1e-3)
 

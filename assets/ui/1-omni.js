@@ -40,6 +40,18 @@
     try { localStorage.setItem(`omnidemo.${key}`, JSON.stringify(value)); return true; } catch { return false; }
   };
 
+  // The Expert switch: a mark on the page that the styles read, remembered by the browser.
+  const heard = [];
+  omni.expert = () => document.documentElement.dataset.expert === "on";
+  omni.setExpert = (on) => {
+    document.documentElement.dataset.expert = on ? "on" : "off";
+    omni.save("expert", on);
+    heard.forEach((listen) => listen(on));
+    setTimeout(() => window.dispatchEvent(new Event("resize")), 0); // charts that were hidden get their width
+  };
+  omni.onExpert = (listen) => { heard.push(listen); listen(omni.expert()); };
+  document.documentElement.dataset.expert = omni.load("expert", false) === true ? "on" : "off";
+
   omni.random = () => Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 
   omni.copy = async (text) => {
@@ -61,6 +73,7 @@
     times: (x) => `${x.toFixed(2)} ×`,
   };
   omni.format = (value, form) => (value === null || value === undefined || Number.isNaN(value) ? "–" : formats[form](value));
-  omni.short = (n) => (n >= 1e9 ? `${(n / 1e9).toFixed(1)} B` : n >= 1e6 ? `${(n / 1e6).toFixed(1)} M` : n >= 1e3 ? `${(n / 1e3).toFixed(1)} k` : `${n}`);
+  // A figure of an answer; there is no speedup to tell where nothing was guessed.
+  omni.figure = (figures, key) => (key === "estimated_speedup" && figures.acceptance_rate == null ? null : figures[key]);
   omni.plural = (n, word) => `${omni.format(n, "count")} ${word}${Math.round(n) === 1 ? "" : "s"}`;
 })();

@@ -46,18 +46,27 @@
   const tip = el("div", { class: "omni-tip", role: "tooltip", id: "omni-tip", hidden: true });
   const row = (label, value) => el("div", { class: "tip-row" }, el("span", {}, label), el("b", {}, value));
 
+  // What a token without text is: the end of the answer, or bytes that wait for the rest of their character.
+  const nameless = (line, answer) => {
+    if (line.k === "x") return "(the end, or part of a character)";
+    const last = answer.tokens.findLast((one) => one.k === "t");
+    return line === last && answer.end?.finish === "end" ? "(the end of the answer)" : "(part of a character)";
+  };
+
   omni.showTip = (span, answer) => {
     const line = answer.tokens[+span.dataset.i];
     if (!line) return;
     const discarded = line.k === "x";
     const percent = (x) => (x === undefined || x === null ? null : x.toFixed(x < 0.001 ? 5 : 3));
-    const title = discarded ? (line.j ? "rejected draft" : "draft, never judged") : names[line.s].title;
-    const rows = [row("token", visible(line.t) || "(part of a character)"), row("id", String(line.i)), row("round · position", `${line.r + 1} · ${line.n + 1}`)];
-    if (!discarded || line.j) rows.push(row("p, the target's", percent(line.p) ?? "–"));
-    if (percent(line.q)) rows.push(row("q, the drafter's", percent(line.q)));
-    if (percent(line.a)) rows.push(row("chance of acceptance", percent(line.a)));
-    if (line.g?.length) rows.push(row("drafter's pieces", line.g.map((piece, i) => `${visible(piece)} ${line.gi[i]}`).join(" | ")));
-    const help = discarded ? (line.j ? `Guessed (${names[line.s].title}) and rejected by the target.` : `Guessed (${names[line.s].title}) after a rejected one, so nobody judged it.`) : names[line.s].help;
+    const title = discarded ? (line.j ? "a wrong guess" : "a guess nobody judged") : names[line.s].title;
+    const rows = [row("token", visible(line.t) || nameless(line, answer)), row("id", String(line.i)), row("round · position", `${line.r + 1} · ${line.n + 1}`)];
+    if (!discarded || line.j) rows.push(row("the big model's probability, p", percent(line.p) ?? "–"));
+    if (percent(line.q)) rows.push(row("the small model's, q", percent(line.q)));
+    const greedy = answer.meta.temperature === 0; // then p and q decide nothing
+    if (percent(line.a) && greedy) rows.push(row("the big model's first choice", line.a > 0.5 ? "yes, so it is kept" : "no, so it is fixed"));
+    if (percent(line.a) && !greedy) rows.push(row("chance to be kept, min(1, p/q)", percent(line.a)));
+    if (line.g?.length) rows.push(row("the small model's pieces", line.g.map((piece, i) => `${visible(piece)} ${line.gi[i]}`).join(" | ")));
+    const help = discarded ? (line.j ? "The small model guessed it, and the big one wrote something else (“rejected”)." : "Guessed behind a wrong guess, so the big model never judged it.") : names[line.s].help;
     tip.replaceChildren(el("div", { class: `tip-title s-${discarded ? "discarded" : line.s}` }, el("i", { class: "swatch" }), title), ...rows, el("p", {}, help));
     if (!tip.isConnected) document.body.append(tip);
     tip.hidden = false;
@@ -98,6 +107,11 @@
       announce(`${line.t.trim() || visible(line.t)}: ${tip.firstChild.textContent}`);
     });
   };
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || tip.hidden) return;
+    event.preventDefault(); // it closes the tooltip, and stops no answer
+    omni.hideTip();
+  });
   document.addEventListener("scroll", omni.hideTip, true);
   document.addEventListener("pointerdown", (event) => { if (!event.target.closest?.(".tok, .gone")) omni.hideTip(); });
 })();

@@ -3,7 +3,7 @@
   const { el } = omni;
   const KEEP_TURNS = 20, KEEP_CHARACTERS = 1_200_000; // what a reload brings back
   const chat = (omni.chat = { turns: [], selected: null, listeners: [] });
-  let parts = null, trigger = null, live = null, offset = 0, heard = 0, pair = { ready: false, why: "Loading the models…" }, prompts = {};
+  let parts = null, trigger = null, live = null, offset = 0, heard = 0, pair = { ready: false, why: "", reads: "" }, queued = false; // queued: what the composer holds is sent as soon as the models are ready
 
   const settings = omni.load("view", { view: "tokens", discarded: false, only: "" });
   const answerOf = (turn) => turn?.answer;
@@ -12,7 +12,7 @@
   // ── requests ────────────────────────────────────────────────────────────────────────────────────────────────
   chat.ask = (text) => {
     if (!text.trim() || busy()) return false; // busy until the server's stream is closed: it takes one request per page
-    if (!pair.ready || !trigger) { say(pair.why); return false; }
+    if (!pair.ready || !trigger) return false;
     const turn = { run: omni.random(), user: text, answer: omni.newAnswer(), state: "waiting" };
     chat.turns.push(turn);
     live = turn; offset = 0; heard = Date.now();
@@ -88,12 +88,13 @@
     try { await fetch(location.href, { method: "HEAD", cache: "no-store" }); } catch { if (live === turn) chat.settled(); }
   }, 1000);
   chat.setPair = (state) => {
-    const ready = state.stage === "ready";
-    const percent = Math.round(100 * (state.fraction || 0));
-    pair = { ready, why: ready ? "" : state.stage === "failed" ? `Send is off: ${state.error}` : state.stage === "absent" ? `Send is off: ${state.target} is not loaded. Press “Load” above.` : `Send is off while ${state.target} loads: ${state.title}, ${percent} %` };
-    if (parts) { say(pair.why); refresh(); }
+    const off = { failed: `Send is off: ${state.error}`, absent: `Send is off: ${state.target} is not loaded. Press “Load” above.`, gone: "Send is off: the server does not answer." };
+    pair = { ready: state.stage === "ready", why: off[state.stage] ?? "", reads: state.reads ?? "" };
+    if (!parts) return;
+    refresh();
+    if (pair.ready && queued) send();
   };
-  chat.setPrompts = (value) => { prompts = value; if (parts) { chips(); emptyState(); } };
+  chat.setPrompts = (list) => { omni.examples.set(list); };
 
   // ── the last turn again ─────────────────────────────────────────────────────────────────────────────────────
   const dropFrom = (turn) => {
@@ -181,19 +182,17 @@
     const last = () => chat.turns.at(-1) === turn;
     const facts = el("span", { class: "facts" });
     if (figures) {
-      const wanted = ["tokens_per_second", "acceptance_rate", "block_efficiency"];
-      const pieces = omni.labels.figures.filter((item) => wanted.includes(item.key) && figures[item.key] != null).map((item) => `${omni.format(figures[item.key], item.as)} ${item.title}`);
-      pieces.unshift(omni.plural(figures.tokens ?? 0, "token"));
-      if (figures.estimated_speedup != null && figures.acceptance_rate != null) pieces.push(`≈ ${omni.format(figures.estimated_speedup, "times")} plain decoding`);
-      if (meta.method) pieces.push(omni.labels.methods[meta.method]?.title ?? meta.method);
-      if (meta.version !== undefined) pieces.push(meta.version ? `adapter v${meta.version}` : "base drafter");
-      facts.textContent = pieces.join(" · ");
+      const pace = omni.figure(figures, "estimated_speedup"), right = figures.guesses_right, step = figures.block_efficiency;
+      const pieces = [omni.plural(figures.tokens ?? 0, "token"), pace == null ? null : pace < 1 ? `≈ ${omni.format(pace, "times")} as fast` : `≈ ${omni.format(pace, "times")} faster`, step == null ? null : `${omni.format(step, "number")} tokens a step`, right == null ? null : `${omni.format(right, "percent")} of the guesses right`];
+      const technical = [figures.tokens_per_second == null ? null : `${omni.format(figures.tokens_per_second, "number")} tok/s`, meta.method ? omni.methodTitle(meta.method) : null, meta.version === undefined ? null : meta.version ? `adapter v${meta.version}` : "base drafter"];
+      const joined = (list) => list.filter(Boolean).join(" · ");
+      facts.append(joined(pieces), el("span", { class: "omni-expert" }, ` · ${joined(technical)}`));
     }
-    const line = meta.line && (meta.why || meta.line !== "default") ? el("p", { class: "said" }, el("b", {}, `Line ${meta.line}`), meta.why ? ` · ${meta.why}` : "") : null;
+    const line = meta.line && (meta.why || meta.line !== "default") ? el("p", { class: "said" }, el("b", {}, `Topic memory ${meta.line}`), meta.why ? ` · ${meta.why}` : "") : null;
     const note = meta.note ? el("p", { class: "said note" }, meta.note) : null;
     const copy = el("button", { type: "button", class: "link", onclick: async () => { copy.textContent = (await omni.copy(text)) ? "Copied" : "Copying failed"; setTimeout(() => { copy.textContent = "Copy"; }, 1500); } }, "Copy");
     foot.replaceChildren(...[line, note].filter(Boolean), facts, el("span", { class: "acts" }, ...[omni.replay?.buttons?.(turn) ?? []].flat(), text ? copy : null,
-      last() ? el("button", { type: "button", class: "link last", onclick: () => again(turn) }, "Regenerate") : null,
+      last() ? el("button", { type: "button", class: "link last", onclick: () => again(turn) }, "Again") : null,
       last() ? el("button", { type: "button", class: "link last", onclick: () => edit(turn) }, "Edit") : null));
   };
   const select = (turn) => {
@@ -204,7 +203,7 @@
   };
   const notify = () => {
     const counts = chat.selected?.answer.counts;
-    for (const item of parts?.legend ?? []) item.count.textContent = counts ? counts[item.key] : "0";
+    for (const item of parts?.legend ?? []) item.count.textContent = counts?.[item.key] ?? "0";
     chat.listeners.forEach((listen) => listen(chat.selected, chat.turns.indexOf(chat.selected) + 1, chat.turns.length, chat.selected === live && busy()));
   };
 
@@ -226,42 +225,26 @@
   const atEnd = () => log().scrollHeight - log().scrollTop - log().clientHeight < 80;
   const toEnd = () => { log().scrollTop = log().scrollHeight; };
   const announce = (text) => { parts.voice.textContent = text; };
-  const say = (text) => { parts.hint.textContent = text; parts.hint.classList.toggle("warn", Boolean(text)); };
   const compose = (text) => { parts.box.value = text; grow(); parts.box.focus(); };
   const grow = () => { parts.box.style.height = "auto"; parts.box.style.height = `${Math.min(parts.box.scrollHeight + 2, 180)}px`; };
   const refresh = () => {
     parts.root.classList.toggle("busy", busy());
     parts.root.classList.toggle("empty", !chat.turns.length);
     parts.send.disabled = busy() || !pair.ready;
-    parts.send.title = pair.ready ? "" : pair.why;
+    parts.send.title = pair.ready ? "" : pair.why || "The models are still being loaded; Enter sends as soon as they are ready";
     parts.stop.disabled = !busy() || live.state !== "waiting" && live.state !== "streaming";
     parts.clear.disabled = busy() || !chat.turns.length;
-    if (pair.ready && !busy()) say("");
+    if (queued && !parts.box.value.trim()) queued = false;
+    const [text, warn] = pair.why ? [pair.why, true] : queued && !pair.ready ? ["This is sent as soon as the models are ready.", false] : [chat.turns.length ? pair.reads : "", false];
+    parts.hint.textContent = text;
+    parts.hint.classList.toggle("warn", warn);
   };
   const send = () => {
     const text = parts.box.value;
     if (!text.trim()) { parts.box.focus(); return; }
-    if (chat.ask(text)) { parts.box.value = ""; grow(); }
+    if (chat.ask(text)) { parts.box.value = ""; queued = false; grow(); refresh(); } else if (!pair.ready) { queued = true; refresh(); }
   };
-  const pick = (prompt) => { if (!chat.ask(prompt)) compose(prompt); };
-
-  // ── prompts ─────────────────────────────────────────────────────────────────────────────────────────────────
-  let shuffled = 0;
-  const promptOf = (topic, offset = 0) => prompts[topic][(shuffled + offset) % prompts[topic].length];
-  const promptButton = (topic, style) => el("button", { type: "button", class: style, onclick: () => pick(promptOf(topic)), title: promptOf(topic) },
-    el("small", {}, topic), el("span", {}, promptOf(topic)));
-  const more = () => el("button", { type: "button", class: "chip shuffle", "aria-label": "Other examples", title: "Other examples", onclick: () => { shuffled += 1; chips(); emptyState(); } }, "⟳ more");
-  const topics = () => Object.keys(prompts).filter((topic) => prompts[topic].length);
-  const chips = () => parts.chips.replaceChildren(...topics().map((topic) => promptButton(topic, "chip")), topics().length ? more() : "");
-  const emptyState = () => {
-    const demo = [["There", "ngram"], [" was", "direct"], [" a", "direct"], [" fox", "corrected"], [" in", "direct"], [" the", "direct"], [" garden", "ngram"], [".", "bonus"]];
-    parts.empty.replaceChildren(
-      el("p", { class: "demo toks", "aria-hidden": "true" }, ...demo.map(([text, source]) => el("span", { class: `tok s-${source}` }, text))),
-      el("h2", {}, "Watch a small model guess for a big one"),
-      el("p", { class: "lead" }, "Every token is coloured by where it came from. Coloured pink or yellow: the small drafter guessed it and the big target agreed, so it came almost for free. Each answer teaches the drafter to guess better."),
-      el("div", { class: "cards" }, ...topics().map((topic) => promptButton(topic, "card"))),
-      topics().length ? el("p", { class: "lead small" }, "Pick one, or type your own below. ", el("button", { type: "button", class: "link", onclick: () => { shuffled += 1; chips(); emptyState(); } }, "Other examples")) : el("p", { class: "lead small" }, "Type a message below."));
-  };
+  const pick = (prompt) => { if (chat.ask(prompt)) return; compose(prompt); if (!busy()) send(); };
 
   // ── views and legend ────────────────────────────────────────────────────────────────────────────────────────
   const applyView = () => {
@@ -272,9 +255,9 @@
     omni.save("view", settings);
   };
   const toolbar = () => {
-    parts.views = [["tokens", "Tokens", "Every token coloured by its source"], ["text", "Plain text", "The answer without colours"], ["pieces", "Drafter pieces", "The drafter's pieces of merged tokens, as in There|fore → Therefore"]].map(([key, title, help]) =>
+    parts.views = [["tokens", "Colours", "Every token coloured by where it came from"], ["text", "Text", "The answer without colours"], ["pieces", "Pieces", "The small model's pieces of merged tokens, as in There|fore → Therefore (the drafter's sub-tokens)"]].map(([key, title, help]) =>
       [key, el("button", { type: "button", title: help, onclick: () => { settings.view = key; applyView(); } }, title)]);
-    parts.discard = el("button", { type: "button", class: "toggle", title: "Show guesses that were thrown away, struck through", onclick: () => { settings.discarded = !settings.discarded; applyView(); } }, "Discarded drafts");
+    parts.discard = el("button", { type: "button", class: "toggle", title: "Show guesses that were thrown away, struck through (discarded drafts)", onclick: () => { settings.discarded = !settings.discarded; applyView(); } }, "Thrown-away guesses");
     parts.clear = el("button", { type: "button", class: "toggle", title: "Forget this conversation", onclick: clear }, "Clear chat");
     return el("div", { class: "bar" }, el("div", { class: "segments", role: "group", "aria-label": "View of the answer" }, ...parts.views.map(([, button]) => button)), parts.discard, el("span", { class: "grow" }), parts.clear);
   };
@@ -302,18 +285,17 @@
     parts.chips = el("div", { class: "chips", role: "group", "aria-label": "Example prompts" });
     parts.voice = el("div", { class: "omni-offscreen", "aria-live": "polite" });
     parts.hint = el("p", { class: "hint", role: "status" });
-    parts.box = el("textarea", { rows: 1, id: "omni-message", placeholder: matchMedia("(max-width: 800px)").matches ? "Ask something" : "Ask something. Enter sends, Shift+Enter breaks the line.", "aria-label": "Message", oninput: () => grow(),
+    parts.box = el("textarea", { rows: 1, id: "omni-message", placeholder: matchMedia("(max-width: 800px)").matches ? "Ask something" : "Ask something. Enter sends, Shift+Enter breaks the line.", "aria-label": "Message", oninput: () => { grow(); if (queued) refresh(); },
       onkeydown: (event) => { if (event.key === "Enter" && !event.shiftKey && !event.isComposing) { event.preventDefault(); send(); } } });
     parts.send = el("button", { type: "button", class: "send", onclick: send }, "Send");
     parts.stop = el("button", { type: "button", class: "stop", onclick: chat.stop, "aria-label": "Stop the answer", title: "Esc" }, "Stop");
     host.append(bar, parts.scroll, classes, el("div", { class: "composer" }, parts.chips, el("div", { class: "entry" }, parts.box, parts.send, parts.stop), parts.hint), parts.voice);
     applyView();
     watchQueue(context.element.closest(".block"));
-    chips(); emptyState();
+    omni.examples.place(parts.chips, parts.empty, pick);
     if (chat.turns.length) { live = null; chat.turns.forEach((turn) => draw(turn)); } else restore();
-    say(pair.why);
     refresh();
     return { update: chat.receive };
   };
-  document.addEventListener("keydown", (event) => { if (event.key === "Escape" && busy()) chat.stop(); });
+  document.addEventListener("keydown", (event) => { if (event.key === "Escape" && !event.defaultPrevented && busy()) chat.stop(); });
 })();

@@ -3,34 +3,85 @@
   const { el, labels } = omni;
 
   omni.widgets.brand = (host) => { host.append(el("h1", {}, labels.title), el("p", {}, labels.subtitle)); };
-  omni.widgets.notice = (host) => ({ update: (value) => { host.textContent = JSON.parse(value); } });
   omni.widgets.prompts = () => ({ update: (value) => omni.chat.setPrompts(JSON.parse(value)) });
+  // What becomes of a chat, with the way to change it: two of the settings under Advanced.
+  omni.widgets.notice = (host) => {
+    const change = () => {
+      omni.setExpert(true);
+      const fold = document.querySelector("#omni-advanced > button");
+      if (fold && !fold.classList.contains("open")) fold.click();
+      fold?.scrollIntoView({ block: "center" });
+      fold?.focus();
+    };
+    const text = el("span");
+    host.append(text, el("button", { type: "button", class: "link", onclick: change }, "Change"));
+    return { update: (value) => { text.textContent = JSON.parse(value); } };
+  };
+
+  // ── the loading line, its details, and the Expert switch ────────────────────────────────────────────────────
+  let facts = null;
+  omni.widgets.facts = (host) => { facts = host; };
+  const million = (n) => `${(n / 1e6).toFixed(1)} M`;
+  const size = (n) => (n >= 1e9 ? `${(n / 1e9).toFixed(1)} B` : million(n));
+  const article = (text) => (/^(8|11\b|11\.|18)/.test(text) ? "an" : "a");
+  const sentence = ({ target_parameters: big, drafter_parameters: small }) => (big && small ? `Ready. ${article(size(small)) === "an" ? "An" : "A"} ${size(small)} model guesses for ${article(size(big))} ${size(big)} one` : "Ready");
+  const details = (info) => [
+    info.target_parameters && info.drafter_parameters ? `Target ${omni.format(info.target_parameters, "count")} parameters, drafter ${omni.format(info.drafter_parameters, "count")}.` : null,
+    info.mapped && info.target_tokens ? `${omni.format(info.mapped, "count")} of the target's ${omni.format(info.target_tokens, "count")} tokens are the drafter's too${info.ngram_share != null ? `; ${omni.format(info.ngram_share, "percent")} can be reached through n-grams` : ""}.` : null,
+    info.context ? `Window ${omni.format(info.context, "count")} tokens.` : null,
+    info.device ? `Runs on ${info.device}${info.dtype ? ` in ${info.dtype}` : ""}.` : null,
+  ].filter(Boolean).join(" ");
+
+  // Asks now and then whether the server is there: nothing else tells a page whose server was stopped.
+  const PULSE = 4000, PATIENCE = 8000;
+  const watchServer = (tell) => {
+    let missed = 0;
+    setInterval(async () => {
+      if (document.hidden) return;
+      const enough = AbortSignal.timeout ? AbortSignal.timeout(PATIENCE) : undefined;
+      try { await fetch(location.href, { method: "HEAD", cache: "no-store", signal: enough }); missed = 0; } catch { missed += 1; }
+      tell(missed > 1);
+    }, PULSE);
+  };
 
   omni.widgets.pair = (host, { trigger }) => {
-    const dot = el("i", { class: "dot", "aria-hidden": "true" }), line = el("span", { role: "status" }), fill = el("i");
+    const dot = el("i", { class: "dot", "aria-hidden": "true" }), line = el("span", { class: "words", role: "status" }), fill = el("i");
     const meter = el("span", { class: "meter", role: "progressbar", "aria-label": "Loading", "aria-valuemin": 0, "aria-valuemax": 100 }, fill);
     const retry = el("button", { type: "button", class: "link", onclick: () => trigger("retry") }, "Try again");
-    host.append(dot, line, meter, retry);
+    const more = el("button", { type: "button", class: "toggle details", "aria-expanded": "false", "aria-controls": "omni-details", onclick: () => open(document.documentElement.dataset.details !== "on") }, "Details");
+    const open = (on) => { document.documentElement.dataset.details = on ? "on" : "off"; more.setAttribute("aria-expanded", String(on)); };
+    const knob = el("button", { type: "button", role: "switch", class: "expert", title: "Methods, settings, and every figure and chart", onclick: () => omni.setExpert(!omni.expert()) }, "Expert", el("i", { "aria-hidden": "true" }));
+    omni.onExpert((on) => knob.setAttribute("aria-checked", String(on)));
+    host.append(el("span", { class: "state" }, dot, line, meter, retry), more, knob);
     line.textContent = "Connecting…";
-    const facts = (info) => [
-      info.target_parameters && info.drafter_parameters ? `${omni.short(info.drafter_parameters)} parameters guess for ${omni.short(info.target_parameters)}` : null,
-      info.mapped && info.target_tokens ? `${omni.format(info.mapped, "count")} of ${omni.format(info.target_tokens, "count")} target tokens shared with the drafter` : null,
-      info.ngram_share != null ? `${omni.format(info.ngram_share, "percent")} reachable through n-grams` : null,
-      info.device ? `${info.device}${info.dtype ? ` ${info.dtype}` : ""}` : null,
-    ].filter(Boolean);
+    let shown = null, gone = false;
+    const draw = () => {
+      const state = shown, stage = gone ? "gone" : state?.stage;
+      const ready = stage === "ready", lost = ["failed", "absent", "gone"].includes(stage);
+      host.dataset.state = ready ? "ready" : lost ? "failed" : "loading";
+      retry.hidden = !lost || gone;
+      if (!state && !gone) return;
+      retry.textContent = stage === "absent" ? "Load" : "Try again";
+      const percent = Math.round(100 * (state?.fraction || 0)), title = state?.title ?? "";
+      line.textContent = gone ? "The server does not answer. It may have been stopped; the page goes on when it is back." : ready ? sentence(state.info) : stage === "failed" ? state.error : stage === "absent" ? `${state.target} is not loaded.` : `${title[0].toUpperCase()}${title.slice(1)}${stage === "downloading" ? `, ${percent} %` : "…"}`;
+      line.title = ready || lost ? "" : state.detail;
+      meter.hidden = ready || lost;
+      meter.setAttribute("aria-valuenow", percent);
+      fill.style.width = `${percent}%`;
+      if (facts) facts.textContent = ready ? details(state.info) : state?.detail ?? "";
+      omni.chat.setPair(gone ? { ...state, stage: "gone" } : state);
+    };
+    watchServer((now) => {
+      if (now === gone) return;
+      gone = now;
+      draw();
+      if (!gone) trigger("retry"); // another server may have to load the pair first
+    });
     return {
       update: (value) => {
-        const state = JSON.parse(value), ready = state.stage === "ready", failed = state.stage === "failed", absent = state.stage === "absent";
-        host.dataset.state = ready ? "ready" : failed || absent ? "failed" : "loading";
-        retry.textContent = absent ? "Load" : "Try again";
-        const percent = Math.round(100 * (state.fraction || 0));
-        if (ready) {
-          const [first, ...more] = facts(state.info);
-          line.replaceChildren(["Ready", first].filter(Boolean).join(" · "), el("span", { class: "more" }, more.map((fact) => ` · ${fact}`).join("")));
-        } else line.textContent = failed ? state.error : absent ? `${state.target} is not loaded.` : `Loading ${state.target}: ${state.title}, ${percent} %${state.detail ? ` · ${state.detail}` : ""}`;
-        meter.setAttribute("aria-valuenow", percent);
-        fill.style.width = `${percent}%`;
-        omni.chat.setPair(state);
+        shown = JSON.parse(value);
+        if (["failed", "absent"].includes(shown.stage)) open(true); // where another pair is chosen
+        draw();
         for (const [id, help] of Object.entries(labels.help)) document.getElementById(id)?.setAttribute("title", help);
       },
     };
@@ -47,13 +98,13 @@
   };
 
   omni.widgets.answer = (host) => {
-    const title = el("h3", {}, "This answer"), grid = el("dl", { class: "figures" }), split = el("div", { class: "split" }), foot = el("p", { class: "small" });
-    const empty = el("p", { class: "small" }, "Speed, accepted guesses and where the time went appear here while an answer is written.");
-    host.append(title, empty, grid, split, foot);
-    const cells = labels.figures.map((item) => {
-      const value = el("dd", {}, "–");
-      grid.append(el("div", { title: item.help, class: item.key }, value, el("dt", {}, item.title)));
-      return { ...item, value };
+    const title = el("h3", {}, "This answer"), main = el("dl", { class: "three" }), grid = el("dl", { class: "figures omni-expert" }), split = el("div", { class: "split omni-expert" }), foot = el("p", { class: "small omni-expert" });
+    const empty = el("p", { class: "small" }, "Three figures appear here while an answer is written: how much faster, how many tokens for one step of the big model, and how many guesses were right.");
+    host.append(title, empty, main, grid, split, foot);
+    const cells = labels.figures.map((item, place) => {
+      const value = el("dd", {}, "–"), name = el("dt", {}, item.title);
+      (place < labels.main_figures ? main : grid).append(el("div", { title: item.help, class: item.key }, value, name));
+      return { ...item, value, name };
     });
     const bar = el("div", { class: "split-bar", role: "img" }), key = el("div", { class: "split-key" });
     split.append(bar, key);
@@ -67,10 +118,9 @@
       host.classList.toggle("idle", !figures);
       title.textContent = live ? "This answer · live" : count > 1 && index ? `Answer ${index} of ${count}` : "This answer";
       if (!figures) return;
-      for (const cell of cells) {
-        cell.value.textContent = omni.format(figures[cell.key], cell.as);
-        cell.value.parentElement.hidden = cell.key === "estimated_speedup" && (figures[cell.key] == null || figures.acceptance_rate == null); // nothing to compare: no plain round is known, or there were no others
-      }
+      for (const cell of cells) cell.value.textContent = omni.format(omni.figure(figures, cell.key), cell.as);
+      const [fast] = cells, pace = omni.figure(figures, fast.key);
+      fast.name.textContent = pace != null && pace < 1 ? labels.slower : fast.title;
       const seconds = { draft_seconds: figures.draft_seconds || 0, verify_seconds: figures.verify_seconds || 0, rest_seconds: (figures.settle_seconds || 0) + (figures.other_seconds || 0) };
       const total = seconds.draft_seconds + seconds.verify_seconds + seconds.rest_seconds;
       split.hidden = !total;
@@ -81,7 +131,7 @@
       }
       bar.setAttribute("aria-label", `Time: ${segments.map(({ text }) => text.textContent).join(", ")}`);
       const { method, version } = turn.answer.meta;
-      foot.textContent = [labels.methods[method]?.title ?? method, version === undefined ? null : version ? `adapter v${version}` : "base drafter", turn.answer.meta.line && turn.answer.meta.line !== "default" ? `line ${turn.answer.meta.line}` : null, figures.context_mismatch ? "the drafter cannot spell all of this text, so it guesses worse; the answer is right" : null].filter(Boolean).join(" · ");
+      foot.textContent = [omni.methodTitle(method), version === undefined ? null : version ? `adapter v${version}` : "base drafter", turn.answer.meta.line && turn.answer.meta.line !== "default" ? `topic memory ${turn.answer.meta.line}` : null, figures.context_mismatch ? "the drafter cannot spell all of this text, so it guesses worse; the answer is right" : null].filter(Boolean).join(" · ");
     };
     omni.chat.listeners.push(draw);
     draw(omni.chat.selected, omni.chat.turns.length, omni.chat.turns.length, false);

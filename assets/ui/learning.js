@@ -42,15 +42,15 @@
       update: (value) => {
         const s = JSON.parse(value);
         host.dataset.state = s.state;
-        acts.hidden = false;
-        state.textContent = s.version ? `${s.title} · v${s.version}` : s.title;
-        why.textContent = s.error || s.why;
+        acts.hidden = !s.loaded; // nothing can be paused or forgotten before there is a pair
+        state.textContent = !s.loaded ? "" : s.version ? `${s.title} · v${s.version}` : s.title;
+        why.textContent = !s.loaded ? "It starts when both models are loaded." : s.error || s.why;
         facts.textContent = [omni.plural(s.seen, "request") + " seen", s.step ? omni.plural(s.step, "step") : null, s.loss != null ? `loss ${s.loss.toFixed(2)}` : null].filter(Boolean).join(" · ");
         head.textContent = s.domain === "default" ? "Learning" : `Learning · ${s.domain}`;
         const d = s.curve.some(([, , line]) => line === s.domain) ? s.drafting : null; // before its first answer only the warm-up has drafted
         plain.hidden = !d || d.speculating; plain.textContent = plain.hidden ? "" : d.sentence;
         ahead.hidden = !d || !d.speculating;
-        if (!ahead.hidden) { ahead.replaceChildren(el("b", {}, d.length ? `Guesses ${d.length.toFixed(1)} tokens ahead` : "Guesses ahead"), ` · ${d.title}${d.speedup == null ? "" : ` · ≈ ${omni.format(d.speedup, "times")} plain decoding`}`); ahead.title = d.sentence; }
+        if (!ahead.hidden) { ahead.replaceChildren(el("b", {}, d.length ? `Guesses ${d.length.toFixed(1)} tokens ahead` : "Guesses ahead"), ` · ${d.title}`); ahead.title = d.sentence; }
         const signed = (share) => `${share > 0 ? "+" : ""}${(100 * share).toFixed(Math.abs(share) < 0.1 ? 1 : 0)} %`;
         numbers.replaceChildren(...[
           ["learns", s.mode, "When training runs; see Settings below"],
@@ -65,7 +65,7 @@
         pause.hidden = s.state === "paused" || s.state === "off";
         resume.hidden = s.state !== "paused";
         warning.hidden = s.store.ok;
-        warning.textContent = s.store.ok ? "" : `History is not being saved: ${s.store.message}${s.store.pending ? ` ${omni.plural(s.store.pending, "write")} waiting.` : ""} Chatting goes on.`;
+        warning.textContent = s.store.ok ? "" : `${s.store.message}${s.store.pending ? ` ${omni.plural(s.store.pending, "write")} waiting.` : ""} Chatting goes on.`;
       },
     };
   };

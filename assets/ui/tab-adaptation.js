@@ -1,4 +1,4 @@
-// The Adaptation tab: play traffic, the curves, the lines, the versions.
+// The Adaptation tab: the curves, the lines, the versions.
 (() => {
   const { el, format } = omni;
   const forms = { ".0%": "percent", ".2f": "number", ".1f": "number", ".0f": "number", ",.0f": "count", ".3f": "loss" };
@@ -33,7 +33,7 @@
     const legend = el("span", { class: "keys" });
     const bar = el("div", { class: "bar" }, el("label", { class: "field inline" }, el("span", {}, "Smoothing"), slider, shown), el("label", { class: "field inline", title: "Every target that this drafter guesses for" }, every, el("span", {}, "All targets")), onlyLine, el("span", { class: "grow" }),
       el("button", { type: "button", class: "toggle", title: "Show all requests again; a double click on a chart does the same for it", onclick: omni.resetZoom }, "Reset zoom"));
-    const empty = el("div", { class: "nothing" }, el("h3", {}, "No requests of this pair yet"), el("p", {}, "Press Play traffic above, or write something in the Chat tab. Each answer puts a point on these curves, and the drafter trains on it."));
+    const empty = el("div", { class: "nothing" }, el("h3", {}, "No requests of this pair yet"), el("p", {}, "Press Teach it above, or write something in the Chat tab. Each answer puts a point on these curves, and the drafter trains on it."));
     const grid = el("div", { class: "charts" });
     host.append(bar, legend, empty, grid);
     empty.hidden = grid.hidden = legend.hidden = bar.hidden = true;
@@ -67,7 +67,7 @@
           box.setAttribute("aria-label", `${item.title}, ${item.unit}: first ${first}, latest ${latest}, over ${item.key === "loss" ? omni.plural(s.steps, "step") : omni.plural(s.requests, "request")}`);
           const lost = item.latest === null;
           box.parentElement.classList.toggle("blank", lost);
-          box.dataset.empty = item.key === "loss" ? "No training step of this line yet: the trainer starts after a few requests." : item.key === "calibration" ? "No guess was judged yet: write or play something." : s.requests ? "Not measured for these requests." : "No requests yet: play traffic, or write in the Chat tab.";
+          box.dataset.empty = item.key === "loss" ? "No training step of this line yet: the trainer starts after a few requests." : item.key === "calibration" ? "No guess was judged yet: write something, or teach it a topic." : s.requests ? "Not measured for these requests." : "No requests yet: teach it a topic, or write in the Chat tab.";
           omni.plot(box, item.figure, s.plotly);
         }
         lines(s);
@@ -112,69 +112,5 @@
     const table = el("table", {}, el("thead", {}, el("tr", {}, omni.th("version"), omni.th("seen", "Requests learned from so far", true), omni.th("accepted", "Share of the tokens whose guess is accepted: under the version before → under this one, on answers neither had learned from"), el("td", {}))), el("tbody", {}, ...all.map(versionRow)));
     shelf.replaceChildren(el("h3", {}, s.line === "default" ? "Adapter versions" : `Adapter versions · ${s.line}`), s.note ? el("p", { class: "alert", role: "alert" }, s.note) : "", all.length ? el("div", { class: "rolls" }, table) : el("p", { class: "small" }, none),
       el("p", { class: "small" }, "“zip” downloads a version in the format of the PEFT library. Below you can import one that was trained for the same drafter."));
-  };
-
-  // ── play traffic ────────────────────────────────────────────────────────────────────────────────────────────
-  let parts = null;
-  const play = (omni.play = { config: null, run: "", busy: false, topic: "", count: 40, last: null });
-  play.request = (values) => [omni.session(), play.run, values[2], values[3], play.topic, play.count];
-  play.current = () => [omni.session(), play.run];
-  play.settled = () => {
-    if (play.busy && play.last?.state === "more") { play.last = { ...play.last, state: "playing" }; return parts.trigger("play"); } // the next turn, after whoever waits
-    if (play.busy && play.last?.state === "playing") play.last = { ...play.last, state: "error", error: "The server gave no answer: its queue may be full, or the connection was lost. Press Play again." };
-    play.busy = false;
-    show();
-  };
-  const show = () => {
-    if (!parts) return;
-    const s = play.last, busy = play.busy;
-    parts.start.hidden = busy; parts.stop.hidden = !busy;
-    parts.stop.disabled = Boolean(play.stopping && busy);
-    parts.meter.hidden = parts.line.hidden = !s;
-    if (!s) return;
-    const share = s.count ? s.done / s.count : 0;
-    parts.meter.setAttribute("aria-valuenow", Math.round(100 * share));
-    parts.fill.style.width = `${100 * share}%`;
-    const states = { more: `playing ${s.topic}`, playing: play.stopping ? "stopping" : s.done ? `playing ${s.topic}` : `waiting for the first answer on ${s.topic}`, stopped: "stopped", done: "done", error: "ended" };
-    parts.count.textContent = `${s.done} of ${s.count} · ${states[s.state]}`;
-    parts.error.hidden = s.state !== "error"; parts.error.textContent = s.error ?? "";
-    parts.pair.hidden = !s.prompt;
-    if (!s.prompt) return;
-    parts.prompt.textContent = s.prompt;
-    parts.text.textContent = s.text || "(an empty answer)";
-    const f = s.figures;
-    parts.facts.textContent = [omni.plural(f.tokens ?? 0, "token"), f.acceptance_rate == null ? null : `${format(f.acceptance_rate, "percent")} accepted`, f.block_efficiency == null ? null : `${format(f.block_efficiency, "number")} per pass`,
-      f.tokens_per_second == null ? null : `${format(f.tokens_per_second, "number")} tok/s`, f.estimated_speedup == null ? null : `${format(f.estimated_speedup, "times")} estimated`, s.version ? `adapter v${s.version}` : "base drafter"].filter(Boolean).join(" · ");
-  };
-  omni.widgets.play = (host, { trigger }) => {
-    const topic = el("span", {}), count = el("input", { type: "range", min: 5, max: 200, value: play.count, "aria-label": "Number of requests", oninput: () => { play.count = +count.value; number.textContent = count.value; } }), number = el("output", {}, String(play.count));
-    const start = el("button", { type: "button", class: "primary", onclick: () => {
-      Object.assign(play, { run: omni.random(), busy: true, stopping: false, last: { topic: play.topic, count: play.count, done: 0, state: "playing" } });
-      show(); trigger("play");
-    } }, "▶ Play traffic");
-    const stop = el("button", { type: "button", class: "halt", hidden: true, onclick: () => { play.stopping = true; show(); trigger("halt"); } }, "■ Stop");
-    const fill = el("i"), meter = el("div", { class: "meter", role: "progressbar", "aria-label": "Requests played", "aria-valuemin": 0, "aria-valuemax": 100 }, fill);
-    const line = el("p", { class: "small", role: "status" }), prompt = el("b"), text = el("span"), facts = el("p", { class: "small" });
-    const pair = el("div", { class: "exchange", hidden: true }, el("p", { class: "one" }, prompt), el("p", { class: "one soft" }, text), facts), error = el("p", { class: "alert", role: "alert", hidden: true });
-    parts = { start, stop, fill, meter, line, count: line, prompt, text, facts, pair, error, trigger };
-    host.append(el("div", { class: "entry" }, el("div", { class: "grow" }, el("h3", {}, "Play traffic"), el("p", { class: "small" }, "Sample prompts of one topic, answered one after another. Watch the drafter learn the topic.")),
-      omni.field("Topic", topic), omni.field("Requests", el("span", { class: "ranged" }, count, number)), start, stop), meter, line, pair, error);
-    const configure = () => {
-      if (!play.config) return;
-      play.topic ||= play.config.topics[0] ?? "";
-      topic.replaceChildren(omni.select("Topic", play.config.topics.map((name) => [name, name]), play.topic, (name) => { play.topic = name; }));
-      count.min = play.config.fewest; count.max = play.config.most; count.value = play.count;
-    };
-    configure(); show();
-    return {
-      update: (value) => {
-        const s = JSON.parse(value);
-        if (s.topics) { if (!play.config) play.count = s.usual; play.config = s; number.textContent = String(play.count); return configure(); }
-        if (s.run !== play.run) return; // an older run's last words
-        play.last = s;
-        if (s.state !== "playing" && s.state !== "more") play.busy = false;
-        show();
-      },
-    };
   };
 })();

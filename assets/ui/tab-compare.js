@@ -28,8 +28,9 @@
   };
 
   // ── one prompt: a lane per method ───────────────────────────────────────────────────────────────────────────
-  const same = (identical) => (identical === true ? el("span", { class: "badge good" }, "✓ identical to plain") : identical === false ? el("span", { class: "badge bad" }, "✗ differs from plain") : null);
-  const speedup = (value) => (value === null || value === undefined ? null : el("span", { class: `pace ${value >= 1.005 ? "good" : value < 0.995 ? "bad" : ""}` }, value >= 0.995 ? `${format(value, "times")} plain` : `${format(value, "times")} plain, slower`));
+  const same = (identical) => (identical === true ? el("span", { class: "badge good" }, "✓ same text as the big model alone") : identical === false ? el("span", { class: "badge bad" }, "✗ another text") : null);
+  const speedup = (value) => (value === null || value === undefined ? null : el("span", { class: `pace ${value >= 1.005 ? "good" : value < 0.995 ? "bad" : ""}` }, value >= 0.995 ? `${format(value, "times")} faster than without guessing` : `${format(value, "times")} as fast: slower than without guessing`));
+  // Each lane's bar has the length of its seconds on one axis; the ruler under the lanes names them.
   const clock = (lane, longest) => {
     const rest = (lane.settle_seconds || 0) + (lane.other_seconds || 0), total = lane.seconds || 0;
     const parts = [["draft_seconds", lane.draft_seconds || 0, "drafting"], ["verify_seconds", lane.verify_seconds || 0, "verifying"], ["rest_seconds", Math.max(rest, total - (lane.draft_seconds || 0) - (lane.verify_seconds || 0)), "the rest"]];
@@ -46,17 +47,18 @@
       box.append(el("p", { class: "small" }, state === "running" ? "running or waiting for its turn…" : state === "stopped" ? "stopped before it finished" : "not measured"));
       return box;
     }
-    const dl = el("dl", { class: "figures" }, ...[["tok/s", result.tokens_per_second, "number"], ["accepted", result.acceptance_rate, "percent"], ["per pass", result.block_efficiency, "number"]].map(([title, value, form]) => el("div", {}, el("dd", {}, format(value, form)), el("dt", {}, title))));
+    const dl = el("dl", { class: "figures" }, ...[["tokens a step", result.block_efficiency, "number", ""], ["guesses right", result.guesses_right, "percent", ""], ["tok/s", result.tokens_per_second, "number", "omni-expert"]].map(([title, value, form, who]) => el("div", { class: who }, el("dd", {}, format(value, form)), el("dt", {}, title))));
     const answer = omni.newAnswer();
     const tokens = el("div", { class: "toks", tabindex: 0, role: "group", "aria-label": `Answer of ${method.title}; arrow keys walk through the tokens` });
     omni.readLines(answer, result.lines).forEach((line, i) => { if (line.k === "t") tokens.append(omni.tokenSpan(line, i)); });
     omni.watchTokens(tokens, answer, (said) => { voice.textContent = said; });
-    box.append(el("p", { class: "verdict" }, speedup(result.speedup), method.name === "autoregressive" ? null : same(result.identical)), clock(result, longest), dl, tokens, el("p", { class: "small" }, [omni.plural(result.tokens ?? 0, "token"), `first token ${format(result.time_to_first_token, "seconds")}`, result.version ? `adapter v${result.version}` : "base drafter", method.lossless ? null : omni.labels.approximate].filter(Boolean).join(" · ")));
+    box.append(clock(result, longest), el("p", { class: "verdict" }, method.name === "autoregressive" ? el("span", { class: "pace" }, "the clock to beat") : speedup(result.speedup), method.name === "autoregressive" ? null : same(result.identical)), dl, el("details", {}, el("summary", {}, "The answer"), tokens), el("p", { class: "small omni-expert" }, [omni.plural(result.tokens ?? 0, "token"), `first token ${format(result.time_to_first_token, "seconds")}`, result.version ? `adapter v${result.version}` : "base drafter", method.lossless ? null : omni.labels.approximate].filter(Boolean).join(" · ")));
     return box;
   };
   const axis = (longest) => {
     const step = [0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100].find((size) => longest / size <= 6) || longest / 5;
     const line = el("div", { class: "axis", "aria-hidden": "true" });
+    if (!longest) return line;
     for (let at = 0; at <= longest * 1.0001; at += step) line.append(el("span", { style: `left:${(100 * at) / longest}%` }, format(at, "seconds")));
     return line;
   };
@@ -66,7 +68,7 @@
   const table = (s) => {
     const batch = s.prompts > 1, rows = s.methods.map((method) => [method, s.table.find((row) => row.method === method.name)]).filter(([, row]) => row);
     const cell = (row, key, form) => { const td = omni.td("", true); td.append(...spread(row[key], form).filter(Boolean)); return td; };
-    const head = [omni.th("method"), batch ? omni.th("n", "Prompts measured", true) : null, omni.th("tok/s", "Target tokens per second", true), omni.th("speedup", "Measured against plain decoding of the same prompt", true), omni.th("accepted", "Share of the proposed tokens accepted", true), omni.th("per pass", "Block efficiency: tokens per forward pass of the target", true), omni.th("first token", "Time to the first token", true), omni.th("identical", "Same token ids as plain decoding, checked at temperature 0", true)];
+    const head = [omni.th("method"), batch ? omni.th("n", "Prompts measured", true) : null, omni.th("tok/s", "Target tokens per second", true), omni.th("speedup", "Measured against plain decoding of the same prompt", true), omni.th("accepted a round", "Accepted ÷ proposed tokens of each round with a guess, averaged", true), omni.th("tokens a step", "Block efficiency: tokens per forward pass of the target", true), omni.th("first token", "Time to the first token", true), omni.th("identical", "Same token ids as plain decoding, checked at temperature 0", true)];
     const verdict = (row) => (!row.checked ? "–" : batch ? `${row.identical} of ${row.checked}` : row.identical ? "✓" : "✗");
     return el("div", { class: "rolls" }, el("table", {}, el("caption", { class: "small" }, batch ? "mean ± standard deviation over the prompts" : "the same prompt, seed and budget for all"), el("thead", {}, el("tr", {}, ...head.filter(Boolean))),
       el("tbody", {}, ...rows.map(([method, row]) => el("tr", {}, el("th", { scope: "row" }, el("i", { class: "swatch-dot", style: `background:${method.colour}` }), method.title), batch ? omni.td(String(row.n), true) : null, cell(row, "tokens_per_second", "number"), cell(row, "speedup", "times"), cell(row, "acceptance_rate", "percent"), cell(row, "block_efficiency", "number"), cell(row, "time_to_first_token", "seconds"),
@@ -75,12 +77,12 @@
 
   omni.widgets.compare = (host, context) => {
     trigger = context.trigger;
-    const empty = el("div", { class: "nothing" }, el("h3", {}, "Nothing compared yet"), el("p", {}, "Pick a prompt and press Run. Every method gets the same prompt, seed and budget; plain decoding is the baseline."));
+    const empty = el("div", { class: "nothing" }, el("h3", {}, "Nothing compared yet"), el("p", {}, "Pick a prompt and press Run: the big model alone, then with the small one as it came, then with what it has learned here. All on one clock."));
     const error = el("p", { class: "alert", role: "alert", hidden: true }), voice = el("div", { class: "omni-offscreen", "aria-live": "polite" });
     const fill = el("i"), meter = el("div", { class: "meter", role: "progressbar", "aria-label": "Comparisons done", "aria-valuemin": 0, "aria-valuemax": 100 }, fill), line = el("span", { class: "small", role: "status" });
     const stop = el("button", { type: "button", class: "halt", onclick: () => { board.stopping = true; stop.disabled = true; trigger("halt"); } }, "■ Stop");
-    const progress = el("div", { class: "progress", hidden: true }, meter, line, stop), lanes = el("div", { class: "lanes" }), ruler = el("div"), figures = el("div", { class: "results" }), note = el("p", { class: "small" });
-    host.append(error, progress, lanes, note, figures, empty, voice);
+    const progress = el("div", { class: "progress", hidden: true }, meter, line, stop), lanes = el("div", { class: "lanes" }), ruler = el("div", { class: "ruler" }), figures = el("div", { class: "results omni-expert" }), note = el("p", { class: "small" });
+    host.append(error, progress, lanes, ruler, note, figures, empty, voice);
     omni.whileVisible(host, 0, omni.plotAgain);
     const plots = new Map();
     draw = (s) => {
@@ -97,8 +99,9 @@
       const longest = Math.max(0, ...(s.lanes ?? []).map((one) => one.seconds || 0));
       const single = s.prompts === 1;
       lanes.replaceChildren(...(single ? s.methods.map((method) => lane(method, s.lanes.find((one) => one.method === method.name), s.state, longest, voice)) : []));
+      ruler.replaceChildren(...(single && longest ? [axis(longest)] : []));
       note.hidden = !s.methods?.length;
-      note.textContent = [single && longest ? `Bars share one clock: the full width is ${format(longest, "seconds")}.` : null, s.base ? null : "Without plain decoding there is no speedup: tick it to get one.", s.temperature > 0 ? "Identical output is checked at temperature 0 only." : null, single ? "Pink: drafting. Indigo: verifying. Grey: the rest." : null].filter(Boolean).join(" ");
+      note.textContent = [single && longest ? "All bars share one clock." : null, s.base ? null : "Without the lane “Without guessing” there is no speedup: tick it to get one.", s.temperature > 0 ? "Identical output is checked at temperature 0 only." : null, single ? "Pink: guessing. Indigo: checking. Grey: the rest. The prompt was answered once before, so its word pieces are known, as in a chat that goes on." : null].filter(Boolean).join(" ");
       figures.hidden = !s.done;
       if (!s.done) return;
       figures.querySelector(".tables")?.remove();

@@ -83,7 +83,7 @@
       drawFilters(s); drawActs(); drawTable(s);
       const filtered = Object.values(page.filters).some((name) => name && name !== "mine");
       box.hidden = !s.rows.length; empty.hidden = s.rows.length > 0;
-      empty.lastChild.textContent = filtered ? "No request matches these filters. Choose “all” in one of them." : "Write something in the Chat tab, or play traffic in the Adaptation tab; each answer gets a line here.";
+      empty.lastChild.textContent = filtered ? "No request matches these filters. Choose “all” in one of them." : "Write something in the Chat tab, or teach it a topic; each answer gets a line here.";
     };
     omni.whileVisible(host, 0, poll);
     return { update };

@@ -18,6 +18,7 @@ def measure(
     Values are None where they are undefined.
 
     acceptance_rate: accepted / proposed target tokens, averaged over the rounds with a proposal.
+    guesses_right: accepted / proposed target tokens over the whole answer.
     alpha: mean acceptance over the judged slots (those after a rejection are not judged).
     block_efficiency: target tokens emitted per target forward pass.
     ngram_hits: accepted n-grams per round.
@@ -42,11 +43,12 @@ def measure(
         "tokens_per_second": rate,
         "time_to_first_token": first_token_seconds,
         "acceptance_rate": sum(r.accepted / r.proposed for r in proposing) / len(proposing) if proposing else None,
+        "guesses_right": accepted / proposed if (proposed := sum(r.proposed for r in rounds)) else None,
         "alpha": accepted / judged if judged else None,
         "block_efficiency": efficiency,
         "ngram_hits": sum(r.ngram_hits for r in rounds) / len(rounds) if rounds else None,
         "draft_length": drafted / len(rounds) if rounds else None,
-        "proposed": float(sum(r.proposed for r in rounds)),
+        "proposed": float(proposed),
         "accepted": float(accepted),
         "drafted": float(drafted),
         "draft_seconds": split["draft"],

@@ -22,7 +22,7 @@ from omnidemo.runtime.shelf import Shelf
 from omnidemo.runtime.store import Store
 
 PROBE_EVERY = 12  # rounds between two plain ones, from which the speedup of a chat is estimated
-LEARN_SECONDS = 8.0  # longest rest between two requests of played traffic; whoever chats meanwhile waits for its end
+LEARN_SECONDS = 8.0  # longest rest between two requests of played traffic
 SESSIONS_KNOWN = 256  # sessions whose newest route is remembered
 Kind = Literal["chat", "traffic", "compare", "api"]
 
@@ -116,11 +116,14 @@ class Answers:
         learn: bool = True,
         cancel: threading.Event | None = None,
         domain: str | None = None,
+        rest: bool = True,
         **options: Any,
     ) -> Iterator[tuple[int, str, Generation]]:
         """Stream sample prompts of a topic through the pair, like a visitor who types fast: (index, prompt, generation) each.
 
         The router learns the topic of each; where lines are chosen by the prompt, the topic is the line. `options` are those of `chat`.
+        rest: pause after a request while an update that is due gets its turn; who holds something that people wait for calls `rest`
+        after letting it go instead.
         They belong to a session of their own: nobody wrote them, so no visitor's opt-out is about them.
         """
         chosen = self._chosen(domain)
@@ -146,8 +149,17 @@ class Answers:
                     yield index, prompt, done
             if learn and line == DEFAULT:
                 self._adaptation.teach(prompt, topic)
-            if learn:
-                self._let_learn(target, drafter, line, cancel)
+            if learn and rest:
+                self.rest(target, drafter, line, cancel)
+
+    def rest(self, target: str, drafter: str, line: str, cancel: threading.Event | None = None) -> None:
+        """Rest, as a person does between two requests, while an update that is due gets its turn; at most LEARN_SECONDS."""
+        until = time.monotonic() + LEARN_SECONDS
+        while time.monotonic() < until and not (cancel is not None and cancel.is_set()):
+            status = self._adaptation.trainer(target, drafter, line)
+            if status.state not in ("training", "waiting", "idle") or (status.state != "training" and status.next_in > 0):
+                return
+            time.sleep(0.05)
 
     def compare(
         self,
@@ -158,11 +170,17 @@ class Answers:
         methods: Sequence[str],
         max_new_tokens: int,
         temperature: float,
-        draft_length: int = 4,
+        draft_length: int | None = None,
         seed: int | None = 0,
         cancel: threading.Event | None = None,
     ) -> Iterator[Comparison]:
-        """Each method on each prompt, interleaved; see `runtime.comparison.compare`."""
+        """Each method on each prompt, interleaved, with what the pair has learned; see `runtime.comparison.compare`. Without a
+        `draft_length` drafts are as long as the settings' policy makes them, as in a chat."""
+        settings = self._shelf.settings
+        names = ("draft_policy", "draft_length", "longest_draft", "confidence", "gamma")
+        drafting: dict[str, Any] = {name: getattr(settings, name) for name in names}
+        if draft_length is not None:
+            drafting |= {"draft_policy": "fixed", "draft_length": draft_length}
         with self._shelf.using(target, drafter) as (pair, _):
             yield from compare(
                 pair,
@@ -170,9 +188,10 @@ class Answers:
                 methods,
                 max_new_tokens=max_new_tokens,
                 temperature=temperature,
-                draft_length=draft_length,
                 seed=seed,
+                warm=True,
                 cancelled=cancel.is_set if cancel is not None else lambda: False,
+                **drafting,
             )
 
     def routed(self, session: str) -> Route | None:
@@ -183,15 +202,6 @@ class Answers:
 
     def _chosen(self, domain: str | None) -> str:
         return self._shelf.settings.domain if domain is None else domain
-
-    def _let_learn(self, target: str, drafter: str, line: str, cancel: threading.Event | None) -> None:
-        """Rest, as a person does between two requests, while an update that is due gets its turn."""
-        until = time.monotonic() + LEARN_SECONDS
-        while time.monotonic() < until and not (cancel is not None and cancel.is_set()):
-            status = self._adaptation.trainer(target, drafter, line)
-            if status.state not in ("training", "waiting", "idle") or (status.state != "training" and status.next_in > 0):
-                return
-            time.sleep(0.05)
 
     def _remember(self, session: str, route: Route) -> None:
         with self._lock:

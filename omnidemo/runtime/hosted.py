@@ -20,7 +20,7 @@ MOST_PROMPTS = 10  # of one comparison
 NO_ID = "This call carries no valid visitor's id; load the page again, or send the one that a POST to /visitor gives."
 BUSY = "One of your answers is still being written; press again when it has ended."
 # What all may ask for: it shows nothing of anybody, and changes nothing.
-FREE = {"methods", "refusals", "topics", "sample_prompts", "controls"}
+FREE = {"methods", "refusals", "topics", "sample_prompts", "examples", "controls"}
 
 
 class Hosted:
@@ -179,6 +179,9 @@ class Hosted:
             yield one
             if not left:
                 return
+
+    def rest(self, target: str, drafter: str, line: str = DEFAULT, cancel: Any = None) -> None:
+        self._services.rest(target, drafter, self._own(line) or line, cancel)
 
     def plain(self, **options: Any) -> Generation:
         return self._beside(self._services.plain, options)

@@ -27,7 +27,7 @@ def build_pair(
 
     def reporter(role: str, low: float, high: float, name: str) -> Callable[[str, float], None]:
         def report(stage: str, fraction: float) -> None:
-            shown = stage if stage in ("downloading", "tokenizers") else role
+            shown = stage if stage in ("files", "downloading", "tokenizers") else role
             tell(shown, low + (high - low) * fraction, f"{stage}: {name}")
 
         return report

@@ -60,12 +60,13 @@ def load_model(
     device: auto, cpu, cuda, cuda:N, mps, or a device map of accelerate ("balanced"). dtype: auto, float32, bfloat16, float16.
     quantization: "4bit" or "8bit" weights through bitsandbytes, for targets on CUDA (a drafter's weights have to stay trainable).
     storage_hint: the Hub cache to use instead of the usual one. hub: whether downloads are allowed. `progress(stage, fraction)`
-    is told of the stages "downloading", "tokenizers" and "weights". ModelError, one sentence, when it cannot be loaded.
+    is told of the stages "files", "downloading" where that is needed, "tokenizers" and "weights". ModelError, one sentence, when it
+    cannot be loaded.
     """
     tell = progress or (lambda stage, fraction: None)
     place, device_map = pick_device(device)
     _check_quantization(quantization, place)
-    tell("downloading", 0.0)
+    tell("files", 0.0)
     folder = sources.find(name, cache_dir=storage_hint, hub=hub, progress=tell, room=sources.free_memory(place))
     config = _read_config(name, folder)
     number = pick_dtype(dtype, place, config)

@@ -334,6 +334,11 @@ class Pair:
             for entry in self.ngrams:
                 self.map.spelling(entry.target_id)  # compiled code knows of n-grams what was asked
 
+    def remember(self, done: Round) -> None:
+        """Feed the n-gram cache with a round of an answer that was not to be learned from."""
+        with self._turn:
+            self._remember(done)
+
     def fill_cache(self) -> int:
         """Warm start: insert every target token that only an n-gram can spell; returns how many there are now."""
         with self._turn:

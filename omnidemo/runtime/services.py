@@ -45,6 +45,7 @@ class Services:
         self.own = OwnLines(self._shelf, self.store)
         answers = Answers(self._shelf, learning, self.store)
         self.chat, self.play, self.compare, self.routed = answers.chat, answers.play, answers.compare, answers.routed
+        self.rest = answers.rest
         beside = Beside(self._shelf)
         self.plain, self.fresh_and_today = beside.plain, beside.fresh_and_today
         self.trainer, self.lines, self.drafting, self.route = learning.trainer, learning.lines, learning.drafting, learning.route

@@ -18,7 +18,7 @@ from omnidemo.runtime.store import Store
 
 log = logging.getLogger(__name__)
 Stage = Literal[
-    "absent", "queued", "downloading", "tokenizers", "target", "drafter", "vocabulary map", "cache and adapter", "ready", "failed"
+    "absent", "queued", "files", "downloading", "tokenizers", "target", "drafter", "vocabulary map", "cache and adapter", "ready", "failed"
 ]
 PAIRS_LOADED = 3  # pairs kept in memory; the one unused for longest goes first
 

@@ -12,9 +12,8 @@ import gradio as gr
 
 from omnidemo.ui import controls, serving, traffic
 from omnidemo.ui.progress import View, page_json
-from omnidemo.ui.running import Running
-from omnidemo.ui.serving import for_browser, serve_plotly
-from omnidemo.ui.shell import ENGINE, PRIVATE, QUIET, Shell, widget
+from omnidemo.ui.serving import serve_plotly
+from omnidemo.ui.shell import EXPERT, PRIVATE, QUIET, Shell, widget
 from omnidemo.ui.trainer import trainer_json
 
 
@@ -59,17 +58,18 @@ class Page:
 def build(services: Any, shell: Shell) -> None:
     """Everything inside the Adaptation tab."""
     page_of = Page(services, serve_plotly())
-    first = for_browser({"topics": services.topics(), "fewest": traffic.FEWEST, "most": traffic.MOST, "usual": traffic.USUAL})
     with gr.Row(elem_id="omni-adaptation-row", elem_classes="omni-two", equal_height=False):
         with gr.Column(scale=7, min_width=320):
-            player = widget("play", first, events=("play", "halt"))
+            player = widget("play", traffic.first(services), events=("play", "halt"))
             page = widget("adaptation", events=("poll", "rollback", "export"))
         with gr.Column(scale=3, min_width=300):
-            widget("lines")
+            widget("lines", elem_classes=EXPERT)
             trainer = widget("trainer", elem_id="omni-trainer-adaptation", events=("pause", "resume", "reset"))
-            steering = widget("controls", elem_id="omni-steer", events=("adjust",))
-            widget("versions")
-            upload = gr.UploadButton("↑ Import an adapter (zip)", file_types=[".zip"], type="filepath", size="sm", elem_id="omni-import")
+            steering = widget("controls", elem_id="omni-steer", elem_classes=EXPERT, events=("adjust",))
+            widget("versions", elem_classes=EXPERT)
+            upload = gr.UploadButton(
+                "↑ Import an adapter (zip)", file_types=[".zip"], type="filepath", size="sm", elem_id="omni-import", elem_classes=EXPERT
+            )
     names = [shell.target, shell.drafter]
     line, window = gr.Textbox(visible=False, label="line"), gr.Number(visible=False, label="window")
     every, only = gr.Checkbox(visible=False, label="every"), gr.Checkbox(visible=False, label="only")
@@ -99,7 +99,7 @@ def build(services: Any, shell: Shell) -> None:
     page.rollback(back, [*view, version], outputs, api_name="adaptation_rollback", **choose, **QUIET)
     _files(services, page_of, page, upload, [*view, version], outputs, choose)
     controls.steer(services, shell, steering, "adaptation")
-    _play(services, shell, player)
+    traffic.wire(services, shell, player, "play")
 
 
 def export_file(services: Any, view: View, version: int) -> Path:
@@ -128,24 +128,3 @@ def _files(services: Any, page_of: Page, page: gr.HTML, upload: Any, inputs: lis
 
     js = "(file, ...values) => [file, ...omni.adaptation.request(values)]"
     upload.upload(take, [upload, *inputs[:-1]], outputs, js=js, api_name="import_adapter", concurrency_limit=1, **PRIVATE)
-
-
-def _play(services: Any, shell: Shell, player: gr.HTML) -> None:
-    running = Running()
-    run, topic = gr.Textbox(visible=False, label="run"), gr.Textbox(visible=False, label="topic")
-    count = gr.Number(visible=False, label="count")
-    player.play(
-        traffic.player(services, running),
-        [shell.session, run, shell.target, shell.drafter, topic, count],
-        [player],
-        js="(...values) => omni.play.request(values)",
-        api_name="play_traffic",
-        concurrency_id=ENGINE,
-        concurrency_limit=1,
-        show_progress="hidden",
-    ).then(None, None, None, js="() => { omni.play.settled(); return []; }", **PRIVATE)
-
-    def stop(session: str, run_id: str) -> None:
-        running.stop(session, run_id)
-
-    player.halt(stop, [shell.session, run], None, js="() => omni.play.current()", api_name="stop_traffic", queue=False, **PRIVATE)

@@ -9,6 +9,7 @@ from typing import Any
 
 import gradio as gr
 
+from omnidemo import charts
 from omnidemo.ui import adaptation, chat, compare, controls, history, replay, text, tokens
 from omnidemo.ui.guard import around
 from omnidemo.ui.shell import ENGINE, build_shell, longest_answer, longest_draft
@@ -20,6 +21,7 @@ ASSETS = Path(__file__).resolve().parents[2] / "assets" / "ui"
 
 def build_app(services: Any) -> gr.Blocks:
     """The whole page over the given services; loads no model."""
+    charts.import_everything()
     os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")  # also the launch and the version check stay silent
     services = hosted(services)
     with gr.Blocks(title=f"{text.TITLE} · {text.SUBTITLE}", analytics_enabled=False, fill_width=True) as page:
@@ -102,8 +104,12 @@ def _head(services: Any) -> str:
         "subtitle": text.SUBTITLE,
         "legend": tokens.legend(text.CLASSES),
         "figures": [{"key": key, "title": title, "help": hint, "as": form} for key, (title, hint, form) in text.FIGURES.items()],
+        "main_figures": text.MAIN_FIGURES,
+        "slower": text.SLOWER,
         "split": text.SPLIT,
-        "methods": {info.name: {"title": info.title, "lossless": info.lossless, "help": info.help} for info in services.methods()},
+        "methods": {
+            info.name: {"title": text.method_title(info), "lossless": info.lossless, "help": info.help} for info in services.methods()
+        },
         "method": services.settings.method,
         "help": {f"omni-{name}": text.HELP[key] for name, key in text.HELP_OF.items()},
         "controls": controls.groups(),

@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from omnidemo import charts
+from omnidemo.runtime.comparison import BASELINE, FRESH
+from omnidemo.ui import text
 from omnidemo.ui.serving import for_browser
 from omnidemo.ui.tokens import finite, round_lines
 
 MOST_PROMPTS = 500
-BASE = "autoregressive"
+BASE = BASELINE
 # CSV: column → key of Generation.metrics; units are in the names.
 MEASURED = {
     "seconds": "seconds",
@@ -158,10 +160,12 @@ class Board:
     def json(self, state: str, error: str = "") -> str:
         """The value of the `compare` widget."""
         table = summary(self.results, self.methods)
-        titles = {name: info.title for name, info in self.infos.items()}
+        titles = {name: text.method_title(info) for name, info in self.infos.items()} | {FRESH: text.FRESH[0]}
         lanes = self.results if len(self.prompts) == 1 else []
         methods = [{"name": name, "title": titles.get(name, name), "colour": charts.method_colour(name)} for name in self.methods]
-        methods = [item | {"lossless": getattr(self.infos.get(item["name"]), "lossless", False)} for item in methods]
+        methods = [
+            item | {"lossless": item["name"] == FRESH or getattr(self.infos.get(item["name"]), "lossless", False)} for item in methods
+        ]
         value = self.head | {"state": state, "error": error, "done": len(self.results), "methods": methods, "lanes": lanes, "table": table}
         return for_browser(
             value | {"temperature": self.common["temperature"], "charts": bar_charts(table, titles), "base": BASE in self.methods}

@@ -12,22 +12,22 @@ from typing import Any
 import gradio as gr
 
 from omnidemo.records import Generation, Round
-from omnidemo.ui import controls, text, tokens
+from omnidemo.ui import controls, text, tokens, traffic
 from omnidemo.ui.running import Running
-from omnidemo.ui.shell import ENGINE, PRIVATE, QUIET, Shell, longest_answer, widget
+from omnidemo.ui.shell import ENGINE, EXPERT, PRIVATE, QUIET, Shell, longest_answer, widget
 from omnidemo.ui.trainer import drafting_json, follow
 
 log = logging.getLogger(__name__)
 
 UPDATE_SECONDS = 1 / 12  # at most this often to the browser
-PROMPTS_PER_TOPIC = 12
+MOST_MESSAGES = 400  # of a conversation that are looked at
 PLAIN = "autoregressive"
 
 
 def conversation(history: Any, message: str) -> list[dict[str, str]]:
-    """The messages of a request. `history` comes from the browser: anything but user and assistant texts is dropped."""
+    """The messages of a request. `history` comes from the browser: anything but the newest user and assistant texts is dropped."""
     messages = []
-    for item in history if isinstance(history, list) else []:
+    for item in history[-MOST_MESSAGES:] if isinstance(history, list) else []:
         if isinstance(item, dict) and item.get("role") in ("user", "assistant") and isinstance(item.get("content"), str):
             messages.append({"role": item["role"], "content": item["content"]})
     return [*messages, {"role": "user", "content": message}]
@@ -146,26 +146,22 @@ def _chat(services: Any, running: Running) -> Any:
     return chat
 
 
-def _prompts(services: Any) -> str:
-    return json.dumps({topic: services.sample_prompts(topic, PROMPTS_PER_TOPIC) for topic in services.topics()})
-
-
 def line_choices(names: Iterable[str]) -> list[tuple[str, str]]:
-    """The entries of the topic line's picker."""
+    """The entries of the picker of the topic memory, as the page calls an adapter line."""
     return [(text.LINES.get(name, name), name) for name in [text.AUTO_LINE, *names]]
 
 
 def _bar(services: Any) -> list[Any]:
     """The row above the chat: method with its help, topic line, temperature."""
     settings = services.settings
-    methods = [(info.title, info.name) for info in services.methods()]
-    with gr.Row(elem_id="omni-controls", equal_height=False):
+    methods = [(text.method_title(info), info.name) for info in services.methods()]
+    with gr.Row(elem_id="omni-controls", elem_classes=EXPERT, equal_height=False):
         method = gr.Dropdown(methods, value=settings.method, label="Method", elem_id="omni-method", filterable=False, min_width=180)
         widget("method", elem_id="omni-method-help")
         line = gr.Dropdown(
             line_choices(["default"]),
             value=settings.domain,
-            label="Topic line",
+            label="Topic memory",
             elem_id="omni-line",
             allow_custom_value=True,
             min_width=180,
@@ -179,7 +175,7 @@ def _advanced(services: Any) -> tuple[gr.HTML, list[Any]]:
     """The folded settings: the draft policy, which is everybody's, and the own ones in the order of `chat`'s last parameters."""
     settings = services.settings
     learns = settings.training != "off"
-    with gr.Accordion("Advanced", open=False, elem_id="omni-advanced"):
+    with gr.Accordion("Advanced", open=False, elem_id="omni-advanced", elem_classes=EXPERT):
         top_p = gr.Slider(0.05, 1, 1, step=0.05, label="Top-p", info=text.HELP["top_p"])
         most = gr.Slider(
             1, longest_answer(settings), settings.max_new_tokens, step=1, label="Longest answer", info=text.HELP["max_new_tokens"]
@@ -199,11 +195,12 @@ def build(services: Any, shell: Shell) -> None:
     with gr.Row(elem_id="omni-chat-row", equal_height=False):
         with gr.Column(scale=7, min_width=320, elem_id="omni-main"):
             page = widget("chat", events=("ask", "halt"))
-            widget("prompts", _prompts(services), visible="hidden")
+            widget("prompts", json.dumps(services.examples()), visible="hidden")
             widget("notice", json.dumps(text.notice(services.settings.keep_text, services.settings.training != "off")))
         with gr.Column(scale=3, min_width=300, elem_id="omni-side"):
             widget("answer")
             widget("hero")  # one true curve: tokens per step on the probe set of a topic
+            player = widget("teach", traffic.first(services), events=("play", "halt"))
             trainer = widget("trainer", events=("pause", "resume", "reset"))
             steering, advanced = _advanced(services)
             settings += advanced
@@ -231,6 +228,7 @@ def build(services: Any, shell: Shell) -> None:
     follow(services, shell, trainer, settings[1])
     controls.steer(services, shell, steering, "chat")
     _follow_lines(services, shell, settings[1])
+    traffic.wire(services, shell, player, "teach")
 
 
 def _follow_lines(services: Any, shell: Shell, line: gr.Dropdown) -> None:

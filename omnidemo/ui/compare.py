@@ -12,16 +12,18 @@ from typing import Any
 import gradio as gr
 
 from omnidemo.methods import AUTO
+from omnidemo.runtime.comparison import BASELINE, FRESH
+from omnidemo.runtime.services import MethodInfo
 from omnidemo.ui import serving, text
 from omnidemo.ui.board import HEADER, MOST_PROMPTS, BadBatch, Board, problem, read_batch
-from omnidemo.ui.chat import Running
+from omnidemo.ui.running import Running
 from omnidemo.ui.serving import for_browser
-from omnidemo.ui.shell import ENGINE, PRIVATE, Shell, widget
+from omnidemo.ui.shell import ENGINE, EXPERT, PRIVATE, Shell, widget
 
 log = logging.getLogger(__name__)
 
-# Ticked at first: what every pair can use and a newcomer wants to see.
-TICKED = {"ngram-exact", "ngram-merge", "token-intersection", "string-exact-match", "autoregressive"}
+# In this order from the top: what a newcomer wants to see is ticked at first.
+FIRST = (BASELINE, FRESH, "ngram-exact")
 UPDATE_SECONDS = 0.25  # at most this often to the browser while a batch runs
 
 
@@ -57,10 +59,12 @@ def _run(services: Any, running: Running, plotly: str) -> Any:
         options = {
             "max_new_tokens": int(most),
             "temperature": float(temperature),
-            "draft_length": int(length),
+            "draft_length": int(length) or None,
             "seed": 0 if seed is None else int(seed),
         }
-        board = Board(services, run_id, prompts, methods, {"target": target, "drafter": drafter} | options, plotly)
+        common = {"target": target, "drafter": drafter} | options
+        common["draft_length"] = options["draft_length"] or services.settings.draft_policy  # the length, or the rule that finds it
+        board = Board(services, run_id, prompts, methods, common, plotly)
         yield board.json("running"), []
         cancel = running.start(session, run_id)
         end, error, shown_at = "done", "", 0.0
@@ -121,20 +125,23 @@ def _events(services: Any, shell: Shell, board: gr.HTML, settings: list[Any], on
 
 
 def _methods(services: Any) -> list[Any]:
-    """What can be compared: all methods but "auto", which is one of them."""
-    return [info for info in services.methods() if info.name != AUTO]
+    """What can be compared, from the top: plain decoding, the fresh drafter, then all methods but "auto", which is one of them."""
+    infos = {info.name: info for info in services.methods() if info.name != AUTO}
+    title, hint = text.FRESH
+    infos[FRESH] = MethodInfo(FRESH, title, True, hint)
+    return [infos[name] for name in dict.fromkeys([*FIRST, *infos]) if name in infos]
 
 
 def _settings(services: Any) -> list[Any]:
     """Methods, temperature, draft length, tokens, seed: in the order of `run`'s parameters."""
-    own, names = services.settings, [(info.title, info.name) for info in _methods(services)]
-    methods = gr.CheckboxGroup(names, value=[name for _, name in names if name in TICKED], label="Methods")
-    with gr.Row(elem_classes="omni-tight"):
+    own, names = services.settings, [(text.method_title(info), info.name) for info in _methods(services)]
+    methods = gr.CheckboxGroup(names, value=[name for _, name in names if name in FIRST], label="Methods", elem_classes=EXPERT)
+    with gr.Row(elem_classes=["omni-tight", EXPERT]):
         temperature = gr.Slider(0, 1.5, value=0, step=0.05, label="Temperature", info="Identical output is checked at 0.", min_width=140)
         length = gr.Slider(
-            1, 16, value=max(1, min(own.draft_length, 16)), step=1, label="Draft length", info="Drafter tokens per round.", min_width=140
+            0, 16, value=0, step=1, label="Draft length", info="Drafter tokens per round; 0: as long as in the chat.", min_width=140
         )
-    with gr.Row(elem_classes="omni-tight"):
+    with gr.Row(elem_classes=["omni-tight", EXPERT]):
         most = gr.Slider(
             8, 512, value=min(own.max_new_tokens, 128), step=8, label="Most new tokens", info="The same budget for all.", min_width=140
         )
@@ -158,7 +165,7 @@ def build(services: Any, shell: Shell) -> None:
                 )
                 chips = widget("examples", examples, events=("pick",))
                 first = gr.Button("Run side by side", variant="primary", elem_id="omni-compare-run")
-            with gr.Tab("Many prompts"):
+            with gr.Tab("Many prompts", elem_classes=EXPERT):
                 with gr.Row(elem_classes="omni-tight"):
                     topic = gr.Dropdown(topics, value=topics[0] if topics else None, label="Topic", filterable=False, min_width=140)
                     count = gr.Slider(2, 100, value=8, step=1, label="Prompts", min_width=140)
@@ -170,7 +177,7 @@ def build(services: Any, shell: Shell) -> None:
                     elem_id="omni-compare-file",
                 )
                 second = gr.Button("Run the batch", variant="primary", elem_id="omni-compare-batch")
-        with gr.Column(scale=5, min_width=320):
+        with gr.Column(scale=5, min_width=320, elem_classes=EXPERT):
             settings = _settings(services)
     board = widget("compare", for_browser({"state": "empty"}), events=("halt",))
     rows = gr.State([])

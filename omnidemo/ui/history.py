@@ -12,7 +12,7 @@ import gradio as gr
 
 from omnidemo.config import Settings
 from omnidemo.runtime.visitors import is_public
-from omnidemo.ui import serving
+from omnidemo.ui import serving, text
 from omnidemo.ui.serving import for_browser
 from omnidemo.ui.shell import PRIVATE, QUIET, Shell, widget
 from omnidemo.ui.tokens import finite
@@ -64,7 +64,7 @@ def page_json(services: Any, session: str, filters: Mapping[str, Any]) -> str:
         "mine": session,
         "everyone": everyone,
         "keep_text": settings.keep_text,
-        "store": {"ok": status.ok, "message": status.message},
+        "store": {"ok": status.ok, "message": text.without_folders(status.message)},
     }
     return for_browser(value)
 
@@ -87,7 +87,7 @@ def delete(services: Any, session: str, what: Mapping[str, Any]) -> str:
             ids &= {int(row["id"]) for row in store.requests(session=session or "no session", limit=None)}
         gone = store.delete_requests(sorted(ids)) if ids else 0
     if not gone and not store.status.ok:
-        return f"Not deleted yet: {store.status.message}"
+        return f"Not deleted yet: {text.without_folders(store.status.message)}"
     return f"{gone} request{'' if gone == 1 else 's'} deleted." if gone else "There was nothing to delete."
 
 

@@ -33,6 +33,11 @@ class Running:
             flag.set()
         return flag is not None
 
+    def flag(self, session: str, run: str) -> threading.Event | None:
+        """The stop flag of one answer; None when it is not running."""
+        with self._lock:
+            return self._flags.get((session, run))
+
     def finish(self, session: str, run: str) -> None:
         with self._lock:
             flag = self._flags.pop((session, run), None)

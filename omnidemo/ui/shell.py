@@ -9,8 +9,10 @@ from typing import Any
 
 import gradio as gr
 
+from omnidemo.runtime.catalog import reading
 from omnidemo.ui import text
 
+EXPERT = "omni-expert"  # class of what only the Expert switch shows
 ENGINE = "engine"  # concurrency_id of everything that decodes: chat, compare, play
 PRIVATE: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
 QUIET: dict[str, Any] = {**PRIVATE, "concurrency_limit": None, "queue": False}  # polls: a queue full of questions must not refuse them
@@ -69,6 +71,7 @@ def pair_json(state: Any) -> str:
             "detail": state.detail,
             "error": state.error,
             "info": dict(state.info),
+            "reads": text.reads(reading(state.target).turns),
         },
         default=str,
     )
@@ -100,6 +103,8 @@ def build_shell(services: Any, page: gr.Blocks) -> Shell:
     settings = services.settings
     with gr.Row(elem_id="omni-head", equal_height=False):
         widget("brand")
+        pair = widget("pair", events=("retry",))
+    with gr.Row(elem_id="omni-details", equal_height=False):  # folded; the loading line opens it
         target, drafter = (
             gr.Dropdown(
                 pair_choices(services, role, name), value=name, label=label, elem_id=f"omni-{role}", filterable=False, min_width=150
@@ -109,7 +114,7 @@ def build_shell(services: Any, page: gr.Blocks) -> Shell:
                 ("drafter", settings.drafter, "Drafter, the small one"),
             )
         )
-    pair = widget("pair", events=("retry",))
+        widget("facts")
     session = gr.Textbox(visible=False, elem_id="omni-session")
     shell = Shell(page, session, target, drafter, gr.Timer(2.0))
     loading = gr.Timer(0.4, active=False)

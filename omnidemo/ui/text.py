@@ -2,46 +2,68 @@
 
 from __future__ import annotations
 
+import re
+from typing import Any
+
 from omnidemo.config import Settings
 
 TITLE = "OmniDemo"
-SUBTITLE = "A big model writes. A small one guesses ahead. The guesses get better as you chat."
+SUBTITLE = "A big model writes. A small one guesses ahead. The guesses get better."
 
-# Legend in the order of the page: key of the browser's lines → title, help.
+# Legend in the order of the page: key of the browser's lines → title, help with the field's term. Each token of an answer is in one
+# class, so the counts without the last add up to its tokens.
 CLASSES: dict[str, tuple[str, str]] = {
-    "direct": ("direct", "Guessed by the drafter as a token both vocabularies have, and accepted by the target."),
-    "ngram": ("n-gram", "Guessed as several drafter tokens that spell one target token, and accepted by the target."),
-    "accepted": ("accepted", "Direct and n-gram together: tokens the target did not have to write one by one."),
-    "corrected": ("corrected", "Written by the target after it rejected the guess, or when there was nothing to guess with."),
-    "bonus": ("bonus", "Written by the target for free after it had accepted everything that was guessed."),
-    "plain": ("plain", "Written by the target alone, without any guess."),
-    "discarded": ("discarded", "Guessed and thrown away; the text never held it. Shown struck through while “discarded” is on."),
+    "direct": ("guessed right", "The small model guessed this token and the big one agreed. Both vocabularies have it (“direct”)."),
+    "ngram": (
+        "guessed in pieces",
+        "The small model guessed it as several pieces that spell one token of the big model, which agreed (“n-gram”).",
+    ),
+    "corrected": ("fixed", "The guess was wrong, or there was none: the big model wrote this token instead (“corrected”)."),
+    "bonus": ("free extra", "All guesses were right, so the step of the big model gave one token more for free (“bonus”)."),
+    "plain": ("no guess", "Written by the big model alone, one token for one step (“plain”)."),
+    "discarded": (
+        "thrown away",
+        "Guessed and not used: the text never held it (“discarded”). “Thrown-away guesses” above the chat shows them struck through.",
+    ),
 }
 
-# Figures: key of Generation.metrics → label, help, how the browser prints it.
+# Figures: key of Generation.metrics → label, help, how the browser prints it. The first three are for everybody, the others for experts.
 FIGURES: dict[str, tuple[str, str, str]] = {
-    "tokens_per_second": ("tok/s", "Target tokens per second, over the whole answer.", "number"),
-    "acceptance_rate": ("accepted", "Share of the proposed tokens that the target accepted.", "percent"),
+    "estimated_speedup": (
+        "faster than without guessing (estimate)",
+        "Speedup: the rounds of this answer against the newest ones without a guess. An estimate; the Compare tab measures it.",
+        "times",
+    ),
     "block_efficiency": (
-        "per pass",
-        "Block efficiency: target tokens written per forward pass of the target. Plain decoding is 1.",
+        "tokens per step of the big model",
+        "Block efficiency: tokens written per forward pass of the target. It is 1 without guessing.",
         "number",
+    ),
+    "guesses_right": (
+        "of the guesses right",
+        "Accepted ÷ proposed tokens over the whole answer. What stands after a wrong guess was never judged and counts as not right.",
+        "percent",
+    ),
+    "tokens_per_second": ("tok/s", "Target tokens per second, over the whole answer.", "number"),
+    "acceptance_rate": (
+        "accepted a round",
+        "Accepted ÷ proposed tokens of each round with a guess, averaged over those rounds.",
+        "percent",
     ),
     "ngram_hits": ("n-grams/round", "Merged n-grams accepted per round, on average.", "number"),
     "tokens": ("tokens", "Target tokens in this answer.", "count"),
+    "draft_length": ("guesses a round", "Drafter tokens per round, rounds without a draft included; the draft policy decides.", "number"),
     "time_to_first_token": ("first token", "Time from the request to the first token.", "seconds"),
-    "estimated_speedup": (
-        "plain decoding, estimated",
-        "The rounds of this answer against the newest without a draft, estimated; Compare measures it.",
-        "times",
-    ),
 }
+MAIN_FIGURES = 3
+SLOWER = "as fast as without guessing (estimate)"
 
 SPLIT: dict[str, str] = {"draft_seconds": "drafting", "verify_seconds": "verifying", "rest_seconds": "the rest"}
 
 STAGES: dict[str, str] = {
     "absent": "not loaded",
     "queued": "waiting to load",
+    "files": "checking files",
     "downloading": "downloading",
     "tokenizers": "reading the tokenizers",
     "target": "reading the target",
@@ -66,7 +88,7 @@ HELP: dict[str, str] = {
     "target": "The big model. It decides every token of the answer.",
     "drafter": "The small model that guesses ahead. One drafter serves every target.",
     "method": "How guesses are made and judged.",
-    "line": "Which topic's adapter drafts and learns. Automatic chooses by your words; type a new name to start a new line.",
+    "line": "Which topic's memory (an adapter line) guesses and learns. Automatic chooses by your words; type a new name to start one.",
     "temperature": "0 always takes the most probable token; higher is more varied.",
     "top_p": "Only the most probable tokens that together reach this share may be drawn.",
     "max_new_tokens": "Longest answer, in target tokens.",
@@ -78,8 +100,22 @@ HELP: dict[str, str] = {
 # Pickers whose help is a hover title, to keep the bars low: elem_id without "omni-" → HELP.
 HELP_OF = {"target": "target", "drafter": "drafter", "method": "method", "line": "line", "temperature": "temperature"}
 
-LOSSLESS = "lossless: the target's own output"
-APPROXIMATE = "approximate above temperature 0"
+# What the pickers call a method; the others keep the name of the field.
+METHODS = {
+    "ngram-exact": "Recommended: exact, merges word pieces",
+    "autoregressive": "Without guessing",
+}
+
+
+def method_title(info: Any) -> str:
+    """What the page calls a method."""
+    return METHODS.get(info.name, info.title)
+
+
+FRESH = ("With the fresh small model", "The recommended method with the small model as it came, before it learned anything.")
+
+LOSSLESS = "Same text as the big model alone"
+APPROXIMATE = "Not quite the big model's text above temperature 0"
 
 
 def notice(keep_text: bool, training: bool) -> str:
@@ -87,7 +123,19 @@ def notice(keep_text: bool, training: bool) -> str:
     uses = [use for use, on in (("kept in this server's history", keep_text), ("learned from", training)) if on]
     if not uses:
         return "Your chat is neither stored nor learned from."
-    return f"Prompts and answers are {' and '.join(uses)}; Advanced switches that off. Enter nothing private."
+    return f"Prompts and answers are {' and '.join(uses)}. Enter nothing private."
+
+
+def reads(turns: int | None) -> str:
+    """Half a sentence under a conversation that a model can't read as a whole; empty for one that reads all of it."""
+    if turns is None:
+        return ""
+    return "This small model reads only your newest message." if turns == 1 else f"This model reads the newest {turns} turns."
+
+
+def without_folders(sentence: str) -> str:
+    """A server's sentence for a visitor: files keep their names, the folders they lie in are nobody's business."""
+    return re.sub(r"(?:[A-Za-z]:)?[\\/](?:[^\s\\/'\"]+[\\/])+", "", sentence)
 
 
 def kept(settings: Settings, public: bool) -> str:
@@ -136,8 +184,8 @@ CONTROLS: dict[str, tuple[str, str]] = {
     "confidence": ("Least confidence", "A draft ends where the drafter's best guess is less probable than this."),
     "gamma": ("γ, risk of a rejection", "A draft ends when a rejection gets likelier than this; 0.3 suits chat, 0.7 maths and code."),
     "domain": (
-        "Topic line",
-        "Which line played traffic and API calls use. Automatic gives every topic one of its own. The Chat tab has its own picker.",
+        "Topic memory",
+        "Which memory taught topics and API calls use. Automatic gives every topic one of its own. The Chat tab has its own picker.",
     ),
 }
 CHOICES: dict[str, dict[str, str]] = {

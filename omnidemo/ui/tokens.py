@@ -26,7 +26,7 @@ class Tally:
     """Counts and live figures of one answer, built up round by round."""
 
     def __init__(self) -> None:
-        self.counts = dict.fromkeys(("direct", "ngram", "accepted", "corrected", "bonus", "plain", "discarded"), 0)
+        self.counts = dict.fromkeys(("direct", "ngram", "corrected", "bonus", "plain", "discarded"), 0)
         self.rounds: list[Round] = []
         self.first: float | None = None
 
@@ -37,7 +37,6 @@ class Tally:
         self.rounds.append(record)
         for token in record.tokens:
             self.counts[token.source] += 1
-        self.counts["accepted"] = self.counts["direct"] + self.counts["ngram"]
         self.counts["discarded"] += len(record.discarded)
 
     def line(self) -> str:

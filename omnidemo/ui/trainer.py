@@ -56,6 +56,7 @@ def trainer_json(services: Any, target: str, drafter: str, domain: str = "defaul
         if row.get("acceptance_rate") is not None
     ]
     shown = {
+        "loaded": services.state(target, drafter).stage == "ready",
         "domain": domain,
         "state": status.state,
         "title": text.TRAINER.get(status.state, status.state),
@@ -76,7 +77,7 @@ def trainer_json(services: Any, target: str, drafter: str, domain: str = "defaul
         "seconds": finite(status.seconds, 2),
         "drafting": drafting_json(services, target, drafter, domain),
         "curve": curve,
-        "store": {"ok": store.ok, "message": store.message, "pending": store.pending, "lost": store.lost},
+        "store": {"ok": store.ok, "message": text.without_folders(store.message), "pending": store.pending, "lost": store.lost},
     }
     return for_browser(shown)
 

@@ -1,0 +1,98 @@
+// Teaching a topic: sample prompts of it, one after another, in turns so that nobody waits for all of them. Two widgets, one machinery:
+// the small one of the chat ends after some seconds, the large one of the Adaptation tab after a number of examples.
+(() => {
+  const { el, format } = omni;
+  const SECONDS = 30, MOST = 200, TICK = 500;
+  omni.players = {};
+
+  const make = (name, draw) => {
+    const play = (omni.players[name] = { run: "", busy: false, stopping: false, topic: "", count: 40, last: null, trigger: () => {}, draw: () => {} });
+    play.request = (values) => [omni.session(), play.run, values[2], values[3], play.topic, play.count];
+    play.current = () => [omni.session(), play.run];
+    play.start = () => {
+      Object.assign(play, { run: omni.random(), busy: true, stopping: false, last: { topic: play.topic, count: play.count, done: 0, state: "playing" } });
+      play.draw(); play.trigger("play");
+    };
+    play.stop = () => { if (!play.busy || play.stopping) return; play.stopping = true; play.draw(); play.trigger("halt"); };
+    play.settled = () => {
+      if (play.busy && play.last?.state === "more") { play.last = { ...play.last, state: "playing" }; return play.trigger("play"); } // the next turn, after whoever waits
+      if (play.busy && play.last?.state === "playing") play.last = { ...play.last, state: "error", error: "The server gave no answer: its queue may be full, or the connection was lost. Start it again." };
+      play.busy = false;
+      play.draw();
+    };
+    omni.widgets[name] = (host, { trigger }) => {
+      play.trigger = trigger;
+      const configure = draw(host, play);
+      play.draw();
+      return {
+        update: (value) => {
+          const s = JSON.parse(value);
+          if (s.topics) { configure(s); return play.draw(); }
+          if (s.run !== play.run) return; // an older run's last words
+          play.last = s;
+          if (s.state !== "playing" && s.state !== "more") play.busy = false;
+          play.draw();
+        },
+      };
+    };
+  };
+  const topics = (play, list) => { play.topic ||= list[0] ?? ""; return omni.select("Topic", list.map((name) => [name, name]), play.topic, (name) => { play.topic = name; }); };
+
+  make("teach", (host, play) => {
+    const picker = el("span"), go = el("button", { type: "button", class: "primary" }, `▶ Teach it for ${SECONDS} s`), line = el("p", { class: "small", role: "status" });
+    host.append(el("h3", {}, "Teach it a topic"), el("div", { class: "row" }, omni.field("Topic", picker), go), line);
+    let until = 0;
+    const left = () => Math.max(0, Math.ceil((until - Date.now()) / 1000));
+    go.addEventListener("click", () => {
+      if (play.busy) return play.stop();
+      play.count = MOST; until = Date.now() + 1000 * SECONDS;
+      play.start();
+      const clock = setInterval(() => { if (!play.busy) return clearInterval(clock); if (!left()) play.stop(); play.draw(); }, TICK);
+    });
+    play.draw = () => {
+      const s = play.last;
+      go.textContent = play.busy ? "■ Stop" : `▶ Teach it for ${SECONDS} s`;
+      go.classList.toggle("halt", play.busy); go.classList.toggle("primary", !play.busy);
+      go.disabled = play.busy && play.stopping;
+      const taught = s ? omni.plural(s.done, "example") : "";
+      line.textContent = !s ? "Answers examples of one topic and learns from each, while you watch." : s.state === "error" ? s.error : play.busy ? `${taught} of ${s.topic} · ${play.stopping ? "stopping" : `${left()} s left`}` : `Taught ${taught} of ${s.topic}. Now ask about it again.`;
+      line.classList.toggle("alert", s?.state === "error");
+    };
+    return (config) => picker.replaceChildren(topics(play, config.topics));
+  });
+
+  make("play", (host, play) => {
+    const topic = el("span"), number = el("output", {}, String(play.count)), count = el("input", { type: "range", min: 5, max: MOST, value: play.count, "aria-label": "Number of examples", oninput: () => { play.count = +count.value; number.textContent = count.value; } });
+    const start = el("button", { type: "button", class: "primary", onclick: play.start }, "▶ Teach it"), stop = el("button", { type: "button", class: "halt", hidden: true, onclick: play.stop }, "■ Stop");
+    const fill = el("i"), meter = el("div", { class: "meter", role: "progressbar", "aria-label": "Examples taught", "aria-valuemin": 0, "aria-valuemax": 100 }, fill);
+    const line = el("p", { class: "small", role: "status" }), prompt = el("b"), text = el("span"), facts = el("p", { class: "small" });
+    const pair = el("div", { class: "exchange", hidden: true }, el("p", { class: "one" }, prompt), el("p", { class: "one soft" }, text), facts), error = el("p", { class: "alert", role: "alert", hidden: true });
+    host.append(el("div", { class: "entry" }, el("div", { class: "grow" }, el("h3", {}, "Teach it a topic"), el("p", { class: "small" }, "Examples of one topic, answered one after another. Watch the small model learn to guess them.")),
+      omni.field("Topic", topic), omni.field("Examples", el("span", { class: "ranged" }, count, number)), start, stop), meter, line, pair, error);
+    play.draw = () => {
+      const s = play.last, busy = play.busy;
+      start.hidden = busy; stop.hidden = !busy;
+      stop.disabled = Boolean(play.stopping && busy);
+      meter.hidden = line.hidden = !s;
+      if (!s) return;
+      const share = s.count ? s.done / s.count : 0;
+      meter.setAttribute("aria-valuenow", Math.round(100 * share));
+      fill.style.width = `${100 * share}%`;
+      const states = { more: `teaching ${s.topic}`, playing: play.stopping ? "stopping" : s.done ? `teaching ${s.topic}` : `waiting for the first answer on ${s.topic}`, stopped: "stopped", done: "done", error: "ended" };
+      line.textContent = `${s.done} of ${s.count} · ${states[s.state]}`;
+      error.hidden = s.state !== "error"; error.textContent = s.error ?? "";
+      pair.hidden = !s.prompt;
+      if (!s.prompt) return;
+      prompt.textContent = s.prompt;
+      text.textContent = s.text || "(an empty answer)";
+      const f = s.figures;
+      facts.textContent = [omni.plural(f.tokens ?? 0, "token"), f.estimated_speedup == null ? null : `≈ ${format(f.estimated_speedup, "times")} faster`, f.block_efficiency == null ? null : `${format(f.block_efficiency, "number")} tokens a step`,
+        f.guesses_right == null ? null : `${format(f.guesses_right, "percent")} of the guesses right`, s.version ? `adapter v${s.version}` : "base drafter"].filter(Boolean).join(" · ");
+    };
+    return (config) => {
+      topic.replaceChildren(topics(play, config.topics));
+      Object.assign(count, { min: config.fewest, max: config.most, value: (play.count = play.last ? play.count : config.usual) });
+      number.textContent = String(play.count);
+    };
+  });
+})();
