@@ -337,7 +337,7 @@ class Pair:
     def remember(self, done: Round) -> None:
         """Feed the n-gram cache with a round of an answer that was not to be learned from."""
         with self._turn:
-            self._remember(done)
+            self._remember(done, self.ngrams)
 
     def fill_cache(self) -> int:
         """Warm start: insert every target token that only an n-gram can spell; returns how many there are now."""

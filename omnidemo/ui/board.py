@@ -162,9 +162,14 @@ class Board:
         table = summary(self.results, self.methods)
         titles = {name: text.method_title(info) for name, info in self.infos.items()} | {FRESH: text.FRESH[0]}
         lanes = self.results if len(self.prompts) == 1 else []
-        methods = [{"name": name, "title": titles.get(name, name), "colour": charts.method_colour(name)} for name in self.methods]
         methods = [
-            item | {"lossless": item["name"] == FRESH or getattr(self.infos.get(item["name"]), "lossless", False)} for item in methods
+            {
+                "name": name,
+                "title": titles.get(name, name),
+                "colour": charts.method_colour(name),
+                "lossless": name == FRESH or getattr(self.infos.get(name), "lossless", False),
+            }
+            for name in self.methods
         ]
         value = self.head | {"state": state, "error": error, "done": len(self.results), "methods": methods, "lanes": lanes, "table": table}
         return for_browser(
