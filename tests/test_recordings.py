@@ -220,7 +220,7 @@ def test_a_run_beside_gives_way_to_an_answer(services: Services, models: tuple[s
     assert sizes[0] < 60 and sizes[1:] == [len(one.token_ids) for one in made], "given up at its next round, made again when it was quiet"
     assert set(sizes[1:]) == {60} and len(made) <= RUNS
     took = [sum(one.seconds["total"] for one in run.rounds) for run in made]
-    assert took == sorted(took), "the fastest first: a baseline must not be a slow one"
+    assert sum(one < took[0] for one in took) == (len(took) - 1) // 2, "the middle one first: a slow spell must not decide"
     count = len(sizes)
     stop.set()
     with pytest.raises(RuntimeError, match="stopped"):

@@ -42,7 +42,7 @@
   const waiting = (text) => replay.wait(el("p", { class: "replay-wait", role: "status" }, el("span", { class: "dots", "aria-hidden": "true" }, el("i"), el("i"), el("i")), text));
   const button = (title, act) => el("button", { type: "button", class: "toggle", onclick: act }, title);
   const refuse = (text, ...buttons) => replay.wait(el("p", { class: "replay-wait" }, text), ...buttons);
-  const runs = (lane) => (lane.runs > 1 ? `; the fastest of ${lane.runs} runs` : "");
+  const runs = (lane) => (lane.runs > 1 ? `; the middle one of ${lane.runs} runs` : "");
   const words = { faster: "faster with guessing", slower: "slower with guessing: its guesses cost more time than they saved", same: "as fast with guessing as without", leading: "with guessing" };
   const lead = "Both lanes write with the same big model. Above it writes alone, below a small model guesses ahead for it. The times are real.";
   const alone = (measured) => replay.lane("without guessing", measured.rounds, { note: `Measured ${replay.age(measured.at)}: the big model alone answered this prompt again${runs(measured)}.` });
@@ -84,7 +84,7 @@
     const titles = ["before: the drafter as it was at first", `after: the drafter of today${two[1].version ? `, version ${two[1].version}` : ""}`];
     const lanes = two.map((one, index) => replay.lane(titles[index], one.rounds)), steps = lanes.map(perStep), timed = lanes.every((lane) => lane.timed);
     lanes.forEach((lane, index) => { lane.note = `${omni.plural(lane.rounds.length, "step")} of the big model, ${format(steps[index], "number")} tokens each (1 is without guessing)`; });
-    const times = lanes[0].total / lanes[1].total, took = !timed || Math.abs(times - 1) < SAME ? "" : times > 1 ? `, ${format(times, "times")} faster in these runs` : `, though ${format(1 / times, "times")} slower in these runs`;
+    const times = lanes[0].total / lanes[1].total, took = !timed || Math.abs(times - 1) < SAME ? "" : times > 1 ? `, ${steps[1] < steps[0] ? "though " : ""}${format(times, "times")} faster in these runs` : `, ${steps[1] > steps[0] ? "though" : "and"} ${format(1 / times, "times")} slower in these runs`;
     show(lanes, {
       lead: about, gain: steps[1] / steps[0], value: () => `${format(steps[0], "number")} → ${format(steps[1], "number")}`,
       notes: [timed ? `Measured one after the other and shown in their real times: temperature 0, four guesses a step, the same memory of word pieces${runs(two[1])}.` : "Replayed from a recorded answer, so there are no times: the clock counts steps of the big model."],

@@ -44,7 +44,7 @@ class Beside:
         seed: int | None = None,
         cancel: threading.Event | None = None,
     ) -> list[Generation]:
-        """The answer by the target alone, one token a round: one run after another, the fastest first."""
+        """The answer by the target alone, one token a round: the middle one of its runs first."""
         with self._shelf.using(target, drafter) as (pair, _):
             prompt = newest(pair, messages, reading(target), max_new_tokens)
             options = {"max_new_tokens": max_new_tokens, "temperature": temperature, "top_p": top_p, "seed": seed}
@@ -62,7 +62,7 @@ class Beside:
         cancel: threading.Event | None = None,
     ) -> tuple[list[Generation], list[Generation]]:
         """The greedy answer with the base drafter and with what drafts for `domain` now, four guesses a round each: runs in turn, the
-        fastest of each first. A method that does not draft is replaced by the one that suits the pair."""
+        middle one of each first. A method that does not draft is replaced by the one that suits the pair."""
         with self._shelf.using(target, drafter) as (pair, lines):
             prompt = newest(pair, messages, reading(target), max_new_tokens)
             drafting = method in METHODS and METHODS[method].drafts and not METHODS[method].refusal(pair.map)
@@ -81,12 +81,17 @@ def _known(lines: Lines, domain: str) -> str:
 
 
 def _often(make: Callable[[], tuple[Generation, ...]]) -> list[list[Generation]]:
-    """Up to RUNS runs of each kind in turn, as long as they are short, the fastest of each first: whatever else the machine does must not
-    make a baseline slow."""
+    """Up to RUNS runs of each kind in turn, as long as they are short, the middle one of each first: one slow spell of the machine must
+    decide nothing."""
     until, made = time.monotonic() + RUN_SECONDS, [make()]
     while len(made) < RUNS and time.monotonic() < until:
         made.append(make())
-    return [sorted(runs, key=lambda one: sum(done.seconds["total"] for done in one.rounds)) for runs in zip(*made, strict=True)]
+    return [_middle_first(list(runs)) for runs in zip(*made, strict=True)]
+
+
+def _middle_first(runs: list[Generation]) -> list[Generation]:
+    runs.sort(key=lambda one: sum(done.seconds["total"] for done in one.rounds))
+    return [runs.pop((len(runs) - 1) // 2), *runs]
 
 
 def _alone(pair: Pair, prompt: Sequence[Mapping[str, str]], cancel: threading.Event | None, **options: Any) -> Generation:

@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 def lane(runs: Sequence[Generation]) -> dict[str, Any]:
-    """The fastest of some measured runs, which is the first, for the player: its rounds as lines, and what is said beside them."""
+    """The middle one of some measured runs, which is the first, for the player: its rounds as lines, and what is said beside them."""
     made = runs[0]
     lines = "".join(line for one in made.rounds for line in tokens.round_lines(one))
     return {"lines": lines, "version": made.adapter_version, "method": made.method, "at": time.time(), "runs": len(runs)}

@@ -31,10 +31,12 @@ SOURCES = {"direct", "ngram", "corrected", "bonus", "plain"}
 
 
 class App:
-    """`python app.py` on a port and a storage folder of its own; `start` again after `stop` goes on with the same storage."""
+    """`python app.py`, or another program with other settings, on a port and a storage folder of its own; `start` again after `stop` goes
+    on with the same storage."""
 
-    def __init__(self, storage: Path) -> None:
+    def __init__(self, storage: Path, program: str = "app.py", **settings: Any) -> None:
         self.storage, self.log = storage, storage / "app.log"
+        self.program, self.settings = program, settings
         self.process: subprocess.Popen[bytes] | None = None
         self.address = ""
 
@@ -43,10 +45,11 @@ class App:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
         own = {"PORT": port, "STORAGE": self.storage, "DEVICE": "cpu", "UPDATE_INTERVAL": 4, "STEPS_PER_UPDATE": 2, "BATCH_SIZE": 2}
+        own |= self.settings
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("OMNIDEMO_")}
         environment = inherited | {f"OMNIDEMO_{name}": str(value) for name, value in own.items()}
         with self.log.open("ab") as log:
-            self.process = subprocess.Popen([sys.executable, "app.py"], cwd=ROOT, env=environment, stdout=log, stderr=log)
+            self.process = subprocess.Popen([sys.executable, self.program], cwd=ROOT, env=environment, stdout=log, stderr=log)
         self.address = f"http://127.0.0.1:{port}"
         end = time.monotonic() + WAIT / 1000
         while time.monotonic() < end and self.process.poll() is None:

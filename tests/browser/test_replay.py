@@ -1,0 +1,169 @@
+"""Slow motion, the race and before and after in a real browser: by keyboard, from the history, and lost where drafting is slow."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from browser.test_app import WAIT, App, ask, browser, open_tab, visit
+
+__all__ = ["browser"]
+pytestmark = pytest.mark.browser
+PROMPT = "Tell me a story about a lonely fox."
+ROUNDS = """omni.replay.rounds(omni.chat.turns.at(-1).answer).map(
+    round => ({tokens: round.tokens.map(one => one.t), guesses: round.guesses.map(one => one.state), times: round.times}))"""
+SMALL = """nodes => nodes.filter(node => node.offsetParent && Math.min(node.offsetHeight, node.offsetWidth) < 44)
+    .map(node => node.outerHTML)"""
+
+
+@pytest.fixture(scope="module")
+def app(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
+    one = App(tmp_path_factory.mktemp("storage"), DRAFT_POLICY="fixed", TRAINING="off")
+    try:
+        one.start()
+        yield one
+    finally:
+        one.stop()
+
+
+@pytest.fixture(scope="module")
+def slow_app(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
+    one = App(tmp_path_factory.mktemp("slow"), "tests/browser/slow_drafter.py", DRAFT_POLICY="fixed", TRAINING="off")
+    try:
+        one.start()
+        yield one
+    finally:
+        one.stop()
+
+
+def visitor(browser: Browser, app: App, **options: Any) -> Iterator[Page]:
+    with browser.new_context(**{"viewport": {"width": 1280, "height": 860}, **options}) as context:
+        page = context.new_page()
+        page.set_default_timeout(WAIT)
+        expect.set_options(timeout=WAIT)
+        errors: list[str] = []
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        visit(page, app)
+        yield page
+        assert not errors, errors
+
+
+@pytest.fixture
+def page(browser: Browser, app: App) -> Iterator[Page]:
+    yield from visitor(browser, app)
+
+
+def texts(page: Page, selector: str) -> str:
+    return "".join(page.locator(selector).evaluate_all("nodes => nodes.map(node => node.textContent)"))
+
+
+def test_slow_motion_by_keyboard_alone(page: Page) -> None:
+    answer = "".join(token["text"] for token in ask(page, PROMPT))
+    rounds = page.evaluate(ROUNDS)
+    assert all(sum(one["times"]) > 0 for one in rounds) and any("kept" in one["guesses"] for one in rounds)
+    button = page.locator(".turn").last.get_by_role("button", name="Slow motion")
+    button.focus()
+    page.keyboard.press("Enter")
+    window = page.get_by_role("dialog", name="Slow motion")
+    expect(window).to_be_visible()
+    expect(window.get_by_role("button", name="Pause (space)")).to_be_focused()  # it plays by itself
+    page.keyboard.press("Space")
+    expect(window.get_by_role("button", name="Play (space)")).to_be_focused()
+
+    page.keyboard.press("Home")
+    expect(window.locator(".replay-time")).to_contain_text("0.00 ms of")
+    for number, one in enumerate(rounds, start=1):  # the end of each round
+        page.keyboard.press("ArrowDown")
+        assert window.locator(".round-of").inner_text() == f"round {number} of {len(rounds)}"
+        assert window.locator(".slow-row.keep .chip-token").count() == len(one["tokens"])
+        assert window.locator(".slow-row.check .chip-token.right").count() == one["guesses"].count("kept")
+        assert window.locator(".slow-row.check .chip-token.wrong").count() == one["guesses"].count("wrong")
+        assert window.locator(".replay-text .guess:is(.wrong, .unseen)").count() == len(one["guesses"]) - one["guesses"].count("kept")
+    assert texts(page, ".replay-text .tok") == answer
+
+    page.keyboard.press("Home")
+    first = next(index for index, one in enumerate(rounds) if one["guesses"])
+    assert first == 0 and window.locator(".stages .on b").inner_text() == "Draft"
+    page.keyboard.press("ArrowRight")  # all is guessed
+    assert window.locator(".slow-row.draft .chip-token").count() == len(rounds[0]["guesses"])
+    page.keyboard.press("ArrowRight")  # the check
+    assert window.locator(".stages .on b").inner_text() == "Check" and window.locator(".slow-row.keep .chip-token").count() == 0
+    page.keyboard.press("ArrowLeft")
+    assert window.locator(".stages .on b").inner_text() == "Draft"
+    page.keyboard.press("End")
+    assert texts(page, ".replay-text .tok") == answer
+    expect(window.locator("[aria-live=polite]")).to_contain_text(f"Round {len(rounds)} of {len(rounds)}")
+    page.keyboard.press("Escape")
+    expect(window).to_be_hidden()
+    expect(button).to_be_focused()
+
+
+def test_less_motion_plays_nothing_by_itself(browser: Browser, app: App) -> None:
+    for page in visitor(browser, app, reduced_motion="reduce", viewport={"width": 390, "height": 844}):
+        ask(page, PROMPT)
+        page.locator(".turn").last.get_by_role("button", name="Slow motion").click()
+        window = page.get_by_role("dialog", name="Slow motion")
+        expect(window.get_by_text("Your system asks for less motion")).to_be_visible()
+        page.wait_for_timeout(600)
+        expect(window.locator(".replay-time")).to_contain_text("0.00 ms of")
+        assert window.get_by_role("button", name="Play (space)").count() == 0
+        page.keyboard.press("ArrowDown")
+        expect(window.locator(".slow-row.keep .chip-token").first).to_be_visible()
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        assert window.locator("button, select, input").evaluate_all(SMALL) == []
+
+
+def test_slow_motion_from_the_history_and_before_and_after(page: Page, app: App) -> None:
+    ask(page, PROMPT)
+    rounds = page.evaluate(ROUNDS)
+    open_tab(page, "History")
+    page.locator("#omni-history tbody .open").first.click()
+    page.locator("#omni-history").get_by_role("button", name="Slow motion").click()
+    window = page.get_by_role("dialog", name="Slow motion")
+    page.keyboard.press("End")
+    expect(window.locator(".round-of")).to_have_text(f"round {len(rounds)} of {len(rounds)}")
+    assert texts(page, ".replay-text .tok") == "".join(text for one in rounds for text in one["tokens"])
+    assert window.get_by_role("button", name="Before / after").count() == 0  # what was asked before it is not known any more
+    window.get_by_role("button", name="Race", exact=True).click()
+    expect(page.get_by_role("dialog", name="Race").get_by_text("pace measured")).to_be_visible()
+    page.keyboard.press("Escape")
+
+    (before,) = app.query("select count(*) from requests")[0]
+    open_tab(page, "Chat")
+    page.locator(".turn").last.get_by_role("button", name="Before / after").click()
+    expect(page.get_by_role("dialog").get_by_text("has not learned anything yet")).to_be_visible()
+    assert app.query("select count(*) from requests")[0] == (before,)  # nothing of it is recorded
+
+
+def test_the_race_is_lost_where_drafting_is_slow(browser: Browser, slow_app: App) -> None:
+    for page in visitor(browser, slow_app):
+        ask(page, PROMPT)
+        turn = page.locator(".turn").last
+        expect(turn.locator(".replay-hint")).to_be_visible()  # the first answer of a new visitor
+        turn.get_by_role("button", name="Race", exact=True).click()
+        window = page.get_by_role("dialog", name="Race")
+        expect(window.get_by_text("Measured")).to_be_visible()
+        page.keyboard.press("End")
+        figure = window.locator(".race-figure")
+        expect(figure).to_have_class(re.compile("slower"))
+        expect(figure).to_contain_text("slower with guessing")
+        assert float(figure.locator("b").inner_text().removesuffix("×")) > 1.2
+        lanes = [window.locator(f".race-lane.{one} .replay-text") for one in ("first", "second")]
+        answer = page.evaluate("omni.chat.turns.at(-1).answer.text")
+        assert [lane.evaluate("node => node.textContent") for lane in lanes] == [answer, answer]
+        page.keyboard.press("Home")
+        for _ in range(8):  # the drafter still reads and sleeps while the other lane writes
+            page.keyboard.press("ArrowRight")
+        expect(figure).to_contain_text("behind with guessing")
+        page.keyboard.press("Escape")
+        expect(turn.locator(".replay-hint")).to_have_count(0)
+
+        page.evaluate("() => { omni.replay.plain = async () => { throw new Error('Others are being answered right now.'); }; }")
+        turn.get_by_role("button", name="Race", exact=True).click()
+        expect(window.get_by_text(re.compile(r"Not a run of its own: .* pace measured \d+ (s|min) ago"))).to_be_visible()
+        page.keyboard.press("End")
+        expect(figure).to_contain_text("slower with guessing")
