@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from omnidemo.config import Settings
-from omnidemo.records import Generation, RequestRecord, Round, Token
+from omnidemo.records import Generation, Replayed, RequestRecord, Round, Token
 from omnidemo.runtime import recorded, recordings
 from omnidemo.runtime.beside import FRESH, RUNS, WARM_UP
 from omnidemo.runtime.services import Services
@@ -106,7 +106,8 @@ def test_a_recording_comes_back_to_its_own_session_only(store: Store) -> None:
     public = services(Settings(host="0.0.0.0"))
     assert replay.recall(public, "mine", one)["plain"] == [4000.0, 1e9]
     for visitor, wanted in (("other", one), ("", one), ("mine", "1"), ("mine", None), ("mine", one + 1)):
-        assert set(replay.recall(public, visitor, wanted)) == {"error"}
+        with pytest.raises(ValueError, match="not kept any more"):
+            replay.recall(public, visitor, wanted)
     assert [row["replay"] for row in json.loads(history.page_json(public, "mine", {}))["rows"]] == [True]
     assert json.loads(history.page_json(public, "other", {}))["rows"] == []
 
@@ -134,6 +135,21 @@ def test_a_recording_goes_with_its_request_and_its_session(store: Store) -> None
     first, second, third = kept(store)
     assert store.delete_requests([first]) == 1 and kept(store) == [second, third]
     assert store.delete_session("mine") == 1 and kept(store) == [third] and store.counts()["recordings"] == 1
+
+
+def test_probe_prompts_travel_without_times() -> None:
+    before, after = (Replayed("Write a word.", tuple(replace(one, seconds={}) for one in rounds_of(count))) for count in (5, 3))
+    found = {"code": SimpleNamespace(before_version=0, after_version=4, before=(before,), after=(after,))}
+    services: Any = SimpleNamespace(topics=lambda: ["maths", "code"], before_after=lambda *names: found.get(names[3]))
+    for topic in ("code", "maths", None):
+        sent = replay.probes(services, {"target": "t", "drafter": "d", "topic": topic})
+        assert (sent["topic"], sent["topics"]) == ("code", ["code"])
+        (pair,) = sent["pairs"]
+        assert pair["prompt"] == "Write a word." and [lane["version"] for lane in pair["lanes"]] == [0, 4]
+        ends = [[line for line in parse(lane["lines"]) if line["k"] == "r"] for lane in pair["lanes"]]
+        assert [len(one) for one in ends] == [5, 3] and not any("s" in line for one in ends for line in one)
+    found.clear()
+    assert replay.probes(services, {}) == {"topics": [], "pairs": []}
 
 
 # beside an answer --------------------------------------------------------------------------------------------------------
@@ -195,8 +211,9 @@ def test_before_is_the_base_drafter_and_after_is_todays(services: Services, mode
     assert (before.adapter_version, after.adapter_version) == (0, version) and before.token_ids == after.token_ids
     assert before.method == after.method == "ngram-exact", "a method that does not draft has nothing to show"
     assert pair._line(FRESH).runner is pair.drafter.runner
-    error = replay.beside(services, {"kind": "fresh", "target": models[0], "drafter": models[1], "message": "x", "line": "nowhere"})
-    assert "nowhere" in error["error"] and "nowhere" not in [line.domain for line in services.lines(*models)]
+    with pytest.raises(ValueError, match="not there any more"):
+        replay.beside(services, {"kind": "fresh", "target": models[0], "drafter": models[1], "message": "x", "line": "nowhere"})
+    assert "nowhere" not in [line.domain for line in services.lines(*models)]
 
 
 def test_a_run_beside_gives_way_to_an_answer(services: Services, models: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,6 +19,7 @@ from omnidemo.runtime.quotas import HOUR, Quotas, Refused
 from omnidemo.runtime.services import Services
 from omnidemo.runtime.store import Store
 from omnidemo.runtime.visitors import KEY, OWN, Caller, Visitors, is_operator, is_public
+from omnidemo.ui import replay
 from test_pair import save
 
 # ids -----------------------------------------------------------------------------------------------------------------------
@@ -215,6 +216,26 @@ def test_two_visitors_have_lines_ngrams_and_a_history_of_their_own(app: App) -> 
     assert app.front.store.requests() == app.front.store.steps(*app.pair) == [] and not folder.exists()
     app.who = Caller("b")
     assert len(app.front.store.requests()) == 1
+
+
+def test_recorded_rounds_and_runs_beside_an_answer_are_the_visitors_own(app: App) -> None:
+    for number in range(2):
+        app.ask("a", f"duck {number}")
+    app.front.store.flush()
+    one = max(row["id"] for row in app.front.store.requests())
+    assert replay.recall(app.front, "forged", one)["prompt"] == "duck 1"
+    asked = {"target": app.pair[0], "drafter": app.pair[1], "message": "duck 1", "tokens": 12, "line": "default"}
+    before, after = replay.beside(app.front, {"kind": "fresh", "method": "ngram-exact", **asked})["lanes"]
+    assert before["version"] == 0 and after["version"] == app.front.trainer(*app.pair).version > 0  # the visitor's line, not everybody's
+    spent = app.front.quotas._known["a"].tokens
+    (plain,) = replay.beside(app.front, {"kind": "plain", **asked})["lanes"]
+    assert app.front.quotas._known["a"].tokens == spent + 12 * plain["runs"]
+    app.who = Caller("b")
+    with pytest.raises(ValueError, match="not kept any more"):
+        replay.recall(app.front, OWN + "a", one)
+    with pytest.raises(Refused, match="9 answers within an hour"):  # they count like answers
+        for _ in range(10):
+            assert replay.beside(app.front, {"kind": "plain", **asked})["lanes"]
 
 
 def test_what_concerns_everybody_is_refused_in_one_sentence(app: App, tmp_path: Path) -> None:

@@ -87,7 +87,7 @@
     const times = lanes[0].total / lanes[1].total, took = !timed || Math.abs(times - 1) < SAME ? "" : times > 1 ? `, ${steps[1] < steps[0] ? "though " : ""}${format(times, "times")} faster in these runs` : `, ${steps[1] > steps[0] ? "though" : "and"} ${format(1 / times, "times")} slower in these runs`;
     show(lanes, {
       lead: about, gain: steps[1] / steps[0], value: () => `${format(steps[0], "number")} → ${format(steps[1], "number")}`,
-      notes: [timed ? `Measured one after the other and shown in their real times: temperature 0, four guesses a step, the same memory of word pieces${runs(two[1])}.` : "Replayed from a recorded answer, so there are no times: the clock counts steps of the big model."],
+      notes: [timed ? `Measured one after the other and shown in their real times: temperature 0, four guesses a step${runs(two[1])}.` : "Replayed from a recorded answer, so there are no times: the clock counts steps of the big model."],
       words: { faster: `tokens per step${took}`, slower: `tokens per step: fewer than before${took}`, same: `tokens per step: no difference yet${took}`, leading: "after learning" },
     });
   };

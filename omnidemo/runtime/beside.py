@@ -76,7 +76,7 @@ class Beside:
 def _known(lines: Lines, domain: str) -> str:
     """A line that is there: looking at one must not start it."""
     if domain not in lines.names():
-        raise ValueError(f"There is no topic line {domain!r} any more, so there is nothing to compare with.")
+        raise ValueError("The topic memory that drafted this answer is not there any more, so there is nothing to compare with.")
     return domain
 
 

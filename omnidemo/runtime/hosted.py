@@ -183,22 +183,22 @@ class Hosted:
     def rest(self, target: str, drafter: str, line: str = DEFAULT, cancel: Any = None) -> None:
         self._services.rest(target, drafter, self._own(line) or line, cancel)
 
-    def plain(self, **options: Any) -> Generation:
-        return self._beside(self._services.plain, options)
+    def plain(self, **options: Any) -> list[Generation]:
+        return self._beside(lambda **given: (self._services.plain(**given),), options)[0]
 
-    def fresh_and_today(self, *, domain: str, **options: Any) -> tuple[Generation, ...]:
+    def fresh_and_today(self, *, domain: str, **options: Any) -> Sequence[list[Generation]]:
         own = self._own(domain)
         return self._beside(self._services.fresh_and_today, options | {"domain": own or domain})
 
-    def _beside(self, run: Callable[..., Any], options: dict[str, Any]) -> Any:
-        """A run beside an answer, which counts like one."""
+    def _beside(self, run: Callable[..., Sequence[list[Generation]]], options: dict[str, Any]) -> Sequence[list[Generation]]:
+        """Runs beside an answer, which count like one each."""
         visitor = self._visitor()
         if visitor is None:
             return run(**options)
         self.quotas.ask(visitor.name)
         options["max_new_tokens"] = min(options["max_new_tokens"], LONGEST_ANSWER)
         made = run(**options)
-        for one in made if isinstance(made, tuple) else (made,):
+        for one in (run for runs in made for run in runs):
             self.quotas.spend(visitor.name, len(one.token_ids))
         return made
 
