@@ -72,6 +72,12 @@
   replay.plain = (turn) => once(turn, "plain", () => ask("measure", { kind: "plain", ...context(turn) }, 60_000).then((value) => lanes(value)[0]));
   replay.fresh = (turn) => once(turn, "fresh", () => ask("measure", { kind: "fresh", ...context(turn), tokens: Math.max(32, context(turn).tokens) }, 120_000).then(lanes));
 
+  // Probe prompts of a topic, replayed by the fresh drafter and by today's: {topics, topic, pairs: [{prompt, two}]}.
+  replay.probes = async (turn, topic) => {
+    const { target, drafter, line } = context(turn), found = await ask("recall", { kind: "probes", target, drafter, line, topic }, 15_000);
+    return { ...found, pairs: found.pairs.map(({ prompt, lanes: two }) => ({ prompt, two: lanes({ lanes: two }) })) };
+  };
+
   // ── the buttons below an answer ─────────────────────────────────────────────────────────────────────────────
   const pictures = { slow: "M4 3v10l8-5z", race: "M3 5h9l-2-2M13 11H4l2 2", change: "M8 2a6 6 0 1 0 0 12a6 6 0 1 0 0-12zM8 2v12M8 4a4 4 0 0 0 0 8" };
   const picture = (name) => svg("svg", { viewBox: "0 0 16 16", class: `pic ${name}`, "aria-hidden": "true" }, svg("path", { d: pictures[name] }));

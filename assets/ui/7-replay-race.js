@@ -6,7 +6,7 @@
 
   // lanes: [first, second] of replay.lane; the figure says what the second gained over the first: `value(ratio)` and `words` for faster, slower
   // and same. `gain`: by what else than tokens per second that is judged.
-  const show = (lanes, { lead, notes, words, again, gain, value = (ratio) => format(ratio < 1 ? 1 / ratio : ratio, "times") }) => {
+  const show = (lanes, { lead, notes, words, again, extra, gain, value = (ratio) => format(ratio < 1 ? 1 / ratio : ratio, "times") }) => {
     const timed = lanes.every((lane) => lane.timed), axis = timed ? lanes : lanes.map((lane) => replay.lane(lane.title, lane.rounds.map((round) => ({ ...round, times: null })), lane));
     const total = Math.max(...axis.map((lane) => lane.total));
     const rate = (lane) => lane.count / lane.total, ratio = gain ?? rate(axis[1]) / rate(axis[0]);
@@ -17,7 +17,7 @@
       const node = el("section", { class: `race-lane ${index ? "second" : "first"}` }, el("div", { class: "lane-head" }, el("b", {}, lane.title), tally), el("div", { class: "race-bar", "aria-hidden": "true" }, fill), text, lane.note ? el("p", { class: "small" }, lane.note) : "");
       return { lane, text, fill, tally, node, spans: lane.tokens.map((one, place) => { const span = omni.tokenSpan(one, place); span.removeAttribute("data-i"); return span; }), shown: 0 };
     });
-    replay.body().replaceChildren(lead ? el("p", { class: "caption" }, lead) : "", figure, el("div", { class: "race-lanes" }, ...made.map((one) => one.node)), ...notes.filter(Boolean).map((note) => el("p", { class: "small" }, note)), again ?? "");
+    replay.body().replaceChildren(lead ? el("p", { class: "caption" }, lead) : "", figure, el("div", { class: "race-lanes" }, ...made.map((one) => one.node)), ...notes.filter(Boolean).map((note) => el("p", { class: "small" }, note)), again ?? "", extra ?? "");
     const draw = (at) => {
       const counts = made.map((one) => {
         const { lane } = one, rounds = replay.at(lane.ends, at + 1e-6), count = rounds ? lane.written[rounds - 1] : 0, done = rounds >= lane.rounds.length;
@@ -80,16 +80,26 @@
   // ── before and after ────────────────────────────────────────────────────────────────────────────────────────
   const perStep = (lane) => (lane.rounds.length ? lane.count / lane.rounds.length : 0);
   // two: [{rounds, version, runs}], the fresh drafter's first. Also for prompts that the server replays by itself.
-  replay.change = (two, about) => {
+  replay.change = (two, about, extra) => {
     const titles = ["before: the drafter as it was at first", `after: the drafter of today${two[1].version ? `, version ${two[1].version}` : ""}`];
     const lanes = two.map((one, index) => replay.lane(titles[index], one.rounds)), steps = lanes.map(perStep), timed = lanes.every((lane) => lane.timed);
     lanes.forEach((lane, index) => { lane.note = `${omni.plural(lane.rounds.length, "step")} of the big model, ${format(steps[index], "number")} tokens each (1 is without guessing)`; });
     const times = lanes[0].total / lanes[1].total, took = !timed || Math.abs(times - 1) < SAME ? "" : times > 1 ? `, ${steps[1] < steps[0] ? "though " : ""}${format(times, "times")} faster in these runs` : `, ${steps[1] > steps[0] ? "though" : "and"} ${format(1 / times, "times")} slower in these runs`;
     show(lanes, {
-      lead: about, gain: steps[1] / steps[0], value: () => `${format(steps[0], "number")} → ${format(steps[1], "number")}`,
+      lead: about, extra, gain: steps[1] / steps[0], value: () => `${format(steps[0], "number")} → ${format(steps[1], "number")}`,
       notes: [timed ? `Measured one after the other and shown in their real times: temperature 0, four guesses a step${runs(two[1])}.` : "Replayed from a recorded answer, so there are no times: the clock counts steps of the big model."],
       words: { faster: `tokens per step${took}`, slower: `tokens per step: fewer than before${took}`, same: `tokens per step: no difference yet${took}`, leading: "after learning" },
     });
+  };
+  const MINE = "The same prompt twice: by the small model as it came, and as it is after what it has learned here. The big model and its answer stay the same.";
+  // Other prompts to look at: those that the server replays by itself after each lesson, one topic at a time.
+  const others = async (turn, two, extra, topic) => {
+    const found = await replay.probes(turn, topic).catch(() => null);
+    if (!found?.pairs.length) return;
+    const chip = (title, on, act) => el("button", { type: "button", class: "toggle", "aria-pressed": String(on), onclick: (event) => { extra.querySelectorAll(".prompts [aria-pressed=true]").forEach((node) => node.setAttribute("aria-pressed", "false")); event.currentTarget.setAttribute("aria-pressed", "true"); act(); } }, title);
+    const topics = found.topics.length > 1 ? omni.select("Topic", found.topics.map((name) => [name, name]), found.topic, (name) => others(turn, two, extra, name)) : null;
+    extra.replaceChildren(el("p", { class: "small" }, "Or on prompts that are replayed after each lesson:"), topics ?? el("b", {}, found.topic), el("div", { class: "prompts" },
+      chip("this prompt", two && !topic, () => replay.change(two, MINE, extra)), ...found.pairs.map((pair) => chip(pair.prompt, false, () => replay.change(pair.two, `Replayed, no wall times: “${pair.prompt}”, a probe prompt of ${found.topic}. Its answer was recorded once; both drafters guess along it.`, extra)))));
   };
   replay.views.change = async (turn) => {
     waiting("Both drafters answer this prompt, one after the other…");
@@ -97,7 +107,9 @@
       const two = await replay.fresh(turn);
       if (!replay.current("change", turn)) return;
       if (!two[1].version) { delete turn.beside.fresh; refuse("The drafter has not learned anything yet, so before and after are the same. Teach it a topic, or ask a few more things, and look again."); return; }
-      replay.change(two, "The same prompt twice: by the small model as it came, and as it is after what it has learned here. The big model and its answer stay the same.");
+      const extra = el("div", { class: "probe-prompts" });
+      replay.change(two, MINE, extra);
+      others(turn, two, extra, turn.answer.meta.topic);
     } catch (error) { if (replay.current("change", turn)) refuse(error.message, button("Try again", () => replay.open("change", turn))); }
   };
 })();
