@@ -47,7 +47,7 @@
     document.documentElement.dataset.expert = on ? "on" : "off";
     omni.save("expert", on);
     heard.forEach((listen) => listen(on));
-    setTimeout(() => window.dispatchEvent(new Event("resize")), 0); // charts that were hidden get their width
+    setTimeout(() => omni.plotAgain?.(), 0); // charts that were hidden are put up
   };
   omni.onExpert = (listen) => { heard.push(listen); listen(omni.expert()); };
   document.documentElement.dataset.expert = omni.load("expert", false) === true ? "on" : "off";

@@ -26,7 +26,7 @@
     const button = (title, name, style = "") => el("button", { type: "button", class: style, onclick: () => trigger(name) }, title);
     const warning = el("p", { class: "alert", role: "alert", hidden: true });
     const head = el("h3", {}, "Learning"), dot = el("i", { class: "dot", "aria-hidden": "true" }), state = el("b"), why = el("p", { class: "small" }), facts = el("p", { class: "small facts" });
-    const plain = el("p", { class: "alert", role: "status", hidden: true }), ahead = el("p", { class: "small ahead" }), numbers = el("dl", { class: "numbers" });
+    const plain = el("p", { class: "alert", role: "status", hidden: true }), ahead = el("p", { class: "small ahead omni-expert" }), numbers = el("dl", { class: "numbers omni-expert" });
     const chart = el("div", { class: "chart" }), acts = el("div", { class: "acts" });
     const really = el("div", { class: "really", role: "alertdialog", "aria-label": "Reset the drafter?", hidden: true });
     const pause = button("Pause", "pause"), resume = button("Resume", "resume");

@@ -31,10 +31,13 @@
     const only = el("input", { type: "checkbox", onchange: () => { page.only = only.checked; again(); } });
     const onlyLine = el("label", { class: "field inline" }, only, el("span", {}, "Only this line"));
     const legend = el("span", { class: "keys" });
-    const bar = el("div", { class: "bar" }, el("label", { class: "field inline" }, el("span", {}, "Smoothing"), slider, shown), el("label", { class: "field inline", title: "Every target that this drafter guesses for" }, every, el("span", {}, "All targets")), onlyLine, el("span", { class: "grow" }),
+    const bar = el("div", { class: "bar omni-expert" }, el("label", { class: "field inline" }, el("span", {}, "Smoothing"), slider, shown), el("label", { class: "field inline", title: "Every target that this drafter guesses for" }, every, el("span", {}, "All targets")), onlyLine, el("span", { class: "grow" }),
       el("button", { type: "button", class: "toggle", title: "Show all requests again; a double click on a chart does the same for it", onclick: omni.resetZoom }, "Reset zoom"));
     const empty = el("div", { class: "nothing" }, el("h3", {}, "No requests of this pair yet"), el("p", {}, "Press Teach it above, or write something in the Chat tab. Each answer puts a point on these curves, and the drafter trains on it."));
-    const grid = el("div", { class: "charts" });
+    const grid = el("div"), first = el("div", { class: "charts pinned" }), others = el("div", { class: "charts" });
+    const more = el("details", { class: "more-charts", ontoggle: () => { omni.save("charts", more.open); omni.plotAgain(); } }, el("summary", {}, "More charts"), others);
+    more.open = omni.load("charts", false) === true;
+    grid.append(first, more);
     host.append(bar, legend, empty, grid);
     empty.hidden = grid.hidden = legend.hidden = bar.hidden = true;
     omni.whileVisible(host, 2000, () => trigger("poll"));
@@ -43,7 +46,7 @@
     const card = (item) => {
       if (!cards.has(item.key)) {
         const head = el("p", { class: "headline" }), box = el("div", { class: "plot", role: "img" });
-        grid.append(el("section", { class: "panel" }, el("h3", { title: item.help }, item.title), head, box));
+        (first.childElementCount ? others : first).append(el("section", { class: "panel" }, el("h3", { title: item.help }, item.title), head, box));
         cards.set(item.key, { head, box });
       }
       return cards.get(item.key);
@@ -78,13 +81,13 @@
 
   // ── lines ───────────────────────────────────────────────────────────────────────────────────────────────────
   let list = null;
-  omni.widgets.lines = (host) => { list = host; host.append(el("h3", {}, "Topic lines"), el("p", { class: "small" }, "Asking for the lines…")); };
+  omni.widgets.lines = (host) => { list = host; host.append(el("h3", {}, "Topic memory"), el("p", { class: "small" }, "Asking for the lines…")); };
   const lines = (s) => {
     if (!list) return;
     const entry = (one) => el("button", { type: "button", role: "radio", "aria-checked": String(one.domain === s.line), onclick: () => { page.line = one.domain; again(); } },
       el("b", {}, one.domain), el("span", { class: "small", title: one.memory ? "Its trainer is open" : "Its trainer is closed; it comes back with the next request" }, [one.version ? `v${one.version}` : "base drafter", omni.plural(one.requests, "request"), one.memory ? "in memory" : "on disk"].join(" · ")));
-    list.replaceChildren(el("h3", {}, "Topic lines"), el("p", { class: "small" }, "Each topic may have an adapter of its own. Choose one to look at; the Chat tab chooses which one drafts."),
-      el("div", { class: "pick", role: "radiogroup", "aria-label": "Topic line to look at" }, ...s.lines.map(entry)));
+    list.replaceChildren(el("h3", {}, "Topic memory"), el("p", { class: "small" }, "Each topic may have a memory (an adapter line) of its own. Choose one to look at; the Chat tab chooses which one guesses."),
+      el("div", { class: "pick", role: "radiogroup", "aria-label": "Topic memory to look at" }, ...s.lines.map(entry)));
   };
 
   // ── versions ────────────────────────────────────────────────────────────────────────────────────────────────

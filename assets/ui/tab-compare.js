@@ -1,7 +1,7 @@
 // The Compare tab: lanes on one clock, a table, bar charts, the progress of a batch.
 (() => {
   const { el, format } = omni;
-  const board = (omni.compare = { run: "", busy: false, examples: {}, picked: "", last: null });
+  const board = (omni.compare = { run: "", busy: false, last: null });
   let trigger = () => {}, draw = () => {};
 
   board.request = (values) => {
@@ -19,12 +19,8 @@
   omni.widgets.examples = (host, context) => {
     const line = el("div", { class: "chips", role: "group", "aria-label": "Example prompts" });
     host.append(line);
-    let turn = 0;
-    const fill = () => line.replaceChildren(...Object.entries(board.examples).filter(([, list]) => list.length).map(([topic, list]) => {
-      const prompt = list[turn % list.length];
-      return el("button", { type: "button", class: "chip", title: prompt, onclick: () => { board.picked_prompt = prompt; context.trigger("pick"); } }, el("small", {}, topic), el("span", {}, prompt));
-    }), el("button", { type: "button", class: "chip shuffle", "aria-label": "Other examples", onclick: () => { turn += 1; fill(); } }, "↻ more"));
-    return { update: (value) => { board.examples = JSON.parse(value); fill(); } };
+    const chip = (one) => el("button", { type: "button", class: "chip", title: one.prompt, onclick: () => { board.picked_prompt = one.prompt; context.trigger("pick"); } }, el("span", {}, one.label));
+    return { update: (value) => line.replaceChildren(...JSON.parse(value).map(chip)) };
   };
 
   // ── one prompt: a lane per method ───────────────────────────────────────────────────────────────────────────

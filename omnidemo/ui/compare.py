@@ -152,7 +152,6 @@ def _settings(services: Any) -> list[Any]:
 def build(services: Any, shell: Shell) -> None:
     """Everything inside the Compare tab."""
     topics = services.topics()
-    examples = for_browser({topic: services.sample_prompts(topic, 6, seed=1) for topic in topics})
     with gr.Row(elem_id="omni-compare-row", elem_classes="omni-two", equal_height=False):
         with gr.Column(scale=5, min_width=320), gr.Tabs(elem_id="omni-compare-mode", elem_classes="omni-sub"):
             with gr.Tab("One prompt"):
@@ -163,7 +162,7 @@ def build(services: Any, shell: Shell) -> None:
                     placeholder="Type a prompt, or pick an example below.",
                     elem_id="omni-compare-prompt",
                 )
-                chips = widget("examples", examples, events=("pick",))
+                chips = widget("examples", for_browser(services.examples()), events=("pick",))
                 first = gr.Button("Run side by side", variant="primary", elem_id="omni-compare-run")
             with gr.Tab("Many prompts", elem_classes=EXPERT):
                 with gr.Row(elem_classes="omni-tight"):
