@@ -256,8 +256,8 @@
   };
   const toolbar = () => {
     parts.views = [["tokens", "Colours", "Every token coloured by where it came from"], ["text", "Text", "The answer without colours"], ["pieces", "Pieces", "The small model's pieces of merged tokens, as in There|fore → Therefore (the drafter's sub-tokens)"]].map(([key, title, help]) =>
-      [key, el("button", { type: "button", title: help, onclick: () => { settings.view = key; applyView(); } }, title)]);
-    parts.discard = el("button", { type: "button", class: "toggle", title: "Show guesses that were thrown away, struck through (discarded drafts)", onclick: () => { settings.discarded = !settings.discarded; applyView(); } }, "Thrown-away guesses");
+      [key, el("button", { type: "button", class: key === "pieces" ? "omni-expert" : null, title: help, onclick: () => { settings.view = key; applyView(); } }, title)]);
+    parts.discard = el("button", { type: "button", class: "toggle omni-expert", title: "Show guesses that were thrown away, struck through (discarded drafts)", onclick: () => { settings.discarded = !settings.discarded; applyView(); } }, "Thrown-away guesses");
     parts.clear = el("button", { type: "button", class: "toggle", title: "Forget this conversation", onclick: clear }, "Clear chat");
     return el("div", { class: "bar" }, el("div", { class: "segments", role: "group", "aria-label": "View of the answer" }, ...parts.views.map(([, button]) => button)), parts.discard, el("span", { class: "grow" }), parts.clear);
   };
@@ -266,7 +266,7 @@
       const count = el("b", {}, "0");
       const act = () => {
         settings.only = settings.only === key ? "" : key;
-        if (key === "discarded" && settings.only) settings.discarded = true;
+        if (key === "discarded") settings.discarded = Boolean(settings.only);
         applyView();
       };
       const button = el("button", { type: "button", class: `s-${key}`, title: help, "aria-pressed": "false", onclick: act }, el("i", { class: "swatch", "aria-hidden": "true" }), title, count);

@@ -23,7 +23,7 @@ CLASSES: dict[str, tuple[str, str]] = {
     "plain": ("no guess", "Written by the big model alone, one token for one step (“plain”)."),
     "discarded": (
         "thrown away",
-        "Guessed and not used: the text never held it (“discarded”). “Thrown-away guesses” above the chat shows them struck through.",
+        "Guessed and not used: the text never held it (“discarded”). Press it to see them in the answer, struck through.",
     ),
 }
 
