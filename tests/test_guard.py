@@ -28,7 +28,7 @@ def sentence(answer: httpx.Response) -> str:
 
 
 @contextmanager
-def serving(tmp_path: Any, **options: Any) -> Iterator[httpx.Client]:
+def launched(tmp_path: Any, **options: Any) -> Iterator[tuple[Any, httpx.Client]]:
     """The fake app on a free port, and a client of it."""
     with closing(socket.socket()) as free:
         free.bind(("127.0.0.1", 0))
@@ -38,9 +38,15 @@ def serving(tmp_path: Any, **options: Any) -> Iterator[httpx.Client]:
     page.launch(**launch_options(services), prevent_thread_lock=True, quiet=True)
     try:
         with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30) as client:
-            yield client
+            yield page, client
     finally:
         page.close(verbose=False)
+
+
+@contextmanager
+def serving(tmp_path: Any, **options: Any) -> Iterator[httpx.Client]:
+    with launched(tmp_path, **options) as (_, client):
+        yield client
 
 
 @pytest.fixture(scope="module")
@@ -155,7 +161,7 @@ def test_ids_are_given_kept_and_renewed(public: httpx.Client) -> None:
     forged = arrive(public, **{VISITOR: first["id"][:-1] + ("0" if first["id"][-1] != "0" else "1")})
     assert forged["id"] != first["id"] and forged["name"] != first["name"]
     assert first["id"].partition(".")[0] not in first["name"]
-    assert "kept for 24 hours" in first["notice"]
+    assert "kept for 24 hours, for you alone" in first["notice"]
     for name in ("", forged["id"][:-1] + "x"):
         assert call(public, "trainer_pause", "bundled/a", "bundled/drafter", "default", **{VISITOR: name}).status_code == 401
     assert public.post("/gradio_api/upload", files={"files": b"x"}).status_code == 401

@@ -77,7 +77,7 @@
       for (const id of page.chosen) if (!known.has(id)) page.chosen.delete(id);
       warning.hidden = s.store.ok;
       warning.textContent = s.store.ok ? "" : `The history can't be read right now: ${s.store.message}`;
-      notice.textContent = s.everyone ? "This app runs on this computer only, so every session is shown." : "You see and delete only what your own browser's session stored.";
+      notice.textContent = s.everyone ? (omni.visitor.operator ? "You are the operator, so every session is shown." : "This app runs on this computer only, so every session is shown.") : "You see and delete only what your own browser's session stored.";
       notice.textContent += s.keep_text ? ` The newest ${s.newest}; the CSV has all.` : " Texts are not stored here, only figures.";
       said.textContent = s.said ?? ""; said.hidden = !s.said;
       drawFilters(s); drawActs(); drawTable(s);

@@ -11,6 +11,7 @@ import typer
 from rich.table import Table
 
 from omnidemo.commands.common import Drafter, Out, Target, progress, read_settings, show
+from omnidemo.config import Settings
 
 QUICK_TOKENS = 16
 Folder = Annotated[Path | None, typer.Option("--out", help="Folder of the results; default storage/bench.")]
@@ -175,10 +176,15 @@ def bench_memory(
     every: Annotated[int, typer.Option(min=1, help="Requests between two samples.")] = 100,
     max_new_tokens: Annotated[int, typer.Option(min=1, help="Longest answer.")] = 64,
     steps: Annotated[int | None, typer.Option(min=1, help="Optimiser steps of an update.")] = None,
+    browsers: Annotated[bool, typer.Option(help="Start the app, and come as a new browser each time; status 1 if memory grows.")] = False,
+    public: Annotated[bool, typer.Option(help="With --browsers: each is a visitor of a public app.")] = False,
     seed: int = 0,
 ) -> None:
     """Answer many requests with training on and watch the process's memory, its tensors, adapters and optimiser state."""
     settings = read_settings(target=target, drafter=drafter, max_new_tokens=max_new_tokens, steps_per_update=steps)
+    if browsers:
+        _browsers(settings, prompts, domain, requests, every, csv, public, seed)
+        return
     from omnidemo.bench.compare import read_prompts
     from omnidemo.bench.speed.memory import Sample, growth, run
     from omnidemo.runtime.prompts import sample
@@ -203,3 +209,29 @@ def bench_memory(
         slope = growth(samples) if samples else None
         said = f"Second half: {slope['rss_mb']:+.1f} MB and {slope['tensors']:+.0f} tensors per 1,000 requests. " if slope else ""
         show(Table(*headings, box=None), lines, f"{said}Rows: {csv}")
+
+
+def _browsers(settings: Settings, prompts: Path | None, domain: str, requests: int, every: int, csv: Path, public: bool, seed: int) -> None:
+    """Memory of the app over many browsers, and whether it is flat."""
+    from omnidemo.bench.compare import read_prompts
+    from omnidemo.bench.speed.browsers import FLAT, SETTLED, Sample, flat, run
+    from omnidemo.runtime.prompts import sample
+
+    texts = read_prompts(prompts) if prompts else sample(domain, requests, seed, "train")
+    samples: list[Sample] = []
+    try:
+        with progress() as bar:
+            task = bar.add_task("browsers", total=requests)
+            for one in run(settings, texts, requests, every, csv, public):
+                samples.append(one)
+                bar.update(task, completed=one.requests)
+    finally:  # also after Ctrl-C
+        lines = [[f"{one.requests:,}", f"{one.seconds:.0f}", f"{one.rss_mb:.0f}", f"{one.children_mb:.0f}"] for one in samples]
+        show(Table("requests", "seconds", "RAM MB", "its processes MB", box=None), lines, f"Rows: {csv}")
+    grown = flat(samples)
+    if grown is None:
+        typer.echo(f"Memory is compared from request {SETTLED} on; give --requests more than that.", err=True)
+    else:
+        typer.echo(f"From request {SETTLED} on memory went {grown:+.1%} from what it was; {FLAT:.0%} is allowed.", err=True)
+        if abs(grown) > FLAT:
+            raise typer.Exit(1)

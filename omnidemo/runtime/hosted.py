@@ -293,7 +293,8 @@ class OwnStore:
         return self._store.status
 
     def requests(self, *, session: str | None = None, **filters: Any) -> list[dict[str, Any]]:
-        return self._store.requests(session=self._visitor.own, **filters)
+        rows = self._store.requests(session=self._visitor.own, **filters)
+        return [row | {"domain": DEFAULT} for row in rows]
 
     def curve(self, target: str, drafter: str, limit: int | None = 1000) -> list[dict[str, Any]]:
         rows = self._store.curve(target, drafter, limit, sessions=sessions_of(self._visitor.own))

@@ -33,7 +33,7 @@ def build_app(services: Any) -> gr.Blocks:
                     module.build(services, shell)
         replay.build(services, shell)
         gr.api(_generate(services), api_name="generate", concurrency_id=ENGINE, api_description=text.API_EXAMPLE)
-    page.queue(max_size=services.settings.queue_size, default_concurrency_limit=4)
+    page.queue(max_size=services.settings.queue_size, default_concurrency_limit=4, api_open=False)  # nobody passes the queue
     return page
 
 

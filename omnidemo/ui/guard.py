@@ -24,6 +24,7 @@ SAFE = ("GET", "HEAD", "OPTIONS")
 JSON_BYTES = 8_000_000
 UPLOAD_EXTRA = 1_000_000  # of a form beside the file in it
 SWEEP_SECONDS = 300.0
+MOST_WAITING = 6  # requests of one visitor: a page can have one of each kind
 # What Gradio offers and this page does not use: it writes files, fetches addresses, or runs programs.
 CLOSED = ("deep_link", "proxy=", "process_recording", "run-history", "vibe-", "undo-vibe-", "stream/", "component_server", "profiling")
 PAGES = "https://huggingface.co https://*.hf.space"  # that show a Space in a frame
@@ -107,7 +108,7 @@ class Guard:
             return 404, "This app does not offer that."
         if scope.get("method", "GET") in SAFE:
             return None
-        return self._body(path, headers) or self._somebody(path, headers)
+        return self._body(path, headers) or self._somebody(path, headers, scope.get("app"))
 
     def _from_here(self, scope: Scope, headers: Headers) -> bool:
         """Whether a request comes from this app's own page, or from no page at all. Pages may lead here by a link."""
@@ -135,11 +136,23 @@ class Guard:
             return 415, f"This takes {wanted} and not {kind[:60] or 'what names no type'}."
         return None
 
-    def _somebody(self, path: str, headers: Headers) -> tuple[int, str] | None:
+    def _somebody(self, path: str, headers: Headers, app: Any) -> tuple[int, str] | None:
         """In a public app whoever changes something has an id; all can get one."""
         if not self.hosted.public or path.startswith("/visitor") or path.rstrip("/") == "/login":
             return None
-        return None if self.hosted.visitors.name(headers.get(VISITOR)) else (401, NO_ID)
+        name = self.hosted.visitors.name(headers.get(VISITOR))
+        if not name:
+            return 401, NO_ID
+        if ("/queue/join" in path or "/call/" in path) and self._waiting(app, name) >= MOST_WAITING:
+            return 429, f"{MOST_WAITING} of your requests wait or run already; ask again when one of them is done."
+        return None
+
+    def _waiting(self, app: Any, name: str) -> int:
+        """How many requests of a visitor wait or run: one who floods the queue would keep everybody else out."""
+        queue = app.get_blocks()._queue
+        events = [event for one in queue.event_queue_per_concurrency_id.values() for event in list(one.queue)]
+        events += [event for job in list(queue.active_jobs) if job for event in job]
+        return sum(self.hosted.visitors.name(event.request.headers.get(VISITOR)) == name for event in events)
 
 
 def _host(value: str) -> str:

@@ -142,10 +142,10 @@ def kept(settings: Settings, public: bool) -> str:
     """What is kept of a visitor, in one plain sentence."""
     if not public:
         return notice(settings.keep_text, settings.training != "off")
-    texts = "What you write and what is answered" if settings.keep_text else "The figures of your answers, without their texts,"
-    learns = f"; a small adapter that only you use learns from it, and goes after {settings.visitor_minutes:g} minutes unused"
-    stays = f"are kept for {settings.visitor_hours:g} hours and shown to nobody else{learns if settings.training != 'off' else ''}"
-    return f"{texts} {stays}; enter nothing private."
+    kept_ones = "Your chats are" if settings.keep_text else "Figures of your chats, not their texts, are"
+    learns = f", and teach a drafter of your own that goes after {settings.visitor_minutes:g} minutes unused"
+    stays = f"kept for {settings.visitor_hours:g} hours, for you alone{learns if settings.training != 'off' else ''}"
+    return f"{kept_ones} {stays}; enter nothing private."
 
 
 API_EXAMPLE = "Answer one prompt and return its text and figures. Nothing is stored or learned from. Empty names take the app's defaults."

@@ -1,0 +1,149 @@
+"""Two browsers at a public app: neither sees, changes or holds up the other. And a page of another port, which gets nothing anywhere."""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from browser.test_app import WAIT, App, ask, browser, open_tab, visit
+
+__all__ = ["browser"]  # the fixture
+pytestmark = pytest.mark.browser
+KEY = "sesame"
+
+
+@pytest.fixture(scope="module")
+def app(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
+    one = App(tmp_path_factory.mktemp("public"), PUBLIC="true", OPERATOR_KEY=KEY, UPDATE_INTERVAL=2)
+    try:
+        one.start()
+        yield one
+    finally:
+        one.stop()
+
+
+@contextmanager
+def stranger(browser: Browser, app: App, width: int) -> Iterator[Page]:
+    """A new browser at the app. Whatever it writes to its console as an error fails the test."""
+    with browser.new_context(viewport={"width": width, "height": 860}) as context:
+        page = context.new_page()
+        page.set_default_timeout(WAIT)
+        expect.set_options(timeout=WAIT)
+        errors: list[str] = []
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.on("console", lambda said: errors.append(said.text) if said.type == "error" else None)
+        visit(page, app)
+        yield page
+        assert context.cookies() == []
+        assert not errors, errors
+
+
+def rows(page: Page) -> int:
+    """Lines of the visitor's history."""
+    open_tab(page, "History")
+    page.get_by_role("button", name="↻ Refresh").click()
+    expect(page.locator("#omni-history .omni-widget")).to_be_visible()
+    page.wait_for_timeout(1500)
+    found = page.locator("#omni-history tbody tr").count()
+    open_tab(page, "Chat")
+    return found
+
+
+def test_two_visitors_know_nothing_of_each_other(browser: Browser, app: App) -> None:
+    with stranger(browser, app, 1440) as first, stranger(browser, app, 390) as second:
+        strip = first.locator("#omni-visitor")
+        expect(strip).to_contain_text("Your chats are kept for 24 hours, for you alone")
+        assert second.evaluate("document.documentElement.scrollWidth") == 390
+        for question in ("What is 17 plus 25?", "What is 3 plus 4?", "What is 8 plus 9?"):
+            ask(first, question)
+        assert ask(second, "Tell me a story about a fox.")
+        expect(first.locator("#omni-trainer .state")).to_contain_text("v1")  # of the first one alone
+        assert second.evaluate("omni.chat.turns.at(-1).answer.end.version") == 0
+        expect(second.locator("#omni-trainer .state")).not_to_contain_text("v1")
+        assert (rows(first), rows(second)) == (3, 1)
+
+        secrets = [page.evaluate("omni.visitor.id") for page in (first, second)]
+        names = {name for (name,) in app.query("select id from sessions")}
+        assert names == {page.evaluate("omni.session()") for page in (first, second)}
+        everything = app.log.read_bytes() + b"".join(path.read_bytes() for path in app.storage.glob("omnidemo.db*"))
+        assert not any(secret.partition(".")[0].encode() in everything for secret in secrets)
+
+        strip.get_by_role("button", name="Delete everything that is kept about me").click()
+        strip.get_by_role("button", name="Delete", exact=True).click()
+        expect(strip).to_contain_text("Deleted: 3 requests")
+        assert (rows(first), rows(second)) == (0, 1)
+        assert not list(app.storage.glob(f"adapters/*/*/visitor-{names and first.evaluate('omni.session().slice(9)')}*"))
+        ask(second, "What is 5 plus 6?")
+
+
+def test_the_operator_unlocks_what_concerns_everybody(browser: Browser, app: App) -> None:
+    with stranger(browser, app, 1440) as page:
+        strip, steering = page.locator("#omni-visitor"), page.locator("#omni-steer")
+        open_tab(page, "Adaptation")
+        expect(steering).to_be_hidden()
+        strip.get_by_role("button", name="Operator", exact=True).click()
+        for key, said in (("wrong", "That is not the operator's key"), (KEY, "You are the operator")):
+            strip.get_by_label("Operator's key").fill(key)
+            strip.get_by_role("button", name="Unlock").click()
+            expect(strip.get_by_role("status")).to_contain_text(said)
+        expect(steering).to_be_visible()
+        assert KEY not in page.url and KEY not in page.evaluate("JSON.stringify(localStorage)")
+        visit(page, app)  # it was kept in the page's memory only
+        open_tab(page, "Adaptation")
+        expect(steering).to_be_hidden()
+
+
+ATTACK = """async (app) => {
+  const form = new FormData();
+  form.append("files", new Blob(["x"]), "x.txt");
+  const tries = [
+    ["/config", {}], ["/", {}], ["/gradio_api/info", {}],
+    ["/visitor", {method: "POST", headers: {"Content-Type": "application/json"}, body: "{}"}],
+    ["/gradio_api/queue/join", {method: "POST", headers: {"Content-Type": "application/json"}, body: "{}"}],
+    ["/gradio_api/upload", {method: "POST", body: form}],
+  ];
+  const read = [];
+  for (const [path, how] of tries) try { read.push([path, (await fetch(app + path, how)).status]); } catch { }
+  // Without CORS a request may still be sent: nothing may come of it.
+  for (const [path, how] of tries) try { await fetch(app + path, {...how, mode: "no-cors", headers: {}}); } catch { }
+  return read;
+}"""
+
+FRAME = """(app) => new Promise((done) => {
+  const frame = document.body.appendChild(document.createElement("iframe"));
+  frame.onload = () => { try { done(frame.contentDocument !== null); } catch { done(false); } };
+  frame.src = app;
+})"""
+
+
+def test_a_page_of_another_port_reads_and_changes_nothing(browser: Browser, tmp_path: Path) -> None:
+    one = App(tmp_path / "storage")
+    one.storage.mkdir()
+    one.start()
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "index.html").write_text("<!doctype html><title>elsewhere</title>")
+    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(tmp_path / "site"))
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        with browser.new_context() as context:
+            page = context.new_page()
+            refused: list[int] = []
+            page.on("response", lambda answer: refused.append(answer.status) if re.match(one.address, answer.url) else None)
+            page.goto(f"http://127.0.0.1:{server.server_address[1]}/")
+            found = page.evaluate(ATTACK, one.address)
+            assert found == []
+            assert refused and set(refused) == {403}
+            framed = page.evaluate(FRAME, one.address)
+            assert framed is False
+    finally:
+        server.shutdown()
+        one.stop()
