@@ -194,6 +194,9 @@ def test_two_visitors_have_lines_ngrams_and_a_history_of_their_own(app: App) -> 
     mine = app.front.store.requests(), app.front.store.curve(*app.pair), app.front.store.steps(*app.pair)
     assert all(mine) and {row["session"] for row in mine[0]} == {OWN + "a"}
     assert app.front.trainer(*app.pair).version >= 1
+    options = {"methods": ["ngram-exact", "autoregressive"], "max_new_tokens": 20, "temperature": 1.0, "draft_length": 3}
+    one, two = app.front.compare(target=app.pair[0], drafter=app.pair[1], prompts=["the small duck swims"], **options)
+    assert {one.generation.adapter_version, two.generation.adapter_version} == {app.front.trainer(*app.pair).version}
     assert pair.adapter_version == 0 and len(pair.ngrams) == before  # what all share is as it was
     assert len(pair._own.of(OWN + "a")) > 0
 

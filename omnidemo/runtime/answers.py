@@ -173,6 +173,7 @@ class Answers:
         draft_length: int | None = None,
         seed: int | None = 0,
         cancel: threading.Event | None = None,
+        domain: str = DEFAULT,
     ) -> Iterator[Comparison]:
         """Each method on each prompt, interleaved, with what the pair has learned; see `runtime.comparison.compare`. Without a
         `draft_length` drafts are as long as the settings' policy makes them, as in a chat."""
@@ -181,7 +182,7 @@ class Answers:
         drafting: dict[str, Any] = {name: getattr(settings, name) for name in names}
         if draft_length is not None:
             drafting |= {"draft_policy": "fixed", "draft_length": draft_length}
-        with self._shelf.using(target, drafter) as (pair, _):
+        with self._shelf.using(target, drafter) as (pair, lines), lines.using(domain):
             yield from compare(
                 pair,
                 prompts,
@@ -189,6 +190,7 @@ class Answers:
                 max_new_tokens=max_new_tokens,
                 temperature=temperature,
                 seed=seed,
+                domain=domain,
                 warm=True,
                 cancelled=cancel.is_set if cancel is not None else lambda: False,
                 **drafting,

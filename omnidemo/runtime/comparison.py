@@ -65,7 +65,7 @@ def compare(
         order = ([BASELINE] if BASELINE in names else []) + others[turn:] + others[:turn]
         baseline: Generation | None = None
         if warm:
-            _meet(pair, prompt, max_new_tokens, cancelled)
+            _meet(pair, prompt, max_new_tokens, domain, cancelled)
         for name in order:
             if cancelled():
                 return
@@ -98,8 +98,8 @@ def compare(
             yield Comparison(index, prompt if isinstance(prompt, str) else str(prompt), name, generation, identical, speedup)
 
 
-def _meet(pair: Pair, prompt: Prompt, max_new_tokens: int, cancelled: Callable[[], bool]) -> None:
+def _meet(pair: Pair, prompt: Prompt, max_new_tokens: int, domain: str, cancelled: Callable[[], bool]) -> None:
     """Answer a prompt greedily, keeping the n-grams that the answer needs and nothing else."""
-    options = {"max_new_tokens": max_new_tokens, "learn": False, "reuse": False, "cancelled": cancelled}
+    options = {"max_new_tokens": max_new_tokens, "domain": domain, "learn": False, "reuse": False, "cancelled": cancelled}
     for done in pair.stream(prompt, method=make_method("auto", pair.map).name, **options):  # type: ignore[arg-type]
-        pair.remember(done)
+        pair.remember(done, domain)

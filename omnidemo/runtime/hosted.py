@@ -174,6 +174,8 @@ class Hosted:
         if visitor is not None:
             max_new_tokens = min(max_new_tokens, LONGEST_ANSWER)
             self.quotas.ask(visitor.name)
+            self._use(visitor)
+            options["domain"] = visitor.own
         for one in self._services.compare(prompts=prompts, methods=methods, max_new_tokens=max_new_tokens, **options):
             left = visitor is None or self.quotas.spend(visitor.name, len(one.generation.token_ids))
             yield one

@@ -334,10 +334,10 @@ class Pair:
             for entry in self.ngrams:
                 self.map.spelling(entry.target_id)  # compiled code knows of n-grams what was asked
 
-    def remember(self, done: Round) -> None:
-        """Feed the n-gram cache with a round of an answer that was not to be learned from."""
+    def remember(self, done: Round, domain: str = DOMAIN) -> None:
+        """Feed the domain's n-gram cache with a round of an answer that was not to be learned from."""
         with self._turn:
-            self._remember(done, self.ngrams)
+            self._remember(done, self._own.of(domain))
 
     def fill_cache(self) -> int:
         """Warm start: insert every target token that only an n-gram can spell; returns how many there are now."""
