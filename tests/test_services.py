@@ -182,7 +182,8 @@ def test_a_line_chosen_by_hand_learns_alone_and_teaches_the_router(services: Ser
     ready(services, models)
     for _ in range(2):
         _, last = chat(services, models, "a duck counts ducks", domain="ducks")
-    assert last.domain == "ducks" and services.routed("s") == Route("ducks", 1.0, "Chosen by hand.")
+    assert last.domain == "ducks" and (routed := services.routed("s")) is not None
+    assert (routed.domain, routed.confidence, routed.why) == ("ducks", 1.0, "Chosen by hand.") and routed.topic_why
     assert services.trainer(*models, "ducks").version == 1 and services.trainer(*models).version == 0
     _, last = chat(services, models, domain="ducks", learn=False)
     assert last.adapter_version == 1

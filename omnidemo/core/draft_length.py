@@ -334,15 +334,16 @@ class Drafting:
     calibration: list[tuple[float, float, float]]
 
 
-def describe(policy: Policy, known: Knowledge, has_head: bool) -> Drafting:
+def describe(policy: Policy, known: Knowledge, has_head: bool, draft_length: int = 4) -> Drafting:
     """Say how a pair drafts."""
     losing = policy == "cost" and not known.speculating
     estimated = known.speedup if losing else known.gain
     if losing:
         # While it is tried again the newest estimate may be a gain already.
         shown = f" ({estimated:.2f}×)" if estimated is not None and estimated < 0.995 else ""
-        sentence = f"Guessing ahead was slower than plain decoding lately{shown}, so the target writes alone; whether drafts would win "
-        sentence += f"again is looked at after {known.left} more tokens." if known.left > 1 else "again is looked at soon."
+        sentence = f"Guessing ahead was slower than plain decoding lately{shown}. It is paused here; it tries again soon."
+    elif policy == "fixed" and draft_length == 0:
+        sentence = "Guessing is switched off: the draft length is 0."
     elif policy == "head" and not has_head:
         sentence = "The acceptance head is not trained yet; the drafter's own probabilities stand in for it."
     elif known.length:
@@ -350,4 +351,5 @@ def describe(policy: Policy, known: Knowledge, has_head: bool) -> Drafting:
     else:
         sentence = "Nothing has been drafted yet."
     table = known.head if policy == "head" and has_head else known.sure
-    return Drafting(policy, known.length, not losing, estimated, sentence, table.rows())
+    length = float(draft_length) if policy == "fixed" else known.length
+    return Drafting(policy, length, not losing, estimated, sentence, table.rows())

@@ -6,6 +6,7 @@ import logging
 import math
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,15 @@ from pydantic import ValidationError
 
 from omnidemo.config import Settings
 from omnidemo.core.draft_length import Drafting
-from omnidemo.runtime import prompts
+from omnidemo.runtime import hero, prompts
 from omnidemo.runtime.distiller import ADAPTABLE
+from omnidemo.runtime.hero import BeforeAfter
 from omnidemo.runtime.lines import AUTO, LineInfo, Lines, check_domain
-from omnidemo.runtime.router import DEFAULT, Route, Router
+from omnidemo.runtime.paces import Pace, Paces, Scope
+from omnidemo.runtime.router import DEFAULT, OTHER, Route, Router
 from omnidemo.runtime.shelf import Shelf
 from omnidemo.runtime.status import TrainerStatus
+from omnidemo.runtime.store import Store
 from omnidemo.runtime.visitors import owned
 
 log = logging.getLogger(__name__)
@@ -33,10 +37,11 @@ class Adaptation:
     """Works on the pairs of a shelf and on the app's one router. All methods may be called from any thread; those that name a pair raise
     RuntimeError, one sentence, while it is not ready, and those that name a line ValueError where no line can have that name."""
 
-    def __init__(self, shelf: Shelf) -> None:
-        self._shelf = shelf
+    def __init__(self, shelf: Shelf, store: Store) -> None:
+        self._shelf, self._store = shelf, store
         # Text does not depend on the target: one router serves all pairs.
         self.router = Router(shelf.settings.storage / "router" / "words.safetensors", _sample_prompts())
+        self.paces = Paces()
         self._exports = tempfile.TemporaryDirectory(prefix="omnidemo-adapters-", ignore_cleanup_errors=True)
 
     def prepare(self) -> None:
@@ -74,6 +79,7 @@ class Adaptation:
         history stays."""
         pair, lines = self._shelf.ready(target, drafter)
         lines.reset(domain)
+        self.paces.forget(target, drafter, domain)
         if domain == DEFAULT:
             pair.clear_cache()
 
@@ -84,7 +90,26 @@ class Adaptation:
     def drafting(self, target: str, drafter: str, domain: str = DEFAULT) -> Drafting:
         """How a line drafts now, by the policy of the settings, with a sentence for people."""
         pair, _ = self._shelf.ready(target, drafter)
-        return pair.drafting(check_domain(domain), self._shelf.settings.draft_policy)
+        return pair.drafting(check_domain(domain), self._shelf.settings.draft_policy, self._shelf.settings.draft_length)
+
+    def pace(self, target: str, drafter: str, topic: str, domain: str = DEFAULT) -> Pace:
+        """How fast a line is on a topic, over plain decoding, by the topic's newest tokens."""
+        return self.paces.now(Scope(target, drafter, domain, topic))
+
+    def hero(self, target: str, drafter: str, topic: str, domain: str = DEFAULT) -> dict[str, Any]:
+        """What a line has learned of a topic; see `runtime.hero.curve`. Also while the pair is not loaded."""
+        return hero.curve(self._store, target, drafter, check_domain(domain), topic)
+
+    def before_after(self, target: str, drafter: str, domain: str, topic: str) -> BeforeAfter | None:
+        """Probe prompts of a topic as the fresh drafter and as the line's newest version went through them; None where neither did yet."""
+        return hero.before_after(self._store, target, drafter, check_domain(domain), topic)
+
+    def measuring(self, target: str, drafter: str, topic: str) -> bool:
+        """Whether a replay of the topic's probe prompts is due or under way."""
+        try:
+            return self._lines(target, drafter).measurer.pending(topic)
+        except RuntimeError:
+            return False
 
     def export_adapter(self, target: str, drafter: str, domain: str, version: int) -> Path:
         """A version as a zip in PEFT's format; the file is there until the app ends. ValueError or RuntimeError, one sentence."""
@@ -129,9 +154,12 @@ class Adaptation:
         """The line of an answer. `domain`: a line's name, "auto", or None for what the settings say. ValueError for a name that no line
         can have."""
         asked = self._shelf.settings.domain if domain is None else domain
+        said = [str(message["content"]) for message in messages if message["role"] == "user"]
         if asked == AUTO:
-            return self._routed(lines, [str(message["content"]) for message in messages if message["role"] == "user"])
-        return Route(check_domain(asked), 1.0, "Chosen in the settings." if domain is None else "Chosen by hand.")
+            return self._routed(lines, said)
+        chosen = Route(check_domain(asked), 1.0, "Chosen in the settings." if domain is None else "Chosen by hand.")
+        about = self._about(said)
+        return replace(chosen, topic=about.topic, topic_why=about.topic_why)
 
     def teach(self, prompt: str, domain: str) -> None:
         """Tell the router where a prompt belongs. Its trouble is logged: the answer is already there."""
@@ -143,14 +171,19 @@ class Adaptation:
             log.exception("the router could not learn")
 
     def _routed(self, lines: Lines, said: Sequence[str]) -> Route:
-        """By the newest turn; where that says too little ("and then?"), by all turns together."""
+        """The line that the words choose."""
+        route = self._about(said)
+        if lines.accepts(route.domain):
+            return route
+        return replace(route, domain=DEFAULT, why=f"{route.why} There is no room for another line, so the default one answers.")
+
+    def _about(self, said: Sequence[str]) -> Route:
+        """What is talked about: by the newest turn; where that says too little ("and then?"), by all turns together."""
         try:
             route = self.router.route(said[-1]) if said else Route(DEFAULT, 0.0, "There is no prompt yet.")
             if route.domain == DEFAULT and len(said) > 1:
                 route = self.router.route("\n".join(reversed(said)))
-            if not lines.accepts(route.domain):
-                return Route(DEFAULT, route.confidence, f"{route.why} There is no room for another line, so the default one answers.")
-            return route
+            return replace(route, topic=OTHER if route.domain == DEFAULT else route.domain, topic_why=route.why)
         except Exception:
             log.exception("the router failed")
             return Route(DEFAULT, 0.0, "The router failed, so the default line answers; the log says why.")

@@ -6,6 +6,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Literal
 
@@ -16,6 +17,7 @@ from omnidemo.runtime.catalog import reading
 from omnidemo.runtime.comparison import Comparison, compare
 from omnidemo.runtime.history import newest
 from omnidemo.runtime.lines import AUTO
+from omnidemo.runtime.paces import PLAIN, Scope
 from omnidemo.runtime.pair import Pair
 from omnidemo.runtime.router import DEFAULT, Route
 from omnidemo.runtime.shelf import Shelf
@@ -23,6 +25,7 @@ from omnidemo.runtime.store import Store
 
 PROBE_EVERY = 12  # rounds between two plain ones, from which the speedup of a chat is estimated
 LEARN_SECONDS = 8.0  # longest rest between two requests of played traffic
+TRAFFIC = " traffic"  # after the name of a session: what it had played
 SESSIONS_KNOWN = 256  # sessions whose newest route is remembered
 Kind = Literal["chat", "traffic", "compare", "api"]
 
@@ -57,13 +60,15 @@ class Answers:
         cancel: threading.Event | None = None,
         kind: Kind = "chat",
         domain: str | None = None,
+        topic: str | None = None,
     ) -> Iterator[Round | Generation]:
         """Yield the rounds of an answer and at the end its one `Generation`, also when it was cancelled.
 
         The request is recorded (unless `keep` is off) and learned from (unless `learn` is off). domain: the adapter line that drafts and
         learns, "auto" to have it chosen by the prompt; it and the drafting options are those of the settings where they are None. The
         session's `routed` says which line it became and why. A target reads as much of the conversation as the catalogue says it was made
-        for. RuntimeError or ValueError, one sentence, if it cannot start.
+        for. topic: what the prompt is about, where that is known; else the router labels it. RuntimeError or ValueError, one sentence,
+        if it cannot start.
         """
         drafting: dict[str, Any] = {"draft_policy": draft_policy, "draft_length": draft_length, "longest_draft": longest_draft}
         drafting |= {"confidence": confidence, "gamma": gamma}
@@ -74,14 +79,20 @@ class Answers:
         prompt = str(messages[-1]["content"]) if messages else ""
         with self._shelf.using(target, drafter) as (pair, lines):
             route = self._adaptation.choose(lines, domain, messages)
+            if topic is not None:
+                route = replace(route, topic=topic, topic_why=f"Sample prompts of the topic “{topic}”.")
             self._remember(session, route)
+            if learn:
+                lines.measurer.topic(route.topic, route.domain)
 
             def finish(generation: Generation) -> None:
                 if learn and self._chosen(domain) not in (AUTO, DEFAULT):
                     self._adaptation.teach(prompt, route.domain)
                 self._store.start_session(session, keep=keep, learn=learn)
+                slower = self._adaptation.paces.note(Scope(target, drafter, route.domain, route.topic), generation).slower
                 if keep:
-                    self._record(pair, session, prompt, generation, {**options, "seed": seed}, route, created, kind)
+                    asked = {**options, "seed": seed}
+                    self._record(pair, session, prompt, generation, asked, route, created, kind, slower if method != PLAIN else None)
 
             def cancelled() -> bool:
                 return gone.is_set() or (cancel is not None and cancel.is_set())
@@ -132,7 +143,7 @@ class Answers:
             if cancel is not None and cancel.is_set():
                 return
             for done in self.chat(
-                session=f"{session} traffic",
+                session=f"{session}{TRAFFIC}",
                 target=target,
                 drafter=drafter,
                 messages=[{"role": "user", "content": prompt}],
@@ -143,6 +154,7 @@ class Answers:
                 cancel=cancel,
                 kind="traffic",
                 domain=line,
+                topic=topic,
                 **options,
             ):
                 if isinstance(done, Generation):
@@ -150,14 +162,16 @@ class Answers:
             if learn and line == DEFAULT:
                 self._adaptation.teach(prompt, topic)
             if learn and rest:
-                self.rest(target, drafter, line, cancel)
+                self.rest(target, drafter, line, cancel, topic)
 
-    def rest(self, target: str, drafter: str, line: str, cancel: threading.Event | None = None) -> None:
-        """Rest, as a person does between two requests, while an update that is due gets its turn; at most LEARN_SECONDS."""
+    def rest(self, target: str, drafter: str, line: str, cancel: threading.Event | None = None, topic: str = "") -> None:
+        """Rest, as a person does between two requests, while an update that is due gets its turn, and its effect on the topic is measured;
+        at most LEARN_SECONDS."""
         until = time.monotonic() + LEARN_SECONDS
         while time.monotonic() < until and not (cancel is not None and cancel.is_set()):
             status = self._adaptation.trainer(target, drafter, line)
-            if status.state not in ("training", "waiting", "idle") or (status.state != "training" and status.next_in > 0):
+            learns = status.state == "training" or (status.state in ("waiting", "idle") and not status.next_in)
+            if not learns and not self._adaptation.measuring(target, drafter, topic):
                 return
             time.sleep(0.05)
 
@@ -196,6 +210,12 @@ class Answers:
                 **drafting,
             )
 
+    def following(self, session: str) -> Route | None:
+        """Line and topic of what the session asked, or had played, last; None where that was nothing lately."""
+        with self._lock:
+            own = (session, f"{session}{TRAFFIC}")
+            return next((route for known, route in reversed(self._routes.items()) if known in own), None)
+
     def routed(self, session: str) -> Route | None:
         """The line of a session's newest answer, and why; None for a session that asked nothing lately."""
         return self._routes.get(session)
@@ -213,7 +233,8 @@ class Answers:
                 self._routes.popitem(last=False)
 
     def _record(
-        self, pair: Pair, session: str, prompt: str, made: Generation, settings: dict[str, Any], route: Route, created: str, kind: Kind
+        self, pair: Pair, session: str, prompt: str, made: Generation, settings: dict[str, Any], route: Route, created: str, kind: Kind,
+        slower: bool | None,
     ) -> None:
         """Put a request into the history. The reason of a route quotes the prompt, so it is kept only where that is."""
         keep_text = self._shelf.settings.keep_text
@@ -232,6 +253,8 @@ class Answers:
                 kind=kind,
                 cache_entries=len(pair.ngrams),
                 cache_bytes=pair.ngrams.nbytes,
+                topic=route.topic,
+                slower=slower,
             )
         )
 

@@ -182,8 +182,26 @@ class Hosted:
             if not left:
                 return
 
-    def rest(self, target: str, drafter: str, line: str = DEFAULT, cancel: Any = None) -> None:
-        self._services.rest(target, drafter, self._own(line) or line, cancel)
+    def rest(self, target: str, drafter: str, line: str = DEFAULT, cancel: Any = None, topic: str = "") -> None:
+        self._services.rest(target, drafter, self._own(line) or line, cancel, topic)
+
+    def following(self, session: str) -> Any:
+        visitor = self._visitor()
+        found = self._services.following(session if visitor is None else visitor.own)
+        return found if visitor is None or found is None else replace(found, domain=DEFAULT)
+
+    def pace(self, target: str, drafter: str, topic: str, domain: str = DEFAULT) -> Any:
+        return self._services.pace(target, drafter, topic, self._own(domain) or domain)
+
+    def hero(self, target: str, drafter: str, topic: str, domain: str = DEFAULT) -> dict[str, Any]:
+        return self._services.hero(target, drafter, topic, self._own(domain) or domain) | {"line": domain}
+
+    def before_after(self, target: str, drafter: str, domain: str, topic: str) -> Any:
+        found = self._services.before_after(target, drafter, self._own(domain) or domain, topic)
+        return None if found is None else replace(found, line=domain)
+
+    def measuring(self, target: str, drafter: str, topic: str) -> bool:
+        return self._services.measuring(target, drafter, topic)
 
     def plain(self, **options: Any) -> list[Generation]:
         return self._beside(lambda **given: (self._services.plain(**given),), options)[0]

@@ -283,10 +283,10 @@ class Pair:
         """The version that drafts for the default domain; 0 is the base drafter."""
         return self._line(DOMAIN).version
 
-    def drafting(self, domain: str = DOMAIN, policy: Policy = "cost") -> Drafting:
+    def drafting(self, domain: str = DOMAIN, policy: Policy = "cost", draft_length: int = 4) -> Drafting:
         """How the pair drafts for a domain now, with a sentence for people."""
         line = self._lines.get(domain) or _Line(self.drafter.runner)  # asking makes none: others ask for ever new ones
-        return describe(policy, line.knowledge, line.head is not None)
+        return describe(policy, line.knowledge, line.head is not None, draft_length)
 
     def drafting_weights(self, domain: str = DOMAIN) -> dict[str, Tensor]:
         """The weights that draft now, the adapter merged; they change in place with the next swap."""

@@ -18,6 +18,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 log = logging.getLogger(__name__)
+OTHER = "other"  # the topic of what belongs to none that is known
 DEFAULT = "default"  # the line of everything that belongs nowhere else; it is never taught
 FEATURES = 2**14  # hashed words and pairs of words
 SMOOTHING = 0.05  # count that every word has in every domain
@@ -35,12 +36,15 @@ WORD = rf"[{CJK}]|[^\W{CJK}]+"
 @dataclass(frozen=True, slots=True)
 class Route:
     """Where a prompt goes. `confidence` is 0 to 1, `why` one sentence; `words` are those that spoke most for the domain, with their
-    weight in nats, the heaviest first."""
+    weight in nats, the heaviest first. `topic` is what the prompt is about, which a line chosen by hand does not change; `topic_why` says
+    how one can tell."""
 
     domain: str
     confidence: float
     why: str
     words: tuple[tuple[str, float], ...] = ()
+    topic: str = OTHER  # a label, whichever line it goes to
+    topic_why: str = ""
 
 
 class Router:

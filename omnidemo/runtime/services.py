@@ -11,7 +11,6 @@ from omnidemo.runtime.adaptation import Adaptation
 from omnidemo.runtime.answers import Answers
 from omnidemo.runtime.beside import Beside
 from omnidemo.runtime.catalog import ModelCard, list_models
-from omnidemo.runtime.lines import AUTO as AUTO_LINE
 from omnidemo.runtime.loading import open_store
 from omnidemo.runtime.own import OwnLines
 from omnidemo.runtime.pair import Pair
@@ -41,14 +40,15 @@ class Services:
         self.store = open_store(settings)
         self._safekeeping.start(self.store)
         self._shelf = Shelf(settings, self.store, then=self._prepare)
-        self._adaptation = learning = Adaptation(self._shelf)
+        self._adaptation = learning = Adaptation(self._shelf, self.store)
         self.own = OwnLines(self._shelf, self.store)
         answers = Answers(self._shelf, learning, self.store)
         self.chat, self.play, self.compare, self.routed = answers.chat, answers.play, answers.compare, answers.routed
-        self.rest = answers.rest
+        self.rest, self.following = answers.rest, answers.following
         beside = Beside(self._shelf)
         self.plain, self.fresh_and_today = beside.plain, beside.fresh_and_today
         self.trainer, self.lines, self.drafting, self.route = learning.trainer, learning.lines, learning.drafting, learning.route
+        self.pace, self.hero, self.before_after, self.measuring = learning.pace, learning.hero, learning.before_after, learning.measuring
         self.controls, self.configure = learning.controls, learning.configure
         self.pause, self.resume, self.reset, self.activate = learning.pause, learning.resume, learning.reset, learning.activate
         self.export_adapter, self.import_adapter = learning.export_adapter, learning.import_adapter
@@ -111,5 +111,4 @@ class Services:
 
     def _prepare(self) -> None:
         """After a pair was loaded: have the router read its counts before the first prompt waits for it."""
-        if self.settings.domain == AUTO_LINE:
-            self._adaptation.prepare()
+        self._adaptation.prepare()

@@ -112,7 +112,8 @@ def rester(services: Any, running: Running) -> Any:
         if shown.get("state") != "more" or shown.get("run") != run:
             return
         try:
-            services.rest(target, drafter, str(shown.get("line") or "default"), running.flag(session, run))
+            line, topic = str(shown.get("line") or "default"), str(shown.get("topic") or "")
+            services.rest(target, drafter, line, running.flag(session, run), topic)
         except (RuntimeError, ValueError):  # the pair is gone, or it is no line
             return
 

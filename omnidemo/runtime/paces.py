@@ -1,0 +1,76 @@
+"""Whether guessing is slower than plain decoding on a topic: its newest tokens, held against what plain rounds took beside them."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict, deque
+from dataclasses import dataclass
+
+from omnidemo.records import Generation
+
+TOKENS = 500  # newest ones of a topic that count
+SLOWER = 0.95  # below this many times plain decoding's speed the page says so
+STAGES = ("draft_seconds", "verify_seconds", "settle_seconds", "other_seconds")
+KNOWN = 512  # scopes that are remembered
+PLAIN = "autoregressive"
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What figures may be compared within: one target and drafter, one adapter line, one topic."""
+
+    target: str
+    drafter: str
+    line: str
+    topic: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """`speedup` over plain decoding of a scope's newest `tokens`, estimated; None where nothing is known."""
+
+    speedup: float | None
+    tokens: int
+
+    @property
+    def slower(self) -> bool:
+        return self.speedup is not None and self.speedup < SLOWER
+
+
+class Paces:
+    """The newest answers of each scope. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._known: OrderedDict[Scope, deque[tuple[int, float, float]]] = OrderedDict()
+
+    def note(self, scope: Scope, made: Generation) -> Pace:
+        """Take an answer, unless it was not to be drafted or nothing is known to compare it with; the scope's pace now."""
+        metrics, plain = made.metrics, made.metrics.get("plain_seconds")
+        seconds = sum(metrics.get(name) or 0.0 for name in STAGES)
+        with self._lock:
+            if made.method != PLAIN and plain and seconds > 0 and made.token_ids:
+                answers = self._known.setdefault(scope, deque())
+                answers.append((len(made.token_ids), seconds, len(made.token_ids) * plain))
+                while sum(tokens for tokens, *_ in answers) - answers[0][0] >= TOKENS:
+                    answers.popleft()
+                while len(self._known) > KNOWN:
+                    self._known.popitem(last=False)
+            return self._pace(scope)
+
+    def now(self, scope: Scope) -> Pace:
+        with self._lock:
+            return self._pace(scope)
+
+    def forget(self, target: str, drafter: str, line: str) -> None:
+        """A line was reset."""
+        with self._lock:
+            for scope in [one for one in self._known if (one.target, one.drafter, one.line) == (target, drafter, line)]:
+                del self._known[scope]
+
+    def _pace(self, scope: Scope) -> Pace:
+        answers = self._known.get(scope)
+        if not answers:
+            return Pace(None, 0)
+        tokens, seconds, plain = (sum(column) for column in zip(*answers, strict=True))
+        return Pace(plain / seconds, int(tokens))
