@@ -178,3 +178,22 @@ def test_only_the_key_makes_an_operator(public: httpx.Client) -> None:
     assert arrive(public, **{VISITOR: me, OPERATOR: "sesame"})["operator"]
     done = call(public, "configure_chat", *change, **{VISITOR: me, OPERATOR: "sesame"}).json()["data"][0]
     assert json.loads(done)["error"] == "" and json.loads(done)["values"]["training"] == "off"
+
+
+def test_one_visitor_cannot_fill_the_queue(public: httpx.Client) -> None:
+    config = public.get("/config").json()
+    chat = next(one for one in config["dependencies"] if one["api_name"] == "chat")
+    values = {one["id"]: one["props"].get("value") for one in config["components"]}
+    data = [values.get(number) for number in chat["inputs"]]
+
+    def join(name: str) -> httpx.Response:
+        body = {"data": ["long", [], "", secrets.token_hex(8), *data[4:]], "fn_index": chat["id"], "session_hash": secrets.token_hex(6)}
+        return public.post("/gradio_api/queue/join", json=body, headers={VISITOR: name})
+
+    me, other = arrive(public)["id"], arrive(public)["id"]
+    told = [join(me) for _ in range(40)]
+    refused = [answer for answer in told if answer.status_code == 429]
+    assert len(refused) >= 20 and "wait or run already" in sentence(refused[0])
+    assert join(other).status_code == 200
+    direct = {"data": data, "fn_index": chat["id"], "session_hash": secrets.token_hex(6)}
+    assert public.post("/gradio_api/run/predict", json=direct, headers={VISITOR: other}).status_code == 404  # nobody passes the queue

@@ -75,8 +75,9 @@
       } catch { key = ""; say("The server did not answer; try again in a moment."); }
     } }, field, el("button", { type: "submit", class: "toggle" }, "Unlock"));
     const open = el("button", { type: "button", class: "link", onclick: () => { enter.hidden = !enter.hidden; if (!enter.hidden) field.focus(); } }, "Operator");
-    host.append(el("p", {}, notice, " ", remove, really, " ", open), enter, said);
-    const draw = () => { notice.textContent = me.notice; host.hidden = !me.public; open.hidden = me.operator; };
+    const dot = el("span", {}, " · ");
+    host.append(el("p", {}, notice, " ", remove, really, dot, open), enter, said);
+    const draw = () => { notice.textContent = me.notice; host.hidden = !me.public; open.hidden = dot.hidden = me.operator; };
     watchers.push(draw);
     draw();
     return {};

@@ -4,6 +4,7 @@
   const page = (omni.history = { filters: { pair: "", method: "", session: "" }, chosen: new Set(), remove: null, key: "", last: null });
   page.request = (values) => [omni.session(), { ...page.filters, remove: page.remove }, page.key].slice(0, values.length);
 
+  const short = (session) => session.replace("~visitor-", "").slice(0, 6); // a visitor's of a public app
   omni.widgets.history = (host, { trigger }) => {
     const poll = () => { page.remove = null; trigger("poll"); };
     const notice = el("p", { class: "small" }), warning = el("p", { class: "alert", role: "alert", hidden: true }), said = el("p", { class: "small", role: "status" });
@@ -24,12 +25,12 @@
       const n = page.chosen.size, s = page.last, picked = page.filters.session;
       acts.replaceChildren(
         button(n ? `Delete ${omni.plural(n, "selected request")}` : "Delete selected", () => ask(`Delete ${omni.plural(n, "request")} with ${n === 1 ? "its" : "their"} rounds? This can't be undone.`, { ids: [...page.chosen] }), n > 0),
-        ...(s.everyone && picked && picked !== "mine" && picked !== s.mine ? [button(`Delete session ${picked.slice(0, 6)}…`, () => ask(`Delete all requests of session ${picked.slice(0, 6)}…? This can't be undone.`, { session: picked }))] : []),
+        ...(s.everyone && picked && picked !== "mine" && picked !== s.mine ? [button(`Delete session ${short(picked)}…`, () => ask(`Delete all requests of session ${short(picked)}…? This can't be undone.`, { session: picked }))] : []),
         button("Delete all of my session", () => ask("Delete everything this browser's session has stored? This can't be undone. The chat on your screen stays until you clear it.", { mine: true })));
     };
     const drawFilters = (s) => {
       const change = (name) => (value) => { page.filters[name] = value; page.key = ""; page.chosen.clear(); poll(); };
-      const sessions = s.everyone ? [["", "all sessions"], ["mine", "my session"], ...s.sessions.filter((one) => one.id !== s.mine).map((one) => [one.id, `${one.id.slice(0, 6)}… · ${one.requests} · ${omni.when(one.at)}`])] : [["mine", "my session"]];
+      const sessions = s.everyone ? [["", "all sessions"], ["mine", "my session"], ...s.sessions.filter((one) => one.id !== s.mine).map((one) => [one.id, `${short(one.id)}… · ${one.requests} · ${omni.when(one.at)}`])] : [["mine", "my session"]];
       const pairs = page.filters.pair && !s.pairs.includes(page.filters.pair) ? [...s.pairs, page.filters.pair] : s.pairs;
       filters.replaceChildren(
         omni.field("Pair", omni.select("Pair", [["", "all pairs"], ...pairs.map((name) => [name, name])], page.filters.pair, change("pair"))),
@@ -41,7 +42,7 @@
     const details = (row) => {
       const tr = el("tr", { class: "more" }), td = el("td", { colspan: 11 });
       const line = (name, text) => [el("p", { class: "small" }, name), el("p", { class: "say" }, text ?? "not stored")];
-      td.append(...line("prompt", row.prompt), ...line("answer", row.answer), el("p", { class: "small" }, [`request ${row.id}`, row.target, row.drafter, `session ${row.session.slice(0, 6)}…`, `ended by ${row.finish_reason}`, format(row.seconds, "seconds"), row.created_at].join(" · ")));
+      td.append(...line("prompt", row.prompt), ...line("answer", row.answer), el("p", { class: "small" }, [`request ${row.id}`, row.target, row.drafter, `session ${short(row.session)}…`, `ended by ${row.finish_reason}`, format(row.seconds, "seconds"), row.created_at].join(" · ")));
       if (row.replay) {
         const trouble = el("span", { class: "small", role: "status" });
         const play = el("button", { type: "button", class: "toggle replay", onclick: async () => { play.disabled = true; trouble.textContent = ""; try { await omni.replay.recall(row.id); } catch (error) { trouble.textContent = error.message; } play.disabled = false; } }, "▶ Slow motion");

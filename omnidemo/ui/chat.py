@@ -12,6 +12,7 @@ from typing import Any
 import gradio as gr
 
 from omnidemo.records import Generation, Round
+from omnidemo.runtime.quotas import Refused
 from omnidemo.ui import controls, text, tokens, traffic
 from omnidemo.ui.running import Running
 from omnidemo.ui.shell import ENGINE, EXPERT, PRIVATE, QUIET, Shell, longest_answer, widget
@@ -116,7 +117,7 @@ def _chat(services: Any, running: Running) -> Any:
             yield head + tokens.line("error", text=why)
             return
         yield head
-        cancel = running.start(session, run)
+        cancel, last = running.start(session, run), ""
         try:
             about = provenance(services, target, drafter, session, read_line(line))
             answer = services.chat(
@@ -134,9 +135,10 @@ def _chat(services: Any, running: Running) -> Any:
                 cancel=cancel,
                 domain=read_line(line),
             )
-            last = ""
             for last in stream(answer, time.perf_counter(), about):
                 yield head + last
+        except Refused as refused:  # nothing is wrong, so nothing is logged
+            yield head + last + tokens.line("error", text=str(refused))
         except Exception as error:  # any cause: the page says it and lives on
             log.exception("an answer failed")
             yield head + last + tokens.line("error", text=f"{error or type(error).__name__}")
