@@ -40,23 +40,26 @@
   replay.clock = (us) => { const s = us / 1e6; return s >= 10 ? `${s.toFixed(1)} s` : s >= 0.1 ? `${s.toFixed(2)} s` : us >= 1000 ? `${(us / 1000).toFixed(us >= 1e4 ? 0 : 1)} ms` : `${(us / 1000).toFixed(2)} ms`; };
   replay.word = (text) => text.replaceAll("\n", "⏎").replaceAll("\t", "⇥").trim() || (text ? "␣" : "▫");
 
-  // ── the server: one question at a time ──────────────────────────────────────────────────────────────────────
-  let trigger = null, asking = null, number = 0, turn = Promise.resolve();
-  replay.take = () => [omni.session(), asking?.request ?? null];
-  const ask = (event, request, patience) => {
-    const answer = turn.then(() => new Promise((resolve, reject) => {
-      if (!trigger) { reject(new Error("The page is not connected to the server yet.")); return; }
-      number += 1;
-      const late = setTimeout(() => { asking = null; reject(new Error("The server gave no answer.")); }, patience);
-      asking = { id: number, request: { ...request, id: number }, resolve: (value) => { clearTimeout(late); asking = null; value.error ? reject(new Error(value.error)) : resolve(value); } };
+  // ── the server ──────────────────────────────────────────────────────────────────────────────────────────────
+  // A question has a number, which its answer carries. The next one goes out when Gradio has fetched the one before.
+  const open = new Map();
+  let trigger = null, leaving = null, number = 0, door = Promise.resolve();
+  replay.take = () => { const request = leaving?.request ?? null; leaving?.fetched(); return [omni.session(), request]; };
+  const ask = (event, question, patience) => new Promise((resolve, reject) => {
+    const id = (number += 1);
+    const late = setTimeout(() => { open.delete(id); reject(new Error("The server gave no answer.")); }, patience);
+    open.set(id, (value) => { clearTimeout(late); open.delete(id); value.error ? reject(new Error(value.error)) : resolve(value); });
+    door = door.then(() => new Promise((fetched) => {
+      if (!open.has(id)) { fetched(); return; }
+      if (!trigger) { open.get(id)({ error: "The page is not connected to the server yet." }); fetched(); return; }
+      leaving = { request: { ...question, id }, fetched: () => { leaving = null; fetched(); } };
+      setTimeout(() => leaving?.request.id === id && leaving.fetched(), 3000); // Gradio never came for it
       trigger(event);
     }));
-    turn = answer.catch(() => {});
-    return answer;
-  };
+  });
   omni.widgets.replay = (host, context) => {
     trigger = context.trigger;
-    return { update: (value) => { const found = JSON.parse(value); if (asking && found.id === asking.id) asking.resolve(found); } };
+    return { update: (value) => { const found = JSON.parse(value); open.get(found.id)?.(found); } };
   };
   const context = (turn) => {
     const { meta, end } = turn.answer, history = [];
@@ -69,8 +72,8 @@
   // Measured once per answer and kept with it while the page lives; a refusal may be tried again.
   const once = (turn, name, make) => (turn.beside ??= {})[name] ?? (turn.beside[name] = make().catch((error) => { delete turn.beside[name]; throw error; }));
   const lanes = (value) => value.lanes.map((lane) => ({ ...lane, rounds: replay.rounds(replay.read(lane.lines)) }));
-  replay.plain = (turn) => once(turn, "plain", () => ask("measure", { kind: "plain", ...context(turn) }, 60_000).then((value) => lanes(value)[0]));
-  replay.fresh = (turn) => once(turn, "fresh", () => ask("measure", { kind: "fresh", ...context(turn), tokens: Math.max(32, context(turn).tokens) }, 120_000).then(lanes));
+  replay.plain = (turn) => once(turn, "plain", () => ask("measure", { kind: "plain", ...context(turn) }, 120_000).then((value) => lanes(value)[0]));
+  replay.fresh = (turn) => once(turn, "fresh", () => ask("measure", { kind: "fresh", ...context(turn), tokens: Math.max(32, context(turn).tokens) }, 180_000).then(lanes));
 
   // Probe prompts of a topic, replayed by the fresh drafter and by today's: {topics, topic, pairs: [{prompt, two}]}.
   replay.probes = async (turn, topic) => {
@@ -84,6 +87,11 @@
   const titles = { slow: ["Slow motion", "Watch this answer being written: guess by guess, with its real times"], race: ["Race", "With and without guessing, side by side, in real time proportions"], change: ["Before / after", "The same prompt by the drafter as it was at first and as it is today"] };
   replay.titles = titles;
   replay.drafts = (turn) => turn.answer.tokens.some((line) => line.k === "x" || (line.s !== "plain" && line.k === "t"));
+  const forgetHint = () => {
+    omni.save("raced", true);
+    document.querySelectorAll(".replay-hint").forEach((node) => node.remove());
+    document.querySelectorAll(".replay-button.hint").forEach((node) => node.classList.remove("hint"));
+  };
   replay.buttons = (turn) => {
     const bar = el("span", { class: "replay-bar" });
     if (!turn.answer.rounds?.length || !(turn.answer.end || turn.state === "done")) return bar;
@@ -92,7 +100,7 @@
     if (first) {
       bar.prepend(el("span", { class: "replay-hint" }, "Was guessing worth it? Watch the race of this answer:"));
       replay.plain(turn).catch(() => {}); // so that it can start at once
-    } else if (omni.chat.turns.length > 1) omni.save("raced", true); // the hint is for a visitor's very first answer
+    } else if (omni.chat.turns.length > 1) forgetHint(); // it is for a visitor's very first answer
     return bar;
   };
 
@@ -198,7 +206,8 @@
     parts.play.hidden = parts.speed.hidden = calm();
     parts.still.hidden = !calm();
     show();
-    (calm() ? parts.next : parts.play).focus();
+    if (parts.opened) (calm() ? parts.next : parts.play).focus(); // later on whoever pressed something stays there
+    parts.opened = false;
     if (autoplay && !calm()) play();
   };
   // A view that has nothing to play yet: `nodes` are shown, the controls wait.
@@ -208,9 +217,9 @@
 
   replay.open = (wanted, turn) => {
     if (!parts) build();
-    if (!parts.box.open) { opener = document.activeElement; parts.box.showModal(); }
+    if (!parts.box.open) { opener = document.activeElement; parts.box.showModal(); parts.opened = true; }
     mode = wanted; of = turn;
-    if (wanted === "race") { omni.save("raced", true); document.querySelectorAll(".replay-hint").forEach((node) => node.remove()); document.querySelectorAll(".replay-button.hint").forEach((node) => node.classList.remove("hint")); }
+    if (wanted === "race") forgetHint();
     parts.title.textContent = titles[wanted][0];
     const modes = turn.recalled ? ["slow", "race"] : ["slow", "race", "change"];
     parts.tabs.replaceChildren(...modes.map((name) => el("button", { type: "button", title: titles[name][1], "aria-pressed": String(name === wanted), onclick: () => { replay.open(name, turn); parts.tabs.querySelector("[aria-pressed=true]").focus(); } }, titles[name][0])));

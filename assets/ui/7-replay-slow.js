@@ -32,7 +32,8 @@
     const steps = el("ol", { class: "stages" }, ...stages.map(card)), text = el("div", { class: "replay-text toks", tabindex: 0, role: "group", "aria-label": "The answer so far" }), where = el("b", { class: "round-of" }), caption = el("p", { class: "caption" });
     const asked = el("p", { class: "asked" }, turn.user);
     replay.body().replaceChildren(steps, asked, text, el("div", { class: "slow-head" }, where, caption), ...Object.values(rows).map((row) => row.node),
-      turn.cut ? el("p", { class: "small" }, turn.cut) : "", el("p", { class: "small" }, lane.timed ? "The times are the real ones of this answer; while it plays, the clock stops for a moment after each step." : "The times of this answer were not recorded, so each step of the big model is drawn equally long."));
+      turn.cut ? el("p", { class: "small" }, turn.cut) : "", el("p", { class: "small" }, lane.timed ? "The times are the real ones of this answer; while it plays, the clock stops for a moment after each step." : "The times of this answer were not recorded, so each step of the big model is drawn equally long."),
+      el("p", { class: "small replay-help" }, "Space plays and pauses, ← → go step by step, ↑ ↓ round by round, Home and End to the ends, Esc closes."));
 
     const spans = lane.tokens.map((one, index) => omni.tokenSpan(one, index));
     spans.forEach((span) => span.removeAttribute("data-i"));
@@ -60,7 +61,7 @@
       const before = k ? lane.written[k - 1] : 0, until = over ? lane.written[k] : before;
       const wrong = round.guesses.find((one) => one.state === "wrong");
       where.textContent = `round ${k + 1} of ${rounds.length}`;
-      const words = stage === 2 ? verdict(round, word) : stage === 1 ? (round.guesses.length ? `One step of the big model checks ${round.guesses.length === 1 ? "the guess" : `all ${round.guesses.length} guesses at once`}.` : "The big model writes by itself.") : `The small model guesses ${count(round.guesses.length, "token")} ahead.`;
+      const words = stage === 2 ? verdict(round, word) : stage === 1 ? (round.guesses.length ? `One step of the big model checks ${round.guesses.length === 1 ? "the guess" : `${round.guesses.length === 2 ? "both" : `all ${round.guesses.length}`} guesses at once`}.` : "The big model writes by itself.") : `The small model guesses ${count(round.guesses.length, "token")} ahead.`;
       caption.textContent = words;
       [...steps.children].forEach((one, index) => {
         const active = stage === 0 ? index === 0 : stage === 1 ? index === 1 : index === 2 ? round.guesses.some((guess) => guess.state === "kept") : index === 3 && Boolean(wrong);
