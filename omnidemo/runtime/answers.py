@@ -220,6 +220,12 @@ class Answers:
         """The line of a session's newest answer, and why; None for a session that asked nothing lately."""
         return self._routes.get(session)
 
+    def forget(self, session: str) -> None:
+        """Forget what a session asked last: the reasons of a route quote it."""
+        with self._lock:
+            for known in (session, f"{session}{TRAFFIC}"):
+                self._routes.pop(known, None)
+
     # inside --------------------------------------------------------------------------------------------------------------
 
     def _chosen(self, domain: str | None) -> str:

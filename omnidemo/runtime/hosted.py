@@ -19,6 +19,7 @@ LONGEST_ANSWER = 1024  # tokens
 MOST_PROMPTS = 10  # of one comparison
 NO_ID = "This call carries no valid visitor's id; load the page again, or send the one that a POST to /visitor gives."
 BUSY = "One of your answers is still being written; press again when it has ended."
+WHY = "Here everybody has a line of their own, which learns from their chats only."
 # What all may ask for: it shows nothing of anybody, and changes nothing.
 FREE = {"methods", "refusals", "topics", "sample_prompts", "examples", "controls"}
 
@@ -230,7 +231,8 @@ class Hosted:
         caller, visitor = self._who(), self._visitor()
         if visitor is None:
             return self._services.routed((caller.name if caller else "") or session)
-        return Route(DEFAULT, 1.0, "Here everybody has a line of their own, which learns from their chats only.")
+        found: Route | None = self._services.routed(visitor.own)
+        return None if found is None else replace(found, domain=DEFAULT, why=WHY)
 
     def route(self, target: str, drafter: str, prompt: str) -> Route:
         return self._services.route(target, drafter, prompt) if self._visitor() is None else Route(DEFAULT, 1.0, "")
@@ -289,6 +291,7 @@ class Hosted:
         if not services.own.forget(own):
             raise Refused(BUSY)
         services.forget_exports(own)
+        services.forget_asked(own)
         gone = services.store.forget_visitor(own) + services.store.forget_visitor(name)  # the latter from before the app was public
         status = services.store.status
         if not status.ok:

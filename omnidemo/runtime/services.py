@@ -52,7 +52,7 @@ class Services:
         self.controls, self.configure = learning.controls, learning.configure
         self.pause, self.resume, self.reset, self.activate = learning.pause, learning.resume, learning.reset, learning.activate
         self.export_adapter, self.import_adapter = learning.export_adapter, learning.import_adapter
-        self.forget_exports = learning.forget_exports
+        self.forget_exports, self.forget_asked = learning.forget_exports, answers.forget
 
     @property
     def settings(self) -> Settings:
