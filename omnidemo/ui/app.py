@@ -19,12 +19,22 @@ BROWSERS = 64  # pages whose components' state Gradio keeps; each takes a quarte
 ASSETS = Path(__file__).resolve().parents[2] / "assets" / "ui"
 
 
+class Page(gr.Blocks):
+    """Without Gradio's heartbeat, which would keep one of the six connections that a browser opens to a server for each tab: with five or
+    six tabs every other request waited for one to be free. State of pages that are gone is bounded by `state_session_capacity`."""
+
+    def get_config_file(self) -> Any:
+        config = super().get_config_file()
+        config["connect_heartbeat"] = False
+        return config
+
+
 def build_app(services: Any) -> gr.Blocks:
     """The whole page over the given services; loads no model."""
     charts.import_everything()
     os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")  # also the launch and the version check stay silent
     services = hosted(services)
-    with gr.Blocks(title=f"{text.TITLE} · {text.SUBTITLE}", analytics_enabled=False, fill_width=True) as page:
+    with Page(title=f"{text.TITLE} · {text.SUBTITLE}", analytics_enabled=False, fill_width=True) as page:
         shell = build_shell(services, page)
         build_visitor(services, shell)
         with gr.Tabs(elem_id="omni-tabs"):

@@ -1,0 +1,138 @@
+"""The first two minutes of a visitor: ten of the page's examples, a topic taught, the ten examples again.
+
+    OMNIDEMO_VISIT=60 python -m pytest tests/browser/test_first_two_minutes.py -s
+
+teaches code, howto and stories for 60 seconds each and prints all figures before and after; without it, one topic for some seconds.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from browser.test_app import WAIT, App, browser, visit
+from omnidemo.bundled import prompts
+from omnidemo.bundled.conversations import Record, reader
+from omnidemo.bundled.corpus import mixer
+from omnidemo.config import Settings
+from omnidemo.runtime.catalog import Reading
+from omnidemo.runtime.loading import build_pair
+
+__all__ = ["browser"]
+pytestmark = pytest.mark.browser
+LONG = int(os.environ.get("OMNIDEMO_VISIT", "0"))
+TOPICS = ("code", "howto", "stories") if LONG else ("stories",)
+SECONDS = LONG or 8
+CHIPS = 10
+SLOWER = "Guessing ahead was slower"
+PROBES = "select topic, version, tokens * 1.0 / passes, agreement from probes order by topic, version"
+FIGURES = ("estimated_speedup", "block_efficiency", "guesses_right", "tokens_per_second")
+
+
+@pytest.fixture(scope="module")
+def app(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
+    one = App(tmp_path_factory.mktemp("visit"), STEPS_PER_UPDATE=12, BATCH_SIZE=8)  # as the app is started by a visitor
+    try:
+        one.start()
+        yield one
+    finally:
+        one.stop()
+
+
+@pytest.fixture(scope="module")
+def plain() -> dict[str, str]:
+    """What the target alone says to each example in a fresh chat."""
+    settings = Settings(device="cpu")
+    answer = reader(build_pair(settings.target, settings.drafter, settings), Reading(1))
+    return {str(one["prompt"]): answer([{"role": "user", "content": str(one["prompt"])}]) for one in examples()}
+
+
+def examples() -> list[Record]:
+    return prompts.read(prompts.FOLDER / "examples.jsonl")[:CHIPS]
+
+
+def press(page: Page, record: Record) -> dict[str, Any]:
+    """Press an example of the page; its answer's text and figures, with the three that are shown and the sentence on guessing."""
+    before = page.locator(".turn").count()
+    page.locator(".card:visible, .chips:visible .chip").filter(has_text=str(record["label"])).first.click()
+    expect(page.locator(".turn")).to_have_count(before + 1)
+    expect(page.locator(".turn").last.locator(".foot .facts")).not_to_be_empty()
+    shown = page.locator("#omni-answer .three dd").all_inner_texts()
+    answer = page.evaluate("(() => { const { text, figures, error } = omni.chat.turns.at(-1).answer; return { text, figures, error }; })()")
+    banner = page.locator("#omni-trainer .alert:visible").all_inner_texts()
+    return answer | {"shown": shown, "slower": any(SLOWER in one for one in banner), "label": record["label"], "domain": record["domain"]}
+
+
+def ten(page: Page, plain: dict[str, str]) -> list[dict[str, Any]]:
+    """The ten examples in one conversation; no answer may be nonsense, none may lack its three figures."""
+    answers = []
+    for record in examples():
+        made = press(page, record)
+        assert made["error"] is None
+        prompt = str(record["prompt"])
+        assert made["text"] == plain[prompt] or mixer.check(prompts.from_record(record), made["text"]), (prompt, made["text"])
+        assert len(made["shown"]) == 3 and made["shown"][1] != "–", made["shown"]
+        answers.append(made)
+    return answers
+
+
+def teach(page: Page, topic: str, seconds: float) -> int:
+    """Teach a topic in the Chat tab for so long; how many examples it were."""
+    teacher = page.locator("#omni-teach")
+    teacher.get_by_label("Topic").last.select_option(topic)
+    done, left = 0, seconds
+    while left > 0:
+        teacher.get_by_role("button", name=re.compile("Teach it")).click()
+        page.wait_for_timeout(1000 * min(left, 31))
+        stop = teacher.get_by_role("button", name=re.compile("Stop"))
+        if stop.count() and stop.is_enabled():
+            stop.click()
+        expect(teacher).to_contain_text("Taught")
+        found = re.search(r"Taught (\d+)", teacher.inner_text())
+        done += int(found[1]) if found else 0
+        left -= 31
+    return done
+
+
+def table(before: list[dict[str, Any]], after: list[dict[str, Any]]) -> str:
+    def cell(one: dict[str, Any], name: str) -> str:
+        value = one["figures"].get(name)
+        return "–" if value is None else f"{value:.2f}"
+
+    lines = [
+        f"| example | {' | '.join(f'{name}, before → after' for name in FIGURES)} | slower said |",
+        f"|---|{'---|' * (len(FIGURES) + 1)}",
+    ]
+    for one, two in zip(before, after, strict=True):
+        figures = " | ".join(f"{cell(one, name)} → {cell(two, name)}" for name in FIGURES)
+        lines.append(f"| {one['label']} | {figures} | {one['slower']:d} → {two['slower']:d} |")
+    return "\n".join(lines)
+
+
+def test_ten_examples_a_topic_and_the_ten_again(browser: Browser, app: App, plain: dict[str, str]) -> None:
+    with browser.new_context(viewport={"width": 1440, "height": 900}) as context:
+        page = context.new_page()
+        page.set_default_timeout(WAIT)
+        expect.set_options(timeout=WAIT)
+        errors: list[str] = []
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        visit(page, app)
+        before = ten(page, plain)
+        expect(page.locator(".hint")).to_contain_text("reads")
+        taught = {topic: teach(page, topic, SECONDS) for topic in TOPICS}
+        assert all(taught.values()), taught
+        after = ten(page, plain)
+        assert [one["text"] for one in before] == [one["text"] for one in after], "guessing changes no text"
+        for one in after:  # a sentence that contradicts what stands beside it
+            assert not (one["slower"] and (one["figures"]["estimated_speedup"] or 0) > 1.5), one["figures"]
+        assert errors == []
+        if LONG:
+            print(f"\ntaught: {taught}\n\n{table(before, after)}")
+            print("\n| topic | version | tokens per step on the probe set | agreement |\n|---|---|---|---|")
+            for topic, version, steps, agreement in app.query(PROBES):
+                print(f"| {topic} | {version} | {steps:.2f} | {agreement or 0:.3f} |")
