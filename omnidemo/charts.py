@@ -350,9 +350,9 @@ def reliability(named: Mapping[str, Sequence[tuple[float, float, float]]], *, re
 def import_everything() -> None:
     """Draw one figure of each kind: plotly imports its parts, and narwhals, when they are first used, and two threads that do so at once
     get a deadlock error. Called once, before anybody is served."""
-    row = {"acceptance_rate": 0.5, "block_efficiency": 1.5}
-    curve([row, row], CURVES[0])
-    losses([{"step": 1, "loss": 1.0}])
+    rows = [{"block_efficiency": 1.5, "adapter_version": i // 2, "domain": "ab"[i // 3]} for i in range(6)]  # with every kind of mark
+    curve(rows, next(what for what in CURVES if what.base is not None))
+    losses([{"step": i, "loss": 1.0, "version": i // 2} for i in range(4)])
     bars(["a", "b"], [1.0, 2.0], colours=[ACCENT, ACCENT], spread=[None, 0.5], base=1.0)
     reliability({"a": [(0.5, 0.5, 1.0)]})
 

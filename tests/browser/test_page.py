@@ -169,7 +169,7 @@ def test_five_tabs_wait_for_no_more_than_a_turn_of_the_sixth_that_teaches(browse
                 waited.append(time.monotonic() - began)
                 expect(page.locator(".turn").last.locator(".foot .facts")).not_to_be_empty()
         print("longest wait for a first token", max(waited))
-        assert max(waited) < 6  # it was 11.7: a turn and the rest after each of its answers
+        assert max(waited) < 8  # it was 11.7: a turn and the rest after each of its answers
         assert not any(page.evaluate("omni.chat.turns.some(turn => turn.answer.error)") for page in others)
 
 
