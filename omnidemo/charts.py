@@ -6,7 +6,7 @@ import importlib.util
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ Row = Mapping[str, Any]
 # Half-transparent greys read on white and on black; the page replaces the text colour by its own.
 INK, GRID, CLEAR = "#7b8496", "rgba(128,138,156,0.18)", "rgba(0,0,0,0)"
 ACCENT = "#6366f1"
+TOPIC = "#b45309"  # of a change of topic, so that nobody takes it for a new adapter
 # Told apart by every kind of colour vision; a chart names its series in words too.
 PALETTE = (ACCENT, "#b45309", "#0f766e", "#db2777", "#64748b", "#0284c7", "#7c3aed", "#65a30d")
 METHOD_COLOURS = {
@@ -34,7 +35,9 @@ METHOD_COLOURS = {
     "autoregressive": "#64748b",
 }
 MOST_LABELS = 8  # more labels on one chart run into each other
-MOST_CHANGES = 16  # more changes of domain are mixed traffic, whose marks would be a fence
+MOST_CHANGES = 16  # more changes of topic are mixed traffic, whose marks would be a fence
+STRETCH = 3  # requests of one topic in a row that make it more than a passing visit
+FEWEST = 3  # requests on either side of a comparison
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,40 +125,71 @@ def smooth(values: Sequence[float | None], window: int) -> list[float | None]:
 
 
 def change(values: Sequence[float | None], window: int) -> tuple[float | None, float | None]:
-    """(mean of the last `window` values, mean of the first): the latest state and where it came from; None without values."""
+    """(mean of the last `window` values, mean of the first ones before them): the latest state and where it came from. The second is None
+    where there are not at least FEWEST values for each: what overlaps, or is one request, is no comparison."""
     seen = [value for value in values if value is not None]
-    first, last = seen[: max(1, window)], seen[-max(1, window) :]
-    return (sum(last) / len(last), sum(first) / len(first)) if seen else (None, None)
+    count = min(max(FEWEST, window), len(seen) // 2)
+    last = seen[-max(1, window) :]
+    earlier = seen[:count] if count >= FEWEST else []
+    return (sum(last) / len(last) if last else None), (sum(earlier) / len(earlier) if earlier else None)
 
 
 def marks(rows: Sequence[Row]) -> list[Mark]:
-    """Adapter swaps, roll-backs, target switches and topic shifts of requests in order; x counts the requests from 1.
+    """The newest adapter swap of each line, roll-backs, target switches and changes of topic, of requests in order; x counts from 1.
 
-    Every target and domain has its own adapter line: a swap is a change against the last request of the same line, and a
-    version below the one before is a roll-back. A topic shift is a change of domain, or a row whose key `shift` is true.
+    Every target and domain has its own adapter line: a swap is a change against the last request of the same line, and a version below the
+    one before is a roll-back. A change of topic is one of the label that the router gave, once so many requests in a row have it that it
+    is no passing visit, or a row whose key `shift` is true.
     """
     found: list[Mark] = []
     versions: dict[Any, int] = {}
-    changes = sum(before.get("domain") != row.get("domain") for before, row in pairwise(rows))
+    newest: dict[Any, Mark] = {}
+    changed = _changes([row.get("topic") for row in rows])
     for x, (before, row) in enumerate(zip([None, *rows], rows, strict=False), start=1):
         line, version = (row.get("target"), row.get("domain")), int(row.get("adapter_version") or 0)
         if before is not None and before.get("target") != row.get("target"):
             found.append(Mark(x - 0.5, str(row.get("target")), "target"))
+        elif x - 1 in changed:
+            found.append(Mark(x - 0.5, f"{changed[x - 1]} → {row.get('topic')}", "topic"))
         elif row.get("shift"):
             found.append(Mark(x - 0.5, "topic shift", "topic"))
-        elif before is not None and before.get("domain") != row.get("domain") and changes <= MOST_CHANGES:
-            found.append(Mark(x - 0.5, str(row.get("domain")), "topic"))
         last = versions.get(line, version)
-        if version != last:
-            found.append(Mark(x - 0.5, f"v{version}", "swap") if version > last else Mark(x - 0.5, f"↩ v{version}", "rollback"))
+        if version > last:
+            newest[line] = Mark(x - 0.5, f"v{version}", "swap")
+        elif version < last:
+            found.append(Mark(x - 0.5, f"↩ v{version}", "rollback"))
         versions[line] = version
-    return found
+    return sorted([*found, *newest.values()], key=lambda mark: mark.x)
+
+
+def _changes(topics: Sequence[Any]) -> dict[int, Any]:
+    """Where a stretch of another topic begins → the topic before; none where there are too many to be read."""
+    found: dict[int, Any] = {}
+    place, before = 0, None
+    for topic, group in groupby(topics):
+        length = len(list(group))
+        if topic is not None and length >= STRETCH and topic != before:
+            if before is not None:
+                found[place] = before
+            before = topic
+        place += length
+    return found if len(found) <= MOST_CHANGES else {}
+
+
+def scope(row: Row) -> tuple[Any, ...]:
+    """What a figure of a request may be compared within: target, line, topic, method, draft policy and temperature."""
+    return tuple(row.get(key) for key in ("target", "domain", "topic", "method", "policy", "temperature"))
+
+
+def comparable(rows: Sequence[Row]) -> list[Row]:
+    """The requests that the newest one may be compared with, itself included."""
+    return [row for row in rows if scope(row) == scope(rows[-1])] if rows else []
 
 
 def _marking(found: Sequence[Mark], base: float | None = None) -> dict[str, Any]:
     """Shapes and annotations of the marks, for one `update_layout`: adding them one by one takes plotly seconds."""
     dashes = {"swap": "dot", "rollback": "dot", "target": "solid", "topic": "dash"}
-    colour = {"swap": ACCENT, "rollback": "#e5484d", "target": INK, "topic": INK}
+    colour = {"swap": ACCENT, "rollback": "#e5484d", "target": INK, "topic": TOPIC}
     shapes: list[dict[str, Any]] = [
         {"type": "line", "x0": m.x, "x1": m.x, "y0": 0, "y1": 1, "yref": "paper", "opacity": 0.55, "layer": "below"}
         | {"line": {"color": colour[m.kind], "width": 1, "dash": dashes[m.kind]}}
@@ -261,8 +295,9 @@ def losses(steps: Sequence[Row], *, window: int = 8, revision: str = "") -> Figu
     xs = [float(step.get("step") or place) for place, step in enumerate(steps, start=1)]
     notes = [f"went into v{step.get('version', 0)}" for step in steps]
     pairs = zip(zip(xs, steps, strict=True), zip(xs[1:], steps[1:], strict=True), strict=False)
-    # A version goes live after its last step, so its mark stands behind that step.
-    found = [Mark((x0 + x1) / 2, f"v{a.get('version', 0)}", "swap") for (x0, a), (x1, b) in pairs if a.get("version") != b.get("version")]
+    # A version goes live after its last step, so its mark stands behind that step; only the newest is marked, for there are many.
+    live = [Mark((x0 + x1) / 2, f"v{a.get('version', 0)}", "swap") for (x0, a), (x1, b) in pairs if a.get("version") != b.get("version")]
+    found = live[-1:]
     traces = _points(xs, values, window, "#0d9488", LOSS.title, LOSS.unit, LOSS.form, notes)
     yaxis = {"tickformat": LOSS.form.replace("3", "2"), "nticks": 5, "rangemode": "tozero"}
     return _figure(

@@ -14,7 +14,9 @@ from types import SimpleNamespace
 from typing import Any
 
 from omnidemo.config import Settings
-from omnidemo.records import AdapterVersion, Generation, Round, Token
+from omnidemo.records import AdapterVersion, Generation, Replayed, Round, Token
+from omnidemo.runtime.hero import BeforeAfter
+from omnidemo.runtime.paces import Pace
 
 HOSTILE = 'def double(n):\n    """<b>Return</b> ${1+1} 😀 naïve."""\n    return 2 * n  # Therefore: <script>alert(1)</script>\n'
 
@@ -86,6 +88,8 @@ class Route:
     confidence: float
     why: str
     words: tuple[tuple[str, float], ...] = ()
+    topic: str = "other"
+    topic_why: str = ""
 
 
 @dataclass(frozen=True)
@@ -276,6 +280,7 @@ def curve_rows(count: int = 96, seed: int = 0) -> list[dict[str, Any]]:
                 "kind": "traffic" if place % 4 else "chat",
                 "method": "ngram-exact",
                 "domain": domain,
+                "topic": domain,
                 "acceptance_rate": acceptance,
                 "block_efficiency": 1 + 2.4 * acceptance,
                 "tokens_per_second": 90 + 160 * acceptance + rng.gauss(0, 9),
@@ -417,8 +422,33 @@ class FakeServices:
     def examples(self) -> list[dict[str, str]]:
         return [{"topic": topic, "label": texts[0][:24], "prompt": texts[0]} for topic, texts in PROMPTS.items()]
 
-    def rest(self, target: str, drafter: str, line: str, cancel: Any = None) -> None:
+    def rest(self, target: str, drafter: str, line: str, cancel: Any = None, topic: str = "") -> None:
         pass
+
+    def following(self, session: str) -> Route | None:
+        return self.newest
+
+    def pace_of(self, target: str, drafter: str, topic: str, domain: str = "default") -> Pace:
+        return Pace(0.9, 412) if self.plain else Pace(1.4, 500)
+
+    def measuring(self, target: str, drafter: str, topic: str) -> bool:
+        return False
+
+    def hero(self, target: str, drafter: str, topic: str, domain: str = "default") -> dict[str, Any]:
+        """A line that learned code from 1.9 to 3.1, and took one version back."""
+        point = {"agreement": 0.45, "same_first": 0.55, "rolled_back": False}
+        points = [{"version": v, "examples": 4 * v, "steps": 1.9 + 0.2 * v} | point for v in range(1, 7)] if topic == "code" else []
+        marks = [{"x": 10, "kind": "topic", "label": "howto → code"}, {"x": 16, "kind": "rollback", "label": "v4 taken back"}]
+        fresh = {"version": 0, "examples": 0, "steps": 1.9} | point if topic == "code" else None
+        shown = {"target": target, "drafter": drafter, "line": domain, "topic": topic, "draft_length": 4, "prompts": 7}
+        shown |= {"points": points, "fresh": fresh, "today": points[-1] if points else None, "topics": ["code"]}
+        return shown | {"marks": [*marks, {"x": 24, "kind": "swap", "label": "v6"}] if points else []}
+
+    def before_after(self, target: str, drafter: str, domain: str, topic: str) -> BeforeAfter | None:
+        if topic != "code":
+            return None
+        before, after = ((Replayed("Double a number.", tuple(script(HOSTILE, seed)[:6])),) for seed in (1, 2))
+        return BeforeAfter(topic, domain, 0, 6, before, after)
 
     def sample_prompts(self, topic: str, count: int, seed: int = 0) -> list[str]:
         return random.Random(seed).sample(PROMPTS[topic], min(count, len(PROMPTS[topic])))
@@ -426,7 +456,7 @@ class FakeServices:
     def trainer(self, target: str, drafter: str, domain: str = "default") -> Trainer:
         if "/" in domain:
             raise ValueError(f"No line can be called {domain}.")
-        why = f"The next update comes after {4 - self.seen % 4} more answers."
+        why = f"Waiting for {4 - self.seen % 4} more answers."
         own = Trainer("idle", why, self.live(domain), 72, 0.31, self.seen, 4 - self.seen % 4, "2026-11-21T01:00:00Z", 1.2)
         own = replace(own, mode=self.now["training"], domain=domain, rolled_back=1, chat_cost=0.034, chat_rounds=412, gain=0.06, shifts=2)
         return replace(own, state="paused", why="Paused by a visitor.") if domain in self.paused else own
@@ -465,7 +495,8 @@ class FakeServices:
     def route(self, target: str, drafter: str, prompt: str) -> Route:
         for word, domain in (("apples", "maths"), ("how many", "maths"), ("function", "code"), ("story", "stories")):
             if word in prompt.lower() and domain in self.versions:
-                return Route(domain, 0.97, f"“{word}” speaks for {domain} (97 %).", ((word, 2.1),))
+                why = f"“{word}” speaks for {domain} (97 %)."
+                return Route(domain, 0.97, why, ((word, 2.1),), domain, why)
         return Route("default", 0.3, "No topic is likely enough (30 %), so the default line answers.", ())
 
     def routed(self, session: str) -> Route | None:

@@ -34,14 +34,16 @@ def test_a_swap_does_not_change_the_line_before_it() -> None:
 
 
 def test_change_compares_the_last_window_with_the_first() -> None:
-    latest, first = charts.change([0.1, 0.3, None, 0.6, 0.8], 2)
+    latest, first = charts.change([0.1, 0.3, 0.2, None, 0.5, 0.6, 0.8, 0.7], 3)
     assert (latest, first) == (pytest.approx(0.7), pytest.approx(0.2))
+    assert charts.change([0.1, 0.3, 0.2, 0.6, 0.8, 0.7], 8) == (pytest.approx(0.45), pytest.approx(0.2))  # what overlaps is no comparison
+    assert charts.change([0.1, 0.3, 0.6, 0.8], 2) == (pytest.approx(0.7), None)  # too few on either side
     assert charts.change([None], 2) == (None, None)
 
 
 def test_swaps_are_marked_between_the_requests_also_backwards() -> None:
     rows = [row(0.1), row(0.2), row(0.3, 1), row(0.3, 2), row(0.3, 2), row(0.1, 0)]
-    assert charts.marks(rows) == [Mark(2.5, "v1", "swap"), Mark(3.5, "v2", "swap"), Mark(5.5, "↩ v0", "rollback")]
+    assert charts.marks(rows) == [Mark(3.5, "v2", "swap"), Mark(5.5, "↩ v0", "rollback")]  # of the swaps the newest alone
 
 
 def test_switching_the_target_is_a_switch_and_no_swap() -> None:
@@ -51,14 +53,23 @@ def test_switching_the_target_is_a_switch_and_no_swap() -> None:
 
 
 def test_a_topic_shift_is_marked() -> None:
-    assert charts.marks([row(0.1, domain="maths"), row(0.1, domain="code")]) == [Mark(1.5, "code", "topic")]
+    taught = [row(0.1, topic=topic) for topic in ["howto"] * 3 + ["news"] + ["stories"] * 4]  # one adapter line for all of them
+    assert charts.marks(taught) == [Mark(4.5, "howto → stories", "topic")]
+    assert charts.marks([row(0.1), row(0.1, topic="code")]) == []  # requests from before there were topics, and a single visit
     assert charts.marks([row(0.6), row(0.2, shift=True)]) == [Mark(1.5, "topic shift", "topic")]
+
+
+def test_figures_are_compared_within_one_topic_line_target_and_policy_alone() -> None:
+    newest = {"target": "a", "domain": "default", "topic": "code", "method": "ngram-exact", "policy": "cost", "temperature": 0.0}
+    other = {"target": "b", "domain": "x", "topic": "howto", "method": "union", "policy": "fixed 4", "temperature": 1.0}
+    others = [newest | {name: value} for name, value in other.items()]
+    assert charts.comparable([*others, newest, *others, newest]) == [newest, newest] and charts.comparable([]) == []
 
 
 def test_every_line_has_versions_of_its_own_and_mixed_traffic_is_no_fence() -> None:
     rows = [row(0.1, 3, domain="maths"), row(0.1, 1, domain="code"), row(0.1, 3, domain="maths"), row(0.1, 2, domain="code")]
     assert [(mark.label, mark.kind) for mark in charts.marks(rows) if mark.kind != "topic"] == [("v2", "swap")]
-    mixed = [row(0.1, domain=("maths", "code")[place % 2]) for place in range(60)]
+    mixed = [row(0.1, topic=("maths", "code")[place // 3 % 2]) for place in range(120)]
     assert charts.marks(mixed) == []
 
 
@@ -91,10 +102,10 @@ def test_each_target_has_its_own_line_and_colour() -> None:
     assert lines["a"]["line"]["color"] != lines["b"]["line"]["color"]
 
 
-def test_many_swaps_keep_their_lines_but_not_all_their_labels() -> None:
-    layout = charts.curve([row(0.5, version) for version in range(61)], ACCEPTANCE)["layout"]
+def test_many_roll_backs_keep_their_lines_but_not_all_their_labels() -> None:
+    layout = charts.curve([row(0.5, version) for version in range(60, -1, -1)], ACCEPTANCE)["layout"]
     labels = [note["text"] for note in layout["annotations"]]
-    assert len(layout["shapes"]) == 60 and len(labels) <= charts.MOST_LABELS and labels[-1] == "v60"
+    assert len(layout["shapes"]) == 60 and len(labels) <= charts.MOST_LABELS and labels[-1] == "↩ v0"
 
 
 def test_nothing_in_the_layout_moves_with_the_number_of_requests() -> None:

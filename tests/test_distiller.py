@@ -475,7 +475,7 @@ def test_learning_rests_when_it_no_longer_pays_and_wakes_at_a_shift(make: Make) 
         if distiller.status().converged:
             break
     status = distiller.status()
-    assert status.state == "converged" and "learning rests" in status.why and status.next_in == TRIAL_REQUESTS
+    assert status.state == "converged" and "Resting: more training would not pay now" in status.why and status.next_in == TRIAL_REQUESTS
     stopped = status.version
     request(count=TRIAL_REQUESTS - 1)
     assert distiller.status().version == stopped  # answers are collected, nothing is trained

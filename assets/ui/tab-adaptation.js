@@ -10,14 +10,14 @@
   page.request = (values, last) => [values[0], values[1], page.line, page.window, page.every, page.only, ...(values.length > 6 ? [last ?? page.key] : [])];
   const again = () => { page.key = ""; page.trigger("poll"); };
 
-  // A headline such as "64 %, ▲ 21 points since the first requests".
+  // A headline such as "64 % of the guesses · “code” · what pays for itself, ▲ 21 points" since the first requests of that kind.
   const headline = (card) => {
-    const parts = [el("b", {}, print(card.latest, card.form)), el("span", { class: "unit" }, card.unit)];
+    const parts = [el("b", {}, print(card.latest, card.form)), el("span", { class: "unit", title: card.scope ? "Live figures depend on topic and draft policy; the learning curve above does not" : null }, card.scope && card.latest !== null ? `${card.unit} · ${card.scope}` : card.unit)];
     if (card.latest !== null && card.first !== null && card.latest !== card.first) {
       const points = card.form === ".0%", gap = card.latest - card.first;
       const size = points ? omni.plural(Math.round(Math.abs(100 * gap)), "point") : print(Math.abs(gap), card.form);
       const good = card.key === "loss" ? gap < 0 : gap > 0;
-      if (!/^0(\.0+)?( points)?$/.test(size)) parts.push(el("span", { class: `gap ${["cache_entries", "draft_length"].includes(card.key) ? "" : good ? "good" : "bad"}`, title: "The last requests against the first ones shown" }, `${gap > 0 ? "▲" : "▼"} ${size}`));
+      if (!/^0(\.0+)?( points)?$/.test(size)) parts.push(el("span", { class: `gap ${["cache_entries", "draft_length"].includes(card.key) ? "" : good ? "good" : "bad"}`, title: `The last requests against the first ones of the same kind: ${card.scope || "this pair"}, same target, line and method` }, `${gap > 0 ? "▲" : "▼"} ${size}`));
     }
     return parts;
   };
@@ -62,7 +62,7 @@
         empty.hidden = some; grid.hidden = bar.hidden = !some;
         legend.hidden = !some;
         legend.replaceChildren(...(s.targets.length > 1 ? s.targets.map((name, i) => el("span", {}, el("i", { style: `background:${s.palette[i % s.palette.length]}` }), name)) : []),
-          ...[["swap", "new adapter"], ["rollback", "rolled back"], ["target", "other target"], ["topic", "other topic"]].filter(([kind]) => kind === "swap" || s.kinds.includes(kind)).map(([kind, title]) => el("span", {}, el("i", { class: `mark ${kind}` }), title)), el("span", {}, "dots: single requests · line: smoothed"));
+          ...[["swap", "newest adapter"], ["rollback", "rolled back"], ["target", "other target"], ["topic", "other topic"]].filter(([kind]) => kind === "swap" || s.kinds.includes(kind)).map(([kind, title]) => el("span", {}, el("i", { class: `mark ${kind}` }), title)), el("span", {}, "dots: single requests · line: smoothed"));
         for (const item of s.charts) {
           const { head, box } = card(item);
           head.replaceChildren(...headline(item));

@@ -92,7 +92,7 @@ class Adaptation:
         pair, _ = self._shelf.ready(target, drafter)
         return pair.drafting(check_domain(domain), self._shelf.settings.draft_policy, self._shelf.settings.draft_length)
 
-    def pace(self, target: str, drafter: str, topic: str, domain: str = DEFAULT) -> Pace:
+    def pace_of(self, target: str, drafter: str, topic: str, domain: str = DEFAULT) -> Pace:
         """How fast a line is on a topic, over plain decoding, by the topic's newest tokens."""
         return self.paces.now(Scope(target, drafter, domain, topic))
 

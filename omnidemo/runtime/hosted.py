@@ -191,8 +191,8 @@ class Hosted:
         found = self._services.following(session if visitor is None else visitor.own)
         return found if visitor is None or found is None else replace(found, domain=DEFAULT)
 
-    def pace(self, target: str, drafter: str, topic: str, domain: str = DEFAULT) -> Any:
-        return self._services.pace(target, drafter, topic, self._own(domain) or domain)
+    def pace_of(self, target: str, drafter: str, topic: str, domain: str = DEFAULT) -> Any:
+        return self._services.pace_of(target, drafter, topic, self._own(domain) or domain)
 
     def hero(self, target: str, drafter: str, topic: str, domain: str = DEFAULT) -> dict[str, Any]:
         return self._services.hero(target, drafter, topic, self._own(domain) or domain) | {"line": domain}

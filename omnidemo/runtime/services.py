@@ -48,7 +48,8 @@ class Services:
         beside = Beside(self._shelf)
         self.plain, self.fresh_and_today = beside.plain, beside.fresh_and_today
         self.trainer, self.lines, self.drafting, self.route = learning.trainer, learning.lines, learning.drafting, learning.route
-        self.pace, self.hero, self.before_after, self.measuring = learning.pace, learning.hero, learning.before_after, learning.measuring
+        self.pace_of, self.measuring = learning.pace_of, learning.measuring
+        self.hero, self.before_after = learning.hero, learning.before_after
         self.controls, self.configure = learning.controls, learning.configure
         self.pause, self.resume, self.reset, self.activate = learning.pause, learning.resume, learning.reset, learning.activate
         self.export_adapter, self.import_adapter = learning.export_adapter, learning.import_adapter

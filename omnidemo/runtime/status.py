@@ -42,8 +42,8 @@ def explain(state: State, left: int, remark: str = "", mode: str = "idle") -> st
         "failed": f"Learning met a problem; it is tried again after {requests}.",
         "training": "The drafter is learning from the latest answers.",
         "waiting": "An update is due and stands back while an answer is being written, or another topic learns.",
-        "converged": "The last updates gained less time than their training took, so learning rests; "
-        f"it goes on when guesses get worse, or tries again after {requests}.",
-        "idle": f"The next update comes after {requests}." if left else due,
+        "converged": "Resting: more training would not pay now; it goes on when guesses get worse, "
+        f"or tries again after {requests}.",
+        "idle": f"Waiting for {requests}." if left else due,
     }
     return " ".join(filter(None, (sentences[state], remark if state != "off" else "")))

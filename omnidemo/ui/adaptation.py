@@ -10,7 +10,7 @@ from typing import Any
 
 import gradio as gr
 
-from omnidemo.ui import controls, serving, traffic
+from omnidemo.ui import controls, hero, serving, traffic
 from omnidemo.ui.progress import View, page_json
 from omnidemo.ui.serving import serve_plotly
 from omnidemo.ui.shell import EXPERT, PRIVATE, QUIET, Shell, widget
@@ -61,6 +61,7 @@ def build(services: Any, shell: Shell) -> None:
     with gr.Row(elem_id="omni-adaptation-row", elem_classes="omni-two", equal_height=False):
         with gr.Column(scale=7, min_width=320):
             player = widget("play", traffic.first(services), events=("play", "halt"))
+            curve = widget("hero", elem_id="omni-hero-adaptation", events=(hero.EVENT,))
             page = widget("adaptation", events=("poll", "rollback", "export"))
         with gr.Column(scale=3, min_width=300):
             widget("lines", elem_classes=EXPERT)
@@ -99,6 +100,7 @@ def build(services: Any, shell: Shell) -> None:
     page.rollback(back, [*view, version], outputs, api_name="adaptation_rollback", **choose, **QUIET)
     _files(services, page_of, page, upload, [*view, version], outputs, choose)
     controls.steer(services, shell, steering, "adaptation")
+    hero.follow(services, shell, curve)
     traffic.wire(services, shell, player, "play")
 
 

@@ -13,10 +13,10 @@ import gradio as gr
 
 from omnidemo.records import Generation, Round
 from omnidemo.runtime.quotas import Refused
-from omnidemo.ui import controls, text, tokens, traffic
+from omnidemo.ui import controls, hero, text, tokens, traffic
 from omnidemo.ui.running import Running
 from omnidemo.ui.shell import ENGINE, EXPERT, PRIVATE, QUIET, Shell, longest_answer, widget
-from omnidemo.ui.trainer import drafting_json, follow
+from omnidemo.ui.trainer import follow
 
 log = logging.getLogger(__name__)
 
@@ -50,14 +50,13 @@ def read_line(name: str | None) -> str:
 
 
 def provenance(services: Any, target: str, drafter: str, session: str, line: str) -> Callable[[Generation], dict[str, str]]:
-    """What the page says beside an answer: which line drafted, why, and that the pair fell back to plain decoding."""
+    """What the page says beside an answer: which line drafted, what it was about and how one can tell, and that guessing was slower."""
 
     def about(generation: Generation) -> dict[str, str]:
-        route = services.routed(session) if line == text.AUTO_LINE else None
-        why = route.why if route is not None and route.domain == generation.domain else ""
-        now = drafting_json(services, target, drafter, generation.domain)
-        fallen = now is not None and not now["speculating"] and generation.method != PLAIN
-        return {"line": generation.domain, "why": why, "note": now["sentence"] if now is not None and fallen else ""}
+        route = services.routed(session)
+        topic, why = (route.topic, route.topic_why) if route is not None else ("", "")
+        note = hero.slower(services, target, drafter, topic, generation.domain) if generation.method != PLAIN else ""
+        return {"line": generation.domain, "topic": topic, "why": why, "note": note}
 
     return about
 
@@ -201,7 +200,7 @@ def build(services: Any, shell: Shell) -> None:
             widget("notice", json.dumps(text.notice(services.settings.keep_text, services.settings.training != "off")))
         with gr.Column(scale=3, min_width=300, elem_id="omni-side"):
             widget("answer")
-            widget("hero")  # one true curve: tokens per step on the probe set of a topic
+            curve = widget("hero", events=(hero.EVENT,))  # tokens per step on the probe prompts of a topic
             player = widget("teach", traffic.first(services), events=("play", "halt"))
             trainer = widget("trainer", events=("pause", "resume", "reset"))
             steering, advanced = _advanced(services)
@@ -228,6 +227,7 @@ def build(services: Any, shell: Shell) -> None:
 
     page.halt(stop, [shell.session, run], None, js="() => omni.chat.current()", api_name="stop", queue=False, **PRIVATE)
     follow(services, shell, trainer, settings[1])
+    hero.follow(services, shell, curve, settings[1])
     controls.steer(services, shell, steering, "chat")
     _follow_lines(services, shell, settings[1])
     traffic.wire(services, shell, player, "teach")

@@ -9,6 +9,7 @@ from typing import Any
 from omnidemo import charts
 from omnidemo.core.shift import shifts
 from omnidemo.records import AdapterVersion
+from omnidemo.ui import text
 from omnidemo.ui.serving import for_browser
 from omnidemo.ui.tokens import finite
 from omnidemo.ui.trainer import calibration
@@ -79,19 +80,30 @@ def figures(
     target: str,
     bins: Sequence[tuple[float, float, float]] = (),
 ) -> list[dict[str, Any]]:
-    """The charts of the tab, each with its headline: the latest mean and the first one of `target`, over `window` points."""
-    own = [row for row in rows if row.get("target", target) == target]
+    """The charts of the tab, each with its headline: the latest mean over `window` points, and where it came from. That is compared within
+    one scope alone (target, line, topic, method, policy, temperature), the newest request's; a loss is of all topics, so it has none."""
+    own = charts.comparable([row for row in rows if row.get("target", target) == target])
+    where = said(own[-1]) if own else ""
     shown = {}
     for what in CURVES:
         latest, first = charts.change([charts.finite(row.get(what.key)) for row in own], window if what.noisy else 1)
-        shown[what.key] = _chart(what, charts.curve(rows, what, window=window, revision=revision), latest, first)
-    latest, first = charts.change([charts.finite(step.get("loss")) for step in steps], window)
+        drawn = charts.curve(rows, what, window=window, revision=revision)
+        shown[what.key] = _chart(what, drawn, latest, first if what.noisy else None, where if what.noisy else "")
+    latest, _ = charts.change([charts.finite(step.get("loss")) for step in steps], window)
     # After a roll-back a line counts its steps from the older version on; on the chart time only goes forward.
     steps = [dict(step) | {"step": place} for place, step in enumerate(steps, start=1)]
-    shown["loss"] = _chart(charts.LOSS, charts.losses(steps, window=window, revision=revision), latest, first)
+    shown["loss"] = _chart(charts.LOSS, charts.losses(steps, window=window, revision=revision), latest, None)
     shown["calibration"] = _chart(RELIABILITY, charts.reliability({RELIABILITY.title: bins}, revision=revision), _error(bins), None)
     order = ("acceptance_rate", "estimated_speedup", "loss", "ngram_hits", "cache_entries", "draft_length")
     return [shown[key] for key in dict.fromkeys([*order, *shown])]
+
+
+def said(row: Mapping[str, Any]) -> str:
+    """The scope of a live figure, in words: topic and draft policy, which move it beside what was learned."""
+    topic, policy = str(row.get("topic") or ""), str(row.get("policy") or "")
+    name, _, length = policy.partition(" ")
+    rule = f"{length} guessed tokens" if name == "fixed" and length else text.CHOICES["draft_policy"].get(name, name)
+    return " · ".join(filter(None, [f"“{text.TOPICS.get(topic, topic)}”" if topic else "", rule]))
 
 
 def _error(bins: Sequence[tuple[float, float, float]]) -> float | None:
@@ -100,9 +112,11 @@ def _error(bins: Sequence[tuple[float, float, float]]) -> float | None:
     return sum(count * abs(predicted - observed) for predicted, observed, count in bins) / total if total else None
 
 
-def _chart(what: charts.Curve, figure: charts.Figure, latest: float | None, first: float | None) -> dict[str, Any]:
+def _chart(
+    what: charts.Curve, figure: charts.Figure, latest: float | None, first: float | None, where: str = ""
+) -> dict[str, Any]:
     card = {"key": what.key, "title": what.title, "unit": what.unit, "form": what.form, "help": what.help}
-    return card | {"latest": finite(latest), "first": finite(first), "figure": figure}
+    return card | {"latest": finite(latest), "first": finite(first), "scope": where, "figure": figure}
 
 
 def version_rows(versions: Sequence[AdapterVersion], live: int) -> list[dict[str, Any]]:

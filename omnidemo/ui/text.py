@@ -75,11 +75,11 @@ STAGES: dict[str, str] = {
 }
 
 TRAINER: dict[str, str] = {
-    "idle": "up to date",
+    "idle": "ready",
     "waiting": "waiting",
     "training": "learning now",
     "paused": "paused",
-    "converged": "learned enough",
+    "converged": "resting",
     "off": "off",
     "failed": "stopped by an error",
 }
@@ -151,6 +151,9 @@ def kept(settings: Settings, public: bool) -> str:
 API_EXAMPLE = "Answer one prompt and return its text and figures. Nothing is stored or learned from. Empty names take the app's defaults."
 
 AUTO_LINE = "auto"
+# What the router and the sample prompts call a topic → what people read.
+TOPICS = {"maths": "maths", "code": "code", "stories": "stories", "howto": "how-to", "news": "news"}
+TOPICS |= {"chat": "small talk", "other": "other things"}
 LINES = {"auto": "automatic", "default": "default"}
 
 # The adaptable settings: name → label, plain-language help.

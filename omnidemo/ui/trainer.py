@@ -12,8 +12,6 @@ from omnidemo.ui.serving import for_browser
 from omnidemo.ui.shell import QUIET, Shell, only_when_changed
 from omnidemo.ui.tokens import finite
 
-CURVE_POINTS = 80
-
 
 def drafting_json(services: Any, target: str, drafter: str, domain: str) -> dict[str, Any] | None:
     """How far the pair guesses ahead now; None while it is not loaded."""
@@ -28,6 +26,7 @@ def drafting_json(services: Any, target: str, drafter: str, domain: str) -> dict
         "speculating": bool(now.speculating),
         "speedup": finite(now.estimated_speedup),
         "sentence": now.sentence,
+        "off": now.policy == "fixed" and not now.length,
     }
 
 
@@ -41,7 +40,7 @@ def calibration(services: Any, target: str, drafter: str, domain: str) -> list[t
 
 
 def trainer_json(services: Any, target: str, drafter: str, domain: str = "default") -> str:
-    """Trainer, acceptance curve, draft length and database line of one adapter line, as the value of the `trainer` widget."""
+    """Trainer, draft length and database line of one adapter line, as the value of the `trainer` widget."""
     domain = domain if domain and domain != text.AUTO_LINE else "default"
     try:
         status = services.trainer(target, drafter, domain)
@@ -49,12 +48,6 @@ def trainer_json(services: Any, target: str, drafter: str, domain: str = "defaul
         domain = "default"
         status = services.trainer(target, drafter, domain)
     store = services.store.status
-    rows = services.store.curve(target, drafter, limit=CURVE_POINTS)[-CURVE_POINTS:]
-    curve = [
-        [finite(row.get("acceptance_rate")), row.get("adapter_version") or 0, row.get("domain") or "default"]
-        for row in rows
-        if row.get("acceptance_rate") is not None
-    ]
     shown = {
         "loaded": services.state(target, drafter).stage == "ready",
         "domain": domain,
@@ -76,7 +69,6 @@ def trainer_json(services: Any, target: str, drafter: str, domain: str = "defaul
         "shifts": status.shifts,
         "seconds": finite(status.seconds, 2),
         "drafting": drafting_json(services, target, drafter, domain),
-        "curve": curve,
         "store": {"ok": store.ok, "message": text.without_folders(store.message), "pending": store.pending, "lost": store.lost},
     }
     return for_browser(shown)
@@ -84,12 +76,15 @@ def trainer_json(services: Any, target: str, drafter: str, domain: str = "defaul
 
 def follow(services: Any, shell: Shell, panel: gr.HTML, line: Any) -> None:
     """Keep the chat's trainer panel up to date and wire its buttons. `line`: the picker of the topic line."""
-    names, seen = [shell.target, shell.drafter, line], gr.State("")
-    # With the automatic choice the browser names the line of the last answer.
-    know = {"js": "(target, drafter, line, ...rest) => [target, drafter, omni.chat.line(line), ...rest]"}
+    names, seen = [shell.target, shell.drafter, line, shell.session], gr.State("")
 
-    def show(target: str, drafter: str, domain: str) -> str:
-        return trainer_json(services, target, drafter, domain)
+    def chosen(domain: str, session: str) -> str:
+        """With the automatic choice the line of what was asked, or taught, last."""
+        route = services.following(session) if domain == text.AUTO_LINE else None
+        return route.domain if route is not None else domain
+
+    def show(target: str, drafter: str, domain: str, session: str) -> str:
+        return trainer_json(services, target, drafter, chosen(domain, session))
 
     gr.on(
         [shell.page.load, shell.tick.tick],
@@ -97,14 +92,14 @@ def follow(services: Any, shell: Shell, panel: gr.HTML, line: Any) -> None:
         [*names, seen],
         [panel, seen],
         api_name="trainer_state",
-        **know,
         **QUIET,
     )
     for name, act in (("pause", services.pause), ("resume", services.resume), ("reset", services.reset)):
 
-        def run(target: str, drafter: str, domain: str, act: Any = act) -> tuple[str, str]:
-            act(target, drafter, domain=domain)
-            shown = show(target, drafter, domain)
+        def run(target: str, drafter: str, domain: str, session: str, act: Any = act) -> tuple[str, str]:
+            line = chosen(domain, session)
+            act(target, drafter, domain="default" if line == text.AUTO_LINE else line)
+            shown = show(target, drafter, domain, session)
             return shown, shown
 
-        getattr(panel, name)(run, names, [panel, seen], api_name=f"trainer_{name}", **know, **QUIET)
+        getattr(panel, name)(run, names, [panel, seen], api_name=f"trainer_{name}", **QUIET)

@@ -1,0 +1,75 @@
+// The one curve: tokens per step of the big model on a topic's probe prompts, over the examples that the drafter has learned from.
+(() => {
+  const { el, svg } = omni;
+  const hero = (omni.hero = { wanted: "" });
+  const HELP = (s) => `Tokens per step of the big model, 1 without guessing. Measured on ${omni.plural(s.prompts, "prompt")} of this topic that nobody plays: the big model's answers were recorded once, and the fresh drafter and each later version guess through them, ${s.draft_length} guesses a step, with the same n-grams (word pieces that are merged). So neither settings nor the machine's speed move this curve, only what was learned.`;
+  const two = (x) => x.toFixed(x >= 10 ? 1 : 2);
+
+  const picture = (s, width) => {
+    const points = s.points.filter((one) => one.steps != null), fresh = s.fresh?.steps ?? null;
+    const height = width > 460 ? 210 : 150, left = 26, right = 70, top = 18, bottom = 22;
+    const most = Math.max(4, ...points.map((one) => one.examples), ...s.marks.map((one) => one.x));
+    const values = [1, fresh ?? 1, ...points.map((one) => one.steps)], high = Math.max(1.5, ...values) * 1.08, low = 0.9;
+    const x = (n) => left + (n / most) * (width - left - right), y = (v) => height - bottom - ((v - low) / (high - low)) * (height - top - bottom);
+    const last = points.at(-1);
+    const label = `Tokens per step on ${s.label}: ${fresh == null ? "the fresh drafter is not measured yet" : `fresh ${two(fresh)}`}${last ? `, after ${omni.plural(last.examples, "example")} ${two(last.steps)}` : ""}; 1 without guessing`;
+    const made = svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height, class: "curve", role: "img", "aria-label": label });
+    const write = (text, px, py, cls, anchor = "start") => { const node = svg("text", { x: px, y: py, class: cls, "text-anchor": anchor }); node.textContent = text; made.append(node); };
+    const across = (v, cls) => made.append(svg("line", { x1: left, x2: width - right, y1: y(v), y2: y(v), class: cls }));
+    for (let v = 1; v <= high; v += high > 5 ? 2 : high > 2.5 ? 1 : 0.5) { if (v > 1) across(v, "grid"); write(String(v), left - 7, y(v) + 4, "tick", "end"); }
+    across(1, "plain"); write("1 = no guessing", left + 3, y(1) - 4, "tick");
+    for (const n of [0, Math.round(most / 2), most]) write(`${n}${n === most ? " examples" : ""}`, x(n), height - 6, "tick", n === 0 ? "start" : n === most ? "end" : "middle");
+    for (const mark of s.marks) {
+      if (mark.kind === "swap") { made.append(svg("path", { d: `M ${x(mark.x) - 4} ${height - bottom + 1} l 8 0 l -4 -7 z`, class: "swap" }, title(`${mark.label} drafts since here`))); continue; }
+      made.append(svg("line", { x1: x(mark.x), x2: x(mark.x), y1: top - 4, y2: height - bottom, class: mark.kind }, title(mark.label)));
+      if (mark.kind === "rollback") write("↩", x(mark.x), top - 6, "rollback", "middle");
+    }
+    const topics = s.marks.filter((one) => one.kind === "topic"), shown = topics.slice(-(width > 460 ? 4 : 1)); // more labels would run into each other
+    for (const mark of shown) write(mark.label, Math.min(Math.max(x(mark.x), left + 40), width - right), top - 7, "topic", x(mark.x) > width / 2 ? "end" : "middle");
+    if (fresh != null) { across(fresh, "fresh"); write(`fresh ${two(fresh)}`, width - right + 4, y(fresh) + 4, "freshname"); }
+    if (points.length) {
+      const path = [...(fresh == null ? [] : [[x(0), y(fresh)]]), ...points.map((one) => [x(one.examples), y(one.steps)])];
+      made.append(svg("polyline", { points: path.map((one) => one.join(",")).join(" "), class: "learned" }));
+      for (const one of points) made.append(svg("circle", { cx: x(one.examples), cy: y(one.steps), r: one === last ? 4 : 2, class: one.rolled_back ? "gone" : "learned" }, title(`v${one.version}: ${two(one.steps)} tokens per step after ${omni.plural(one.examples, "example")}${one.rolled_back ? ", taken back" : ""}`)));
+      const clear = fresh != null && Math.abs(y(last.steps) - y(fresh)) < 13 ? y(fresh) + (last.steps >= fresh ? -11 : 17) : y(last.steps) + 4;
+      write(`${s.today && s.today.version === last.version ? "today" : `v${last.version}`} ${two(last.steps)}`, width - right + 4, clear, "todayname");
+    }
+    return made;
+  };
+  const title = (text) => { const node = svg("title", {}); node.textContent = text; return node; };
+
+  const sentence = (s) => {
+    const now = s.today ?? s.points.at(-1), fresh = s.fresh;
+    if (!now || now.steps == null) return [el("b", {}, fresh ? two(fresh.steps) : "…"), fresh ? " tokens per step of the big model with the fresh drafter. It has learned nothing here yet." : " being measured while nobody waits."];
+    const parts = [el("b", {}, two(now.steps)), " tokens per step of the big model"];
+    if (fresh?.steps == null) return parts;
+    const change = now.steps - fresh.steps, size = Math.round((100 * change) / fresh.steps);
+    parts.push(`, ${two(fresh.steps)} when fresh`);
+    if (size) parts.push(" ", el("span", { class: `gap ${change > 0 ? "good" : "bad"}`, title: "The version that drafts now against the fresh drafter, on the same recorded answers of this topic" }, `${change > 0 ? "▲" : "▼"} ${Math.abs(size)} %`));
+    return parts;
+  };
+
+  omni.widgets.hero = (host, { trigger }) => {
+    let state = null;
+    const draw = () => {
+      const s = state;
+      if (!s) return;
+      const share = (one, key) => (one?.[key] == null ? "–" : omni.format(one[key], "percent"));
+      const known = s.taught && (s.fresh || s.points.length);
+      const head = el("h3", { title: known ? HELP(s) : null }, s.taught ? `Learning “${s.label}”` : "Learning");
+      const pick = s.topics.length > 1 ? omni.select("Topic of the curve", [["", "newest topic"], ...s.topics.map((name) => [name, s.names[name] ?? name])], s.chosen, (name) => { hero.wanted = name; trigger("look"); }) : null;
+      const banner = s.slower ? el("p", { class: "alert", role: "status" }, s.slower) : null;
+      const now = s.today ?? s.points.at(-1);
+      const words = known ? sentence(s)
+        : [!s.learns ? "Learning is switched off, so there is no curve." : s.taught ? "The first measurement of this topic comes as soon as nobody waits." : "Ask something or teach it a topic: this curve shows how many tokens one step of the big model brings, before and after."];
+      const box = el("div", { class: "box" });
+      host.replaceChildren(el("div", { class: "line" }, head, pick), ...(banner ? [banner] : []), el("p", { class: known ? "now" : "small" }, ...words), ...(known ? [box] : []),
+        ...(known ? [el("p", { class: "small legendline" }, el("span", { title: HELP(s) }, s.measuring ? "measuring the newest version…" : `measured on ${omni.plural(s.prompts, "fixed prompt")}, whatever the settings`), ...["swap", "rollback", "topic"].filter((kind) => s.marks.some((one) => one.kind === kind)).map((kind) => el("span", { class: `key ${kind}` }, { swap: "▲ newest version", rollback: "↩ taken back", topic: "┆ other topic" }[kind])))] : []),
+        ...(known ? [el("p", { class: "small omni-expert", title: "Agreement: mean over all answer positions of Σ min(p, q) at temperature 1; same first choice: share of positions where both find the same token most probable" }, `agreement ${share(s.fresh, "agreement")} → ${share(now, "agreement")} · same first choice ${share(s.fresh, "same_first")} → ${share(now, "same_first")}`)] : []));
+      if (known && host.clientWidth) box.append(picture(s, Math.max(240, box.clientWidth)));
+    };
+    let width = 0;
+    new ResizeObserver(([entry]) => { const now = Math.round(entry.contentRect.width); if (Math.abs(now - width) > 4) { width = now; draw(); } }).observe(host);
+    return { update: (value) => { state = JSON.parse(value); host.dataset.topic = state.topic; draw(); } };
+  };
+})();
