@@ -337,6 +337,7 @@ class FakeServices:
     def __init__(self, load_seconds: float = 3.0, pace: float = 0.04, settings: Settings | None = None) -> None:
         self.settings = settings or Settings()
         self.store = FakeStore()
+        self.own = SimpleNamespace(use=lambda domain: None, forget=lambda domain: True, sweep=lambda: 0)
         self.load_seconds, self.pace = load_seconds, pace
         self.started: dict[tuple[str, str], float] = {}
         self.calls: list[dict[str, Any]] = []

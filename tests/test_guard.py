@@ -15,7 +15,9 @@ import pytest
 from fakes import FakeServices
 from omnidemo.config import Settings
 from omnidemo.ui import build_app, launch_options
+from omnidemo.ui.app import STREAMS
 from omnidemo.ui.guard import OPERATOR, VISITOR
+from omnidemo.ui.shell import ENGINE
 
 JSON = {"Content-Type": "application/json"}
 
@@ -168,6 +170,14 @@ def test_ids_are_given_kept_and_renewed(public: httpx.Client) -> None:
     assert public.get("/visitor").status_code == 405 and public.post("/visitor/forget", json={}).status_code == 401
 
 
+def test_uploads_have_quotas(public: httpx.Client) -> None:
+    me, other = arrive(public)["id"], arrive(public)["id"]
+    told = [public.post("/gradio_api/upload", files={"files": b"x" * 900_000}, headers={VISITOR: me}) for _ in range(8)]
+    assert [answer.status_code for answer in told] == [200] * 6 + [429] * 2
+    assert "You have had 5,000 kB of files" in sentence(told[-1])
+    assert public.post("/gradio_api/upload", files={"files": b"x"}, headers={VISITOR: other}).status_code == 200
+
+
 def test_only_the_key_makes_an_operator(public: httpx.Client) -> None:
     me = arrive(public)["id"]
     wrong = arrive(public, **{VISITOR: me, OPERATOR: "Sesame"})
@@ -197,3 +207,10 @@ def test_one_visitor_cannot_fill_the_queue(public: httpx.Client) -> None:
     assert join(other).status_code == 200
     direct = {"data": data, "fn_index": chat["id"], "session_hash": secrets.token_hex(6)}
     assert public.post("/gradio_api/run/predict", json=direct, headers={VISITOR: other}).status_code == 404  # nobody passes the queue
+
+
+def test_visitors_take_turns_round_by_round() -> None:
+    for public, streams in (("true", STREAMS), ("false", 1)):
+        page = build_app(FakeServices(settings=Settings(public=public)))  # type: ignore[arg-type]
+        limits = {event.concurrency_limit for event in page.fns.values() if event.concurrency_id == ENGINE}
+        assert limits - {"default"} == {streams}

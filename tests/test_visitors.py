@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 
 from omnidemo.config import Settings
-from omnidemo.records import Generation, RequestRecord
+from omnidemo.records import Generation, RequestRecord, Round
 from omnidemo.runtime import adapters
 from omnidemo.runtime.hosted import Hosted
 from omnidemo.runtime.quotas import HOUR, Quotas, Refused
@@ -219,6 +220,32 @@ def test_two_visitors_have_lines_ngrams_and_a_history_of_their_own(app: App) -> 
     assert app.front.store.requests() == app.front.store.steps(*app.pair) == [] and not folder.exists()
     app.who = Caller("b")
     assert len(app.front.store.requests()) == 1
+
+
+def test_two_visitors_at_once_take_turns(app: App) -> None:
+    order: list[str] = []
+
+    def talk(name: str, began: threading.Event, other: threading.Event) -> None:
+        front = Hosted(app.services, lambda: Caller(name))
+        message = [{"role": "user", "content": f"a story of {name}"}]
+        options = {"method": "ngram-exact", "max_new_tokens": 48, "temperature": 1.0, "seed": 1, "draft_policy": "fixed", "draft_length": 2}
+        for item in front.chat(target=app.pair[0], drafter=app.pair[1], messages=message, **options):
+            order.append(name if isinstance(item, Round) else f"{name} ends")
+            began.set()
+            assert other.wait(60)
+
+    flags = threading.Event(), threading.Event()
+    threads = [threading.Thread(target=talk, args=("a", *flags)), threading.Thread(target=talk, args=("b", *flags[::-1]))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+    assert {"a ends", "b ends"} <= set(order)
+    assert order.index("b") < order.index("a ends") and order.index("a") < order.index("b ends")
+    app.front.store.flush()
+    for name in ("a", "b"):
+        app.who = Caller(name)
+        assert [row["prompt"] for row in app.front.store.requests()] == [f"a story of {name}"]
 
 
 def test_recorded_rounds_and_runs_beside_an_answer_are_the_visitors_own(app: App) -> None:

@@ -17,6 +17,7 @@ from omnidemo.runtime.visitors import OWN, Caller, Visitors, is_operator, is_pub
 
 LONGEST_ANSWER = 1024  # tokens
 MOST_PROMPTS = 10  # of one comparison
+UPLOADS = 30  # files of one visitor in an hour
 NO_ID = "This call carries no valid visitor's id; load the page again, or send the one that a POST to /visitor gives."
 BUSY = "One of your answers is still being written; press again when it has ended."
 WHY = "Here everybody has a line of their own, which learns from their chats only."
@@ -39,6 +40,8 @@ class Hosted:
         self.visitors = Visitors(settings.storage)
         each, together = (settings.visitor_requests, settings.visitor_tokens), (settings.public_requests, settings.public_tokens)
         self.quotas = Quotas(each, together)
+        most = settings.upload_mb * 1000
+        self.uploads = Quotas((UPLOADS, 5 * most), (10 * UPLOADS, 50 * most), words=("files", "kB of files"))
 
     # who may what --------------------------------------------------------------------------------------------------------
 

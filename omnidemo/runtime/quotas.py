@@ -27,9 +27,15 @@ class Quotas:
     """Counts answers and tokens, from the first one on for an hour, then anew. Methods may be called from any thread."""
 
     def __init__(
-        self, each: tuple[int, int], together: tuple[int, int], clock: Callable[[], float] = time.monotonic, most_known: int = MOST_KNOWN
+        self,
+        each: tuple[int, int],
+        together: tuple[int, int],
+        clock: Callable[[], float] = time.monotonic,
+        most_known: int = MOST_KNOWN,
+        words: tuple[str, str] = ("answers", "tokens"),
     ) -> None:
-        """each, together: (answers, tokens) in an hour."""
+        """each, together: (answers, tokens) in an hour, or of what else the `words` name."""
+        self._words = words
         self._each, self._together, self._clock, self._most = each, together, clock, most_known
         self._all = _Spent(clock())
         self._known: OrderedDict[str, _Spent] = OrderedDict()
@@ -42,7 +48,7 @@ class Quotas:
             for spent, (requests, tokens), whose in zip(
                 spents, (self._each, self._together), ("You have", "All visitors have"), strict=True
             ):
-                for used, most, what in ((spent.requests, requests, "answers"), (spent.tokens, tokens, "tokens")):
+                for used, most, what in ((spent.requests, requests, self._words[0]), (spent.tokens, tokens, self._words[1])):
                     if used >= most:
                         left = max(1, round((spent.since + HOUR - self._clock()) / 60))
                         wait = f"{left} minute{'' if left == 1 else 's'}"

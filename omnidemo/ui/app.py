@@ -16,6 +16,7 @@ from omnidemo.ui.shell import ENGINE, build_shell, longest_answer, longest_draft
 from omnidemo.ui.visitor import build_visitor, hosted, routes
 
 BROWSERS = 64  # pages whose components' state Gradio keeps; each takes a quarter of a megabyte
+STREAMS = 3  # answers of a public app that are written at the same time, round by round
 ASSETS = Path(__file__).resolve().parents[2] / "assets" / "ui"
 
 
@@ -44,6 +45,10 @@ def build_app(services: Any) -> gr.Blocks:
         replay.build(services, shell)
         gr.api(_generate(services), api_name="generate", concurrency_id=ENGINE, api_description=text.API_EXAMPLE)
     page.queue(max_size=services.settings.queue_size, default_concurrency_limit=4, api_open=False)  # nobody passes the queue
+    if services.public:  # one answer at a time is quickest for one person; several take turns, so that nobody waits for a comparison
+        for event in page.fns.values():
+            if event.concurrency_id == ENGINE:
+                event.concurrency_limit = STREAMS
     return page
 
 

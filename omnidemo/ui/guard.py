@@ -17,6 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from omnidemo.config import Settings
 from omnidemo.runtime.hosted import NO_ID, Hosted
+from omnidemo.runtime.quotas import Refused
 from omnidemo.runtime.visitors import LOOPBACK, is_loopback
 
 VISITOR, OPERATOR = "x-omnidemo-visitor", "x-omnidemo-operator"  # headers, so that neither is in an address or a log
@@ -143,6 +144,12 @@ class Guard:
         name = self.hosted.visitors.name(headers.get(VISITOR))
         if not name:
             return 401, NO_ID
+        if path.endswith("/upload"):
+            try:
+                self.hosted.uploads.ask(name)
+            except Refused as refused:
+                return 429, str(refused)
+            self.hosted.uploads.spend(name, int(headers.get("content-length", "0")) // 1000 + 1)
         if ("/queue/join" in path or "/call/" in path) and self._waiting(app, name) >= MOST_WAITING:
             return 429, f"{MOST_WAITING} of your requests wait or run already; ask again when one of them is done."
         return None
