@@ -134,6 +134,7 @@
     parts.box.addEventListener("close", () => { pause(); view = null; state = null; of = null; if (opener?.isConnected) opener.focus(); else document.getElementById("omni-message")?.focus(); });
     parts.box.addEventListener("click", (event) => { if (event.target === parts.box) parts.box.close(); });
     parts.box.addEventListener("keydown", keys);
+    document.addEventListener("keydown", (event) => { if (event.target === document.body && parts.box.open) keys(event); }); // a press beside the controls takes the focus away
     (document.querySelector(".gradio-container .contain") ?? document.body).append(parts.box); // Gradio rewrites our @media rules to hold inside this
   };
   const keys = (event) => {

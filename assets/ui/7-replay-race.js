@@ -17,7 +17,10 @@
       const node = el("section", { class: `race-lane ${index ? "second" : "first"}` }, el("div", { class: "lane-head" }, el("b", {}, lane.title), tally), el("div", { class: "race-bar", "aria-hidden": "true" }, fill), text, lane.note ? el("p", { class: "small" }, lane.note) : "");
       return { lane, text, fill, tally, node, spans: lane.tokens.map((one, place) => { const span = omni.tokenSpan(one, place); span.removeAttribute("data-i"); return span; }), shown: 0 };
     });
+    const focused = document.activeElement; // a prompt that was pressed stays in the page, but loses the focus on the way
     replay.body().replaceChildren(lead ? el("p", { class: "caption" }, lead) : "", figure, el("div", { class: "race-lanes" }, ...made.map((one) => one.node)), ...notes.filter(Boolean).map((note) => el("p", { class: "small" }, note)), again ?? "", extra ?? "");
+    if (extra?.contains(focused)) focused.focus({ preventScroll: true });
+    replay.body().scrollTop = 0;
     const draw = (at) => {
       const counts = made.map((one) => {
         const { lane } = one, rounds = replay.at(lane.ends, at + 1e-6), count = rounds ? lane.written[rounds - 1] : 0, done = rounds >= lane.rounds.length;
@@ -109,7 +112,7 @@
       if (!two[1].version) { delete turn.beside.fresh; refuse("The drafter has not learned anything yet, so before and after are the same. Teach it a topic, or ask a few more things, and look again."); return; }
       const extra = el("div", { class: "probe-prompts" });
       replay.change(two, MINE, extra);
-      others(turn, two, extra, turn.answer.meta.topic);
+      others(turn, two, extra, turn.answer.end?.topic);
     } catch (error) { if (replay.current("change", turn)) refuse(error.message, button("Try again", () => replay.open("change", turn))); }
   };
 })();

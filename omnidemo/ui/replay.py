@@ -46,8 +46,7 @@ def probes(services: Any, wanted: Mapping[str, Any]) -> dict[str, Any]:
     """Probe prompts of a topic by the fresh drafter and by today's, replayed, so without times: pairs of (prompt, lanes); and the topics
     that have some. The wanted topic, or the first that has any."""
     names = (str(wanted.get("target") or ""), str(wanted.get("drafter") or ""), read_line(str(wanted.get("line") or "")))
-    topics = services.topics() if hasattr(services, "before_after") else []  # nobody measures probe prompts without it
-    found = {topic: services.before_after(*names, topic) for topic in topics}
+    found = {topic: services.before_after(*names, topic) for topic in services.topics()}
     known = {topic: one for topic, one in found.items() if one is not None and one.before}
     topic = wanted["topic"] if wanted.get("topic") in known else next(iter(known), None)
     if topic is None:

@@ -22,7 +22,7 @@ SMALL = """nodes => nodes.filter(node => node.offsetParent && Math.min(node.offs
 
 @pytest.fixture(scope="module")
 def app(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
-    one = App(tmp_path_factory.mktemp("storage"), DRAFT_POLICY="fixed", TRAINING="off")
+    one = App(tmp_path_factory.mktemp("storage"), DRAFT_POLICY="fixed", TRAINING="inline", UPDATE_INTERVAL=6)
     try:
         one.start()
         yield one
@@ -138,6 +138,20 @@ def test_slow_motion_from_the_history_and_before_and_after(page: Page, app: App)
     page.locator(".turn").last.get_by_role("button", name="Before / after").click()
     expect(page.get_by_role("dialog").get_by_text("has not learned anything yet")).to_be_visible()
     assert app.query("select count(*) from requests")[0] == (before,)  # nothing of it is recorded
+
+
+def test_the_fresh_drafter_and_todays_answer_side_by_side(page: Page) -> None:
+    for number in range(6):  # after so many it has learned
+        ask(page, f"What is {number} plus 4?")
+    answer = page.evaluate("omni.chat.turns.at(-1).answer.text")
+    page.locator(".turn").last.get_by_role("button", name="Before / after").click()
+    window = page.get_by_role("dialog", name="Before / after")
+    expect(window.locator(".race-lane")).to_have_count(2)
+    page.keyboard.press("End")
+    expect(window.locator(".race-figure")).to_contain_text(re.compile(r"[\d.]+ → [\d.]+\s*tokens per step"))
+    expect(window.locator(".race-lane.second .lane-head")).to_contain_text(re.compile(r"today, version [1-9]"))
+    assert window.locator(".race-lane .replay-text").evaluate_all("lanes => lanes.map(lane => lane.textContent)") == [answer, answer]
+    expect(window.locator(".tally").first).to_contain_text(re.compile(r"m?s · \d+ tokens"))  # they were measured
 
 
 def test_the_race_is_lost_where_drafting_is_slow(browser: Browser, slow_app: App) -> None:
