@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -22,7 +23,7 @@ SMALL = """nodes => nodes.filter(node => node.offsetParent && Math.min(node.offs
 
 @pytest.fixture(scope="module")
 def app(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
-    one = App(tmp_path_factory.mktemp("storage"), DRAFT_POLICY="fixed", TRAINING="inline", UPDATE_INTERVAL=6)
+    one = App(tmp_path_factory.mktemp("storage"), DRAFT_POLICY="fixed", UPDATE_INTERVAL=6, COST_AWARE=False)
     try:
         one.start()
         yield one
@@ -140,9 +141,14 @@ def test_slow_motion_from_the_history_and_before_and_after(page: Page, app: App)
     assert app.query("select count(*) from requests")[0] == (before,)  # nothing of it is recorded
 
 
-def test_the_fresh_drafter_and_todays_answer_side_by_side(page: Page) -> None:
-    for number in range(6):  # after so many it has learned
+def test_the_fresh_drafter_and_todays_answer_side_by_side(page: Page, app: App) -> None:
+    for number in range(6):  # after so many it learns
         ask(page, f"What is {number} plus 4?")
+    until = time.monotonic() + WAIT / 1000
+    while app.query("select count(*) from adapter_versions where active")[0][0] == 0:
+        assert time.monotonic() < until, app.log.read_text()[-2000:]
+        page.wait_for_timeout(500)
+    ask(page, "What is 7 plus 4?")
     answer = page.evaluate("omni.chat.turns.at(-1).answer.text")
     page.locator(".turn").last.get_by_role("button", name="Before / after").click()
     window = page.get_by_role("dialog", name="Before / after")
