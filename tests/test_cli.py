@@ -158,9 +158,12 @@ def test_adapt(cli: Cli, names: list[str], prompts: Path, tmp_path: Path) -> Non
     assert traffic["requests"].tolist() == [0, 1, 2, 3, 4]
     # Each update is in use from the next request on, whatever the machine's speed.
     assert traffic["adapter_version"].tolist() == [0, 0, 1, 1, 2]
+    assert traffic["agreement"].between(0, 1).all() and traffic["same_first"].between(0, 1).all()  # of every answer, by its own version
     assert held["requests"].tolist() == [0, 0, 2, 2, 5, 5] and held["train_steps"].tolist() == [0, 0, 3, 3, 6, 6]
     assert held["method"].tolist() == ["autoregressive", "ngram-exact"] * 3 and held["identical"].all()
     assert held["adapter_version"].tolist() == [0, 0, 1, 1, 2, 2]
+    agreed = held[held["method"] == "ngram-exact"]["agreement"]
+    assert agreed.between(0, 1).all() and agreed.nunique() == 3 and "agreement" in result.out.splitlines()[0]
     assert set(held["prompt"]) == {TEXTS[-1]} and TEXTS[-1] not in set(traffic["prompt"])
     assert held["loss_nats"].isna().tolist() == [True, True] + [False] * 4
     assert [line.split()[:3] for line in result.out.splitlines()[1:]] == [["0", "0", "0"], ["2", "1", "3"], ["5", "2", "6"]]

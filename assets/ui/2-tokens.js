@@ -23,7 +23,7 @@
         answer.end = line;
         answer.figures = { ...answer.figures, ...line.f };
         answer.counts = line.c;
-        answer.meta = { ...answer.meta, method: line.method, version: line.version, line: line.line, why: line.why, note: line.note };
+        answer.meta = { ...answer.meta, method: line.method, version: line.version, line: line.line, topic: line.topic, why: line.why, note: line.note };
       } else if (line.k === "error") answer.error = line.text;
       if (line.k !== "f") answer.lines += raw + "\n"; // live figures need not be kept
     }

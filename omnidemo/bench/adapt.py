@@ -17,14 +17,17 @@ from transformers.utils import logging
 from omnidemo.bench.compare import COLUMNS, Sheet, Summary, check_methods, check_prompts, csv_row, sheet, summarise
 from omnidemo.bench.experiments.line import Line
 from omnidemo.config import Settings
-from omnidemo.records import RequestRecord, Trace
+from omnidemo.records import Agreement, RequestRecord, Trace
 from omnidemo.runtime.comparison import BASELINE, Comparison, compare
 from omnidemo.runtime.distiller import Distiller, TrainerStatus
+from omnidemo.runtime.lines import Lines
 from omnidemo.runtime.loading import attach_storage, build_measured_pair, open_store
+from omnidemo.runtime.measuring import Measurer, mean_of
 from omnidemo.runtime.pair import Pair
 from omnidemo.runtime.store import Store
 
-HEADER = ("kind", "requests", "train_steps", "loss_nats", *COLUMNS)  # kind: traffic, held-out or offline; requests: answered before
+# kind: traffic, held-out or offline; requests: answered before
+HEADER = ("kind", "requests", "train_steps", "loss_nats", "agreement", "same_first", *COLUMNS)
 OFFLINE = -1  # the version that the offline drafter shows
 
 
@@ -37,10 +40,16 @@ class Point:
     version: int
     steps: int
     offline: bool = False
+    agreement: Agreement | None = None  # over all held-out answers, whatever the draft policy
 
     @property
     def name(self) -> str:
         return "offline" if self.offline else str(self.requests)
+
+    @property
+    def agreed(self) -> str:
+        """The agreement and the share of same first choices, for a table."""
+        return "–" if self.agreement is None else f"{self.agreement.overlap:.3f}, {self.agreement.same_first:.3f}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,23 +120,43 @@ def _stream(pair: Pair, settings: Settings, what: Experiment, out: Path, keep: b
         if what.offline:
             pair.learners.append(traces.append)
         rows = stack.enter_context(sheet(out, HEADER))
+        agreed = _Agreed(pair, lines.measurer, what.held_out)
         for count, prompt in enumerate(islice(cycle(what.traffic), what.requests)):
             if count in what.checkpoints:
-                yield _evaluate(pair, distiller, what, count, rows)
-            _serve(pair, distiller, store, what, count, prompt, rows)
+                yield _evaluate(pair, distiller, what, count, rows, agreed)
+            _serve(pair, lines, store, what, count, prompt, rows)
             yield count + 1
             time.sleep(what.pause)
-        yield _evaluate(pair, distiller, what, what.requests, rows)
+        yield _evaluate(pair, distiller, what, what.requests, rows, agreed)
         if what.offline:
             yield _ceiling(pair, distiller.settings, what, traces, rows)
 
 
-def _serve(pair: Pair, distiller: Distiller, store: Store, what: Experiment, count: int, prompt: str, rows: Sheet) -> None:
+class _Agreed:
+    """How far the drafter of the moment agrees with the target on the held-out prompts, answered greedily once."""
+
+    def __init__(self, pair: Pair, measurer: Measurer, prompts: Sequence[str]) -> None:
+        self._pair, self._measurer, self._prompts = pair, measurer, prompts
+        self._traces: list[Trace] | None = None
+
+    def now(self, version: int, settings: Settings) -> list[Agreement]:
+        """One per prompt."""
+        if self._traces is None:
+            ids = [self._pair.prompt_ids(prompt) for prompt in self._prompts]
+            made = [self._pair.record(one, settings.max_new_tokens, lambda: False) for one in ids]
+            self._traces = [one[1] for one in made if one is not None]
+        return self._measurer.agree("default", version, self._traces)
+
+
+def _serve(pair: Pair, lines: Lines, store: Store, what: Experiment, count: int, prompt: str, rows: Sheet) -> None:
     """Answer one request, note it in the CSV and in the history, and learn from it."""
+    distiller = lines.get("default")
     settings, options = distiller.settings, _options(distiller.settings, what)
     created = datetime.now(UTC).isoformat(timespec="milliseconds")
     made = pair.generate(prompt, method=settings.method, seed=what.seed + count, reuse=False, **options)
-    rows.write(_row("traffic", count, distiller.status(), Comparison(count, prompt, settings.method, made, None, None)))
+    lines.measurer.settle()
+    done = Comparison(count, prompt, settings.method, made, None, None)
+    rows.write(_row("traffic", count, distiller.status(), done, pair.agreement(made)))
     record = RequestRecord(
         session="adapt",
         target=pair.target.name,
@@ -147,11 +176,16 @@ def _serve(pair: Pair, distiller: Distiller, store: Store, what: Experiment, cou
         raise RuntimeError(f"after {count + 1} requests the drafter could not be trained: {error}")
 
 
-def _evaluate(pair: Pair, distiller: Distiller, what: Experiment, count: int, rows: Sheet) -> Point:
+def _evaluate(pair: Pair, distiller: Distiller, what: Experiment, count: int, rows: Sheet, agreed: _Agreed) -> Point:
     """The held-out prompts, plain decoding and the chosen method in turn. Nothing is learned from them."""
     trainer = distiller.status()
-    summary = _read(pair, distiller.settings, what, lambda done: rows.write(_row("held-out", count, trainer, done)))
-    return Point(count, summary, trainer.version, trainer.step)
+    found = agreed.now(trainer.version, distiller.settings)
+
+    def tell(done: Comparison) -> None:
+        rows.write(_row("held-out", count, trainer, done, found[done.prompt_index] if done.method != BASELINE else None))
+
+    summary = _read(pair, distiller.settings, what, tell)
+    return Point(count, summary, trainer.version, trainer.step, agreement=mean_of(found))
 
 
 def _ceiling(pair: Pair, settings: Settings, what: Experiment, traces: Sequence[Trace], rows: Sheet) -> Point:
@@ -179,5 +213,6 @@ def _options(settings: Settings, what: Experiment) -> dict[str, Any]:
     return {"temperature": what.temperature, **{name: getattr(settings, name) for name in names}}
 
 
-def _row(kind: str, count: int, trainer: TrainerStatus, done: Comparison) -> dict[str, Any]:
-    return {"kind": kind, "requests": count, "train_steps": trainer.step, "loss_nats": trainer.loss, **csv_row(done)}
+def _row(kind: str, count: int, trainer: TrainerStatus, done: Comparison, agreed: Agreement | None) -> dict[str, Any]:
+    found = {"agreement": agreed.overlap, "same_first": agreed.same_first} if agreed else {}
+    return {"kind": kind, "requests": count, "train_steps": trainer.step, "loss_nats": trainer.loss, **found, **csv_row(done)}

@@ -150,8 +150,9 @@ def adapt(
                 else:
                     points.append(event)
     finally:  # also after Ctrl-C
-        lines = [[at.name, "–" if at.offline else str(at.version), str(at.steps), *at.summary.cells()] for at in points]
-        show(Table("requests", "adapter", "steps", *HEADINGS, box=None), lines, f"Held-out prompts. {SPREAD} Rows: {csv}")
+        lines = [[at.name, "–" if at.offline else str(at.version), str(at.steps), at.agreed, *at.summary.cells()] for at in points]
+        note = f"Held-out prompts. Agreement: mean of Σ min(p, q) over all positions, same first choice. {SPREAD} Rows: {csv}"
+        show(Table("requests", "adapter", "steps", "agreement", *HEADINGS, box=None), lines, note)
 
 
 def experiment(

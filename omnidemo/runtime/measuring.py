@@ -187,10 +187,11 @@ class Measurer:
 
     # --- what ----------------------------------------------------------------------------------------------------------
 
-    def measure_waiting(self) -> None:
-        """Measure the agreement of all answers that wait for it, in this thread. Raises whatever goes wrong."""
-        while self._waiting:
-            self._agree()
+    def settle(self, seconds: float = 120.0) -> None:
+        """Return when the agreement of all answers so far is measured, or after so many seconds."""
+        until = time.monotonic() + seconds
+        while (self._waiting or self._busy.is_set()) and time.monotonic() < until and not self._closing.is_set():
+            self._closing.wait(0.005)
 
     def agree(self, domain: str, version: int, traces: Sequence[Trace]) -> list[Agreement]:
         """The agreement on traces of a version of a line, in this thread. ValueError where its files are gone."""
@@ -228,7 +229,7 @@ class Measurer:
         for prompt in asked:
             with self._working() as worker:
                 replayed += worker.replay(scene, adapter, [prompt])
-        agreed = _mean(self.agree(domain, version, [one.trace for one in known]))
+        agreed = mean_of(self.agree(domain, version, [one.trace for one in known]))
         if version and version not in adapters.versions(self._folder(domain)):
             return  # the line was reset meanwhile
         self._done[owner, version, topic] = True
@@ -287,7 +288,7 @@ class _NoChild:
     def go_on(self) -> None: ...
 
 
-def _mean(found: Sequence[Agreement]) -> Agreement | None:
+def mean_of(found: Sequence[Agreement]) -> Agreement | None:
     """Over all positions of several answers."""
     count = sum(one.positions for one in found)
     if not count:

@@ -129,6 +129,7 @@ def _head(services: Any) -> str:
         "help": {f"omni-{name}": text.HELP[key] for name, key in text.HELP_OF.items()},
         "controls": controls.groups(),
         "lossless": text.LOSSLESS,
+        "topics": text.TOPICS,
         "approximate": text.APPROXIMATE,
     }
     data = json.dumps(labels).replace("<", "\\u003c")

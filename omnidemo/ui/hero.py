@@ -10,7 +10,7 @@ import gradio as gr
 from omnidemo.ui import text
 from omnidemo.ui.serving import for_browser
 from omnidemo.ui.shell import QUIET, Shell, only_when_changed
-from omnidemo.ui.tokens import finite, round_lines
+from omnidemo.ui.tokens import finite
 
 EVENT = "look"
 
@@ -61,24 +61,6 @@ def _mark(one: Mapping[str, Any]) -> dict[str, Any]:
 
 def _point(one: Mapping[str, Any] | None) -> dict[str, Any] | None:
     return None if one is None else dict(one) | {name: finite(one[name]) for name in ("steps", "agreement", "same_first")}
-
-
-def before_after_json(services: Any, target: str, drafter: str, line: str, topic: str) -> dict[str, Any]:
-    """The topic's probe prompts as the fresh drafter and the newest version went through them, each round as lines of `ui/tokens.py`;
-    `prompts` is empty, and `why` says so, where they were not replayed yet. There are no seconds in these rounds."""
-    found = services.before_after(target, drafter, line, topic)
-    if found is None:
-        return {"topic": topic, "line": line, "prompts": [], "why": "Nothing was replayed on this topic yet: teach it first."}
-    prompts = [
-        {"prompt": one.prompt, "text": one.text, "before": _lane(one, found.before_version), "after": _lane(other, found.after_version)}
-        for one, other in zip(found.before, found.after, strict=True)
-    ]
-    return {"topic": topic, "line": line, "label": found.label, "prompts": prompts, "why": ""}
-
-
-def _lane(one: Any, version: int) -> dict[str, Any]:
-    lines = "".join(line for done in one.rounds for line in round_lines(done))
-    return {"version": version, "tokens": one.tokens, "steps": len(one.rounds), "lines": lines}
 
 
 def follow(services: Any, shell: Shell, panel: gr.HTML, line: Any = None) -> None:
