@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from omnidemo.records import Generation, Round
     from omnidemo.runtime.pair import Pair
 
+os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")  # read by huggingface_hub when it is imported
 __all__ = ["Generation", "Pair", "Round", "load_pair"]
 _HOMES = {
     "load_pair": "omnidemo.api",

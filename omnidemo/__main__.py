@@ -16,8 +16,21 @@ import typer
 from rich.table import Table
 
 from omnidemo.commands import measure, speed
-from omnidemo.commands.common import Commands, Drafter, DraftLength, MaxNewTokens, Method, Storage, Target, Temperature, read_settings, show
-from omnidemo.config import Settings
+from omnidemo.commands.common import (
+    Commands,
+    Drafter,
+    DraftLength,
+    MaxNewTokens,
+    Method,
+    Storage,
+    Target,
+    Temperature,
+    check_folder,
+    read_settings,
+    show,
+)
+from omnidemo.commands.torture import torture
+from omnidemo.config import GenerationConfig, Settings
 
 if TYPE_CHECKING:
     from omnidemo.records import Generation
@@ -54,21 +67,15 @@ def generate(
     from omnidemo.api import load_pair
     from omnidemo.methods import check_method
 
-    check_method(settings.method)  # a wrong name is told before a model loads
+    check_method(settings.method)  # what is wrong is told before a model loads
+    asked = GenerationConfig.of(
+        method=settings.method, max_new_tokens=settings.max_new_tokens, temperature=temperature, top_p=top_p, top_k=top_k, min_p=min_p,
+        repetition_penalty=repetition_penalty, draft_length=settings.draft_length, seed=seed, stop=stop or (),
+    )  # fmt: skip
+    if storage is not None:
+        check_folder(storage)
     pair = load_pair(settings.target, settings.drafter, settings.device, settings.dtype, storage, settings)
-    rounds = pair.stream(
-        sys.stdin.read() if prompt == "-" else prompt,
-        method=settings.method,
-        max_new_tokens=settings.max_new_tokens,
-        temperature=temperature,
-        top_p=top_p,
-        top_k=top_k,
-        min_p=min_p,
-        repetition_penalty=repetition_penalty,
-        stop=stop or (),
-        draft_length=settings.draft_length,
-        seed=seed,
-    )
+    rounds = pair.stream(sys.stdin.read() if prompt == "-" else prompt, **dict(asked))
     while True:
         try:
             done = next(rounds)
@@ -156,6 +163,7 @@ app.command()(speed.bench)
 app.command()(speed.bench_growth)
 app.command()(speed.bench_shapes)
 app.command()(speed.bench_memory)
+app.command()(torture)
 
 
 @app.command()
@@ -190,7 +198,9 @@ def serve(
     storage: Storage = None,
 ) -> None:
     """Start the app in the browser; Ctrl-C ends it."""
-    run_app(read_settings(host=host, port=port, share=share, target=target, drafter=drafter, storage=storage))
+    settings = read_settings(host=host, port=port, share=share, target=target, drafter=drafter, storage=storage)
+    check_folder(settings.storage)
+    run_app(settings)
 
 
 @app.command("train-bundled")

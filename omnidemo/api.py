@@ -6,6 +6,7 @@ import atexit
 from pathlib import Path
 
 from omnidemo.config import Settings
+from omnidemo.runtime import private
 from omnidemo.runtime.loading import attach_storage, build_pair, open_store
 from omnidemo.runtime.pair import Pair
 
@@ -23,9 +24,12 @@ def load_pair(
     storage: a folder in which the n-gram cache, the adapters and the training history are kept; the pair then learns from what
     it generates, in the background, one adapter line per domain (an option of `generate`). None: everything stays in memory, and
     nothing is learned but the n-gram cache.
-    `settings` gives everything else (default: the environment's `OMNIDEMO_*`). Raises ModelError (a ValueError), one sentence.
+    `settings` gives everything else (default: the environment's `OMNIDEMO_*`). Raises ModelError (a ValueError), one sentence; ValueError
+    where another process uses the storage folder.
     """
     settings = (settings or Settings()).model_copy(update={"target": target, "drafter": drafter, "device": device, "dtype": dtype})
+    if storage is not None:
+        private.hold(Path(storage))
     pair = build_pair(target, drafter, settings, maps=None if storage is None else Path(storage) / "maps")
     if storage is not None:
         settings = settings.model_copy(update={"storage": Path(storage)})

@@ -2,30 +2,38 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+MOST_THREADS = 4 * (os.cpu_count() or 1)  # more than cores only wait for each other
 
 
 class Settings(BaseSettings):
     """Settings of the app and the command line. Unknown `OMNIDEMO_*` names are refused by `check_environment`."""
 
-    model_config = SettingsConfigDict(env_prefix="OMNIDEMO_", extra="forbid")
+    model_config = SettingsConfigDict(env_prefix="OMNIDEMO_", extra="forbid", allow_inf_nan=False)
 
     target: str = Field("bundled/a", description="Target model at start: bundled name, Hub id or local folder.")
     drafter: str = Field("bundled/drafter", description="Drafter model: bundled name, Hub id or local folder.")
     method: str = Field("ngram-exact", description="Decoding method at start.")
     device: str = Field("auto", description="auto, cpu, cuda, cuda:N, mps, or a device map such as `balanced`.")
-    dtype: str = Field("auto", description="auto, float32, bfloat16 or float16; auto is float32 on a CPU, the model's own elsewhere.")
+    dtype: str = Field(
+        "auto",
+        description="auto, float32, bfloat16 or float16; auto is float32 on a CPU, the model's own elsewhere. On a CPU the others round the"
+        " weights, and compute in float32 where there is room.",
+    )
     quantization: Literal["", "4bit", "8bit"] = Field("", description="Weights of the target through bitsandbytes; CUDA only.")
     compact: Literal["auto", "drafter", "both", "neither"] = Field(
         "auto",
         description="Whose CPU passes run over weights of two bytes (Llama shapes): the drafter's are rounded to bfloat16, a target's used"
         " where that is exact. auto: the drafter's, and a target's where a probe at load finds that it decodes faster so.",
     )
-    threads: int = Field(0, ge=0, description="CPU threads of a forward pass; 0 picks by the model's size.")
+    threads: int = Field(0, ge=0, le=MOST_THREADS, description="CPU threads of a forward pass; 0 picks by the model's size.")
     draft_policy: Literal["fixed", "confidence", "cost", "head"] = Field(
         "cost", description="How long a draft gets: fixed, as long as the drafter is sure, what pays for itself, or by the acceptance head."
     )
@@ -33,29 +41,29 @@ class Settings(BaseSettings):
     longest_draft: int = Field(14, ge=1, le=32, description="Most drafter tokens per round of the other policies.")
     confidence: float = Field(0.4, ge=0, le=1, description="Policy `confidence`: least probability that lets a draft go on.")
     gamma: float = Field(0.7, gt=0, lt=1, description="Policy `head`: a draft ends when a rejection becomes likelier than this.")
-    max_new_tokens: int = Field(256, ge=1, description="Longest answer, in target tokens.")
+    max_new_tokens: int = Field(256, ge=1, le=1_000_000, description="Longest answer, in target tokens.")
 
     storage: Path = Field(Path("storage"), description="Folder of the database and the adapters.")
     database_url: str = Field("", description="SQLAlchemy URL; empty: SQLite inside the storage folder.")
     backup: str = Field("", description="Folder that receives a copy of the SQLite database and adapters, such as /data on a Space.")
     keep_text: bool = Field(True, description="Store prompts and answers in the history (sessions can opt out by themselves).")
-    adapters_kept: int = Field(20, ge=1, description="Adapter versions kept on disk per line; older files are pruned.")
-    cache_size: int = Field(20_000, ge=0, description="Most n-grams kept per pair; 0 switches merging off.")
+    adapters_kept: int = Field(20, ge=1, le=10_000, description="Adapter versions kept on disk per line; older files are pruned.")
+    cache_size: int = Field(20_000, ge=0, le=10_000_000, description="Most n-grams kept per pair; 0 switches merging off.")
     cache_policy: Literal["lfu", "lru"] = Field("lfu", description="Which n-gram leaves a full cache first.")
     warm_start: bool = Field(False, description="Fill the n-gram cache with every spellable target token at first load.")
 
     training: Literal["idle", "concurrent", "inline", "off"] = Field(
         "idle", description="When the drafter learns: while nobody waits, beside the answers, after each answer, never."
     )
-    patience: float = Field(20.0, ge=0, description="Training `idle`: seconds that answers without a pause can hold an update up.")
+    patience: float = Field(20.0, ge=0, le=1e6, description="Training `idle`: seconds that answers without a pause can hold an update up.")
     cost_aware: bool = Field(True, description="Learn only while the expected gain in speed pays for the training.")
-    update_interval: int = Field(4, ge=1, description="Requests between two training updates.")
-    steps_per_update: int = Field(12, ge=1, description="Optimiser steps of one update.")
-    batch_size: int = Field(8, ge=1, description="Requests in one optimiser step.")
-    learning_rate: float = Field(5e-4, gt=0, description="AdamW learning rate of the adapter.")
+    update_interval: int = Field(4, ge=1, le=1_000_000, description="Requests between two training updates.")
+    steps_per_update: int = Field(12, ge=1, le=1_000_000, description="Optimiser steps of one update.")
+    batch_size: int = Field(8, ge=1, le=1024, description="Requests in one optimiser step.")
+    learning_rate: float = Field(5e-4, gt=0, le=1, description="AdamW learning rate of the adapter.")
     schedule: Literal["constant", "cosine"] = Field("constant", description="Learning rate over the steps of a line.")
-    schedule_steps: int = Field(600, ge=1, description="Steps over which `cosine` falls to a tenth.")
-    lora_rank: int = Field(128, ge=0, description="Rank of the LoRA adapter; 0 trains all weights.")
+    schedule_steps: int = Field(600, ge=1, le=100_000_000, description="Steps over which `cosine` falls to a tenth.")
+    lora_rank: int = Field(128, ge=0, le=1024, description="Rank of the LoRA adapter; 0 trains all weights.")
     divergence: Literal["forward", "reverse", "jsd", "tv", "nll"] = Field(
         "forward", description="Loss on directly mapped tokens: a KL divergence, Jensen-Shannon, total variation, or log-likelihood."
     )
@@ -63,23 +71,23 @@ class Settings(BaseSettings):
     ngram_loss: Literal["nll", "dynamic", "kl"] = Field(
         "nll", description="Loss on n-grams: log-likelihood, weighted by the target's probability, or the approximate KL (equation 2)."
     )
-    ngram_weight: float = Field(0.2, ge=0, description="λ: weight of the n-gram loss.")
+    ngram_weight: float = Field(0.2, ge=0, le=1000, description="λ: weight of the n-gram loss.")
     head: Literal["off", "joint", "interleaved"] = Field("interleaved", description="How the acceptance head is trained.")
-    top_k_traces: int = Field(128, ge=1, description="Target probabilities kept per answer position for training.")
+    top_k_traces: int = Field(128, ge=1, le=65_536, description="Target probabilities kept per answer position for training.")
     buffer_positions: Literal["all", "errors"] = Field("all", description="Learn from every position, or where the drafter was wrong.")
     buffer_order: Literal["mixed", "newest", "informative", "uniform"] = Field(
         "mixed", description="Which answers an update draws: half new and half old, the newest, the worst guessed, or any."
     )
-    buffer_mb: int = Field(64, ge=1, description="Most memory of the replay buffer.")
+    buffer_mb: int = Field(64, ge=1, le=65_536, description="Most memory of the replay buffer.")
 
     domain: str = Field("default", description="Adapter line that answers use and teach; auto chooses one by the prompt.")
-    lines_in_memory: int = Field(4, ge=1, description="Adapter lines of a pair kept in memory; the others wait on disk.")
+    lines_in_memory: int = Field(4, ge=1, le=32, description="Adapter lines of a pair kept in memory; the others wait on disk.")
 
     host: str = Field("127.0.0.1", description="Address the app listens on; 0.0.0.0 for every interface.")
-    port: int = Field(7860, ge=0, description="Port of the app; 0 picks a free one.")
+    port: int = Field(7860, ge=0, le=65_535, description="Port of the app; 0 picks a free one.")
     share: bool = Field(False, description="Ask Gradio for a public link.")
     auth: str = Field("", description="user:password that the app asks for; empty: none.")
-    queue_size: int = Field(32, ge=1, description="Most requests that wait; more get a clear refusal.")
+    queue_size: int = Field(32, ge=1, le=10_000, description="Most requests that wait; more get a clear refusal.")
     public: Literal["auto", "true", "false"] = Field(
         "auto", description="Whether strangers may come; auto: on a Space, shared, or reached by another way than this machine's loopback."
     )
@@ -98,3 +106,76 @@ class Settings(BaseSettings):
     public_tokens: int = Field(1_500_000, ge=1, description="Public: tokens for all visitors together in an hour.")
     public_rows: int = Field(5000, ge=1, description="Public: requests in the history of all visitors together.")
     trust_hub: bool = Field(True, description="Allow downloads from the Hugging Face Hub (safetensors only, no remote code).")
+
+
+COOLEST = 1e-3  # temperature below which a law is a point and a division by it leaves float32
+
+
+def _texts(value: Any) -> Any:
+    if isinstance(value, (str, bytes)):
+        raise ValueError("a list of texts, such as ['###']; a text alone would end an answer at each of its letters")
+    return value
+
+
+def _heat(value: Any) -> Any:
+    if isinstance(value, (int, float)) and 0 < value < COOLEST:
+        raise ValueError(f"0, which is greedy decoding, or {COOLEST:g} and more")
+    return value
+
+
+class GenerationConfig(BaseModel):
+    """How one answer is made, for every way in: API, page and command line. `Pair.stream` says what each option means.
+
+    Numbers are read first and compared then, so "20" is 20 and "1e999" is refused. Make one with `of`, whose ValueError is one sentence.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    method: str = "ngram-exact"
+    max_new_tokens: int = Field(128, ge=1, le=1_000_000)
+    temperature: Annotated[float, BeforeValidator(_heat)] = Field(0.0, ge=0, le=100)
+    top_p: float = Field(1.0, gt=0, le=1)
+    top_k: int = Field(0, ge=0, le=10_000_000)
+    min_p: float = Field(0.0, ge=0, le=1)
+    repetition_penalty: float = Field(1.0, ge=0.01, le=100)
+    draft_policy: Literal["fixed", "confidence", "cost", "head"] = "fixed"
+    draft_length: int = Field(4, ge=0, le=32)
+    longest_draft: int = Field(14, ge=1, le=32)
+    confidence: float = Field(0.4, ge=0, le=1)
+    gamma: float = Field(0.7, gt=0, lt=1)
+    domain: str = Field("default", max_length=1000)
+    seed: int | None = Field(None, ge=0, lt=2**63)
+    stop: Annotated[tuple[str, ...], BeforeValidator(_texts)] = Field((), max_length=64)
+    learn: bool = True
+    reuse: bool = True
+    probe_every: int = Field(0, ge=0, le=1_000_000)
+
+    @classmethod
+    def of(cls, **options: Any) -> GenerationConfig:
+        """The configuration with these options. ValueError, one sentence that names the option, for what is not possible."""
+        try:
+            return cls(**options)
+        except ValidationError as error:
+            raise ValueError(refusal(error)) from None
+
+
+def changed(settings: Settings, changes: Mapping[str, Any], names: Sequence[str]) -> Settings:
+    """The settings with changes of these names. ValueError, one sentence, for another name or a value that is not possible."""
+    wrong = sorted(set(changes) - set(names))
+    if wrong:
+        raise ValueError(f"{', '.join(wrong)[:200]} cannot be changed while the app runs; choose from {', '.join(sorted(names))}.")
+    try:
+        return Settings.model_validate(settings.model_dump() | dict(changes))
+    except ValidationError as error:
+        raise ValueError(refusal(error) + ".") from None
+
+
+def refusal(error: ValidationError, name: str = "") -> str:
+    """The first thing that is wrong, as one sentence; `name` is what the option is called where it is not its own name."""
+    first = error.errors(include_url=False)[0]
+    name = name or str(first["loc"][0] if first["loc"] else "the configuration")
+    if first["type"] == "extra_forbidden":
+        return f"there is no option {name[:40]}"
+    hint = first["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
+    shown = repr(first["input"])
+    return f"{name} = {shown if len(shown) <= 40 else shown[:37] + '...'} is not possible: it should be {hint[:1].lower()}{hint[1:]}"

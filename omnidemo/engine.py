@@ -134,6 +134,8 @@ def decode(
             shown = _Shown([target.drawn[1]], [], [])
         else:
             shown = _probabilities(draft, hand, proposal, ids, accepted, logits, peaks, turn)
+        if not math.isfinite(sum(shown.emitted)):
+            raise RuntimeError("the target's numbers are not finite here, so it cannot go on; load it in float32 or choose another one")
         tokens = _tokens(draft, settled, ids, shown, vocabulary, talk.decoder, plain=budget == 0)
         chances.extend(shown.emitted)
         emitted += len(ids)
@@ -201,7 +203,9 @@ def _look_back(drafter: DrafterContext | None, chances: deque[float], greedy: bo
     if drafter is None or len(chances) < ENOUGH:
         return []
     found = drafter.hindsight(ENOUGH, len(chances), greedy)[::-1]
-    each = [(len(q), min(1.0, math.prod(q) / max(p, 1e-30)) if q else 0.0) for q, p in zip(found, reversed(chances), strict=False)]
+    # A drafter whose numbers are not finite would have guessed nothing.
+    products = [product if q and math.isfinite(product := math.prod(q)) else 0.0 for q in found]
+    each = [(len(q), min(1.0, product / max(p, 1e-30))) for q, product, p in zip(found, products, reversed(chances), strict=False)]
     return each[::-1]
 
 
@@ -344,9 +348,7 @@ def _inserts(token_id: int | None, vocabulary: VocabularyMap, ngrams: NgramCache
     return ((token_id, spelled),) if spelled else ()
 
 
-def _until_stop(
-    ids: list[int], text: str, stops: Sequence[str], vocabulary: VocabularyMap, decoder: codecs.IncrementalDecoder
-) -> int:
+def _until_stop(ids: list[int], text: str, stops: Sequence[str], vocabulary: VocabularyMap, decoder: codecs.IncrementalDecoder) -> int:
     """How many of the ids stay: up to the one that completes a stop string. The decoder is left as it was."""
     state = decoder.getstate()
     count = len(ids)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+import tracemalloc
 import zipfile
 from collections.abc import Callable
 from dataclasses import replace
@@ -249,7 +251,7 @@ def test_what_is_no_plain_lora_for_this_drafter_is_refused_in_one_sentence(
     assert str(told.value).count(". ") == 0 and "\n" not in str(told.value)
 
 
-def test_files_of_strangers_are_not_trusted(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_of_strangers_are_not_trusted(folder: Path, tmp_path: Path) -> None:
     adapter = noise(1)
     whole = {adapters.CONFIG: json.dumps(adapter.config).encode(), adapters.WEIGHTS: save(dict(adapter.weights))}
 
@@ -286,6 +288,35 @@ def test_files_of_strangers_are_not_trusted(folder: Path, tmp_path: Path, monkey
     (tmp_path / "damaged.zip").write_bytes(data)
     with pytest.raises(ValueError):
         import_peft(tmp_path / "damaged.zip", folder)
-    monkeypatch.setattr("omnidemo.runtime.exchange.MOST_BYTES", 100)
-    with pytest.raises(ValueError, match="more than the 100"):
-        import_peft(packed(whole), folder)
+
+
+def test_a_small_zip_of_huge_weights_is_refused_before_it_is_unpacked(folder: Path, tmp_path: Path) -> None:
+    """What an adapter can be follows from drafter and rank; more is refused by the size that the zip tells, less by the header."""
+    adapter = noise(1)
+    config, sound = json.dumps(adapter.config).encode(), save(dict(adapter.weights))
+    megabytes = 300
+
+    def packed(size: int) -> Path:
+        with zipfile.ZipFile(tmp_path / "bomb.zip", "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file:
+            file.writestr(adapters.CONFIG, config)
+            with file.open(adapters.WEIGHTS, "w", force_zip64=True) as weights:
+                weights.write(sound)
+                for _ in range(size):
+                    weights.write(bytes(1 << 20))
+        return tmp_path / "bomb.zip"
+
+    for size, reason in ((megabytes, "of an adapter of rank 4 for this drafter"), (1, "not a safetensors file")):
+        source = packed(size)
+        assert source.stat().st_size < 5 << 20
+        tracemalloc.start()
+        began = time.perf_counter()
+        try:
+            with pytest.raises(ValueError, match=reason):
+                import_peft(source, folder)
+            assert tracemalloc.get_traced_memory()[1] < 8 << 20 and time.perf_counter() - began < 2.0
+        finally:
+            tracemalloc.stop()
+    with pytest.raises(ValueError, match="no usable rank"):
+        (tmp_path / adapters.CONFIG).write_text(json.dumps(dict(adapter.config) | {"r": 10**9}))
+        (tmp_path / adapters.WEIGHTS).write_bytes(sound)
+        import_peft(tmp_path, folder)

@@ -301,3 +301,24 @@ def test_the_history_knows_the_lines(pair: Pair, lines: Lines, store: Store) -> 
     (row,) = store.lines(pair.target.name, pair.drafter.name)
     assert (row["domain"], row["active"], row["requests_seen"]) == ("maths", 1, 2)
     assert json.loads((lines.get("maths").line / "v000001" / "manifest.json").read_text())["domain"] == "maths"
+
+
+def test_a_database_that_was_deleted_gets_ngrams_and_adapters_again(lines: Lines, pair: Pair, store: Store, tmp_path: Path) -> None:
+    pair.generate("the small duck swims", max_new_tokens=40, temperature=1.0, seed=1)
+    for domain in (*NAMES[:2], "default"):
+        for number in range(2):
+            pair.generate(f"duck {number}", max_new_tokens=12, domain=domain)
+            lines.run_pending(domain)
+    names = (pair.target.name, pair.drafter.name)
+    assert store.flush()
+    known = {domain: [one.version for one in store.adapters(*names, domain)] for domain in lines.names()}
+    active, grams = store.active_version(*names), len(store.load_ngrams(*names))
+    assert any(known.values()) and grams
+    (tmp_path / "omnidemo.db").unlink()
+    store.counts()
+    for _ in range(100):
+        if len(store.load_ngrams(*names)) == grams and store.flush():
+            break
+        time.sleep(0.05)
+    assert {domain: [one.version for one in store.adapters(*names, domain)] for domain in lines.names()} == known
+    assert store.active_version(*names) == active and len(store.load_ngrams(*names)) == grams

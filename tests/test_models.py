@@ -79,6 +79,22 @@ def refusal(name: str | Path, **options: Any) -> str:
     return sentence
 
 
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_two_bytes_on_a_cpu_take_the_path_of_four(save: Callable[..., Path], dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The weights are rounded and computed with in float32, by the compiled passes; where there is no room they stay."""
+    folder = str(save())
+    usual, model = load_model(folder, device="cpu"), load_model(folder, device="cpu", dtype=dtype)
+    assert isinstance(model.runner, LeanLlamaRunner) and model.dtype == torch.float32 and model.runner.passes is not None
+    for name, weight in model.runner.weights().items():
+        assert torch.equal(weight, usual.runner.weights()[name].to(getattr(torch, dtype)).float())
+    if dtype == "bfloat16":  # which is what the file holds
+        rows = [one.runner.new_cache().extend([1, 2, 3], 3) for one in (usual, model)]
+        assert torch.equal(*map(torch.as_tensor, rows))
+    monkeypatch.setattr(sources, "free_memory", lambda place: sources.count_parameters(Path(folder)) * 3)
+    narrow = load_model(folder, device="cpu", dtype=dtype)
+    assert narrow.dtype == getattr(torch, dtype)
+
+
 def test_a_local_folder(save: Callable[..., Path], tokenizer: PreTrainedTokenizerFast) -> None:
     stages: list[tuple[str, float]] = []
     folder = save(tie_word_embeddings=True)

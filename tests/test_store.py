@@ -402,7 +402,54 @@ def test_a_database_deleted_while_running_is_made_again(url, store, tmp_path):
     store.record_request(record("s2"))
     store.flush()
     assert [row["session"] for row in store.requests()] == ["s2"]
-    assert store.status.ok
+    assert store.status.ok and "was deleted or replaced" in store.status.message
+
+
+@pytest.mark.parametrize("how", ["delete", "move", "replace", "damage"])
+def test_a_database_that_was_taken_away_is_noticed_said_and_written_again(url, store, tmp_path, how):
+    """Also where nobody writes: a reader is enough. Whoever still knows something writes it again, as long as it lives."""
+    path = tmp_path / "folder" / "omnidemo.db"
+
+    class Owner:
+        told = 0
+
+        def write(self):
+            self.told += 1
+            store.save_ngrams(*PAIR, [NgramEntry(7, (1, 2), 3, 1, 0, 0)])
+
+    owner, gone = Owner(), Owner()
+    store.when_renewed(owner.write)
+    store.when_renewed(gone.write)
+    del gone
+    for _ in range(30):
+        store.record_request(record(answer="long " * 500))
+    owner.write()
+    store.flush()
+    assert not store.status.message
+    if how == "replace":
+        other = Store(f"sqlite:///{tmp_path / 'other.db'}")
+        other.record_request(record("theirs"))
+        other.close()
+        os.replace(tmp_path / "other.db", path)
+    elif how == "damage":
+        good = path.read_bytes()
+        path.write_bytes(good[:4096] + os.urandom(len(good) - 4096))
+        for ending in ("-wal", "-shm"):
+            path.with_name(path.name + ending).unlink(missing_ok=True)
+        path.rename(tmp_path / "away.db")
+    elif how == "move":
+        path.rename(tmp_path / "away.db")
+    else:
+        path.unlink()
+    store.requests()
+    for _ in range(100):
+        if owner.told == 2 and path.exists():
+            break
+        time.sleep(0.05)
+    assert owner.told == 2 and store.flush()
+    assert [entry.target_id for entry in store.load_ngrams(*PAIR)] == [7]
+    assert [row["session"] for row in store.requests()] == (["theirs"] if how == "replace" else [])
+    assert store.status.ok and "was deleted or replaced" in store.status.message and "without the history before" in store.status.message
 
 
 def test_a_database_damaged_while_running(store, tmp_path):

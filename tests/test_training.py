@@ -25,6 +25,7 @@ from omnidemo.runtime import training
 from omnidemo.runtime.adapters import AdapterState, OptimiserState
 from omnidemo.runtime.head_training import HeadTrainer
 from omnidemo.runtime.here import Here
+from omnidemo.runtime.status import hanging
 
 torch.set_num_threads(1)
 VOCAB = 40
@@ -386,6 +387,48 @@ def test_a_request_that_takes_too_long_is_given_up(folder: Path) -> None:
     child.timeout = 60.0
     assert child.train(folder, None, None, [[make_trace(0)]], PLAN)[1].step == 1 and child.pid != first
     child.close()
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="the system cannot stop a process")
+def test_a_process_that_hangs_is_noticed_killed_and_started_again(folder: Path) -> None:
+    """Somebody else stops it: before a request that does not fit into its pipe, and in the middle of one. A pause of ours is none."""
+    child = training.Child(patience=6.0)
+    child.train(folder, None, None, [[make_trace(0)]], PLAN)
+    assert child.silent == 0.0
+    first = child.pid
+    assert first is not None
+    os.kill(first, signal.SIGSTOP)
+    with pytest.raises(training.ChildError, match="no sign of life for 6 seconds"):
+        child.train(folder, None, None, [[make_trace(0)]] * 5_000, PLAN)
+    child.patience = 60.0  # it has to load everything anew
+    assert child.train(folder, None, None, [[make_trace(0)]], PLAN)[1].step == 1 and child.pid != first
+    failed: list[Exception] = []
+
+    def ask() -> None:
+        try:
+            child.train(folder, None, None, [[make_trace(0)]] * 20_000, PLAN)
+        except training.ChildError as error:
+            failed.append(error)
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    time.sleep(1.0)
+    child.pause()
+    time.sleep(0.5)
+    assert child.silent == 0.0  # it stands still on purpose
+    child.go_on()
+    child.patience, pid = 6.0, child.pid
+    assert pid is not None
+    os.kill(pid, signal.SIGSTOP)
+    time.sleep(3.0)
+    assert child.silent > 2.0 or failed
+    asking.join(20)
+    assert failed and "no sign of life" in str(failed[0])
+    child.close()
+
+
+def test_a_hanging_trainer_is_said_to_hang() -> None:
+    assert hanging(3.0) == "" and "no sign of life for 12 s" in hanging(12.2)
 
 
 def test_closing_ends_a_request_in_flight(child: training.Child, folder: Path) -> None:

@@ -100,6 +100,8 @@ def _prompt(path: Path, number: int, line: str) -> str:
         value = json.loads(line)
     except json.JSONDecodeError as error:
         raise ValueError(f"{path}, line {number}: this is not JSON ({error.msg} at column {error.colno})") from None
+    except RecursionError:
+        raise ValueError(f'{path}, line {number}: this is nested too deeply; write {{"prompt": "…"}}') from None
     prompt = value.get("prompt") if isinstance(value, dict) else value
     if not isinstance(prompt, str) or not prompt.strip():
         raise ValueError(f'{path}, line {number}: there is no prompt; write {{"prompt": "…"}}')

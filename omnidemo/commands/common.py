@@ -30,6 +30,9 @@ Prompts = Annotated[Path, typer.Option(help='JSON Lines: {"prompt": "…"} on ea
 Out = Annotated[Path, typer.Option("--csv", help="Where the figures go, row by row.")]
 
 
+OURS = (RecursionError, NotImplementedError)  # errors that nobody raises with a sentence for people
+
+
 class Commands(TyperGroup):
     """Commands whose failures are one sentence on stderr; `python -X dev -m omnidemo …` shows the traceback instead."""
 
@@ -39,20 +42,29 @@ class Commands(TyperGroup):
         except KeyboardInterrupt:
             typer.echo("\nStopped.", err=True)
             raise typer.Exit(130) from None
-        except (typer.Exit, typer.Abort, BrokenPipeError, NotImplementedError, RecursionError):
+        except (typer.Exit, typer.Abort, BrokenPipeError):
             raise
         except Exception as error:
-            usage = getattr(error, "format_message", None)  # a wrong option or argument
-            if sys.flags.dev_mode or not (usage or isinstance(error, (ValueError, OSError, RuntimeError))):
+            if sys.flags.dev_mode:
                 raise
-            typer.echo(f"Error: {usage() if usage else sentence(error)}", err=True)
-            raise typer.Exit(1 if isinstance(error, RuntimeError) else 2) from None
+            usage = getattr(error, "format_message", None)  # a wrong option or argument
+            known = usage or (isinstance(error, (ValueError, OSError, RuntimeError)) and not isinstance(error, OURS))
+            said = usage() if usage else sentence(error) if known else fault(error)
+            typer.echo(f"Error: {said}", err=True)
+            raise typer.Exit(2 if known and not isinstance(error, RuntimeError) else 1) from None
 
 
 def read_settings(**given: Any) -> Settings:
     """The environment's settings, with the given ones over them (None: not given). ValueError, one sentence, for a wrong one."""
     check_environment()
     return Settings(**{name: value for name, value in given.items() if value is not None})
+
+
+def check_folder(path: Path) -> None:
+    """ValueError where a storage folder cannot be: a file is in its place."""
+    there = next((part for part in (path, *path.parents) if part.exists()), None)
+    if there is not None and not there.is_dir():
+        raise ValueError(f"the storage {path} cannot be a folder, for {there} is a file; name another one")
 
 
 def check_environment() -> None:
@@ -73,6 +85,12 @@ def sentence(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         return f"{error.strerror}: {error.filename}" if error.filename else error.strerror
     return " ".join(str(error).split()) or type(error).__name__
+
+
+def fault(error: Exception) -> str:
+    """An error that nobody foresaw, on one line."""
+    what = f"{type(error).__name__}: {sentence(error)[:200]}"
+    return f"this is a fault of OmniDemo, not yours ({what}); `python -X dev -m omnidemo …` shows where"
 
 
 def show(table: Table, lines: list[list[str]], note: str = "") -> None:

@@ -147,6 +147,10 @@ class NgramCache:
         self._unmirrored = None
         self.version += 1
 
+    def forget_saved(self) -> None:
+        """Count every entry as changed: what was written of them is gone."""
+        self._changed = set(self._entries)
+
     def take_changes(self) -> tuple[list[NgramEntry], list[int]]:
         """Entries that changed and target ids that left since the last call, for the store."""
         changed = [self._record(target_id) for target_id in self._changed if target_id in self._entries]

@@ -34,6 +34,10 @@ from omnidemo.core.tandem import NUMBERS, Tandem
 from omnidemo.core.vocabulary import VocabularyMap
 
 
+class NotFinite(ArithmeticError):
+    """The drafter's numbers are not finite here, so nothing can be drawn from them."""
+
+
 @dataclass(slots=True)
 class Slot:
     """One proposed target token. `target_id` is −1 for ∅: the drafter drew, but nothing complete came of it.
@@ -119,7 +123,14 @@ class Hand:
 
     def draw(self, bars: Callable[[], Tensor]) -> tuple[int, float, Law]:
         """Draw the next drafter token among what the bars [D] leave, if it has not been drawn ahead: (id, its probability, the law [D]). At
-        temperature 0 the law is the masked logits, and the probability what it would be at temperature 1."""
+        temperature 0 the law is the masked logits, and the probability what it would be at temperature 1.
+        NotFinite where there is no law."""
+        drawn, q, law = self._drawn(bars)
+        if not 0.0 < q <= 2.0:  # beyond rounding: what is not a number, and what infinite logits come to
+            raise NotFinite
+        return drawn, q, law
+
+    def _drawn(self, bars: Callable[[], Tensor]) -> tuple[int, float, Law]:
         if self._foreseen and (foreseen := self._take_foreseen()) is not None:
             return foreseen
         if self.warp.greedy:
@@ -226,7 +237,10 @@ class Hand:
         laws: list[Law] = []
         while len(drawn) < budget and not (drawn and self.map.targets[drawn[-1]] in self.end_ids):
             self.look_ahead(_freely, budget - len(drawn))
-            token, probability, law = self.draw(self.readable_bars)
+            try:
+                token, probability, law = self.draw(self.readable_bars)
+            except NotFinite:
+                break
             drawn.append(token)
             q.append(probability)
             laws.append(law)

@@ -11,7 +11,7 @@ from omnidemo.core.ahead import Course, token_by_token
 from omnidemo.core.ngrams import NgramCache
 from omnidemo.core.sampling import Law, totals
 from omnidemo.core.vocabulary import VocabularyMap, bars
-from omnidemo.methods.base import Draft, Hand, Method, Slot
+from omnidemo.methods.base import Draft, Hand, Method, NotFinite, Slot
 from omnidemo.methods.ngram_residual import Path, Residual, complete_children, goes_on
 
 Known = tuple[int, dict[int, Tensor], list[Course]]  # a trie's version, the bars of first draws by their limit, what is told to draw ahead
@@ -47,7 +47,10 @@ class NgramExact(Method):
         while left > 0:
             base, limit = len(hand.drafter.ids), left + self.overrun
             hand.look_ahead(self.course, left)
-            drawn, q, law = hand.draw(partial(self._bars, hand, limit))
+            try:
+                drawn, q, law = hand.draw(partial(self._bars, hand, limit))
+            except NotFinite:
+                break
             slot = Slot(-1, (), 0.0, base, limit, {(): law})
             draws, children = self._walk(hand, slot, drawn, q)
             draft.drafted += 1 + draws
@@ -106,7 +109,10 @@ class NgramExact(Method):
         node = hand.ngrams.root.children.get(first)
         while node is not None and goes_on(node, slot.limit):
             hand.drafter.push(path[-1])
-            drawn, factor, slot.laws[path] = hand.draw(hand.readable_bars)
+            try:
+                drawn, factor, slot.laws[path] = hand.draw(hand.readable_bars)
+            except NotFinite:  # the walk ends here, and where a correction looks at it again there is nothing to go on to either
+                break
             draws += 1
             if slot.pieces == path and not hand.warp.greedy:
                 children = complete_children(node, slot.limit)

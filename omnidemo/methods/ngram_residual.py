@@ -158,7 +158,8 @@ class Residual:
             law: Law | None = None
             inner = inner_children(node, self.slot.limit) if step != "free" else []
             if step == "free":
-                law = self._law(path)
+                found = self._law(path)
+                law = found if float(found.sum()) > 0.0 else None
             elif inner and step == "avoiding":
                 law = without(self._law(path), complete_children(node, self.slot.limit))
             elif inner:
@@ -180,6 +181,8 @@ class Residual:
             for piece in path:
                 hand.drafter.push(piece)
             law = hand.law(hand.map.readable_bars)
+            if not 0.0 < float(law.sum()) < float("inf"):  # no number: no walk goes on from here
+                law = torch.zeros_like(as_tensor(law))
             slot.laws[path] = law
         return law
 

@@ -24,6 +24,8 @@ class StringExactMatch(Method):
     def draft(self, hand: Hand, budget: int) -> Draft:
         start = len(hand.drafter.ids)
         drawn, q, laws = hand.draw_freely(budget)
+        if not drawn:
+            return Draft()
         last = hand.map.targets[drawn[-1]]
         end = last if last in hand.end_ids else -1
         texts = [hand.map.drafter.writes(token) for token in drawn]

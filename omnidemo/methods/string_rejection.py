@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 
 from omnidemo.core.sampling import Law, as_tensor
 from omnidemo.core.vocabulary import VocabularyMap
-from omnidemo.methods.base import Draft, Hand, Method, Slot
+from omnidemo.methods.base import Draft, Hand, Method, NotFinite, Slot
 
 CAP = 64  # spellings of one target token, at most: the proposal's law is a sum over all of them
 Path = tuple[int, ...]
@@ -48,14 +48,21 @@ class StringRejection(Method):
             slot = Slot(-1, (), 1.0, len(hand.drafter.ids), left)
             path: Path = ()
             shares: list[float] = []
+            whole = True
             while not strings.stopped(path, left):
-                drawn, share, slot.laws[path] = hand.draw(hand.readable_bars)
+                try:
+                    drawn, share, slot.laws[path] = hand.draw(hand.readable_bars)
+                except NotFinite:
+                    whole = False
+                    break
                 shares.append(share)
                 path = (*path, drawn)
                 hand.drafter.push(drawn)
             draft.drafted += len(path)
             left -= len(path)
-            slot.target_id = strings.first(path)
+            if not path:
+                break
+            slot.target_id = strings.first(path) if whole else -1
             draft.slots.append(slot)
             if slot.target_id < 0:
                 break

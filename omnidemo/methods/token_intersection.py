@@ -9,7 +9,7 @@ from torch import Tensor
 
 from omnidemo.core.ahead import Course, token_by_token
 from omnidemo.core.sampling import Draws, Law, as_tensor
-from omnidemo.methods.base import Draft, Hand, Method, Slot, subtract
+from omnidemo.methods.base import Draft, Hand, Method, NotFinite, Slot, subtract
 
 ATTEMPTS = 256  # draws of a correction before it is computed in full: that takes as long as ten
 
@@ -37,7 +37,10 @@ class TokenIntersection(Method):
         for left in range(budget, 0, -1):
             base = len(hand.drafter.ids)
             hand.look_ahead(self.course, left)
-            drawn, q, law = hand.draw(partial(self.bars, hand))
+            try:
+                drawn, q, law = hand.draw(partial(self.bars, hand))
+            except NotFinite:
+                break
             draft.drafted += 1
             target_id = hand.map.targets[drawn]
             draft.slots.append(Slot(target_id, (drawn,), q, base, laws={(): law}, sure=(q,)))

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import logging
-import math
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
+from omnidemo import config
 from omnidemo.config import Settings
 from omnidemo.core.draft_length import Drafting
-from omnidemo.runtime import hero, prompts
+from omnidemo.runtime import hero, private, prompts
 from omnidemo.runtime.distiller import ADAPTABLE
 from omnidemo.runtime.hero import BeforeAfter
 from omnidemo.runtime.lines import AUTO, LineInfo, Lines, check_domain
@@ -42,7 +39,6 @@ class Adaptation:
         # Text does not depend on the target: one router serves all pairs.
         self.router = Router(shelf.settings.storage / "router" / "words.safetensors", _sample_prompts())
         self.paces = Paces()
-        self._exports = tempfile.TemporaryDirectory(prefix="omnidemo-adapters-", ignore_cleanup_errors=True)
 
     def prepare(self) -> None:
         """Have the router read its counts now. Its trouble is logged."""
@@ -53,7 +49,6 @@ class Adaptation:
 
     def close(self) -> None:
         self.router.save()
-        self._exports.cleanup()
 
     # lines ---------------------------------------------------------------------------------------------------------------
 
@@ -114,13 +109,13 @@ class Adaptation:
     def export_adapter(self, target: str, drafter: str, domain: str, version: int) -> Path:
         """A version as a zip in PEFT's format; the file is there until the app ends. ValueError or RuntimeError, one sentence."""
         try:
-            return self._lines(target, drafter).export(domain, version, Path(self._exports.name))
+            return self._lines(target, drafter).export(domain, version, private.temporary_folder() / "adapters")
         except OSError as error:
             raise RuntimeError(f"The adapter could not be written ({error}); free some space and try again.") from error
 
     def forget_exports(self, domain: str) -> None:
         """Delete the zips of a line's versions."""
-        for file in Path(self._exports.name).glob(f"*{domain.strip('~')}*"):
+        for file in (private.temporary_folder() / "adapters").glob(f"*{domain.strip('~')}*"):
             file.unlink(missing_ok=True)
 
     def import_adapter(self, target: str, drafter: str, domain: str, path: Path) -> int:
@@ -193,23 +188,17 @@ class Adaptation:
 
 
 def changed(settings: Settings, changes: Mapping[str, Any]) -> Settings:
-    """The settings with changes. ValueError, one sentence, for a name that is not adaptable or a value that is not possible."""
-    wrong = sorted(set(changes) - set(CONTROLS))
-    if wrong:
-        raise ValueError(f"{', '.join(wrong)} cannot be changed while the app runs; choose from {', '.join(sorted(CONTROLS))}.")
-    for name, value in changes.items():
-        if isinstance(value, float) and not math.isfinite(value):
-            raise ValueError(f"{name} = {value} is not possible: give a finite number.")
-        if name in LIMITS and isinstance(value, (int, float)) and value > LIMITS[name]:
-            raise ValueError(f"{name} = {value} is not possible: give at most {LIMITS[name]:,}.")
+    """The settings with a visitor's changes. ValueError, one sentence, for a name that is not adaptable or a value that is not possible.
+
+    What came out is compared with the limits, not what was given: numbers may be written as texts.
+    """
     if changes.get("domain", AUTO) != AUTO:
         changes = {**changes, "domain": check_domain(changes["domain"])}
-    try:
-        return Settings.model_validate(settings.model_dump() | dict(changes))
-    except ValidationError as error:
-        first = error.errors()[0]
-        hint = first["msg"].removeprefix("Input should be ")
-        raise ValueError(f"{first['loc'][0]} = {first['input']!r} is not possible: it should be {hint}.") from None
+    made = config.changed(settings, changes, CONTROLS)
+    for name in set(changes) & set(LIMITS):
+        if getattr(made, name) > LIMITS[name]:
+            raise ValueError(f"{name} = {str(changes[name])[:40]} is not possible: give at most {LIMITS[name]:,}.")
+    return made
 
 
 def _sample_prompts() -> list[tuple[str, str]]:

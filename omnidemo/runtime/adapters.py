@@ -25,6 +25,7 @@ HEAD = "head.safetensors"  # of the acceptance head, in the versions that have o
 ACTIVE, TRUSTED = "active", "trusted"  # notes beside the versions: which one drafts, and the last one that was measured to be better
 GONE = ".gone-"  # before the name of a folder that is being removed
 PREFIX = "base_model.model."  # PEFT's, before the name of the base model's parameter
+LARGEST = 1e9  # magnitude of a weight: trained ones stay below 1,000, and products of larger ones leave float32
 Note = Literal["active", "trusted"]
 
 
@@ -88,7 +89,7 @@ def versions(line: Path) -> list[int]:
 def write_version(line: Path, info: AdapterVersion, adapter: AdapterState, optimiser: OptimiserState) -> AdapterVersion:
     """Write a version and return its record with path and sha256. It appears in one rename. Raises OSError."""
     final = version_folder(line, info.version)
-    fresh = line / f".new-{final.name}"
+    fresh = line / f".new-{os.getpid()}-{final.name}"
     shutil.rmtree(fresh, ignore_errors=True)
     fresh.mkdir(parents=True)
     contents = {
@@ -234,7 +235,8 @@ def base_matrices(base: Mapping[str, Tensor], adapter: AdapterState) -> dict[str
 
 def merged_weights(base: Mapping[str, Tensor], adapter: AdapterState) -> dict[str, Tensor]:
     """Full weights, in float32, of the changed matrices only, under the base model's parameter names: W + (alpha/r)·B·A, or those of a
-    full fine-tuning as they are. Raises ValueError where the adapter does not fit the base."""
+    full fine-tuning as they are. Raises ValueError where the adapter does not fit the base, or a weight would be no finite number: finite
+    A and B say nothing about their product."""
     merged = {}
     for name, matrix in base_matrices(base, adapter).items():
         change = adapter.weights[name].float() if adapter.whole else _delta(adapter, name)
@@ -242,6 +244,8 @@ def merged_weights(base: Mapping[str, Tensor], adapter: AdapterState) -> dict[st
             shapes = f"{tuple(change.shape)}, the drafter's {tuple(matrix.shape)}"
             raise ValueError(f"The adapter's {name} is {shapes}: it belongs to another drafter.")
         merged[name] = change if adapter.whole else matrix + change
+        if not bool((merged[name].abs() < LARGEST).all()):  # also where it is not a number
+            raise ValueError(f"The adapter makes weights of {name} that are not finite or too large to compute with: use another one.")
     return merged
 
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Literal
 
+from omnidemo.config import GenerationConfig
 from omnidemo.records import Generation, RequestRecord, Round
 from omnidemo.runtime import prompts
 from omnidemo.runtime.adaptation import Adaptation
@@ -21,11 +22,13 @@ from omnidemo.runtime.paces import PLAIN, Scope
 from omnidemo.runtime.pair import Pair
 from omnidemo.runtime.router import DEFAULT, Route
 from omnidemo.runtime.shelf import Shelf
+from omnidemo.runtime.spelling import check_messages
 from omnidemo.runtime.store import Store
 
 PROBE_EVERY = 12  # rounds between two plain ones, from which the speedup of a chat is estimated
 LEARN_SECONDS = 8.0  # longest rest between two requests of played traffic
 TRAFFIC = " traffic"  # after the name of a session: what it had played
+COMMIT_SECONDS = 0.5  # longest wait for a row at the end of an answer; it takes a few milliseconds
 SESSIONS_KNOWN = 256  # sessions whose newest route is remembered
 Kind = Literal["chat", "traffic", "compare", "api"]
 
@@ -74,8 +77,11 @@ class Answers:
         drafting |= {"confidence": confidence, "gamma": gamma}
         options: dict[str, Any] = {"temperature": temperature, "top_p": top_p, "max_new_tokens": max_new_tokens}
         options |= {name: getattr(self._shelf.settings, name) if value is None else value for name, value in drafting.items()}
+        asked = GenerationConfig.of(method=method, seed=seed, **options)  # a mistake is told before anything is done
+        seed, options = asked.seed, {name: getattr(asked, name) for name in options}
         created = datetime.now(UTC).isoformat(timespec="milliseconds")
         gone = threading.Event()  # whoever listened has gone: a closed page
+        check_messages(messages, texts=True)
         prompt = str(messages[-1]["content"]) if messages else ""
         with self._shelf.using(target, drafter) as (pair, lines):
             route = self._adaptation.choose(lines, domain, messages)
@@ -91,15 +97,19 @@ class Answers:
                 self._store.start_session(session, keep=keep, learn=learn)
                 slower = self._adaptation.paces.note(Scope(target, drafter, route.domain, route.topic), generation).slower
                 if keep:
-                    asked = {**options, "seed": seed}
-                    self._record(pair, session, prompt, generation, asked, route, created, kind, slower if method != PLAIN else None)
+                    used = {**options, "seed": seed}
+                    self._record(pair, session, prompt, generation, used, route, created, kind, slower if method != PLAIN else None)
+                    # Who has seen the end of an answer finds it in the history, whatever happens next. A database that does not work
+                    # at the moment is not waited for.
+                    if self._store.status.ok:
+                        self._store.flush(COMMIT_SECONDS)
 
             def cancelled() -> bool:
                 return gone.is_set() or (cancel is not None and cancel.is_set())
 
             with lines.using(route.domain):
                 rounds = pair.stream(
-                    newest(pair, messages, reading(target), max_new_tokens, cancelled),
+                    newest(pair, messages, reading(target), asked.max_new_tokens, cancelled),
                     method=method,
                     domain=route.domain,
                     seed=seed,

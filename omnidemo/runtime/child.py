@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 POLL_SECONDS = 0.25  # how exactly the running time of a request is kept
 END = "end"  # the process has ended
+BEAT, BEAT_SECONDS = "beat", 2.0  # what the process says while it is alive, and how often
+SILENT_SECONDS = 60.0  # without a word, pauses not counted, after which it hangs: loading torch on a busy machine takes less
 
 
 class ChildError(RuntimeError):
@@ -46,9 +48,12 @@ class Child:
     all that it needs, so nothing is lost with the process. Any thread may ask; one request runs at a time, the others wait.
     """
 
-    def __init__(self, threads: int = 1, nice: int = 10, timeout: float = 600.0) -> None:
-        """`timeout`: seconds of running time, pauses not counted, after which a request is given up and the process replaced."""
-        self.threads, self.nice, self.timeout = threads, nice, timeout
+    def __init__(self, threads: int = 1, nice: int = 10, timeout: float = 600.0, patience: float = SILENT_SECONDS) -> None:
+        """`timeout`: seconds of running time, pauses not counted, after which a request is given up and the process replaced; `patience`:
+        those without a sign of life."""
+        self.threads, self.nice, self.timeout, self.patience = threads, nice, timeout, patience
+        self._sign = time.monotonic()  # when the process was heard of last, or could not be
+        self._asked = False
         self._process: subprocess.Popen[bytes] | None = None
         self._answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._turn = threading.Lock()  # held for a request
@@ -59,6 +64,11 @@ class Child:
     def pid(self) -> int | None:
         process = self._process
         return process.pid if process and process.poll() is None else None
+
+    @property
+    def silent(self) -> float:
+        """Seconds since the process that works on a request was heard of, 0 where none does or it was stopped on purpose."""
+        return time.monotonic() - self._sign if self._asked and not self._paused else 0.0
 
     @property
     def paused(self) -> bool:
@@ -110,14 +120,10 @@ class Child:
     def _ask(self, *request: Any) -> Any:
         with self._turn:
             process = self._started()
-            assert process.stdin
-            try:
-                pickle.dump(request, process.stdin, pickle.HIGHEST_PROTOCOL)
-                process.stdin.flush()
-                answer = self._wait(process)
-            except (OSError, ValueError):  # its end of the pipe is gone
-                answer = END
-            if answer == END:
+            # A process that hangs does not read either, and its pipe is soon full: nobody may wait for that.
+            threading.Thread(target=_send, args=(process, request, self._answers), name="training request", daemon=True).start()
+            answer = self._wait(process)
+            if isinstance(answer, str) and answer == END:
                 _kill(process)
                 raise ChildError(f"The training process ended unexpectedly (exit status {process.returncode}); it is started again.")
         if isinstance(answer, str):
@@ -125,15 +131,24 @@ class Child:
         return answer
 
     def _wait(self, process: subprocess.Popen[bytes]) -> Any:
-        left = self.timeout
-        while True:
-            began = time.monotonic()
-            with contextlib.suppress(queue.Empty):
-                return self._answers.get(timeout=POLL_SECONDS)
-            left -= 0.0 if self._paused else time.monotonic() - began
-            if left <= 0:
-                _kill(process)
-                raise ChildError(f"Training took longer than {self.timeout:g} seconds and was stopped; use fewer or smaller steps.")
+        left, self._sign, self._asked = self.timeout, time.monotonic(), True
+        try:
+            while True:
+                began = time.monotonic()
+                with contextlib.suppress(queue.Empty):
+                    return self._answers.get(timeout=POLL_SECONDS)
+                if self._paused:
+                    self._sign = time.monotonic()
+                else:
+                    left -= time.monotonic() - began
+                if self.silent > self.patience:
+                    _kill(process)
+                    raise ChildError(f"The training process gave no sign of life for {self.patience:g} seconds and was replaced.")
+                if left <= 0:
+                    _kill(process)
+                    raise ChildError(f"Training took longer than {self.timeout:g} seconds and was stopped; use fewer or smaller steps.")
+        finally:
+            self._asked = False
 
     def _started(self) -> subprocess.Popen[bytes]:
         with self._state:
@@ -172,7 +187,10 @@ class Child:
         answers.put(process)
         with contextlib.suppress(Exception), process.stdout:
             while True:
-                answers.put(pickle.load(process.stdout))
+                answer = pickle.load(process.stdout)
+                self._sign = time.monotonic()
+                if not (isinstance(answer, str) and answer == BEAT):
+                    answers.put(answer)
         answers.put(END)
 
     def _signal(self, paused: bool) -> None:
@@ -186,6 +204,17 @@ class Child:
         own = {"PYTHONPATH": os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH", "")))), "PYTHONWARNINGS": "ignore"}
         own |= {"CUDA_VISIBLE_DEVICES": "", "HF_HUB_OFFLINE": "1", "TQDM_DISABLE": "1"}
         return os.environ | training_environment(self.threads) | own
+
+
+def _send(process: subprocess.Popen[bytes], request: Any, answers: queue.SimpleQueue[Any]) -> None:
+    try:
+        assert process.stdin
+        pickle.dump(request, process.stdin, pickle.HIGHEST_PROTOCOL)
+        process.stdin.flush()
+    except (OSError, ValueError):  # its end of the pipe is gone
+        answers.put(END)
+    except Exception as error:  # what cannot be pickled
+        answers.put(f"The training request could not be sent: {error}")
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
@@ -203,17 +232,20 @@ def _tell(process: subprocess.Popen[bytes], paused: bool) -> None:
             process.send_signal(signal.SIGSTOP if paused else signal.SIGCONT)
 
 
+_speaking = threading.Lock()  # in the child: an answer is written whole
+
 # --- in the child ----------------------------------------------------------------------------------------------------------
 
 
 def main(nice: int = 10) -> None:
     """Answer requests from standard input until it ends, that is, until the parent is gone."""
-    _end_with_parent()
+    end_with_parent()
     if hasattr(os, "nice"):
         os.nice(nice)
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever a library prints must not end up between the answers
     _answer(answers, "ready")
+    threading.Thread(target=_beat, args=(answers,), daemon=True).start()
 
     import torch
 
@@ -253,11 +285,19 @@ def _stage() -> Stage:
 
 
 def _answer(answers: Any, answer: Any) -> None:
-    pickle.dump(answer, answers, pickle.HIGHEST_PROTOCOL)
-    answers.flush()
+    with _speaking:
+        pickle.dump(answer, answers, pickle.HIGHEST_PROTOCOL)
+        answers.flush()
 
 
-def _end_with_parent() -> None:
+def _beat(answers: Any) -> None:
+    with contextlib.suppress(OSError):
+        while True:
+            time.sleep(BEAT_SECONDS)
+            _answer(answers, BEAT)
+
+
+def end_with_parent() -> None:
     """The end of standard input says that the parent is gone, but a paused process would not notice; Linux can kill it all the same."""
     if sys.platform == "linux":
         import ctypes

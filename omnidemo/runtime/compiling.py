@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import logging
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -16,6 +18,14 @@ from typing import Any
 
 from omnidemo.core import device_trie
 
+SUMS = "sums.json"  # beside the machine code: what it was when it had been written
+# Before anything that takes long it asks to end with this process: who was killed would leave it behind, and start another one.
+START = """
+from omnidemo.runtime.child import end_with_parent
+end_with_parent()
+from omnidemo.runtime.compiled.kernels import compile_all
+compile_all()
+"""
 PATIENCE = 300  # seconds that compiling may take; one minute where nothing else runs
 
 _log = logging.getLogger(__name__)
@@ -69,14 +79,22 @@ def when_ready(call: Callable[[], None]) -> None:
 
 def _prepare() -> None:
     global _ready
-    command = [sys.executable, "-m", "omnidemo.runtime.compiled.kernels"]
+    command = [sys.executable, "-c", START]
     path = os.pathsep.join(filter(None, [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH")]))  # it may not be installed
     low = _step_back if os.name == "posix" else None
     try:
         kept = _folder()
         features = _features()
         environment = {**os.environ, "PYTHONPATH": path, "NUMBA_CACHE_DIR": kept} | ({"NUMBA_CPU_FEATURES": features} if features else {})
-        subprocess.run(command, check=True, capture_output=True, timeout=PATIENCE, env=environment, preexec_fn=low)
+        options: Any = {"check": True, "capture_output": True, "timeout": PATIENCE, "env": environment, "preexec_fn": low}
+        _drop_damaged(Path(kept))
+        try:
+            subprocess.run(command, **options)
+        except subprocess.CalledProcessError:  # what was kept may be damaged where no sum says so: once more without it
+            shutil.rmtree(kept, ignore_errors=True)
+            Path(kept).mkdir(parents=True, exist_ok=True)
+            subprocess.run(command, **options)
+        _note_sums(Path(kept))
         from numba import config
 
         settings: Any = config
@@ -100,6 +118,34 @@ def _prepare() -> None:
             call()
         except Exception:
             _log.exception("what was to be done with compiled code failed; passes go on as they are")
+
+
+def _sums(folder: Path) -> dict[str, str]:
+    """The sums of all files of machine code; the index beside them grows, and numba notices where it cannot be read."""
+    files = sorted(folder.rglob("*.nbc"))
+    return {file.relative_to(folder).as_posix(): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+
+
+def _drop_damaged(folder: Path) -> None:
+    """Remove machine code that is not as it was written: it might crash, or say something else."""
+    try:
+        noted, found = json.loads((folder / SUMS).read_text()), _sums(folder)
+        if all(found.get(name) == known for name, known in noted.items()):
+            return
+    except FileNotFoundError:
+        return
+    except (OSError, ValueError, AttributeError):  # the notes are damaged themselves
+        pass
+    _log.warning("the machine code in %s is damaged and compiled again", folder)
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True, exist_ok=True)
+
+
+def _note_sums(folder: Path) -> None:
+    fresh = folder / f".new-{os.getpid()}"
+    with suppress(OSError):
+        fresh.write_text(json.dumps(_sums(folder)))
+        os.replace(fresh, folder / SUMS)
 
 
 def _features() -> str | None:

@@ -57,6 +57,8 @@ class Database:
         self._file: Path | None = None
         self._inode: int | None = None
         self._opened, self._ok, self._message = False, True, ""
+        self._note = ""  # what is said while everything works
+        self.renewed: Callable[[], None] = lambda: None  # called by the writer after another file took the place of the database
         self._queue: deque[_Write] = deque()
         self._submitted = self._finished = self._lost = 0
         self._closing = self._nudged = False
@@ -96,6 +98,10 @@ class Database:
         engine = self._engine
         if not self._opened or engine is None:
             return default
+        if self._moved():
+            with self._wake:
+                self._nudged = True
+                self._wake.notify_all()
         try:
             with engine.connect() as connection:
                 return query(connection)
@@ -145,15 +151,27 @@ class Database:
     def _try_open(self) -> bool:
         """Open, or open again where the file was deleted or replaced (an open handle would write into nowhere)."""
         try:
-            if self._opened and self._file is not None and (not self._file.exists() or self._file.stat().st_ino != self._inode):
+            if self._opened and self._moved():
                 self._reset()
             if not self._opened:
+                before = self._inode
                 self._open()
+                if before is not None and self._inode != before:
+                    since = f"since {time.strftime('%H:%M')} another one holds what comes, without the history before"
+                    self._note = f"The database `{self._file}` was deleted or replaced; {since}."
+                    self.renewed()
         except Exception as error:  # a bad URL, a missing driver, a failed migration: all mean "no database for now"
             log.debug("opening the database failed", exc_info=error)
             self._failed(error)
             return False
         return True
+
+    def _moved(self) -> bool:
+        """Whether the file that was opened is not the one of that name any more."""
+        try:
+            return self._file is not None and self._file.stat().st_ino != self._inode
+        except OSError:
+            return True
 
     def _reset(self) -> None:
         self._opened = False
@@ -183,7 +201,7 @@ class Database:
         while True:
             with self._wake:
                 if self._ok:
-                    self._wake.wait_for(lambda: bool(self._queue) or self._closing or not self._ok)
+                    self._wake.wait_for(lambda: bool(self._queue) or self._closing or not self._ok or self._nudged)
                 if not self._ok and not self._closing:
                     self._wake.wait_for(lambda: self._closing or self._nudged, self._retry)
                 self._nudged = False
@@ -191,7 +209,7 @@ class Database:
                 if self._closing and not batch:
                     return
             if self._try_open() and self._write(batch):
-                self._report(True, "")
+                self._report(True, self._note)
             elif self._closing:
                 return self._give_up()
 

@@ -11,16 +11,16 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from omnidemo.config import Settings
+from omnidemo.config import Settings, changed
 from omnidemo.records import Trace
 from omnidemo.runtime.adaptable import ADAPTABLE as ADAPTABLE
-from omnidemo.runtime.adaptable import changed, plan_of
+from omnidemo.runtime.adaptable import plan_of
 from omnidemo.runtime.adapters import AdapterState
 from omnidemo.runtime.gain import ChatCost
 from omnidemo.runtime.here import Here
 from omnidemo.runtime.pacing import Pacer
 from omnidemo.runtime.replay import ReplayBuffer, usable
-from omnidemo.runtime.status import State, TrainerStatus, explain
+from omnidemo.runtime.status import State, TrainerStatus, explain, hanging
 from omnidemo.runtime.training import Child, Plan
 from omnidemo.runtime.update import Update
 from omnidemo.runtime.versions import Publish, StoreLike, Versions
@@ -133,7 +133,7 @@ class Distiller:
     def configure(self, **changes: Any) -> None:
         """Change settings (names of `ADAPTABLE`) from the next update on. ValueError, one sentence, for a name or value that is not
         possible; then nothing has changed."""
-        settings = changed(self.settings, changes)
+        settings = changed(self.settings, changes, ADAPTABLE)
         with self.versions.lock:
             if settings.lora_rank != self.settings.lora_rank and not self.versions.untouched:
                 raise ValueError("The rank of an adapter line cannot change once it has versions: reset the line first.")
@@ -157,10 +157,11 @@ class Distiller:
                 state = "failed"
             elif state == "idle" and worth.payback.converged:
                 state = "converged"
+            silent = getattr(self._child, "silent", 0.0) if state == "training" else 0.0
             left = max(0, self.settings.update_interval * (1 + worth.skip) - worth.waiting, worth.payback.rest)
             return TrainerStatus(
                 state=state,
-                why=explain(state, left, worth.remark, self.mode),
+                why=hanging(silent) or explain(state, left, worth.remark, self.mode),
                 version=current.version,
                 step=current.optimiser.step if current.optimiser else 0,
                 loss=current.loss,

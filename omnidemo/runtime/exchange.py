@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -17,7 +18,8 @@ from torch import Tensor
 from omnidemo.runtime.adapters import CONFIG, PREFIX, WEIGHTS, AdapterState, BaseWeights, StoredVersion, load_version, merged_weights
 
 CARD = "README.md"
-MOST_BYTES = 2 << 30  # of the weights
+MOST_HEADER = 1 << 20  # bytes of the part of the weights that says what they are
+MOST_RANK = 1024
 MOST_CONFIG_BYTES = 1 << 20
 PARTS = (".lora_A.weight", ".lora_B.weight")
 # Settings of PEFT whose adapters are more than W + (alpha/r)·B·A on linear layers.
@@ -102,12 +104,8 @@ def import_peft(source: Path | str, base: Mapping[str, Tensor] | Path) -> Adapte
     B, so that training can go on with it. ValueError, one sentence, for anything but plain LoRA on linear layers that fits the base.
     """
     base = BaseWeights(base) if isinstance(base, Path) else base
-    files = _files(Path(source))
-    try:
-        config = json.loads(files[CONFIG])
-        assert isinstance(config, dict)
-    except (ValueError, AssertionError, RecursionError):
-        raise ValueError(f"{CONFIG} is not a JSON object: export the adapter again.") from None
+    files = _files(Path(source), base)
+    config = _json_object(files[CONFIG])
     rank, alpha = _check_config(config)
     try:
         weights = {name: tensor.float() for name, tensor in load(files[WEIGHTS]).items()}
@@ -122,11 +120,12 @@ def import_peft(source: Path | str, base: Mapping[str, Tensor] | Path) -> Adapte
     return adapter
 
 
-def _files(source: Path) -> dict[str, bytes]:
-    """The two files of an adapter. ValueError where they are missing, too large, or the zip tries to reach elsewhere."""
+def _files(source: Path, base: Mapping[str, Tensor]) -> dict[str, bytes]:
+    """The two files of an adapter. ValueError where they are missing, larger than an adapter of this base can be, or the zip tries to reach
+    elsewhere."""
     if source.is_dir():
-        found = {entry.name: (entry.stat().st_size, entry.read_bytes) for entry in source.iterdir() if entry.is_file()}
-        return _pick(found, source)
+        found = {entry.name: (entry.stat().st_size, lambda entry=entry: entry.open("rb")) for entry in source.iterdir() if entry.is_file()}
+        return _pick(found, source, base)
     try:
         with zipfile.ZipFile(source) as packed:
             members: dict[str, tuple[int, Any]] = {}
@@ -137,15 +136,15 @@ def _files(source: Path) -> dict[str, bytes]:
                 if path.name in members and path.name in (WEIGHTS, CONFIG):
                     raise ValueError(f"{source.name} holds more than one {path.name}: pack one adapter alone.")
                 if not info.is_dir():
-                    members[path.name] = (info.file_size, lambda info=info: packed.open(info).read(info.file_size + 1))
-            return _pick(members, source)
+                    members[path.name] = (info.file_size, lambda info=info: packed.open(info))
+            return _pick(members, source, base)
     except FileNotFoundError:
         raise ValueError(f"There is no adapter at {source}: choose a zip or a folder in PEFT's format.") from None
-    except (zipfile.BadZipFile, OSError, EOFError, NotImplementedError, RuntimeError) as error:
+    except (zipfile.BadZipFile, zlib.error, OSError, EOFError, NotImplementedError, RuntimeError) as error:
         raise ValueError(f"{source.name} cannot be read as a zip ({error}): choose a zip or a folder in PEFT's format.") from None
 
 
-def _pick(found: Mapping[str, tuple[int, Any]], source: Path) -> dict[str, bytes]:
+def _pick(found: Mapping[str, tuple[int, Any]], source: Path, base: Mapping[str, Tensor]) -> dict[str, bytes]:
     if WEIGHTS not in found:
         pickled = next((name for name in found if name.endswith((".bin", ".pt", ".pth", ".pkl", ".ckpt"))), None)
         if pickled:
@@ -153,14 +152,50 @@ def _pick(found: Mapping[str, tuple[int, Any]], source: Path) -> dict[str, bytes
         raise ValueError(f"{source.name} has no {WEIGHTS}: choose a zip or a folder in PEFT's format.")
     if CONFIG not in found:
         raise ValueError(f"{source.name} has no {CONFIG}: choose a zip or a folder in PEFT's format.")
-    for name, most in ((WEIGHTS, MOST_BYTES), (CONFIG, MOST_CONFIG_BYTES)):
-        if found[name][0] > most:
-            raise ValueError(f"{name} in {source.name} has {found[name][0]:,} bytes, more than the {most:,} that are read.")
-    contents = {name: bytes(found[name][1]()) for name in (WEIGHTS, CONFIG)}
-    for name, data in contents.items():
-        if len(data) != found[name][0]:
-            raise ValueError(f"{name} in {source.name} is longer than it says: it is refused.")
-    return contents
+    described = _read(found, CONFIG, MOST_CONFIG_BYTES, source)
+    rank, _ = _check_config(_json_object(described))
+    # What says how large the tensors are comes first and is small: nothing else is unpacked before it has been looked at.
+    most = 4 * rank * sum(sum(tensor.shape) for tensor in base.values() if tensor.dim() == 2) + MOST_HEADER
+    if found[WEIGHTS][0] > most:
+        bound = f"more than the {most:,} of an adapter of rank {rank} for this drafter"
+        raise ValueError(f"{WEIGHTS} in {source.name} has {found[WEIGHTS][0]:,} bytes, {bound}.")
+    _check_header(found, source)
+    return {WEIGHTS: _read(found, WEIGHTS, most, source), CONFIG: described}
+
+
+def _read(found: Mapping[str, tuple[int, Any]], name: str, most: int, source: Path) -> bytes:
+    size, opened = found[name]
+    if size > most:
+        raise ValueError(f"{name} in {source.name} has {size:,} bytes, more than the {most:,} that are read.")
+    with opened() as file:
+        data = bytes(file.read(size + 1))
+    if len(data) != size:
+        raise ValueError(f"{name} in {source.name} is longer than it says: it is refused.")
+    return data
+
+
+def _check_header(found: Mapping[str, tuple[int, Any]], source: Path) -> None:
+    """ValueError unless the weights begin with a header whose tensors fill the rest of the file."""
+    size, opened = found[WEIGHTS]
+    with opened() as file:
+        length = int.from_bytes(file.read(8), "little")
+        header = _json_object(file.read(length), WEIGHTS) if 2 <= length <= min(MOST_HEADER, size) else {}
+    ends = [entry["data_offsets"][1] for entry in header.values() if isinstance(entry, dict) and _is_extent(entry.get("data_offsets"))]
+    if max(ends, default=0) != size - 8 - length:
+        raise ValueError(f"{WEIGHTS} in {source.name} is not a safetensors file: export the adapter again.")
+
+
+def _is_extent(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 2 and all(isinstance(one, int) for one in value)
+
+
+def _json_object(data: bytes, name: str = CONFIG) -> dict[str, Any]:
+    try:
+        found = json.loads(data)
+        assert isinstance(found, dict)
+        return found
+    except (ValueError, AssertionError, RecursionError):
+        raise ValueError(f"{name} is not a JSON object: export the adapter again.") from None
 
 
 def _check_config(config: Mapping[str, Any]) -> tuple[int, float]:
@@ -174,7 +209,13 @@ def _check_config(config: Mapping[str, Any]) -> tuple[int, float]:
     if config.get("bias", "none") != "none":
         raise ValueError(f"The adapter trains biases (bias {config['bias']!r}), which is not supported: train it as plain LoRA.")
     rank, alpha = config.get("r"), config.get("lora_alpha")
-    if not isinstance(rank, int) or isinstance(rank, bool) or rank < 1 or not isinstance(alpha, (int, float)) or not 0 < alpha < 1e6:
+    if (
+        not isinstance(rank, int)
+        or isinstance(rank, bool)
+        or not 1 <= rank <= MOST_RANK
+        or not isinstance(alpha, (int, float))
+        or not 0 < alpha < 1e6
+    ):
         raise ValueError(f"{CONFIG} has no usable rank and alpha (r {rank!r}, lora_alpha {alpha!r}): export the adapter again.")
     return rank, float(alpha)
 

@@ -7,7 +7,7 @@ import threading
 from collections import Counter, OrderedDict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +65,7 @@ class Lines:
         self._paused: set[str] = set()
         self._domains: dict[str, str] = {}  # folder name → domain
         self._closed = False
+        store.when_renewed(self.tell_again)
 
     # lines ---------------------------------------------------------------------------------------------------------------
 
@@ -203,6 +204,16 @@ class Lines:
         adapter = exchange.import_peft(source, self._pair.drafter.folder)
         with self.using(domain) as line:
             return line.adopt(adapter)
+
+    def tell_again(self) -> None:
+        """Tell the store of every version on disk: its database was deleted or replaced. Loss curves and measured effects are gone."""
+        drafter, target = self._pair.drafter.name, self._pair.target.name
+        for domain in self.names():
+            folder = self._folder(domain)
+            active = adapters.read_note(folder, "active")
+            for version in reversed(adapters.versions(folder)):
+                if info := resting.info(folder, version):
+                    self._store.add_adapter(replace(info, drafter=drafter, target=target, domain=domain), version == active)
 
     def close(self) -> None:
         """Stop all lines and the training process; what was not written is lost, what was written stays."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,8 +14,10 @@ import torch
 from safetensors import SafetensorError
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, BitsAndBytesConfig, GenerationConfig
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING, MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
-from transformers.utils import is_bitsandbytes_available, logging
+from transformers.utils import is_bitsandbytes_available
+from transformers.utils import logging as bars_of
 
+from omnidemo.core.sampling import as_tensor
 from omnidemo.core.vocabulary import Vocabulary, read_vocabulary
 from omnidemo.runtime import sources
 from omnidemo.runtime.lean import LeanLlamaRunner
@@ -23,7 +26,10 @@ from omnidemo.runtime.sources import ModelError, Progress
 
 __all__ = ["LanguageModel", "ModelError", "load_model", "pick_device", "pick_dtype"]
 
+log = logging.getLogger(__name__)
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+MOST_LAYERS = 1000  # of a model whose cache is made to see whether it can be
+PROBED = 4  # tokens that are read once to see that a model computes
 Quantization = Literal["4bit", "8bit"]
 BYTES: dict[str, float] = {"4bit": 0.75, "8bit": 1.25}  # of a weight on average, as embeddings and norms keep their dtype
 
@@ -71,7 +77,8 @@ def load_model(
     config = _read_config(name, folder)
     number = pick_dtype(dtype, place, config)
     free = sources.free_memory(place)
-    need = sources.count_parameters(folder) * (BYTES[quantization] if quantization else number.itemsize) * sources.MARGIN
+    wide = _computes_in_float32(name, number, place, config, sources.count_parameters(folder), free)
+    need = sources.count_parameters(folder) * (BYTES[quantization] if quantization else 4 if wide else number.itemsize) * sources.MARGIN
     sources.check_room(name, need, free, place)
 
     tell("tokenizers", 0.0)
@@ -79,13 +86,14 @@ def load_model(
 
     tell("weights", 0.0)
     try:
-        runner = _read_weights(name, folder, place, device_map, number, quantization)
+        runner = _read_weights(name, folder, place, device_map, number, quantization, wide)
     except (MemoryError, torch.OutOfMemoryError) as error:
         raise ModelError(_no_room(name, need, free, place)) from error
     except RuntimeError as error:
         if "allocate" in str(error) or "out of memory" in str(error):
             raise ModelError(_no_room(name, need, free, place)) from error
-        raise
+        raise ModelError(f"the weights of {name} cannot be used ({_first(error)}); download or save the model again") from error
+    _probe(name, runner, vocabulary)
     tell("weights", 1.0)
     return LanguageModel(
         name=name,
@@ -129,6 +137,17 @@ def pick_dtype(dtype: str, place: str, config: Any) -> torch.dtype:
     return torch.float32 if place == "cpu" or not isinstance(own, torch.dtype) else own
 
 
+def _computes_in_float32(name: str, dtype: torch.dtype, place: str, config: Any, parameters: int, free: float) -> bool:
+    """Whether weights of two bytes are computed with in float32: on a CPU the compiled passes do, and have such copies of them, while torch
+    takes several times as long for sums in two bytes. Where there is no room for that they stay, and the log says what it costs."""
+    if place != "cpu" or dtype == torch.float32 or not LeanLlamaRunner.fits(config):
+        return False
+    if parameters * 4 * sources.MARGIN <= free:
+        return True
+    log.warning("%s stays in %s, for which there is room; on a CPU that is several times as slow as float32", name, dtype)
+    return False
+
+
 def _check_quantization(quantization: str | None, place: str) -> None:
     """ModelError unless weights can be quantized that way on that device."""
     if quantization is None:
@@ -153,19 +172,41 @@ def _read_config(name: str, folder: Path) -> Any:
     ):  # fmt: skip
         kind = made_for[0] if made_for else config.model_type
         raise ModelError(f"{name} is a {kind}, not a causal language model; choose one that writes text from left to right")
+    if _layers(config) > MOST_LAYERS:  # even its empty cache takes long
+        _check_layers(name, folder, config)
     model_class = MODEL_FOR_CAUSAL_LM_MAPPING.get(type(config), None)
     try:
         if model_class is not None:
             check_cache(model_class, config)
     except ValueError as error:
         raise ModelError(f"{name}: {error}") from error
+    _check_layers(name, folder, config)
     return config
+
+
+def _layers(config: Any) -> int:
+    found = getattr(config.get_text_config(decoder=True), "num_hidden_layers", None)
+    return found if isinstance(found, int) else 0
+
+
+def _check_layers(name: str, folder: Path, config: Any) -> None:
+    """ModelError where the configuration asks for more layers than there are tensors: building them would take minutes."""
+    layers = _layers(config)
+    tensors = sources.count_tensors(folder)
+    if layers > tensors:
+        raise ModelError(f"{name} names {str(layers)[:20]} layers and its weights are {tensors} tensors; download or save the model again")
 
 
 def _read_tokenizer(name: str, folder: Path, config: Any) -> tuple[Any, Vocabulary]:
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
-        return tokenizer, read_vocabulary(tokenizer, _end_ids(folder, config))
+        ends = _end_ids(folder, config)
+        if not all(isinstance(end, int) for end in ends):
+            raise ValueError(f"eos_token_id is {str(ends)[:40]}, which are no token ids")
+        size = max(tokenizer.get_vocab().values(), default=-1) + 1
+        if left_out := [end for end in ends if end >= size]:  # a configuration's default, for one
+            log.warning("%s names %s as its end, and its tokenizer has %s tokens; the tokenizer's own end is used", name, left_out[0], size)
+        return tokenizer, read_vocabulary(tokenizer, [end for end in ends if end < size])
     except Exception as error:  # a missing package, a damaged file, an unknown family
         raise ModelError(
             f"the tokenizer of {name} cannot be read ({_first(error)}); choose another model or save a fast tokenizer"
@@ -182,33 +223,46 @@ def _end_ids(folder: Path, config: Any) -> list[int]:
 
 
 def _read_weights(
-    name: str, folder: Path, place: str, device_map: str | None, dtype: torch.dtype, quantization: Quantization | None
-) -> Runner:
+    name: str, folder: Path, place: str, device_map: str | None, dtype: torch.dtype, quantization: Quantization | None,
+    wide: bool = False,
+) -> Runner:  # fmt: skip
     auto: Any = AutoModelForCausalLM
     options: dict[str, Any] = {"dtype": dtype, "device_map": device_map, "use_safetensors": True, "trust_remote_code": False}
     if quantization:
         four, eight = quantization == "4bit", quantization == "8bit"
         options["quantization_config"] = BitsAndBytesConfig(load_in_4bit=four, load_in_8bit=eight, bnb_4bit_compute_dtype=dtype)
         options["device_map"] = device_map = device_map or place  # quantized weights are made where they stay
-    bars = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()
+    bars = bars_of.is_progress_bar_enabled()
+    bars_of.disable_progress_bar()
     try:
         model, report = auto.from_pretrained(folder, output_loading_info=True, **options)
-    except (OSError, ValueError, ImportError, SafetensorError) as error:
+    except (MemoryError, torch.OutOfMemoryError):
+        raise
+    except (OSError, ValueError, ImportError, LookupError, TypeError, AttributeError, RecursionError, SafetensorError) as error:
         raise ModelError(f"the weights of {name} cannot be read ({_first(error)}); download or save the model again") from error
     finally:
         if bars:
-            logging.enable_progress_bar()
+            bars_of.enable_progress_bar()
     if missing := sorted(report["missing_keys"]):
         raise ModelError(f"{name} lacks {len(missing)} of its weights, {missing[0]} among them; download or save the model again")
     if device_map is None:
-        model = model.to(place)
+        model = model.to(place, torch.float32) if wide else model.to(place)
     model.eval().requires_grad_(False)
     try:
         # On a GPU the fused forward pays too, but a model spread over several keeps accelerate's hooks.
         return LeanLlamaRunner(model) if device_map is None and LeanLlamaRunner.fits(model.config) else TransformersRunner(model)
     except ValueError as error:
         raise ModelError(f"{name}: {error}") from error
+
+
+def _probe(name: str, runner: Runner, vocabulary: Vocabulary) -> None:
+    """ModelError unless one forward pass over a few tokens has a finite highest logit in each row: weights may be damaged, or overflow
+    in this dtype."""
+    ids = [token_id for token_id, token in enumerate(vocabulary.tokens[: runner.rows]) if token][: min(PROBED, runner.limit)] or [0]
+    logits = as_tensor(runner.new_cache().extend(ids, len(ids)))
+    if not bool(torch.isfinite(logits.amax(-1)).all()):
+        where = "" if runner.dtype == torch.float32 else f" in {str(runner.dtype).removeprefix('torch.')}; try dtype=float32"
+        raise ModelError(f"{name} computes numbers that are not finite{where}; download or save the model again, or choose another one")
 
 
 def _no_room(name: str, need: float, free: float, place: str) -> str:

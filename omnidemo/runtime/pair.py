@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from numbers import Integral
 from pathlib import Path
 from secrets import token_hex
 from time import perf_counter, time
@@ -14,6 +15,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
+from omnidemo.config import GenerationConfig
 from omnidemo.core.contexts import DrafterContext, TargetContext, common_prefix
 from omnidemo.core.draft_length import ByCost, ByHead, Confidence, Drafting, DraftLength, Fixed, Head, Policy, describe
 from omnidemo.core.knowledge import Knowledge
@@ -29,6 +31,7 @@ from omnidemo.runtime.maps import load_or_build
 from omnidemo.runtime.models import LanguageModel
 from omnidemo.runtime.own import OwnNgrams
 from omnidemo.runtime.runners import Runner
+from omnidemo.runtime.spelling import Speller
 from omnidemo.runtime.store import Store
 from omnidemo.runtime.visitors import owned
 
@@ -69,6 +72,7 @@ class Pair:
     ) -> None:
         """`maps`: the folder that keeps vocabulary maps; None builds the map anew."""
         self.target, self.drafter = target, drafter
+        self._speller: Speller | None = None
         device = target.device
         self.map = load_or_build(target.vocabulary, drafter.vocabulary, target.runner.rows, drafter.runner.rows, device, maps)
         self.ngrams = NgramCache(drafter.runner.rows, cache_size, cache_policy, device)
@@ -137,13 +141,16 @@ class Pair:
         note: whether the pair takes note of what the rounds took, by which "cost" drafts.
         ValueError, before anything runs, for options or prompts that cannot be served.
         """
-        chosen, warp = self._method(method), Warp(temperature, top_k, top_p, min_p, repetition_penalty)
-        if max_new_tokens < 1 or draft_length < 0:
-            raise ValueError("max_new_tokens must be at least 1 and draft_length at least 0")
-        if longest_draft < 1:
-            raise ValueError("longest_draft must be at least 1; a draft_policy of fixed with a draft_length of 0 drafts nothing")
+        asked = GenerationConfig.of(
+            method=method, max_new_tokens=max_new_tokens, temperature=temperature, top_p=top_p, top_k=top_k, min_p=min_p,
+            repetition_penalty=repetition_penalty, draft_policy=draft_policy, draft_length=draft_length, longest_draft=longest_draft,
+            confidence=confidence, gamma=gamma, domain=domain, seed=seed, stop=stop, learn=learn, reuse=reuse, probe_every=probe_every,
+        )  # fmt: skip
+        chosen = self._method(asked.method)
+        warp = Warp(asked.temperature, asked.top_k, asked.top_p, asked.min_p, asked.repetition_penalty)
+        domain, seed, learn = asked.domain, asked.seed, asked.learn
         ids = self.prompt_ids(prompt)
-        limits = Limits(max_new_tokens, tuple(s for s in stop if s), cancelled)
+        limits = Limits(asked.max_new_tokens, tuple(text for text in asked.stop if text), cancelled)
         began = perf_counter()
         with self._turn:
             line = self._line(domain)
@@ -152,8 +159,8 @@ class Pair:
                 self._compiled = not self._compiled
                 for one in self._lines.values():
                     one.knowledge.forget_times()
-            length = _rule(draft_policy, line, draft_length, longest_draft, confidence, gamma, probe_every)
-            talk, ngrams = self._conversation(ids, reuse, domain), self._own.of(domain)
+            length = _rule(asked, line)
+            talk, ngrams = self._conversation(ids, asked.reuse, domain), self._own.of(domain)
             self._in_flight += 1
         rounds: list[Round] = []
         tracer = Tracer(self.map, len(ids), self._top_k) if learn and self.learners else None
@@ -190,7 +197,7 @@ class Pair:
                 if learn:
                     ngrams.clock += 1
             if tracer is not None and rounds and talk.drafter is not None:
-                self._teach(tracer.finish(talk.drafter), temperature=temperature, domain=domain, version=version, key=key)
+                self._teach(tracer.finish(talk.drafter), temperature=asked.temperature, domain=domain, version=version, key=key)
             self._save()
         drafts = [(done.drafted, done.seconds["total"]) for done in rounds[1:] if done.drafted]
         plain = line.knowledge.plain_beside(drafts) if chosen.drafts else None
@@ -245,16 +252,20 @@ class Pair:
 
     def prompt_ids(self, prompt: Prompt) -> list[int]:
         """The target's ids of a prompt; ValueError where it is empty or does not fit the window."""
-        tokenizer = self.target.tokenizer
         if isinstance(prompt, str) and self.target.chat:
             prompt = [{"role": "user", "content": prompt}]
+        parts: list[Any] = list(prompt) if isinstance(prompt, Iterable) and not isinstance(prompt, (str, Mapping)) else []
         if isinstance(prompt, str):
-            ids = list(tokenizer(prompt)["input_ids"])
-        elif all(isinstance(part, int) for part in prompt):
-            ids = [int(part) for part in prompt]  # type: ignore[arg-type]
+            ids = self._spelling().text(prompt)
+        elif isinstance(prompt, Mapping) or not isinstance(prompt, Iterable):
+            raise ValueError("the prompt is neither a text, nor a list of messages, nor a list of ids")
+        elif all(isinstance(part, Integral) for part in parts):
+            ids = [int(part) for part in parts]
         elif self.target.chat:
             try:
-                ids = list(tokenizer.apply_chat_template(list(prompt), add_generation_prompt=True, tokenize=True, return_dict=False))
+                ids = self._spelling().messages(parts)
+            except ValueError:
+                raise
             except Exception as error:  # a template raises what it likes, jinja2's errors among them
                 raise ValueError(f"the chat template of {self.target.name} refuses these messages: {error}") from error
         else:
@@ -269,6 +280,11 @@ class Pair:
         if not 0 <= min(ids) <= max(ids) < self.target.runner.rows:
             raise ValueError(f"prompt ids must lie between 0 and {self.target.runner.rows - 1}")
         return ids
+
+    def _spelling(self) -> Speller:
+        if self._speller is None:  # models that were made for measuring have no tokenizer, and are given ids
+            self._speller = Speller(self.target.tokenizer, self.target.vocabulary)
+        return self._speller
 
     def warm_up(self) -> None:
         """Run each model once, so that the first answer does not pay for it, and time plain rounds."""
@@ -319,9 +335,7 @@ class Pair:
         """How many generations are."""
         return self._in_flight
 
-    def publish(
-        self, version: int, weights: Mapping[str, Tensor], head: Mapping[str, Tensor] | None = None, domain: str = DOMAIN
-    ) -> None:
+    def publish(self, version: int, weights: Mapping[str, Tensor], head: Mapping[str, Tensor] | None = None, domain: str = DOMAIN) -> None:
         """Have these drafter weights (by name; all others go back to the base) and this acceptance head draft for a domain from the
         next round on."""
         self._line(domain).published = (version, weights, head or {})
@@ -329,6 +343,7 @@ class Pair:
     def attach(self, store: Store) -> None:
         """Take the n-gram cache from the store, and keep it there from now on."""
         self._store = store
+        store.when_renewed(self._save_again)
         with self._turn:
             self.ngrams.load(store.load_ngrams(self.target.name, self.drafter.name))
             for entry in self.ngrams:
@@ -438,6 +453,11 @@ class Pair:
             for learner in self.learners:
                 learner(trace)
 
+    def _save_again(self) -> None:
+        with self._turn:
+            self.ngrams.forget_saved()
+        self._save()
+
     def _save(self) -> None:
         if self._store is not None:
             with self._turn:
@@ -462,16 +482,13 @@ def _head(weights: Mapping[str, Tensor]) -> Head | None:
     return NumpyHead(weights) if weights else None
 
 
-def _rule(
-    policy: Policy, line: _Line, draft_length: int, longest: int, confidence: float, gamma: float, probe_every: int
-) -> DraftLength:
-    """The rule of one generation. ValueError for an unknown policy."""
-    if policy == "fixed":
-        return Fixed(draft_length, probe_every)
-    if policy == "confidence":
-        return Confidence(longest, line.knowledge, confidence, probe_every)
-    if policy == "head":
-        return ByHead(longest, line.knowledge, gamma, line.head, probe_every)
-    if policy == "cost":
-        return ByCost(longest, line.knowledge)
-    raise ValueError(f"unknown draft_policy {policy!r}; choose fixed, confidence, cost or head")
+def _rule(asked: GenerationConfig, line: _Line) -> DraftLength:
+    """The rule of one generation."""
+    longest, known, probes = asked.longest_draft, line.knowledge, asked.probe_every
+    if asked.draft_policy == "fixed":
+        return Fixed(asked.draft_length, probes)
+    if asked.draft_policy == "confidence":
+        return Confidence(longest, known, asked.confidence, probes)
+    if asked.draft_policy == "head":
+        return ByHead(longest, known, asked.gamma, line.head, probes)
+    return ByCost(longest, known)

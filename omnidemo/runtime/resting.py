@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from omnidemo.config import Settings
+from omnidemo.records import AdapterVersion
 from omnidemo.runtime import adapters
 from omnidemo.runtime.status import State, TrainerStatus
 
@@ -58,6 +59,16 @@ def manifest(folder: Path, version: int) -> dict[str, Any]:
     """The manifest of a version; empty where it is damaged (the distiller says so when it is used)."""
     try:
         found = json.loads((adapters.version_folder(folder, version) / adapters.MANIFEST).read_bytes())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
+
+
+def info(folder: Path, version: int) -> AdapterVersion | None:
+    """What the manifest of a version says; None where it is damaged."""
+    found = manifest(folder, version)
+    found.pop("files", None)
+    try:
+        return AdapterVersion(drafter=found.pop("base"), path=str(adapters.version_folder(folder, version)), **found)
+    except (KeyError, TypeError):
+        return None

@@ -140,6 +140,8 @@ class TransformersRunner:
         cache.extend([*ids[:2], 1, 4 % self.rows], 1)
         cache.rollback(2)
         pieces, whole = cache.extend(ids[2:], 2), fresh.extend(ids, 2)
+        if not bool(torch.isfinite(whole.amax(-1)).all()):
+            return  # which `load_model` tells
         # Half precision keeps 2 to 3 decimal digits; a wrong cache is off by more than either bound.
         bound = 1e-3 if self.dtype == torch.float32 else 0.1
         if not torch.allclose(pieces, whole, atol=bound * float(whole.abs().max()), rtol=0):

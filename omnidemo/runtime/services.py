@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from omnidemo.config import Settings
 from omnidemo.methods import AUTO, AUTO_HELP, METHODS
-from omnidemo.runtime import prompts
+from omnidemo.runtime import private, prompts
 from omnidemo.runtime.adaptation import Adaptation
 from omnidemo.runtime.answers import Answers
 from omnidemo.runtime.beside import Beside
@@ -29,13 +29,15 @@ class MethodInfo:
 
 
 class Services:
-    """The application without its pages. All methods may be called from any thread.
+    """The application without its pages. All methods may be called from any thread. ValueError where another process uses the storage.
 
     What is done elsewhere is handed out here, and documented there: chats in `Answers`, learning in `Adaptation`.
     """
 
     def __init__(self, settings: Settings | None = None) -> None:
         settings = settings or Settings()
+        self._held = settings.storage
+        private.hold(self._held)
         self._safekeeping = Safekeeping(settings)
         self.store = open_store(settings)
         self._safekeeping.start(self.store)
@@ -67,6 +69,7 @@ class Services:
         self.store.flush()
         self._safekeeping.close()
         self.store.close()
+        private.let_go(self._held)
 
     # what there is -------------------------------------------------------------------------------------------------------
 

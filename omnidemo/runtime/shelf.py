@@ -57,7 +57,7 @@ class Shelf:
 
     def load(self, target: str, drafter: str) -> PairState:
         """Have a pair loaded in the background, if it is not there or on its way; a failed one is tried again. Returns at once."""
-        key = (target, drafter)
+        key = _key(target, drafter)
         with self._lock:
             known = self._places.get(key)
             if known is not None and known.state.stage != "failed":
@@ -69,12 +69,12 @@ class Shelf:
         return self.state(target, drafter)
 
     def state(self, target: str, drafter: str) -> PairState:
-        known = self._places.get((target, drafter))
+        known = self._places.get(_key(target, drafter))
         return known.state if known is not None else PairState(target, drafter)
 
     def ready(self, target: str, drafter: str) -> tuple[Pair, Lines]:
         """RuntimeError, one sentence, while the pair is not ready."""
-        known = self._places.get((target, drafter))
+        known = self._places.get(_key(target, drafter))
         if known is None or known.pair is None or known.lines is None:
             state = self.state(target, drafter)
             raise RuntimeError(state.error or f"{target} is not loaded yet ({state.stage}); wait until it is ready")
@@ -132,3 +132,11 @@ class Shelf:
         for place in gone:
             if place.lines is not None:
                 place.lines.close()
+
+
+def _key(target: str, drafter: str) -> tuple[str, str]:
+    """ValueError for what is no name: a page that has not said yet which pair it means."""
+    for name, role in ((target, "target"), (drafter, "drafter")):
+        if not isinstance(name, str) or not name.strip():
+            raise ValueError(f"No {role} is chosen; choose one from the list.")
+    return target, drafter

@@ -99,23 +99,32 @@ def missing_shards(folder: Path) -> list[str]:
         return []
     try:
         shards = sorted(set(json.loads(index.read_text())["weight_map"].values()))
-    except (ValueError, KeyError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return [index.name]
     return [shard for shard in shards if not (folder / shard).exists()]
 
 
 def count_parameters(folder: Path) -> int:
     """Numbers in all weights, from the headers of the safetensors files alone. ModelError for a damaged file."""
-    total = 0
+    return sum(math.prod(shape) for shape in _shapes(folder))
+
+
+def count_tensors(folder: Path) -> int:
+    """Tensors in all weights, likewise."""
+    return len(_shapes(folder))
+
+
+def _shapes(folder: Path) -> list[list[int]]:
+    found: list[list[int]] = []
     for path in weight_files(folder):
         try:
             with path.open("rb") as file:
                 size = int.from_bytes(file.read(8), "little")
                 header: dict[str, Any] = json.loads(file.read(min(size, path.stat().st_size)))
-            total += sum(math.prod(entry["shape"]) for key, entry in header.items() if key != "__metadata__")
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            found += [[int(side) for side in entry["shape"]] for key, entry in header.items() if key != "__metadata__"]
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise ModelError(f"the weights file {path.name} in {folder} is damaged; download or save the model again") from error
-    return total
+    return found
 
 
 def free_memory(device: str) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+SUSPICIOUS_SECONDS = 10.0
 State = Literal["idle", "waiting", "training", "paused", "off", "failed", "converged"]
 
 
@@ -47,3 +48,10 @@ def explain(state: State, left: int, remark: str = "", mode: str = "idle") -> st
         "idle": f"Waiting for {requests}." if left else due,
     }
     return " ".join(filter(None, (sentences[state], remark if state != "off" else "")))
+
+
+def hanging(silent: float) -> str:
+    """What is said of a training process that has not been heard of for so many seconds; nothing while that is usual."""
+    if silent < SUSPICIOUS_SECONDS:
+        return ""
+    return f"The training process has given no sign of life for {silent:.0f} s; it is killed and started again if that goes on."

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import asdict
@@ -34,6 +36,7 @@ from omnidemo.runtime.tables import (
 from omnidemo.runtime.visitors import owned
 
 __all__ = ["Store", "StoreStatus", "restore"]
+log = logging.getLogger(__name__)
 DEFAULT_URL = "sqlite:///storage/omnidemo.db"
 CHUNK = 500  # ids in one statement; databases limit its parameters
 CURVE = ["created_at", "kind", "method", "domain", "acceptance_rate", "block_efficiency", "tokens_per_second", "estimated_speedup"]
@@ -55,10 +58,24 @@ class Store:
     ) -> None:
         self._private: set[str] = set()  # opted out in this process: holds even where the database is down
         self._database = Database(url or DEFAULT_URL, on_status, retry_seconds, queue_size)
+        self._to_renew: list[weakref.WeakMethod[Callable[[], object]]] = []
+        self._database.renewed = self._renew
 
     @property
     def status(self) -> StoreStatus:
         return self._database.status
+
+    def when_renewed(self, write_again: Callable[[], object]) -> None:
+        """Have a method called, as long as its object lives, after the database was deleted or replaced: it writes what it still knows."""
+        self._to_renew.append(weakref.WeakMethod(write_again))
+
+    def _renew(self) -> None:
+        for known in self._to_renew:
+            if (write_again := known()) is not None:
+                try:
+                    write_again()
+                except Exception as error:  # the others write all the same
+                    log.warning("after the database was replaced: %s", error)
 
     def flush(self, timeout: float = 10.0) -> bool:
         """Wait until everything written so far is in the database; False after `timeout` seconds."""

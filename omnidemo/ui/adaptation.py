@@ -18,7 +18,9 @@ from omnidemo.ui.trainer import trainer_json
 
 
 def read_view(target: str, drafter: str, line: str, window: float, every: bool, only: bool) -> View:
-    """The browser's view, made safe: a window from 1 up, and a line."""
+    """The browser's view, made safe: a window from 1 up, and a line. ValueError where no pair is named."""
+    if not (isinstance(target, str) and target and isinstance(drafter, str) and drafter):
+        raise ValueError("No pair is chosen. Choose a target and a drafter from the lists.")
     return View(target, drafter, line or "default", max(1, int(window or 1)), bool(every), bool(only))
 
 

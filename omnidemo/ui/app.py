@@ -10,17 +10,20 @@ from typing import Any
 import gradio as gr
 
 from omnidemo import charts
-from omnidemo.ui import adaptation, chat, compare, controls, history, replay, text, tokens
+from omnidemo.config import GenerationConfig
+from omnidemo.ui import adaptation, chat, compare, controls, history, replay, serving, text, tokens
+from omnidemo.ui.errors import Events
 from omnidemo.ui.guard import around
 from omnidemo.ui.shell import ENGINE, build_shell, longest_answer, longest_draft
 from omnidemo.ui.visitor import build_visitor, hosted, routes
 
 BROWSERS = 64  # pages whose components' state Gradio keeps; each takes a quarter of a megabyte
 STREAMS = 3  # answers of a public app that are written at the same time, round by round
+CACHE = (600, 3600)  # seconds between two looks at files that went over the page, and how long they stay
 ASSETS = Path(__file__).resolve().parents[2] / "assets" / "ui"
 
 
-class Page(gr.Blocks):
+class Page(Events):
     """Without Gradio's heartbeat, which would keep one of the six connections that a browser opens to a server for each tab: with five or
     six tabs every other request waited for one to be free. State of pages that are gone is bounded by `state_session_capacity`."""
 
@@ -33,9 +36,10 @@ class Page(gr.Blocks):
 def build_app(services: Any) -> gr.Blocks:
     """The whole page over the given services; loads no model."""
     charts.import_everything()
+    os.environ.setdefault("GRADIO_TEMP_DIR", str(serving.uploads()))
     os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")  # also the launch and the version check stay silent
     services = hosted(services)
-    with Page(title=f"{text.TITLE} · {text.SUBTITLE}", analytics_enabled=False, fill_width=True) as page:
+    with Page(title=f"{text.TITLE} · {text.SUBTITLE}", analytics_enabled=False, fill_width=True, delete_cache=CACHE) as page:
         shell = build_shell(services, page)
         build_visitor(services, shell)
         with gr.Tabs(elem_id="omni-tabs"):
@@ -66,26 +70,33 @@ def _generate(services: Any) -> Any:
         settings = services.settings
         names = (target or settings.target, drafter or settings.drafter)
         known = {card.name for card in services.models()} | {settings.target, settings.drafter}
-        if not known.issuperset(names):  # no visitor makes the server read folders or fetch models that it does not offer
-            raise gr.Error(f"Unknown target or drafter. Choose from: {', '.join(sorted(known))}.")
+        if not all(isinstance(name, str) and name in known for name in names):
+            # No visitor makes the server read folders or fetch models that it does not offer.
+            raise ValueError(f"Unknown target or drafter. Choose from: {', '.join(sorted(known))}.")
+        # Without a draft length the draft policy of the settings decides.
+        fixed = {"draft_policy": "fixed", "draft_length": draft_length} if draft_length is not None else {}
+        asked = GenerationConfig.of(
+            method=method or settings.method, max_new_tokens=max_new_tokens, temperature=temperature, seed=seed, **fixed
+        )
+        if fixed:
+            fixed["draft_length"] = min(asked.draft_length, longest_draft(settings))
+        if not isinstance(prompt, str) or not prompt.strip():
+            raise ValueError("The prompt is empty or not a text. Write a question.")
         state = services.load(*names)
         if state.stage != "ready":
-            raise gr.Error(
+            raise RuntimeError(
                 state.error or f"{names[0]} is loading ({text.STAGES.get(state.stage, state.stage)}). Try again in a few seconds."
             )
-        fixed: dict[str, Any] = {}  # without a number the draft policy of the settings decides
-        if draft_length is not None:
-            fixed = {"draft_policy": "fixed", "draft_length": max(0, min(draft_length, longest_draft(settings)))}
         answer = services.chat(
             session="api",
             target=names[0],
             drafter=names[1],
             messages=[{"role": "user", "content": prompt}],
-            method=method or settings.method,
-            max_new_tokens=max(1, min(max_new_tokens, longest_answer(settings))),
-            temperature=temperature,
+            method=asked.method,
+            max_new_tokens=min(asked.max_new_tokens, longest_answer(settings)),
+            temperature=asked.temperature,
             **fixed,
-            seed=seed,
+            seed=asked.seed,
             learn=False,
             keep=False,
             kind="api",

@@ -65,7 +65,7 @@ def read_batch(path: str | Path) -> list[str]:
             continue
         try:
             item = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise BadBatch(f'Line {number} is not JSON. Every line has to look like {{"prompt": "What is 17 plus 25?"}}.') from error
         prompt = item.get("prompt") if isinstance(item, dict) else None
         if not isinstance(prompt, str) or not prompt.strip():

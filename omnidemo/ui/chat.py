@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -14,11 +13,10 @@ import gradio as gr
 from omnidemo.records import Generation, Round
 from omnidemo.runtime.quotas import Refused
 from omnidemo.ui import controls, hero, text, tokens, traffic
+from omnidemo.ui.errors import tell
 from omnidemo.ui.running import Running
 from omnidemo.ui.shell import ENGINE, EXPERT, PRIVATE, QUIET, Shell, longest_answer, widget
 from omnidemo.ui.trainer import follow
-
-log = logging.getLogger(__name__)
 
 UPDATE_SECONDS = 1 / 12  # at most this often to the browser
 MOST_MESSAGES = 400  # of a conversation that are looked at
@@ -46,7 +44,7 @@ def read_seed(value: str | int | None) -> int | None:
 
 def read_line(name: str | None) -> str:
     """The topic line of a request: a name, `auto`, or `default` for an empty field."""
-    return " ".join((name or "").split()) or "default"
+    return " ".join(str(name or "").split()) or "default"
 
 
 def provenance(services: Any, target: str, drafter: str, session: str, line: str) -> Callable[[Generation], dict[str, str]]:
@@ -125,9 +123,9 @@ def _chat(services: Any, running: Running) -> Any:
                 drafter=drafter,
                 messages=conversation(history, message),
                 method=method,
-                max_new_tokens=int(max_new_tokens),
-                temperature=float(temperature),
-                top_p=float(top_p),
+                max_new_tokens=max_new_tokens,
+                temperature=temperature,
+                top_p=top_p,
                 seed=number,
                 learn=bool(learn),
                 keep=bool(keep),
@@ -139,8 +137,7 @@ def _chat(services: Any, running: Running) -> Any:
         except Refused as refused:  # nothing is wrong, so nothing is logged
             yield head + last + tokens.line("error", text=str(refused))
         except Exception as error:  # any cause: the page says it and lives on
-            log.exception("an answer failed")
-            yield head + last + tokens.line("error", text=f"{error or type(error).__name__}")
+            yield head + last + tokens.line("error", text=tell(error, "an answer"))
         finally:
             running.finish(session, run)
 

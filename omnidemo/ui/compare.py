@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import secrets
 import time
 from collections.abc import Iterator, Sequence
@@ -16,11 +15,10 @@ from omnidemo.runtime.comparison import BASELINE, FRESH
 from omnidemo.runtime.services import MethodInfo
 from omnidemo.ui import serving, text
 from omnidemo.ui.board import HEADER, MOST_PROMPTS, BadBatch, Board, problem, read_batch
+from omnidemo.ui.errors import tell
 from omnidemo.ui.running import Running
 from omnidemo.ui.serving import for_browser
 from omnidemo.ui.shell import ENGINE, EXPERT, PRIVATE, Shell, widget
-
-log = logging.getLogger(__name__)
 
 # In this order from the top: what a newcomer wants to see is ticked at first.
 FIRST = (BASELINE, FRESH, "ngram-exact")
@@ -80,8 +78,7 @@ def _run(services: Any, running: Running, plotly: str) -> Any:
                     yield board.json("running"), gr.skip()
             end = "stopped" if cancel.is_set() else "done"
         except Exception as caught:  # any cause: what was measured stays, the page says why it ended
-            log.exception("a comparison failed")
-            end, error = "error", str(caught) or type(caught).__name__
+            end, error = "error", tell(caught, "a comparison")
         finally:
             running.finish(session, run_id)
         yield board.json(end, error or left_out), board.csv

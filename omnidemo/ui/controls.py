@@ -83,7 +83,7 @@ def state(services: Any, target: str, drafter: str, error: str = "") -> str:
 def _read(changes: str) -> dict[str, Any]:
     try:
         wanted = json.loads(changes or "{}")
-    except ValueError:
+    except (ValueError, RecursionError, TypeError):
         wanted = None
     if not isinstance(wanted, dict):
         raise ValueError('The change is not a JSON object of settings. Write it like {"training": "off"}.')

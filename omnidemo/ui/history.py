@@ -83,10 +83,13 @@ def delete(services: Any, session: str, what: Mapping[str, Any]) -> str:
         chosen = wanted if everyone and wanted else session
         gone = store.delete_session(chosen) if chosen else 0
     else:
-        ids = {int(one) for one in what.get("ids") or []}
+        asked = what.get("ids")
+        ids = {one for one in asked if isinstance(one, int) and 0 < one < 2**63} if isinstance(asked, list) else set()
         if not everyone:
             ids &= {int(row["id"]) for row in store.requests(session=session or "no session", limit=None)}
         gone = store.delete_requests(sorted(ids)) if ids else 0
+    if gone:
+        serving.forget_files()
     if not gone and not store.status.ok:
         return f"Not deleted yet: {text.without_folders(store.status.message)}"
     return f"{gone} request{'' if gone == 1 else 's'} deleted." if gone else "There was nothing to delete."

@@ -7,12 +7,14 @@ import json
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import gradio as gr
 
 from omnidemo.charts import PLOTLY_JS
+from omnidemo.runtime import private
 from omnidemo.runtime.export import FORMULA
 from omnidemo.ui.shell import PRIVATE
 
@@ -30,10 +32,31 @@ def serve_plotly() -> str:
     return f"gradio_api/file={PLOTLY_JS.resolve().as_posix()}"
 
 
+def downloads() -> Path:
+    """Where files that are handed over are made."""
+    folder = private.temporary_folder() / "downloads"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    return folder
+
+
+def uploads() -> Path:
+    """Where Gradio keeps what it was handed and what came in; its own folder would be readable for others and stay after a kill."""
+    folder = private.temporary_folder() / "gradio"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    return folder
+
+
+def forget_files() -> None:
+    """Remove what was exported: its history has just been deleted."""
+    for folder in (downloads(), uploads()):
+        for file in folder.rglob("*.csv"):
+            with suppress(OSError):
+                file.unlink()
+
+
 def temporary(name: str) -> Path:
     """A path for a file of that name in a fresh temporary folder; older ones are removed on the way."""
-    root = Path(tempfile.gettempdir()) / "omnidemo-downloads"
-    root.mkdir(mode=0o700, exist_ok=True)
+    root = downloads()
     for folder in root.iterdir():
         try:
             if time.time() - folder.stat().st_mtime > KEEP_SECONDS:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import secrets
 import threading
 import time
@@ -14,12 +13,11 @@ import gradio as gr
 
 from omnidemo.records import Generation
 from omnidemo.ui import text
+from omnidemo.ui.errors import tell
 from omnidemo.ui.running import Running
 from omnidemo.ui.serving import for_browser
 from omnidemo.ui.shell import ENGINE, PRIVATE, Shell
 from omnidemo.ui.tokens import finite
-
-log = logging.getLogger(__name__)
 
 FEWEST, MOST, USUAL = 5, 200, 40  # requests of one play
 TURN_SECONDS = 1.0  # then whoever waits for the engine comes first, and the browser asks for the next turn
@@ -86,8 +84,7 @@ def player(services: Any, running: Running) -> Any:
                     break
             yield shown(state="more" if more else "stopped" if cancel.is_set() else "done")
         except Exception as error:  # any cause: the page says it and lives on
-            log.exception("playing traffic failed")
-            yield shown(state="error", error=str(error) or type(error).__name__)
+            yield shown(state="error", error=tell(error, "playing traffic"))
         finally:
             if more and played is not None:
                 parked.put(key, played, value)

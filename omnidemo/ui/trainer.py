@@ -60,7 +60,7 @@ def trainer_json(services: Any, target: str, drafter: str, domain: str = "defaul
         "seen": status.requests_seen,
         "next": status.next_in,
         "swap": status.last_swap,
-        "error": status.error,
+        "error": status.error or (store.message if store.ok else None) or None,
         "mode": text.CHOICES["training"].get(status.mode, status.mode),
         "gain": finite(status.gain),
         "cost": finite(status.chat_cost),
@@ -97,7 +97,7 @@ def follow(services: Any, shell: Shell, panel: gr.HTML, line: Any) -> None:
     for name, act in (("pause", services.pause), ("resume", services.resume), ("reset", services.reset)):
 
         def run(target: str, drafter: str, domain: str, session: str, act: Any = act) -> tuple[str, str]:
-            line = chosen(domain, session)
+            line = chosen(domain, session) or "default"
             act(target, drafter, domain="default" if line == text.AUTO_LINE else line)
             shown = show(target, drafter, domain, session)
             return shown, shown

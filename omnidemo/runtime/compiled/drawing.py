@@ -96,9 +96,7 @@ def roll_out(
 
 
 @compiled
-def read_on(
-    board: Board, pieces: int, model: Model, tokens: Whole, start: int, read: int, until: int, rows: Array, states: Array
-) -> int:
+def read_on(board: Board, pieces: int, model: Model, tokens: Whole, start: int, read: int, until: int, rows: Array, states: Array) -> int:
     """Read the drafted tokens, one by one, as far as `until`."""
     for token in range(read, until):
         row = slice(token + 1, token + 2)
@@ -110,14 +108,14 @@ def read_on(
 
 @compiled
 def draw(row: Array, least: NDArray[np.int32], limit: int, heat: float, uniform: float, law: Array) -> int:
-    """A token by logits [V] among those whose `least` is within the limit, −1 where there is none. `law` [V] becomes what it was drawn
-    from, at temperature 0 the masked logits."""
+    """A token by logits [V] among those whose `least` is within the limit, −1 where there is none or they are not
+    finite. `law` [V] becomes what it was drawn from, at temperature 0 the masked logits."""
     if heat == 0.0:
         masked(row, least, limit, law)
         best = highest(law)
-        return best if law[best] > -np.inf else -1
+        return best if -np.inf < law[best] < np.inf else -1
     high = top_within(row, least, limit)
-    if not high > -np.inf:
+    if not -np.inf < high < np.inf:
         return -1
     sums = np.empty((len(law) + BLOCK - 1) // BLOCK)
     warm_within(row, least, limit, high, heat, law, sums)
@@ -142,9 +140,7 @@ def top_within(row: Array, least: NDArray[np.int32], limit: int) -> Any:
 
 
 @compiled
-def warm_within(
-    row: Array, least: NDArray[np.int32], limit: int, high: float, heat: float, law: Array, sums: Numbers
-) -> None:
+def warm_within(row: Array, least: NDArray[np.int32], limit: int, high: float, heat: float, law: Array, sums: Numbers) -> None:
     """Their softmax [V] at a temperature, and its running sums as of `add_up`. From the logits to the law in one go, for there is a draw to
     each token that is drafted, and a loop that writes where it reads takes twice as long."""
     within, factor, full = np.int32(limit), np.float32(1.0 / heat), len(law) // BLOCK
@@ -185,4 +181,3 @@ def find(keys: Whole, vocabulary: int, node: int, token: int) -> int:
         if keys[slot] == wanted:
             return slot + 1
     return 0
-

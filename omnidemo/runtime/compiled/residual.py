@@ -11,7 +11,7 @@ from omnidemo.core.device_trie import CHILD, SIBLING, TOKEN
 from omnidemo.runtime.compiled.drawing import Numbers, Whole, find, masked
 from omnidemo.runtime.compiled.passes import Model, forward
 from omnidemo.runtime.compiled.products import Array
-from omnidemo.runtime.compiled.shares import compiled, place, place_by, warm
+from omnidemo.runtime.compiled.shares import compiled, place, place_by, top, warm
 from omnidemo.runtime.crew import Board
 from omnidemo.runtime.facts import HOST
 
@@ -126,7 +126,10 @@ def law_after(
     for token in range(read, count):
         forward(board, few, 1, drafter, path[token : token + 1], origin + token, row, state, 1.0, np.empty((0, 4), np.float32))
     masked(row[0], tables[1], 0, law)
-    warm(law, heat)
+    if -np.inf < top(law) < np.inf:
+        warm(law, heat)
+    else:  # it is not a number: no walk goes on from here
+        law[:] = 0.0
     return count
 
 

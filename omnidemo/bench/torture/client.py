@@ -1,0 +1,215 @@
+"""A client of the app over HTTP, standard library only, and the process that does what many of them do: `python -m … client`.
+
+What it was told is written into a ledger of its own, a line each, before it goes on: the server is held against that, not against itself.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import random
+import re
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from omnidemo.bench.torture import inputs
+
+# What no visitor should ever read: an error as the language or a library words it.
+RAW = re.compile(
+    r"Traceback|NoneType|object has no attribute|not supported between|cannot convert float|local variable|unhashable|codec can't|"
+    r"Internal Server Error|Original error|Something went wrong inside|positional argument|list index|is not JSON serializable"
+)
+GONE = 5  # calls in a row that nobody answers
+TOPICS = ("What is {} plus {}?", "Tell me a story with a duck and {} frogs in {} sentences.", "Write a Python function that adds {} to {}.")
+
+
+class Away(Exception):
+    """The server does not answer: it was killed, or is starting."""
+
+
+@dataclass(slots=True)
+class Answer:
+    """What came of a call: `text` is all that was sent, `data` the last value, `error` a sentence or nothing."""
+
+    status: int = 200
+    text: str = ""
+    data: Any = None
+    error: str = ""
+    done: bool = False
+
+    @property
+    def raw(self) -> str:
+        """The part that looks like an error as a library words it, if there is one."""
+        found = RAW.search(self.error or (self.text if self.status >= 400 else ""))
+        return "" if found is None else (self.error or self.text)[max(0, found.start() - 80) : found.end() + 120]
+
+
+@dataclass(slots=True)
+class Client:
+    """One browser. `visitor`: its signed id, for a public app; `headers` go with each request."""
+
+    port: int
+    session: str
+    visitor: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    timeout: float = 30.0
+    _events: dict[str, int] = field(default_factory=dict)
+
+    def request(self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None) -> Answer:
+        """One request. Away where nobody answers."""
+        sent = {"content-type": "application/json", **self.headers, **({"x-omnidemo-visitor": self.visitor} if self.visitor else {})}
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=self.timeout)
+        try:
+            connection.request(method, path, body, {**sent, **(headers or {})})
+            response = connection.getresponse()
+            return Answer(response.status, response.read().decode(errors="replace"))
+        except (OSError, http.client.HTTPException) as error:
+            raise Away(str(error)) from error
+        finally:
+            connection.close()
+
+    def arrive(self) -> str:
+        """Get an id as a browser does; the name that this visitor's session has."""
+        facts = json.loads(self.request("POST", "/visitor", b"{}").text)
+        self.visitor = facts["id"]
+        return str(facts["name"])
+
+    def events(self) -> dict[str, int]:
+        """The numbers of the app's events by their names."""
+        if not self._events:
+            config = json.loads(self.request("GET", "/config").text)
+            self._events = {one["api_name"]: one["id"] for one in config["dependencies"] if one.get("api_name")}
+        return self._events
+
+    def call(self, name: str, data: list[Any], stop_after: int = 0) -> Answer:
+        """Call an event and read what it streams; `stop_after`: hang up after so many messages."""
+        number = self.events().get(name)
+        if number is None:
+            return Answer(404, "", None, f"there is no event {name}")
+        unique = f"{self.session}-{random.getrandbits(60):x}"
+        try:
+            body = json.dumps({"data": data, "fn_index": number, "session_hash": unique}).encode()
+        except (ValueError, RecursionError):
+            return Answer(0)
+        joined = self.request("POST", "/gradio_api/queue/join", body)
+        if joined.status != 200:
+            joined.error = joined.text[:2000]
+            return joined
+        answer = Answer()
+        for count, message in enumerate(self._listen(unique), 1):
+            kind, output = message.get("msg"), message.get("output") or {}
+            if kind in ("process_generating", "process_completed") and output.get("data") is not None:
+                answer.data = output["data"]
+            if kind == "process_completed":
+                answer.done = bool(message.get("success"))
+                answer.error = "" if answer.done else str(output.get("error") or "no reason was given")
+                break
+            if stop_after and count >= stop_after:
+                break
+        return answer
+
+    def _listen(self, unique: str) -> Iterator[dict[str, Any]]:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=self.timeout)
+        sent = {**self.headers, **({"x-omnidemo-visitor": self.visitor} if self.visitor else {})}
+        try:
+            connection.request("GET", f"/gradio_api/queue/data?session_hash={unique}", headers=sent)
+            response = connection.getresponse()
+            if response.status != 200:
+                raise Away(f"status {response.status}")
+            while line := response.readline():
+                if line.startswith(b"data:"):
+                    yield json.loads(line[5:])
+            raise Away("the stream ended")
+        except (OSError, http.client.HTTPException) as error:
+            raise Away(str(error)) from error
+        finally:
+            connection.close()
+
+    def chat(self, prompt: str, tokens: int = 24, stop_after: int = 0, history: Any = None, **options: Any) -> Answer:
+        """Send a chat message; `data` becomes its last line, which has text and figures, where the answer came to its end."""
+        values = {"target": "bundled/a", "drafter": "bundled/drafter", "method": "ngram-exact", "line": "default", "temperature": 0.0}
+        values |= {"top_p": 1.0, "max_new_tokens": tokens, "seed": "1", "learn": True, "keep": True} | options
+        answer = self.call("chat", [prompt, history, self.session, "", *values.values()], stop_after)
+        shown = _text_of(answer.data)
+        answer.text = shown
+        last = json.loads(shown.strip().splitlines()[-1]) if shown.strip() and answer.done else {}
+        answer.data = last
+        if last.get("k") == "error":
+            answer.error = str(last.get("text", ""))
+        return answer
+
+
+def _text_of(data: Any) -> str:
+    """The streamed value. Gradio sends its beginning whole and then what was added, as [[operation, path, value], …]."""
+    if not isinstance(data, list) or not data:
+        return ""
+    first = data[0]
+    return first if isinstance(first, str) else first.get("value", "") if isinstance(first, dict) else ""
+
+
+def acknowledged(answer: Answer) -> bool:
+    """Whether the end of an answer was seen."""
+    return answer.done and not answer.error and answer.data.get("k") == "end"
+
+
+def main(port: int, ledger: Path, seed: int, seconds: float) -> None:
+    """Chat, hang up, and send nonsense, until the time is over or the server is gone; whatever was told goes into the ledger."""
+    draw, until = random.Random(seed), time.monotonic() + seconds
+    client = Client(port, f"torture-{seed}-{os.getpid()}")
+    with ledger.open("a", encoding="utf-8") as file:
+
+        def note(**facts: Any) -> None:
+            file.write(json.dumps({"session": client.session, **facts}) + "\n")
+            file.flush()
+
+        number = away = 0
+        while time.monotonic() < until and away < GONE:
+            number += 1
+            try:
+                _act(client, draw, number, note)
+                away = 0
+            except Away as error:
+                away += 1
+                note(kind="away", why=str(error)[:200])
+                client._events.clear()
+                time.sleep(0.3)
+
+
+def _act(client: Client, draw: random.Random, number: int, note: Any) -> None:
+    kind = draw.random()
+    if kind < 0.5:
+        prompt = draw.choice(TOPICS).format(draw.randrange(100), number) + f" [{client.session} {number}]"
+        note(kind="asked", prompt=prompt)
+        answer = client.chat(prompt, draw.choice((8, 24, 48)), temperature=draw.choice((0.0, 1.0)))
+        ended = acknowledged(answer)
+        note(
+            kind="chat",
+            prompt=prompt,
+            acknowledged=ended,
+            answer=answer.data.get("text") if ended else None,
+            error=answer.error,
+            raw=answer.raw,
+        )
+    elif kind < 0.6:
+        client.chat(f"hang up {number}", 200, stop_after=draw.randrange(1, 4), keep=False, learn=False)
+        note(kind="hung up")
+    elif kind < 0.9:
+        name, data = inputs.call(draw, client.events(), client.session)
+        client.timeout = 60.0
+        answer = client.call(name, data)
+        note(kind="bad", event=name, data=repr(data)[:300], status=answer.status, error=answer.error[:300], raw=answer.raw)
+    else:
+        method, path, body, headers = inputs.request(draw)
+        answer = client.request(method, path, body, headers)
+        note(
+            kind="bad", event=f"{method} {path[:80]}", data=repr(body)[:120], status=answer.status, error=answer.text[:300], raw=answer.raw
+        )
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4]))

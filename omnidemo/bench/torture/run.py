@@ -1,0 +1,274 @@
+"""Torture, in turns: clients chat and send nonsense, something fails, the server is killed, files are damaged, and it starts again."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from omnidemo.bench.torture import strangers
+from omnidemo.bench.torture.client import Away, Client
+from omnidemo.bench.torture.damage import damage
+from omnidemo.bench.torture.ledger import Found, acknowledged, compare, is_sound
+from omnidemo.bench.torture.server import ROOT, Server
+
+FULL_BYTES = 65_536  # beyond which no file may grow while the disk is "full"
+SETTLE_SECONDS = 45.0  # after a fault, until everything that was acknowledged has to be in the history
+LOAD_SECONDS = 60.0  # longest wait for a turn's first answers
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """`minutes` of turns; `short`: one turn of each kind that is quick, for the tests."""
+
+    minutes: float
+    clients: int = 3
+    seed: int = 0
+    short: bool = False
+    keep: Path | None = None  # where the storage, the ledgers and the log stay
+
+
+@dataclass(slots=True)
+class Line:
+    tried: int = 0
+    survived: int = 0
+    failed: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Report:
+    lines: dict[str, Line] = field(default_factory=dict)
+    found: Found = field(default_factory=Found)
+    raw: list[str] = field(default_factory=list)  # of the server's log
+    foreign: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+
+    def note(self, what: str, held: bool, why: str = "") -> None:
+        line = self.lines.setdefault(what, Line())
+        line.tried += 1
+        line.survived += held
+        if not held:
+            line.failed.append(why or what)
+
+    @property
+    def held(self) -> bool:
+        found = self.found
+        broken = any(line.failed for line in self.lines.values())
+        return not (broken or found.lost or found.doubled or found.altered or found.raw or self.raw or self.foreign)
+
+    def rows(self) -> list[list[str]]:
+        """(what, tried, survived, lost) as text."""
+        found = self.found
+        shown = [[what, f"{line.tried:,}", f"{line.survived:,}", f"{len(line.failed):,}"] for what, line in self.lines.items()]
+        broken = len(found.lost) + len(found.doubled) + len(found.altered)
+        shown.append(
+            ["acknowledged answers, held against the history", f"{found.acknowledged:,}", f"{found.acknowledged - broken:,}", f"{broken:,}"]
+        )
+        shown.append(["bad inputs (raw errors)", f"{found.bad:,}", f"{found.bad - len(found.raw):,}", f"{len(found.raw):,}"])
+        shown.append(["tracebacks in the server's log", "–", "–", f"{len(self.raw):,}"])
+        return shown
+
+    def troubles(self) -> list[str]:
+        """A line for everything that did not hold."""
+        found = self.found
+        told = [f"{what}: {why}" for what, line in self.lines.items() for why in line.failed]
+        for name, prompts in (("lost", found.lost), ("doubled", found.doubled), ("altered", found.altered), ("raw error", found.raw)):
+            told += [f"{name}: {prompt}" for prompt in prompts]
+        return told + [f"log: {line}" for line in self.raw] + [f"foreign: {what}" for what in self.foreign]
+
+
+def run(order: Order, tell: Tell = lambda said: None) -> Report:
+    """Torture the app for about so long. Everything happens on this machine, in a folder of its own, over the loopback."""
+    report, began = Report(), time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="omnidemo-torture-", ignore_cleanup_errors=True) as made:
+        folder = order.keep or Path(made)
+        folder.mkdir(parents=True, exist_ok=True)
+        _Torture(order, folder, report, tell).run(began + 60 * order.minutes)
+    report.seconds = time.monotonic() - began
+    return report
+
+
+class _Torture:
+    def __init__(self, order: Order, folder: Path, report: Report, tell: Tell) -> None:
+        self.order, self.folder, self.report, self.tell = order, folder, report, tell
+        self.draw = random.Random(order.seed)
+        self.server = Server(folder / "storage", folder / "server.log")
+        self.ledgers: list[Path] = []
+        self.clients: list[subprocess.Popen[bytes]] = []
+
+    def run(self, until: float) -> None:
+        try:
+            self._start("a first start")
+            self._sites()
+            faults = (
+                [self._kill_trainer]
+                if self.order.short
+                else [self._kill_trainer, self._lock, self._stop_trainer, self._fill, self._nothing]
+            )
+            turn = 0
+            while (turn < len(faults) and self.order.short) or (not self.order.short and time.monotonic() < until):
+                self._turn(faults[turn % len(faults)])
+                turn += 1
+            self._end()
+            if not self.order.short:
+                self._strangers()
+        finally:
+            for client in self.clients:
+                client.kill()
+            if self.server.alive:
+                self.server.kill()
+
+    # one turn ------------------------------------------------------------------------------------------------------------
+
+    def _turn(self, fault: Callable[[], None]) -> None:
+        """Load, a fault, a kill at some moment, files damaged, a start, and the books."""
+        self._load()
+        self._wait_for(self.order.clients if self.order.short else 3 * self.order.clients)
+        fault()
+        time.sleep(self.draw.uniform(0.0, 2.0 if self.order.short else 12.0))
+        left = self.server.kill()
+        self.report.note("kills of the server", not left, f"{len(left)} processes outlived it")
+        for client in self.clients:
+            with suppress(subprocess.TimeoutExpired):
+                client.wait(120)
+            self.report.note("clients that lived on", client.returncode == 0, f"a client ended with {client.returncode}")
+        self.clients = []
+        self._books("after a kill")
+        what = ""
+        if self.draw.random() < 0.6 and not self.order.short:
+            what = damage(self.server.storage, self.draw)
+        self._start(f"damaged: {what}" if what else "starts after a kill")
+
+    def _wait_for(self, answers: int) -> None:
+        """Until so many more are acknowledged, or nobody can wait longer."""
+        until = time.monotonic() + LOAD_SECONDS
+        goal = acknowledged(self.ledgers) + answers
+        while acknowledged(self.ledgers) < goal and time.monotonic() < until:
+            time.sleep(0.2)
+
+    def _load(self) -> None:
+        for number in range(self.order.clients):
+            ledger = self.folder / f"ledger-{self.server.starts}-{len(self.ledgers)}.jsonl"
+            self.ledgers.append(ledger)
+            command = [sys.executable, "-m", "omnidemo.bench.torture.client", str(self.server.port), str(ledger)]
+            command += [str(self.draw.getrandbits(30) + number), str(2 * LOAD_SECONDS)]
+            with (self.folder / "clients.log").open("ab") as log:
+                environment = os.environ | {"PYTHONPATH": str(ROOT)}
+                self.clients.append(subprocess.Popen(command, stdout=log, stderr=log, env=environment))
+
+    def _start(self, what: str) -> None:
+        try:
+            seconds = self.server.start()
+            self.tell(f"{what}: up after {seconds:.0f} s")
+            self.report.note(what, True)
+        except RuntimeError as error:
+            self.report.note(what, False, str(error))
+            raise
+
+    # faults --------------------------------------------------------------------------------------------------------------
+
+    def _kill_trainer(self) -> None:
+        for _ in range(40):  # it is started with the first update
+            if self.server.signal_trainer(signal.SIGKILL):
+                self.report.note("kills of the training process", True)
+                return
+            time.sleep(0.25)
+
+    def _stop_trainer(self) -> None:
+        """A training process that hangs; the kill that follows must not leave it behind."""
+        if self.server.signal_trainer(signal.SIGSTOP):
+            self.report.note("training processes that hang", self._answers())
+
+    def _lock(self) -> None:
+        """Another program holds the database for longer than a write waits."""
+        with closing(sqlite3.connect(self.server.database, timeout=10, isolation_level=None)) as connection:
+            connection.execute("BEGIN EXCLUSIVE")
+            time.sleep(self.draw.uniform(2.0, 9.0))
+            held = self._answers()
+            connection.execute("ROLLBACK")
+        self.report.note("the database locked", held and self._settled())
+
+    def _fill(self) -> None:
+        """No file may grow any more."""
+        if not self.server.limit_files(FULL_BYTES):
+            return
+        time.sleep(self.draw.uniform(3.0, 8.0))
+        held = self._answers()
+        self.server.limit_files(None)
+        self.report.note("the disk full", held and self._settled())
+
+    def _nothing(self) -> None:
+        self.report.note("answers under load", self._answers())
+
+    def _answers(self) -> bool:
+        """Whether the app still answers."""
+        with suppress(Away, ValueError, KeyError):
+            answer = Client(self.server.port, "probe", timeout=90.0).chat("still there?", 4, keep=False, learn=False)
+            return answer.done and not answer.error
+        return False
+
+    def _settled(self) -> bool:
+        """Whether all that was acknowledged until now comes into the history: what is killed before that is not promised."""
+        goal = compare(self.ledgers, self.server.database)
+        until = time.monotonic() + SETTLE_SECONDS
+        lost = set(goal.lost)
+        while lost and time.monotonic() < until:
+            time.sleep(1.0)
+            lost &= set(compare(self.ledgers, self.server.database).lost)
+        return not lost
+
+    # books ---------------------------------------------------------------------------------------------------------------
+
+    def _books(self, when: str) -> None:
+        self.report.note("integrity checks of the database", is_sound(self.server.database), when)
+        self.report.found = compare(self.ledgers, self.server.database)
+        self.tell(f"{self.report.found.acknowledged} acknowledged, {len(self.report.found.lost)} lost, {self.report.found.bad} bad inputs")
+
+    def _end(self) -> None:
+        """A last start has to find everything, by the server's own history, and to stop when it is asked to."""
+        status = self.server.stop()
+        self.report.note("stops when asked", status in (0, 143), f"it ended with {status}")
+        self._books("after a stop")
+        self.report.raw += _tracebacks(self.server.log)
+
+    def _sites(self) -> None:
+        self._foreign(strangers.sites(self.server.port), "what pages of other sites tried")
+
+    def _strangers(self) -> None:
+        """The same with a public app and two visitors."""
+        public = Server(self.folder / "public", self.folder / "public.log", {"PUBLIC": "true", "TRAINING": "off"})
+        try:
+            public.start()
+            self._foreign(strangers.visits(public.port), "what a visitor tried on another's data")
+        finally:
+            public.kill()
+        self.report.raw += _tracebacks(public.log)
+
+    def _foreign(self, tried: Iterable[tuple[str, bool]], what: str) -> None:
+        for said, held in tried:
+            self.report.note(what, held, said)
+            if not held:
+                self.report.foreign.append(said)
+
+
+def _tracebacks(log: Path) -> list[str]:
+    """The last line of each traceback in a log."""
+    found: list[str] = []
+    inside = False
+    for line in log.read_text(errors="replace").splitlines():
+        if line.startswith("Traceback (most recent call last)"):
+            inside = True
+        elif inside and line and not line.startswith((" ", "\t")):
+            found.append(line[:300])
+            inside = False
+    return found

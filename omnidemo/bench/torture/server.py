@@ -1,0 +1,131 @@
+"""The app under torture: a process of its own on a free port of this machine, killed and started again on the same storage."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import psutil
+
+from omnidemo.bench.torture.client import Away, Client
+
+START_SECONDS = 180.0  # until a pair is ready; the first start on a machine compiles
+ROOT = Path(__file__).parents[3]
+# Short updates, so that there is always one to be killed in.
+USUAL = {"TRAINING": "concurrent", "UPDATE_INTERVAL": "2", "STEPS_PER_UPDATE": "4", "LORA_RANK": "4", "COST_AWARE": "false"}
+USUAL |= {"ADAPTERS_KEPT": "4", "TRUST_HUB": "false", "MAX_NEW_TOKENS": "64", "BUFFER_MB": "8"}
+
+
+class Server:
+    """Started with `start`; whatever it says goes to `log`. `settings` are names and values of `OMNIDEMO_*`."""
+
+    def __init__(self, storage: Path, log: Path, settings: Mapping[str, str] | None = None) -> None:
+        self.storage, self.log, self.settings = storage, log, dict(settings or {})
+        self.port = free_port()
+        self.starts = 0
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def database(self) -> Path:
+        return self.storage / "omnidemo.db"
+
+    @property
+    def alive(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def start(self) -> float:
+        """Start it, and wait until a pair answers; the seconds that took. RuntimeError where it does not come up."""
+        own = {name: value for name, value in os.environ.items() if not name.startswith("OMNIDEMO_")}
+        own |= {f"OMNIDEMO_{name}": value for name, value in (USUAL | self.settings).items()}
+        own |= {"OMNIDEMO_STORAGE": str(self.storage), "OMNIDEMO_PORT": str(self.port), "OMNIDEMO_HOST": "127.0.0.1"}
+        own |= {"PYTHONPATH": str(ROOT), "GRADIO_ANALYTICS_ENABLED": "False", "HF_HUB_OFFLINE": "1"}
+        began = time.monotonic()
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "omnidemo", "serve"], stdout=log, stderr=log, env=own, cwd=self.storage.parent
+            )
+        self.starts += 1
+        client = Client(self.port, "start", timeout=10.0)
+        while time.monotonic() - began < START_SECONDS and self.alive:
+            time.sleep(0.3)
+            try:
+                client.arrive()
+                client.call("load", ["bundled/a", "bundled/drafter"])
+                if client.chat("ready?", 2, keep=False, learn=False).done and self.ready(client):
+                    return time.monotonic() - began
+            except (Away, ValueError, KeyError):
+                client._events.clear()
+        raise RuntimeError(f"the app did not come up; its log is {self.log}")
+
+    def ready(self, client: Client) -> bool:
+        answer = client.chat("ready?", 2, keep=False, learn=False)
+        return answer.done and not answer.error
+
+    def children(self) -> list[psutil.Process]:
+        """What it started: the training process, for one."""
+        try:
+            return psutil.Process(self._process.pid).children(recursive=True) if self._process else []
+        except psutil.Error:
+            return []
+
+    def trainer(self) -> psutil.Process | None:
+        for child in self.children():
+            try:
+                if "omnidemo.runtime.child" in " ".join(child.cmdline()):
+                    return child
+            except psutil.Error:
+                continue
+        return None
+
+    def signal_trainer(self, number: int) -> bool:
+        """Send its training process a signal; whether there was one."""
+        try:
+            if (trainer := self.trainer()) is not None:
+                trainer.send_signal(number)
+                return True
+        except psutil.Error:
+            pass
+        return False
+
+    def limit_files(self, size: int | None) -> bool:
+        """From now on no file may grow beyond so many bytes, as on a full disk; None: any. Whether the system can do that."""
+        if self._process is None or not hasattr(psutil, "RLIMIT_FSIZE"):
+            return False
+        process = psutil.Process(self._process.pid)
+        _, hard = process.rlimit(psutil.RLIMIT_FSIZE)
+        process.rlimit(psutil.RLIMIT_FSIZE, (hard if size is None else size, hard))
+        return True
+
+    def kill(self) -> list[int]:
+        """End it without a warning. The processes of its own that were still there after a while."""
+        left = self.children()
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait(30)
+        _, alive = psutil.wait_procs(left, timeout=10)
+        for process in alive:
+            process.kill()
+        return [process.pid for process in alive]
+
+    def stop(self) -> int | None:
+        """Ask it to end, as a container is stopped; its exit status, None where it had to be killed."""
+        if self._process is None:
+            return 0
+        self._process.send_signal(signal.SIGTERM)
+        try:
+            return self._process.wait(40)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            return None
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])

@@ -1,0 +1,89 @@
+"""Two visitors of a public app, and pages of other sites: nobody reads or changes what is another's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from omnidemo.bench.torture.client import Answer, Client
+
+SECRET = "the password of the pond is quack"
+# Events that concern everybody, with values that would do it.
+SHARED: dict[str, list[Any]] = {
+    "trainer_reset": ["bundled/a", "bundled/drafter", "default"],
+    "adaptation_reset": ["bundled/a", "bundled/drafter", "default", 1, False, False],
+    "trainer_pause": ["bundled/a", "bundled/drafter", "default"],
+    "adaptation_rollback": ["bundled/a", "bundled/drafter", "default", 1, False, False, 0],
+    "configure_chat": ["bundled/a", "bundled/drafter", '{"training": "off"}'],
+    "configure_adaptation": ["bundled/a", "bundled/drafter", '{"learning_rate": 0.1}'],
+}
+
+
+def history(client: Client, session: str, filters: dict[str, Any]) -> Answer:
+    return client.call("history", [session, filters, ""])
+
+
+def rows(answer: Answer) -> list[dict[str, Any]]:
+    """The requests in what the History tab was sent."""
+    value = answer.data[0] if isinstance(answer.data, list) and answer.data else None
+    shown = value.get("value") if isinstance(value, dict) else value
+    return list(json.loads(shown).get("rows", [])) if isinstance(shown, str) else []
+
+
+def visits(port: int) -> Iterator[tuple[str, bool]]:
+    """(what a stranger tried, whether it came to nothing). The app has to be a public one."""
+    mine, other = Client(port, ""), Client(port, "")
+    mine.session, other.session = mine.arrive(), other.arrive()
+    told = mine.chat(f"Tell a story: {SECRET}", 16)
+    yield "a visitor chats", told.done and not told.error
+    other.chat("Hello", 8)
+    own = rows(history(mine, mine.session, {}))
+    yield "a visitor reads the own history", any(SECRET in str(row.get("prompt")) for row in own)
+    asked: list[dict[str, Any]] = [{}, {"session": mine.session}, {"session": ""}, {"pair": "bundled/a ⇠ bundled/drafter"}]
+    for session in (other.session, mine.session, "", "api"):
+        for filters in asked:
+            found = json.dumps(history(other, session, filters).data, ensure_ascii=False)
+            yield f"history of another by session {session[:6]!r} and {filters}", SECRET not in found
+    for name in ("prepare_requests_csv", "prepare_rounds_csv"):
+        made = other.call(name, [mine.session, {"session": mine.session}])
+        path = json.dumps(made.data)
+        content = ""
+        if '"path"' in path:
+            content = other.request("GET", "/gradio_api/file=" + str(made.data[0]["path"])).text
+        yield f"another's history as a file by {name}", SECRET not in content
+    identifiers = [row["id"] for row in own]
+    for what in ({"session": mine.session}, {"ids": identifiers}, {"mine": True}):
+        other.call("delete_history", [mine.session, {"remove": what}, ""])
+        left = rows(history(mine, mine.session, {}))
+        yield f"another's history deleted by {sorted(what)}", any(SECRET in str(row.get("prompt")) for row in left)
+    other.request("POST", "/visitor/forget", b"{}", {"x-omnidemo-visitor": mine.session})
+    left = rows(history(mine, mine.session, {}))
+    yield "another forgotten by a forged id", any(SECRET in str(row.get("prompt")) for row in left)
+    state = json.dumps(mine.call("controls_chat", ["bundled/a", "bundled/drafter"]).data)
+    for name, data in SHARED.items():
+        other.call(name, data)
+        yield f"{name} by a stranger", json.dumps(mine.call("controls_chat", ["bundled/a", "bundled/drafter"]).data) == state
+    nobody = Client(port, mine.session)
+    yield "history without an id", SECRET not in json.dumps(history(nobody, mine.session, {}).data, ensure_ascii=False)
+    yield "a visitor's history stays to the end", any(SECRET in str(row.get("prompt")) for row in rows(history(mine, mine.session, {})))
+
+
+def sites(port: int) -> Iterator[tuple[str, bool]]:
+    """(what a page of another site tried, whether it was refused)."""
+    for name, headers in (
+        ("another origin", {"origin": "http://evil.example"}),
+        ("another port of this machine", {"origin": "http://127.0.0.1:1"}),
+        ("a page without an origin of its own", {"origin": "null"}),
+        ("another host name for this machine", {"host": "evil.example"}),
+    ):
+        for method, path, body in (
+            ("POST", "/gradio_api/queue/join", b'{"data": [], "fn_index": 0, "session_hash": "x"}'),
+            ("POST", "/visitor", b"{}"),
+            ("POST", "/gradio_api/upload", b"--x\r\n\r\n--x--"),
+        ):
+            answer = Client(port, "x", headers=headers).request(method, path, body)
+            yield f"{name}: {method} {path}", 400 <= answer.status < 500
+    evil = Client(port, "x", headers={"host": "evil.example"})
+    for path in ("/config", "/", "/gradio_api/info"):
+        yield f"another host name: GET {path}", 400 <= evil.request("GET", path).status < 500

@@ -1,0 +1,93 @@
+"""What a visitor's mistake and our own come to: one sentence on the page, one line in the log."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import time
+import traceback
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+from gradio.exceptions import ComponentProcessingError
+
+from omnidemo.ui.shell import ENGINE
+
+log = logging.getLogger(__name__)
+LISTEN_SECONDS = 5.0  # after a request joined the queue, in which its sender has to begin to listen
+EXPECTED = (ValueError, RuntimeError, OSError)  # that this project raises with a sentence for people
+HERE = Path(__file__).parents[1]
+
+
+def tell(error: BaseException, doing: str) -> str:
+    """The sentence for the page; the log gets one line, which for an error of our own names the place."""
+    said = " ".join(str(getattr(error, "message", error)).split())
+    if isinstance(error, (*EXPECTED, gr.Error)) and not isinstance(error, (RecursionError, NotImplementedError)) and said:
+        log.warning("%s: %s", doing, said[:300])
+        return said
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if HERE in Path(frame.filename).parents]
+    place = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else "outside of this project"
+    log.error("%s: %s: %s (%s)", doing, type(error).__name__, said[:200], place)
+    log.debug("where it came from", exc_info=error)
+    return f"Something went wrong inside ({type(error).__name__} at {place}). Try again, or report it."
+
+
+def _wrong(block: Any, value: Any) -> str:
+    """What is wrong with a value for a component, as the end of a sentence; nothing where it may be one."""
+    if value is None and isinstance(block, gr.Slider):
+        return "is empty"
+    if isinstance(block, gr.JSON) and not isinstance(value, (dict, list, type(None))):
+        return "is neither an object nor a list"
+    if value is None or not isinstance(block, (gr.Slider, gr.Number, gr.Textbox, gr.Checkbox, gr.Dropdown)):
+        return ""
+    if isinstance(block, (gr.Slider, gr.Number)):
+        number = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value) and abs(value) < 2**63
+        return "" if number else "is not a finite number"
+    if isinstance(block, gr.Checkbox):
+        return "" if isinstance(value, bool) else "is neither true nor false"
+    texts = value if isinstance(value, list) and getattr(block, "multiselect", False) else [value]
+    if not all(isinstance(text, str) for text in texts):
+        return "is not a text"
+    return "" if all(text.isascii() or text.encode(errors="ignore").decode() == text for text in texts) else "holds half a character"
+
+
+class Events(gr.Blocks):
+    """Blocks whose events refuse values of the wrong type by the label of their field, and end in a sentence whatever goes wrong."""
+
+    async def preprocess_data(self, block_fn: Any, inputs: list[Any], *rest: Any, **options: Any) -> Any:
+        for block, value in zip(block_fn.inputs, inputs, strict=False):
+            if wrong := _wrong(block, value):
+                name = getattr(block, "label", None) or "a value"
+                shown = repr(value)
+                raise ValueError(f"“{name}” {wrong}: {shown if len(shown) <= 40 else shown[:37] + '...'}")
+        try:
+            return await super().preprocess_data(block_fn, inputs, *rest, **options)
+        except ComponentProcessingError as error:
+            said = str(error.__cause__ or "") if isinstance(error.__cause__, (ValueError, gr.Error)) else ""
+            raise ValueError(
+                f"A value cannot be read{': ' + said if said else ''}. Reload the page, or look up the types at its foot."
+            ) from error
+
+    async def process_api(self, block_fn: Any, *given: Any, **options: Any) -> Any:
+        try:
+            if not options.get("iterator") and not await self._listened(options.get("event_id")):
+                raise RuntimeError("Nobody listened for this answer, so it was not written. Send it again.")
+            return await super().process_api(block_fn, *given, **options)
+        except Exception as error:  # whatever it is; Gradio would write it to the log with all that led to it
+            fn = self.fns.get(block_fn) if isinstance(block_fn, int) else block_fn
+            said = tell(error, str(getattr(fn, "api_name", None) or "an event"))
+            raise gr.Error(said, print_exception=False, duration=getattr(error, "duration", 10)) from error
+
+    async def _listened(self, event_id: str | None) -> bool:
+        """Whether somebody reads what is sent about an event that decodes: else its messages pile up. A client has seconds for it."""
+        event = self._queue.event_ids_to_events.get(event_id or "")
+        if event is None or event.concurrency_id != ENGINE:
+            return True
+        until = max(event.enqueue_time + LISTEN_SECONDS, time.monotonic() + 0.25)
+        while (messages := self._queue.pending_messages_per_session.get(event.session_hash)) is not None and messages.qsize():
+            if time.monotonic() > until:
+                return False
+            await asyncio.sleep(0.02)
+        return True

@@ -1,0 +1,66 @@
+"""The short form of `python -m omnidemo torture`: a real server, real clients, a kill of each, and the books."""
+
+from __future__ import annotations
+
+import json
+import random
+import sqlite3
+import sys
+from pathlib import Path
+
+import pytest
+
+from omnidemo.bench.torture import client, inputs, ledger
+from omnidemo.bench.torture.damage import damage
+from omnidemo.bench.torture.run import Line, Order, Report, run
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits of files and signals as on Linux")
+
+
+@pytest.mark.timeout(900)
+def test_a_short_torture_holds(tmp_path: Path) -> None:
+    report = run(Order(0.3, clients=2, short=True, keep=tmp_path / "kept"))
+    assert report.held, "\n".join(report.troubles())
+    assert report.found.acknowledged >= 2 and report.lines["kills of the server"].survived == 1
+    assert report.lines["what pages of other sites tried"].tried > 10
+
+
+def test_the_books_find_what_is_lost_doubled_altered_and_raw(tmp_path: Path) -> None:
+    database, file = tmp_path / "omnidemo.db", tmp_path / "ledger"
+    with sqlite3.connect(database) as connection:
+        connection.execute("CREATE TABLE requests (prompt TEXT, answer TEXT)")
+        rows = [("a", "1"), ("b", "2"), ("b", "2"), ("c", "3")]
+        connection.executemany("INSERT INTO requests VALUES (?, ?)", rows)
+    connection.close()
+    told = [("a", "1"), ("b", "2"), ("c", "other"), ("d", "4")]
+    lines = [{"kind": "chat", "prompt": p, "acknowledged": True, "answer": a, "error": "", "raw": ""} for p, a in told]
+    lines += [{"kind": "chat", "prompt": "e", "acknowledged": False, "answer": None, "error": "busy", "raw": ""}]
+    lines += [{"kind": "bad", "event": "x", "data": "y", "status": 500, "error": "z", "raw": "'NoneType' object has no attribute"}]
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines) + '{"kind": "chat", "prom')
+    found = ledger.compare([file], database)
+    assert (found.acknowledged, found.lost, found.doubled, found.altered, len(found.raw)) == (4, ["d"], ["b"], ["c"], 1)
+    assert not Report(found=found).held and Report().held and not Report({"x": Line(1, 0, ["no"])}).held
+    assert len(Report(found=found).troubles()) == 4
+
+
+@pytest.mark.parametrize("text", ["'<' not supported between instances of 'str' and 'int'", "Traceback (most recent call last)"])
+def test_raw_errors_are_known(text: str) -> None:
+    assert client.Answer(error=text).raw and client.Answer(500, text).raw and not client.Answer(200, text).raw
+    assert not client.Answer(error="“Temperature” is not a finite number: 'x'").raw
+
+
+def test_nonsense_and_damage_of_every_kind_can_be_made(tmp_path: Path) -> None:
+    draw = random.Random(0)
+    events = {"chat": 1, "generate": 2, "delete_history": 3}
+    made = [inputs.call(draw, events, "s") for _ in range(300)]
+    assert {name for name, _ in made} == {"chat", "generate"}
+    assert len({repr(inputs.request(draw))[:80] for _ in range(400)}) > 15
+    version = tmp_path / "adapters" / "drafter" / "target" / "default" / "v000001"
+    version.mkdir(parents=True)
+    kinds = set()
+    for _ in range(80):
+        version.mkdir(exist_ok=True)
+        for name in ("adapter_model.safetensors", "manifest.json", "adapter_config.json"):
+            (version / name).write_bytes(b"0123456789" * 100)
+        kinds.add(damage(tmp_path, draw))
+    assert len(kinds) >= 8
