@@ -71,8 +71,10 @@ def arrive(client: httpx.Client, **headers: str) -> dict[str, Any]:
 def call(client: httpx.Client, name: str, *data: Any, **headers: str) -> Any:
     """What an event of the page gives, as Gradio's own client asks for it."""
     config = client.get("/config").json()
-    number = next(one["id"] for one in config["dependencies"] if one["api_name"] == name)
-    body = {"data": data, "fn_index": number, "session_hash": secrets.token_hex(6)}
+    event = next(one for one in config["dependencies"] if one["api_name"] == name)
+    values = {one["id"]: one["props"].get("value") for one in config["components"]}
+    filled = [*data, *(values.get(number) for number in event["inputs"][len(data) :])]
+    body = {"data": filled, "fn_index": event["id"], "session_hash": secrets.token_hex(6)}
     return client.post("/gradio_api/run/predict", json=body, headers=headers)
 
 

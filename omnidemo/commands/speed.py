@@ -232,6 +232,6 @@ def _browsers(settings: Settings, prompts: Path | None, domain: str, requests: i
     if grown is None:
         typer.echo(f"Memory is compared from request {SETTLED} on; give --requests more than that.", err=True)
     else:
-        typer.echo(f"From request {SETTLED} on memory went {grown:+.1%} from what it was; {FLAT:.0%} is allowed.", err=True)
-        if abs(grown) > FLAT:
+        typer.echo(f"From request {SETTLED} on memory went at most {grown:+.1%} above what it was then; {FLAT:.0%} is allowed.", err=True)
+        if grown > FLAT:
             raise typer.Exit(1)

@@ -24,7 +24,7 @@ from omnidemo.bench.compare import check_writable, sheet
 from omnidemo.config import Settings
 
 SETTLED = 500  # requests after which memory should not grow any more
-FLAT = 0.1  # share by which it may differ from then on
+FLAT = 0.1  # share by which it may have grown at any time from then on
 START_SECONDS = 180.0
 ANSWER_SECONDS = 120.0
 PLENTY = 10**9
@@ -63,11 +63,11 @@ def run(settings: Settings, prompts: Sequence[str], requests: int, every: int, o
 
 
 def flat(samples: Sequence[Sample], settled: int = SETTLED) -> float | None:
-    """How far memory went from what it was after `settled` requests, as a share of that; None where there is nothing to compare."""
+    """How far memory went above what it was after `settled` requests, as a share of that; None where there is nothing to compare."""
     later = [sample for sample in samples if sample.requests >= settled]
     if len(later) < 2:
         return None
-    return max((one.rss_mb / later[0].rss_mb - 1 for one in later[1:]), key=abs)
+    return max(one.rss_mb / later[0].rss_mb - 1 for one in later[1:])
 
 
 def visit(address: str, prompt: str, target: str, drafter: str) -> str:
