@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -209,6 +210,32 @@ def test_recording_gives_way_to_whoever_asks(world: World, monkeypatch: pytest.M
     for _ in rounds:
         pass
     until(working.is_set, 10)
+
+
+def test_a_replay_stands_still_while_somebody_is_answered(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Process:
+        """Plays the training process."""
+
+        moves: ClassVar[list[str]] = []
+
+        def pause(self) -> None:
+            self.moves.append("pause")
+
+        def go_on(self) -> None:
+            self.moves.append("go on")
+
+    turn = threading.Lock()
+    monkeypatch.setattr(world.measurer, "_worker", Process)
+    monkeypatch.setattr(world.measurer, "_turn", lambda: turn)
+    with world.measurer._working():
+        assert turn.locked()  # no update makes the process go on meanwhile
+        rounds = world.pair.stream("a duck", max_new_tokens=20, reuse=False, learn=False)
+        next(rounds)
+        until(lambda: Process.moves == ["pause"], 10)
+        for _ in rounds:
+            pass
+        until(lambda: Process.moves == ["pause", "go on"], 10)
+    assert not turn.locked()
 
 
 def test_a_reset_forgets_the_lines_curve_and_keeps_the_fresh_drafters(world: World) -> None:

@@ -229,6 +229,34 @@ def test_who_opted_out_teaches_neither_line_nor_router(services: Services, model
     assert "plans" not in services._adaptation.router.domains()
 
 
+def test_every_answer_has_a_topic_and_the_line_stays_one(services: Services, models: tuple[str, str]) -> None:
+    ready(services, models)
+    assert services.following("s") is None
+    _, last = chat(services, models, "Write a Python function that doubles a number.")
+    route = services.routed("s")
+    assert last.domain == "default" and route is not None and (route.topic, route.domain) == ("code", "default") and route.topic_why
+    chat(services, models, "zzz qqq")
+    assert (other := services.routed("s")) is not None and other.topic == "other"
+    played = services.play(session="s", target=models[0], drafter=models[1], topic="howto", count=1, max_new_tokens=8)
+    assert [made.domain for *_, made in played] == ["default"]
+    following = services.following("s")  # what was taught last, by the same visitor
+    assert following is not None and (following.topic, following.domain) == ("howto", "default")
+    assert services.store.flush()
+    rows = services.store.requests(newest_first=False)
+    assert [row["topic"] for row in rows] == ["code", "other", "howto"] and {row["slower"] for row in rows} <= {True, False}
+    assert [row["topic"] for row in services.store.curve(*models)] == ["code", "other", "howto"]
+    assert all(row["policy"] == "cost" and row["temperature"] == 0.0 for row in services.store.curve(*models))
+    assert services.hero(*models, "howto")["topic"] == "howto" and services.pace_of(*models, "nothing").speedup is None
+
+
+def test_a_draft_length_of_0_guesses_nothing_ahead(services: Services, models: tuple[str, str]) -> None:
+    ready(services, models)
+    chat(services, models, "ducks", draft_policy="fixed", draft_length=4)
+    services.configure(*models, draft_policy="fixed", draft_length=0)
+    drafting = services.drafting(*models)
+    assert drafting.length == 0.0 and drafting.sentence == "Guessing is switched off: the draft length is 0."
+
+
 def test_the_reason_of_a_route_is_not_kept_where_prompts_are_not(tmp_path: Path, models: tuple[str, str]) -> None:
     services = Services(Settings(storage=tmp_path, training="off", keep_text=False))
     try:
