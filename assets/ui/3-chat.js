@@ -1,6 +1,6 @@
 // The conversation lives here: turns, composer, legend, views. The server sees a request and streams lines back.
 (() => {
-  const { el } = omni;
+  const { el, labels } = omni;
   const KEEP_TURNS = 20, KEEP_CHARACTERS = 1_200_000; // what a reload brings back
   const chat = (omni.chat = { turns: [], selected: null, listeners: [] });
   let parts = null, trigger = null, live = null, offset = 0, heard = 0, pair = { ready: false, why: "", reads: "" }, queued = false; // queued: what the composer holds is sent as soon as the models are ready
@@ -188,7 +188,7 @@
       const joined = (list) => list.filter(Boolean).join(" · ");
       facts.append(joined(pieces), el("span", { class: "omni-expert" }, ` · ${joined(technical)}`));
     }
-    const line = meta.topic || (meta.line && meta.line !== "default") ? el("p", { class: "said" }, meta.topic ? el("b", {}, `Topic: ${omni.labels.topics[meta.topic] ?? meta.topic}`) : "", meta.why ? ` · ${meta.why}` : "", meta.line && meta.line !== "default" ? ` · memory “${meta.line}”` : "") : null;
+    const line = meta.topic || (meta.line && meta.line !== "default") ? el("p", { class: "said" }, meta.topic ? el("b", {}, `Topic: ${labels.topics[meta.topic] ?? meta.topic}`) : "", meta.why ? ` · ${meta.why}` : "", meta.line && meta.line !== "default" ? `${meta.topic ? " · " : ""}Topic memory ${meta.line}` : "") : null;
     const note = meta.note ? el("p", { class: "said note" }, meta.note) : null;
     const copy = el("button", { type: "button", class: "link", onclick: async () => { copy.textContent = (await omni.copy(text)) ? "Copied" : "Copying failed"; setTimeout(() => { copy.textContent = "Copy"; }, 1500); } }, "Copy");
     foot.replaceChildren(...[line, note].filter(Boolean), facts, el("span", { class: "acts" }, ...[omni.replay?.buttons?.(turn) ?? []].flat(), text ? copy : null,
@@ -262,7 +262,7 @@
     return el("div", { class: "bar" }, el("div", { class: "segments", role: "group", "aria-label": "View of the answer" }, ...parts.views.map(([, button]) => button)), parts.discard, el("span", { class: "grow" }), parts.clear);
   };
   const legend = () => {
-    parts.legend = omni.labels.legend.map(({ key, title, help }) => {
+    parts.legend = labels.legend.map(({ key, title, help }) => {
       const count = el("b", {}, "0");
       const act = () => {
         settings.only = settings.only === key ? "" : key;

@@ -34,10 +34,10 @@
     const bar = el("div", { class: "bar omni-expert" }, el("label", { class: "field inline" }, el("span", {}, "Smoothing"), slider, shown), el("label", { class: "field inline", title: "Every target that this drafter guesses for" }, every, el("span", {}, "All targets")), onlyLine, el("span", { class: "grow" }),
       el("button", { type: "button", class: "toggle", title: "Show all requests again; a double click on a chart does the same for it", onclick: omni.resetZoom }, "Reset zoom"));
     const empty = el("div", { class: "nothing" }, el("h3", {}, "No requests of this pair yet"), el("p", {}, "Press Teach it above, or write something in the Chat tab. Each answer puts a point on these curves, and the drafter trains on it."));
-    const grid = el("div"), first = el("div", { class: "charts pinned" }), others = el("div", { class: "charts" });
-    const more = el("details", { class: "more-charts", ontoggle: () => { omni.save("charts", more.open); omni.plotAgain(); } }, el("summary", {}, "More charts"), others);
+    const grid = el("div"), others = el("div", { class: "charts" });
+    const more = el("details", { class: "more-charts", ontoggle: () => { omni.save("charts", more.open); omni.plotAgain(); } }, el("summary", {}, "Charts of all requests"), others);
     more.open = omni.load("charts", false) === true;
-    grid.append(first, more);
+    grid.append(more);
     host.append(bar, legend, empty, grid);
     empty.hidden = grid.hidden = legend.hidden = bar.hidden = true;
     omni.whileVisible(host, 2000, () => trigger("poll"));
@@ -46,7 +46,7 @@
     const card = (item) => {
       if (!cards.has(item.key)) {
         const head = el("p", { class: "headline" }), box = el("div", { class: "plot", role: "img" });
-        (first.childElementCount ? others : first).append(el("section", { class: "panel" }, el("h3", { title: item.help }, item.title), head, box));
+        others.append(el("section", { class: "panel" }, el("h3", { title: item.help }, item.title), head, box));
         cards.set(item.key, { head, box });
       }
       return cards.get(item.key);

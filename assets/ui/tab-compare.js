@@ -48,7 +48,7 @@
     const tokens = el("div", { class: "toks", tabindex: 0, role: "group", "aria-label": `Answer of ${method.title}; arrow keys walk through the tokens` });
     omni.readLines(answer, result.lines).forEach((line, i) => { if (line.k === "t") tokens.append(omni.tokenSpan(line, i)); });
     omni.watchTokens(tokens, answer, (said) => { voice.textContent = said; });
-    box.append(clock(result, longest), el("p", { class: "verdict" }, method.name === "autoregressive" ? el("span", { class: "pace" }, "the clock to beat") : speedup(result.speedup), method.name === "autoregressive" ? null : same(result.identical)), dl, el("details", {}, el("summary", {}, "The answer"), tokens), el("p", { class: "small omni-expert" }, [omni.plural(result.tokens ?? 0, "token"), `first token ${format(result.time_to_first_token, "seconds")}`, result.version ? `adapter v${result.version}` : "base drafter", method.lossless ? null : omni.labels.approximate].filter(Boolean).join(" · ")));
+    box.append(clock(result, longest), el("p", { class: "verdict" }, method.name === "autoregressive" ? el("span", { class: "pace" }, "the clock to beat") : speedup(result.speedup), method.name !== "autoregressive" && !result.drafted ? el("span", { class: "small" }, "It made no guesses here: they would not have paid.") : null, method.name === "autoregressive" ? null : same(result.identical)), dl, el("details", {}, el("summary", {}, "The answer"), tokens), el("p", { class: "small omni-expert" }, [omni.plural(result.tokens ?? 0, "token"), `first token ${format(result.time_to_first_token, "seconds")}`, result.version ? `adapter v${result.version}` : "base drafter", method.lossless ? null : omni.labels.approximate].filter(Boolean).join(" · ")));
     return box;
   };
   const axis = (longest) => {

@@ -160,7 +160,7 @@ class Board:
     def json(self, state: str, error: str = "") -> str:
         """The value of the `compare` widget."""
         table = summary(self.results, self.methods)
-        titles = {name: text.method_title(info) for name, info in self.infos.items()} | {FRESH: text.FRESH[0]}
+        titles = {name: text.method_title(info) for name, info in self.infos.items()} | text.LANES
         lanes = self.results if len(self.prompts) == 1 else []
         methods = [
             {

@@ -19,8 +19,10 @@ from omnidemo.ui.tokens import finite
 
 NEWEST = 200
 LONGEST_TEXT = 2000  # characters of a prompt or answer that the page gets; the CSV has all
-SHOWN = ("id", "created_at", "session", "target", "drafter", "method", "kind", "domain", "topic", "tokens", "adapter_version")
-SHOWN += ("finish_reason",)
+SHOWN = (
+    *("id", "created_at", "session", "target", "drafter", "method", "kind", "domain", "topic", "tokens"),
+    *("adapter_version", "finish_reason"),
+)
 FIGURES = ("tokens_per_second", "acceptance_rate", "agreement", "same_first", "block_efficiency", "seconds")
 SEPARATOR = " ⇠ "
 

@@ -114,6 +114,8 @@ def method_title(info: Any) -> str:
 
 FRESH = ("With the fresh small model", "The recommended method with the small model as it came, before it learned anything.")
 
+LANES = {"fresh": FRESH[0], "ngram-exact": "With today's small model"}  # of a comparison; the others are called as in the pickers
+
 LOSSLESS = "Same text as the big model alone"
 APPROXIMATE = "Not quite the big model's text above temperature 0"
 
