@@ -261,3 +261,23 @@ def test_an_abandoned_answer_tells_the_engine_to_stop() -> None:
     next(answer), next(answer)
     answer.close()
     assert seen[0].is_set()
+
+
+# sentences -----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("Make `/srv/app/storage/omnidemo.db` and its folder writable.", "Make `omnidemo.db` and its folder writable."),
+        (r"Close what holds `C:\data\omni\omnidemo.db`.", "Close what holds `omnidemo.db`."),
+        ("Free some disk space: 3/4 is used.", "Free some disk space: 3/4 is used."),
+    ],
+)
+def test_no_folder_of_the_server_is_told_to_visitors(said: str, shown: str) -> None:
+    assert text.without_folders(said) == shown
+
+
+def test_a_chat_says_how_much_of_it_is_read() -> None:
+    assert text.reads(None) == ""
+    assert "only your newest message" in text.reads(1) and "newest 12 turns" in text.reads(12)
