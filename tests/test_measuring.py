@@ -290,5 +290,3 @@ def test_a_pair_that_learns_nothing_measures_nothing(world: World) -> None:
     world.lines.configure(world.settings.model_copy(update={"training": "off"}))
     answer = world.pair.generate("duck", max_new_tokens=8)
     assert world.measurer._thread is None and world.pair.agreement(answer) is None
-
-
