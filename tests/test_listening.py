@@ -65,3 +65,17 @@ def test_requests_that_nobody_listens_to_are_not_decoded(served: tuple[str, int,
     join(address, number, "late", "a little late")
     time.sleep(0.7)
     assert '"success":true' in listen(address, "late") and decoded == ["awaited", "a little late"]
+
+
+def test_what_the_framework_cannot_read_and_what_runs_in_the_browser_alone_comes_to_a_sentence(
+    served: tuple[str, int, list[str]], caplog: pytest.LogCaptureFixture
+) -> None:
+    address, _, _ = served
+    for path, body in (("run/predict", {"data": []}), ("queue/join", {"data": [], "fn_index": "x"}), ("queue/join", [])):
+        answer = httpx.post(f"{address}gradio_api/{path}", json=body)
+        assert 400 <= answer.status_code < 500 and "Internal Server Error" not in answer.text, (path, answer.text)
+    config = httpx.get(f"{address}config").json()
+    number = next(one["id"] for one in config["dependencies"] if not one["backend_fn"])
+    httpx.post(f"{address}gradio_api/queue/join", json={"data": [], "fn_index": number, "session_hash": "js"})
+    assert "runs in the browser alone" in listen(address, "js")
+    assert not any(record.exc_info for record in caplog.records)

@@ -71,13 +71,15 @@ class Events(gr.Blocks):
             ) from error
 
     async def process_api(self, block_fn: Any, *given: Any, **options: Any) -> Any:
+        known = self.fns.get(block_fn) if isinstance(block_fn, int) else block_fn
         try:
+            if known is not None and known.fn is None:
+                raise ValueError("This event runs in the browser alone; there is nothing to call.")
             if not options.get("iterator") and not await self._listened(options.get("event_id")):
                 raise RuntimeError("Nobody listened for this answer, so it was not written. Send it again.")
             return await super().process_api(block_fn, *given, **options)
         except Exception as error:  # whatever it is; Gradio would write it to the log with all that led to it
-            fn = self.fns.get(block_fn) if isinstance(block_fn, int) else block_fn
-            said = tell(error, str(getattr(fn, "api_name", None) or "an event"))
+            said = tell(error, str(getattr(known, "api_name", None) or "an event"))
             raise gr.Error(said, print_exception=False, duration=getattr(error, "duration", 10)) from error
 
     async def _listened(self, event_id: str | None) -> bool:

@@ -19,11 +19,13 @@ from omnidemo.config import Settings
 from omnidemo.runtime.hosted import NO_ID, Hosted
 from omnidemo.runtime.quotas import Refused
 from omnidemo.runtime.visitors import LOOPBACK, is_loopback
+from omnidemo.ui.errors import tell
 
 VISITOR, OPERATOR = "x-omnidemo-visitor", "x-omnidemo-operator"  # headers, so that neither is in an address or a log
 SAFE = ("GET", "HEAD", "OPTIONS")
 JSON_BYTES = 8_000_000
 UPLOAD_EXTRA = 1_000_000  # of a form beside the file in it
+UNREADABLE = "This request cannot be read; the interface is described at the foot of the page."
 SWEEP_SECONDS = 300.0
 MOST_WAITING = 6  # requests of one visitor: a page can have one of each kind
 # What Gradio offers and this page does not use: it writes files, fetches addresses, or runs programs.
@@ -90,11 +92,27 @@ class Guard:
         if scope["type"] == "websocket":  # the page opens none
             await send({"type": "websocket.close", "code": 1008})
         elif refused is None:
-            await self.app(scope, receive, _with(self.extra, send))
+            await self._pass_on(scope, receive, _with(self.extra, send))
         else:
             status, sentence = refused
             answer = JSONResponse({"detail": sentence, "error": sentence}, status, headers=self.extra)
             await answer(scope, receive, send)
+
+    async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """What the framework fails on comes to a sentence, and to one line in the log."""
+        started = False
+
+        async def sent(message: Message) -> None:
+            nonlocal started
+            started = True
+            await send(message)
+
+        try:
+            await self.app(scope, receive, sent)
+        except Exception as error:
+            tell(error, f"{scope.get('method', '')} {scope.get('path', '')[:80]}")
+            if not started:
+                await JSONResponse({"detail": UNREADABLE, "error": UNREADABLE}, 400)(scope, receive, send)
 
     def refusal(self, scope: Scope, headers: Headers) -> tuple[int, str] | None:
         """(status, sentence) for a request that goes no further."""
