@@ -55,7 +55,8 @@ class Database:
         self._on_status, self._retry, self._most = on_status, retry_seconds, queue_size
         self._engine: Engine | None = None
         self._file: Path | None = None
-        self._inode: int | None = None
+        self._inode: int | None = None  # of the file that was opened,
+        self._log_inode: int | None = None  # and of its write-ahead log when it was last looked at
         self._opened, self._ok, self._message = False, True, ""
         self._note = ""  # what is said while everything works
         self.renewed: Callable[[], None] = lambda: None  # called by the writer after another file took the place of the database
@@ -145,7 +146,7 @@ class Database:
         with _upgrading, self._engine.execution_options(write=True).begin() as connection:
             config.attributes["connection"] = connection
             command.upgrade(config, "head")
-        self._inode = self._file.stat().st_ino if self._file is not None else None
+        self._inode = _inode(self._file) if self._file is not None else None
         self._opened = True
 
     def _try_open(self) -> bool:
@@ -153,6 +154,7 @@ class Database:
         try:
             if self._opened and self._moved():
                 self._reset()
+                self._drop_log()
             if not self._opened:
                 before = self._inode
                 self._open()
@@ -168,15 +170,23 @@ class Database:
 
     def _moved(self) -> bool:
         """Whether the file that was opened is not the one of that name any more."""
-        try:
-            return self._file is not None and self._file.stat().st_ino != self._inode
-        except OSError:
+        if self._file is None:
+            return False
+        if _inode(self._file) != self._inode:
             return True
+        self._log_inode = _inode(_beside(self._file, "-wal"))
+        return False
 
     def _reset(self) -> None:
         self._opened = False
         if self._engine is not None:
             self._engine.dispose()
+
+    def _drop_log(self) -> None:
+        """Remove the write-ahead log of a file that was replaced. SQLite leaves it there, and would apply it to the file that came."""
+        if self._file is not None and self._log_inode is not None and _inode(_beside(self._file, "-wal")) == self._log_inode:
+            for ending in ("-wal", "-shm"):
+                _beside(self._file, ending).unlink(missing_ok=True)
 
     def _failed(self, error: Exception) -> None:
         self._reset()
@@ -248,6 +258,18 @@ class Database:
     def _give_up(self) -> None:
         while self._queue:
             self._finish(self._queue[0], None, RuntimeError("The store was closed while the database did not work."))
+
+
+def _beside(file: Path, ending: str) -> Path:
+    return file.with_name(file.name + ending)
+
+
+def _inode(file: Path) -> int | None:
+    """What tells a file from another of the same name; None where there is none."""
+    try:
+        return file.stat().st_ino
+    except OSError:
+        return None
 
 
 def _plain(value: Any) -> Any:
