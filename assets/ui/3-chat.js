@@ -188,7 +188,7 @@
       const joined = (list) => list.filter(Boolean).join(" · ");
       facts.append(joined(pieces), el("span", { class: "omni-expert" }, ` · ${joined(technical)}`));
     }
-    const line = meta.topic || (meta.line && meta.line !== "default") ? el("p", { class: "said" }, meta.topic ? el("b", {}, `Topic: ${labels.topics[meta.topic] ?? meta.topic}`) : "", meta.why ? ` · ${meta.why}` : "", meta.line && meta.line !== "default" ? `${meta.topic ? " · " : ""}Topic memory ${meta.line}` : "") : null;
+    const line = meta.topic || (meta.line && meta.line !== "default") ? el("p", { class: "said" }, meta.topic ? el("b", { title: meta.why || null }, `Topic: ${labels.topics[meta.topic] ?? meta.topic}`) : "", meta.why ? el("span", { class: "omni-expert" }, ` · ${meta.why}`) : "", meta.line && meta.line !== "default" ? `${meta.topic ? " · " : ""}Topic memory ${meta.line}` : "") : null;
     const note = meta.note ? el("p", { class: "said note" }, meta.note) : null;
     const copy = el("button", { type: "button", class: "link", onclick: async () => { copy.textContent = (await omni.copy(text)) ? "Copied" : "Copying failed"; setTimeout(() => { copy.textContent = "Copy"; }, 1500); } }, "Copy");
     foot.replaceChildren(...[line, note].filter(Boolean), facts, el("span", { class: "acts" }, ...[omni.replay?.buttons?.(turn) ?? []].flat(), text ? copy : null,

@@ -36,7 +36,8 @@
       };
     };
   };
-  const topics = (play, list) => { play.topic ||= list[0] ?? ""; return omni.select("Topic", list.map((name) => [name, name]), play.topic, (name) => { play.topic = name; }); };
+  const FIRST = "code"; // what the drafter knows least of when it comes, of what it learns soon
+  const topics = (play, list) => { play.topic ||= list.includes(FIRST) ? FIRST : (list[0] ?? ""); return omni.select("Topic", list.map((name) => [name, name]), play.topic, (name) => { play.topic = name; }); };
 
   make("teach", (host, play) => {
     const picker = el("span"), go = el("button", { type: "button", class: "primary" }, `▶ Teach it for ${SECONDS} s`), line = el("p", { class: "small", role: "status" });
