@@ -25,7 +25,7 @@ from omnidemo.core.ngrams import NgramCache
 from omnidemo.core.sampling import Sampler, Warp, as_tensor
 from omnidemo.core.vocabulary import VocabularyMap
 from omnidemo.engine import Conversation, Limits, decode
-from omnidemo.methods import NgramExact, base, make_method
+from omnidemo.methods import NgramExact, base, make_method, ngram_residual
 from omnidemo.methods.base import Hand
 from omnidemo.runtime import lean
 from omnidemo.runtime.ahead import Roller, roller_of
@@ -158,7 +158,7 @@ def test_little_is_drawn_in_vain_where_a_rule_may_stop(model: Any) -> None:
 
 def elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every tensor passes for one on a device."""
-    for module in (sampling, base, engine):
+    for module in (sampling, base, engine, ngram_residual):
         monkeypatch.setattr(module, "on_host", lambda tensor: False)
 
 

@@ -15,7 +15,7 @@ from omnidemo.core import sampling
 from omnidemo.core.draft_length import Fixed
 from omnidemo.core.sampling import Sampler, Warp, draw_known, fetch
 from omnidemo.engine import Limits, decode
-from omnidemo.methods import base, make_method
+from omnidemo.methods import base, make_method, ngram_residual
 from test_engine import CASES
 from worlds import NESTED, Branching, World
 
@@ -23,7 +23,7 @@ from worlds import NESTED, Branching, World
 @pytest.fixture
 def elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every tensor passes for one on a device."""
-    for module in (sampling, base, engine):
+    for module in (sampling, base, engine, ngram_residual):
         monkeypatch.setattr(module, "on_host", lambda tensor: False)
 
 
@@ -85,7 +85,7 @@ def _run(world: World, method: str, warp: Warp) -> tuple[list[list[int]], list[f
 @pytest.mark.parametrize("warp", [Warp(0.0), Warp(1.0), Warp(0.8, top_k=3, repetition_penalty=1.2)], ids=["greedy", "sampled", "warped"])
 def test_the_engine_says_the_same_elsewhere(world: World, method: str, warp: Warp, monkeypatch: pytest.MonkeyPatch) -> None:
     here = _run(world, method, warp)
-    for module in (sampling, base, engine):
+    for module in (sampling, base, engine, ngram_residual):
         monkeypatch.setattr(module, "on_host", lambda tensor: False)
     there = _run(world, method, warp)
     assert there[0] == here[0]

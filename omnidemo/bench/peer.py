@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig
+from transformers import AutoTokenizer, GenerationConfig
 from transformers.utils import logging
 
 from omnidemo.bench.compare import Spread, check_prompts, sheet
@@ -25,6 +25,7 @@ from omnidemo.runtime.loading import build_measured_pair
 from omnidemo.runtime.models import LanguageModel
 from omnidemo.runtime.pair import Pair
 from omnidemo.runtime.runners import overwrite_named
+from omnidemo.runtime.weights import read_model
 
 PLAIN, ASSISTED, DEFAULTS, LOOKUP = "transformers", "transformers-assisted", "transformers-assisted-defaults", "transformers-prompt-lookup"
 PEER = (PLAIN, ASSISTED, DEFAULTS, LOOKUP)
@@ -410,7 +411,7 @@ def _fits(rows: Iterable[Row]) -> str:
 
 def _module(model: LanguageModel, weights: Mapping[str, Tensor]) -> Any:
     """The model as `transformers` loads it, with the weights that ours uses now."""
-    module: Any = AutoModelForCausalLM.from_pretrained(model.folder, dtype=model.dtype)
+    module = read_model(model.folder, dtype=model.dtype)
     module = module.to(model.device).eval()
     overwrite_named(dict(module.named_parameters(remove_duplicate=False)), weights)
     return module

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import torch
 
 from omnidemo.core.ngrams import FAR, Node
-from omnidemo.core.sampling import Draws, Law, among, as_tensor, total, without
+from omnidemo.core.sampling import Draws, Law, among, as_tensor, on_host, total, without
 from omnidemo.methods.base import Hand, Slot
 
 Path = tuple[int, ...]
@@ -159,7 +159,7 @@ class Residual:
             inner = inner_children(node, self.slot.limit) if step != "free" else []
             if step == "free":
                 found = self._law(path)
-                law = found if float(found.sum()) > 0.0 else None
+                law = found if not on_host(found) or float(found.sum()) > 0.0 else None
             elif inner and step == "avoiding":
                 law = without(self._law(path), complete_children(node, self.slot.limit))
             elif inner:
@@ -181,7 +181,10 @@ class Residual:
             for piece in path:
                 hand.drafter.push(piece)
             law = hand.law(hand.map.readable_bars)
-            if not 0.0 < float(law.sum()) < float("inf"):  # no number: no walk goes on from here
+            # Where the numbers are not finite no walk goes on from here. On a device nobody waits to look at them.
+            if not on_host(law):
+                law = torch.nan_to_num(as_tensor(law), nan=0.0, posinf=0.0)
+            elif not 0.0 < float(law.sum()) < float("inf"):
                 law = torch.zeros_like(as_tensor(law))
             slot.laws[path] = law
         return law

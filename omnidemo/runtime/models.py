@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import torch
 from safetensors import SafetensorError
-from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, BitsAndBytesConfig, GenerationConfig
+from transformers import AutoConfig, AutoTokenizer, BitsAndBytesConfig, GenerationConfig
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING, MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 from transformers.utils import is_bitsandbytes_available
 from transformers.utils import logging as bars_of
@@ -23,6 +23,7 @@ from omnidemo.runtime import sources
 from omnidemo.runtime.lean import LeanLlamaRunner
 from omnidemo.runtime.runners import Runner, TransformersRunner, check_cache
 from omnidemo.runtime.sources import ModelError, Progress
+from omnidemo.runtime.weights import read_model
 
 __all__ = ["LanguageModel", "ModelError", "load_model", "pick_device", "pick_dtype"]
 
@@ -226,8 +227,7 @@ def _read_weights(
     name: str, folder: Path, place: str, device_map: str | None, dtype: torch.dtype, quantization: Quantization | None,
     wide: bool = False,
 ) -> Runner:  # fmt: skip
-    auto: Any = AutoModelForCausalLM
-    options: dict[str, Any] = {"dtype": dtype, "device_map": device_map, "use_safetensors": True, "trust_remote_code": False}
+    options: dict[str, Any] = {"dtype": dtype, "device_map": device_map}
     if quantization:
         four, eight = quantization == "4bit", quantization == "8bit"
         options["quantization_config"] = BitsAndBytesConfig(load_in_4bit=four, load_in_8bit=eight, bnb_4bit_compute_dtype=dtype)
@@ -235,7 +235,7 @@ def _read_weights(
     bars = bars_of.is_progress_bar_enabled()
     bars_of.disable_progress_bar()
     try:
-        model, report = auto.from_pretrained(folder, output_loading_info=True, **options)
+        model, report = read_model(folder, output_loading_info=True, **options)
     except (MemoryError, torch.OutOfMemoryError):
         raise
     except (OSError, ValueError, ImportError, LookupError, TypeError, AttributeError, RecursionError, SafetensorError) as error:

@@ -43,19 +43,18 @@ def line_settings(settings: Settings, shapes: Mapping[str, tuple[int, ...]]) -> 
 class OwnNgrams:
     """The n-gram caches of a pair's visitors: each a copy of the shared one, as it was, that grows by itself."""
 
-    def __init__(self, shared: NgramCache, drafter_tokens: int) -> None:
-        self._shared, self._tokens = shared, drafter_tokens
+    def __init__(self) -> None:
         self._caches: OrderedDict[str, NgramCache] = OrderedDict()
 
-    def of(self, domain: str) -> NgramCache:
+    def of(self, domain: str, shared: NgramCache) -> NgramCache:
         """The cache of an adapter line: a visitor's own, or the shared one. The pair's lock is held."""
         if not owned(domain):
-            return self._shared
+            return shared
         cache = self._caches.pop(domain, None)
         if cache is None:
-            size = min(self._shared.size, len(self._shared) + OWN_NGRAMS)
-            cache = NgramCache(self._tokens, size, self._shared.policy, self._shared.nearest.device, SIZES)
-            cache.load(self._shared)
+            size = min(shared.size, len(shared) + OWN_NGRAMS)
+            cache = NgramCache(len(shared.nearest), size, shared.policy, shared.nearest.device, SIZES)
+            cache.load(shared)
         self._caches[domain] = cache
         while len(self._caches) > CACHES:
             self._caches.popitem(last=False)

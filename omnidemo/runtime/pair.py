@@ -76,7 +76,7 @@ class Pair:
         device = target.device
         self.map = load_or_build(target.vocabulary, drafter.vocabulary, target.runner.rows, drafter.runner.rows, device, maps)
         self.ngrams = NgramCache(drafter.runner.rows, cache_size, cache_policy, device)
-        self._own = OwnNgrams(self.ngrams, drafter.runner.rows)
+        self._own = OwnNgrams()
         self.learners: list[Callable[[Trace], object]] = []
         self.round_listeners: list[Callable[[Round], object]] = []
         self.mismatches = 0  # answers after which the drafter's bytes did not spell the target's
@@ -160,7 +160,7 @@ class Pair:
                 for one in self._lines.values():
                     one.knowledge.forget_times()
             length = _rule(asked, line)
-            talk, ngrams = self._conversation(ids, asked.reuse, domain), self._own.of(domain)
+            talk, ngrams = self._conversation(ids, asked.reuse, domain), self._own.of(domain, self.ngrams)
             self._in_flight += 1
         rounds: list[Round] = []
         tracer = Tracer(self.map, len(ids), self._top_k) if learn and self.learners else None
@@ -352,7 +352,7 @@ class Pair:
     def remember(self, done: Round, domain: str = DOMAIN) -> None:
         """Feed the domain's n-gram cache with a round of an answer that was not to be learned from."""
         with self._turn:
-            self._remember(done, self._own.of(domain))
+            self._remember(done, self._own.of(domain, self.ngrams))
 
     def fill_cache(self) -> int:
         """Warm start: insert every target token that only an n-gram can spell; returns how many there are now."""

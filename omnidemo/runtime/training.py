@@ -65,11 +65,9 @@ class Learner:
 
     def __init__(self, folder: Path, rank: int, seed: int = 0, device: str = "cpu") -> None:
         """Reads safetensors from a local folder, never code. Raises OSError or ValueError where there is no such model."""
-        from transformers import AutoModelForCausalLM
+        from omnidemo.runtime.weights import read_model  # transformers takes a second to import
 
-        base: Any = AutoModelForCausalLM.from_pretrained(
-            folder, dtype=torch.float32, use_safetensors=True, local_files_only=True, trust_remote_code=False
-        )
+        base = read_model(folder, dtype=torch.float32, local_files_only=True)
         self.device = torch.device(device)
         self.base: Any = base
         self.parameters: dict[str, Tensor]

@@ -1,0 +1,22 @@
+"""Loading weights by `transformers`, one model at a time.
+
+While it loads, `transformers` replaces a method of its own for the whole process (`PreTrainedModel.tie_weights`) and puts back what it
+found. Of two loads at once the second finds the replacement, and from then on no model's output layer is tied to its embedding any more.
+"""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+from transformers import AutoModelForCausalLM
+
+LOADING = threading.RLock()  # held by whoever loads a model
+
+
+def read_model(folder: Path | str, **options: Any) -> Any:
+    """`AutoModelForCausalLM.from_pretrained`: from safetensors, and never code of a repository. Its errors."""
+    auto: Any = AutoModelForCausalLM
+    with LOADING:
+        return auto.from_pretrained(folder, use_safetensors=True, trust_remote_code=False, **options)
