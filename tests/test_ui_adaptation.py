@@ -13,7 +13,8 @@ import pytest
 
 from fakes import ADAPTABLE, FakeServices, generation, script
 from omnidemo.config import Settings
-from omnidemo.ui import adaptation, chat, controls, serving, text, trainer
+from omnidemo.runtime import private
+from omnidemo.ui import adaptation, chat, controls, text, trainer
 from omnidemo.ui.progress import View, figures, line_rows, page_json, request_rows, version_rows
 
 PAIR = ("bundled/a", "bundled/drafter")
@@ -206,7 +207,7 @@ def test_the_page_is_sent_again_only_when_something_changed(services: FakeServic
 
 
 def test_an_export_is_a_copy_outside_of_the_storage(services: FakeServices, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(serving.tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr(private, "temporary_folder", lambda: tmp_path)
     path = adaptation.export_file(services, View(*PAIR, line="maths"), 2)
     assert path.is_relative_to(tmp_path) and path.name == "adapter-maths-v2.zip"
     assert zipfile.ZipFile(path).namelist() == ["adapter_config.json", "adapter_model.safetensors"]

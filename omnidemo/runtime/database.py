@@ -55,8 +55,9 @@ class Database:
         self._on_status, self._retry, self._most = on_status, retry_seconds, queue_size
         self._engine: Engine | None = None
         self._file: Path | None = None
-        self._inode: int | None = None  # of the file that was opened,
-        self._log_inode: int | None = None  # and of its write-ahead log when it was last looked at
+        self._inode: int | None = None  # of the file that was opened
+        self._taken = False  # whether that one was missed and not replaced yet: a new file may get its number
+        self._log_inode: int | None = None  # of its write-ahead log when it was last looked at
         self._opened, self._ok, self._message = False, True, ""
         self._note = ""  # what is said while everything works
         self.renewed: Callable[[], None] = lambda: None  # called by the writer after another file took the place of the database
@@ -153,12 +154,14 @@ class Database:
         """Open, or open again where the file was deleted or replaced (an open handle would write into nowhere)."""
         try:
             if self._opened and self._moved():
+                self._taken = True
                 self._reset()
                 self._drop_log()
             if not self._opened:
                 before = self._inode
                 self._open()
-                if before is not None and self._inode != before:
+                if self._taken or (before is not None and self._inode != before):
+                    self._taken = False
                     since = f"since {time.strftime('%H:%M')} another one holds what comes, without the history before"
                     self._note = f"The database `{self._file}` was deleted or replaced; {since}."
                     self.renewed()
