@@ -1,4 +1,4 @@
-"""The app with a drafter that takes 20 ms longer for every draft, so that guessing loses on any machine."""
+"""The app with a drafter that takes 100 ms longer for every draft, so that guessing loses on any machine, a busy one too."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if __name__ == "__main__":
 
     class Slow(engine.Hand):  # made between the two clocks of a draft
         def __init__(self, *values: Any, **named: Any) -> None:
-            time.sleep(0.02)
+            time.sleep(0.1)
             super().__init__(*values, **named)
 
     engine.Hand = Slow  # type: ignore[misc]

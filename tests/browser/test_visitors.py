@@ -87,6 +87,7 @@ def test_two_visitors_know_nothing_of_each_other(browser: Browser, app: App) -> 
 def test_the_operator_unlocks_what_concerns_everybody(browser: Browser, app: App) -> None:
     with stranger(browser, app, 1440) as page:
         strip, steering = page.locator("#omni-visitor"), page.locator("#omni-steer")
+        page.get_by_role("switch", name="Expert").click()  # settings are for experts
         open_tab(page, "Adaptation")
         expect(steering).to_be_hidden()
         strip.get_by_role("button", name="Operator", exact=True).click()
