@@ -174,14 +174,14 @@ def _read_config(name: str, folder: Path) -> Any:
         kind = made_for[0] if made_for else config.model_type
         raise ModelError(f"{name} is a {kind}, not a causal language model; choose one that writes text from left to right")
     if _layers(config) > MOST_LAYERS:  # even its empty cache takes long
-        _check_layers(name, folder, config)
+        _check_sizes(name, folder, config)
     model_class = MODEL_FOR_CAUSAL_LM_MAPPING.get(type(config), None)
     try:
         if model_class is not None:
             check_cache(model_class, config)
     except ValueError as error:
         raise ModelError(f"{name}: {error}") from error
-    _check_layers(name, folder, config)
+    _check_sizes(name, folder, config)
     return config
 
 
@@ -190,12 +190,18 @@ def _layers(config: Any) -> int:
     return found if isinstance(found, int) else 0
 
 
-def _check_layers(name: str, folder: Path, config: Any) -> None:
-    """ModelError where the configuration asks for more layers than there are tensors: building them would take minutes."""
+def _check_sizes(name: str, folder: Path, config: Any) -> None:
+    """ModelError where the configuration asks for more layers than there are tensors, or for far more numbers than these hold: building
+    them would take minutes, or all memory."""
     layers = _layers(config)
     tensors = sources.count_tensors(folder)
     if layers > tensors:
         raise ModelError(f"{name} names {str(layers)[:20]} layers and its weights are {tensors} tensors; download or save the model again")
+    text = config.get_text_config(decoder=True)
+    width, words = getattr(text, "hidden_size", None), getattr(text, "vocab_size", None)
+    # Packed weights have fewer numbers in their files, and some models narrower embeddings: far more than that is a damaged file.
+    if isinstance(width, int) and isinstance(words, int) and width * words > 16 * sources.count_parameters(folder):
+        raise ModelError(f"{name} names a width of {str(width)[:20]}, far beyond what its weights hold; download or save the model again")
 
 
 def _read_tokenizer(name: str, folder: Path, config: Any) -> tuple[Any, Vocabulary]:
