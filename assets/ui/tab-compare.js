@@ -52,7 +52,8 @@
     return box;
   };
   const axis = (longest) => {
-    const step = [0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100].find((size) => longest / size <= 6) || longest / 5;
+    // The finest of 1, 2, 5 × a power of ten seconds with at most six ticks beside 0: an answer may take a few milliseconds or minutes.
+    const decade = 10 ** Math.floor(Math.log10(longest || 1)), step = [0.1, 0.2, 0.5, 1, 2].map((part) => part * decade).find((size) => longest / size <= 6);
     const line = el("div", { class: "axis", "aria-hidden": "true" });
     if (!longest) return line;
     for (let at = 0; at <= longest * 1.0001; at += step) line.append(el("span", { style: `left:${(100 * at) / longest}%` }, format(at, "seconds")));
