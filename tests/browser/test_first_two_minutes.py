@@ -22,6 +22,7 @@ from omnidemo.bundled.conversations import Record, reader
 from omnidemo.bundled.corpus import mixer
 from omnidemo.config import Settings
 from omnidemo.runtime.catalog import Reading
+from omnidemo.runtime.learned import count_banners
 from omnidemo.runtime.loading import build_pair
 
 __all__ = ["browser"]
@@ -31,6 +32,7 @@ TOPICS = ("code", "howto", "stories") if LONG else ("stories",)
 SECONDS = LONG or 8
 CHIPS = 10
 SLOWER = "Guessing ahead was slower"
+ANSWERS = "select topic, domain, adapter_version, slower from requests where topic is not null and kind != 'compare' order by id"
 PROBES = "select topic, version, tokens * 1.0 / passes, agreement from probes order by topic, version"
 FIGURES = ("estimated_speedup", "block_efficiency", "guesses_right", "tokens_per_second")
 
@@ -139,6 +141,11 @@ def test_ten_examples_a_topic_and_the_ten_again(browser: Browser, app: App, plai
             for topic, version, found, agreement in probes(app):
                 print(f"| {topic} | {version} | {found:.2f} | {agreement or 0:.3f} |")
                 steps.setdefault(topic, []).append(found)
+            print("\n| topic | answers | banner “slower” | answers after its first update | banner then |\n|---|---|---|---|---|")
+            names = ("topic", "domain", "adapter_version", "slower")
+            for one in count_banners(dict(zip(names, row, strict=True)) for row in app.query(ANSWERS)):
+                counts = [one[name] for name in ("answers", "slower", "answers_after_update", "slower_after_update")]
+                print(f"| {one['topic']} | {' | '.join(map(str, counts))} |")
             assert all(steps[topic][-1] > steps[topic][0] for topic in TOPICS), "the curve of a topic that was taught goes up"
 
 
