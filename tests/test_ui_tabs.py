@@ -169,6 +169,14 @@ def test_a_visitors_csv_holds_only_their_own(store: Store) -> None:
             assert {row["session"] for row in csv.DictReader(file)} == {"other"}
 
 
+@pytest.mark.parametrize("sent", [[[]], [None], [1, "x"], "null", 7])
+def test_a_list_in_place_of_filters_comes_to_a_sentence(store: Store, sent: Any) -> None:
+    for kind in ("requests", "rounds", "steps"):
+        with pytest.raises(ValueError, match="The filters are not names with values"):
+            history.export(services(store, PUBLIC), kind)("me", sent)  # type: ignore[arg-type]
+    assert serving.fields(None, "filters") == serving.fields({}, "filters") == {}
+
+
 def test_an_older_download_is_cleared_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serving.tempfile, "gettempdir", lambda: str(tmp_path))
     first = serving.temporary("a.csv")

@@ -101,7 +101,7 @@ def export(services: Any, kind: Literal["requests", "rounds", "steps"]) -> Calla
     """A function (session, filters) → CSV file of the requests, rounds or training steps the visitor may see."""
 
     def make(session: str, filters: Mapping[str, Any] | None) -> Path:
-        where = scope(services.settings, session, filters or {})
+        where = scope(services.settings, session, serving.fields(filters, "filters"))
         if kind == "steps":  # training has no session; it holds no text
             where = {name: where[name] for name in ("target", "drafter")}
         path = serving.temporary(f"omnidemo-{kind}.csv")
@@ -124,12 +124,13 @@ def build(services: Any, shell: Shell) -> None:
             serving.download_button(label, f"{kind}_csv", export(services, kind), [shell.session, filters], js=js, size="sm")  # type: ignore[arg-type]
 
     def show(session: str, wanted: dict[str, Any] | None, last: str, said: str = "") -> Any:
-        value = page_json(services, session, wanted or {})
+        value = page_json(services, session, serving.fields(wanted, "filters"))
         key = hashlib.sha1(value.encode()).hexdigest()
         return gr.skip() if key == last and not said else for_browser({**json.loads(value), "key": key, "said": said})
 
     def remove(session: str, wanted: dict[str, Any] | None, last: str) -> Any:
-        return show(session, wanted, last, delete(services, session, (wanted or {}).get("remove") or {}))
+        asked = serving.fields(serving.fields(wanted, "filters").get("remove"), "requests to delete")
+        return show(session, wanted, last, delete(services, session, asked))
 
     inputs = [shell.session, filters, seen]
     page.poll(show, inputs, [page], js=js, api_name="history", **QUIET)

@@ -95,8 +95,10 @@ def build(services: Any, shell: Shell) -> None:
         return _answer(asked, lambda wanted: beside(services, wanted))
 
     def fetch(session: str, asked: dict[str, Any] | None) -> str:
-        look = probes if (asked or {}).get("kind") == "probes" else None
-        return _answer(asked, lambda wanted: look(services, wanted) if look else recall(services, session, wanted.get("request")))
+        def look(wanted: Mapping[str, Any]) -> dict[str, Any]:
+            return probes(services, wanted) if wanted.get("kind") == "probes" else recall(services, session, wanted.get("request"))
+
+        return _answer(asked, look)
 
     alone: dict[str, Any] = {"concurrency_id": "beside", "concurrency_limit": 1, "trigger_mode": "multiple"}
     page.measure(measure, inputs, [page], js=js, api_name="measure_beside", **alone, **PRIVATE)

@@ -26,6 +26,13 @@ def for_browser(value: Any) -> str:
     return json.dumps(value, default=str).replace("<", "\\u003c")
 
 
+def fields(value: Any, what: str) -> Mapping[str, Any]:
+    """What a page sends as an object, nothing for none; ValueError for a list, which Gradio's JSON lets through as well."""
+    if value is not None and not isinstance(value, Mapping):
+        raise ValueError(f"The {what} are not names with values. Reload the page, or look up the types at its foot.")
+    return value or {}
+
+
 def serve_plotly() -> str:
     """Let the app serve plotly.min.js from the installed package; its address below the app's root."""
     gr.set_static_paths([PLOTLY_JS])
