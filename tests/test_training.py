@@ -326,6 +326,17 @@ def test_the_child_lowers_its_priority_before_it_loads_torch(child: training.Chi
         assert os.getpriority(os.PRIO_PROCESS, child.pid) >= 10
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the end of standard input alone says that the parent is gone")
+def test_a_process_whose_parent_was_killed_as_it_began_ends_at_once() -> None:
+    """A stopped one would never read the end of its input, and Linux tells only of parents that die after it was asked to."""
+    environment = os.environ | {"PYTHONPATH": str(Path(training.__file__).resolve().parents[2])}
+    code = "import os; from omnidemo.runtime.child import end_with_parent; end_with_parent({}); print('lives')"
+    for parent, said in (("os.getppid()", "lives\n"), ("os.getppid() + 1", "")):
+        command = [sys.executable, "-c", code.format(parent)]
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60, check=False)
+        assert done.stdout == said and (done.returncode == 0) is bool(said), done.stderr
+
+
 def test_threads_share_the_child(child: training.Child, folder: Path) -> None:
     results: dict[int, tuple[OptimiserState, int | None]] = {}
 

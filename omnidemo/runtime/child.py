@@ -176,7 +176,7 @@ class Child:
         """Start the process, hand it over, then its answers. A thread that lasts as long as the process has to do this: Linux ends
         the process together with the thread that started it (see `main`)."""
         # Not `multiprocessing`: its spawn would import the app's main module, and gradio with it.
-        command = [sys.executable, "-c", f"from omnidemo.runtime.child import main; main({self.nice})"]
+        command = [sys.executable, "-c", f"from omnidemo.runtime.child import main; main({self.nice}, {os.getpid()})"]
         try:
             process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=self._environment())
             assert process.stdout
@@ -237,9 +237,9 @@ _speaking = threading.Lock()  # in the child: an answer is written whole
 # --- in the child ----------------------------------------------------------------------------------------------------------
 
 
-def main(nice: int = 10) -> None:
-    """Answer requests from standard input until it ends, that is, until the parent is gone."""
-    end_with_parent()
+def main(nice: int, parent: int) -> None:
+    """Answer requests from standard input until it ends, that is, until the process `parent` is gone."""
+    end_with_parent(parent)
     if hasattr(os, "nice"):
         os.nice(nice)
     answers = os.fdopen(os.dup(1), "wb")
@@ -297,13 +297,16 @@ def _beat(answers: Any) -> None:
             _answer(answers, BEAT)
 
 
-def end_with_parent() -> None:
-    """The end of standard input says that the parent is gone, but a paused process would not notice; Linux can kill it all the same."""
+def end_with_parent(parent: int) -> None:
+    """The end of standard input says that the parent is gone, but a paused process would not notice; Linux can kill it all the same. A
+    `parent` that was killed while this process began is looked for, since Linux tells only of what happens from now on."""
     if sys.platform == "linux":
         import ctypes
 
         with contextlib.suppress(OSError, AttributeError):
             ctypes.CDLL(None).prctl(1, int(signal.SIGKILL), 0, 0, 0)  # PR_SET_PDEATHSIG
+        if os.getppid() != parent:
+            os._exit(1)
 
 
 def _listen(requests: queue.SimpleQueue[Any]) -> None:

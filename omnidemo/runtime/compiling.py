@@ -22,7 +22,7 @@ SUMS = "sums.json"  # beside the machine code: what it was when it had been writ
 # Before anything that takes long it asks to end with this process: who was killed would leave it behind, and start another one.
 START = """
 from omnidemo.runtime.child import end_with_parent
-end_with_parent()
+end_with_parent({parent})
 from omnidemo.runtime.compiled.kernels import compile_all
 compile_all()
 """
@@ -79,7 +79,7 @@ def when_ready(call: Callable[[], None]) -> None:
 
 def _prepare() -> None:
     global _ready
-    command = [sys.executable, "-c", START]
+    command = [sys.executable, "-c", START.format(parent=os.getpid())]
     path = os.pathsep.join(filter(None, [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH")]))  # it may not be installed
     low = _step_back if os.name == "posix" else None
     try:

@@ -137,7 +137,7 @@ class _Torture:
         fault()
         time.sleep(self.draw.uniform(0.0, 2.0 if self.order.short else 12.0))
         left = self.server.kill()
-        self.report.note("kills of the server", not left, f"{len(left)} processes outlived it")
+        self.report.note("kills of the server", not left, f"outlived by {'; '.join(left)}")
         for client in self.clients:
             with suppress(subprocess.TimeoutExpired):
                 client.wait(120)

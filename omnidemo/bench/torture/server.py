@@ -102,16 +102,21 @@ class Server:
         process.rlimit(psutil.RLIMIT_FSIZE, (hard if size is None else size, hard))
         return True
 
-    def kill(self) -> list[int]:
-        """End it without a warning. The processes of its own that were still there after a while."""
+    def kill(self) -> list[str]:
+        """End it without a warning. The commands of its own processes that were still there after a while."""
         left = self.children()
         if self._process is not None:
             self._process.kill()
             self._process.wait(30)
         _, alive = psutil.wait_procs(left, timeout=10)
+        commands = []
         for process in alive:
-            process.kill()
-        return [process.pid for process in alive]
+            try:
+                commands.append(f"{' '.join(process.cmdline())[:120]} ({process.status()})")
+                process.kill()
+            except psutil.Error:
+                continue
+        return commands
 
     def stop(self) -> int | None:
         """Ask it to end, as a container is stopped; its exit status, None where it had to be killed."""
