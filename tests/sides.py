@@ -13,11 +13,11 @@ import torch
 from torch import Tensor
 
 from omnidemo.core.ahead import Order, Rollout
-from omnidemo.core.contexts import DrafterContext
 from omnidemo.core.draft_length import Fixed, Until
 from omnidemo.core.ngrams import NgramCache
 from omnidemo.core.sampling import Sampler, Warp, as_tensor
 from omnidemo.core.vocabulary import VocabularyMap
+from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.methods import fitting
 from omnidemo.methods.base import Draft, Hand, Method
 from omnidemo.runtime.lean import LeanCache, LeanLlamaRunner
@@ -111,7 +111,7 @@ class Counting(LeanCache):
 
     def extend(self, ids: Any, rows: int) -> Tensor:
         self.passes += not self.reading
-        return super().extend(ids, rows)
+        return super().forward(ids, rows).logits
 
 
 def same(left: Draft, right: Draft) -> None:
@@ -150,7 +150,7 @@ def rounds(
         assert ahead.drafter.ids == plain.drafter.ids
     with torch.inference_mode():
         fresh = LeanCache(plain.runner)
-        assert close(as_tensor(ahead.drafter.logits()), fresh.extend(ahead.drafter.ids, 1)[0], 1e-4)
+        assert close(as_tensor(ahead.drafter.logits()), fresh.forward(ahead.drafter.ids, 1).logits[0], 1e-4)
 
 
 def answers_agree(pair: Any, policy: Any, warps: Sequence[tuple[float, float]], monkeypatch: pytest.MonkeyPatch) -> None:

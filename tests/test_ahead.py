@@ -14,17 +14,18 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from omnidemo import engine, load_pair
+from omnidemo import load_pair
 from omnidemo.bench.tiny import random_model
 from omnidemo.core import device_trie, sampling
 from omnidemo.core.ahead import Course, Order, least, token_by_token
-from omnidemo.core.contexts import DrafterContext, TargetContext
 from omnidemo.core.device_trie import CHILD, SIBLING, TOKEN, DeviceTrie
 from omnidemo.core.draft_length import Fixed
 from omnidemo.core.ngrams import NgramCache
 from omnidemo.core.sampling import Sampler, Warp, as_tensor
 from omnidemo.core.vocabulary import VocabularyMap
-from omnidemo.engine import Conversation, Limits, decode
+from omnidemo.decoding import engine
+from omnidemo.decoding.contexts import DrafterContext, TargetContext
+from omnidemo.decoding.engine import DecodingState, Limits, decode
 from omnidemo.methods import NgramExact, base, make_method, ngram_residual
 from omnidemo.methods.base import Hand
 from omnidemo.runtime import lean
@@ -133,7 +134,7 @@ def test_ids_that_agree_again_after_others_were_read(model: Any) -> None:
             drafter.rollback(3)
             for one in ids:
                 drafter.push(one)
-            assert close(drafter.logits(), LeanCache(side.runner).extend([0, 1, 2, *ids], 1)[0], 1e-4)
+            assert close(drafter.logits(), LeanCache(side.runner).forward([0, 1, 2, *ids], 1).logits[0], 1e-4)
             assert side.cache.passes - before == passes
 
         check(rollout.read, 0)
@@ -213,7 +214,7 @@ def test_waits_of_whole_rounds(model: Any, name: str, temperature: float, most: 
     target.passes = None
     drafted, waits = [], []
     for budget in (2, 4, 8, 12) * 2:
-        talk = Conversation(TargetContext(target.new_cache()), side.drafter)
+        talk = DecodingState(TargetContext(target.new_cache()), side.drafter)
         talk.start([0, 1, 2])
         with monkeypatch.context() as watching, torch.inference_mode():
             reads = watched_reads(watching)
@@ -442,7 +443,7 @@ def test_a_rollout_that_is_done_changes_nothing_more(model: Any) -> None:
     runner, _ = recorded(model)
     assert runner.fixed is not None
     cache, roller, ngrams = runner.new_cache(), roller_of(runner, runner.fixed), random_trie(3)
-    row = cache.extend([0, 1, 2], 1)[0]
+    row = cache.forward([0, 1, 2], 1).logits[0]
     first = ngrams.nearest.masked_fill(MAP.draftable, 0)
     course = Course(first, least(MAP.readable_bars), MAP.to_target >= 0, ngrams.on_device(), 2)
     sampler = Sampler(9)

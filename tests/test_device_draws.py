@@ -10,11 +10,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from omnidemo import engine
 from omnidemo.core import sampling
 from omnidemo.core.draft_length import Fixed
 from omnidemo.core.sampling import Sampler, Warp, draw_known, fetch
-from omnidemo.engine import Limits, decode
+from omnidemo.decoding import engine
+from omnidemo.decoding.engine import Limits, decode
 from omnidemo.methods import base, make_method, ngram_residual
 from test_engine import CASES
 from worlds import NESTED, Branching, World

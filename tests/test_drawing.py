@@ -13,11 +13,11 @@ import torch
 from omnidemo import load_pair
 from omnidemo.bench.tiny import random_model
 from omnidemo.core.ahead import Order, token_by_token
-from omnidemo.core.contexts import DrafterContext
 from omnidemo.core.draft_length import ByCost, ByHead, Confidence, Until
 from omnidemo.core.knowledge import EDGES, Calibration, Knowledge
 from omnidemo.core.ngrams import NgramCache
 from omnidemo.core.sampling import Sampler, Warp, as_tensor
+from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.methods import NgramExact, make_method
 from omnidemo.runtime import lean
 from omnidemo.runtime import passes as cpu_passes
@@ -102,7 +102,7 @@ def test_the_given_ids_are_read_too(runner: LeanLlamaRunner) -> None:
             rollout = side.drafter.roll_out(Order(token_by_token(MAP.draftable_bars), Warp(0.0), 3))
             assert rollout is not None and len(rollout.ids) == 3 and len(rollout.read) == 2
             ids = [0, 1, 2, *(one % 6 for one in range(count)), *rollout.read]
-            wanted = LeanCache(runner).extend(ids, 3)
+            wanted = LeanCache(runner).forward(ids, 3).logits
             assert close(as_tensor(rollout.rows), wanted, 1e-4) and side.cache.length == 3 + count
             assert [int(row.add(MAP.draftable_bars).argmax()) for row in wanted] == rollout.ids
             for token in rollout.ids[:2]:
@@ -141,7 +141,7 @@ def test_draws_follow_the_law(runner: LeanLlamaRunner, temperature: float) -> No
     warp, chance = Warp(temperature), random.Random(5)
     with torch.inference_mode():
         cache = LeanCache(runner)
-        row = cache.extend([0, 1, 2], 1)[0]
+        row = cache.forward([0, 1, 2], 1).logits[0]
         course = token_by_token(MAP.draftable_bars)
         law = warp.law(row + MAP.draftable_bars)
         counts = torch.zeros(TOKENS)

@@ -7,13 +7,13 @@ import json
 import pytest
 import torch
 
-from omnidemo.core.contexts import DrafterContext
 from omnidemo.core.draft_length import Fixed
 from omnidemo.core.metrics import measure
 from omnidemo.core.sampling import Sampler, Warp
-from omnidemo.core.tracing import Tracer
 from omnidemo.core.vocabulary import VocabularyMap
-from omnidemo.engine import STAGES, Conversation, Limits, decode
+from omnidemo.decoding.contexts import DrafterContext
+from omnidemo.decoding.engine import STAGES, DecodingState, Limits, decode
+from omnidemo.decoding.tracing import Tracer
 from omnidemo.methods import fitting, make_method
 from omnidemo.records import Round, Token
 from omnidemo.runtime.tables import round_row
@@ -24,7 +24,7 @@ CASES = [(world, method) for world in (*WORLDS.values(), SAME, CROSSING) for met
 
 
 def run(
-    world: World, method: str, warp: Warp, limits: Limits, budget: int = 4, talk: Conversation | None = None, **options: object
+    world: World, method: str, warp: Warp, limits: Limits, budget: int = 4, talk: DecodingState | None = None, **options: object
 ) -> list[Round]:
     talk = talk or world.conversation(world.prompt)
     chosen, sampler = make_method(method, world.map), Sampler(1)

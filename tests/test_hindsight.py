@@ -10,7 +10,7 @@ import torch
 from omnidemo.core.draft_length import BLIND_EVERY, ENOUGH, ByCost
 from omnidemo.core.knowledge import LONGEST_WAIT, Hindsight, Knowledge
 from omnidemo.core.sampling import Sampler, Warp
-from omnidemo.engine import Limits, decode
+from omnidemo.decoding.engine import Limits, decode
 from omnidemo.methods import TokenIntersection
 from test_draft_length import known, simulate
 from worlds import NESTED, SAME

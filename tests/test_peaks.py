@@ -39,11 +39,11 @@ def test_a_pass_tells_its_peaks(runner: LeanLlamaRunner, heat: float, rows: int,
         monkeypatch.setattr(cpu_passes, "WORTH_SHARING", 1)
         monkeypatch.setattr(cpu_passes.Passes, "helpers", property(lambda self: 2))
     cache = LeanCache(runner)
-    cache.extend([1, 2, 3], 1)
+    cache.forward([1, 2, 3], 1)
     peaks = cache.tell([4, 5, 6, 7, 8], rows, heat)
     assert peaks is not None and cache.length == 8
-    cache.rollback(3)
-    logits = cache.extend([4, 5, 6, 7, 8], rows)
+    cache.trim(3)
+    logits = cache.forward([4, 5, 6, 7, 8], rows).logits
     assert np.array_equal(logits.numpy(), peaks.rows)
     wanted = peaks_of(peaks.rows, heat)
     columns = [BEST, TOP, MASS, *([WARM] if heat else [])]

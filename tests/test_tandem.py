@@ -11,18 +11,18 @@ from typing import Any
 
 import pytest
 import torch
+from omnidemo.core.tandem import Tandem
 
 from omnidemo import load_pair
 from omnidemo.bench.tiny import random_model
 from omnidemo.core.ahead import Turn
-from omnidemo.core.contexts import DrafterContext, TargetContext
 from omnidemo.core.draft_length import CLEAR, EARLY, ByCost, Confidence, Fixed, stretch, until_stretch
 from omnidemo.core.knowledge import STRETCH, Knowledge, Stretch
 from omnidemo.core.ngrams import NgramCache
 from omnidemo.core.sampling import Sampler, Warp, as_tensor
-from omnidemo.core.tandem import Tandem
 from omnidemo.core.vocabulary import LONGEST
-from omnidemo.engine import Conversation, Limits, decode
+from omnidemo.decoding.contexts import DrafterContext, TargetContext
+from omnidemo.decoding.engine import DecodingState, Limits, decode
 from omnidemo.methods import make_method
 from omnidemo.records import Round
 from omnidemo.runtime import compiling, lean, passes, tandem
@@ -178,8 +178,8 @@ def test_models_that_agree_on_little(
         assert facts(one.rounds) == facts(other.rounds)
 
 
-def conversation(pair: Pair, prompt: str = BUNDLED[0]) -> Conversation:
-    talk = Conversation(TargetContext(pair.target.runner.new_cache()), DrafterContext(pair.drafter.runner.new_cache(), pair.map))
+def conversation(pair: Pair, prompt: str = BUNDLED[0]) -> DecodingState:
+    talk = DecodingState(TargetContext(pair.target.runner.new_cache()), DrafterContext(pair.drafter.runner.new_cache(), pair.map))
     talk.start(pair.prompt_ids(prompt))
     return talk
 
@@ -221,8 +221,8 @@ def test_rounds_that_were_made_in_vain_leave_no_trace(
         with torch.inference_mode():
             drafter = talk.drafter
             assert drafter is not None and drafter.spells(talk.target.ids)
-            assert close(as_tensor(drafter.logits()), LeanCache(bundled.drafter.runner).extend(drafter.ids, 1)[0], 1e-3)
-            assert close(as_tensor(talk.target.verify([])), LeanCache(bundled.target.runner).extend(talk.target.ids, 1), 1e-3)
+            assert close(as_tensor(drafter.logits()), LeanCache(bundled.drafter.runner).forward(drafter.ids, 1).logits[0], 1e-3)
+            assert close(as_tensor(talk.target.verify([])), LeanCache(bundled.target.runner).forward(talk.target.ids, 1).logits, 1e-3)
     assert kinds(made)["several"] > 3
 
 
@@ -246,7 +246,7 @@ def test_other_passes_overwrite_what_was_made(bundled: Pair, made: list[list[Tur
         assert kinds(made)["several"] > 5 and len(taken) > 10 and not any(taken)
         made.clear()
         with torch.inference_mode():
-            assert close(as_tensor(drafter.logits()), LeanCache(bundled.drafter.runner).extend(drafter.ids, 1)[0], 1e-3)
+            assert close(as_tensor(drafter.logits()), LeanCache(bundled.drafter.runner).forward(drafter.ids, 1).logits[0], 1e-3)
 
 
 def test_seconds_are_those_of_each_round(bundled: Pair, made: list[list[Turn]]) -> None:
@@ -416,15 +416,15 @@ class Compiled(World):
         super().__post_init__()
         self.runners = [LeanLlamaRunner(random_model("llama", rows, seed=rows)) for rows in (len(self.target) + 1, len(self.drafter) + 2)]
 
-    def conversation(self, prompt: Any, limit: int = 1000) -> Conversation:
+    def conversation(self, prompt: Any, limit: int = 1000) -> DecodingState:
         target, drafter = (LeanCache(runner) for runner in self.runners)
-        talk = Conversation(TargetContext(target), DrafterContext(drafter, self.map))
+        talk = DecodingState(TargetContext(target), DrafterContext(drafter, self.map))
         talk.start(prompt)
         return talk
 
     def law(self, warp: Warp, count: int) -> dict[tuple[int, ...], float]:
         def row(ids: list[int]) -> torch.Tensor:
-            return as_tensor(LeanCache(self.runners[0]).extend(ids, 1)[0]).double()
+            return as_tensor(LeanCache(self.runners[0]).forward(ids, 1).logits[0]).double()
 
         return law_of(row, self.prompt, set(self.target.roles.get("end", ())), warp, count)
 
@@ -432,7 +432,7 @@ class Compiled(World):
 @pytest.mark.parametrize("method", METHODS)
 def test_what_is_emitted_follows_the_targets_law(method: str, made: list[list[Turn]], monkeypatch: pytest.MonkeyPatch) -> None:
     """χ² of four ids of 10,000 answers, the last two by themselves, for those come from later rounds; fixed seed, p > 0.001."""
-    monkeypatch.setattr("omnidemo.engine.Tandem", Eager)
+    monkeypatch.setattr("omnidemo.decoding.engine.Tandem", Eager)
     world = Compiled(NESTED.target, NESTED.drafter, NESTED.prompt)
     warp, sampler, cache, runs, ids = Warp(0.8), Sampler(3), world.cache(), 10_000, 4
     rule = make_method(method, world.map)

@@ -12,10 +12,10 @@ import pytest
 from omnidemo import load_pair
 from omnidemo.bench.tiny import random_model
 from omnidemo.core.ahead import Order, Rollout, anything
-from omnidemo.core.contexts import TargetContext
 from omnidemo.core.draft_length import ByCost, Fixed
 from omnidemo.core.knowledge import Knowledge
 from omnidemo.core.sampling import Sampler, Warp, as_tensor
+from omnidemo.decoding.contexts import TargetContext
 from omnidemo.runtime import passes
 from omnidemo.runtime.lean import LeanCache, LeanLlamaRunner
 from omnidemo.runtime.pair import Pair
@@ -63,7 +63,7 @@ def order(runner: LeanLlamaRunner, count: int, ends: tuple[int, ...] = ()) -> Or
 
 
 def true_row(runner: LeanLlamaRunner, ids: list[int]) -> Any:
-    return LeanCache(runner).extend(ids, 1)
+    return LeanCache(runner).forward(ids, 1).logits
 
 
 def both(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:

@@ -265,7 +265,7 @@ def _probe(name: str, runner: Runner, vocabulary: Vocabulary) -> None:
     """ModelError unless one forward pass over a few tokens has a finite highest logit in each row: weights may be damaged, or overflow
     in this dtype."""
     ids = [token_id for token_id, token in enumerate(vocabulary.tokens[: runner.rows]) if token][: min(PROBED, runner.limit)] or [0]
-    logits = as_tensor(runner.new_cache().extend(ids, len(ids)))
+    logits = as_tensor(runner.new_cache().forward(ids, len(ids)).logits)
     if not bool(torch.isfinite(logits.amax(-1)).all()):
         where = "" if runner.dtype == torch.float32 else f" in {str(runner.dtype).removeprefix('torch.')}; try dtype=float32"
         raise ModelError(f"{name} computes numbers that are not finite{where}; download or save the model again, or choose another one")

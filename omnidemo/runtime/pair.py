@@ -16,17 +16,18 @@ import torch
 from torch import Tensor
 
 from omnidemo.config import GenerationConfig
-from omnidemo.core.contexts import DrafterContext, TargetContext, common_prefix
 from omnidemo.core.draft_length import ByCost, ByHead, Confidence, Drafting, DraftLength, Fixed, Head, Policy, describe
 from omnidemo.core.knowledge import Knowledge
 from omnidemo.core.metrics import measure
 from omnidemo.core.ngrams import NgramCache
 from omnidemo.core.sampling import Sampler, Warp
-from omnidemo.core.tracing import Tracer
-from omnidemo.engine import Conversation, Limits, decode
+from omnidemo.decoding.contexts import DrafterContext, TargetContext, common_prefix
+from omnidemo.decoding.engine import DecodingState, Limits, decode
+from omnidemo.decoding.tracing import Tracer
 from omnidemo.methods import Method, make_method
 from omnidemo.records import Agreement, FinishReason, Generation, Prompt, Round, Trace
 from omnidemo.runtime import compiling
+from omnidemo.runtime.backends import make_backend
 from omnidemo.runtime.maps import load_or_build
 from omnidemo.runtime.models import LanguageModel
 from omnidemo.runtime.own import OwnNgrams
@@ -82,7 +83,7 @@ class Pair:
         self.mismatches = 0  # answers after which the drafter's bytes did not spell the target's
         self._methods: dict[str, Method] = {}
         self._lines: dict[str, _Line] = {}
-        self._idle: list[Conversation] = []
+        self._idle: list[DecodingState] = []
         self._turn = threading.Lock()  # held for one round, a swap, or a change of the trie
         self._store: Store | None = None
         self._top_k = top_k
@@ -172,7 +173,9 @@ class Pair:
             with self._turn:
                 talk.start(ids)
             started = perf_counter()
-            steps = decode(talk, chosen, self.map, ngrams, warp, Sampler(seed), limits, length, tracer)
+            caches = talk.target.cache, talk.drafter.cache if talk.drafter is not None else None
+            backend = make_backend(*caches, perf_counter)
+            steps = decode(talk, chosen, self.map, ngrams, warp, Sampler(seed), limits, length, tracer, backend, perf_counter)
             while True:
                 with self._turn:
                     self._swap(domain, line, talk)
@@ -219,7 +222,7 @@ class Pair:
     def record(self, ids: Sequence[int], max_new_tokens: int, cancelled: Callable[[], bool]) -> tuple[tuple[int, ...], Trace] | None:
         """The target's greedy answer to a prompt, given as ids, with its trace; None where `cancelled` said so after a pass.
         Nobody waits for it: it does not count as a generation, leaves nothing behind, and gives way after each pass."""
-        talk = Conversation(TargetContext(self.target.runner.new_cache()), DrafterContext(self.drafter.runner.new_cache(), self.map))
+        talk = DecodingState(TargetContext(self.target.runner.new_cache()), DrafterContext(self.drafter.runner.new_cache(), self.map))
         tracer, rule = Tracer(self.map, len(ids), self._top_k), Unhurried()
         limits = Limits(max_new_tokens)
         with self._turn:
@@ -391,7 +394,7 @@ class Pair:
     def _line(self, domain: str) -> _Line:
         return self._lines.setdefault(domain, _Line(self.drafter.runner))
 
-    def _swap(self, domain: str, line: _Line, talk: Conversation | None = None) -> None:
+    def _swap(self, domain: str, line: _Line, talk: DecodingState | None = None) -> None:
         """Swap in published weights. What the drafter has read with the old ones is forgotten."""
         if line.published is None:
             return
@@ -406,7 +409,7 @@ class Pair:
             if known.drafter is not None and known.domain == domain:
                 known.drafter.read_again(line.runner.new_cache())
 
-    def _conversation(self, ids: Sequence[int], reuse: bool, domain: str) -> Conversation:
+    def _conversation(self, ids: Sequence[int], reuse: bool, domain: str) -> DecodingState:
         """The idle conversation with the longest common beginning, or a new one."""
         runner = self._line(domain).runner
         # Nobody goes on from a visitor's conversation but that visitor: else the first token's time would tell what others wrote.
@@ -419,9 +422,9 @@ class Pair:
                 best.domain = domain
                 best.drafter.read_again(runner.new_cache())
             return best
-        return Conversation(TargetContext(self.target.runner.new_cache()), DrafterContext(runner.new_cache(), self.map), domain)
+        return DecodingState(TargetContext(self.target.runner.new_cache()), DrafterContext(runner.new_cache(), self.map), domain)
 
-    def _keep(self, talk: Conversation) -> None:
+    def _keep(self, talk: DecodingState) -> None:
         self._idle.append(talk)
         del self._idle[:-IDLE_CONVERSATIONS]
 

@@ -9,8 +9,8 @@ from typing import Any
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[2]))
-    from omnidemo import engine
     from omnidemo.__main__ import app
+    from omnidemo.decoding import engine
 
     class Slow(engine.Hand):  # made between the two clocks of a draft
         def __init__(self, *values: Any, **named: Any) -> None:
