@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import cast
 
-from omnidemo.core.draft_length import LOOK, DraftLength
+from omnidemo.core.draft_length import LOOK, DraftLength, Look
 from omnidemo.core.knowledge import Hindsight
 from omnidemo.core.ngrams import NgramCache
 from omnidemo.core.sampling import Chooser, Warp
@@ -39,8 +39,8 @@ def decode(
     limits: Limits,
     policy: DraftLength,
     tracer: Tracer | None = None,
-    backend: Backend | None = None,
     clock: Clock = lambda: 0.0,
+    backend: Backend | None = None,
 ) -> Iterator[Round]:
     """Decode until an end token, a stop string or a limit, from a state that has been started with its prompt.
 
@@ -56,7 +56,7 @@ def decode(
         cast(DrafterContext, drafter), vocabulary, ngrams, warp, chooser, end_ids, penalty, policy=policy, target=target
     )  # fmt: skip
     recent: deque[float] = deque(maxlen=LOOK)  # the target's probabilities of the newest tokens
-    look = partial(state.replayed_acceptance, recent, warp.greedy)
+    look = partial(_look, state, recent, warp.greedy, clock)
     emitted, text, index = 0, "", 0
     reason: FinishReason | None = limits.reached(0, target.room)
 
@@ -116,7 +116,7 @@ def decode(
 
 
 def _plan(
-    policy: DraftLength, state: DecodingState, method: DecodingMethod, most: int, index: int, look: Callable[[], Hindsight]
+    policy: DraftLength, state: DecodingState, method: DecodingMethod, most: int, index: int, look: Look
 ) -> RoundPlan:
     """What the next round may be, of which at most so many tokens are wanted. The first one looks no further: its token must not wait."""
     drafter = state.drafter
@@ -126,3 +126,9 @@ def _plan(
         return RoundPlan(0, most, 0)
     length = min(policy.budget(index, look), most - 1)
     return RoundPlan(length, most, (policy.drafting() if length else min(policy.resting(), most - 1)) if index else 0)
+
+
+def _look(state: DecodingState, target_probs: Sequence[float], greedy: bool, clock: Clock) -> tuple[Hindsight, float]:
+    """How drafts would have done lately, and the seconds that it took to find out."""
+    began = clock()
+    return state.replayed_acceptance(target_probs, greedy), clock() - began

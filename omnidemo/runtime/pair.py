@@ -90,6 +90,7 @@ class Pair:
         self._in_flight = 0
         self._agreements: OrderedDict[str, Agreement] = OrderedDict()  # of the newest answers, by key
         self._compiled = compiling.kernels() is not None  # when what things cost was measured
+        self.clock: Callable[[], float] = perf_counter  # seconds, by which the stages of rounds are timed
 
     # generating ----------------------------------------------------------------------------------------------------------
 
@@ -174,8 +175,8 @@ class Pair:
                 talk.start(ids)
             started = perf_counter()
             caches = talk.target.cache, talk.drafter.cache if talk.drafter is not None else None
-            backend = make_backend(*caches, perf_counter)
-            steps = decode(talk, chosen, self.map, ngrams, warp, Sampler(seed), limits, length, tracer, backend, perf_counter)
+            backend = make_backend(*caches, self.clock)
+            steps = decode(talk, chosen, self.map, ngrams, warp, Sampler(seed), limits, length, tracer, self.clock, backend)
             while True:
                 with self._turn:
                     self._swap(domain, line, talk)

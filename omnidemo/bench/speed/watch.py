@@ -21,6 +21,7 @@ from omnidemo.decoding.backend import KVCache, Pass
 from omnidemo.runtime.fast_rounds import MadeRound, RoundsRequest
 from omnidemo.runtime.lean import LeanCache, LeanLlamaRunner
 from omnidemo.runtime.models import LanguageModel
+from omnidemo.runtime.pair import Pair
 from omnidemo.runtime.runners import Runner
 
 
@@ -159,17 +160,16 @@ def bare(*models: tuple[LanguageModel, Sequence[Read]]) -> float:
 
 
 @contextmanager
-def waiting_clock(device: torch.device) -> Iterator[None]:
-    """Have the engine's clock wait for the device, so that each stage of a round is told its own time. It slows rounds down by a
+def waiting_clock(pair: Pair) -> Iterator[None]:
+    """Have the pair's clock wait for its device, so that each stage of a round is told its own time. It slows rounds down by a
     little, so speeds are not measured within."""
 
     def clock() -> float:
-        synchronise(device)
-        return perf_counter()
+        synchronise(pair.target.device)
+        return before()
 
-    before = engine.perf_counter
-    engine.perf_counter = clock
+    before, pair.clock = pair.clock, clock
     try:
         yield
     finally:
-        engine.perf_counter = before
+        pair.clock = before
