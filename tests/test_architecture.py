@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 FILES = sorted((ROOT / "omnidemo").rglob("*.py"))
 # From the bottom up: a room imports from its own floor's rooms of the same name and from every floor below.
-FLOORS = [{"config", "records", "charts"}, {"core"}, {"methods"}, {"engine"}, {"runtime"}, {"api", "bench", "bundled"}, {"ui"}]
+FLOORS = [{"config", "records", "charts"}, {"core"}, {"decoding"}, {"methods"}, {"runtime"}, {"api", "bench", "bundled"}, {"ui"}]
 FLOORS += [{"commands"}, {"__main__"}]
 HEIGHT = {room: height for height, floor in enumerate(FLOORS) for room in floor}
 RUNTIME = {f"runtime/{name}.py" for name in ("store", "tables", "export", "database", "backup", "pruning", "recordings", "learned")}
@@ -85,6 +85,6 @@ def test_what_is_imported_for_types_alone_counts() -> None:
     assert imported(source, ("omnidemo", "core")) == names | {"time"}
 
 
-@pytest.mark.parametrize("path", [path for path in FILES if room(path) in ("core", "methods")], ids=lambda path: path.stem)
-def test_core_and_methods_are_torch_and_the_standard_library_without_a_clock(path: Path) -> None:
+@pytest.mark.parametrize("path", [path for path in FILES if room(path) in ("core", "decoding", "methods")], ids=lambda path: path.stem)
+def test_core_decoding_and_methods_are_torch_and_the_standard_library_without_a_clock(path: Path) -> None:
     assert {name.split(".")[0] for name in imports(path)} <= PURE

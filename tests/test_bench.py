@@ -203,13 +203,13 @@ class Noting:
 
     def new_cache(self) -> Any:
         cache = self.runner.new_cache()
-        extend = cache.extend
+        forward = cache.forward
 
-        def noting(ids: Any, rows: int) -> Any:
+        def noting(ids: Any, last: int, stats_at: float | None = None) -> Any:
             self.notes.append((self.name, cache.length, len(ids)))
-            return extend(ids, rows)
+            return forward(ids, last, stats_at)
 
-        cache.extend = noting
+        cache.forward = noting
         return cache
 
 

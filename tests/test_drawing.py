@@ -13,7 +13,7 @@ import torch
 from omnidemo import load_pair
 from omnidemo.bench.tiny import random_model
 from omnidemo.core.ahead import Order, token_by_token
-from omnidemo.core.draft_length import ByCost, ByHead, Confidence, Until
+from omnidemo.core.draft_length import ByCost, ByHead, Confidence, StopRule
 from omnidemo.core.knowledge import EDGES, Calibration, Knowledge
 from omnidemo.core.ngrams import NgramCache
 from omnidemo.core.sampling import Sampler, Warp, as_tensor
@@ -21,8 +21,9 @@ from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.methods import NgramExact, make_method
 from omnidemo.runtime import lean
 from omnidemo.runtime import passes as cpu_passes
+from omnidemo.runtime.backends.rollout import roll_out
 from omnidemo.runtime.lean import LeanCache, LeanLlamaRunner
-from sides import MAP, TOKENS, WARPS, Asking, Side, answers_agree, random_trie, rounds, same
+from sides import MAP, TOKENS, WARPS, Asking, Side, answers_agree, left_over, random_trie, rounds, same
 from test_pair import save
 from test_runners import close
 
@@ -78,7 +79,7 @@ def test_a_wrong_guess_of_the_rule_changes_nothing(runner: LeanLlamaRunner, name
         drafts = [side.draft(method, ngrams, warp, 9, rule) for side, rule in zip(both, rules, strict=True)]
         same(*drafts)
         ended = any(slot.target_id == 42 for slot in drafts[0].slots)  # which only the host sees
-        foreseen += 0 if ended else len(both[0].newest._foreseen)
+        foreseen += 0 if ended else left_over(both[0].newest)
         for side in both:
             side.drafter.commit(start, [], [3])
     assert rules[0].heard == pytest.approx(rules[1].heard, rel=1e-4) and len(rules[0].heard) >= 12
@@ -97,7 +98,7 @@ def test_the_given_ids_are_read_too(runner: LeanLlamaRunner) -> None:
             side.drafter.logits()
             for one in range(count):
                 side.drafter.push(one % 6)
-            rollout = side.drafter.roll_out(Order(token_by_token(MAP.draftable_bars), Warp(0.0), 3))
+            rollout = roll_out(side.drafter, Order(token_by_token(MAP.draftable_bars), Warp(0.0), 3))
             assert rollout is not None and len(rollout.ids) == 3 and len(rollout.read) == 2
             ids = [0, 1, 2, *(one % 6 for one in range(count)), *rollout.read]
             wanted = LeanCache(runner).forward(ids, 3).logits
@@ -115,9 +116,9 @@ def test_a_window_that_ends_and_a_room_that_grows(runner: LeanLlamaRunner, monke
     assert ahead.cache._room.capacity >= 32 and ahead.cache.rollouts == 20
     ahead.cache.limit = ahead.cache.length + 4
     with torch.inference_mode():
-        hand = ahead.hand(random_trie(2), Warp(1.0))
-        hand.look_ahead(NgramExact().course, 4)
-    assert not hand._foreseen and ahead.cache.rollouts == 20
+        hand = ahead.context(random_trie(2), Warp(1.0))
+        hand.begin_slot(NgramExact().proposal_rule, 4)
+    assert not left_over(hand) and ahead.cache.rollouts == 20
 
 
 def test_a_pass_that_threads_share(runner: LeanLlamaRunner, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,11 +141,11 @@ def test_draws_follow_the_law(runner: LeanLlamaRunner, temperature: float) -> No
     with torch.inference_mode():
         cache = LeanCache(runner)
         row = cache.forward([0, 1, 2], 1).logits[0]
-        course = token_by_token(MAP.draftable_bars)
+        rule = token_by_token(MAP.draftable_bars)
         law = warp.law(row + MAP.draftable_bars)
         counts = torch.zeros(TOKENS)
         for _ in range(20_000):
-            rollout = cache.roll_out(Order(course, warp, 1, np.array([chance.random() for _ in range(2)])), [], row, torch.zeros(32))
+            rollout = cache.roll_out(Order(rule, warp, 1, np.array([chance.random() for _ in range(2)])), [], row, torch.zeros(32))
             assert rollout is not None and rollout.probabilities == [float(rollout.laws[0][rollout.ids[0]])]
             counts[rollout.ids[0]] += 1
         assert torch.allclose(as_tensor(rollout.laws[0]), law, atol=1e-6) and float(rollout.laws[0].sum()) == pytest.approx(1.0, abs=1e-5)
@@ -176,7 +177,7 @@ def test_rules_foresee_themselves() -> None:
     assert agreed > 300 and stopped > 300
 
 
-def foretold(until: Until, sure: float) -> bool:
+def foretold(until: StopRule, sure: float) -> bool:
     line = [line for line in until.lines if sure >= line[0]][-1]
     reach = until.reach * (line[1] + line[2] * sure)
     return bool(sure >= until.least and reach * (line[3] + line[4] * sure) > until.price)
@@ -215,7 +216,7 @@ def test_a_drafter_context_whose_window_slides(runner: LeanLlamaRunner) -> None:
     order, drawn = Order(token_by_token(MAP.draftable_bars), Warp(1.0), 3, Sampler(1).look_ahead(40)), 0
     with torch.inference_mode():
         for turn in range(40):
-            rollout = drafter.roll_out(order)
+            rollout = roll_out(drafter, order)
             drawn += rollout is not None
             drafter.logits()
             start = len(drafter.ids)

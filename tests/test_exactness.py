@@ -28,7 +28,7 @@ from omnidemo.methods import (
     fitting,
     make_method,
 )
-from omnidemo.methods.base import Hand, Slot, subtract
+from omnidemo.methods.base import RoundContext, Slot, subtract
 from omnidemo.methods.string_rejection import strings_of
 from omnidemo.runtime.lean import LeanLlamaRunner
 from omnidemo.runtime.runners import TransformersRunner
@@ -157,8 +157,8 @@ def test_the_papers_merging_is_not_lossless_and_the_test_sees_it() -> None:
 
 def test_a_broken_residual_is_seen() -> None:
     class Broken(TokenIntersection):
-        def residual(self, hand: Hand, slot: Slot, law: torch.Tensor) -> int:
-            return subtract(hand.chooser, law, torch.zeros_like(law))
+        def residual(self, context: RoundContext, slot: Slot, law: torch.Tensor) -> int:
+            return subtract(context.chooser, law, torch.zeros_like(law))
 
     assert emitted(NESTED, Broken(), Warp(1.0), 2) > 1e-3
 

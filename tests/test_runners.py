@@ -210,9 +210,10 @@ def test_weights_of_two_bytes_say_what_those_of_four_say(shape: str, ready: bool
     cache = runner.new_cache()
     at = 0
     for size in (1, 2, 3, 4, 5, 6, 7, 8, 9, 15):  # every size of block, alone and together
-        assert close(cache.forward(ids[at : at + size], size).logits, wanted[at : at + size])
+        read = cache.forward(ids[at : at + size], size)
+        assert close(read.logits, wanted[at : at + size])
         at += size
-        assert cache.states is not None and len(cache.states) == size
+        assert read.hidden is not None and len(read.hidden) == size
     assert len(cache.runner.new_cache().forward(ids[:7], 0).logits) == 0
     assert all(torch.equal(weight, before[name]) for name, weight in model.named_parameters())
 
@@ -229,7 +230,7 @@ def test_shared_passes_are_those_of_one_thread(shape: str, two_bytes: bool, monk
         runner.compact(two_bytes)
         cache = runner.new_cache()
         found = [cache.forward(ids[at : at + size], size).logits for at, size in ((0, 12), (12, 1), (13, 2), (15, 5), (20, 9), (29, 11))]
-        return [*found, runner.new_cache().forward(ids, 1).logits, runner.new_cache().forward(ids, 25).logits, runner.new_cache().forward(ids, 40).logits]
+        return [*found, *(runner.new_cache().forward(ids, rows).logits for rows in (1, 25, 40))]
 
     wanted = read(1)
     assert runner.passes is not None and runner.passes.helpers == 0
@@ -377,7 +378,8 @@ def test_lean_in_bfloat16(shape: str) -> None:
     ids = some_ids(40)
     wanted = reference(model, ids)
     cache = LeanLlamaRunner(model).new_cache()
-    rows = torch.cat([cache.forward(ids[:25], 25).logits, cache.forward(ids[25:30], 5).logits, cache.forward(ids[30:31], 1).logits, cache.forward(ids[31:], 9).logits])
+    parts = ((0, 25), (25, 30), (30, 31), (31, 40))
+    rows = torch.cat([cache.forward(ids[low:high], high - low).logits for low, high in parts])
     assert close(rows, wanted, 0.05)
 
 
@@ -494,7 +496,8 @@ def test_a_cache_shows_what_its_output_layer_read(pair: tuple[Any, Any]) -> None
     for one in (runner, runner.copy()):
         cache = one.new_cache()
         for ids, rows in ((some_ids(40), 3), (some_ids(1, seed=1), 1), (some_ids(5, seed=2), 5)):
-            logits, states = cache.forward(ids, rows).logits, torch.as_tensor(cache.states)
+            found = cache.forward(ids, rows)
+            logits, states = found.logits, torch.as_tensor(found.hidden)
             assert len(states) == rows
             with torch.no_grad():
                 read = head(states.to(head.weight.dtype)).float()

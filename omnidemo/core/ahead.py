@@ -14,12 +14,12 @@ from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from omnidemo.core.device_trie import FAR, DeviceTrie, no_ngrams
-from omnidemo.core.draft_length import Until
+from omnidemo.core.draft_length import StopRule
 from omnidemo.core.sampling import Law, Warp
 
 
-@dataclass(frozen=True, slots=True)
-class Course:
+@dataclass(frozen=True, slots=True, eq=False)  # one is equal to itself alone
+class ProposalRule:
     """How a method's draws go on: slot by slot, each a walk in a trie, as `NgramExact` describes it.
 
     `first` [D] int32 is the least limit (in drafter tokens) of a slot that may begin with each token, FAR for those with which none may;
@@ -39,21 +39,21 @@ def least(bars: Tensor) -> Tensor:
     return (bars < 0).int() * FAR
 
 
-def token_by_token(bars: Tensor) -> Course:
+def token_by_token(bars: Tensor) -> ProposalRule:
     """Every draw is a slot of its own, among what the `bars` [D] leave. Made once for each of them; they must not change."""
-    course: Course | None = _known.get(bars)
-    if course is None:
+    rule: ProposalRule | None = _known.get(bars)
+    if rule is None:
         limits = least(bars)
-        course = Course(limits, limits, torch.ones_like(limits, dtype=torch.bool), no_ngrams(len(bars), bars.device))
-        _known[bars] = course
-    return course
+        rule = ProposalRule(limits, limits, torch.ones_like(limits, dtype=torch.bool), no_ngrams(len(bars), bars.device))
+        _known[bars] = rule
+    return rule
 
 
 _known = WeakTensorKeyDictionary()
 
 
 @cache
-def anything(tokens: int, device: torch.device) -> Course:
+def anything(tokens: int, device: torch.device) -> ProposalRule:
     """Every draw is a slot of its own, of whatever token."""
     return token_by_token(torch.zeros(tokens, device=device))
 
@@ -67,11 +67,11 @@ class Order:
     told while drawing.
     """
 
-    course: Course
+    rule: ProposalRule
     warp: Warp
     left: int
     uniforms: NDArray[np.float64] | None = None
-    until: Until | None = None
+    until: StopRule | None = None
     states: bool = False
     ends: Sequence[int] = ()
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
-from omnidemo.core.ahead import Course
-from omnidemo.core.peaks import Peaks
+from omnidemo.core.ahead import ProposalRule
+from omnidemo.core.peaks import RowStats
 from omnidemo.core.sampling import Law
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class Pass:
     asked for and are known, and what the output layer read [rows, H], where the model shows it."""
 
     logits: Law
-    stats: Peaks | None = None
+    stats: RowStats | None = None
     hidden: Any = None
 
 
@@ -146,7 +146,7 @@ class StateKey:
     last_id: int
     rng_position: int
     weights: int
-    rule: Course | None
+    rule: ProposalRule | None
     cache_epoch: tuple[int, int]
 
 
@@ -164,7 +164,7 @@ class DecodingMethod(Protocol):
         """Judge a draft by the target's rows [proposed + 1, V]."""
         ...
 
-    def proposal_rule(self, context: RoundContext) -> Course | None:
+    def proposal_rule(self, context: RoundContext) -> ProposalRule | None:
         """Its drafting as data that compiled code can follow; None where it cannot be put so."""
         ...
 

@@ -9,10 +9,10 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from omnidemo.core.ahead import Course, token_by_token
+from omnidemo.core.ahead import ProposalRule, token_by_token
 from omnidemo.core.draft_length import DraftLength, State
 from omnidemo.core.ngrams import NgramCache
-from omnidemo.core.peaks import Peaks
+from omnidemo.core.peaks import RowStats
 from omnidemo.core.sampling import Chooser, Law, Warp, as_array, as_tensor, draw_known, fetch, highest, on_host
 from omnidemo.core.shares import share, warm
 from omnidemo.core.vocabulary import VocabularyMap
@@ -28,7 +28,7 @@ class NotFinite(ArithmeticError):
 class Prefetch(Protocol):
     """Draws that a backend makes before they are asked for, by the same numbers."""
 
-    def fill(self, context: RoundContext, rule: Callable[[RoundContext], Course], budget: int) -> None:
+    def fill(self, context: RoundContext, rule: Callable[[RoundContext], ProposalRule], budget: int) -> None:
         """Between two slots: the next ones are drawn by a rule, for so many drafter tokens."""
         ...
 
@@ -56,7 +56,7 @@ class RoundContext:
     start: int = 0  # drafter ids in the text before the round
     policy: DraftLength | None = None  # when a draft ends before its budget is used up
     target: TargetContext = field(kw_only=True)
-    stats: Peaks | None = None  # of the rows that this round is judged by, where they are known
+    stats: RowStats | None = None  # of the rows that this round is judged by, where they are known
     prefetch: Prefetch | None = None  # of this round's draws
 
     def logits(self) -> Tensor:
@@ -101,7 +101,7 @@ class RoundContext:
         """Those of draws within a text."""
         return self.map.readable_bars
 
-    def begin_slot(self, rule: Callable[[RoundContext], Course], budget: int) -> None:
+    def begin_slot(self, rule: Callable[[RoundContext], ProposalRule], budget: int) -> None:
         """Say how the next slots are drawn, and for how many drafter tokens, so that a backend may draw them at once."""
         if self.prefetch is not None:
             self.prefetch.fill(self, rule, budget)
@@ -141,7 +141,7 @@ class RoundContext:
         return drawn, q, laws
 
 
-def _freely(context: RoundContext) -> Course:
+def _freely(context: RoundContext) -> ProposalRule:
     return token_by_token(context.map.readable_bars)
 
 

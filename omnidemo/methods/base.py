@@ -7,8 +7,8 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from omnidemo.core.ahead import Course
-from omnidemo.core.peaks import Peaks
+from omnidemo.core.ahead import ProposalRule
+from omnidemo.core.peaks import RowStats
 from omnidemo.core.sampling import Chooser, Law, chosen, highest_each
 from omnidemo.core.vocabulary import VocabularyMap
 from omnidemo.decoding.backend import Acceptance, Draft, Slot
@@ -31,7 +31,7 @@ class Method:
         """Why this method cannot serve a pair; None where it can."""
         return None
 
-    def proposal_rule(self, context: RoundContext) -> Course | None:
+    def proposal_rule(self, context: RoundContext) -> ProposalRule | None:
         """Its drafting as data, where its slots are just those of a rule; then compiled code can make whole rounds."""
         return None
 
@@ -83,7 +83,7 @@ class Method:
 class _Laws:
     """The laws of rows whose peaks are known, each made when it is asked for: one is, since the rest can do without."""
 
-    def __init__(self, peaks: Peaks) -> None:
+    def __init__(self, peaks: RowStats) -> None:
         self.stats = peaks
 
     def __getitem__(self, row: int) -> Law:

@@ -7,14 +7,15 @@ from weakref import WeakKeyDictionary
 
 from torch import Tensor
 
-from omnidemo.core.ahead import Course, token_by_token
+from omnidemo.core.ahead import ProposalRule, token_by_token
 from omnidemo.core.ngrams import NgramCache
 from omnidemo.core.sampling import Law, totals
 from omnidemo.core.vocabulary import VocabularyMap, bars
 from omnidemo.methods.base import Draft, Method, NotFinite, RoundContext, Slot
 from omnidemo.methods.ngram_residual import Path, Residual, complete_children, goes_on
 
-Known = tuple[int, dict[int, Tensor], list[Course]]  # a trie's version, the bars of first draws by their limit, what is told to draw ahead
+# A trie's version, the bars of first draws by their limit, and the rule by which they are drawn.
+Known = tuple[int, dict[int, Tensor], list[ProposalRule]]
 
 
 class NgramExact(Method):
@@ -71,13 +72,13 @@ class NgramExact(Method):
             slot.q *= 1.0 - mass
         return draft
 
-    def proposal_rule(self, context: RoundContext) -> Course:
+    def proposal_rule(self, context: RoundContext) -> ProposalRule:
         """This method's draws, to be made ahead: there `first` takes the place of `_bars`, and the trie's table that of `_walk`."""
-        courses = self._of_trie(context)[2]
-        if not courses:
+        rules = self._of_trie(context)[2]
+        if not rules:
             first, inside = context.ngrams.nearest.masked_fill(context.map.draftable, 0), token_by_token(context.map.readable_bars).inside
-            courses.append(Course(first, inside, self._alone_in(context.map), context.ngrams.on_device(), self.overrun))
-        return courses[0]
+            rules.append(ProposalRule(first, inside, self._alone_in(context.map), context.ngrams.on_device(), self.overrun))
+        return rules[0]
 
     def _alone_in(self, known: VocabularyMap) -> Tensor:
         if self._alone is None or self._alone[0] is not known:

@@ -7,7 +7,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from omnidemo.core.ahead import Course, token_by_token
+from omnidemo.core.ahead import ProposalRule, token_by_token
 from omnidemo.core.sampling import Draws, Law, as_tensor
 from omnidemo.methods.base import Draft, Method, NotFinite, RoundContext, Slot, subtract
 
@@ -29,7 +29,7 @@ class TokenIntersection(Method):
         """[D]: 0 for what the drafter may draw, −∞ for the rest."""
         return context.map.draftable_bars
 
-    def proposal_rule(self, context: RoundContext) -> Course:
+    def proposal_rule(self, context: RoundContext) -> ProposalRule:
         return token_by_token(self.bars(context))
 
     def draft(self, context: RoundContext, budget: int) -> Draft:

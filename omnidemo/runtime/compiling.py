@@ -42,7 +42,7 @@ def kernels() -> ModuleType | None:
 
 def prepare() -> None:
     """Have the functions ready as soon as may be: a process of its own compiles them, which takes seconds the first time on a machine.
-    Until then, and where it fails, passes are made without them."""
+    StopRule then, and where it fails, passes are made without them."""
     global _thread
     with _lock:
         if _thread is None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from omnidemo.core.ahead import DRAWS, FEW, Order, Rollout
 from omnidemo.core.device_trie import no_ngrams
 from omnidemo.core.draft_length import NEVER
-from omnidemo.core.peaks import Peaks
+from omnidemo.core.peaks import RowStats
 from omnidemo.core.sampling import as_array
 from omnidemo.core.vocabulary import LONGEST, VocabularyMap
 from omnidemo.runtime import compiling
@@ -66,7 +66,7 @@ class MadeRound:
     stops: list[int]
     bounds: list[float]
     proposal: list[int] | None
-    stats: Peaks | None
+    stats: RowStats | None
     written: list[int] | None
     accepted: int
     accepts: list[float]
@@ -91,7 +91,7 @@ def make_rounds(
     kernels, passes, few = compiling.kernels(), target.runner.passes, drafter.runner.passes
     if kernels is None or passes is None or few is None or not order.warp.plain or len(unread) > FEW or len(given) > FEW:
         return None
-    budget, total, heat = order.left, order.left + order.course.overrun, order.warp.temperature
+    budget, total, heat = order.left, order.left + order.rule.overrun, order.warp.temperature
     count = target.room_for(len(unread), budget + 1, min(wanted.most, MOST if passes.strides > 1 else 1))
     count = drafter.room_for(len(given), total + LONGEST, count)
     if count < 1:
@@ -105,19 +105,19 @@ def make_rounds(
     hidden, peaks = np.empty((width, passes.width), np.float32), np.empty((scored, 4), np.float32)
     facts = np.empty(count * (FACTS + 3 * width + total + 1 + 2 * draws), np.int64)
     numbers = np.empty(count * (4 + 3 * width + draws))
-    until, grows = order.until or NEVER, order.course.trie is not no_ngrams(tokens, drafter.runner.device)
+    until, grows = order.until or NEVER, order.rule.trie is not no_ngrams(tokens, drafter.runner.device)
     made, told, counted = passes.share(
         kernels.rounds, width, few.pieces(1), CHUNK, few.model(drafter.array), np.array(given, np.int64), drafter.length,
-        passes.model(target.array), np.array(unread, np.int64), target.length, count, budget, order.course.overrun, wanted.left,
-        few.tables(order.course) + wanted.map.tables, heat, order.uniforms if order.uniforms is not None else NOTHING, until.reach,
+        passes.model(target.array), np.array(unread, np.int64), target.length, count, budget, order.rule.overrun, wanted.left,
+        few.tables(order.rule) + wanted.map.tables, heat, order.uniforms if order.uniforms is not None else NOTHING, until.reach,
         until.least, until.price, until.lines, wanted.ends, wanted.last, grows, rows, states, laws, logits, hidden, peaks, facts, numbers,
     )  # fmt: skip
     left_of_last = Rollout([], [], [], laws, [], rows, states)
-    return _turns(made, facts[:told].tolist(), numbers[:counted].tolist(), wanted, given, Peaks(logits, peaks, heat), left_of_last)
+    return _turns(made, facts[:told].tolist(), numbers[:counted].tolist(), wanted, given, RowStats(logits, peaks, heat), left_of_last)
 
 
 def _turns(
-    made: int, fact: list[int], number: list[float], wanted: RoundsRequest, given: Sequence[int], peaks: Peaks, last: Rollout
+    made: int, fact: list[int], number: list[float], wanted: RoundsRequest, given: Sequence[int], peaks: RowStats, last: Rollout
 ) -> list[MadeRound]:
     """The rounds that were told as `runtime.facts` says. `peaks` are those of all their rows, `last` holds what is left of the last one."""
     turns: list[MadeRound] = []
@@ -141,7 +141,7 @@ def _turns(
             places, ids = (fact[at : at + drawn], fact[at + drawn : at + 2 * drawn]) if open_ else ([], [])
             rollout = Rollout(places, ids, sure, last.laws[:drawn], drafted[:read], last.rows, last.states)
         if verified:
-            told = Peaks(peaks.rows[filled : filled + size + 1], peaks.numbers[filled : filled + size + 1], peaks.heat)
+            told = RowStats(peaks.rows[filled : filled + size + 1], peaks.numbers[filled : filled + size + 1], peaks.heat)
             filled += size + 1
         written = None if open_ else proposal[:accepted] if token == NONE else [*proposal[:accepted], token]
         rejected, held = token != NONE and accepted < slots, (accepted, min(read, end)) if follows else (size, read)

@@ -317,7 +317,7 @@ class LeanCache:
         length grows by the ids alone: what is read beyond them counts as soon as somebody sets it so. A rollout without draws where only
         the ids could be read. None where the window is too short, or nothing is recorded or compiled (yet): then nothing has changed."""
         runner = self.runner
-        end = self.length + len(ids) + (ahead.MARGIN if runner.passes is None else order.left + order.course.overrun)
+        end = self.length + len(ids) + (ahead.MARGIN if runner.passes is None else order.left + order.rule.overrun)
         if end > self.limit or not self.rolls:
             return None
         if ids:

@@ -21,6 +21,7 @@ from omnidemo.core.knowledge import Knowledge
 from omnidemo.core.metrics import measure
 from omnidemo.core.ngrams import NgramCache
 from omnidemo.core.sampling import Sampler, Warp
+from omnidemo.decoding.backend import Backend, Clock, KVCache
 from omnidemo.decoding.contexts import DrafterContext, TargetContext, common_prefix
 from omnidemo.decoding.engine import DecodingState, Limits, decode
 from omnidemo.decoding.tracing import Tracer
@@ -91,6 +92,7 @@ class Pair:
         self._agreements: OrderedDict[str, Agreement] = OrderedDict()  # of the newest answers, by key
         self._compiled = compiling.kernels() is not None  # when what things cost was measured
         self.clock: Callable[[], float] = perf_counter  # seconds, by which the stages of rounds are timed
+        self.make_backend: Callable[[KVCache, KVCache | None, Clock], Backend | None] = make_backend  # who makes a generation's rounds
 
     # generating ----------------------------------------------------------------------------------------------------------
 
@@ -175,7 +177,7 @@ class Pair:
                 talk.start(ids)
             started = perf_counter()
             caches = talk.target.cache, talk.drafter.cache if talk.drafter is not None else None
-            backend = make_backend(*caches, self.clock)
+            backend = self.make_backend(*caches, self.clock)
             steps = decode(talk, chosen, self.map, ngrams, warp, Sampler(seed), limits, length, tracer, self.clock, backend)
             while True:
                 with self._turn:

@@ -12,11 +12,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from omnidemo.bench.speed.floor import Pass
+from omnidemo.bench.speed import floor
 from omnidemo.bench.speed.machine import synchronise
 from omnidemo.core.ahead import Order, Rollout
 from omnidemo.core.sampling import Law
-from omnidemo.decoding import engine
 from omnidemo.decoding.backend import KVCache, Pass
 from omnidemo.runtime.fast_rounds import MadeRound, RoundsRequest
 from omnidemo.runtime.lean import LeanCache, LeanLlamaRunner
@@ -35,8 +34,8 @@ class Read:
     order: tuple[int, int] = (0, 0)  # grows from read to read, of whichever model
 
     @property
-    def shape(self) -> Pass:
-        return Pass(self.start, len(self.ids), self.rows)
+    def shape(self) -> floor.Pass:
+        return floor.Pass(self.start, len(self.ids), self.rows)
 
 
 _order = itertools.count()

@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from omnidemo.core.ahead import DRAWS, FEW, Course, Order, Rollout, anything
+from omnidemo.core.ahead import DRAWS, FEW, Order, ProposalRule, Rollout, anything
 from omnidemo.core.sampling import Sampler, as_array
 from omnidemo.core.shares import share
 from omnidemo.decoding.backend import Clock, DecodingMethod, Pass, RoundPlan, RoundResult, Slot, StageSeconds, StateKey
@@ -80,7 +80,7 @@ class CpuBackend(RolloutBackend):
         result.seconds = StageSeconds(draft + self.clock() - began, verify)
         return result
 
-    def _next(self, context: RoundContext, rule: Course, plan: RoundPlan) -> MadeRound | None:
+    def _next(self, context: RoundContext, rule: ProposalRule, plan: RoundPlan) -> MadeRound | None:
         """This round, if it has been made early."""
         if not self._rounds or self._made_at is None:
             return None
@@ -95,7 +95,7 @@ class CpuBackend(RolloutBackend):
         self._rounds.clear()
         return None
 
-    def _make(self, context: RoundContext, target: LeanCache, rule: Course, plan: RoundPlan) -> MadeRound | None:
+    def _make(self, context: RoundContext, target: LeanCache, rule: ProposalRule, plan: RoundPlan) -> MadeRound | None:
         """Make this round and up to `plan.lookahead` more. None where that is not possible."""
         drafter, policy = context.drafter, context.policy
         beginning = drafter.beginning()
@@ -191,7 +191,7 @@ class CpuBackend(RolloutBackend):
             self._written = None
 
 
-def state_key(context: RoundContext, rule: Course | None) -> StateKey:
+def state_key(context: RoundContext, rule: ProposalRule | None) -> StateKey:
     target, drafter, chooser = context.target, context.drafter, context.chooser
     position = chooser.position if isinstance(chooser, Sampler) else 0
     if rule is None:  # without a draft the drafter does not matter

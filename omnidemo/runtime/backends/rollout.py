@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
-from omnidemo.core.ahead import DRAWS, Course, Order, Rollout
+from omnidemo.core.ahead import DRAWS, Order, ProposalRule, Rollout
 from omnidemo.core.sampling import Law, Sampler
 from omnidemo.decoding.backend import Clock, DecodingMethod, Pass, RoundPlan, RoundResult
 from omnidemo.decoding.contexts import DrafterContext
@@ -42,7 +42,7 @@ class RolledDraws:
         places = [start + place for place in rollout.places]
         self._draws.extend(zip(places, rollout.ids, rollout.probabilities, rollout.laws, strict=True))
 
-    def fill(self, context: RoundContext, rule: Callable[[RoundContext], Course], budget: int) -> None:
+    def fill(self, context: RoundContext, rule: Callable[[RoundContext], ProposalRule], budget: int) -> None:
         if self._none or (self._draws and self._draws[0][0] == len(context.drafter.ids)):
             return
         self._draws.clear()
