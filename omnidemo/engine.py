@@ -66,23 +66,25 @@ def decode(
     limits: Limits,
     draft_length: DraftLength,
     tracer: Tracer | None = None,
+    clock: Callable[[], float] = perf_counter,
 ) -> Iterator[Round]:
     """Decode until an end token, a stop string or a limit, from a conversation that has been started with its prompt.
 
     `draft_length` says how many drafter tokens a round may use (0 is plain decoding) and when a draft ends earlier. `ngrams` is read
-    only here: each round carries what it would insert, and the owner applies that before the next round is asked for.
+    only here: each round carries what it would insert, and the owner applies that before the next round is asked for. `clock` tells the
+    seconds by which rounds are timed.
     """
     target, drafter = talk.target, talk.drafter
     end_ids = frozenset(vocabulary.target.roles.get("end", ()))
     emitted, text, index = 0, "", 0
     seen = _Seen(talk, vocabulary) if warp.penalises else None
     chances: deque[float] = deque(maxlen=LOOK)  # of the newest tokens, the target's
-    look = partial(_look_back, drafter, chances, warp.greedy)
+    look = partial(_look_back, drafter, chances, warp.greedy, clock)
     tandem = Tandem(target, drafter, vocabulary, tuple(end_ids)) if drafter is not None and warp.plain and not warp.penalises else None
     reason: FinishReason | None = "context" if target.room < 1 else "length" if limits.max_new_tokens < 1 else None
 
     while reason is None:
-        clock = [perf_counter()]
+        times = [clock()]
         # 1 Draft, and 2 translate: the method proposes target tokens for a budget of drafter tokens.
         hand: Hand | None = None
         turn: Turn | None = None  # where all of the round is known already
@@ -100,15 +102,15 @@ def decode(
                     turn = hand.in_advance(tandem, course, budget)
                 draft = hand.take(turn) if turn is not None else method.draft(hand, budget)
                 del draft.slots[left:]  # one drafter token may spell several of the target's
-        clock.append(perf_counter())
+        times.append(clock())
 
         # 3 Verify: one target pass over everything that was proposed. Where nothing will be for a while, it goes on writing by itself.
         proposal = draft.proposal
         if budget == 0 and index and rest and not target.foresees:
-            _write_on(target, 1 + min(left, rest), warp, chooser, vocabulary, end_ids)
+            _write_on(target, 1 + min(left, rest), warp, chooser, vocabulary, end_ids, clock)
         logits = target.verify(proposal, warp.temperature)
         peaks = target.peaks
-        clock.append(perf_counter())
+        times.append(clock())
 
         # 4 Correct: accept from the left, correct the first rejection or add a bonus token.
         scores = warp.penalised(logits, seen.of_target(proposal)) if seen else logits
@@ -127,7 +129,7 @@ def decode(
         target.append(ids)
         if drafter is not None:
             drafter.commit(start, _kept(draft, accepted), ids)
-        clock.append(perf_counter())
+        times.append(clock())
 
         # 5 Record.
         if target.drawn is not None and hand is None and warp.temperature in (0.0, 1.0):
@@ -145,8 +147,8 @@ def decode(
             tokens[-1] = _with_rest(tokens[-1], talk.decoder.decode(b"", True))
         if tracer is not None and drafter is not None:
             tracer.add(logits[: len(ids)], ids, accepted)
-        clock.append(perf_counter())
-        seconds = dict(zip(STAGES, map(sub, clock[1:], clock), strict=False))
+        times.append(clock())
+        seconds = dict(zip(STAGES, map(sub, times[1:], times), strict=False))
         seconds["verify"] -= target.lead
         if tandem is not None:
             seconds["draft"] -= tandem.lead
@@ -171,13 +173,16 @@ def decode(
             reason = "cancelled"
 
 
-def _write_on(target: TargetContext, most: int, warp: Warp, chooser: Chooser, vocabulary: VocabularyMap, end_ids: frozenset[int]) -> None:
+def _write_on(
+    target: TargetContext, most: int, warp: Warp, chooser: Chooser, vocabulary: VocabularyMap, end_ids: frozenset[int],
+    clock: Callable[[], float],
+) -> None:  # fmt: skip
     """Have the target write up to so many tokens in one go, where that saves time and their draws depend on nothing but numbers."""
     count = min(most, target.strides)
     if count > 1 and warp.plain and not warp.penalises and (warp.greedy or isinstance(chooser, Sampler)):
         uniforms = chooser.look_ahead(DRAWS) if isinstance(chooser, Sampler) and not warp.greedy else None
         course = anything(len(vocabulary.to_drafter), vocabulary.to_drafter.device)
-        target.write_on(Order(course, warp, count, uniforms, ends=tuple(end_ids)))
+        target.write_on(Order(course, warp, count, uniforms, ends=tuple(end_ids)), clock)
 
 
 def _settled(turn: Turn) -> Settlement:
@@ -197,16 +202,17 @@ def _alone(target: TargetContext, scores: Law, peaks: Peaks | None, warp: Warp, 
     return chooser.draw(peaks.law(0) if peaks is not None and warp.plain else warp.law(scores[0]))
 
 
-def _look_back(drafter: DrafterContext | None, chances: deque[float], greedy: bool) -> Hindsight:
-    """How drafts would have done on the newest tokens: the acceptance of what the target wrote, min(1, q/p), is on average that of what
-    the drafter would have."""
+def _look_back(drafter: DrafterContext | None, chances: deque[float], greedy: bool, clock: Callable[[], float]) -> tuple[Hindsight, float]:
+    """How drafts would have done on the newest tokens, and the seconds that it took to find out: the acceptance of what the target wrote,
+    min(1, q/p), is on average that of what the drafter would have."""
     if drafter is None or len(chances) < ENOUGH:
-        return []
+        return [], 0.0
+    began = clock()
     found = drafter.hindsight(ENOUGH, len(chances), greedy)[::-1]
     # A drafter whose numbers are not finite would have guessed nothing.
     products = [product if q and math.isfinite(product := math.prod(q)) else 0.0 for q in found]
     each = [(len(q), min(1.0, product / max(p, 1e-30))) for q, product, p in zip(found, products, reversed(chances), strict=False)]
-    return each[::-1]
+    return each[::-1], clock() - began
 
 
 class _Seen:

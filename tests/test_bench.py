@@ -17,7 +17,7 @@ from transformers import AutoModelForCausalLM
 
 from omnidemo.bench import tiny
 from omnidemo.bench.peer import ASSISTED, DEFAULTS, LOOKUP, PLAIN
-from omnidemo.bench.speed import growth, llama_cpp, machine, memory, report, shape_report, shape_rounds, shapes
+from omnidemo.bench.speed import growth, llama_cpp, machine, memory, report, shape_report, shape_rounds, shapes, watch
 from omnidemo.bench.speed.adapted import stored
 from omnidemo.bench.speed.arms import Request
 from omnidemo.bench.speed.floor import Pass, Shape, floor
@@ -26,7 +26,7 @@ from omnidemo.bench.speed.machine import Probe
 from omnidemo.bench.speed.rows import Row
 from omnidemo.bench.speed.run import Order, run
 from omnidemo.bench.speed.scripted import compounds_only, fill, invented, one_word
-from omnidemo.bench.speed.watch import bare, take_reads, watched
+from omnidemo.bench.speed.watch import bare, take_reads, waiting_clock, watched
 from omnidemo.config import Settings
 from omnidemo.runtime import sources
 from omnidemo.runtime.lean import LeanLlamaRunner
@@ -234,6 +234,20 @@ def test_bare_passes_are_the_ones_that_were_made(settings: Settings, monkeypatch
     both = sorted([(one.order, "target", one) for one in target] + [(one.order, "drafter", one) for one in drafter])
     assert read == [(name, one.start, len(one.ids)) for _, name, one in both]
     assert bare((again.target, target[:1])) == 0  # a prompt is no part of a round
+
+
+def test_the_waiting_clock_is_that_of_one_pair_and_only_within(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    pair, other = (build_pair(settings.target, settings.drafter, settings) for _ in range(2))
+    waits: list[torch.device] = []
+    monkeypatch.setattr(watch, "synchronise", waits.append)
+    own = pair.clock = lambda: float(len(waits))
+    with waiting_clock(pair):
+        made = pair.generate(TEXTS[0], max_new_tokens=12, draft_length=3, learn=False, reuse=False)
+        count = len(waits)
+        other.generate(TEXTS[0], max_new_tokens=12, draft_length=3, learn=False, reuse=False)
+    assert pair.clock is own and len(waits) == count
+    # A second passes with each look at it, of which there is one at the end of each stage.
+    assert made.rounds[0].seconds["total"] == pytest.approx(4.0)
 
 
 # reports ---------------------------------------------------------------------------------------------------------------------

@@ -69,9 +69,7 @@ def test_more_than_a_temperature_is_the_hosts(runner: LeanLlamaRunner, name: str
 @pytest.mark.parametrize("warp", PLAIN.values(), ids=PLAIN)
 @pytest.mark.parametrize(("threshold", "guess"), [(0.0, 0.0), (0.15, 0.15), (0.15, 0.0), (0.0, 0.15), (0.0, 1.0)])
 @pytest.mark.parametrize("name", ["ngram-exact", "string-exact-match"])
-def test_a_wrong_guess_of_the_rule_changes_nothing(
-    runner: LeanLlamaRunner, name: str, threshold: float, guess: float, warp: Warp
-) -> None:
+def test_a_wrong_guess_of_the_rule_changes_nothing(runner: LeanLlamaRunner, name: str, threshold: float, guess: float, warp: Warp) -> None:
     both = Side(runner, True), Side(runner, False)
     rules = [Asking(9, threshold=threshold, guess=guess) for _ in both]
     method, ngrams, foreseen = make_method(name, MAP), random_trie(2), 0
@@ -167,7 +165,7 @@ def test_rules_foresee_themselves() -> None:
         if chance.random() < 0.8:
             known.plain_seconds, known.draft_seconds = chance.uniform(0.5, 2.0), chance.uniform(0.01, 1.0)
         for rule in (ByCost(9, known), Confidence(9, known, chance.random()), ByHead(9, known, chance.random(), None)):
-            rule.budget(0, lambda: [])
+            rule.budget(0, lambda: ([], 0.0))
             for _ in range(5):
                 until, sure = rule.until(), [chance.random() ** 0.3 for _ in range(chance.choice((1, 2)))]
                 guess, said = foretold(until, math.prod(sure)), rule.goes_on(sure, [])

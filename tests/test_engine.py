@@ -66,6 +66,12 @@ def test_a_round_says_how_long_all_of_it_took() -> None:
     assert live == pytest.approx(30 / sum(r.seconds["total"] for r in rounds), rel=1e-3)
 
 
+def test_a_round_is_timed_by_the_clock_that_the_engine_is_given() -> None:
+    ticks = iter(range(10_000))
+    rounds = run(WORLDS["sparse"], "ngram-exact", Warp(1.0), Limits(30), clock=lambda: float(next(ticks)))
+    assert [r.seconds for r in rounds] == [dict.fromkeys(STAGES, 1.0) | {"total": 4.0}] * len(rounds)
+
+
 @pytest.mark.parametrize("count", [1, 2, 3, 7])
 @pytest.mark.parametrize("method", fitting(WORLDS["sparse"].map))
 def test_max_new_tokens_is_exact(method: str, count: int) -> None:

@@ -61,9 +61,9 @@ def test_a_pair_that_loses_tries_where_it_sees_a_chance_and_now_and_then_without
     looks: list[Hindsight] = []
 
     def budgets(seen: Hindsight, rounds: int) -> list[int]:
-        def look() -> Hindsight:
+        def look() -> tuple[Hindsight, float]:
             looks.append(seen)
-            return seen
+            return seen, 0.0
 
         return [ByCost(4, knowledge).budget(index, look) for index in range(rounds)]
 

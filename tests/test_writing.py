@@ -128,7 +128,7 @@ def test_a_cancelled_answer_leaves_a_context_to_go_on_from(pair: Pair) -> None:
 
 def test_no_row_is_read_twice_and_each_is_the_models(runner: LeanLlamaRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     target = context(runner)
-    target.write_on(order(runner, 5))
+    target.write_on(order(runner, 5), perf_counter)
     assert target.foresees
     monkeypatch.setattr(LeanCache, "_compiled", None)  # no other pass is made
     rows, lead = [], 0.0
@@ -149,7 +149,7 @@ def test_no_row_is_read_twice_and_each_is_the_models(runner: LeanLlamaRunner, mo
 def test_a_proposal_after_all(runner: LeanLlamaRunner, taken: int) -> None:
     """What was written is dropped, and its seconds are told to whom they were spent in vain."""
     target = context(runner)
-    target.write_on(order(runner, 5))
+    target.write_on(order(runner, 5), perf_counter)
     lead = 0.0
     for _ in range(taken):
         target.verify([])
@@ -165,7 +165,7 @@ def test_a_proposal_after_all(runner: LeanLlamaRunner, taken: int) -> None:
 
 def test_another_token_than_the_one_drawn(runner: LeanLlamaRunner) -> None:
     target = context(runner)
-    target.write_on(order(runner, 5))
+    target.write_on(order(runner, 5), perf_counter)
     target.verify([])
     assert target.drawn is not None
     target.append([(target.drawn[0] + 1) % ROWS])
@@ -175,19 +175,19 @@ def test_another_token_than_the_one_drawn(runner: LeanLlamaRunner) -> None:
 
 def test_nothing_is_written_after_an_end(runner: LeanLlamaRunner) -> None:
     target = context(runner)
-    target.write_on(order(runner, 6))
+    target.write_on(order(runner, 6), perf_counter)
     assert target._ahead is not None
     ids = target._ahead[1].ids
     third = next(place for place in range(2, 6) if ids[place] not in ids[:place])
     again = context(runner)
-    again.write_on(order(runner, 6, ends=(ROWS + 5, ids[third])))
+    again.write_on(order(runner, 6, ends=(ROWS + 5, ids[third])), perf_counter)
     assert again._ahead is not None and again._ahead[1].ids == ids[: third + 1] and len(again._ahead[1].read) == third
 
 
 def test_a_window_that_ends(runner: LeanLlamaRunner) -> None:
     target = context(runner)
     target.cache.limit = 6
-    target.write_on(order(runner, 5))
+    target.write_on(order(runner, 5), perf_counter)
     assert not target.foresees and target.cache.length == 2
     assert close(as_tensor(target.verify([])), true_row(runner, [1, 2, 3]), 1e-4)
 
@@ -197,7 +197,7 @@ def test_logits_that_are_no_numbers(runner: LeanLlamaRunner) -> None:
     broken = LeanLlamaRunner(random_model("llama", ROWS, seed=4))
     broken.overwrite({name: weight * float("nan") for name, weight in broken.weights().items() if "lm_head" in name or "embed" in name})
     target = context(broken)
-    target.write_on(order(broken, 5))
+    target.write_on(order(broken, 5), perf_counter)
     assert not target.foresees and target.cache.length == 2
     assert bool(as_tensor(target.verify([])).isnan().all())
 
@@ -219,7 +219,7 @@ def test_rules_say_how_long_they_rest() -> None:
     assert rule.resting() == 0
     known.speculating, known.left = False, 5
     rests = []
-    while rule.budget(1, lambda: []) == 0 and len(rests) < 9:
+    while rule.budget(1, lambda: ([], 0.0)) == 0 and len(rests) < 9:
         rests.append(rule.resting())
     assert rests == [4, 3, 2, 1, 0]
 
@@ -227,7 +227,7 @@ def test_rules_say_how_long_they_rest() -> None:
 def test_sampled_tokens_use_the_numbers_that_they_were_drawn_with(runner: LeanLlamaRunner) -> None:
     sampler, target = Sampler(3), context(runner)
     numbers = sampler.look_ahead(40)
-    target.write_on(Order(anything(ROWS, runner.device), Warp(0.9), 4, numbers))
+    target.write_on(Order(anything(ROWS, runner.device), Warp(0.9), 4, numbers), perf_counter)
     other = Sampler(3)
     for _ in range(4):
         row = target.verify([])

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import codecs
 import itertools
-from collections.abc import Sequence
-from time import perf_counter
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -119,14 +118,14 @@ class TargetContext:
         """Whether a verification without a proposal finds its row there."""
         return self._ahead is not None
 
-    def write_on(self, order: Order) -> None:
+    def write_on(self, order: Order, clock: Callable[[], float]) -> None:
         """Have the next tokens drawn and read in one go where the target computes, for verifications without a proposal. Does nothing where
-        it cannot be done."""
-        began = perf_counter()
+        it cannot be done. `clock` tells the seconds."""
+        began = clock()
         self.passes += 1
         written: Rollout | None = self.cache.roll_out(order, self.unread, None, None)  # type: ignore[attr-defined]
         if written is not None and written.ids:
-            self._ahead = len(self.ids), written, (perf_counter() - began) / len(written.ids)
+            self._ahead = len(self.ids), written, (clock() - began) / len(written.ids)
         else:
             self.cache.rollback(len(self.ids) - 1)  # it has only read
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from time import perf_counter
 from typing import Literal, Protocol
 
 import numpy as np
@@ -20,7 +19,7 @@ from omnidemo.core.knowledge import FIRST_WAIT, FITTED_EVERY, LONGEST_WAIT, STRE
 Policy = Literal["fixed", "confidence", "cost", "head"]
 State = NDArray[np.float32]  # [H]: what the drafter's output layer read when it predicted a token
 Head = Callable[[State, float], float]  # (state, log q of the token drawn) → P(accepted)
-Look = Callable[[], Hindsight]
+Look = Callable[[], tuple[Hindsight, float]]  # what is seen, and the seconds that it took
 
 LOOK, ENOUGH = 96, 16  # newest tokens by which it is judged beforehand whether a try can win, and fewest that tell anything
 BLIND_EVERY = 3  # refusals after which a try is made all the same, for times change
@@ -273,8 +272,7 @@ class ByCost(Watching):
         if known.plain_seconds is None or known.doubts:
             known.refused = 0
             return True
-        began = perf_counter()
-        seen = look()
+        seen, seconds = look()
         if not seen:  # the answer has only begun
             known.left -= STRETCH
             if known.left < -LONGEST_WAIT:
@@ -284,7 +282,7 @@ class ByCost(Watching):
         if known.promises(seen):
             return True
         known.refused += 1
-        known.rest(perf_counter() - began)
+        known.rest(seconds)
         return False
 
     def goes_on(self, sure: Sequence[float], states: Sequence[State]) -> bool:

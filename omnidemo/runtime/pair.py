@@ -89,6 +89,7 @@ class Pair:
         self._in_flight = 0
         self._agreements: OrderedDict[str, Agreement] = OrderedDict()  # of the newest answers, by key
         self._compiled = compiling.kernels() is not None  # when what things cost was measured
+        self.clock: Callable[[], float] = perf_counter  # seconds, by which the stages of rounds are timed
 
     # generating ----------------------------------------------------------------------------------------------------------
 
@@ -172,7 +173,7 @@ class Pair:
             with self._turn:
                 talk.start(ids)
             started = perf_counter()
-            steps = decode(talk, chosen, self.map, ngrams, warp, Sampler(seed), limits, length, tracer)
+            steps = decode(talk, chosen, self.map, ngrams, warp, Sampler(seed), limits, length, tracer, self.clock)
             while True:
                 with self._turn:
                     self._swap(domain, line, talk)

@@ -143,7 +143,7 @@ class _Stand:
         pair, count = self.pairs[kind], self.order.rounds
         timed = split = self._answer(pair, length)
         if self.device.type != "cpu":  # the same again, each stage waited for
-            with waiting_clock(self.device):
+            with waiting_clock(pair):
                 split = self._answer(pair, length)
         stages = {f"{name}_ms": 1e3 * fmean(one.seconds[name] for one in split.rounds) for name in ("draft", "verify", "settle")}
         round_ms = 1e3 * timed.seconds / count

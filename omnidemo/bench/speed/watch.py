@@ -12,7 +12,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from omnidemo import engine
 from omnidemo.bench.speed.floor import Pass
 from omnidemo.bench.speed.machine import synchronise
 from omnidemo.core.ahead import Order, Rollout, Rounds, Turn
@@ -21,6 +20,7 @@ from omnidemo.core.peaks import Peaks
 from omnidemo.core.sampling import Law
 from omnidemo.runtime.lean import LeanLlamaRunner
 from omnidemo.runtime.models import LanguageModel
+from omnidemo.runtime.pair import Pair
 from omnidemo.runtime.runners import Runner
 
 
@@ -168,17 +168,16 @@ def bare(*models: tuple[LanguageModel, Sequence[Read]]) -> float:
 
 
 @contextmanager
-def waiting_clock(device: torch.device) -> Iterator[None]:
-    """Have the engine's clock wait for the device, so that each stage of a round is told its own time. It slows rounds down by a
+def waiting_clock(pair: Pair) -> Iterator[None]:
+    """Have the pair's clock wait for its device, so that each stage of a round is told its own time. It slows rounds down by a
     little, so speeds are not measured within."""
 
     def clock() -> float:
-        synchronise(device)
-        return perf_counter()
+        synchronise(pair.target.device)
+        return before()
 
-    before = engine.perf_counter
-    engine.perf_counter = clock
+    before, pair.clock = pair.clock, clock
     try:
         yield
     finally:
-        engine.perf_counter = before
+        pair.clock = before
