@@ -27,7 +27,7 @@ ONLY_IN = {
     "plotly": {"charts.py"},
     "sklearn": {"runtime/router.py"},
     "gradio": {path.relative_to(ROOT / "omnidemo").as_posix() for path in FILES if path.parent.name == "ui"},
-    "typer": {"__main__.py", *(f"commands/{name}.py" for name in ("common", "measure", "speed", "torture"))}
+    "typer": {"__main__.py", *(f"commands/{name}.py" for name in ("check", "common", "measure", "speed", "torture"))}
     | {f"bundled/{name}.py" for name in ("train", "evaluate", "conversations")},
 }
 CLOCKS = {"time", "datetime", "timeit"}  # a clock is handed in

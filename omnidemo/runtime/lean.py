@@ -71,8 +71,10 @@ class LeanLlamaRunner:
     """Runs a `LlamaForCausalLM` or `Qwen2ForCausalLM` without its modules. The weights are held once: those of `model` become
     views of the fused ones, so a change through either side is seen by both."""
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: Any, fast: bool = True) -> None:
+        """fast: whether its passes may be compiled (on a CPU) or recorded (on CUDA); otherwise torch makes all of them."""
         config = model.config
+        self.fast = fast
         if not self.fits(config):
             raise ValueError(f"{type(model).__name__} is not of the plain Llama shape; use the general runner")
         self.limit = int(config.max_position_embeddings)
@@ -95,7 +97,7 @@ class LeanLlamaRunner:
         self.threads = 0  # the most that share a pass on a CPU; 0 picks
         self.compacts, self.rounds = False, False  # see `compact`
         self.passes = self._passes()
-        self.fixed = FixedPasses(self.device, CudaGraphs(self.device)) if self.device.type == "cuda" else None
+        self.fixed = FixedPasses(self.device, CudaGraphs(self.device)) if fast and self.device.type == "cuda" else None
         self.rooms = Rooms()
         self.states: Tensor | None = None  # what the output layer read in the newest pass
         self._model = model  # its parameters are views of what is held here
@@ -120,7 +122,7 @@ class LeanLlamaRunner:
         return LeanCache(self)
 
     def copy(self) -> LeanLlamaRunner:
-        copy = LeanLlamaRunner(deepcopy(self._model))
+        copy = LeanLlamaRunner(deepcopy(self._model), self.fast)
         copy.threads = self.threads
         copy.compact(self.compacts, self.rounds)
         return copy
@@ -137,7 +139,7 @@ class LeanLlamaRunner:
 
     def _passes(self) -> Passes | None:
         """What makes the passes on a CPU."""
-        if self.device.type != "cpu" or self.dtype != torch.float32:
+        if not self.fast or self.device.type != "cpu" or self.dtype != torch.float32:
             return None
         return Passes(self, two_bytes=self.compacts and compact.fits(self) and compact.exact(self))
 
