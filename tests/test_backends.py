@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ import torch
 
 from omnidemo import load_pair
 from omnidemo.config import Settings
+from omnidemo.runtime.services import Services
 from test_pair import PROMPT, save
 
 ROOT = Path(__file__).parents[1]
@@ -100,3 +102,19 @@ def test_the_setting_is_one_of_four() -> None:
     assert Settings().backend == "auto"
     ran = python("-m omnidemo models", OMNIDEMO_BACKEND="gpu")
     assert ran.returncode == 2 and "the setting backend (OMNIDEMO_BACKEND) is 'gpu'" in ran.stderr
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
+def test_the_app_goes_by_the_setting(names: tuple[str, str], tmp_path: Path) -> None:
+    errors = []
+    for backend in ("cuda", "reference"):
+        services = Services(Settings(storage=tmp_path / backend, backend=backend, training="off"))  # type: ignore[arg-type]
+        try:
+            services.load(*names)
+            deadline = time.monotonic() + 60
+            while (state := services.state(*names)).stage not in ("ready", "failed") and time.monotonic() < deadline:
+                time.sleep(0.1)
+            errors.append(state.error)
+        finally:
+            services.close()
+    assert errors[0] is not None and "the backend cuda needs a CUDA device" in errors[0] and errors[1] is None
