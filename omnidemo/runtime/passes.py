@@ -71,7 +71,7 @@ class Passes:
         return logits, states, RowStats(logits, numbers, heat) if heat is not None else None
 
     def roll_out(self, start: int, buffer: Array, order: Order, ids: Sequence[int], row: Law | None, state: Any) -> Rollout | None:
-        """See `RollingCache`; the cache's `buffer` holds `start` positions and has room for all. None as long as there is no compiled
+        """See `LeanCache.roll_out`; the cache's `buffer` holds `start` positions and has room for all. None as long as there is no compiled
         code, and where more than a temperature is asked for."""
         kernels, runner, rule, warp = compiling.kernels(), self.runner, order.rule, order.warp
         if kernels is None or not warp.plain:
