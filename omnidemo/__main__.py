@@ -16,6 +16,7 @@ import typer
 from rich.table import Table
 
 from omnidemo.commands import measure, speed
+from omnidemo.commands.check import check_backend
 from omnidemo.commands.common import (
     Commands,
     Drafter,
@@ -155,6 +156,7 @@ def models(as_json: Annotated[bool, typer.Option("--json", help="Print a JSON li
     show(Table("name", "role", "parameters", "memory", "availability", "note", box=None), lines)
 
 
+app.command()(check_backend)
 app.command()(measure.compare)
 app.command()(measure.compare_peer)
 app.command()(measure.adapt)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import atexit
 from pathlib import Path
+from typing import Literal
 
-from omnidemo.config import Settings
+from omnidemo.config import Settings, changed
 from omnidemo.runtime import private
 from omnidemo.runtime.loading import attach_storage, build_pair, open_store
 from omnidemo.runtime.pair import Pair
@@ -18,16 +19,21 @@ def load_pair(
     dtype: str = "auto",
     storage: str | Path | None = None,
     settings: Settings | None = None,
+    backend: Literal["auto", "reference", "cpu", "cuda"] | None = None,
 ) -> Pair:
     """Load a target and a drafter: bundled names, Hub ids or local folders.
 
     storage: a folder in which the n-gram cache, the adapters and the training history are kept; the pair then learns from what
     it generates, in the background, one adapter line per domain (an option of `generate`). None: everything stays in memory, and
     nothing is learned but the n-gram cache.
+    backend: what makes the rounds: "reference" is plain torch, one pass at a time, by which the others are checked; "cpu" and "cuda" are
+    refused where they cannot serve the pair; "auto" takes what is there. None: the settings'.
     `settings` gives everything else (default: the environment's `OMNIDEMO_*`). Raises ModelError (a ValueError), one sentence; ValueError
-    where another process uses the storage folder.
+    for a backend that there is not, and where another process uses the storage folder.
     """
     settings = (settings or Settings()).model_copy(update={"target": target, "drafter": drafter, "device": device, "dtype": dtype})
+    if backend is not None:
+        settings = changed(settings, {"backend": backend}, ["backend"])
     if storage is not None:
         private.hold(Path(storage))
     pair = build_pair(target, drafter, settings, maps=None if storage is None else Path(storage) / "maps")

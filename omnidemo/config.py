@@ -27,6 +27,11 @@ class Settings(BaseSettings):
         description="auto, float32, bfloat16 or float16; auto is float32 on a CPU, the model's own elsewhere. On a CPU the others round the"
         " weights, and compute in float32 where there is room.",
     )
+    backend: Literal["auto", "reference", "cpu", "cuda"] = Field(
+        "auto",
+        description="What makes the rounds: reference is plain torch, one pass at a time; cpu is compiled, cuda recorded code; auto takes"
+        " what is there.",
+    )
     quantization: Literal["", "4bit", "8bit"] = Field("", description="Weights of the target through bitsandbytes; CUDA only.")
     compact: Literal["auto", "drafter", "both", "neither"] = Field(
         "auto",

@@ -10,20 +10,21 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
 
 from omnidemo.core.ahead import Order, Rollout
-from omnidemo.core.contexts import DrafterContext
-from omnidemo.core.draft_length import Fixed, Until
+from omnidemo.core.draft_length import Fixed, StopRule
 from omnidemo.core.ngrams import NgramCache
 from omnidemo.core.sampling import Sampler, Warp, as_tensor
 from omnidemo.core.vocabulary import VocabularyMap
+from omnidemo.decoding.backend import Pass
+from omnidemo.decoding.contexts import DrafterContext, TargetContext
 from omnidemo.methods import fitting
-from omnidemo.methods.base import Draft, Hand, Method
+from omnidemo.methods.base import Draft, Method, RoundContext
+from omnidemo.runtime.backends.rollout import RolledDraws
 from omnidemo.runtime.lean import LeanCache, LeanLlamaRunner
 from test_pair import PROMPT
 from test_runners import close
-from worlds import vocabulary
+from worlds import TableCache, vocabulary
 
 LETTERS = [bytes([letter]) for letter in b"abcdef"]
 TARGET = vocabulary([*LETTERS, *(a + b for a in LETTERS for b in LETTERS), None], end=42)
@@ -51,8 +52,8 @@ class Asking(Fixed):
     heard: list[float] = field(default_factory=list)
     states: list[Any] = field(default_factory=list)
 
-    def until(self) -> Until:
-        return Until(least=self.guess)
+    def until(self) -> StopRule:
+        return StopRule(least=self.guess)
 
     def goes_on(self, sure: Any, states: Any) -> bool:
         self.heard += sure
@@ -72,19 +73,22 @@ class Side:
     """A drafter's context in which a method drafts; `rolls` or not."""
 
     def __init__(self, runner: LeanLlamaRunner, rolls: bool) -> None:
-        self.runner = runner
+        self.runner, self.rolls = runner, rolls
         self.cache = Counting(self.runner, rolls)
         self.drafter = DrafterContext(self.cache, MAP)
         self.drafter.start([0, 1, 2], 0)
         self.sampler, self.own = Sampler(5), 0
 
-    def hand(self, ngrams: NgramCache, warp: Warp, rule: Any = None) -> Hand:
-        return Hand(self.drafter, MAP, ngrams, warp, self.sampler, frozenset({42}), None, len(self.drafter.ids), rule)
+    def context(self, ngrams: NgramCache, warp: Warp, rule: Any = None) -> RoundContext:
+        start, target = len(self.drafter.ids), TargetContext(TableCache(1, 0))  # the target has no part in a draft
+        made = RoundContext(self.drafter, MAP, ngrams, warp, self.sampler, frozenset({42}), None, start, rule, target=target)
+        made.prefetch = RolledDraws() if self.rolls else None
+        return made
 
     def draft(self, method: Method, ngrams: NgramCache, warp: Warp, budget: int, rule: Any = None) -> Draft:
         before = self.cache.passes
         with torch.inference_mode():
-            self.newest = self.hand(ngrams, warp, rule)
+            self.newest = self.context(ngrams, warp, rule)
             draft = method.draft(self.newest, budget)
         self.own += max(0, self.cache.passes - before - 1)  # the first one reads what the target wrote
         return draft
@@ -109,9 +113,14 @@ class Counting(LeanCache):
         self.passes += found is not None and bool(ids)
         return found
 
-    def extend(self, ids: Any, rows: int) -> Tensor:
+    def forward(self, ids: Any, last: int, stats_at: float | None = None) -> Pass:
         self.passes += not self.reading
-        return super().extend(ids, rows)
+        return super().forward(ids, last, stats_at)
+
+
+def left_over(context: RoundContext) -> int:
+    """Draws that were made and not taken."""
+    return len(context.prefetch._draws) if isinstance(context.prefetch, RolledDraws) else 0
 
 
 def same(left: Draft, right: Draft) -> None:
@@ -133,7 +142,7 @@ def rounds(
         drafts = [side.draft(method, ngrams, warp, budget, rule) for side in (ahead, plain)]
         same(*drafts)
         if rule is None and method.name != "union" and drafts[0].slots and drafts[0].slots[-1].target_id != 42:
-            assert not ahead.newest._foreseen  # nothing was drawn in vain, but after an end that only the host knows
+            assert not left_over(ahead.newest)  # nothing was drawn in vain, but after an end that only the host knows
         assert ahead.drafter.ids == plain.drafter.ids and ahead.sampler.look_ahead(1) == plain.sampler.look_ahead(1)
         slots = [slot for slot in drafts[0].slots if slot.target_id >= 0]
         kept = slots[: chance.randint(0, len(slots))]
@@ -150,7 +159,7 @@ def rounds(
         assert ahead.drafter.ids == plain.drafter.ids
     with torch.inference_mode():
         fresh = LeanCache(plain.runner)
-        assert close(as_tensor(ahead.drafter.logits()), fresh.extend(ahead.drafter.ids, 1)[0], 1e-4)
+        assert close(as_tensor(ahead.drafter.logits()), fresh.forward(ahead.drafter.ids, 1).logits[0], 1e-4)
 
 
 def answers_agree(pair: Any, policy: Any, warps: Sequence[tuple[float, float]], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,28 +14,32 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from omnidemo import engine, load_pair
+from omnidemo import load_pair
 from omnidemo.bench.tiny import random_model
 from omnidemo.core import device_trie, sampling
-from omnidemo.core.ahead import Course, Order, least, token_by_token
-from omnidemo.core.contexts import DrafterContext, TargetContext
+from omnidemo.core.ahead import Order, ProposalRule, least, token_by_token
 from omnidemo.core.device_trie import CHILD, SIBLING, TOKEN, DeviceTrie
 from omnidemo.core.draft_length import Fixed
 from omnidemo.core.ngrams import NgramCache
 from omnidemo.core.sampling import Sampler, Warp, as_tensor
 from omnidemo.core.vocabulary import VocabularyMap
-from omnidemo.engine import Conversation, Limits, decode
-from omnidemo.methods import NgramExact, base, make_method, ngram_residual
-from omnidemo.methods.base import Hand
+from omnidemo.decoding import round as decoding_round
+from omnidemo.decoding.backend import RoundPlan
+from omnidemo.decoding.contexts import DrafterContext, TargetContext
+from omnidemo.decoding.engine import DecodingState, Limits, decode
+from omnidemo.decoding.penalty import RepetitionPenalty
+from omnidemo.methods import NgramExact, make_method, ngram_residual
+from omnidemo.methods.base import RoundContext
 from omnidemo.runtime import lean
 from omnidemo.runtime.ahead import Roller, roller_of
+from omnidemo.runtime.backends.rollout import RolledDraws, RolloutBackend, roll_out
 from omnidemo.runtime.graphs import FixedPasses
 from omnidemo.runtime.lean import LeanCache, LeanLlamaRunner
-from sides import DRAFTER, MAP, TARGET, TOKENS, WARPS, Asking, Counting, Side, answers_agree, random_trie, rounds, same
+from sides import DRAFTER, MAP, TARGET, TOKENS, WARPS, Asking, Counting, Side, answers_agree, left_over, random_trie, rounds, same
 from test_graphs import CUDA, Notes, recorded
 from test_pair import save
 from test_runners import close
-from worlds import Branching
+from worlds import Branching, TableCache
 
 
 @pytest.fixture(scope="module")
@@ -119,12 +123,12 @@ def test_corrections_of_earlier_slots(model: Any) -> None:
 
 def test_ids_that_agree_again_after_others_were_read(model: Any) -> None:
     side = side_of(model, True)
-    drafter, course = side.drafter, token_by_token(MAP.draftable_bars)
+    drafter, rule = side.drafter, token_by_token(MAP.draftable_bars)
     with torch.inference_mode():
-        order = Order(course, Warp(0.0), 4)
-        first = drafter.roll_out(order)  # which reads, and then sees that nothing has been recorded yet
+        order = Order(rule, Warp(0.0), 4)
+        first = roll_out(drafter, order)  # which reads, and then sees that nothing has been recorded yet
         assert first is not None and not first.ids and not first.read
-        rollout = drafter.roll_out(order)
+        rollout = roll_out(drafter, order)
         assert rollout is not None and len(rollout.read) == 3
         other = (rollout.read[0] + 1) % 6
 
@@ -133,7 +137,7 @@ def test_ids_that_agree_again_after_others_were_read(model: Any) -> None:
             drafter.rollback(3)
             for one in ids:
                 drafter.push(one)
-            assert close(drafter.logits(), LeanCache(side.runner).extend([0, 1, 2, *ids], 1)[0], 1e-4)
+            assert close(drafter.logits(), LeanCache(side.runner).forward([0, 1, 2, *ids], 1).logits[0], 1e-4)
             assert side.cache.passes - before == passes
 
         check(rollout.read, 0)
@@ -158,7 +162,7 @@ def test_little_is_drawn_in_vain_where_a_rule_may_stop(model: Any) -> None:
 
 def elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every tensor passes for one on a device."""
-    for module in (sampling, base, engine, ngram_residual):
+    for module in (sampling, decoding_round, ngram_residual):
         monkeypatch.setattr(module, "on_host", lambda tensor: False)
 
 
@@ -213,12 +217,13 @@ def test_waits_of_whole_rounds(model: Any, name: str, temperature: float, most: 
     target.passes = None
     drafted, waits = [], []
     for budget in (2, 4, 8, 12) * 2:
-        talk = Conversation(TargetContext(target.new_cache()), side.drafter)
+        talk = DecodingState(TargetContext(target.new_cache()), side.drafter)
         talk.start([0, 1, 2])
         with monkeypatch.context() as watching, torch.inference_mode():
             reads = watched_reads(watching)
             method = make_method(name, MAP)
-            for r in decode(talk, method, MAP, ngrams, Warp(temperature), Sampler(budget), Limits(30), Fixed(budget)):
+            rolled = RolloutBackend(lambda: 0.0)
+            for r in decode(talk, method, MAP, ngrams, Warp(temperature), Sampler(budget), Limits(30), Fixed(budget), backend=rolled):
                 if r.drafted:
                     drafted.append(r.drafted)
                     waits.append(len(reads))
@@ -284,7 +289,7 @@ def test_a_residual_rarely_waits_more_than_once(model: Any, near: float, monkeyp
                 p = torch.rand(len(TARGET) + 1, generator=torch.Generator().manual_seed(seed)) ** 6
                 q = torch.zeros_like(p).index_put_((MAP.mapped_targets,), as_tensor(draft.slots[0].laws[()])[MAP.mapped_drafters])
                 p = (1 - near) * p / p.sum() + near * q / q.sum()
-                hand = side.hand(ngrams, Warp(1.0))
+                hand = side.context(ngrams, Warp(1.0))
                 if device:
                     reads.clear()
                 tokens.append(method.residual(hand, draft.slots[0], p / p.sum()))
@@ -404,24 +409,20 @@ def test_where_nothing_is_drawn_ahead(model: Any) -> None:
         side.drafter.rollback(draft.slots[0].base)
     assert side.cache.rollouts == 1
     with torch.inference_mode():
-        other = side.hand(ngrams, warp)
+        other = side.context(ngrams, warp)
         other.chooser = Branching([])
-        other.look_ahead(NgramExact().course, 4)
-        assert not other._foreseen
-        penalised = side.hand(ngrams, Warp(1.0, repetition_penalty=1.2))
-        penalised.seen = torch.zeros(TOKENS, dtype=torch.bool)
-        penalised.look_ahead(NgramExact().course, 4)
-        assert not penalised._foreseen
+        penalised = side.context(ngrams, Warp(1.0, repetition_penalty=1.2))
+        penalised.penalty = RepetitionPenalty(MAP)
+        for one in (other, penalised):
+            assert RolloutBackend(lambda: 0.0).run_round(one, NgramExact(), RoundPlan(4, 9, 0)) is None
         side.cache.limit = side.cache.length + 4  # near the end of its window
-        near = side.hand(ngrams, warp)
-        near.look_ahead(NgramExact().course, 4)
-        assert not near._foreseen and side.cache.rollouts == 1
+        near = side.context(ngrams, warp)
+        near.begin_slot(NgramExact().proposal_rule, 4)
+        assert not left_over(near) and side.cache.rollouts == 1
         side.cache.limit = 600
         general = LeanLlamaRunner(model)
         general.passes = None
-        on_a_host = DrafterContext(general.new_cache(), MAP)
-        on_a_host.start([0, 1, 2], 0)
-        assert not on_a_host.rolls
+        assert not general.new_cache().rolls
 
 
 def test_what_was_foreseen_for_another_place_is_dropped(model: Any) -> None:
@@ -429,12 +430,12 @@ def test_what_was_foreseen_for_another_place_is_dropped(model: Any) -> None:
     side.draft(NgramExact(), ngrams, Warp(1.0), 4)
     side.drafter.rollback(3)
     with torch.inference_mode():
-        hand = side.hand(ngrams, Warp(1.0))
-        hand.look_ahead(NgramExact().course, 4)
-        assert len(hand._foreseen) >= 2
+        hand = side.context(ngrams, Warp(1.0))
+        hand.begin_slot(NgramExact().proposal_rule, 4)
+        assert left_over(hand) >= 2
         side.drafter.push(5)
         drawn, q, law = hand.draw(hand.readable_bars)
-        assert not hand._foreseen and float(law[drawn]) == q
+        assert not left_over(hand) and float(law[drawn]) == q
         assert torch.allclose(as_tensor(law), as_tensor(hand.law(MAP.readable_bars)))
 
 
@@ -442,18 +443,18 @@ def test_a_rollout_that_is_done_changes_nothing_more(model: Any) -> None:
     runner, _ = recorded(model)
     assert runner.fixed is not None
     cache, roller, ngrams = runner.new_cache(), roller_of(runner, runner.fixed), random_trie(3)
-    row = cache.extend([0, 1, 2], 1)[0]
+    row = cache.forward([0, 1, 2], 1).logits[0]
     first = ngrams.nearest.masked_fill(MAP.draftable, 0)
-    course = Course(first, least(MAP.readable_bars), MAP.to_target >= 0, ngrams.on_device(), 2)
+    rule = ProposalRule(first, least(MAP.readable_bars), MAP.to_target >= 0, ngrams.on_device(), 2)
     sampler = Sampler(9)
     with torch.inference_mode():
         for _ in range(5):
-            roller._begin(3, Order(course, Warp(1.0), 3, sampler.look_ahead(40)), row, torch.zeros(32))
-            roller._draw(course.trie, Warp(1.0))
+            roller._begin(3, Order(rule, Warp(1.0), 3, sampler.look_ahead(40)), row, torch.zeros(32))
+            roller._draw(rule.trie, Warp(1.0))
             for _ in range(12):
-                roller._step(cache._room.buffer, course.trie, Warp(1.0))
+                roller._step(cache._room.buffer, rule.trie, Warp(1.0))
             before = [one.clone() for one in (roller.state, roller.ids[:40], roller.rows, roller.laws[:40], cache._room.buffer)]
-            roller._step(cache._room.buffer, course.trie, Warp(1.0))
+            roller._step(cache._room.buffer, rule.trie, Warp(1.0))
             after = (roller.state, roller.ids[:40], roller.rows, roller.laws[:40], cache._room.buffer)
             assert all(torch.equal(one, other) for one, other in zip(before, after, strict=True))
             for _ in range(7):
@@ -497,7 +498,9 @@ def test_graphs_draw_what_the_host_would(device: str, warp: Warp) -> None:
         for turn in range(30):
             ngrams.insert(6 + turn, (turn % 3, (turn // 3) % 6, *([turn % 5] if turn % 2 else [])))
             with torch.inference_mode():
-                hand = Hand(drafter, vocabulary_map, ngrams, warp, sampler, frozenset({42}), None, len(drafter.ids))
+                start, target = len(drafter.ids), TargetContext(TableCache(1, 0))
+                hand = RoundContext(drafter, vocabulary_map, ngrams, warp, sampler, frozenset({42}), None, start, target=target)
+                hand.prefetch = RolledDraws() if rolls else None
                 draft = NgramExact().draft(hand, 5)
                 answer.append([(slot.target_id, slot.pieces) for slot in draft.slots])
                 kept = [slot for slot in draft.slots if slot.target_id >= 0][:2]

@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 FILES = sorted((ROOT / "omnidemo").rglob("*.py"))
 # From the bottom up: a room imports from its own floor's rooms of the same name and from every floor below.
-FLOORS = [{"config", "records", "charts"}, {"core"}, {"methods"}, {"engine"}, {"runtime"}, {"api", "bench", "bundled"}, {"ui"}]
+FLOORS = [{"config", "records", "charts"}, {"core"}, {"decoding"}, {"methods"}, {"runtime"}, {"api", "bench", "bundled"}, {"ui"}]
 FLOORS += [{"commands"}, {"__main__"}]
 HEIGHT = {room: height for height, floor in enumerate(FLOORS) for room in floor}
 RUNTIME = {f"runtime/{name}.py" for name in ("store", "tables", "export", "database", "backup", "pruning", "recordings", "learned")}
@@ -27,18 +27,22 @@ ONLY_IN = {
     "plotly": {"charts.py"},
     "sklearn": {"runtime/router.py"},
     "gradio": {path.relative_to(ROOT / "omnidemo").as_posix() for path in FILES if path.parent.name == "ui"},
-    "typer": {"__main__.py", *(f"commands/{name}.py" for name in ("common", "measure", "speed", "torture"))}
+    "typer": {"__main__.py", *(f"commands/{name}.py" for name in ("check", "common", "measure", "speed", "torture"))}
     | {f"bundled/{name}.py" for name in ("train", "evaluate", "conversations")},
 }
+CLOCKS = {"time", "datetime", "timeit"}  # a clock is handed in
 OUTSIDE = {"asyncio", "io", "multiprocessing", "os", "pathlib", "shutil", "socket", "sqlite3", "subprocess", "tempfile", "threading"}
-PURE = (sys.stdlib_module_names - OUTSIDE) | {"torch", "numpy", "omnidemo"}
+PURE = (sys.stdlib_module_names - OUTSIDE - CLOCKS) | {"torch", "numpy", "omnidemo"}
 
 
 def imports(path: Path) -> set[str]:
-    """Every module that a file imports anywhere, by its absolute name; `from x import y` counts as x and as x.y."""
-    package = path.relative_to(ROOT).with_suffix("").parts[:-1]
+    """Every module that a file imports, also for types alone, by its absolute name; `from x import y` counts as x and as x.y."""
+    return imported(path.read_text(encoding="utf-8"), path.relative_to(ROOT).with_suffix("").parts[:-1])
+
+
+def imported(source: str, package: tuple[str, ...]) -> set[str]:
     found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -75,6 +79,12 @@ def test_a_library_stays_in_its_files(library: str) -> None:
     assert users <= ONLY_IN[library]
 
 
-@pytest.mark.parametrize("path", [path for path in FILES if room(path) == "core"], ids=lambda path: path.stem)
-def test_the_core_is_torch_and_the_standard_library(path: Path) -> None:
+def test_what_is_imported_for_types_alone_counts() -> None:
+    source = "if TYPE_CHECKING:\n  from omnidemo.runtime.lean import LeanCache\ndef f():\n  from .knowledge import Knowledge\n  import time"
+    names = {"omnidemo.runtime.lean", "omnidemo.runtime.lean.LeanCache", "omnidemo.core.knowledge", "omnidemo.core.knowledge.Knowledge"}
+    assert imported(source, ("omnidemo", "core")) == names | {"time"}
+
+
+@pytest.mark.parametrize("path", [path for path in FILES if room(path) in ("core", "decoding", "methods")], ids=lambda path: path.stem)
+def test_core_decoding_and_methods_are_torch_and_the_standard_library_without_a_clock(path: Path) -> None:
     assert {name.split(".")[0] for name in imports(path)} <= PURE

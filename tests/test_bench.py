@@ -17,7 +17,7 @@ from transformers import AutoModelForCausalLM
 
 from omnidemo.bench import tiny
 from omnidemo.bench.peer import ASSISTED, DEFAULTS, LOOKUP, PLAIN
-from omnidemo.bench.speed import growth, llama_cpp, machine, memory, report, shape_report, shape_rounds, shapes
+from omnidemo.bench.speed import growth, llama_cpp, machine, memory, report, shape_report, shape_rounds, shapes, watch
 from omnidemo.bench.speed.adapted import stored
 from omnidemo.bench.speed.arms import Request
 from omnidemo.bench.speed.floor import Pass, Shape, floor
@@ -26,7 +26,7 @@ from omnidemo.bench.speed.machine import Probe
 from omnidemo.bench.speed.rows import Row
 from omnidemo.bench.speed.run import Order, run
 from omnidemo.bench.speed.scripted import compounds_only, fill, invented, one_word
-from omnidemo.bench.speed.watch import bare, take_reads, watched
+from omnidemo.bench.speed.watch import bare, take_reads, waiting_clock, watched
 from omnidemo.config import Settings
 from omnidemo.runtime import sources
 from omnidemo.runtime.lean import LeanLlamaRunner
@@ -203,13 +203,13 @@ class Noting:
 
     def new_cache(self) -> Any:
         cache = self.runner.new_cache()
-        extend = cache.extend
+        forward = cache.forward
 
-        def noting(ids: Any, rows: int) -> Any:
+        def noting(ids: Any, last: int, stats_at: float | None = None) -> Any:
             self.notes.append((self.name, cache.length, len(ids)))
-            return extend(ids, rows)
+            return forward(ids, last, stats_at)
 
-        cache.extend = noting
+        cache.forward = noting
         return cache
 
 
@@ -234,6 +234,20 @@ def test_bare_passes_are_the_ones_that_were_made(settings: Settings, monkeypatch
     both = sorted([(one.order, "target", one) for one in target] + [(one.order, "drafter", one) for one in drafter])
     assert read == [(name, one.start, len(one.ids)) for _, name, one in both]
     assert bare((again.target, target[:1])) == 0  # a prompt is no part of a round
+
+
+def test_the_waiting_clock_is_that_of_one_pair_and_only_within(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    pair, other = (build_pair(settings.target, settings.drafter, settings) for _ in range(2))
+    waits: list[torch.device] = []
+    monkeypatch.setattr(watch, "synchronise", waits.append)
+    own = pair.clock = lambda: float(len(waits))
+    with waiting_clock(pair):
+        made = pair.generate(TEXTS[0], max_new_tokens=12, draft_length=3, learn=False, reuse=False)
+        count = len(waits)
+        other.generate(TEXTS[0], max_new_tokens=12, draft_length=3, learn=False, reuse=False)
+    assert pair.clock is own and len(waits) == count
+    # A second passes with each look at it, of which there is one at the end of each stage.
+    assert made.rounds[0].seconds["total"] == pytest.approx(4.0)
 
 
 # reports ---------------------------------------------------------------------------------------------------------------------
@@ -409,7 +423,7 @@ def test_both_runners_of_a_shape_share_their_weights(name: str, dtype: torch.dty
     fast, general = made.runners["fast"], made.runners["general"]
     assert isinstance(fast, LeanLlamaRunner) and fast.dtype == general.dtype == dtype
     assert all(weight.data_ptr() == general.weights()[key].data_ptr() for key, weight in fast.weights().items())
-    left, right = (runner.new_cache().extend([3, 1, 4, 1, 5], 5) for runner in (fast, general))
+    left, right = (runner.new_cache().forward([3, 1, 4, 1, 5], 5).logits for runner in (fast, general))
     assert torch.allclose(left, right, atol=1e-5 if dtype == torch.float32 else 0.02) and float(left.std()) > 0.01
     fast._model.save_pretrained(tmp_path)
     pair = shapes.scripted_pairs(made, made, 0)[0]["general"]

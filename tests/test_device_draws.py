@@ -10,11 +10,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from omnidemo import engine
 from omnidemo.core import sampling
 from omnidemo.core.draft_length import Fixed
 from omnidemo.core.sampling import Sampler, Warp, draw_known, fetch
-from omnidemo.engine import Limits, decode
+from omnidemo.decoding import round as decoding_round
+from omnidemo.decoding.engine import Limits, decode
 from omnidemo.methods import base, make_method, ngram_residual
 from test_engine import CASES
 from worlds import NESTED, Branching, World
@@ -23,7 +23,7 @@ from worlds import NESTED, Branching, World
 @pytest.fixture
 def elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every tensor passes for one on a device."""
-    for module in (sampling, base, engine, ngram_residual):
+    for module in (sampling, decoding_round, ngram_residual):
         monkeypatch.setattr(module, "on_host", lambda tensor: False)
 
 
@@ -85,7 +85,7 @@ def _run(world: World, method: str, warp: Warp) -> tuple[list[list[int]], list[f
 @pytest.mark.parametrize("warp", [Warp(0.0), Warp(1.0), Warp(0.8, top_k=3, repetition_penalty=1.2)], ids=["greedy", "sampled", "warped"])
 def test_the_engine_says_the_same_elsewhere(world: World, method: str, warp: Warp, monkeypatch: pytest.MonkeyPatch) -> None:
     here = _run(world, method, warp)
-    for module in (sampling, base, engine, ngram_residual):
+    for module in (sampling, decoding_round, ngram_residual):
         monkeypatch.setattr(module, "on_host", lambda tensor: False)
     there = _run(world, method, warp)
     assert there[0] == here[0]
@@ -110,7 +110,7 @@ def test_a_drafted_token_costs_one_wait(temperature: float, elsewhere: None, mon
     talk = world.conversation(world.prompt)
     assert talk.drafter is not None
     warp, rule = Warp(temperature), Asking(4)
-    hand = base.Hand(talk.drafter, world.map, world.cache(), warp, Sampler(1), frozenset(), length=rule)
+    hand = base.RoundContext(talk.drafter, world.map, world.cache(), warp, Sampler(1), frozenset(), policy=rule, target=talk.target)
     talk.drafter.logits()
     for name in ("cpu", "item", "tolist", "__int__", "__float__", "__bool__"):
         watch(name)

@@ -39,9 +39,9 @@ def known(draft: float = 0.2, first: float = 1.0, plain: float = 1.0) -> Knowled
     return knowledge
 
 
-def unseen() -> Hindsight:
+def unseen() -> tuple[Hindsight, float]:
     """What is seen where the answer is too short to tell anything."""
-    return []
+    return [], 0.0
 
 
 RULES: dict[str, Callable[[], DraftLength]] = {
@@ -184,7 +184,7 @@ def test_a_slow_spell_at_the_start_does_not_decide_for_long(slow: float) -> None
     rule = ByCost(4, knowledge)
     drafts = []
     for index in range(700):
-        drafts.append(rule.budget(index, lambda: [(1, 0.5)] * ENOUGH) > 0)
+        drafts.append(rule.budget(index, lambda: ([(1, 0.5)] * ENOUGH, 0.0)) > 0)
         if drafts[-1]:
             rule.goes_on([0.5], [])
             rule.learn([(0.5,)], [0.5])
@@ -278,7 +278,7 @@ def test_a_pair_that_loses_looks_at_a_new_drafter_at_once() -> None:
     rule = ByCost(4, knowledge)
     assert not knowledge.speculating and rule.budget(0, unseen) == 0
     knowledge.renew()
-    assert rule.budget(1, lambda: [(1, 1.0)] * 20) == 4
+    assert rule.budget(1, lambda: ([(1, 1.0)] * 20, 0.0)) == 4
     knowledge = Knowledge()
     while knowledge.speculating:
         simulate(knowledge, 1, tokens=1)

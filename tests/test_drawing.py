@@ -13,16 +13,17 @@ import torch
 from omnidemo import load_pair
 from omnidemo.bench.tiny import random_model
 from omnidemo.core.ahead import Order, token_by_token
-from omnidemo.core.contexts import DrafterContext
-from omnidemo.core.draft_length import ByCost, ByHead, Confidence, Until
+from omnidemo.core.draft_length import ByCost, ByHead, Confidence, StopRule
 from omnidemo.core.knowledge import EDGES, Calibration, Knowledge
 from omnidemo.core.ngrams import NgramCache
 from omnidemo.core.sampling import Sampler, Warp, as_tensor
+from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.methods import NgramExact, make_method
 from omnidemo.runtime import lean
 from omnidemo.runtime import passes as cpu_passes
+from omnidemo.runtime.backends.rollout import roll_out
 from omnidemo.runtime.lean import LeanCache, LeanLlamaRunner
-from sides import MAP, TOKENS, WARPS, Asking, Side, answers_agree, random_trie, rounds, same
+from sides import MAP, TOKENS, WARPS, Asking, Side, answers_agree, left_over, random_trie, rounds, same
 from test_pair import save
 from test_runners import close
 
@@ -69,9 +70,7 @@ def test_more_than_a_temperature_is_the_hosts(runner: LeanLlamaRunner, name: str
 @pytest.mark.parametrize("warp", PLAIN.values(), ids=PLAIN)
 @pytest.mark.parametrize(("threshold", "guess"), [(0.0, 0.0), (0.15, 0.15), (0.15, 0.0), (0.0, 0.15), (0.0, 1.0)])
 @pytest.mark.parametrize("name", ["ngram-exact", "string-exact-match"])
-def test_a_wrong_guess_of_the_rule_changes_nothing(
-    runner: LeanLlamaRunner, name: str, threshold: float, guess: float, warp: Warp
-) -> None:
+def test_a_wrong_guess_of_the_rule_changes_nothing(runner: LeanLlamaRunner, name: str, threshold: float, guess: float, warp: Warp) -> None:
     both = Side(runner, True), Side(runner, False)
     rules = [Asking(9, threshold=threshold, guess=guess) for _ in both]
     method, ngrams, foreseen = make_method(name, MAP), random_trie(2), 0
@@ -80,7 +79,7 @@ def test_a_wrong_guess_of_the_rule_changes_nothing(
         drafts = [side.draft(method, ngrams, warp, 9, rule) for side, rule in zip(both, rules, strict=True)]
         same(*drafts)
         ended = any(slot.target_id == 42 for slot in drafts[0].slots)  # which only the host sees
-        foreseen += 0 if ended else len(both[0].newest._foreseen)
+        foreseen += 0 if ended else left_over(both[0].newest)
         for side in both:
             side.drafter.commit(start, [], [3])
     assert rules[0].heard == pytest.approx(rules[1].heard, rel=1e-4) and len(rules[0].heard) >= 12
@@ -99,10 +98,10 @@ def test_the_given_ids_are_read_too(runner: LeanLlamaRunner) -> None:
             side.drafter.logits()
             for one in range(count):
                 side.drafter.push(one % 6)
-            rollout = side.drafter.roll_out(Order(token_by_token(MAP.draftable_bars), Warp(0.0), 3))
+            rollout = roll_out(side.drafter, Order(token_by_token(MAP.draftable_bars), Warp(0.0), 3))
             assert rollout is not None and len(rollout.ids) == 3 and len(rollout.read) == 2
             ids = [0, 1, 2, *(one % 6 for one in range(count)), *rollout.read]
-            wanted = LeanCache(runner).extend(ids, 3)
+            wanted = LeanCache(runner).forward(ids, 3).logits
             assert close(as_tensor(rollout.rows), wanted, 1e-4) and side.cache.length == 3 + count
             assert [int(row.add(MAP.draftable_bars).argmax()) for row in wanted] == rollout.ids
             for token in rollout.ids[:2]:
@@ -117,9 +116,9 @@ def test_a_window_that_ends_and_a_room_that_grows(runner: LeanLlamaRunner, monke
     assert ahead.cache._room.capacity >= 32 and ahead.cache.rollouts == 20
     ahead.cache.limit = ahead.cache.length + 4
     with torch.inference_mode():
-        hand = ahead.hand(random_trie(2), Warp(1.0))
-        hand.look_ahead(NgramExact().course, 4)
-    assert not hand._foreseen and ahead.cache.rollouts == 20
+        hand = ahead.context(random_trie(2), Warp(1.0))
+        hand.begin_slot(NgramExact().proposal_rule, 4)
+    assert not left_over(hand) and ahead.cache.rollouts == 20
 
 
 def test_a_pass_that_threads_share(runner: LeanLlamaRunner, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,12 +140,12 @@ def test_draws_follow_the_law(runner: LeanLlamaRunner, temperature: float) -> No
     warp, chance = Warp(temperature), random.Random(5)
     with torch.inference_mode():
         cache = LeanCache(runner)
-        row = cache.extend([0, 1, 2], 1)[0]
-        course = token_by_token(MAP.draftable_bars)
+        row = cache.forward([0, 1, 2], 1).logits[0]
+        rule = token_by_token(MAP.draftable_bars)
         law = warp.law(row + MAP.draftable_bars)
         counts = torch.zeros(TOKENS)
         for _ in range(20_000):
-            rollout = cache.roll_out(Order(course, warp, 1, np.array([chance.random() for _ in range(2)])), [], row, torch.zeros(32))
+            rollout = cache.roll_out(Order(rule, warp, 1, np.array([chance.random() for _ in range(2)])), [], row, torch.zeros(32))
             assert rollout is not None and rollout.probabilities == [float(rollout.laws[0][rollout.ids[0]])]
             counts[rollout.ids[0]] += 1
         assert torch.allclose(as_tensor(rollout.laws[0]), law, atol=1e-6) and float(rollout.laws[0].sum()) == pytest.approx(1.0, abs=1e-5)
@@ -167,7 +166,7 @@ def test_rules_foresee_themselves() -> None:
         if chance.random() < 0.8:
             known.plain_seconds, known.draft_seconds = chance.uniform(0.5, 2.0), chance.uniform(0.01, 1.0)
         for rule in (ByCost(9, known), Confidence(9, known, chance.random()), ByHead(9, known, chance.random(), None)):
-            rule.budget(0, lambda: [])
+            rule.budget(0, lambda: ([], 0.0))
             for _ in range(5):
                 until, sure = rule.until(), [chance.random() ** 0.3 for _ in range(chance.choice((1, 2)))]
                 guess, said = foretold(until, math.prod(sure)), rule.goes_on(sure, [])
@@ -178,7 +177,7 @@ def test_rules_foresee_themselves() -> None:
     assert agreed > 300 and stopped > 300
 
 
-def foretold(until: Until, sure: float) -> bool:
+def foretold(until: StopRule, sure: float) -> bool:
     line = [line for line in until.lines if sure >= line[0]][-1]
     reach = until.reach * (line[1] + line[2] * sure)
     return bool(sure >= until.least and reach * (line[3] + line[4] * sure) > until.price)
@@ -217,7 +216,7 @@ def test_a_drafter_context_whose_window_slides(runner: LeanLlamaRunner) -> None:
     order, drawn = Order(token_by_token(MAP.draftable_bars), Warp(1.0), 3, Sampler(1).look_ahead(40)), 0
     with torch.inference_mode():
         for turn in range(40):
-            rollout = drafter.roll_out(order)
+            rollout = roll_out(drafter, order)
             drawn += rollout is not None
             drafter.logits()
             start = len(drafter.ids)

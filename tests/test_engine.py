@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
+from time import perf_counter
 
 import pytest
 import torch
 
-from omnidemo.core.contexts import DrafterContext
 from omnidemo.core.draft_length import Fixed
 from omnidemo.core.metrics import measure
 from omnidemo.core.sampling import Sampler, Warp
-from omnidemo.core.tracing import Tracer
 from omnidemo.core.vocabulary import VocabularyMap
-from omnidemo.engine import STAGES, Conversation, Limits, decode
+from omnidemo.decoding.contexts import DrafterContext
+from omnidemo.decoding.engine import STAGES, DecodingState, Limits, decode
+from omnidemo.decoding.tracing import Tracer
 from omnidemo.methods import fitting, make_method
 from omnidemo.records import Round, Token
 from omnidemo.runtime.tables import round_row
@@ -24,10 +25,11 @@ CASES = [(world, method) for world in (*WORLDS.values(), SAME, CROSSING) for met
 
 
 def run(
-    world: World, method: str, warp: Warp, limits: Limits, budget: int = 4, talk: Conversation | None = None, **options: object
+    world: World, method: str, warp: Warp, limits: Limits, budget: int = 4, talk: DecodingState | None = None, **options: object
 ) -> list[Round]:
     talk = talk or world.conversation(world.prompt)
     chosen, sampler = make_method(method, world.map), Sampler(1)
+    options = {"clock": perf_counter} | options
     steps = decode(talk, chosen, world.map, world.cache(), warp, sampler, limits, Fixed(budget), **options)  # type: ignore[arg-type]
     rounds = []
     for r in steps:
@@ -64,6 +66,12 @@ def test_a_round_says_how_long_all_of_it_took() -> None:
         tally.add(r, 0.1)
     live = json.loads(tally.line())["f"]["tokens_per_second"]
     assert live == pytest.approx(30 / sum(r.seconds["total"] for r in rounds), rel=1e-3)
+
+
+def test_a_round_is_timed_by_the_clock_that_the_engine_is_given() -> None:
+    ticks = iter(range(10_000))
+    rounds = run(WORLDS["sparse"], "ngram-exact", Warp(1.0), Limits(30), clock=lambda: float(next(ticks)))
+    assert [r.seconds for r in rounds] == [{"draft": 2.0, "verify": 1.0, "settle": 2.0, "other": 1.0, "total": 6.0}] * len(rounds)
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 7])

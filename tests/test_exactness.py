@@ -10,9 +10,10 @@ import pytest
 import torch
 
 from omnidemo.bench.tiny import random_model
-from omnidemo.core.contexts import DrafterContext, TargetContext
 from omnidemo.core.sampling import Sampler, Warp
-from omnidemo.engine import Conversation
+from omnidemo.decoding.backend import Pass
+from omnidemo.decoding.contexts import DrafterContext, TargetContext
+from omnidemo.decoding.engine import DecodingState
 from omnidemo.methods import (
     METHODS,
     Autoregressive,
@@ -27,7 +28,7 @@ from omnidemo.methods import (
     fitting,
     make_method,
 )
-from omnidemo.methods.base import Hand, Slot, subtract
+from omnidemo.methods.base import RoundContext, Slot, subtract
 from omnidemo.methods.string_rejection import strings_of
 from omnidemo.runtime.lean import LeanLlamaRunner
 from omnidemo.runtime.runners import TransformersRunner
@@ -101,15 +102,15 @@ class Modelled(World):
             runner.compact(compact)
             self.runners.append((runner, TransformersRunner(model)))
 
-    def conversation(self, prompt: Sequence[int], limit: int = 1000) -> Conversation:
+    def conversation(self, prompt: Sequence[int], limit: int = 1000) -> DecodingState:
         target, drafter = (_Widened(fast.new_cache()) for fast, _ in self.runners)
-        talk = Conversation(TargetContext(target), DrafterContext(drafter, self.map))
+        talk = DecodingState(TargetContext(target), DrafterContext(drafter, self.map))
         talk.start(prompt)
         return talk
 
     def general(self, warp: Warp, count: int) -> dict[tuple[int, ...], float]:
         def row(ids: list[int]) -> torch.Tensor:
-            return _Widened(self.runners[0][1].new_cache()).extend(ids, 1)[0]
+            return _Widened(self.runners[0][1].new_cache()).forward(ids, 1).logits[0]
 
         return law_of(row, self.prompt, set(self.target.roles.get("end", ())), warp, count)
 
@@ -124,13 +125,13 @@ class _Widened:
     def length(self) -> int:
         return self.cache.length
 
-    def extend(self, ids: Sequence[int], rows: int) -> torch.Tensor:
-        logits = self.cache.extend(ids, rows).double()
+    def forward(self, ids: Sequence[int], last: int, stats_at: float | None = None) -> Pass:
+        logits = self.cache.forward(ids, last).logits.double()
         logits[:, -1] = -30.0
-        return logits
+        return Pass(logits)
 
-    def rollback(self, length: int) -> None:
-        self.cache.rollback(length)
+    def trim(self, length: int) -> int:
+        return self.cache.trim(length)
 
 
 @pytest.mark.parametrize(("compact", "threads"), [(False, 1), (False, 3), (True, 3)], ids=["four bytes", "shared", "two bytes, shared"])
@@ -156,8 +157,8 @@ def test_the_papers_merging_is_not_lossless_and_the_test_sees_it() -> None:
 
 def test_a_broken_residual_is_seen() -> None:
     class Broken(TokenIntersection):
-        def residual(self, hand: Hand, slot: Slot, law: torch.Tensor) -> int:
-            return subtract(hand.chooser, law, torch.zeros_like(law))
+        def residual(self, context: RoundContext, slot: Slot, law: torch.Tensor) -> int:
+            return subtract(context.chooser, law, torch.zeros_like(law))
 
     assert emitted(NESTED, Broken(), Warp(1.0), 2) > 1e-3
 

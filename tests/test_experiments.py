@@ -101,14 +101,14 @@ def test_a_recording_goes_on_where_it_was(names: tuple[str, str], settings: Sett
 
 def test_a_replayed_cache_knows_only_its_path() -> None:
     cache = ReplayCache([3, 1, 4, 1], rows=6, limit=9)
-    assert cache.extend([3], 1).argmax(-1).tolist() == [1]
-    assert cache.extend([1, 4], 2).argmax(-1).tolist() == [4, 1]
-    cache.rollback(1)
-    rows = cache.extend([2, 4], 2)  # 2 is off the path, and so is all that follows
+    assert cache.forward([3], 1).logits.argmax(-1).tolist() == [1]
+    assert cache.forward([1, 4], 2).logits.argmax(-1).tolist() == [4, 1]
+    cache.trim(1)
+    rows = cache.forward([2, 4], 2).logits  # 2 is off the path, and so is all that follows
     assert not rows.any() and cache.length == 3
-    cache.rollback(1)
-    assert cache.extend([1], 1).argmax(-1).tolist() == [4]
-    assert not cache.extend([4, 1], 1).any()  # the path is at its end
+    cache.trim(1)
+    assert cache.forward([1], 1).logits.argmax(-1).tolist() == [4]
+    assert not cache.forward([4, 1], 1).logits.any()  # the path is at its end
 
 
 def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:

@@ -106,7 +106,7 @@ def test_any_sequence_of_passes_and_rollbacks(shape: str, dtype: torch.dtype, bo
         rows = chance.choice((0, 1, count))
         new = some_ids(count, seed=step)
         ids += new
-        left, right = cache.extend(new, rows), plain.extend(new, rows)
+        left, right = cache.forward(new, rows).logits, plain.forward(new, rows).logits
         assert left.dtype == torch.float32 and left.shape == right.shape and cache.length == plain.length == len(ids)
         if rows:
             assert close(left, right, bound)
@@ -115,8 +115,8 @@ def test_any_sequence_of_passes_and_rollbacks(shape: str, dtype: torch.dtype, bo
         del ids[max(0, len(ids) - chance.randint(0, 12)) :]
         if len(ids) > 240:
             ids = ids[: chance.randint(0, 200)]
-        cache.rollback(len(ids))
-        plain.rollback(len(ids))
+        cache.trim(len(ids))
+        plain.trim(len(ids))
     assert notes.repeated > 50 and runner.fixed is not None and set(runner.rooms.idle) == {32, 64, 128}
     assert all(torch.equal(kept, copy) for kept, copy in compared)  # no later pass writes into an answer
 
@@ -126,9 +126,9 @@ def test_greedy_answers_are_those_of_transformers(shape: str, monkeypatch: pytes
     runner, notes = recorded(make(shape))
     answers = []
     for cache in (TransformersRunner(make(shape)).new_cache(), runner.new_cache(), runner.new_cache()):
-        answer = [int(cache.extend(some_ids(30), 1)[0].argmax())]
+        answer = [int(cache.forward(some_ids(30), 1).logits[0].argmax())]
         for _ in range(150):
-            answer.append(int(cache.extend(answer[-1:], 1)[0].argmax()))
+            answer.append(int(cache.forward(answer[-1:], 1).logits[0].argmax()))
         answers.append(answer)
     assert answers[0] == answers[1] == answers[2] and len(set(answers[0])) > 3
     assert notes.made == 4 + 2  # capacities 32 to 256; the second cache finds 64 and 128, which the first one has left
@@ -137,14 +137,14 @@ def test_greedy_answers_are_those_of_transformers(shape: str, monkeypatch: pytes
 def test_what_lies_behind_the_end_does_not_matter(shape: str) -> None:
     runner, notes = recorded(make(shape))
     cache, ids = runner.new_cache(), some_ids(40)
-    cache.extend(ids[:30], 0)
+    cache.forward(ids[:30], 0)
     for _ in range(2):
-        wanted = cache.extend(ids[30:], 10)
-        cache.rollback(30)
-    wanted = cache.extend(ids[30:], 10)
-    cache.rollback(30)
+        wanted = cache.forward(ids[30:], 10).logits
+        cache.trim(30)
+    wanted = cache.forward(ids[30:], 10).logits
+    cache.trim(30)
     cache._room.buffer[:, :, :, 30:] = 1e4 * torch.randn(runner.buffer_size(256))[:, :, :, 30:]
-    assert torch.equal(cache.extend(ids[30:], 10), wanted) and notes.repeated == 3
+    assert torch.equal(cache.forward(ids[30:], 10).logits, wanted) and notes.repeated == 3
 
 
 def test_the_next_conversation_finds_the_recordings(shape: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,7 +157,7 @@ def test_the_next_conversation_finds_the_recordings(shape: str, monkeypatch: pyt
     def converse(seed: int, length: int) -> None:
         ids = some_ids(length, seed)
         cache = runner.new_cache()
-        rows = [cache.extend(ids[:20], 1)[0], *(cache.extend([one], 1)[0] for one in ids[20:])]
+        rows = [cache.forward(ids[:20], 1).logits[0], *(cache.forward([one], 1).logits[0] for one in ids[20:])]
         assert close(torch.stack(rows), reference(model, ids)[19:])
 
     converse(1, 70)
@@ -183,14 +183,14 @@ def test_the_next_conversation_takes_the_memory_of_the_last_one() -> None:
     runner = lean.LeanLlamaRunner(model)
     first = runner.new_cache()
     kept, ids = first._room, some_ids(40, 3)
-    first.extend(ids, 1)
+    first.forward(ids, 1)
     del first
     gc.collect()
     with torch.inference_mode():
         kept.buffer.fill_(torch.nan)  # what lies there is never looked at
     second, third = runner.new_cache(), runner.new_cache()
     assert second._room is kept and third._room is not kept
-    assert close(torch.cat([second.extend(ids[:30], 30), second.extend(ids[30:], 10)]), reference(model, ids))
+    assert close(torch.cat([second.forward(ids[:30], 30).logits, second.forward(ids[30:], 10).logits]), reference(model, ids))
 
 
 def test_new_weights_are_seen(shape: str) -> None:
@@ -203,13 +203,13 @@ def test_new_weights_are_seen(shape: str) -> None:
     cache = runner.new_cache()
     addresses = [layer.before.scaled.data_ptr() for layer in runner.layers] + [runner.norm.scaled.data_ptr()]
     for _ in range(3):
-        cache.rollback(0)
-        before = cache.extend(ids, 5)
+        cache.trim(0)
+        before = cache.forward(ids, 5).logits
     assert close(before, reference(model, ids)[-5:])
     runner.overwrite(changed)
-    cache.rollback(0)
+    cache.trim(0)
     made = notes.made
-    after = cache.extend(ids, 5)
+    after = cache.forward(ids, 5).logits
     assert close(after, reference(other, ids)[-5:]) and not close(after, before, 1e-2) and notes.made == made == 1
     assert addresses == [layer.before.scaled.data_ptr() for layer in runner.layers] + [runner.norm.scaled.data_ptr()]
 
@@ -218,12 +218,12 @@ def test_a_first_answer_does_not_wait_for_a_recording() -> None:
     runner, notes = recorded(make("llama"))
     cache = runner.new_cache()
     for count in (1, 2, 3):
-        cache.extend(some_ids(count), 1)
+        cache.forward(some_ids(count), 1)
     assert notes.made == notes.repeated == 0
-    cache.extend(some_ids(2), 1)
+    cache.forward(some_ids(2), 1)
     assert notes.made == notes.repeated == 1
-    cache.extend(some_ids(ROWS + 1), 1)
-    cache.extend(some_ids(ROWS + 1), 1)
+    cache.forward(some_ids(ROWS + 1), 1)
+    cache.forward(some_ids(ROWS + 1), 1)
     assert notes.made == 1  # prompts are never recorded
 
 
@@ -233,32 +233,32 @@ def test_a_recording_that_fails_is_given_up_with_one_warning(caplog: pytest.LogC
     ids = some_ids(40)
     wanted = reference(model, ids)
     cache = runner.new_cache()
-    cache.extend(ids[:10], 0)
-    rows = [cache.extend([one], 1)[0] for one in ids[10:20]]
+    cache.forward(ids[:10], 0)
+    rows = [cache.forward([one], 1).logits[0] for one in ids[10:20]]
     assert notes.repeated == 9
     notes.fail = RuntimeError("operation not permitted when stream is capturing")
     with caplog.at_level(logging.WARNING):
         for start in range(20, 40, 2):
-            rows += cache.extend(ids[start : start + 2], 2)
+            rows += cache.forward(ids[start : start + 2], 2).logits
     assert close(torch.stack(rows), wanted[10:])
     assert [record.getMessage() for record in caplog.records] == [
         "Passes of this model cannot be recorded (operation not permitted when stream is capturing); it goes on without, at a higher "
         "cost per token."
     ]
-    cache.extend([1], 1)
+    cache.forward([1], 1)
     assert notes.repeated == 9
 
 
 def test_copies_have_their_own(shape: str) -> None:
     runner, _ = recorded(make(shape))
     cache, ids = runner.new_cache(), some_ids(9)
-    wanted = [cache.extend([one], 1) for one in ids][-1]
+    wanted = [cache.forward([one], 1).logits for one in ids][-1]
     for copied in (runner.copy(), deepcopy(runner)):
         assert copied.fixed is None  # on a CPU nothing is recorded
-        assert close(copied.new_cache().extend(ids, 1), wanted)
+        assert close(copied.new_cache().forward(ids, 1).logits, wanted)
         copied.overwrite({"model.norm.weight": torch.zeros(32)})
-    cache.rollback(0)
-    assert close([cache.extend([one], 1) for one in ids][-1], wanted)
+    cache.trim(0)
+    assert close([cache.forward([one], 1).logits for one in ids][-1], wanted)
 
 
 def test_without_recordings_nothing_is_kept() -> None:
@@ -266,7 +266,7 @@ def test_without_recordings_nothing_is_kept() -> None:
     cache = runner.new_cache()
     assert runner.fixed is None
     for one in some_ids(20):
-        cache.extend([one], 1)
+        cache.forward([one], 1)
     assert not cache._room.seen and not cache._room.passes
 
 
@@ -371,18 +371,18 @@ def test_graphs_on_a_device(shape: str, dtype: torch.dtype, bound: float, monkey
     assert runner.fixed is not None
     for conversation in range(2):  # the second one finds the graphs of the first
         cache = runner.new_cache()
-        plain.rollback(0)
+        plain.trim(0)
         ids = some_ids(120, seed=conversation)
         start = 0
         kept: list[tuple[torch.Tensor, torch.Tensor]] = []
         for count in [20, *(1, 1, 5, 1, 2, 5, 16) * 3]:
-            left, right = (one.extend(ids[start : start + count], min(count, 5)) for one in (cache, plain))
+            left, right = (one.forward(ids[start : start + count], min(count, 5)).logits for one in (cache, plain))
             assert close(left, right, bound)
             kept.append((left, left.clone()))
             back = min(count - 1, 2)
             start += count - back
             for one in (cache, plain):
-                one.rollback(start)
+                one.trim(start)
         assert all(torch.equal(one, copy) for one, copy in kept)
         assert runner.fixed.record is not None and len(_passes(cache)) >= 2  # nothing was given up
         del cache
@@ -395,14 +395,14 @@ def test_new_weights_and_copies_on_a_device() -> None:
     runner = LeanLlamaRunner(model)
     cache, ids = runner.new_cache(), some_ids(8)
     for _ in range(3):
-        cache.rollback(0)
-        before = cache.extend(ids, 3)
+        cache.trim(0)
+        before = cache.forward(ids, 3).logits
     assert _passes(cache)
     copied = deepcopy(runner)
     runner.overwrite({"model.norm.weight": torch.zeros(32, device="cuda")})
-    cache.rollback(0)
-    assert float(cache.extend(ids, 3).abs().max()) == 0.0
-    assert close(copied.new_cache().extend(ids, 3), before, 1e-4)
+    cache.trim(0)
+    assert float(cache.forward(ids, 3).logits.abs().max()) == 0.0
+    assert close(copied.new_cache().forward(ids, 3).logits, before, 1e-4)
 
 
 def _passes(cache: LeanCache) -> dict[tuple[int, int], Any]:

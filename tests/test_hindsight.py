@@ -10,7 +10,7 @@ import torch
 from omnidemo.core.draft_length import BLIND_EVERY, ENOUGH, ByCost
 from omnidemo.core.knowledge import LONGEST_WAIT, Hindsight, Knowledge
 from omnidemo.core.sampling import Sampler, Warp
-from omnidemo.engine import Limits, decode
+from omnidemo.decoding.engine import Limits, decode
 from omnidemo.methods import TokenIntersection
 from test_draft_length import known, simulate
 from worlds import NESTED, SAME
@@ -61,9 +61,9 @@ def test_a_pair_that_loses_tries_where_it_sees_a_chance_and_now_and_then_without
     looks: list[Hindsight] = []
 
     def budgets(seen: Hindsight, rounds: int) -> list[int]:
-        def look() -> Hindsight:
+        def look() -> tuple[Hindsight, float]:
             looks.append(seen)
-            return seen
+            return seen, 0.0
 
         return [ByCost(4, knowledge).budget(index, look) for index in range(rounds)]
 

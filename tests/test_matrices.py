@@ -42,10 +42,10 @@ def test_a_model_in_one_piece_is_copied_saved_and_overwritten(shape: str, tmp_pa
             assert torch.equal(weight, copy.weights()[name]), name
         copy.layers[0].out.weight.zero_()
     assert not torch.equal(copy.layers[0].out.weight, runner.layers[0].out.weight)
-    assert close(runner.new_cache().extend(ids, len(ids)), wanted, 1e-4)
-    assert not close(copy.new_cache().extend(ids, len(ids)), wanted, 1e-4)
+    assert close(runner.new_cache().forward(ids, len(ids)).logits, wanted, 1e-4)
+    assert not close(copy.new_cache().forward(ids, len(ids)).logits, wanted, 1e-4)
     copy.overwrite(runner.weights())
-    assert close(copy.new_cache().extend(ids, len(ids)), wanted, 1e-4)
+    assert close(copy.new_cache().forward(ids, len(ids)).logits, wanted, 1e-4)
 
     model.save_pretrained(tmp_path)
     stored = sum(weight.nbytes for weight in load_file(tmp_path / "model.safetensors").values())

@@ -88,7 +88,7 @@ def test_two_bytes_on_a_cpu_take_the_path_of_four(save: Callable[..., Path], dty
     for name, weight in model.runner.weights().items():
         assert torch.equal(weight, usual.runner.weights()[name].to(getattr(torch, dtype)).float())
     if dtype == "bfloat16":  # which is what the file holds
-        rows = [one.runner.new_cache().extend([1, 2, 3], 3) for one in (usual, model)]
+        rows = [one.runner.new_cache().forward([1, 2, 3], 3).logits for one in (usual, model)]
         assert torch.equal(*map(torch.as_tensor, rows))
     monkeypatch.setattr(sources, "free_memory", lambda place: sources.count_parameters(Path(folder)) * 3)
     narrow = load_model(folder, device="cpu", dtype=dtype)
@@ -109,20 +109,20 @@ def test_a_local_folder(save: Callable[..., Path], tokenizer: PreTrainedTokenize
     reloaded = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
     with torch.no_grad():
         wanted = reloaded(torch.tensor([ids])).logits[0]
-    assert torch.allclose(model.runner.new_cache().extend(ids, len(ids)), wanted, atol=1e-5)
+    assert torch.allclose(model.runner.new_cache().forward(ids, len(ids)).logits, wanted, atol=1e-5)
 
 
 def test_other_families_get_the_general_runner(save: Callable[..., Path]) -> None:
     model = load_model(str(save("Mistral", num_key_value_heads=1)), device="cpu", dtype="bfloat16")
     assert isinstance(model.runner, TransformersRunner) and model.dtype == torch.bfloat16
     assert model.memory_bytes == 2 * model.parameters
-    assert model.runner.new_cache().extend([5, 6, 7], 2).dtype == torch.float32
+    assert model.runner.new_cache().forward([5, 6, 7], 2).logits.dtype == torch.float32
 
 
 def test_padded_vocabulary(save: Callable[..., Path], tokenizer: PreTrainedTokenizerFast) -> None:
     model = load_model(str(save(vocab_size=len(tokenizer) + 21, num_key_value_heads=1)), device="cpu")
     assert model.runner.rows == len(model.vocabulary) + 21
-    assert model.runner.new_cache().extend([1], 1).shape == (1, model.runner.rows)
+    assert model.runner.new_cache().forward([1], 1).logits.shape == (1, model.runner.rows)
 
 
 def test_several_end_ids(save: Callable[..., Path]) -> None:
@@ -224,9 +224,9 @@ def test_every_dtype_reads(save: Callable[..., Path], kind: str, dtype: str) -> 
     model = load_model(str(folder), device="cpu", dtype=dtype)
     used = "float32" if kind == "Llama" else dtype  # the compiled passes compute in float32
     assert str(model.dtype) == f"torch.{used}" and model.memory_bytes == model.parameters * (4 if used == "float32" else 2)
-    wanted = load_model(str(folder), device="cpu", dtype="float32").runner.new_cache().extend([5, 6, 7, 8], 4)
+    wanted = load_model(str(folder), device="cpu", dtype="float32").runner.new_cache().forward([5, 6, 7, 8], 4).logits
     cache = model.runner.new_cache()
-    got = torch.cat([cache.extend([5, 6], 2), cache.extend([7, 8], 2)])
+    got = torch.cat([cache.forward([5, 6], 2).logits, cache.forward([7, 8], 2).logits])
     assert got.dtype == torch.float32 and torch.allclose(got, wanted, atol=0.05 * float(wanted.abs().max()))
 
 
@@ -236,7 +236,7 @@ def test_a_device_map_goes_through_accelerate(save: Callable[..., Path]) -> None
     assert isinstance(spread.runner, TransformersRunner)
     if not torch.cuda.is_available():
         assert spread.device == torch.device("cpu")
-    got, wanted = (model.runner.new_cache().extend([5, 6, 7], 3).cpu() for model in (spread, plain))
+    got, wanted = (model.runner.new_cache().forward([5, 6, 7], 3).logits.cpu() for model in (spread, plain))
     assert torch.allclose(got, wanted, atol=1e-4)
 
 

@@ -13,6 +13,7 @@ from omnidemo import load_pair
 from omnidemo.config import Settings
 from omnidemo.core import head
 from omnidemo.core.draft_length import Policy
+from omnidemo.core.knowledge import Knowledge
 from omnidemo.methods import fitting
 from omnidemo.records import Generation, Round, Trace
 from omnidemo.runtime import compiling
@@ -92,6 +93,25 @@ def test_rounds_join_to_the_generation(pair: Pair) -> None:
     assert "".join(r.text for r in seen) == generation.text
     assert generation.metrics["tokens"] == len(generation.token_ids) == sum(len(r.tokens) for r in seen)
     assert pair.mismatches == 0
+
+
+def test_what_rounds_took_is_noted_under_the_lock(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other answers draft by it, and may be under way in other threads."""
+    held: dict[str, list[bool]] = {"begin": [], "time": [], "plain_beside": []}
+
+    def watch(name: str) -> None:
+        original = getattr(Knowledge, name)
+
+        def watched(self: Knowledge, *given: object) -> object:
+            held[name].append(pair._turn.locked())
+            return original(self, *given)
+
+        monkeypatch.setattr(Knowledge, name, watched)
+
+    for name in held:
+        watch(name)
+    pair.generate(PROMPT, max_new_tokens=12, draft_policy="cost")
+    assert all(held.values()) and all(all(one) for one in held.values())
 
 
 def test_a_seed_repeats_a_run(pair: Pair) -> None:

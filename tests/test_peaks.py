@@ -10,7 +10,7 @@ import pytest
 
 from omnidemo import load_pair
 from omnidemo.bench.tiny import random_model
-from omnidemo.core.peaks import BEST, MASS, TOP, WARM, Peaks
+from omnidemo.core.peaks import BEST, MASS, TOP, WARM, RowStats
 from omnidemo.core.sampling import Warp
 from omnidemo.runtime import passes as cpu_passes
 from omnidemo.runtime.compiled.shares import highest, mass
@@ -18,12 +18,12 @@ from omnidemo.runtime.lean import LeanCache, LeanLlamaRunner
 from test_pair import PROMPT, save
 
 
-def peaks_of(rows: Any, heat: float) -> Peaks:
+def peaks_of(rows: Any, heat: float) -> RowStats:
     """Those of logits [R, V] by numpy."""
     best = rows.argmax(-1)
     top = rows[np.arange(len(rows)), best]
     away = (rows - top[:, None]).astype(np.float64)
-    return Peaks(rows, np.stack([best, top, np.exp(away).sum(-1), np.exp(away / (heat or 1.0)).sum(-1)], 1).astype(np.float32), heat)
+    return RowStats(rows, np.stack([best, top, np.exp(away).sum(-1), np.exp(away / (heat or 1.0)).sum(-1)], 1).astype(np.float32), heat)
 
 
 @pytest.fixture(scope="module")
@@ -39,11 +39,11 @@ def test_a_pass_tells_its_peaks(runner: LeanLlamaRunner, heat: float, rows: int,
         monkeypatch.setattr(cpu_passes, "WORTH_SHARING", 1)
         monkeypatch.setattr(cpu_passes.Passes, "helpers", property(lambda self: 2))
     cache = LeanCache(runner)
-    cache.extend([1, 2, 3], 1)
-    peaks = cache.tell([4, 5, 6, 7, 8], rows, heat)
+    cache.forward([1, 2, 3], 1)
+    peaks = cache.forward([4, 5, 6, 7, 8], rows, heat).stats
     assert peaks is not None and cache.length == 8
-    cache.rollback(3)
-    logits = cache.extend([4, 5, 6, 7, 8], rows)
+    cache.trim(3)
+    logits = cache.forward([4, 5, 6, 7, 8], rows).logits
     assert np.array_equal(logits.numpy(), peaks.rows)
     wanted = peaks_of(peaks.rows, heat)
     columns = [BEST, TOP, MASS, *([WARM] if heat else [])]
@@ -83,14 +83,14 @@ def test_a_mass_of_far_away_logits() -> None:
 def test_answers_are_those_without(tmp_path: Any, method: str, options: dict[str, float], monkeypatch: pytest.MonkeyPatch) -> None:
     pair = load_pair(save(tmp_path / "target", "byte-level", ends=False), save(tmp_path / "drafter", "sentence-piece", seed=1))
     asked = 0
-    told = Peaks.best
+    told = RowStats.best
 
-    def best(self: Peaks) -> list[int]:
+    def best(self: RowStats) -> list[int]:
         nonlocal asked
         asked += 1
         return told(self)
 
-    monkeypatch.setattr(Peaks, "best", best)
+    monkeypatch.setattr(RowStats, "best", best)
 
     def answer() -> Any:
         done = pair.generate(PROMPT, method=method, max_new_tokens=24, seed=3, reuse=False, learn=False, **{"temperature": 0.0} | options)
@@ -99,7 +99,8 @@ def test_answers_are_those_without(tmp_path: Any, method: str, options: dict[str
 
     ids, shown = answer()
     assert bool(asked) == (options.get("temperature", 0.0) == 0.0 and "repetition_penalty" not in options)
-    monkeypatch.setattr(LeanCache, "tell", lambda self, *given: None)
+    forward = LeanCache.forward
+    monkeypatch.setattr(LeanCache, "forward", lambda self, ids, last, stats_at=None: forward(self, ids, last))
     plain_ids, plain_shown = answer()
     assert ids == plain_ids and len(shown) == len(plain_shown)
     for one, other in zip(shown, plain_shown, strict=True):

@@ -68,7 +68,7 @@ def test_pieces_equal_one_pass(pair: tuple[Any, Any]) -> None:
     cache = runner.new_cache()
     start = 0
     for size in (1, 5, 17, 2, 20, 1, 7, 7):
-        rows = cache.extend(ids[start : start + size], size)
+        rows = cache.forward(ids[start : start + size], size).logits
         assert rows.dtype == torch.float32
         assert close(rows, wanted[start : start + size])
         start += size
@@ -79,14 +79,14 @@ def test_rollback_equals_a_fresh_read(pair: tuple[Any, Any]) -> None:
     model, runner = pair
     ids = some_ids(50)
     cache = runner.new_cache()
-    cache.extend(ids, 0)
+    cache.forward(ids, 0)
     # Deeper than the sliding window of 12, twice in a row, then to the very start.
     for keep, seed in ((47, 1), (30, 2), (9, 3), (9, 4), (0, 5)):
-        cache.rollback(keep)
+        cache.trim(keep)
         assert cache.length == keep
         new = some_ids(20, seed)
         ids = ids[:keep] + new
-        first, rest = cache.extend(new[:4], 4), cache.extend(new[4:], 16)
+        first, rest = cache.forward(new[:4], 4).logits, cache.forward(new[4:], 16).logits
         assert close(torch.cat([first, rest]), reference(model, ids)[keep:])
 
 
@@ -96,7 +96,7 @@ def test_rows(pair: tuple[Any, Any]) -> None:
     wanted = reference(model, ids)
     assert runner.rows == VOCABULARY == wanted.shape[1]
     for rows in (0, 1, 3, 9):
-        got = runner.new_cache().extend(ids, rows)
+        got = runner.new_cache().forward(ids, rows).logits
         assert got.shape == (rows, VOCABULARY)
         assert rows == 0 or close(got, wanted[-rows:])
 
@@ -105,22 +105,22 @@ def test_caches_are_independent(pair: tuple[Any, Any]) -> None:
     model, runner = pair
     left, right = some_ids(20, 1), some_ids(30, 2)
     one, two = runner.new_cache(), runner.new_cache()
-    one.extend(left[:10], 0)
-    two.extend(right[:25], 0)
-    two.rollback(20)
-    assert close(one.extend(left[10:], 10), reference(model, left)[10:])
-    assert close(two.extend(right[20:], 10), reference(model, right)[20:])
+    one.forward(left[:10], 0)
+    two.forward(right[:25], 0)
+    two.trim(20)
+    assert close(one.forward(left[10:], 10).logits, reference(model, left)[10:])
+    assert close(two.forward(right[20:], 10).logits, reference(model, right)[20:])
 
 
 def test_refuses_what_cannot_be_read(pair: tuple[Any, Any]) -> None:
     _, runner = pair
     cache = runner.new_cache()
     with pytest.raises(ValueError, match="at least one"):
-        cache.extend([], 0)
+        cache.forward([], 0)
     with pytest.raises(ValueError, match="another model"):
-        cache.extend([VOCABULARY], 1)
+        cache.forward([VOCABULARY], 1)
     with pytest.raises(ValueError, match="window"):
-        cache.extend([1] * (runner.limit + 1), 1)
+        cache.forward([1] * (runner.limit + 1), 1)
     assert cache.length == 0
 
 
@@ -144,9 +144,9 @@ def test_overwrite_equals_a_reloaded_model(shape: str, kind: str) -> None:
     _, unexpected = other.load_state_dict(changed, strict=False)
     assert not unexpected
     ids = some_ids(12)
-    before = runner.new_cache().extend(ids, 5)
+    before = runner.new_cache().forward(ids, 5).logits
     runner.overwrite(changed)
-    after = runner.new_cache().extend(ids, 5)
+    after = runner.new_cache().forward(ids, 5).logits
     assert not close(after, before, 1e-2)
     assert close(after, reference(other, ids)[-5:])
     assert {name: weight.data_ptr() for name, weight in runner.weights().items()} == addresses  # in place
@@ -186,10 +186,10 @@ def test_lean_greedy_answers_are_those_of_transformers(shape: str, products: str
     prompt = some_ids(30)
     answers = []
     for cache in (general, own):
-        token = int(cache.extend(prompt, 1)[0].argmax())
+        token = int(cache.forward(prompt, 1).logits[0].argmax())
         answer = [token]
         for _ in range(199):
-            token = int(cache.extend([token], 1)[0].argmax())
+            token = int(cache.forward([token], 1).logits[0].argmax())
             answer.append(token)
         answers.append(answer)
     assert answers[0] == answers[1]
@@ -210,10 +210,11 @@ def test_weights_of_two_bytes_say_what_those_of_four_say(shape: str, ready: bool
     cache = runner.new_cache()
     at = 0
     for size in (1, 2, 3, 4, 5, 6, 7, 8, 9, 15):  # every size of block, alone and together
-        assert close(cache.extend(ids[at : at + size], size), wanted[at : at + size])
+        read = cache.forward(ids[at : at + size], size)
+        assert close(read.logits, wanted[at : at + size])
         at += size
-        assert cache.states is not None and len(cache.states) == size
-    assert len(cache.runner.new_cache().extend(ids[:7], 0)) == 0
+        assert read.hidden is not None and len(read.hidden) == size
+    assert len(cache.runner.new_cache().forward(ids[:7], 0).logits) == 0
     assert all(torch.equal(weight, before[name]) for name, weight in model.named_parameters())
 
 
@@ -228,8 +229,8 @@ def test_shared_passes_are_those_of_one_thread(shape: str, two_bytes: bool, monk
         runner.threads = threads
         runner.compact(two_bytes)
         cache = runner.new_cache()
-        found = [cache.extend(ids[at : at + size], size) for at, size in ((0, 12), (12, 1), (13, 2), (15, 5), (20, 9), (29, 11))]
-        return [*found, runner.new_cache().extend(ids, 1), runner.new_cache().extend(ids, 25), runner.new_cache().extend(ids, 40)]
+        found = [cache.forward(ids[at : at + size], size).logits for at, size in ((0, 12), (12, 1), (13, 2), (15, 5), (20, 9), (29, 11))]
+        return [*found, *(runner.new_cache().forward(ids, rows).logits for rows in (1, 25, 40))]
 
     wanted = read(1)
     assert runner.passes is not None and runner.passes.helpers == 0
@@ -249,7 +250,7 @@ def test_answers_that_are_given_at_once_share_no_piece(monkeypatch: pytest.Monke
     def read(start: int) -> torch.Tensor:
         cache = runner.new_cache()
         for at in range(start, start + 60, 3):
-            logits = cache.extend(ids[at : at + 3], 3)
+            logits = cache.forward(ids[at : at + 3], 3).logits
         return logits
 
     wanted = [read(start) for start in range(8)]
@@ -266,25 +267,25 @@ def two_bytes(runner: LeanLlamaRunner) -> bool:
 def test_rounding_follows_new_weights_and_copies() -> None:
     runner, ids = LeanLlamaRunner(make("llama")), some_ids(12)
     assert not two_bytes(runner)
-    exact = runner.new_cache().extend(ids, 5)
+    exact = runner.new_cache().forward(ids, 5).logits
     runner.compact(True)
     assert not two_bytes(runner)
     runner.compact(True, rounding=True)
     assert two_bytes(runner)
-    rounded = runner.new_cache().extend(ids, 5)
+    rounded = runner.new_cache().forward(ids, 5).logits
     assert close(rounded, exact, 0.1) and not close(rounded, exact, 1e-4)
     copy = runner.copy()
-    assert close(copy.new_cache().extend(ids, 5), rounded)
+    assert close(copy.new_cache().forward(ids, 5).logits, rounded)
     other = make("llama")
     new = {"model.layers.1.mlp.up_proj.weight": other.model.layers[1].mlp.up_proj.weight.detach() + 0.3}
     copy.overwrite(new)
     assert two_bytes(copy)
-    after = copy.new_cache().extend(ids, 5)
+    after = copy.new_cache().forward(ids, 5).logits
     assert not close(after, rounded, 1e-2)
     other.load_state_dict({**{name: weight.bfloat16().float() for name, weight in make("llama").named_parameters()}}, strict=False)
     other.load_state_dict({name: weight.bfloat16().float() for name, weight in new.items()}, strict=False)
     assert close(after, reference(other, ids)[-5:], 0.02)  # embeddings and norms are not rounded
-    assert close(runner.new_cache().extend(ids, 5), rounded)
+    assert close(runner.new_cache().forward(ids, 5).logits, rounded)
 
 
 def test_weights_that_need_four_bytes_keep_them(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -295,7 +296,7 @@ def test_weights_that_need_four_bytes_keep_them(monkeypatch: pytest.MonkeyPatch)
     assert two_bytes(runner)
     runner.overwrite({"model.layers.1.mlp.up_proj.weight": model.model.layers[1].mlp.up_proj.weight.detach() * 1.01})
     assert not two_bytes(runner)
-    assert close(runner.new_cache().extend(ids, 5), reference(model, ids)[-5:])
+    assert close(runner.new_cache().forward(ids, 5).logits, reference(model, ids)[-5:])
     half = LeanLlamaRunner(make("llama").to(torch.bfloat16))
     half.compact(True, rounding=True)
     assert half.passes is None
@@ -324,7 +325,7 @@ def test_a_target_takes_the_form_in_which_it_decodes_fastest_alone(
         compact.pick(runner, lambda: now)
     assert set(shown) == {1} and len(shown) >= 6
     assert two_bytes(runner) == (chosen == 2)
-    assert close(runner.new_cache().extend(ids, 5), reference(runner._model, ids)[-5:])
+    assert close(runner.new_cache().forward(ids, 5).logits, reference(runner._model, ids)[-5:])
     uneven = LeanLlamaRunner(make("llama"))  # weights that need four bytes are not even timed
     compact.pick(uneven, lambda: pytest.fail("timed"))
     assert not two_bytes(uneven)
@@ -368,7 +369,7 @@ def test_a_compiler_that_fails_is_told_once_and_done_without(monkeypatch: pytest
     assert not compiling.wait()
     assert [record.getMessage() for record in caplog.records if "slower" in record.getMessage()]
     model, ids = make("qwen2"), some_ids(20)
-    assert close(LeanLlamaRunner(model).new_cache().extend(ids, 5), reference(model, ids)[-5:])
+    assert close(LeanLlamaRunner(model).new_cache().forward(ids, 5).logits, reference(model, ids)[-5:])
 
 
 @pytest.mark.parametrize("shape", LEAN)
@@ -377,7 +378,8 @@ def test_lean_in_bfloat16(shape: str) -> None:
     ids = some_ids(40)
     wanted = reference(model, ids)
     cache = LeanLlamaRunner(model).new_cache()
-    rows = torch.cat([cache.extend(ids[:25], 25), cache.extend(ids[25:30], 5), cache.extend(ids[30:31], 1), cache.extend(ids[31:], 9)])
+    parts = ((0, 25), (25, 30), (30, 31), (31, 40))
+    rows = torch.cat([cache.forward(ids[low:high], high - low).logits for low, high in parts])
     assert close(rows, wanted, 0.05)
 
 
@@ -404,7 +406,7 @@ def test_lean_knows_what_it_does_not_fit(changes: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="general runner"):
         LeanLlamaRunner(model)
     ids = some_ids(10)  # and the general one takes them
-    assert close(TransformersRunner(model).new_cache().extend(ids, 3), reference(model, ids)[-3:])
+    assert close(TransformersRunner(model).new_cache().forward(ids, 3).logits, reference(model, ids)[-3:])
 
 
 def test_lean_refuses_sliding_windows_and_other_families() -> None:
@@ -449,7 +451,7 @@ def test_a_failed_pass_leaves_an_empty_cache(monkeypatch: pytest.MonkeyPatch) ->
     model = make("gpt2")
     runner = TransformersRunner(model)
     cache = runner.new_cache()
-    cache.extend(some_ids(5), 0)
+    cache.forward(some_ids(5), 0)
     update = DynamicCache.update
 
     def fail_in_second_layer(self: Any, keys: Any, values: Any, layer: int, *rest: Any, **more: Any) -> Any:
@@ -459,11 +461,11 @@ def test_a_failed_pass_leaves_an_empty_cache(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(DynamicCache, "update", fail_in_second_layer)
     with pytest.raises(MemoryError):
-        cache.extend([1, 2], 1)
+        cache.forward([1, 2], 1)
     monkeypatch.undo()
     assert cache.length == 0
     ids = some_ids(8)
-    assert close(cache.extend(ids, 8), reference(model, ids))
+    assert close(cache.forward(ids, 8).logits, reference(model, ids))
 
 
 def test_windows() -> None:
@@ -480,7 +482,7 @@ def test_the_whole_window_can_be_read(shape: str) -> None:
     ids = some_ids(40)
     cache = runner.new_cache()
     assert cache.limit == 40
-    assert close(torch.cat([cache.extend(ids[:33], 33), cache.extend(ids[33:], 7)]), reference(model, ids))
+    assert close(torch.cat([cache.forward(ids[:33], 33).logits, cache.forward(ids[33:], 7).logits]), reference(model, ids))
 
 
 def test_threads_grow_with_the_model() -> None:
@@ -494,7 +496,8 @@ def test_a_cache_shows_what_its_output_layer_read(pair: tuple[Any, Any]) -> None
     for one in (runner, runner.copy()):
         cache = one.new_cache()
         for ids, rows in ((some_ids(40), 3), (some_ids(1, seed=1), 1), (some_ids(5, seed=2), 5)):
-            logits, states = cache.extend(ids, rows), torch.as_tensor(cache.states)
+            found = cache.forward(ids, rows)
+            logits, states = found.logits, torch.as_tensor(found.hidden)
             assert len(states) == rows
             with torch.no_grad():
                 read = head(states.to(head.weight.dtype)).float()

@@ -14,18 +14,20 @@ import torch
 
 from omnidemo import load_pair
 from omnidemo.bench.tiny import random_model
-from omnidemo.core.ahead import Turn
-from omnidemo.core.contexts import DrafterContext, TargetContext
 from omnidemo.core.draft_length import CLEAR, EARLY, ByCost, Confidence, Fixed, stretch, until_stretch
 from omnidemo.core.knowledge import STRETCH, Knowledge, Stretch
 from omnidemo.core.ngrams import NgramCache
 from omnidemo.core.sampling import Sampler, Warp, as_tensor
-from omnidemo.core.tandem import Tandem
 from omnidemo.core.vocabulary import LONGEST
-from omnidemo.engine import Conversation, Limits, decode
+from omnidemo.decoding import engine
+from omnidemo.decoding.contexts import DrafterContext, TargetContext
+from omnidemo.decoding.engine import DecodingState, Limits, decode
 from omnidemo.methods import make_method
 from omnidemo.records import Round
-from omnidemo.runtime import compiling, lean, passes, tandem
+from omnidemo.runtime import compiling, fast_rounds, lean, passes
+from omnidemo.runtime.backends import make_backend
+from omnidemo.runtime.backends.cpu import CpuBackend
+from omnidemo.runtime.fast_rounds import MadeRound
 from omnidemo.runtime.lean import LeanCache, LeanLlamaRunner
 from omnidemo.runtime.pair import Pair
 from test_pair import PROMPT, save
@@ -48,13 +50,13 @@ def bundled() -> Pair:
 
 
 @pytest.fixture
-def made(monkeypatch: pytest.MonkeyPatch) -> list[list[Turn]]:
+def made(monkeypatch: pytest.MonkeyPatch) -> list[list[MadeRound]]:
     """The rounds of each call from now on."""
     assert compiling.wait()
-    found: list[list[Turn]] = []
+    found: list[list[MadeRound]] = []
     original = lean.make_rounds
 
-    def noted(*given: Any) -> list[Turn] | None:
+    def noted(*given: Any) -> list[MadeRound] | None:
         turns = original(*given)
         found.extend([turns] if turns else [])
         return turns
@@ -63,7 +65,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[list[Turn]]:
     return found
 
 
-def kinds(made: list[list[Turn]]) -> Counter[str]:
+def kinds(made: list[list[MadeRound]]) -> Counter[str]:
     """How often things happened."""
     found: Counter[str] = Counter(rounds=0, several=sum(len(turns) > 1 for turns in made))
     for turn in (turn for turns in made for turn in turns):
@@ -90,7 +92,7 @@ def shares(rounds: Any) -> list[float]:
 
 
 def one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Tandem, "make", lambda self, order, more: None)
+    monkeypatch.setattr(CpuBackend, "_make", lambda self, *given: None)
 
 
 def both(monkeypatch: pytest.MonkeyPatch) -> Iterator[bool]:
@@ -114,7 +116,7 @@ def both(monkeypatch: pytest.MonkeyPatch) -> Iterator[bool]:
     ids=lambda options: " ".join(options) or "plain",
 )
 def test_answers_are_those_of_round_by_round(
-    bundled: Pair, method: str, temperature: float, options: dict[str, Any], made: list[list[Turn]], monkeypatch: pytest.MonkeyPatch
+    bundled: Pair, method: str, temperature: float, options: dict[str, Any], made: list[list[MadeRound]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given = {"method": method, "max_new_tokens": 60, "temperature": temperature, "learn": False} | options
     answers = []
@@ -136,7 +138,7 @@ def test_answers_are_those_of_round_by_round(
         assert shares(one.rounds) == pytest.approx(shares(other.rounds), rel=1e-3, abs=1e-6)
 
 
-def test_everything_that_can_happen_does(bundled: Pair, tiny: Pair, made: list[list[Turn]]) -> None:
+def test_everything_that_can_happen_does(bundled: Pair, tiny: Pair, made: list[list[MadeRound]]) -> None:
     """So that the comparisons are of all of it."""
     for pair in (bundled, tiny):
         pair.fill_cache()
@@ -145,10 +147,10 @@ def test_everything_that_can_happen_does(bundled: Pair, tiny: Pair, made: list[l
                 pair.generate(prompt, method=method, temperature=1.0, seed=seed, learn=False, reuse=False)
     count = kinds(made)
     assert min(count[kind] for kind in ("several", "merged", "corrected", "bonus", "nothing")) > 0, count
-    assert max(map(len, made)) == tandem.MOST
+    assert max(map(len, made)) == fast_rounds.MOST
 
 
-def test_what_takes_too_many_numbers_is_the_hosts(tmp_path: Path, made: list[list[Turn]], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_takes_too_many_numbers_is_the_hosts(tmp_path: Path, made: list[list[MadeRound]], monkeypatch: pytest.MonkeyPatch) -> None:
     """Models that nearly agree: hardly anything is rejected, and then there is little to put in its place."""
     pair = load_pair(save(tmp_path / "target", "byte-level", ends=False), save(tmp_path / "drafter", "byte-level", ends=False))
     weights = pair.drafter.runner.weights()
@@ -165,7 +167,7 @@ def test_what_takes_too_many_numbers_is_the_hosts(tmp_path: Path, made: list[lis
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 @pytest.mark.parametrize("seed", range(4))
 def test_models_that_agree_on_little(
-    tiny: Pair, seed: int, temperature: float, made: list[list[Turn]], monkeypatch: pytest.MonkeyPatch
+    tiny: Pair, seed: int, temperature: float, made: list[list[MadeRound]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answers = []
     for _ in both(monkeypatch):
@@ -178,10 +180,15 @@ def test_models_that_agree_on_little(
         assert facts(one.rounds) == facts(other.rounds)
 
 
-def conversation(pair: Pair, prompt: str = BUNDLED[0]) -> Conversation:
-    talk = Conversation(TargetContext(pair.target.runner.new_cache()), DrafterContext(pair.drafter.runner.new_cache(), pair.map))
+def conversation(pair: Pair, prompt: str = BUNDLED[0]) -> DecodingState:
+    talk = DecodingState(TargetContext(pair.target.runner.new_cache()), DrafterContext(pair.drafter.runner.new_cache(), pair.map))
     talk.start(pair.prompt_ids(prompt))
     return talk
+
+
+def fast(talk: DecodingState) -> Any:
+    assert talk.drafter is not None
+    return make_backend(talk.target.cache, talk.drafter.cache, perf_counter)
 
 
 class Unsteady(Fixed):
@@ -195,7 +202,7 @@ class Unsteady(Fixed):
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 @pytest.mark.parametrize("trouble", ["budget", "trie", "weights", "everything"])
 def test_rounds_that_were_made_in_vain_leave_no_trace(
-    bundled: Pair, trouble: str, temperature: float, made: list[list[Turn]], monkeypatch: pytest.MonkeyPatch
+    bundled: Pair, trouble: str, temperature: float, made: list[list[MadeRound]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ids, and what both caches hold, are as though each round had been made when it came."""
     found = []
@@ -207,7 +214,7 @@ def test_rounds_that_were_made_in_vain_leave_no_trace(
         rule = Unsteady(4) if trouble in ("budget", "everything") else Fixed(4)
         rounds: list[Round] = []
         method, warp = make_method("ngram-exact", bundled.map), Warp(temperature)
-        for done in decode(talk, method, bundled.map, ngrams, warp, Sampler(5), Limits(90), rule):
+        for done in decode(talk, method, bundled.map, ngrams, warp, Sampler(5), Limits(90), rule, backend=fast(talk)):
             rounds.append(done)
             if trouble in ("trie", "everything") and done.index % 3 == 2:
                 target_id = 2 * chance.randrange(4000) + 1
@@ -221,23 +228,24 @@ def test_rounds_that_were_made_in_vain_leave_no_trace(
         with torch.inference_mode():
             drafter = talk.drafter
             assert drafter is not None and drafter.spells(talk.target.ids)
-            assert close(as_tensor(drafter.logits()), LeanCache(bundled.drafter.runner).extend(drafter.ids, 1)[0], 1e-3)
-            assert close(as_tensor(talk.target.verify([])), LeanCache(bundled.target.runner).extend(talk.target.ids, 1), 1e-3)
+            assert close(as_tensor(drafter.logits()), LeanCache(bundled.drafter.runner).forward(drafter.ids, 1).logits[0], 1e-3)
+            wanted = LeanCache(bundled.target.runner).forward(talk.target.ids, 1).logits
+            assert close(as_tensor(talk.target.verify([]).logits), wanted, 1e-3)
     assert kinds(made)["several"] > 3
 
 
-def test_other_passes_overwrite_what_was_made(bundled: Pair, made: list[list[Turn]], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_passes_overwrite_what_was_made(bundled: Pair, made: list[list[MadeRound]], monkeypatch: pytest.MonkeyPatch) -> None:
     """A context that reads by itself in between knows that nothing is left of later rounds."""
     bundled.fill_cache()
-    taken: list[Turn | None] = []
-    original = Tandem.next
-    monkeypatch.setattr(Tandem, "next", lambda self, *given: taken.append(original(self, *given)) or taken[-1])
+    taken: list[MadeRound | None] = []
+    original = CpuBackend._next
+    monkeypatch.setattr(CpuBackend, "_next", lambda self, *given: taken.append(original(self, *given)) or taken[-1])
     for touch in ("drafter", "target"):
         talk = conversation(bundled)
         drafter = talk.drafter
         assert drafter is not None
         method = make_method("ngram-exact", bundled.map)
-        for _ in decode(talk, method, bundled.map, bundled.ngrams, Warp(0.0), Sampler(1), Limits(60), Fixed(4)):
+        for _ in decode(talk, method, bundled.map, bundled.ngrams, Warp(0.0), Sampler(1), Limits(60), Fixed(4), backend=fast(talk)):
             if touch == "drafter":
                 drafter.logits()
             else:
@@ -246,10 +254,10 @@ def test_other_passes_overwrite_what_was_made(bundled: Pair, made: list[list[Tur
         assert kinds(made)["several"] > 5 and len(taken) > 10 and not any(taken)
         made.clear()
         with torch.inference_mode():
-            assert close(as_tensor(drafter.logits()), LeanCache(bundled.drafter.runner).extend(drafter.ids, 1)[0], 1e-3)
+            assert close(as_tensor(drafter.logits()), LeanCache(bundled.drafter.runner).forward(drafter.ids, 1).logits[0], 1e-3)
 
 
-def test_seconds_are_those_of_each_round(bundled: Pair, made: list[list[Turn]]) -> None:
+def test_seconds_are_those_of_each_round(bundled: Pair, made: list[list[MadeRound]]) -> None:
     bundled.fill_cache()
     for temperature in (0.0, 1.0):
         began = perf_counter()
@@ -265,23 +273,23 @@ def test_seconds_are_those_of_each_round(bundled: Pair, made: list[list[Turn]]) 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 def test_every_token_that_the_drafter_reads_is_told(
-    bundled: Pair, temperature: float, made: list[list[Turn]], monkeypatch: pytest.MonkeyPatch
+    bundled: Pair, temperature: float, made: list[list[MadeRound]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Those of walks that were thrown away too: as many as the host reads, which comes back for each."""
     bundled.fill_cache()
     method, warp, read = make_method("ngram-exact", bundled.map), Warp(temperature), []
-    extend, roll_out = LeanCache.extend, LeanCache.roll_out
+    forward, roll_out = LeanCache.forward, LeanCache.roll_out
 
-    def noted(self: LeanCache, ids: Any, rows: int) -> Any:
+    def noted(self: LeanCache, ids: Any, last: int, stats_at: float | None = None) -> Any:
         read[-1] += len(ids) * (self.runner is bundled.drafter.runner)
-        return extend(self, ids, rows)
+        return forward(self, ids, last, stats_at)
 
     def rolled(self: LeanCache, order: Any, ids: Any, row: Any, state: Any) -> Any:
         found = roll_out(self, order, ids, row, state)
         read[-1] += len(ids) + len(found.read) + found.vain if found is not None else 0
         return found
 
-    monkeypatch.setattr(LeanCache, "extend", noted)
+    monkeypatch.setattr(LeanCache, "forward", noted)
     monkeypatch.setattr(LeanCache, "roll_out", rolled)
     for _ in both(monkeypatch):
         read.append(0)
@@ -290,7 +298,7 @@ def test_every_token_that_the_drafter_reads_is_told(
                 patch.setattr(LeanCache, "rolls", property(lambda self: False))
             for seed, prompt in enumerate(BUNDLED):
                 talk = conversation(bundled, prompt)
-                for _ in decode(talk, method, bundled.map, bundled.ngrams, warp, Sampler(seed), Limits(90), Fixed(4)):
+                for _ in decode(talk, method, bundled.map, bundled.ngrams, warp, Sampler(seed), Limits(90), Fixed(4), backend=fast(talk)):
                     pass
     turns = [turn for turns in made for turn in turns]
     assert sum(turn.vain for turn in turns) > 0
@@ -298,7 +306,7 @@ def test_every_token_that_the_drafter_reads_is_told(
     assert told > 3 * read[0] and told + read[0] == pytest.approx(read[1], rel=0.01)
 
 
-def test_the_first_token_waits_for_no_other_round(bundled: Pair, made: list[list[Turn]]) -> None:
+def test_the_first_token_waits_for_no_other_round(bundled: Pair, made: list[list[MadeRound]]) -> None:
     bundled.fill_cache()
     rounds = bundled.stream(BUNDLED[0], max_new_tokens=40, reuse=False)
     next(rounds)
@@ -308,7 +316,7 @@ def test_the_first_token_waits_for_no_other_round(bundled: Pair, made: list[list
     rounds.close()
 
 
-def test_a_cancelled_answer_leaves_contexts_to_go_on_from(bundled: Pair, made: list[list[Turn]]) -> None:
+def test_a_cancelled_answer_leaves_contexts_to_go_on_from(bundled: Pair, made: list[list[MadeRound]]) -> None:
     bundled.fill_cache()
     given = {"max_new_tokens": 40, "learn": False}
     fresh = bundled.generate(BUNDLED[0], **given, reuse=False)
@@ -323,7 +331,7 @@ def test_a_cancelled_answer_leaves_contexts_to_go_on_from(bundled: Pair, made: l
 
 
 @pytest.mark.parametrize("window", [64, 80])
-def test_a_window_that_ends(tmp_path: Path, window: int, made: list[list[Turn]], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_window_that_ends(tmp_path: Path, window: int, made: list[list[MadeRound]], monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the target's, and of the drafter's, which slides."""
     for sizes in ((window, 256), (256, window)):
         pair = load_pair(*(save(tmp_path / f"{sizes}-{side}", "byte-level", window=sizes[side], ends=False) for side in (0, 1)))
@@ -337,7 +345,7 @@ def test_a_window_that_ends(tmp_path: Path, window: int, made: list[list[Turn]],
         made.clear()
 
 
-def test_more_than_a_temperature_is_the_hosts(bundled: Pair, made: list[list[Turn]]) -> None:
+def test_more_than_a_temperature_is_the_hosts(bundled: Pair, made: list[list[MadeRound]]) -> None:
     for options in ({"top_p": 0.9}, {"top_k": 5}, {"min_p": 0.1}, {"repetition_penalty": 1.2}):
         bundled.generate(BUNDLED[0], temperature=1.0, max_new_tokens=12, seed=1, reuse=False, **options)
     for method in ("string-exact-match", "ngram-merge"):
@@ -345,13 +353,13 @@ def test_more_than_a_temperature_is_the_hosts(bundled: Pair, made: list[list[Tur
     assert not made
 
 
-def test_large_targets_go_round_by_round(bundled: Pair, made: list[list[Turn]], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_targets_go_round_by_round(bundled: Pair, made: list[list[MadeRound]], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(passes, "STRIDE", 1)
     bundled.generate(BUNDLED[0], max_new_tokens=20, reuse=False)
     assert made and all(len(turns) == 1 for turns in made)
 
 
-def test_without_compiled_code_nothing_is_made(bundled: Pair, made: list[list[Turn]], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_compiled_code_nothing_is_made(bundled: Pair, made: list[list[MadeRound]], monkeypatch: pytest.MonkeyPatch) -> None:
     expected = bundled.generate(BUNDLED[1], max_new_tokens=20, reuse=False).token_ids
     made.clear()
     monkeypatch.setattr(compiling, "_ready", None)
@@ -403,12 +411,6 @@ def test_rules_say_how_long_they_draft() -> None:
     assert cost.drafting() == 3
 
 
-class Eager(Tandem):
-    """Makes several rounds from the first one on."""
-
-    alone = property(lambda self: False, lambda self, value: None)
-
-
 class Compiled(World):
     """A world whose models are small Llamas."""
 
@@ -416,23 +418,25 @@ class Compiled(World):
         super().__post_init__()
         self.runners = [LeanLlamaRunner(random_model("llama", rows, seed=rows)) for rows in (len(self.target) + 1, len(self.drafter) + 2)]
 
-    def conversation(self, prompt: Any, limit: int = 1000) -> Conversation:
+    def conversation(self, prompt: Any, limit: int = 1000) -> DecodingState:
         target, drafter = (LeanCache(runner) for runner in self.runners)
-        talk = Conversation(TargetContext(target), DrafterContext(drafter, self.map))
+        talk = DecodingState(TargetContext(target), DrafterContext(drafter, self.map))
         talk.start(prompt)
         return talk
 
     def law(self, warp: Warp, count: int) -> dict[tuple[int, ...], float]:
         def row(ids: list[int]) -> torch.Tensor:
-            return as_tensor(LeanCache(self.runners[0]).extend(ids, 1)[0]).double()
+            return as_tensor(LeanCache(self.runners[0]).forward(ids, 1).logits[0]).double()
 
         return law_of(row, self.prompt, set(self.target.roles.get("end", ())), warp, count)
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_what_is_emitted_follows_the_targets_law(method: str, made: list[list[Turn]], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_emitted_follows_the_targets_law(method: str, made: list[list[MadeRound]], monkeypatch: pytest.MonkeyPatch) -> None:
     """χ² of four ids of 10,000 answers, the last two by themselves, for those come from later rounds; fixed seed, p > 0.001."""
-    monkeypatch.setattr("omnidemo.engine.Tandem", Eager)
+    plan = engine._plan
+    monkeypatch.setattr(engine, "_plan", lambda *given: plan(*given[:4], index=1, look=given[5]))  # several rounds from the first one on
+    monkeypatch.setattr("worlds.decode", lambda talk, *given: decode(talk, *given, backend=fast(talk)))
     world = Compiled(NESTED.target, NESTED.drafter, NESTED.prompt)
     warp, sampler, cache, runs, ids = Warp(0.8), Sampler(3), world.cache(), 10_000, 4
     rule = make_method(method, world.map)
@@ -452,7 +456,7 @@ def test_what_is_emitted_follows_the_targets_law(method: str, made: list[list[Tu
     assert distance(law, other) > 1e-2 and fit(other) < 0.001  # so that it would show
 
 
-def test_a_round_of_nothing_is_no_round(bundled: Pair, made: list[list[Turn]]) -> None:
+def test_a_round_of_nothing_is_no_round(bundled: Pair, made: list[list[MadeRound]]) -> None:
     """An answer of one token drafts nothing, and one of two at most one proposal."""
     bundled.fill_cache()
     for count in (1, 2, 3):

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from omnidemo.core import tracing
-from omnidemo.core.tracing import _largest
+from omnidemo.decoding.tracing import _largest
 
 
 @pytest.mark.parametrize("k", [1, 5, 40])

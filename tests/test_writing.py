@@ -5,18 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 from time import perf_counter
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 
 from omnidemo import load_pair
 from omnidemo.bench.tiny import random_model
 from omnidemo.core.ahead import Order, Rollout, anything
-from omnidemo.core.contexts import TargetContext
 from omnidemo.core.draft_length import ByCost, Fixed
 from omnidemo.core.knowledge import Knowledge
+from omnidemo.core.ngrams import NgramCache
 from omnidemo.core.sampling import Sampler, Warp, as_tensor
+from omnidemo.decoding.backend import RoundPlan, RoundResult
+from omnidemo.decoding.contexts import TargetContext
+from omnidemo.decoding.round import RoundContext
+from omnidemo.methods import Autoregressive
 from omnidemo.runtime import passes
+from omnidemo.runtime.backends.cpu import CpuBackend
 from omnidemo.runtime.lean import LeanCache, LeanLlamaRunner
 from omnidemo.runtime.pair import Pair
 from test_pair import PROMPT, save
@@ -44,7 +51,7 @@ def written(monkeypatch: pytest.MonkeyPatch) -> list[Rollout]:
 
     def noted(self: LeanCache, order: Order, *given: Any) -> Rollout | None:
         rollout = original(self, order, *given)
-        if order.course is anything(self.runner.rows, self.runner.device) and rollout is not None:
+        if order.rule is anything(self.runner.rows, self.runner.device) and rollout is not None:
             found.append(rollout)
         return rollout
 
@@ -52,18 +59,31 @@ def written(monkeypatch: pytest.MonkeyPatch) -> list[Rollout]:
     return found
 
 
-def context(runner: LeanLlamaRunner) -> TargetContext:
-    target = TargetContext(LeanCache(runner))
-    target.start([1, 2, 3])
-    return target
+class Plain:
+    """A target that makes plain rounds through the backend, as the engine has it made them."""
 
+    def __init__(self, runner: LeanLlamaRunner, temperature: float = 0.0, ends: tuple[int, ...] = (), seed: int = 0) -> None:
+        self.target, self.backend = TargetContext(LeanCache(runner)), CpuBackend(perf_counter)
+        self.target.start([1, 2, 3])
+        known: Any = SimpleNamespace(to_drafter=torch.zeros(ROWS))  # all that a round without a draft asks of a vocabulary map
+        nobody: Any = None
+        self.sampler = Sampler(seed)
+        self.context = RoundContext(
+            nobody, known, NgramCache(ROWS), Warp(temperature), self.sampler, frozenset(ends), target=self.target
+        )  # fmt: skip
 
-def order(runner: LeanLlamaRunner, count: int, ends: tuple[int, ...] = ()) -> Order:
-    return Order(anything(ROWS, runner.device), Warp(0.0), count, ends=ends)
+    @property
+    def written(self) -> Rollout | None:
+        """What is left of a call, and has not been taken."""
+        return self.backend._written[1] if self.backend._written is not None else None
+
+    def round(self, lookahead: int = 4) -> RoundResult | None:
+        with torch.inference_mode():
+            return self.backend.run_round(self.context, Autoregressive(), RoundPlan(0, 50, lookahead))
 
 
 def true_row(runner: LeanLlamaRunner, ids: list[int]) -> Any:
-    return LeanCache(runner).extend(ids, 1)
+    return LeanCache(runner).forward(ids, 1).logits
 
 
 def both(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
@@ -127,79 +147,75 @@ def test_a_cancelled_answer_leaves_a_context_to_go_on_from(pair: Pair) -> None:
 
 
 def test_no_row_is_read_twice_and_each_is_the_models(runner: LeanLlamaRunner, monkeypatch: pytest.MonkeyPatch) -> None:
-    target = context(runner)
-    target.write_on(order(runner, 5))
-    assert target.foresees
-    monkeypatch.setattr(LeanCache, "_compiled", None)  # no other pass is made
-    rows, lead = [], 0.0
-    for _ in range(5):
-        assert target.foresees
-        rows.append(target.verify([]))
-        lead += target.lead
-        assert target.drawn is not None and target.drawn[0] == int(rows[-1][0].argmax()) and target.peaks is None
-        assert target.cache.length == len(target.ids)
-        target.append([target.drawn[0]])
+    plain, rows = Plain(runner), []
+    for place in range(5):
+        made = plain.round()
+        assert made is not None and made.next_token == int(as_tensor(made.logits)[0].argmax()) and not made.slots
+        assert plain.target.cache.length == len(plain.target.ids) and all(one >= 0.0 for one in made.seconds)
+        monkeypatch.setattr(LeanCache, "_compiled", None)  # no other pass is made
+        monkeypatch.setattr(LeanCache, "roll_out", None)
+        rows.append(made.logits)
+        plain.target.append([made.next_token])
+        assert (plain.written is None) is (place == 4)
     monkeypatch.undo()
-    assert not target.foresees and lead == pytest.approx(0.0)
     for place, row in enumerate(rows):
-        assert close(as_tensor(row), true_row(runner, target.ids[: 3 + place]), 1e-4)
+        assert close(as_tensor(row), true_row(runner, plain.target.ids[: 3 + place]), 1e-4)
 
 
 @pytest.mark.parametrize("taken", [0, 1, 3])
-def test_a_proposal_after_all(runner: LeanLlamaRunner, taken: int) -> None:
-    """What was written is dropped, and its seconds are told to whom they were spent in vain."""
-    target = context(runner)
-    target.write_on(order(runner, 5))
-    lead = 0.0
-    for _ in range(taken):
-        target.verify([])
-        lead += target.lead
-        assert target.drawn is not None
-        target.append([target.drawn[0]])
-    rows = target.verify([7, 8])
-    assert target.lead < 0.0 and lead + target.lead == pytest.approx(0.0 if taken else target.lead)
-    assert not target.foresees and target.drawn is None and target.peaks is not None
-    for place, row in enumerate(rows):
-        assert close(as_tensor(row), true_row(runner, [*target.ids, *[7, 8][:place]])[0], 1e-4)
+def test_a_draft_after_all(runner: LeanLlamaRunner, taken: int) -> None:
+    """What was written is dropped, and its seconds are charged to the next round that the backend makes."""
+    plain = Plain(runner)
+    for _ in range(max(1, taken)):
+        made = plain.round()
+        assert made is not None and made.next_token is not None
+        plain.target.append([made.next_token])
+    each = plain.backend._written[2] if plain.backend._written is not None else 0.0
+    plain.backend._drop_plain(plain.context)
+    assert plain.written is None and plain.backend._wasted == pytest.approx(each * (5 - max(1, taken)))
+    read = plain.target.verify([7, 8])
+    assert read.stats is not None
+    for place, row in enumerate(read.logits):
+        assert close(as_tensor(row), true_row(runner, [*plain.target.ids, *[7, 8][:place]])[0], 1e-4)
+    plain.target.append([])
+    made = plain.round()
+    assert made is not None and made.seconds.draft >= each * (5 - max(1, taken)) and plain.backend._wasted == 0.0
 
 
 def test_another_token_than_the_one_drawn(runner: LeanLlamaRunner) -> None:
-    target = context(runner)
-    target.write_on(order(runner, 5))
-    target.verify([])
-    assert target.drawn is not None
-    target.append([(target.drawn[0] + 1) % ROWS])
-    assert not target.foresees
-    assert close(as_tensor(target.verify([])), true_row(runner, target.ids), 1e-4)
+    plain = Plain(runner)
+    made = plain.round()
+    assert made is not None and made.next_token is not None and plain.written is not None
+    plain.target.append([(made.next_token + 1) % ROWS])
+    assert plain.round() is None and plain.written is None
+    assert close(as_tensor(plain.target.verify([]).logits), true_row(runner, plain.target.ids), 1e-4)
 
 
 def test_nothing_is_written_after_an_end(runner: LeanLlamaRunner) -> None:
-    target = context(runner)
-    target.write_on(order(runner, 6))
-    assert target._ahead is not None
-    ids = target._ahead[1].ids
+    plain = Plain(runner)
+    plain.round(5)
+    assert plain.written is not None
+    ids = plain.written.ids
     third = next(place for place in range(2, 6) if ids[place] not in ids[:place])
-    again = context(runner)
-    again.write_on(order(runner, 6, ends=(ROWS + 5, ids[third])))
-    assert again._ahead is not None and again._ahead[1].ids == ids[: third + 1] and len(again._ahead[1].read) == third
+    again = Plain(runner, ends=(ROWS + 5, ids[third]))
+    again.round(5)
+    assert again.written is not None and again.written.ids == ids[: third + 1] and len(again.written.read) == third
 
 
 def test_a_window_that_ends(runner: LeanLlamaRunner) -> None:
-    target = context(runner)
-    target.cache.limit = 6
-    target.write_on(order(runner, 5))
-    assert not target.foresees and target.cache.length == 2
-    assert close(as_tensor(target.verify([])), true_row(runner, [1, 2, 3]), 1e-4)
+    plain = Plain(runner)
+    plain.target.cache.limit = 6
+    assert plain.round() is None and plain.target.cache.length == 2
+    assert close(as_tensor(plain.target.verify([]).logits), true_row(runner, [1, 2, 3]), 1e-4)
 
 
 def test_logits_that_are_no_numbers(runner: LeanLlamaRunner) -> None:
-    """A broken model is not made worse: the host sees its row."""
+    """A broken model is not made worse: the reference sees its row."""
     broken = LeanLlamaRunner(random_model("llama", ROWS, seed=4))
     broken.overwrite({name: weight * float("nan") for name, weight in broken.weights().items() if "lm_head" in name or "embed" in name})
-    target = context(broken)
-    target.write_on(order(broken, 5))
-    assert not target.foresees and target.cache.length == 2
-    assert bool(as_tensor(target.verify([])).isnan().all())
+    plain = Plain(broken)
+    assert plain.round() is None and plain.target.cache.length == 2
+    assert bool(as_tensor(plain.target.verify([]).logits).isnan().all())
 
 
 def test_large_models_write_token_by_token(runner: LeanLlamaRunner, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -219,22 +235,20 @@ def test_rules_say_how_long_they_rest() -> None:
     assert rule.resting() == 0
     known.speculating, known.left = False, 5
     rests = []
-    while rule.budget(1, lambda: []) == 0 and len(rests) < 9:
+    while rule.budget(1, lambda: ([], 0.0)) == 0 and len(rests) < 9:
         rests.append(rule.resting())
     assert rests == [4, 3, 2, 1, 0]
 
 
 def test_sampled_tokens_use_the_numbers_that_they_were_drawn_with(runner: LeanLlamaRunner) -> None:
-    sampler, target = Sampler(3), context(runner)
-    numbers = sampler.look_ahead(40)
-    target.write_on(Order(anything(ROWS, runner.device), Warp(0.9), 4, numbers))
-    other = Sampler(3)
+    plain, other = Plain(runner, temperature=0.9, seed=3), Sampler(3)
     for _ in range(4):
-        row = target.verify([])
-        law = Warp(0.9).law(row)[0]
-        assert target.drawn is not None and target.drawn[0] == other.draw(law)
-        assert target.drawn[1] == pytest.approx(float(law[target.drawn[0]]), rel=1e-4)
-        target.append([target.drawn[0]])
+        made = plain.round(3)
+        assert made is not None and made.next_token is not None
+        row = as_tensor(made.logits)[0]
+        assert made.next_token == other.draw(Warp(0.9).law(row)) and plain.sampler.position == other.position
+        assert made.target_probs == [pytest.approx(float(row.softmax(-1)[made.next_token]), rel=1e-4)]
+        plain.target.append([made.next_token])
 
 
 def test_a_target_without_compiled_code(tmp_path: Path, written: list[Rollout], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,12 +9,13 @@ from functools import cache
 import torch
 from torch import Tensor
 
-from omnidemo.core.contexts import DrafterContext, TargetContext
 from omnidemo.core.draft_length import DraftLength, Fixed
 from omnidemo.core.ngrams import NgramCache
 from omnidemo.core.sampling import Chooser, Warp
 from omnidemo.core.vocabulary import Vocabulary, VocabularyMap
-from omnidemo.engine import Conversation, Limits, decode
+from omnidemo.decoding.backend import Pass
+from omnidemo.decoding.contexts import DrafterContext, TargetContext
+from omnidemo.decoding.engine import DecodingState, Limits, decode
 from omnidemo.methods import Method
 
 Budget = int | Callable[[], DraftLength]  # a fixed draft length, or what makes the rule of a round
@@ -45,17 +46,18 @@ class TableCache:
     def row(self, ids: Sequence[int]) -> Tensor:
         return _table(self.seed, self.rows, self.scale, tuple(ids[-2:]))
 
-    def extend(self, ids: Sequence[int], rows: int) -> Tensor:
-        assert len(ids) >= max(1, rows), "a pass reads at least one id"
+    def forward(self, ids: Sequence[int], last: int, stats_at: float | None = None) -> Pass:
+        assert len(ids) >= max(1, last), "a pass reads at least one id"
         self.passes += 1
         self.ids.extend(ids)
         assert self.length <= self.limit
-        ends = range(len(self.ids) - rows + 1, len(self.ids) + 1)
-        return torch.stack([self.row(self.ids[:end]) for end in ends]) if rows else torch.empty(0, self.rows)
+        ends = range(len(self.ids) - last + 1, len(self.ids) + 1)
+        return Pass(torch.stack([self.row(self.ids[:end]) for end in ends]) if last else torch.empty(0, self.rows))
 
-    def rollback(self, length: int) -> None:
+    def trim(self, length: int) -> int:
         assert 0 <= length <= self.length
         del self.ids[length:]
+        return length
 
 
 @dataclass
@@ -78,10 +80,10 @@ class World:
                 cache.insert(target_id, spelled)
         return cache
 
-    def conversation(self, prompt: Sequence[int], limit: int = 1000) -> Conversation:
+    def conversation(self, prompt: Sequence[int], limit: int = 1000) -> DecodingState:
         target = _Padded(len(self.target) + 1, self.seed)
         drafter = TableCache(len(self.drafter) + 2, self.seed + 100, limit)
-        talk = Conversation(TargetContext(target), DrafterContext(drafter, self.map))
+        talk = DecodingState(TargetContext(target), DrafterContext(drafter, self.map))
         talk.start(prompt)
         return talk
 

@@ -21,6 +21,7 @@ from transformers import AutoModelForCausalLM
 from omnidemo.bench import tiny
 from omnidemo.methods import METHODS
 from omnidemo.records import Generation
+from omnidemo.runtime import compiling
 from omnidemo.runtime.models import LanguageModel, load_model
 from omnidemo.runtime.pair import Pair
 
@@ -179,8 +180,10 @@ def equality_matrix(
 ) -> Iterator[Row]:
     """Compare all combinations, or with `pairwise` so few that every two values meet once. Rows come as they are made.
 
+    It waits until passes are compiled, where they can be: those are what people's answers come from.
     KeyError for an unknown architecture, family or case.
     """
+    compiling.wait()
     rows = all_pairs(architectures, families, methods, cases) if pairwise else itertools.product(architectures, families, methods, cases)
     with tempfile.TemporaryDirectory() as folder:
         laboratory = Laboratory(Path(folder))

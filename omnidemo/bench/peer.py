@@ -18,7 +18,7 @@ from transformers.utils import logging
 
 from omnidemo.bench.compare import Spread, check_prompts, sheet
 from omnidemo.config import Settings
-from omnidemo.core.contexts import common_prefix
+from omnidemo.decoding.contexts import common_prefix
 from omnidemo.methods import make_method
 from omnidemo.runtime.comparison import BASELINE
 from omnidemo.runtime.loading import build_measured_pair

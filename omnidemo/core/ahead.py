@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,14 +14,12 @@ from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from omnidemo.core.device_trie import FAR, DeviceTrie, no_ngrams
-from omnidemo.core.draft_length import Until
-from omnidemo.core.peaks import Peaks
+from omnidemo.core.draft_length import StopRule
 from omnidemo.core.sampling import Law, Warp
-from omnidemo.core.vocabulary import VocabularyMap
 
 
-@dataclass(frozen=True, slots=True)
-class Course:
+@dataclass(frozen=True, slots=True, eq=False)  # one is equal to itself alone
+class ProposalRule:
     """How a method's draws go on: slot by slot, each a walk in a trie, as `NgramExact` describes it.
 
     `first` [D] int32 is the least limit (in drafter tokens) of a slot that may begin with each token, FAR for those with which none may;
@@ -41,21 +39,21 @@ def least(bars: Tensor) -> Tensor:
     return (bars < 0).int() * FAR
 
 
-def token_by_token(bars: Tensor) -> Course:
+def token_by_token(bars: Tensor) -> ProposalRule:
     """Every draw is a slot of its own, among what the `bars` [D] leave. Made once for each of them; they must not change."""
-    course: Course | None = _known.get(bars)
-    if course is None:
+    rule: ProposalRule | None = _known.get(bars)
+    if rule is None:
         limits = least(bars)
-        course = Course(limits, limits, torch.ones_like(limits, dtype=torch.bool), no_ngrams(len(bars), bars.device))
-        _known[bars] = course
-    return course
+        rule = ProposalRule(limits, limits, torch.ones_like(limits, dtype=torch.bool), no_ngrams(len(bars), bars.device))
+        _known[bars] = rule
+    return rule
 
 
 _known = WeakTensorKeyDictionary()
 
 
 @cache
-def anything(tokens: int, device: torch.device) -> Course:
+def anything(tokens: int, device: torch.device) -> ProposalRule:
     """Every draw is a slot of its own, of whatever token."""
     return token_by_token(torch.zeros(tokens, device=device))
 
@@ -69,11 +67,11 @@ class Order:
     told while drawing.
     """
 
-    course: Course
+    rule: ProposalRule
     warp: Warp
     left: int
     uniforms: NDArray[np.float64] | None = None
-    until: Until | None = None
+    until: StopRule | None = None
     states: bool = False
     ends: Sequence[int] = ()
 
@@ -104,86 +102,3 @@ def nothing_drawn(row: Tensor, state: Any) -> Rollout:
 
 FEW = 4  # tokens that may be read where something is drawn after them; of more, a pass of their own makes better use of threads
 DRAWS = 40  # of one rollout, at most; as many uniform numbers are to be given
-
-
-class RollingCache(Protocol):
-    """What a cache may have besides `core.contexts.Cache`: it can draw ahead."""
-
-    rolls: bool  # False where it cannot; no rollout need be asked for
-
-    def roll_out(self, order: Order, ids: Sequence[int], row: Law | None, state: Any) -> Rollout | None:
-        """Read `ids` and draw on; where there are none, from the logits `row` [D] and the `state` [H] after all that is read. The cache's
-        length grows by the ids alone. None where nothing can be done, or not yet: then nothing has changed. A rollout without draws
-        where only the ids could be read."""
-        ...
-
-    def keep(self, length: int) -> None:
-        """Count what the newest rollout read as read, up to `length` positions in all. Nothing else may have been read since."""
-        ...
-
-
-@dataclass(slots=True)
-class Rounds:
-    """What a target and a drafter are asked for together: at most `most` rounds, whose drafts are as in `order`, which is that of the
-    first, with numbers for everything. At most `left` target tokens are proposed or written in all, one fewer than are wanted, and nothing
-    follows the target's tokens `ends`, which are `last` for the drafter."""
-
-    order: Order
-    most: int
-    left: int
-    map: VocabularyMap
-    ends: NDArray[np.int64]
-    last: NDArray[np.int64]
-
-
-@dataclass(slots=True)
-class Turn:
-    """What came of one round.
-
-    Of its draft: the `rollout`, None where another round follows; the drafter's probabilities of all that it drew (`sure`); the tokens that
-    are left of its walks (`drafted`), how many of them it has `read`, and how many others in `vain`; and of each slot that proposes
-    something its first draw, the number of tokens up to its end, and q (`firsts`, `stops`, `bounds`). Then the `proposal` and what can be
-    told of its rows (`peaks`), None where it was not verified; what is `written`, None where only the host can tell, which then is the last
-    round; how many proposals are `accepted`, each one's acceptance probability as far as they were judged (`accepts`), whether what follows
-    them is a correction (`rejected`), and the target's probabilities before temperature of each proposal and of what follows (`likely`).
-    `spent`: numbers used in the round.
-
-    `budget`: drafter tokens that it might use. `given`: what the drafter read before it drew. `used`: numbers used before the round.
-    `lengths`: ids that the target and the drafter have before it, beyond those before the first round. `held`: of how many proposals and
-    drafted tokens the caches hold what was read. `seconds`: of drafting, and of all that followed.
-    """
-
-    rollout: Rollout | None
-    sure: list[float]
-    drafted: list[int]
-    read: int
-    vain: int
-    firsts: list[int]
-    stops: list[int]
-    bounds: list[float]
-    proposal: list[int] | None
-    peaks: Peaks | None
-    written: list[int] | None
-    accepted: int
-    accepts: list[float]
-    rejected: bool
-    likely: list[float]
-    spent: int
-    budget: int
-    given: Sequence[int]
-    used: int
-    lengths: tuple[int, int]
-    held: tuple[int, int]
-    seconds: tuple[float, float]
-
-
-class TandemCache(Protocol):
-    """What a target's cache may have besides `core.contexts.Cache`."""
-
-    def rounds_with(
-        self, drafter: Any, wanted: Rounds, unread: Sequence[int], given: Sequence[int], row: Law | None, state: Any
-    ) -> list[Turn] | None:
-        """Have the target read `unread` and the drafter, whose cache is `drafter`, read `given`, and make rounds; where there is nothing
-        given, from the drafter's newest logits `row` [D] and `state` [H]. The lengths stay as they are. None where nothing can be done, or
-        not yet."""
-        ...

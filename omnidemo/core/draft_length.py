@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from time import perf_counter
 from typing import Literal, Protocol
 
 import numpy as np
@@ -20,7 +19,7 @@ from omnidemo.core.knowledge import FIRST_WAIT, FITTED_EVERY, LONGEST_WAIT, STRE
 Policy = Literal["fixed", "confidence", "cost", "head"]
 State = NDArray[np.float32]  # [H]: what the drafter's output layer read when it predicted a token
 Head = Callable[[State, float], float]  # (state, log q of the token drawn) → P(accepted)
-Look = Callable[[], Hindsight]
+Look = Callable[[], tuple[Hindsight, float]]  # what is seen, and the seconds that it took
 
 LOOK, ENOUGH = 96, 16  # newest tokens by which it is judged beforehand whether a try can win, and fewest that tell anything
 BLIND_EVERY = 3  # refusals after which a try is made all the same, for times change
@@ -32,7 +31,7 @@ MARGIN = 1.02  # estimated gain above which a pair that had given up drafts agai
 
 
 @dataclass(slots=True)
-class Until:
+class StopRule:
     """What a rule will probably say between two slots, for those who draw several before they can ask it.
 
     After a slot that was drawn with probability s, `reach` is multiplied by a + b·s, and another one follows where s ≥ `least` and
@@ -45,7 +44,7 @@ class Until:
     lines: NDArray[np.float64] = field(default_factory=lambda: np.array([[0.0, 1.0, 0.0, 1.0, 0.0]]))
 
 
-NEVER = Until()
+NEVER = StopRule()
 AS_SURE = np.array([[0.0, 0.0, 1.0, 1.0, 0.0]])  # lines by which a slot is accepted as often as the drafter thinks
 
 
@@ -72,7 +71,7 @@ class DraftLength(Protocol):
         """Whether another slot is drafted after one whose tokens were drawn with these probabilities."""
         ...
 
-    def until(self) -> Until:
+    def until(self) -> StopRule:
         """A guess of what `goes_on` will say from here on."""
         ...
 
@@ -118,7 +117,7 @@ class Fixed:
     def goes_on(self, sure: Sequence[float], states: Sequence[State]) -> bool:
         return True
 
-    def until(self) -> Until:
+    def until(self) -> StopRule:
         return NEVER
 
     def learn(self, sures: Sequence[Sequence[float]], accepts: Sequence[float]) -> None:
@@ -151,7 +150,7 @@ class Watching:
     def goes_on(self, sure: Sequence[float], states: Sequence[State]) -> bool:
         raise NotImplementedError
 
-    def until(self) -> Until:
+    def until(self) -> StopRule:
         raise NotImplementedError
 
     def learn(self, sures: Sequence[Sequence[float]], accepts: Sequence[float]) -> None:
@@ -168,8 +167,8 @@ class Confidence(Watching):
     def goes_on(self, sure: Sequence[float], states: Sequence[State]) -> bool:
         return math.prod(sure) >= self.threshold
 
-    def until(self) -> Until:
-        return Until(least=self.threshold)
+    def until(self) -> StopRule:
+        return StopRule(least=self.threshold)
 
 
 class ByHead(Watching):
@@ -199,8 +198,8 @@ class ByHead(Watching):
         self._reach *= math.prod(predicted)
         return 1.0 - self._reach <= self.gamma
 
-    def until(self) -> Until:
-        return Until(self._reach, price=1.0 - self.gamma, lines=AS_SURE)
+    def until(self) -> StopRule:
+        return StopRule(self._reach, price=1.0 - self.gamma, lines=AS_SURE)
 
     def learn(self, sures: Sequence[Sequence[float]], accepts: Sequence[float]) -> None:
         super().learn(sures, accepts)
@@ -273,8 +272,7 @@ class ByCost(Watching):
         if known.plain_seconds is None or known.doubts:
             known.refused = 0
             return True
-        began = perf_counter()
-        seen = look()
+        seen, seconds = look()
         if not seen:  # the answer has only begun
             known.left -= STRETCH
             if known.left < -LONGEST_WAIT:
@@ -284,7 +282,7 @@ class ByCost(Watching):
         if known.promises(seen):
             return True
         known.refused += 1
-        known.rest(perf_counter() - began)
+        known.rest(seconds)
         return False
 
     def goes_on(self, sure: Sequence[float], states: Sequence[State]) -> bool:
@@ -295,13 +293,13 @@ class ByCost(Watching):
             return self._reach > 0.3  # until the first times are there
         return self._reach * known.next(slot) * worth > known.slot_seconds
 
-    def until(self) -> Until:
+    def until(self) -> StopRule:
         known, worth = self.knowledge, self.knowledge.token_seconds
         if worth <= 0.0:
             lines = known.lines.copy()
             lines[:, 3:] = 1.0, 0.0
-            return Until(self._reach, price=0.3, lines=lines)
-        return Until(self._reach, price=known.slot_seconds / worth, lines=known.lines)
+            return StopRule(self._reach, price=0.3, lines=lines)
+        return StopRule(self._reach, price=known.slot_seconds / worth, lines=known.lines)
 
     def learn(self, sures: Sequence[Sequence[float]], accepts: Sequence[float]) -> None:
         known = self.knowledge

@@ -126,7 +126,7 @@ class Knowledge:
 
     @property
     def lines(self) -> NDArray[np.float64]:
-        """Those of `Until`, by the calibrations."""
+        """Those of `StopRule`, by the calibrations."""
         self.sure.refresh()
         self.next.refresh()
         return self._lines

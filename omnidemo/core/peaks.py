@@ -15,7 +15,7 @@ BEST, TOP, MASS, WARM = range(4)
 
 
 @dataclass(slots=True)
-class Peaks:
+class RowStats:
     """`rows` [R, V] of logits x, with `numbers` [R, 4] of each: the lowest index of the highest, that x̂ itself, Σ exp(x − x̂), and
     Σ exp((x − x̂) / heat), which is anything at temperature 0."""
 

@@ -220,6 +220,12 @@ class Sampler:
         self._host = np.random.default_rng(seed)
         self._numbers = np.empty(0)  # made together, which takes a fraction of the time
         self._at = 0  # from here on they are not used yet
+        self._gone = 0  # numbers that were used and are not kept any more
+
+    @property
+    def position(self) -> int:
+        """How many numbers were used."""
+        return self._gone + self._at
 
     def uniform(self) -> float:
         """The next number from [0, 1)."""
@@ -239,6 +245,7 @@ class Sampler:
         self._at += count
 
     def _provide(self) -> None:
+        self._gone += self._at
         self._numbers, self._at = np.concatenate([self._numbers[self._at :], self._host.random(NUMBERS)]), 0
 
     def draw(self, law: Law) -> int:

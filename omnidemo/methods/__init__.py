@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from omnidemo.core.vocabulary import VocabularyMap
 from omnidemo.methods.autoregressive import Autoregressive
-from omnidemo.methods.base import Draft, Hand, Method, Settlement, Slot
+from omnidemo.methods.base import Acceptance, Draft, Method, RoundContext, Slot
 from omnidemo.methods.ngram_exact import NgramExact
 from omnidemo.methods.ngram_merge import NgramMerge
 from omnidemo.methods.speculative import Speculative
@@ -26,10 +26,10 @@ __all__ = [
     "AUTO",
     "AUTO_HELP",
     "METHODS",
+    "Acceptance",
     "Draft",
-    "Hand",
     "Method",
-    "Settlement",
+    "RoundContext",
     "Slot",
     "check_method",
     "fitting",

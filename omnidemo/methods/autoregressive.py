@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from omnidemo.methods.base import Draft, Hand, Method
+from omnidemo.methods.base import Draft, Method, RoundContext
 
 
 class Autoregressive(Method):
@@ -14,5 +14,5 @@ class Autoregressive(Method):
     help = "The target writes every token itself. The baseline that every speedup is measured against."
     drafts = False
 
-    def draft(self, hand: Hand, budget: int) -> Draft:
+    def draft(self, context: RoundContext, budget: int) -> Draft:
         return Draft()

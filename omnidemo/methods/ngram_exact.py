@@ -7,14 +7,15 @@ from weakref import WeakKeyDictionary
 
 from torch import Tensor
 
-from omnidemo.core.ahead import Course, token_by_token
+from omnidemo.core.ahead import ProposalRule, token_by_token
 from omnidemo.core.ngrams import NgramCache
 from omnidemo.core.sampling import Law, totals
 from omnidemo.core.vocabulary import VocabularyMap, bars
-from omnidemo.methods.base import Draft, Hand, Method, NotFinite, Slot
+from omnidemo.methods.base import Draft, Method, NotFinite, RoundContext, Slot
 from omnidemo.methods.ngram_residual import Path, Residual, complete_children, goes_on
 
-Known = tuple[int, dict[int, Tensor], list[Course]]  # a trie's version, the bars of first draws by their limit, what is told to draw ahead
+# A trie's version, the bars of first draws by their limit, and the rule by which they are drawn.
+Known = tuple[int, dict[int, Tensor], list[ProposalRule]]
 
 
 class NgramExact(Method):
@@ -40,81 +41,81 @@ class NgramExact(Method):
         self._known: WeakKeyDictionary[NgramCache, Known] = WeakKeyDictionary()
         self._alone: tuple[VocabularyMap, Tensor] | None = None  # a map, and its drafter tokens that are a slot by themselves
 
-    def draft(self, hand: Hand, budget: int) -> Draft:
+    def draft(self, context: RoundContext, budget: int) -> Draft:
         draft = Draft()
         left = budget
         open_slots: list[tuple[Slot, list[int]]] = []  # proposals that could have become longer, with the complete children they had
         while left > 0:
-            base, limit = len(hand.drafter.ids), left + self.overrun
-            hand.look_ahead(self.course, left)
+            base, limit = len(context.drafter.ids), left + self.overrun
+            context.begin_slot(self.proposal_rule, left)
             try:
-                drawn, q, law = hand.draw(partial(self._bars, hand, limit))
+                drawn, q, law = context.draw(partial(self._bars, context, limit))
             except NotFinite:
                 break
             slot = Slot(-1, (), 0.0, base, limit, {(): law})
-            draws, children = self._walk(hand, slot, drawn, q)
+            draws, children = self._walk(context, slot, drawn, q)
             draft.drafted += 1 + draws
             if children:
                 open_slots.append((slot, children))
             draft.slots.append(slot)
             # The pieces are where the walk began, so what it has read of them stays read: the next slot's first law is known already.
-            hand.drafter.rollback(base + len(slot.pieces))
+            context.drafter.rollback(base + len(slot.pieces))
             if slot.target_id < 0:
                 break
-            for piece in slot.pieces[len(hand.drafter.ids) - base :]:
-                hand.drafter.push(piece)
+            for piece in slot.pieces[len(context.drafter.ids) - base :]:
+                context.drafter.push(piece)
             left -= len(slot.pieces)
-            if slot.target_id in hand.end_ids or not hand.goes_on(slot):
+            if slot.target_id in context.end_ids or not context.goes_on(slot):
                 break
         masses = totals([(slot.laws[slot.pieces], children) for slot, children in open_slots])
         for (slot, _), mass in zip(open_slots, masses, strict=True):
             slot.q *= 1.0 - mass
         return draft
 
-    def course(self, hand: Hand) -> Course:
+    def proposal_rule(self, context: RoundContext) -> ProposalRule:
         """This method's draws, to be made ahead: there `first` takes the place of `_bars`, and the trie's table that of `_walk`."""
-        courses = self._of_trie(hand)[2]
-        if not courses:
-            first, inside = hand.ngrams.nearest.masked_fill(hand.map.draftable, 0), token_by_token(hand.map.readable_bars).inside
-            courses.append(Course(first, inside, self._alone_in(hand.map), hand.ngrams.on_device(), self.overrun))
-        return courses[0]
+        rules = self._of_trie(context)[2]
+        if not rules:
+            first, inside = context.ngrams.nearest.masked_fill(context.map.draftable, 0), token_by_token(context.map.readable_bars).inside
+            rules.append(ProposalRule(first, inside, self._alone_in(context.map), context.ngrams.on_device(), self.overrun))
+        return rules[0]
 
     def _alone_in(self, known: VocabularyMap) -> Tensor:
         if self._alone is None or self._alone[0] is not known:
             self._alone = known, known.to_target >= 0
         return self._alone[1]
 
-    def _bars(self, hand: Hand, limit: int) -> Tensor:
+    def _bars(self, context: RoundContext, limit: int) -> Tensor:
         """Bars [D] of first draws: what may be proposed directly, and what begins an n-gram of at most `limit` tokens."""
-        known = self._of_trie(hand)[1]
+        known = self._of_trie(context)[1]
         if limit not in known:
-            known[limit] = bars(hand.map.draftable | hand.ngrams.begins(limit))
+            known[limit] = bars(context.map.draftable | context.ngrams.begins(limit))
         return known[limit]
 
-    def _of_trie(self, hand: Hand) -> Known:
-        known = self._known.get(hand.ngrams)
-        if known is None or known[0] != hand.ngrams.version:
-            known = self._known[hand.ngrams] = (hand.ngrams.version, {}, [])
+    def _of_trie(self, context: RoundContext) -> Known:
+        known = self._known.get(context.ngrams)
+        if known is None or known[0] != context.ngrams.version:
+            known = self._known[context.ngrams] = (context.ngrams.version, {}, [])
         return known
 
-    def _walk(self, hand: Hand, slot: Slot, first: int, q: float) -> tuple[int, list[int]]:
+    def _walk(self, context: RoundContext, slot: Slot, first: int, q: float) -> tuple[int, list[int]]:
         """Walk from the first drawn token, fill the slot with the longest complete node; returns the number of further draws, and the
         complete children to which the walk could have gone on from there. The slot's q is Q̄."""
         path: Path = (first,)
         sure = [q]
         draws = 0
         children: list[int] = []
-        if hand.map.targets[first] >= 0:
-            slot.target_id, slot.pieces, slot.q, slot.sure = hand.map.targets[first], path, q, (q,)
-        node = hand.ngrams.root.children.get(first)
+        if context.map.targets[first] >= 0:
+            slot.target_id, slot.pieces, slot.q, slot.sure = context.map.targets[first], path, q, (q,)
+        node = context.ngrams.root.children.get(first)
         while node is not None and goes_on(node, slot.limit):
-            hand.drafter.push(path[-1])
+            context.drafter.push(path[-1])
             try:
-                drawn, factor, slot.laws[path] = hand.draw(hand.readable_bars)
+                drawn, factor, slot.laws[path] = context.draw(context.readable_bars)
             except NotFinite:  # the walk ends here, and where a correction looks at it again there is nothing to go on to either
                 break
             draws += 1
-            if slot.pieces == path and not hand.warp.greedy:
+            if slot.pieces == path and not context.warp.greedy:
                 children = complete_children(node, slot.limit)
             node = node.children.get(drawn)
             if node is None or node.reach > slot.limit:
@@ -126,5 +127,5 @@ class NgramExact(Method):
                 children = []
         return draws, children
 
-    def residual(self, hand: Hand, slot: Slot, law: Law) -> int:
-        return Residual(hand, slot, law).token(self.attempts)
+    def residual(self, context: RoundContext, slot: Slot, law: Law) -> int:
+        return Residual(context, slot, law).token(self.attempts)

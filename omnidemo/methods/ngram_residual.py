@@ -8,7 +8,7 @@ import torch
 
 from omnidemo.core.ngrams import FAR, Node
 from omnidemo.core.sampling import Draws, Law, among, as_tensor, on_host, total, without
-from omnidemo.methods.base import Hand, Slot
+from omnidemo.methods.base import RoundContext, Slot
 
 Path = tuple[int, ...]
 FEW = 16  # tokens whose part of the residual is bounded closely at first, once the plain attempts have come to nothing
@@ -19,7 +19,7 @@ LAST = 1 << 16
 class Residual:
     """norm(p − A) of one slot, where `law` [T] is p. What was computed is kept until the slot is corrected."""
 
-    hand: Hand
+    context: RoundContext
     slot: Slot
     law: Law
     _bounds: dict[int, tuple[Path, Node | None, float]] = field(default_factory=dict, init=False)
@@ -28,8 +28,8 @@ class Residual:
     def token(self, attempts: int) -> int:
         """A token from it by rejection: draw t ~ p, and throw it away with probability A(t)/p(t). Where `attempts` of them came to nothing,
         p is what is hardly left anything of, and tokens are drawn from a closer bound: see `_closer`."""
-        chooser, first = self.hand.chooser, self.slot.laws[()]
-        draws = Draws(chooser, self.law, lambda: as_tensor(first)[self.hand.map.to_drafter.clamp(min=0)])
+        chooser, first = self.context.chooser, self.slot.laws[()]
+        draws = Draws(chooser, self.law, lambda: as_tensor(first)[self.context.map.to_drafter.clamp(min=0)])
 
         def attempt() -> int | None:
             token, p, q = draws.draw()
@@ -48,13 +48,13 @@ class Residual:
         while token is None:
             token = self._closer(known, max(attempts, 1))
             known *= 4
-        self.hand.drafter.rollback(self.slot.base)
+        self.context.drafter.rollback(self.slot.base)
         return token
 
     def _judge(self, token: int, p: float) -> int | None:
         """A token that was drawn with its probability p, or None where it is thrown away."""
         path, node, bound = self._bounds[token]
-        if bound <= 0.0 or not self.hand.chooser.accept(min(1.0, bound / p)):
+        if bound <= 0.0 or not self.context.chooser.accept(min(1.0, bound / p)):
             return token
         return token if self._simulate(path, node) else None
 
@@ -66,12 +66,12 @@ class Residual:
         `known` of the others E = p − min(p, B)·(1 − U), where U ≥ f is the probability of a first step that leads to no n-gram yet but can;
         for the rest it is p. So hardly anything is drawn in vain, and passes are made for `known` tokens only.
         """
-        hand, slot, chooser, law = self.hand, self.slot, self.hand.chooser, as_tensor(self.law).double()
-        direct, pieces = hand.map.mapped_targets, hand.map.mapped_drafters
+        context, slot, chooser, law = self.context, self.slot, self.context.chooser, as_tensor(self.law).double()
+        direct, pieces = context.map.mapped_targets, context.map.mapped_drafters
         upper = law.index_add(0, direct, torch.minimum(as_tensor(slot.laws[()])[pieces].double(), law[direct]), alpha=-1)
         walks = torch.zeros_like(law, dtype=torch.bool)
-        walks[direct] = hand.ngrams.begins(slot.limit)[pieces]
-        walks[torch.tensor(hand.ngrams.target_ids, dtype=torch.long, device=law.device)] = True
+        walks[direct] = context.ngrams.begins(slot.limit)[pieces]
+        walks[torch.tensor(context.ngrams.target_ids, dtype=torch.long, device=law.device)] = True
         upper = torch.where(walks, law, upper).clamp_(min=0.0)
         ranked = torch.where(walks, law, -1.0)
         best = ranked.topk(min(known, len(ranked))).indices
@@ -113,9 +113,9 @@ class Residual:
 
     def _path(self, token: int) -> Path:
         """The drafter tokens with which the slot could have proposed a target token; () for one that it could not."""
-        hand = self.hand
-        direct = hand.map.drafters[token]
-        path = hand.ngrams.path(token) if direct < 0 else (direct,) if hand.map.may_draft[direct] else None
+        context = self.context
+        direct = context.map.drafters[token]
+        path = context.ngrams.path(token) if direct < 0 else (direct,) if context.map.may_draft[direct] else None
         return path if path is not None and len(path) <= self.slot.limit else ()
 
     def _bound(self, path: Path, first: float | None = None) -> tuple[Path, Node | None, float]:
@@ -124,7 +124,7 @@ class Residual:
             return (), None, 0.0
         limit = self.slot.limit
         bound = float(self.slot.laws[()][path[0]]) if first is None else first
-        node = self.hand.ngrams.root.children.get(path[0])
+        node = self.context.ngrams.root.children.get(path[0])
         for depth in range(1, len(path)):
             if bound <= 0.0 or node is None:
                 return path, node, 0.0
@@ -164,7 +164,7 @@ class Residual:
                 law = without(self._law(path), complete_children(node, self.slot.limit))
             elif inner:
                 law = among(self._law(path), inner)
-            self._draws[path, step] = None if law is None else Draws(self.hand.chooser, law)
+            self._draws[path, step] = None if law is None else Draws(self.context.chooser, law)
         return self._draws[path, step]
 
     def _complete_mass(self, path: Path, node: Node) -> float:
@@ -174,13 +174,13 @@ class Residual:
 
     def _law(self, path: Path) -> Law:
         """The drafter's law [D] after the slot's base and `path`, remembered for the slot."""
-        hand, slot = self.hand, self.slot
+        context, slot = self.context, self.slot
         law = slot.laws.get(path)
         if law is None:
-            hand.drafter.rollback(slot.base)
+            context.drafter.rollback(slot.base)
             for piece in path:
-                hand.drafter.push(piece)
-            law = hand.law(hand.map.readable_bars)
+                context.drafter.push(piece)
+            law = context.law(context.map.readable_bars)
             # Where the numbers are not finite no walk goes on from here. On a device nobody waits to look at them.
             if not on_host(law):
                 law = torch.nan_to_num(as_tensor(law), nan=0.0, posinf=0.0)

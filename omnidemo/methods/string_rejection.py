@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 
 from omnidemo.core.sampling import Law, as_tensor
 from omnidemo.core.vocabulary import VocabularyMap
-from omnidemo.methods.base import Draft, Hand, Method, NotFinite, Slot
+from omnidemo.methods.base import Draft, Method, NotFinite, RoundContext, Slot
 
 CAP = 64  # spellings of one target token, at most: the proposal's law is a sum over all of them
 Path = tuple[int, ...]
@@ -40,24 +40,24 @@ class StringRejection(Method):
         text = vocabulary.target.writes(token_id).decode("utf-8", "replace")
         return f"the drafter has more than {CAP} spellings of the target's token {text!r}, and each would have to be added up"
 
-    def draft(self, hand: Hand, budget: int) -> Draft:
+    def draft(self, context: RoundContext, budget: int) -> Draft:
         draft = Draft()
-        strings = strings_of(hand.map)
+        strings = strings_of(context.map)
         left = budget
         while left > 0:
-            slot = Slot(-1, (), 1.0, len(hand.drafter.ids), left)
+            slot = Slot(-1, (), 1.0, len(context.drafter.ids), left)
             path: Path = ()
             shares: list[float] = []
             whole = True
             while not strings.stopped(path, left):
                 try:
-                    drawn, share, slot.laws[path] = hand.draw(hand.readable_bars)
+                    drawn, share, slot.laws[path] = context.draw(context.readable_bars)
                 except NotFinite:
                     whole = False
                     break
                 shares.append(share)
                 path = (*path, drawn)
-                hand.drafter.push(drawn)
+                context.drafter.push(drawn)
             draft.drafted += len(path)
             left -= len(path)
             if not path:
@@ -66,58 +66,59 @@ class StringRejection(Method):
             draft.slots.append(slot)
             if slot.target_id < 0:
                 break
-            if not hand.warp.greedy:
-                slot.q = self._psi(hand, slot, slot.target_id)
-            slot.pieces = path if hand.map.target.writes(slot.target_id) == strings.text(path) else hand.map.spelling(slot.target_id) or ()
+            if not context.warp.greedy:
+                slot.q = self._psi(context, slot, slot.target_id)
+            spelled = context.map.target.writes(slot.target_id) == strings.text(path)
+            slot.pieces = path if spelled else context.map.spelling(slot.target_id) or ()
             slot.sure = shares[: len(slot.pieces)] if slot.pieces == path[: len(slot.pieces)] else ()
-            hand.drafter.rollback(slot.base)
-            if not slot.pieces or slot.target_id in hand.end_ids:
+            context.drafter.rollback(slot.base)
+            if not slot.pieces or slot.target_id in context.end_ids:
                 break
             for piece in slot.pieces:
-                hand.drafter.push(piece)
-            if not hand.goes_on(slot):
+                context.drafter.push(piece)
+            if not context.goes_on(slot):
                 break
         return draft
 
-    def residual(self, hand: Hand, slot: Slot, law: Law) -> int:
+    def residual(self, context: RoundContext, slot: Slot, law: Law) -> int:
         """A token from norm(p − min(p, ψ)) by rejection: draw t ~ p, and throw it away with probability min(1, ψ(t)/p(t))."""
 
         def attempt() -> int | None:
-            token = hand.chooser.draw(law)
-            return None if hand.chooser.accept(min(1.0, self._psi(hand, slot, token) / float(law[token]))) else token
+            token = context.chooser.draw(law)
+            return None if context.chooser.accept(min(1.0, self._psi(context, slot, token) / float(law[token]))) else token
 
-        token = hand.chooser.first(attempt, self.attempts)
+        token = context.chooser.first(attempt, self.attempts)
         if token is None:
             rest = as_tensor(law).double().clone()
             for other in as_tensor(law).nonzero().squeeze(-1).tolist():
-                rest[other] -= min(float(rest[other]), self._psi(hand, slot, other))
+                rest[other] -= min(float(rest[other]), self._psi(context, slot, other))
             mass = float(rest.sum())
-            token = hand.chooser.draw(rest / mass if mass > 0 else law)
-        hand.drafter.rollback(slot.base)
+            token = context.chooser.draw(rest / mass if mass > 0 else law)
+        context.drafter.rollback(slot.base)
         return token
 
-    def _psi(self, hand: Hand, slot: Slot, token: int, path: Path = ()) -> float:
+    def _psi(self, context: RoundContext, slot: Slot, token: int, path: Path = ()) -> float:
         """P(drafting goes on from `path` and stops with a string whose first target token is `token`)."""
-        strings = strings_of(hand.map)
+        strings = strings_of(context.map)
         law: Law | None = None
         total = 0.0
         for drawn in strings.towards(token, path):
-            law = self._law(hand, slot, path) if law is None else law
+            law = self._law(context, slot, path) if law is None else law
             share = float(law[drawn])
             longer = (*path, drawn)
             if share > 0.0 and strings.stopped(longer, slot.limit):
                 total += share * (strings.first(longer) == token)
             elif share > 0.0:
-                total += share * self._psi(hand, slot, token, longer)
+                total += share * self._psi(context, slot, token, longer)
         return total
 
-    def _law(self, hand: Hand, slot: Slot, path: Path) -> Law:
+    def _law(self, context: RoundContext, slot: Slot, path: Path) -> Law:
         """The drafter's law [D] after the slot's base and `path`, remembered for the slot."""
         if path not in slot.laws:
-            hand.drafter.rollback(slot.base)
+            context.drafter.rollback(slot.base)
             for piece in path:
-                hand.drafter.push(piece)
-            slot.laws[path] = hand.law(hand.map.readable_bars)
+                context.drafter.push(piece)
+            slot.laws[path] = context.law(context.map.readable_bars)
         return slot.laws[path]
 
 

@@ -7,9 +7,9 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from omnidemo.core.ahead import Course, token_by_token
+from omnidemo.core.ahead import ProposalRule, token_by_token
 from omnidemo.core.sampling import Draws, Law, as_tensor
-from omnidemo.methods.base import Draft, Hand, Method, NotFinite, Slot, subtract
+from omnidemo.methods.base import Draft, Method, NotFinite, RoundContext, Slot, subtract
 
 ATTEMPTS = 256  # draws of a correction before it is computed in full: that takes as long as ten
 
@@ -25,34 +25,34 @@ class TokenIntersection(Method):
     lossless = True
     help = "The drafter may only propose tokens that both vocabularies contain (Timor et al. 2025). Exact at every temperature."
 
-    def bars(self, hand: Hand) -> Tensor:
+    def bars(self, context: RoundContext) -> Tensor:
         """[D]: 0 for what the drafter may draw, −∞ for the rest."""
-        return hand.map.draftable_bars
+        return context.map.draftable_bars
 
-    def course(self, hand: Hand) -> Course:
-        return token_by_token(self.bars(hand))
+    def proposal_rule(self, context: RoundContext) -> ProposalRule:
+        return token_by_token(self.bars(context))
 
-    def draft(self, hand: Hand, budget: int) -> Draft:
+    def draft(self, context: RoundContext, budget: int) -> Draft:
         draft = Draft()
         for left in range(budget, 0, -1):
-            base = len(hand.drafter.ids)
-            hand.look_ahead(self.course, left)
+            base = len(context.drafter.ids)
+            context.begin_slot(self.proposal_rule, left)
             try:
-                drawn, q, law = hand.draw(partial(self.bars, hand))
+                drawn, q, law = context.draw(partial(self.bars, context))
             except NotFinite:
                 break
             draft.drafted += 1
-            target_id = hand.map.targets[drawn]
+            target_id = context.map.targets[drawn]
             draft.slots.append(Slot(target_id, (drawn,), q, base, laws={(): law}, sure=(q,)))
-            hand.drafter.push(drawn)
-            if target_id < 0 or target_id in hand.end_ids or not hand.goes_on(draft.slots[-1]):
+            context.drafter.push(drawn)
+            if target_id < 0 or target_id in context.end_ids or not context.goes_on(draft.slots[-1]):
                 break
         return draft
 
-    def residual(self, hand: Hand, slot: Slot, law: Law) -> int:
+    def residual(self, context: RoundContext, slot: Slot, law: Law) -> int:
         """By rejection: draw t ~ p, and throw it away with probability q'(t)/p(t). In full only where that would take too long."""
-        known, proposed = hand.map, slot.laws[()]
-        draws = Draws(hand.chooser, law, lambda: as_tensor(proposed)[known.to_drafter.clamp(min=0)])
+        known, proposed = context.map, slot.laws[()]
+        draws = Draws(context.chooser, law, lambda: as_tensor(proposed)[known.to_drafter.clamp(min=0)])
 
         def attempt() -> int | None:
             token, p, q = draws.draw()
@@ -60,11 +60,11 @@ class TokenIntersection(Method):
             if piece < 0 or not known.may_draft[piece]:
                 return token
             q = float(proposed[piece]) if q is None else q
-            return None if q > 0.0 and hand.chooser.accept(min(1.0, q / p)) else token
+            return None if q > 0.0 and context.chooser.accept(min(1.0, q / p)) else token
 
-        token = hand.chooser.first(attempt, ATTEMPTS)
+        token = context.chooser.first(attempt, ATTEMPTS)
         if token is not None:
             return token
         rest, taken = as_tensor(law), torch.zeros_like(as_tensor(law))
         taken[known.mapped_targets] = as_tensor(proposed)[known.mapped_drafters]
-        return subtract(hand.chooser, rest, taken)
+        return subtract(context.chooser, rest, taken)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from omnidemo.core.ahead import Course, least, token_by_token
+from omnidemo.core.ahead import ProposalRule, least, token_by_token
 from omnidemo.core.vocabulary import VocabularyMap
-from omnidemo.methods.base import Hand
+from omnidemo.methods.base import RoundContext
 from omnidemo.methods.token_intersection import TokenIntersection
 
 
@@ -21,13 +21,13 @@ class Union(TokenIntersection):
     help = "The drafter draws freely and tokens that the target does not have are rejected (Timor et al. 2025). Exact, rarely the fastest."
 
     def __init__(self) -> None:
-        self._known: tuple[VocabularyMap, Course] | None = None  # a map, and how draws go on with it
+        self._known: tuple[VocabularyMap, ProposalRule] | None = None  # a map, and how draws go on with it
 
-    def course(self, hand: Hand) -> Course:
-        if self._known is None or self._known[0] is not hand.map:
-            bars = least(self.bars(hand))
-            self._known = hand.map, Course(bars, bars, hand.map.to_target >= 0, token_by_token(self.bars(hand)).trie)
+    def proposal_rule(self, context: RoundContext) -> ProposalRule:
+        if self._known is None or self._known[0] is not context.map:
+            bars = least(self.bars(context))
+            self._known = context.map, ProposalRule(bars, bars, context.map.to_target >= 0, token_by_token(self.bars(context)).trie)
         return self._known[1]
 
-    def bars(self, hand: Hand) -> Tensor:
-        return hand.map.readable_bars
+    def bars(self, context: RoundContext) -> Tensor:
+        return context.map.readable_bars

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from omnidemo.core.ahead import DRAWS, Course, Order, Rollout
+from omnidemo.core.ahead import DRAWS, Order, ProposalRule, Rollout
 from omnidemo.core.device_trie import NOWHERE, DeviceTrie
 from omnidemo.core.sampling import Warp, drawn_at
 from omnidemo.runtime.graphs import FixedPasses, Outputs, Room, fixed_pass, lock
@@ -59,7 +59,7 @@ class Roller:
         self.uniforms = torch.zeros(DRAWS + 1, dtype=torch.float64, device=device)
         self.least = torch.zeros(2, tokens, dtype=torch.int32, device=device)  # the limit from which on a token may be drawn
         self.alone = torch.zeros(2, tokens, dtype=torch.bool, device=device)  # no token of a walk is a slot by itself
-        self.course: Course | None = None  # what these two hold
+        self.rule: ProposalRule | None = None  # what these two hold
         self.rows = torch.zeros(STEPS + 2, tokens, device=device)
         self.states = torch.zeros(STEPS + 2, runner.embed.shape[1], dtype=runner.dtype, device=device)
         self.read = whole(STEPS + 2)  # tokens, by the row after them
@@ -71,7 +71,7 @@ class Roller:
     def roll_out(self, room: Room, start: int, order: Order, row: Tensor, state: Any) -> Rollout | None:
         """Draw from the logits `row` [D] and the `state` [H] after the `start` positions that the room holds; it needs `MARGIN` more. None
         the first time, for a first answer must not wait for a recording, and where none can be made."""
-        key = (order.warp, id(order.course.trie.keys))
+        key = (order.warp, id(order.rule.trie.keys))
         if self.fixed.record is None:
             return None
         if key not in room.seen:
@@ -81,7 +81,7 @@ class Roller:
             self._begin(start, order, row, state)
             recorded = room.rollouts.get(key)
             if recorded is None:
-                recorded = self._recorded(room, order.course.trie, order.warp)
+                recorded = self._recorded(room, order.rule.trie, order.warp)
                 if recorded is None:
                     return None
                 room.rollouts[key] = recorded
@@ -96,16 +96,16 @@ class Roller:
 
     def _begin(self, start: int, order: Order, row: Tensor, state: Any) -> None:
         """Set everything for the first draw: as though a slot had just ended, with no walk under way."""
-        course, total = order.course, order.left + order.course.overrun
+        rule, total = order.rule, order.left + order.rule.overrun
         given = [start, 0, 0, 0, total + 1, total, NOWHERE, 0, DRAWS, 0, 0, 0, start, total, total - _aim(order)]
         self.numbers.copy_(torch.tensor(given), non_blocking=True)
         if order.uniforms is not None:
             self.uniforms[:DRAWS].copy_(torch.from_numpy(order.uniforms[:DRAWS]), non_blocking=True)
-        if course is not self.course:
-            self.course = course
-            self.least[0].copy_(course.inside)
-            self.least[1].copy_(course.first)
-            self.alone[1].copy_(course.alone)
+        if rule is not self.rule:
+            self.rule = rule
+            self.least[0].copy_(rule.inside)
+            self.least[1].copy_(rule.first)
+            self.alone[1].copy_(rule.alone)
         self.rows[0].copy_(row)
         self.states[0].copy_(torch.as_tensor(state), non_blocking=True)  # numpy's where it has been fetched before
 
@@ -189,10 +189,10 @@ def roller_of(runner: LeanLlamaRunner, fixed: FixedPasses) -> Roller:
 
 
 def _aim(order: Order) -> int:
-    return min(order.left if order.until is None else min(order.left, FEW), STEPS + 1 - order.course.overrun)
+    return min(order.left if order.until is None else min(order.left, FEW), STEPS + 1 - order.rule.overrun)
 
 
 def steps(order: Order) -> int:
     """Tokens that a rollout reads: those of the drafter tokens aimed at but the last, and a last walk over the budget. A walk that is
     thrown away may need more; the host then draws on by itself."""
-    return max(0, _aim(order) + order.course.overrun - 1)
+    return max(0, _aim(order) + order.rule.overrun - 1)

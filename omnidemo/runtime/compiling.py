@@ -30,6 +30,7 @@ PATIENCE = 300  # seconds that compiling may take; one minute where nothing else
 
 _log = logging.getLogger(__name__)
 _ready: ModuleType | None = None
+_failure = ""  # why they cannot be had
 _lock = threading.Lock()
 _thread: threading.Thread | None = None
 _waiting: list[Callable[[], None]] = []  # what is to be done as soon as the functions are ready
@@ -40,9 +41,14 @@ def kernels() -> ModuleType | None:
     return _ready
 
 
+def failure() -> str:
+    """Why the functions cannot be had, in a few words; empty where they can, or nobody knows yet."""
+    return _failure
+
+
 def prepare() -> None:
     """Have the functions ready as soon as may be: a process of its own compiles them, which takes seconds the first time on a machine.
-    Until then, and where it fails, passes are made without them."""
+    StopRule then, and where it fails, passes are made without them."""
     global _thread
     with _lock:
         if _thread is None:
@@ -78,7 +84,7 @@ def when_ready(call: Callable[[], None]) -> None:
 
 
 def _prepare() -> None:
-    global _ready
+    global _ready, _failure
     command = [sys.executable, "-c", START.format(parent=os.getpid())]
     path = os.pathsep.join(filter(None, [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH")]))  # it may not be installed
     low = _step_back if os.name == "posix" else None
@@ -107,7 +113,8 @@ def _prepare() -> None:
         use_compiled(compiled)
     except Exception as error:  # no numba, no folder for its machine code, a processor that it does not know
         said = (getattr(error, "stderr", None) or str(error).encode()).decode(errors="replace").strip()
-        _log.warning("passes go on without compiled code, slower: %s", said.splitlines()[-1] if said else type(error).__name__)
+        _failure = said.splitlines()[-1] if said else type(error).__name__
+        _log.warning("passes go on without compiled code, slower: %s", _failure)
         return
     with _lock:
         _ready = compiled

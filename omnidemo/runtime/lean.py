@@ -18,15 +18,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from omnidemo.core.ahead import Order, Rollout, Rounds, Turn, nothing_drawn
-from omnidemo.core.peaks import Peaks
+from omnidemo.core.ahead import Order, Rollout, nothing_drawn
 from omnidemo.core.sampling import Law, as_tensor
+from omnidemo.decoding.backend import Pass
 from omnidemo.runtime import ahead, compact
+from omnidemo.runtime.fast_rounds import MadeRound, RoundsRequest, make_rounds
 from omnidemo.runtime.graphs import CudaGraphs, FixedPasses, Rooms
 from omnidemo.runtime.matrices import ROWS, Matrix, Memory, Norm, as_array
 from omnidemo.runtime.passes import Passes
 from omnidemo.runtime.runners import check_ids, overwrite_named
-from omnidemo.runtime.tandem import make_rounds
 
 START = 256  # positions that a new cache has room for; it doubles when they are used up
 LAZY = 4  # times as many on a CPU, where room costs nothing before it is written to, and to move costs as much as a pass
@@ -71,8 +71,10 @@ class LeanLlamaRunner:
     """Runs a `LlamaForCausalLM` or `Qwen2ForCausalLM` without its modules. The weights are held once: those of `model` become
     views of the fused ones, so a change through either side is seen by both."""
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: Any, fast: bool = True) -> None:
+        """fast: whether its passes may be compiled (on a CPU) or recorded (on CUDA); otherwise torch makes all of them."""
         config = model.config
+        self.fast = fast
         if not self.fits(config):
             raise ValueError(f"{type(model).__name__} is not of the plain Llama shape; use the general runner")
         self.limit = int(config.max_position_embeddings)
@@ -95,7 +97,7 @@ class LeanLlamaRunner:
         self.threads = 0  # the most that share a pass on a CPU; 0 picks
         self.compacts, self.rounds = False, False  # see `compact`
         self.passes = self._passes()
-        self.fixed = FixedPasses(self.device, CudaGraphs(self.device)) if self.device.type == "cuda" else None
+        self.fixed = FixedPasses(self.device, CudaGraphs(self.device)) if fast and self.device.type == "cuda" else None
         self.rooms = Rooms()
         self.states: Tensor | None = None  # what the output layer read in the newest pass
         self._model = model  # its parameters are views of what is held here
@@ -120,7 +122,7 @@ class LeanLlamaRunner:
         return LeanCache(self)
 
     def copy(self) -> LeanLlamaRunner:
-        copy = LeanLlamaRunner(deepcopy(self._model))
+        copy = LeanLlamaRunner(deepcopy(self._model), self.fast)
         copy.threads = self.threads
         copy.compact(self.compacts, self.rounds)
         return copy
@@ -137,7 +139,7 @@ class LeanLlamaRunner:
 
     def _passes(self) -> Passes | None:
         """What makes the passes on a CPU."""
-        if self.device.type != "cpu" or self.dtype != torch.float32:
+        if not self.fast or self.device.type != "cpu" or self.dtype != torch.float32:
             return None
         return Passes(self, two_bytes=self.compacts and compact.fits(self) and compact.exact(self))
 
@@ -246,7 +248,6 @@ class LeanCache:
         self.runner, self.limit = runner, runner.limit
         self.length = 0
         self._enter(min(START * (LAZY if runner.fixed is None else 1), self.limit))
-        self.states: Any = None
 
     def _enter(self, capacity: int) -> None:
         """Take a room for `capacity` positions. It is given back when the next one is taken, or nobody has the cache any more."""
@@ -267,22 +268,17 @@ class LeanCache:
         self._room.buffer[:, :, :, : self.length].copy_(before.buffer[:, :, :, : self.length])
         leave()
 
-    def extend(self, ids: Sequence[int], rows: int) -> Tensor:
-        """Read `ids` and return the float32 logits [rows, V] after each of the last `rows` of them."""
-        found = self._compiled(ids, rows)
+    def forward(self, ids: Sequence[int], last: int, stats_at: float | None = None) -> Pass:
+        """See `KVCache`."""
+        found = self._compiled(ids, last, stats_at)
         if found is not None:
-            return torch.from_numpy(found[0])
-        logits = self._read(ids, rows)
+            return found
+        logits, hidden = self._read(ids, last)
         self.length += len(ids)
-        return logits
+        return Pass(logits, None, hidden)
 
-    def tell(self, ids: Sequence[int], rows: int, heat: float) -> Peaks | None:
-        """See `TellingCache`."""
-        found = self._compiled(ids, rows, heat)
-        return found[1] if found is not None else None
-
-    def _compiled(self, ids: Sequence[int], rows: int, heat: float | None = None) -> tuple[Any, Peaks | None] | None:
-        """Read `ids` by compiled code: logits and peaks. None where there is none: then there is room for them."""
+    def _compiled(self, ids: Sequence[int], rows: int, heat: float | None = None) -> Pass | None:
+        """Read `ids` by compiled code. None where there is none: then there is room for them."""
         runner = self.runner
         check_ids(ids, self.length, self.limit, runner.rows)
         end = self.length + len(ids)
@@ -291,23 +287,21 @@ class LeanCache:
         found = runner.passes.forward(ids, self.length, self.array, rows, heat) if runner.passes is not None else None
         if found is None:
             return None
-        logits, self.states, peaks = found
+        logits, hidden, stats = found
         self.length = end
-        return logits, peaks
+        return Pass(logits if stats is not None else torch.from_numpy(logits), stats, hidden)
 
     @torch.inference_mode()
-    def _read(self, ids: Sequence[int], rows: int) -> Tensor:
-        """By torch."""
+    def _read(self, ids: Sequence[int], rows: int) -> tuple[Tensor, Any]:
+        """By torch: logits, and what the output layer read."""
         runner, start, few = self.runner, self.length, len(ids) <= ROWS
         if few and runner.fixed is not None and (fixed := runner.fixed.read(runner, self._room, ids, start, rows)) is not None:
-            logits, self.states = fixed
-            return logits
+            return fixed
         keys, values = self._room.buffer[:, :, :, : start + len(ids)].unbind(1)
         tokens = torch.tensor(ids).to(runner.device, non_blocking=True)
         with _threads(runner, few):
             logits = runner.forward(tokens, start, keys.unbind(0), values.unbind(0), rows)
-        self.states = runner.states
-        return logits.float()
+        return logits.float(), runner.states
 
     @property
     def rolls(self) -> bool:
@@ -317,13 +311,15 @@ class LeanCache:
 
     @property
     def strides(self) -> int:
-        """See `TargetContext`."""
+        """Tokens that had better be written in one call than one by one; 1 where it makes no difference."""
         return self.runner.passes.strides if self.runner.passes is not None and self.rolls else 1
 
     def roll_out(self, order: Order, ids: Sequence[int], row: Law | None, state: Any) -> Rollout | None:
-        """See `RollingCache`. None where the window is too short for it, and where it cannot be recorded or is not compiled."""
+        """Read `ids` and draw on; where there are none, from the logits `row` [D] and the hidden `state` [H] after all that is read. The
+        length grows by the ids alone: what is read beyond them counts as soon as somebody sets it so. A rollout without draws where only
+        the ids could be read. None where the window is too short, or nothing is recorded or compiled (yet): then nothing has changed."""
         runner = self.runner
-        end = self.length + len(ids) + (ahead.MARGIN if runner.passes is None else order.left + order.course.overrun)
+        end = self.length + len(ids) + (ahead.MARGIN if runner.passes is None else order.left + order.rule.overrun)
         if end > self.limit or not self.rolls:
             return None
         if ids:
@@ -341,17 +337,17 @@ class LeanCache:
         """`roll_out` by recorded passes."""
         assert self.runner.fixed is not None
         if row is None:
-            row = self.extend(ids, 1)[0]
-            state = self.states[-1]
+            read = self.forward(ids, 1)
+            row, state = read.logits[0], read.hidden[-1]
         roller = ahead.roller_of(self.runner, self.runner.fixed)
         last = as_tensor(row)
         return roller.roll_out(self._room, self.length, order, last, state) or (nothing_drawn(last, state) if ids else None)
 
-    def rounds_with(
-        self, drafter: Any, wanted: Rounds, unread: Sequence[int], given: Sequence[int], row: Law | None, state: Any
-    ) -> list[Turn] | None:
-        """See `TandemCache`."""
-        return make_rounds(self, drafter, wanted, unread, given, row, state) if isinstance(drafter, LeanCache) else None
+    def make_rounds(
+        self, drafter: LeanCache, wanted: RoundsRequest, unread: Sequence[int], given: Sequence[int], row: Law | None, state: Any
+    ) -> list[MadeRound] | None:
+        """See `fast_rounds.make_rounds`."""
+        return make_rounds(self, drafter, wanted, unread, given, row, state)
 
     def room_for(self, least: int, each: int, most: int) -> int:
         """How many times `each` positions there is room for, up to `most`, after `least` of them; room is made for that."""
@@ -360,10 +356,7 @@ class LeanCache:
             self._grow(end)
         return count
 
-    def keep(self, length: int) -> None:
-        """Count what the newest rollout has read as read, up to `length` positions in all."""
-        self.length = length
-
-    def rollback(self, length: int) -> None:
-        """Forget all positions from `length` on: what lies behind the length is never looked at."""
+    def trim(self, length: int) -> int:
+        """See `KVCache`: what lies behind the length is never looked at."""
         self.length = min(self.length, length)
+        return self.length

@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 
 from omnidemo.config import Settings
-from omnidemo.runtime import compact, compiling
+from omnidemo.runtime import backends, compact, compiling
 from omnidemo.runtime.lean import LeanLlamaRunner, pick_threads
 from omnidemo.runtime.lines import Lines
 from omnidemo.runtime.models import load_model
@@ -32,11 +32,13 @@ def build_pair(
 
         return report
 
-    options = {"device": settings.device, "dtype": settings.dtype, "hub": settings.trust_hub}
+    options = {"dtype": settings.dtype, "hub": settings.trust_hub, "fast": settings.backend != "reference"}
+    options["device"] = backends.device(settings.backend, settings.device)
     # A drafter's weights have to stay trainable, so only the target's can be packed.
     packed = settings.quantization or None
     large = load_model(target, quantization=packed, progress=reporter("target", 0.0, 0.6, target), **options)  # type: ignore[arg-type]
     small = load_model(drafter, progress=reporter("drafter", 0.6, 0.8, drafter), **{**options, "device": str(large.device)})  # type: ignore[arg-type]
+    backends.choose(settings.backend, large.runner, small.runner)
     if isinstance(small.runner, LeanLlamaRunner) and settings.compact != "neither":
         small.runner.compact(True, rounding=True)
     if isinstance(large.runner, LeanLlamaRunner) and settings.compact in ("both", "auto"):
@@ -60,7 +62,7 @@ def build_measured_pair(
 ) -> Pair:
     """`build_pair`, and wait until passes run as fast as they will: for whoever takes times."""
     pair = build_pair(target, drafter, settings, tell, maps)
-    if pair.target.device.type == "cpu":
+    if pair.target.device.type == "cpu" and settings.backend != "reference":
         compiling.wait()
     return pair
 

@@ -61,12 +61,14 @@ def load_model(
     storage_hint: Path | None = None,
     progress: Progress | None = None,
     hub: bool = True,
+    fast: bool = True,
 ) -> LanguageModel:
     """Load `name`: "bundled/a", a local folder or a Hub id.
 
     device: auto, cpu, cuda, cuda:N, mps, or a device map of accelerate ("balanced"). dtype: auto, float32, bfloat16, float16.
     quantization: "4bit" or "8bit" weights through bitsandbytes, for targets on CUDA (a drafter's weights have to stay trainable).
-    storage_hint: the Hub cache to use instead of the usual one. hub: whether downloads are allowed. `progress(stage, fraction)`
+    storage_hint: the Hub cache to use instead of the usual one. hub: whether downloads are allowed. fast: whether passes may be
+    compiled or recorded; otherwise torch makes all of them. `progress(stage, fraction)`
     is told of the stages "files", "downloading" where that is needed, "tokenizers" and "weights". ModelError, one sentence, when it
     cannot be loaded.
     """
@@ -87,7 +89,7 @@ def load_model(
 
     tell("weights", 0.0)
     try:
-        runner = _read_weights(name, folder, place, device_map, number, quantization, wide)
+        runner = _read_weights(name, folder, place, device_map, number, quantization, wide, fast)
     except (MemoryError, torch.OutOfMemoryError) as error:
         raise ModelError(_no_room(name, need, free, place)) from error
     except RuntimeError as error:
@@ -231,7 +233,7 @@ def _end_ids(folder: Path, config: Any) -> list[int]:
 
 def _read_weights(
     name: str, folder: Path, place: str, device_map: str | None, dtype: torch.dtype, quantization: Quantization | None,
-    wide: bool = False,
+    wide: bool = False, fast: bool = True,
 ) -> Runner:  # fmt: skip
     options: dict[str, Any] = {"dtype": dtype, "device_map": device_map}
     if quantization:
@@ -256,7 +258,7 @@ def _read_weights(
     model.eval().requires_grad_(False)
     try:
         # On a GPU the fused forward pays too, but a model spread over several keeps accelerate's hooks.
-        return LeanLlamaRunner(model) if device_map is None and LeanLlamaRunner.fits(model.config) else TransformersRunner(model)
+        return LeanLlamaRunner(model, fast) if device_map is None and LeanLlamaRunner.fits(model.config) else TransformersRunner(model)
     except ValueError as error:
         raise ModelError(f"{name}: {error}") from error
 
@@ -265,7 +267,7 @@ def _probe(name: str, runner: Runner, vocabulary: Vocabulary) -> None:
     """ModelError unless one forward pass over a few tokens has a finite highest logit in each row: weights may be damaged, or overflow
     in this dtype."""
     ids = [token_id for token_id, token in enumerate(vocabulary.tokens[: runner.rows]) if token][: min(PROBED, runner.limit)] or [0]
-    logits = as_tensor(runner.new_cache().extend(ids, len(ids)))
+    logits = as_tensor(runner.new_cache().forward(ids, len(ids)).logits)
     if not bool(torch.isfinite(logits.amax(-1)).all()):
         where = "" if runner.dtype == torch.float32 else f" in {str(runner.dtype).removeprefix('torch.')}; try dtype=float32"
         raise ModelError(f"{name} computes numbers that are not finite{where}; download or save the model again, or choose another one")

@@ -16,17 +16,19 @@ import torch
 from torch import Tensor
 
 from omnidemo.config import GenerationConfig
-from omnidemo.core.contexts import DrafterContext, TargetContext, common_prefix
 from omnidemo.core.draft_length import ByCost, ByHead, Confidence, Drafting, DraftLength, Fixed, Head, Policy, describe
 from omnidemo.core.knowledge import Knowledge
 from omnidemo.core.metrics import measure
 from omnidemo.core.ngrams import NgramCache
 from omnidemo.core.sampling import Sampler, Warp
-from omnidemo.core.tracing import Tracer
-from omnidemo.engine import Conversation, Limits, decode
+from omnidemo.decoding.backend import Backend, Clock, KVCache
+from omnidemo.decoding.contexts import DrafterContext, TargetContext, common_prefix
+from omnidemo.decoding.engine import DecodingState, Limits, decode
+from omnidemo.decoding.tracing import Tracer
 from omnidemo.methods import Method, make_method
 from omnidemo.records import Agreement, FinishReason, Generation, Prompt, Round, Trace
 from omnidemo.runtime import compiling
+from omnidemo.runtime.backends import make_backend
 from omnidemo.runtime.maps import load_or_build
 from omnidemo.runtime.models import LanguageModel
 from omnidemo.runtime.own import OwnNgrams
@@ -82,13 +84,15 @@ class Pair:
         self.mismatches = 0  # answers after which the drafter's bytes did not spell the target's
         self._methods: dict[str, Method] = {}
         self._lines: dict[str, _Line] = {}
-        self._idle: list[Conversation] = []
+        self._idle: list[DecodingState] = []
         self._turn = threading.Lock()  # held for one round, a swap, or a change of the trie
         self._store: Store | None = None
         self._top_k = top_k
-        self._in_flight = 0
+        self._running: list[DecodingState] = []  # those of the generations in flight
         self._agreements: OrderedDict[str, Agreement] = OrderedDict()  # of the newest answers, by key
         self._compiled = compiling.kernels() is not None  # when what things cost was measured
+        self.clock: Callable[[], float] = perf_counter  # seconds, by which the stages of rounds are timed
+        self.make_backend: Callable[[KVCache, KVCache | None, Clock], Backend | None] = make_backend  # who makes a generation's rounds
 
     # generating ----------------------------------------------------------------------------------------------------------
 
@@ -161,7 +165,7 @@ class Pair:
                     one.knowledge.forget_times()
             length = _rule(asked, line)
             talk, ngrams = self._conversation(ids, asked.reuse, domain), self._own.of(domain, self.ngrams)
-            self._in_flight += 1
+            self._running.append(talk)
         rounds: list[Round] = []
         tracer = Tracer(self.map, len(ids), self._top_k) if learn and self.learners else None
         version, entries, key = line.version, len(ngrams), token_hex(12)
@@ -172,25 +176,29 @@ class Pair:
             with self._turn:
                 talk.start(ids)
             started = perf_counter()
-            steps = decode(talk, chosen, self.map, ngrams, warp, Sampler(seed), limits, length, tracer)
+            caches = talk.target.cache, talk.drafter.cache if talk.drafter is not None else None
+            backend = self.make_backend(*caches, self.clock)
+            steps = decode(talk, chosen, self.map, ngrams, warp, Sampler(seed), limits, length, tracer, self.clock, backend)
             while True:
                 with self._turn:
-                    self._swap(domain, line, talk)
+                    self._swap(domain, line)
                     done = next(steps, None)
                     if done is not None and learn:
                         self._remember(done, ngrams)
+                    if done is not None and note:
+                        self._note(line, done)
                 if done is None:
                     break
                 first = first if first is not None else perf_counter() - began
                 rounds.append(done)
-                if note:
-                    self._note(line, done)
+                for listener in self.round_listeners if note else ():
+                    listener(done)
                 reason = done.finish_reason or reason
                 yield done
         finally:
             seconds = perf_counter() - started
             with self._turn:
-                self._in_flight -= 1
+                self._running = [one for one in self._running if one is not talk]
                 self._keep(talk)
                 mismatch = float(talk.drafter is not None and not talk.drafter.spells(talk.target.ids))
                 self.mismatches += int(mismatch)
@@ -200,7 +208,8 @@ class Pair:
                 self._teach(tracer.finish(talk.drafter), temperature=asked.temperature, domain=domain, version=version, key=key)
             self._save()
         drafts = [(done.drafted, done.seconds["total"]) for done in rounds[1:] if done.drafted]
-        plain = line.knowledge.plain_beside(drafts) if chosen.drafts else None
+        with self._turn:
+            plain = line.knowledge.plain_beside(drafts) if chosen.drafts else None
         return Generation(
             token_ids=tuple(token.id for r in rounds for token in r.tokens),
             text="".join(r.text for r in rounds),
@@ -219,7 +228,7 @@ class Pair:
     def record(self, ids: Sequence[int], max_new_tokens: int, cancelled: Callable[[], bool]) -> tuple[tuple[int, ...], Trace] | None:
         """The target's greedy answer to a prompt, given as ids, with its trace; None where `cancelled` said so after a pass.
         Nobody waits for it: it does not count as a generation, leaves nothing behind, and gives way after each pass."""
-        talk = Conversation(TargetContext(self.target.runner.new_cache()), DrafterContext(self.drafter.runner.new_cache(), self.map))
+        talk = DecodingState(TargetContext(self.target.runner.new_cache()), DrafterContext(self.drafter.runner.new_cache(), self.map))
         tracer, rule = Tracer(self.map, len(ids), self._top_k), Unhurried()
         limits = Limits(max_new_tokens)
         with self._turn:
@@ -328,12 +337,12 @@ class Pair:
     @property
     def busy(self) -> bool:
         """Whether a generation is in flight."""
-        return self._in_flight > 0
+        return bool(self._running)
 
     @property
     def in_flight(self) -> int:
         """How many generations are."""
-        return self._in_flight
+        return len(self._running)
 
     def publish(self, version: int, weights: Mapping[str, Tensor], head: Mapping[str, Tensor] | None = None, domain: str = DOMAIN) -> None:
         """Have these drafter weights (by name; all others go back to the base) and this acceptance head draft for a domain from the
@@ -391,8 +400,8 @@ class Pair:
     def _line(self, domain: str) -> _Line:
         return self._lines.setdefault(domain, _Line(self.drafter.runner))
 
-    def _swap(self, domain: str, line: _Line, talk: Conversation | None = None) -> None:
-        """Swap in published weights. What the drafter has read with the old ones is forgotten."""
+    def _swap(self, domain: str, line: _Line) -> None:
+        """Swap in published weights. What the drafter has read with the old ones is forgotten, in all conversations of the domain."""
         if line.published is None:
             return
         (version, weights, head), line.published = line.published, None
@@ -402,11 +411,11 @@ class Pair:
             line.runner.overwrite({**self.drafter.runner.weights(), **weights})
         line.version, line.head = version, _head(head)
         line.knowledge.renew()
-        for known in [*self._idle, *([talk] if talk else [])]:
+        for known in (*self._idle, *self._running):
             if known.drafter is not None and known.domain == domain:
                 known.drafter.read_again(line.runner.new_cache())
 
-    def _conversation(self, ids: Sequence[int], reuse: bool, domain: str) -> Conversation:
+    def _conversation(self, ids: Sequence[int], reuse: bool, domain: str) -> DecodingState:
         """The idle conversation with the longest common beginning, or a new one."""
         runner = self._line(domain).runner
         # Nobody goes on from a visitor's conversation but that visitor: else the first token's time would tell what others wrote.
@@ -419,9 +428,9 @@ class Pair:
                 best.domain = domain
                 best.drafter.read_again(runner.new_cache())
             return best
-        return Conversation(TargetContext(self.target.runner.new_cache()), DrafterContext(runner.new_cache(), self.map), domain)
+        return DecodingState(TargetContext(self.target.runner.new_cache()), DrafterContext(runner.new_cache(), self.map), domain)
 
-    def _keep(self, talk: Conversation) -> None:
+    def _keep(self, talk: DecodingState) -> None:
         self._idle.append(talk)
         del self._idle[:-IDLE_CONVERSATIONS]
 
@@ -444,8 +453,6 @@ class Pair:
             line.plain_at = line.plain_at if done.draft_length else time()
             took = (done.seconds["draft"], done.seconds["total"])
             line.knowledge.time(done.draft_length, done.drafted, done.proposed, len(done.tokens), *took)
-        for listener in self.round_listeners:
-            listener(done)
 
     def _teach(self, trace: Trace | None, **about: Any) -> None:
         if trace is not None:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omnidemo.core.ahead import DRAWS, FEW, Course, Order, Rollout
+from omnidemo.core.ahead import DRAWS, FEW, Order, ProposalRule, Rollout
 from omnidemo.core.draft_length import NEVER
-from omnidemo.core.peaks import Peaks
+from omnidemo.core.peaks import RowStats
 from omnidemo.core.sampling import Law, as_array
 from omnidemo.runtime import compact, compiling, crew
 
@@ -43,7 +43,7 @@ class Passes:
         )  # fmt: skip
         self.width = int(runner.embed.shape[1])
         self._turns: tuple[Any, ...] = (None,)  # the runner's tables, and the same as numpy's
-        self._course: tuple[Any, ...] = (None,)  # the newest one drawn by, and its tables as numpy's
+        self._rule: tuple[Any, ...] = (None,)  # the newest one drawn by, and its tables as numpy's
         compiling.prepare()
 
     @property
@@ -58,7 +58,7 @@ class Passes:
 
     def forward(
         self, ids: Sequence[int], start: int, buffer: Array, rows: int, heat: float | None = None
-    ) -> tuple[Array, Array, Peaks | None] | None:
+    ) -> tuple[Array, Array, RowStats | None] | None:
         """Read `ids` at positions start… into the cache's buffer [layers, 2, Hkv, capacity, D]: the last rows' logits [rows, V], what the
         output layer read for them [rows, H], and their peaks if there is a temperature to tell them for. None as long as there is no
         compiled code."""
@@ -68,15 +68,15 @@ class Passes:
         logits, states = np.empty((rows, runner.rows), np.float32), np.empty((rows, self.width), np.float32)
         numbers = np.empty((rows if heat is not None else 0, 4), np.float32)
         self.share(kernels.forward, len(ids), CHUNK, self.model(buffer), np.array(ids), start, logits, states, heat or 1.0, numbers)
-        return logits, states, Peaks(logits, numbers, heat) if heat is not None else None
+        return logits, states, RowStats(logits, numbers, heat) if heat is not None else None
 
     def roll_out(self, start: int, buffer: Array, order: Order, ids: Sequence[int], row: Law | None, state: Any) -> Rollout | None:
-        """See `RollingCache`; the cache's `buffer` holds `start` positions and has room for all. None as long as there is no compiled
+        """See `LeanCache.roll_out`; the cache's `buffer` holds `start` positions and has room for all. None as long as there is no compiled
         code, and where more than a temperature is asked for."""
-        kernels, runner, course, warp = compiling.kernels(), self.runner, order.course, order.warp
+        kernels, runner, rule, warp = compiling.kernels(), self.runner, order.rule, order.warp
         if kernels is None or not warp.plain:
             return None
-        until, total = order.until or NEVER, order.left + course.overrun
+        until, total = order.until or NEVER, order.left + rule.overrun
         draws = min(DRAWS, 3 * total)  # more than one for a drafter token where walks are thrown away
         rows, states = np.empty((total + 1, runner.rows), np.float32), np.empty((total + 1, self.width), np.float32)
         if len(ids) > FEW and (found := self.forward(ids, start, buffer, 1)) is not None:  # by several threads
@@ -87,11 +87,11 @@ class Passes:
         notes = np.empty((3, max(draws, total + 1)), np.int64)
         shares, laws = np.empty(draws), np.empty((draws, runner.rows), np.float32)
         uniforms = order.uniforms if order.uniforms is not None else NOTHING
-        rule = (until.reach, until.least, until.price, until.lines, np.array(order.ends, np.int64))
+        stop = (until.reach, until.least, until.price, until.lines, np.array(order.ends, np.int64))
         slots, bounds = np.empty((draws, 4), np.int64), np.empty(draws)
         count, read, _, read_in_all = self.share(
-            kernels.roll_out, 1, self.model(buffer), np.array(ids, np.int64), start, rows, states, *self.tables(course)[:5], total,
-            order.left, warp.temperature, uniforms, *rule, notes, shares, laws, slots, bounds,
+            kernels.roll_out, 1, self.model(buffer), np.array(ids, np.int64), start, rows, states, *self.tables(rule)[:5], total,
+            order.left, warp.temperature, uniforms, *stop, notes, shares, laws, slots, bounds,
         )  # fmt: skip
         places, drawn, tokens = notes[:, : max(count, read)].tolist()
         found = shares[:count].tolist()
@@ -119,10 +119,10 @@ class Passes:
             turns = self._turns = self.runner.turns, *(table.numpy().reshape(len(table), -1) for table in self.runner.turns)
         return buffer, *self._given, turns[1], turns[2], self.runner.eps
 
-    def tables(self, course: Course) -> tuple[Any, ...]:
-        """What it has to know of a course."""
-        known = self._course
-        if course is not known[0]:  # another thread may be drawing too
-            tables = (course.first, course.inside, course.alone, course.trie.keys, course.trie.info)
-            known = self._course = course, *(table.numpy() for table in tables), course.trie.kin
+    def tables(self, rule: ProposalRule) -> tuple[Any, ...]:
+        """What it has to know of a rule."""
+        known = self._rule
+        if rule is not known[0]:  # another thread may be drawing too
+            tables = (rule.first, rule.inside, rule.alone, rule.trie.keys, rule.trie.info)
+            known = self._rule = rule, *(table.numpy() for table in tables), rule.trie.kin
         return known[1:]

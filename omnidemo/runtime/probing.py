@@ -70,7 +70,7 @@ class Stage:
                 compiling.forgo()
             settings = scene.settings
             folder = sources.find(scene.drafter, hub=settings.trust_hub)
-            drafter = load_model(str(folder), device="cpu", dtype="float32", hub=False)
+            drafter = load_model(str(folder), device="cpu", dtype="float32", hub=False, fast=settings.backend != "reference")
             if isinstance(drafter.runner, LeanLlamaRunner):
                 drafter.runner.threads = 1
                 if settings.compact != "neither":

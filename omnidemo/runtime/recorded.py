@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from omnidemo.engine import STAGES
+from omnidemo.decoding.engine import STAGES
 from omnidemo.records import Round, Token
 
 MOST_BYTES = 20_000  # of a recording, packed

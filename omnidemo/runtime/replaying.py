@@ -22,6 +22,7 @@ from transformers import AutoTokenizer
 
 from omnidemo.config import Settings
 from omnidemo.core.vocabulary import read_vocabulary
+from omnidemo.decoding.backend import Pass
 from omnidemo.records import Generation, Trace
 from omnidemo.runtime import sources
 from omnidemo.runtime.models import LanguageModel
@@ -146,21 +147,22 @@ class ReplayCache:
         self.length = 0
         self._on_path = 0  # ids, from the beginning, that are the path's
 
-    def extend(self, ids: Sequence[int], rows: int) -> Tensor:
-        """Read `ids` and return the logits [rows, V] after each of the last `rows` of them."""
+    def forward(self, ids: Sequence[int], last: int, stats_at: float | None = None) -> Pass:
+        """See `KVCache`."""
         for token_id in ids:
             if self._on_path == self.length and self.length < len(self.path) and self.path[self.length] == token_id:
                 self._on_path += 1
             self.length += 1
-        logits = torch.zeros(rows, self.rows)
-        for row, end in enumerate(range(self.length - rows + 1, self.length + 1)):
+        logits = torch.zeros(last, self.rows)
+        for row, end in enumerate(range(self.length - last + 1, self.length + 1)):
             if end <= self._on_path and end < len(self.path):
                 logits[row, self.path[end]] = SURE
-        return logits
+        return Pass(logits)
 
-    def rollback(self, length: int) -> None:
+    def trim(self, length: int) -> int:
         self.length = min(self.length, length)
         self._on_path = min(self._on_path, length)
+        return self.length
 
 
 class Replay:

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 from transformers.cache_utils import DynamicCache, DynamicLayer, DynamicSlidingWindowLayer
 
-from omnidemo.core.contexts import Cache
+from omnidemo.core.sampling import as_tensor
+from omnidemo.decoding.backend import KVCache, Pass
 
 
 class Runner(Protocol):
@@ -23,7 +24,7 @@ class Runner(Protocol):
     device: torch.device
     dtype: torch.dtype
 
-    def new_cache(self) -> Cache:
+    def new_cache(self) -> KVCache:
         """An empty cache of its own."""
         ...
 
@@ -137,9 +138,9 @@ class TransformersRunner:
         # A padding id is read like any other, but some encoders turned decoders count positions without it.
         padding = getattr(self.model.config, "pad_token_id", None)
         ids = [i % self.rows for i in (5, 3 if padding is None or padding < 0 else padding, 7, 2)]
-        cache.extend([*ids[:2], 1, 4 % self.rows], 1)
-        cache.rollback(2)
-        pieces, whole = cache.extend(ids[2:], 2), fresh.extend(ids, 2)
+        cache.forward([*ids[:2], 1, 4 % self.rows], 1)
+        cache.trim(2)
+        pieces, whole = as_tensor(cache.forward(ids[2:], 2).logits), as_tensor(fresh.forward(ids, 2).logits)
         if not bool(torch.isfinite(whole.amax(-1)).all()):
             return  # which `load_model` tells
         # Half precision keeps 2 to 3 decimal digits; a wrong cache is off by more than either bound.
@@ -157,32 +158,31 @@ class TransformersCache:
     def __init__(self, runner: TransformersRunner) -> None:
         self.runner, self.limit = runner, runner.limit
         self.length = 0
-        self.states: Tensor | None = None
         self._past = runner.fresh()
 
     @torch.inference_mode()
-    def extend(self, ids: Sequence[int], rows: int) -> Tensor:
-        """Read `ids` and return the float32 logits [rows, V] after each of the last `rows` of them."""
+    def forward(self, ids: Sequence[int], last: int, stats_at: float | None = None) -> Pass:
+        """See `KVCache`; no statistics."""
         runner = self.runner
         check_ids(ids, self.length, self.limit, runner.rows)
         tokens = torch.tensor([ids], device=runner.device)
-        options = {"logits_to_keep": max(rows, 1)} if runner.keeps_rows else {}  # 0 would mean all of them
+        options = {"logits_to_keep": max(last, 1)} if runner.keeps_rows else {}  # 0 would mean all of them
         try:
             output = runner.model(input_ids=tokens, past_key_values=self._past, use_cache=True, **options)
         except BaseException:
             self.length, self._past = 0, runner.fresh()  # some layers may have read the tokens and some not
             raise
         self.length += len(ids)
-        self.states = runner.states[0] if runner.states is not None else None
         logits: Tensor = output.logits[0]
-        return logits[len(logits) - rows :].float()
+        return Pass(logits[len(logits) - last :].float(), None, runner.states[0] if runner.states is not None else None)
 
     @torch.inference_mode()
-    def rollback(self, length: int) -> None:
-        """Forget all positions from `length` on."""
+    def trim(self, length: int) -> int:
+        """See `KVCache`."""
         if length < self.length:
             if length == 0:
                 self._past = self.runner.fresh()
             else:
                 self._past.crop(length - self.length)  # a negative number: how many positions go
             self.length = length
+        return self.length

@@ -9,13 +9,16 @@ from typing import Any
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[2]))
-    from omnidemo import engine
     from omnidemo.__main__ import app
+    from omnidemo.decoding import engine
+    from omnidemo.decoding.backend import RoundPlan
 
-    class Slow(engine.Hand):  # made between the two clocks of a draft
-        def __init__(self, *values: Any, **named: Any) -> None:
-            time.sleep(0.1)
-            super().__init__(*values, **named)
+    plan = engine._plan
 
-    engine.Hand = Slow  # type: ignore[misc]
+    def slow(*given: Any) -> RoundPlan:  # whose time counts as the draft's
+        made = plan(*given)
+        time.sleep(0.1 if made.draft_length else 0.0)
+        return made
+
+    engine._plan = slow
     app(["serve"], prog_name="slow_drafter.py")

@@ -75,7 +75,8 @@ class Run:
     def __init__(self, world: World, arm: Arm, seed: int) -> None:
         self.world, self.arm, self.seed = world, arm, seed
         self.settings = world.settings.model_copy(update=dict(arm.settings))
-        self.drafter = load_model(world.drafter, device="cpu", dtype="float32", hub=world.settings.trust_hub)
+        fast = world.settings.backend != "reference"
+        self.drafter = load_model(world.drafter, device="cpu", dtype="float32", hub=world.settings.trust_hub, fast=fast)
         self.events = list(stream(arm, world.traffic, seed))
         self.readings = [reading for reading in arm.readings if not reading.only_timed]
         self.records = {target: world.recorded(target) for target in arm.targets}

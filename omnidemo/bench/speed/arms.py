@@ -89,9 +89,7 @@ class TheirArm:
         device = self.peer.target.device
         synchronise(device)
         began = perf_counter()
-        made = self.peer.generate(
-            self.method, request.ids, request.max_new_tokens, request.temperature > 0, request.temperature or 1.0
-        )
+        made = self.peer.generate(self.method, request.ids, request.max_new_tokens, request.temperature > 0, request.temperature or 1.0)
         synchronise(device)
         seconds = perf_counter() - began
         passes = [
@@ -152,7 +150,7 @@ class OurArm:
         made, seconds = self._timed(request, device)
         read = [take_reads(model) for model in models]
         if device.type != "cpu":  # the same again, each stage waited for
-            with waiting_clock(device):
+            with waiting_clock(self.pair):
                 split = self._timed(request, device)[0]
         else:
             split = made

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from omnidemo.bench.tiny import random_model
-from omnidemo.core.contexts import Cache
 from omnidemo.core.vocabulary import Vocabulary
+from omnidemo.decoding.backend import KVCache, Pass
 from omnidemo.runtime.lean import LeanLlamaRunner
 from omnidemo.runtime.models import LanguageModel
 from omnidemo.runtime.pair import Pair
@@ -31,7 +31,7 @@ class Scripted:
         self.rows, self.limit, self.parameters = runner.rows, runner.limit, runner.parameters
         self.device, self.dtype = runner.device, runner.dtype
 
-    def new_cache(self) -> Cache:
+    def new_cache(self) -> KVCache:
         return ScriptedCache(self.runner.new_cache(), self.script)
 
     def copy(self) -> Runner:
@@ -45,21 +45,21 @@ class Scripted:
 
 
 class ScriptedCache:
-    def __init__(self, cache: Cache, script: Script) -> None:
+    def __init__(self, cache: KVCache, script: Script) -> None:
         self.cache, self.script = cache, script
         self.length, self.limit = cache.length, cache.limit
 
-    def extend(self, ids: Sequence[int], rows: int) -> Tensor:
-        logits = self.cache.extend(ids, rows)
+    def forward(self, ids: Sequence[int], last: int, stats_at: float | None = None) -> Pass:
+        logits = self.cache.forward(ids, last).logits
         self.length = self.cache.length
-        for row in range(rows):
-            back = rows - 1 - row
+        for row in range(last):
+            back = last - 1 - row
             logits[row, self.script(ids[len(ids) - 1 - back], self.length - back)] += SURE
-        return logits
+        return Pass(logits)
 
-    def rollback(self, length: int) -> None:
-        self.cache.rollback(length)
-        self.length = self.cache.length
+    def trim(self, length: int) -> int:
+        self.length = self.cache.trim(length)
+        return self.length
 
 
 def scripted(pair: Pair, target: Script, drafter: Script, cache_size: int = 0, maps: Path | None = None) -> Pair:

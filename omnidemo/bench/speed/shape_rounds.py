@@ -20,7 +20,7 @@ from omnidemo.bench.speed.machine import Probe, facts, synchronise
 from omnidemo.bench.speed.shape_report import Row
 from omnidemo.bench.speed.shapes import DRAFTER, KINDS, TARGETS, Kind, Made, check_memory, form, make, parameters, scripted_pairs
 from omnidemo.bench.speed.watch import Read, take_reads, waiting_clock
-from omnidemo.core.contexts import Cache
+from omnidemo.decoding.backend import KVCache
 from omnidemo.records import Round
 from omnidemo.runtime import compiling
 from omnidemo.runtime.lean import pick_threads
@@ -143,7 +143,7 @@ class _Stand:
         pair, count = self.pairs[kind], self.order.rounds
         timed = split = self._answer(pair, length)
         if self.device.type != "cpu":  # the same again, each stage waited for
-            with waiting_clock(self.device):
+            with waiting_clock(pair):
                 split = self._answer(pair, length)
         stages = {f"{name}_ms": 1e3 * fmean(one.seconds[name] for one in split.rounds) for name in ("draft", "verify", "settle")}
         round_ms = 1e3 * timed.seconds / count
@@ -207,22 +207,22 @@ class _Stand:
         return median(times[0]), median(times[1]), median(times[2])
 
 
-def _unwatched(model: Any) -> Cache:
+def _unwatched(model: Any) -> KVCache:
     """A cache of the scripted model: what the script costs is then in the bare passes too, and no overhead of the round."""
-    cache: Cache = model.runner.runner.new_cache()
+    cache: KVCache = model.runner.runner.new_cache()
     return cache
 
 
-def _bare(cache: Cache, reads: Sequence[Read], device: torch.device) -> float:
+def _bare(cache: KVCache, reads: Sequence[Read], device: torch.device) -> float:
     """Seconds of these passes alone, each waited for. What has to be in the cache before them is read first, untimed."""
     seconds = 0.0
     for read in reads:
-        cache.rollback(read.start)
+        cache.trim(read.start)
         if cache.length < read.start:
-            cache.extend([0] * (read.start - cache.length), 0)
+            cache.forward([0] * (read.start - cache.length), 0)
         synchronise(device)
         began = perf_counter()
-        cache.extend(read.ids, read.rows)
+        cache.forward(read.ids, read.rows)
         synchronise(device)
         seconds += perf_counter() - began
     return seconds

@@ -12,21 +12,21 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from omnidemo import engine
-from omnidemo.bench.speed.floor import Pass
+from omnidemo.bench.speed import floor
 from omnidemo.bench.speed.machine import synchronise
-from omnidemo.core.ahead import Order, Rollout, Rounds, Turn
-from omnidemo.core.contexts import Cache
-from omnidemo.core.peaks import Peaks
+from omnidemo.core.ahead import Order, Rollout
 from omnidemo.core.sampling import Law
-from omnidemo.runtime.lean import LeanLlamaRunner
+from omnidemo.decoding.backend import KVCache, Pass
+from omnidemo.runtime.fast_rounds import MadeRound, RoundsRequest
+from omnidemo.runtime.lean import LeanCache, LeanLlamaRunner
 from omnidemo.runtime.models import LanguageModel
+from omnidemo.runtime.pair import Pair
 from omnidemo.runtime.runners import Runner
 
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """One call of `Cache.extend`: positions before, the ids, and how many rows of logits were wanted."""
+    """One call of `KVCache.forward`: positions before, the ids, and how many rows of logits were wanted."""
 
     start: int
     ids: Sequence[int]
@@ -34,8 +34,8 @@ class Read:
     order: tuple[int, int] = (0, 0)  # grows from read to read, of whichever model
 
     @property
-    def shape(self) -> Pass:
-        return Pass(self.start, len(self.ids), self.rows)
+    def shape(self) -> floor.Pass:
+        return floor.Pass(self.start, len(self.ids), self.rows)
 
 
 _order = itertools.count()
@@ -51,7 +51,9 @@ class Watched:
         self.device, self.dtype = runner.device, runner.dtype
         self.notes: list[tuple[int, Sequence[int], int, int, Sequence[int]]] = []
 
-    def new_cache(self) -> Cache:
+    def new_cache(self) -> KVCache:
+        if isinstance(self.runner, LeanLlamaRunner):
+            return WatchedLeanCache(self.runner, self.notes)
         return WatchedCache(self.runner.new_cache(), self.notes)
 
     def copy(self) -> Runner:
@@ -65,66 +67,55 @@ class Watched:
 
 
 class WatchedCache:
-    def __init__(self, cache: Cache, notes: list[Any]) -> None:
+    def __init__(self, cache: KVCache, notes: list[Any]) -> None:
         self.cache, self.length, self.limit = cache, cache.length, cache.limit
         self._notes = notes
 
-    @property
-    def states(self) -> Any:
-        return getattr(self.cache, "states", None)
-
-    def extend(self, ids: Sequence[int], rows: int) -> Tensor:
-        self._notes.append((self.length, ids, rows, next(_order), ()))
-        logits = self.cache.extend(ids, rows)
+    def forward(self, ids: Sequence[int], last: int, stats_at: float | None = None) -> Pass:
+        self._notes.append((self.length, ids, last, next(_order), ()))
+        read = self.cache.forward(ids, last, stats_at)
         self.length = self.cache.length
-        return logits
+        return read
 
-    def tell(self, ids: Sequence[int], rows: int, heat: float) -> Peaks | None:
-        tell = getattr(self.cache, "tell", None)
-        peaks: Peaks | None = tell(ids, rows, heat) if tell is not None else None
-        if peaks is not None:
-            self._notes.append((self.length, ids, rows, next(_order), ()))
-            self.length = self.cache.length
-        return peaks
+    def trim(self, length: int) -> int:
+        self.length = self.cache.trim(length)
+        return self.length
 
-    @property
-    def rolls(self) -> bool:
-        return getattr(self.cache, "rolls", False)
 
-    @property
-    def strides(self) -> int:
-        return getattr(self.cache, "strides", 1)
+class WatchedLeanCache(LeanCache):
+    """The same for a cache that backends know, and that makes more than passes."""
+
+    def __init__(self, runner: LeanLlamaRunner, notes: list[Any]) -> None:
+        super().__init__(runner)
+        self._notes = notes
+
+    def forward(self, ids: Sequence[int], last: int, stats_at: float | None = None) -> Pass:
+        self._notes.append((self.length, ids, last, next(_order), ()))
+        return super().forward(ids, last, stats_at)
 
     def roll_out(self, order: Order, ids: Sequence[int], row: Law | None, state: Any) -> Rollout | None:
-        found: Rollout | None = self.cache.roll_out(order, ids, row, state)  # type: ignore[attr-defined]
+        before, noted = self.length, len(self._notes)
+        found = super().roll_out(order, ids, row, state)
         if found is not None:
-            self._notes.append((self.length, ids, 1, next(_order), [*found.read, *[0] * found.vain]))
-            self.length = self.cache.length
+            del self._notes[noted:]  # what it read by a pass of its own is a part of this
+            self._notes.append((before, ids, 1, next(_order), [*found.read, *[0] * found.vain]))
         return found
 
-    def rounds_with(
-        self, drafter: Any, wanted: Rounds, unread: Sequence[int], given: Sequence[int], row: Law | None, state: Any
-    ) -> list[Turn] | None:
-        """The same of both models."""
-        make = getattr(self.cache, "rounds_with", None)
-        turns: list[Turn] | None = make(drafter.cache, wanted, unread, given, row, state) if make is not None else None
+    def make_rounds(
+        self, drafter: LeanCache, wanted: RoundsRequest, unread: Sequence[int], given: Sequence[int], row: Law | None, state: Any
+    ) -> list[MadeRound] | None:
+        """Of both models."""
+        rounds = super().make_rounds(drafter, wanted, unread, given, row, state)
         before, theirs, newest = self.length + len(unread), drafter.length + len(given), list(unread)
-        for turn in turns or ():
-            drafted = [*turn.drafted[: turn.read], *[0] * turn.vain]
-            drafter._notes.append((theirs + turn.lengths[1] - len(turn.given), turn.given, 1, next(_order), drafted))
-            if turn.proposal is not None:
-                read, rows = [*newest, *turn.proposal], len(turn.proposal) + 1
-                self._notes.append((before + turn.lengths[0] - len(newest), read, rows, next(_order), ()))
-                newest = (turn.written or [])[-1:]
-        return turns
-
-    def keep(self, length: int) -> None:
-        self.cache.keep(length)  # type: ignore[attr-defined]
-        self.length = length
-
-    def rollback(self, length: int) -> None:
-        self.cache.rollback(length)
-        self.length = self.cache.length
+        for made in rounds or ():
+            if isinstance(drafter, WatchedLeanCache):
+                drafted = [*made.drafted[: made.read], *[0] * made.vain]
+                drafter._notes.append((theirs + made.lengths[1] - len(made.given), made.given, 1, next(_order), drafted))
+            if made.proposal is not None:
+                read, rows = [*newest, *made.proposal], len(made.proposal) + 1
+                self._notes.append((before + made.lengths[0] - len(newest), read, rows, next(_order), ()))
+                newest = (made.written or [])[-1:]
+        return rounds
 
 
 def watched(model: LanguageModel) -> LanguageModel:
@@ -158,27 +149,26 @@ def bare(*models: tuple[LanguageModel, Sequence[Read]]) -> float:
     caches, seconds = [runner.new_cache() for runner in runners], 0.0
     reads = [(read, which) for which, (_, mine) in enumerate(models) for read in mine]
     for read, which in sorted(reads, key=lambda one: one[0].order):
-        caches[which].rollback(read.start)
+        caches[which].trim(read.start)
         synchronise(runners[which].device)
         began = perf_counter()
-        caches[which].extend(read.ids, read.rows)
+        caches[which].forward(read.ids, read.rows)
         synchronise(runners[which].device)
         seconds += (perf_counter() - began) * (read.rows > 0)
     return seconds
 
 
 @contextmanager
-def waiting_clock(device: torch.device) -> Iterator[None]:
-    """Have the engine's clock wait for the device, so that each stage of a round is told its own time. It slows rounds down by a
+def waiting_clock(pair: Pair) -> Iterator[None]:
+    """Have the pair's clock wait for its device, so that each stage of a round is told its own time. It slows rounds down by a
     little, so speeds are not measured within."""
 
     def clock() -> float:
-        synchronise(device)
-        return perf_counter()
+        synchronise(pair.target.device)
+        return before()
 
-    before = engine.perf_counter
-    engine.perf_counter = clock
+    before, pair.clock = pair.clock, clock
     try:
         yield
     finally:
-        engine.perf_counter = before
+        pair.clock = before

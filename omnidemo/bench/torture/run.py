@@ -150,7 +150,7 @@ class _Torture:
         self._start(f"damaged: {what}" if what else "starts after a kill")
 
     def _wait_for(self, answers: int) -> None:
-        """Until so many more are acknowledged, or nobody can wait longer."""
+        """StopRule so many more are acknowledged, or nobody can wait longer."""
         until = time.monotonic() + LOAD_SECONDS
         goal = acknowledged(self.ledgers) + answers
         while acknowledged(self.ledgers) < goal and time.monotonic() < until:

@@ -30,8 +30,8 @@ def roll_out(
     and all tokens that were read).
 
     Up to `states` everything is as in `forward`, but with `rows` [R, V] and `states` [R, H] for the logits after each read token. `first`
-    to `info`: see `Course` and `DeviceTrie`. `total`: the first slot's limit; no slot begins after `aim` drafter tokens. `heat`: the
-    temperature, 0 for the most probable token. `uniforms` [n] are the numbers of the draws. `reach` to `rule`: see `Until`. Nothing is
+    to `info`: see `ProposalRule` and `DeviceTrie`. `total`: the first slot's limit; no slot begins after `aim` drafter tokens. `heat`: the
+    temperature, 0 for the most probable token. `uniforms` [n] are the numbers of the draws. `reach` to `rule`: see `StopRule`. Nothing is
     drawn after a slot of one token that is among the `ends`. Written are the `notes` [3, n or more], `shares` [n] and `laws` [n, V]: for
     each of at most n draws its place, id, share and law, as in `Rollout`, and in the last of the notes the tokens that were drafted.
     Written too are the `slots` [n, 4] and `bounds` [n]: of each slot its first draw, the place where it ends (where it began if nothing

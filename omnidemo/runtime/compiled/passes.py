@@ -39,7 +39,7 @@ def forward(
     peaks: Array,
 ) -> None:  # fmt: skip
     """A pass: read `ids` [T] at positions start… into the cache of the `model`, and write the last rows' `logits` [R, V] and what the
-    output layer reads, `states` [R, H]. `peaks` [R or 0, 4] become the numbers of `core.peaks.Peaks` for the temperature `heat`. `chunk`
+    output layer reads, `states` [R, H]. `peaks` [R or 0, 4] become the numbers of `core.peaks.RowStats` for the temperature `heat`. `chunk`
     tokens are read at a time. Products are split into about so many `pieces`, which those who `serve` the board share.
     """
     unread = len(ids) - len(logits)

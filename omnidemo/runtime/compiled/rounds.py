@@ -1,7 +1,7 @@
 """Whole rounds without coming back in between: draft, verify, accept, correct, and again.
 
-Everything is as the host does it in `omnidemo.engine` with methods whose slots are those of a `Course`, number for number. It stops where
-only the host can go on.
+Everything is as `decoding.round.reference_round` does it with a method that has a `ProposalRule`, number for number. It stops where only
+the host can go on.
 """
 
 from __future__ import annotations

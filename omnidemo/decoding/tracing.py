@@ -6,9 +6,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from omnidemo.core.contexts import DrafterContext
 from omnidemo.core.sampling import Law, as_tensor, on_host
 from omnidemo.core.vocabulary import VocabularyMap
+from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.records import Trace
 
 BATCH = 32  # rows whose best entries are looked for at once: the search costs as much for one row as for many

@@ -5,41 +5,17 @@ from __future__ import annotations
 import codecs
 import itertools
 from collections.abc import Sequence
-from time import perf_counter
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from omnidemo.core.ahead import Order, Rollout, Turn
-from omnidemo.core.peaks import Peaks
+from omnidemo.core.ahead import Rollout
 from omnidemo.core.sampling import Law, as_tensor, highest_each
 from omnidemo.core.vocabulary import VocabularyMap
-
-
-class Cache(Protocol):
-    """A model's key-value cache for one context. `limit` is the most positions the model can hold. A cache may also have `states`: what
-    the output layer read for the newest rows, [rows, H]; be a `TellingCache`; and a `core.ahead.RollingCache`."""
-
-    length: int
-    limit: int
-
-    def extend(self, ids: Sequence[int], rows: int) -> Tensor:
-        """Read `ids` (at least one) and return the float32 logits [rows, V] after each of the last `rows` of them."""
-        ...
-
-    def rollback(self, length: int) -> None:
-        """Forget all positions from `length` on. O(1): nothing is rebuilt."""
-        ...
-
-
-class TellingCache(Cache, Protocol):
-    def tell(self, ids: Sequence[int], rows: int, heat: float) -> Peaks | None:
-        """`extend`, with what can be told of the rows at a temperature besides. None where nothing can, or not yet: then nothing has been
-        read."""
-        ...
+from omnidemo.decoding.backend import KVCache, Pass
 
 
 def common_prefix(left: Sequence[int], right: Sequence[int]) -> int:
@@ -54,91 +30,35 @@ def common_prefix(left: Sequence[int], right: Sequence[int]) -> int:
 class TargetContext:
     """The target's ids, and a cache that holds all of them but the newest, which the next pass reads."""
 
-    def __init__(self, cache: Cache) -> None:
+    def __init__(self, cache: KVCache) -> None:
         self.cache = cache
         self.ids: list[int] = []
-        self.peaks: Peaks | None = None  # of the newest rows, where they are known
-        self.drawn: tuple[int, float] | None = None  # the token that has been drawn at the newest row already, and its probability
-        self.lead = 0.0  # seconds of the newest verification that were spent on later ones; below 0: on this one, before
-        self.passes = 0  # that were made from here
-        self._tell = getattr(cache, "tell", None)
-        self._ahead: tuple[int, Rollout, float] | None = None  # what was written after so many ids, and its seconds per row
-        self._turn: Turn | None = None  # the round that was made in advance and is under way
+        self.passes = 0  # that were made from here: what a backend has read further is overwritten by them
 
     def start(self, prompt: Sequence[int]) -> int:
         """Make `prompt` the context, reading all but its last id; returns how many ids were kept from before."""
-        self._ahead = self._turn = None
         self.passes += 1
-        kept = min(common_prefix(self.ids, prompt), self.cache.length, len(prompt) - 1)
-        self.cache.rollback(kept)
+        kept = self.cache.trim(min(common_prefix(self.ids, prompt), self.cache.length, len(prompt) - 1))
         self.ids = list(prompt)
         if kept < len(prompt) - 1:
-            self.cache.extend(self.ids[kept:-1], 0)
+            self.cache.forward(self.ids[kept:-1], 0)
         return kept
 
-    def verify(self, proposal: Sequence[int], heat: float = 1.0) -> Law:
-        """Logits [m + 1, V]: one row for each proposed token, and one for the token after all of them. `heat`: the temperature that their
-        `peaks` are told for."""
-        self.lead, self.drawn = 0.0, None
-        if self._ahead is not None:
-            start, written, each = self._ahead
-            place = len(self.ids) - start
-            if not proposal and self._turn is None:
-                self.cache.keep(len(self.ids))  # type: ignore[attr-defined]
-                self.peaks, self.lead = None, -each if place else each * (len(written.ids) - 1)
-                self.drawn = written.ids[place], written.probabilities[place]
-                return written.rows[place : place + 1]
-            self._ahead, self.lead = None, each * (place - len(written.ids))  # in vain
-            self.cache.rollback(len(self.ids) - 1)
-        turn, self._turn = self._turn, None
-        if turn is not None and turn.peaks is not None and turn.proposal == proposal:
-            self.cache.keep(len(self.ids) + turn.held[0])  # type: ignore[attr-defined]
-            self.peaks, self.lead = turn.peaks, self.lead - turn.seconds[1]
-            return self.peaks.rows
+    def verify(self, proposal: Sequence[int], temperature: float = 1.0) -> Pass:
+        """One pass over what is unread and all of the proposal: a row for each proposed token, and one for the token after all of them.
+        `temperature`: what they will be judged at."""
         self.passes += 1
-        unread, rows = [*self.unread, *proposal], len(proposal) + 1
-        self.peaks = self._tell(unread, rows, heat) if self._tell is not None else None
-        return self.peaks.rows if self.peaks is not None else self.cache.extend(unread, rows)
+        return self.cache.forward([*self.unread, *proposal], len(proposal) + 1, temperature)
 
     @property
     def unread(self) -> list[int]:
         """The ids that the cache lacks."""
         return self.ids[self.cache.length :]
 
-    def expect(self, turn: Turn) -> None:
-        """Have the next verification find what was made of it in advance."""
-        self._turn = turn
-
-    @property
-    def strides(self) -> int:
-        """Tokens that had better be written in one go than one by one, if nobody proposes any; 1 where it makes no difference."""
-        return getattr(self.cache, "strides", 1)
-
-    @property
-    def foresees(self) -> bool:
-        """Whether a verification without a proposal finds its row there."""
-        return self._ahead is not None
-
-    def write_on(self, order: Order) -> None:
-        """Have the next tokens drawn and read in one go where the target computes, for verifications without a proposal. Does nothing where
-        it cannot be done."""
-        began = perf_counter()
-        self.passes += 1
-        written: Rollout | None = self.cache.roll_out(order, self.unread, None, None)  # type: ignore[attr-defined]
-        if written is not None and written.ids:
-            self._ahead = len(self.ids), written, (perf_counter() - began) / len(written.ids)
-        else:
-            self.cache.rollback(len(self.ids) - 1)  # it has only read
-
     def append(self, ids: Sequence[int]) -> None:
-        """Take the emitted tokens; what the cache read beyond all but the newest is rolled back."""
-        if self._ahead is not None:
-            start, written, _ = self._ahead
-            place = len(self.ids) - start
-            if ids != written.ids[place : place + 1] or place + 1 == len(written.ids):
-                self._ahead = None
+        """Take the emitted tokens. What the cache read beyond all but the newest is forgotten."""
         self.ids.extend(ids)
-        self.cache.rollback(min(self.cache.length, len(self.ids) - 1))
+        self.cache.trim(min(self.cache.length, len(self.ids) - 1))
 
     @property
     def room(self) -> int:
@@ -155,12 +75,13 @@ class DrafterContext:
     and the rest read again, which costs O(1) per token on average.
     """
 
-    def __init__(self, cache: Cache, vocabulary_map: VocabularyMap) -> None:
+    def __init__(self, cache: KVCache, vocabulary_map: VocabularyMap) -> None:
         self.cache, self.map = cache, vocabulary_map
         self.ids: list[int] = []
         self.waiting = b""
         self.lost = 0
         self.passes = 0  # that were made from here
+        self.weights = 0  # how often the drafter's weights have changed
         self._dropped = 0  # ids that have slid out of the window
         # Logits after so many ids, and what the output layer read for them, where the model shows it.
         self._rows: dict[int, tuple[Law, Any]] = {}
@@ -185,10 +106,10 @@ class DrafterContext:
         if len(self.ids) - self._dropped >= self.cache.limit:
             self._slide()
 
-    def read_again(self, cache: Cache) -> None:
+    def read_again(self, cache: KVCache) -> None:
         """Read everything again, into an empty cache (the ids stay): needed when the drafter's weights have changed."""
         self.cache = cache
-        self.passes += 1
+        self.weights += 1
         self._rows.clear()
         self._ahead = None
 
@@ -205,9 +126,8 @@ class DrafterContext:
             self.passes += 1
             if end - self._dropped >= self.cache.limit:
                 self._slide()
-            row = self.cache.extend(self.ids[self._dropped + self.cache.length :], 1)[0]
-            states = getattr(self.cache, "states", None)
-            known = self._rows[end] = (row, None if states is None else states[-1])
+            read = self.cache.forward(self.ids[self._dropped + self.cache.length :], 1)
+            known = self._rows[end] = (read.logits[0], None if read.hidden is None else read.hidden[-1])
         return known[0]
 
     def hindsight(self, least: int, most: int, greedy: bool) -> list[list[float]]:
@@ -222,17 +142,15 @@ class DrafterContext:
             return []
         first, self._ahead = marks[0][1], None
         self.passes += 1
-        tell = getattr(self.cache, "tell", None)
-        peaks: Peaks | None = tell(self.ids[read:], end - first + 1, 1.0) if tell is not None else None
-        rows: Law = peaks.rows if peaks is not None else self.cache.extend(self.ids[read:], end - first + 1)
-        states = getattr(self.cache, "states", None)
-        self._rows[end] = (rows[-1], None if states is None else states[-1])
+        found_in = self.cache.forward(self.ids[read:], end - first + 1, 1.0)
+        rows, stats, hidden = found_in.logits, found_in.stats, found_in.hidden
+        self._rows[end] = (rows[-1], None if hidden is None else hidden[-1])
         pieces = self.ids[first:]
         if greedy:
-            best = peaks.best()[:-1] if peaks is not None else highest_each(as_tensor(rows)[:-1])
+            best = stats.best()[:-1] if stats is not None else highest_each(as_tensor(rows)[:-1])
             found = [float(one == piece) for one, piece in zip(best, pieces, strict=True)]
-        elif peaks is not None:
-            found = peaks.shares(pieces)
+        elif stats is not None:
+            found = stats.shares(pieces)
         else:
             laws = as_tensor(rows)[:-1].softmax(-1)
             found = laws.gather(1, torch.tensor(pieces, device=laws.device)[:, None]).squeeze(1).tolist()
@@ -246,24 +164,6 @@ class DrafterContext:
         found = (self._rows.get(position) or self._caught_up(position) or (None, None))[1]
         return found.float().cpu().numpy() if isinstance(found, Tensor) else found
 
-    @property
-    def rolls(self) -> bool:
-        """Whether `roll_out` may come to something."""
-        return getattr(self.cache, "rolls", False)
-
-    def roll_out(self, order: Order) -> Rollout | None:
-        """Have the device draw on from all ids; None where it cannot. The ids stay: push those that are wanted. What was read of them
-        is not read again."""
-        beginning = self.beginning()
-        if beginning is None:
-            return None
-        self.passes += 1
-        rollout: Rollout | None = self.cache.roll_out(order, *beginning)  # type: ignore[attr-defined]
-        if rollout is not None:
-            self._ahead = (len(self.ids), rollout)
-            self._rows[len(self.ids)] = (rollout.rows[0], rollout.states[0])
-        return rollout
-
     def beginning(self) -> tuple[list[int], Law | None, Any] | None:
         """What has to be read before anything can be drawn after all ids; where that is nothing, the logits [D] and the state there. None
         where the window slides, or has slid and what is left of it was not read again."""
@@ -273,15 +173,19 @@ class DrafterContext:
             return None
         return [] if row is not None else self.ids[self._dropped + self.cache.length :], row, state
 
-    def expect(self, turn: Turn) -> None:
-        """Take what was drawn after all ids in advance; they have been read for it."""
-        self._ahead, rollout = None, turn.rollout
-        self.cache.keep(len(self.ids) - self._dropped + (turn.held[1] if rollout is None else 0))  # type: ignore[attr-defined]
-        if rollout is None:
-            self._rows.clear()
-        else:
-            self._ahead = (len(self.ids), rollout)
-            self._rows[len(self.ids)] = (rollout.rows[0], rollout.states[0])
+    def read_ahead(self, rollout: Rollout) -> None:
+        """Take note of what a backend has read after all ids: it counts as read as far as the ids come to agree with it."""
+        self.passes += 1
+        self.cache.length = len(self.ids) - self._dropped
+        self._ahead = (len(self.ids), rollout)
+        self._rows[len(self.ids)] = (rollout.rows[0], rollout.states[0])
+
+    def count_read(self, further: int) -> None:
+        """Count as read what a backend has read: all ids, and so many `further` tokens that are about to be pushed. Their rows are not
+        known."""
+        self._ahead = None
+        self._rows.clear()
+        self.cache.length = len(self.ids) - self._dropped + further
 
     def _caught_up(self, position: int, last: bool = False) -> tuple[Law, Any] | None:
         """Count what a rollout has read and the ids agree with as read; the row after `position` ids, if that makes it known. `last`: no
@@ -291,7 +195,7 @@ class DrafterContext:
         start, ahead = self._ahead
         agreed = common_prefix(self.ids[start:], ahead.read)
         if start + agreed - self._dropped > self.cache.length:
-            self.cache.keep(start + agreed - self._dropped)  # type: ignore[attr-defined]
+            self.cache.length = start + agreed - self._dropped
         for place in range(1, agreed + 1):
             if not last or start + place == position:
                 self._rows[start + place] = (ahead.rows[place], ahead.states[place])
@@ -310,11 +214,11 @@ class DrafterContext:
                 del self._rows[position]
             if length < self._dropped:
                 self._dropped = 0
-                self.cache.rollback(0)
+                self.cache.trim(0)
         # The row after the last id is gone with a shorter cache unless it is remembered, so one id is left to be read again.
         readable = length - self._dropped if length in self._rows else length - self._dropped - 1
         if self.cache.length > max(0, readable):
-            self.cache.rollback(max(0, readable))
+            self.cache.trim(max(0, readable))
 
     def commit(self, start: int, lengths: Sequence[int], target_ids: Sequence[int]) -> None:
         """End a round that began at `start` ids: the first target ids were accepted, each spelled by as many drafter ids as
@@ -403,4 +307,4 @@ class DrafterContext:
         """Drop the older ids, keep half a window, and let the next pass read it again."""
         self._ahead = None
         self._dropped = max(0, len(self.ids) - self.cache.limit // 2)
-        self.cache.rollback(0)
+        self.cache.trim(0)

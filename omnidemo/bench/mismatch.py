@@ -1,0 +1,147 @@
+"""The first wrong token: the same prompts, methods, temperatures and seeds on the reference and on another backend, id for id."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from omnidemo.config import Settings
+from omnidemo.core.sampling import as_tensor
+from omnidemo.methods import fitting, make_method
+from omnidemo.records import Generation, Token
+from omnidemo.runtime import backends
+from omnidemo.runtime.loading import build_measured_pair
+from omnidemo.runtime.pair import Pair
+
+PROMPTS = (
+    "Tell me a short story about a fox.",
+    "Tom has 3 apples and buys 4 more. How many has he?",
+    "Write a Python function that doubles a number.",
+    "How do I clean a window?",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What an answer was asked for. The seed is the prompt's place."""
+
+    prompt: str
+    method: str
+    temperature: float
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Mismatch:
+    """Where two answers part: at the token `position` of the answer, counted from 0.
+
+    `wanted` is the reference's token there and `got` the other's, None for an answer that has ended. `logits` are the reference's for the
+    two after all that comes before, None where there are no two.
+    """
+
+    case: Case
+    position: int
+    wanted: Token | None
+    got: Token | None
+    logits: tuple[float, float] | None = None
+
+    @property
+    def gap(self) -> float | None:
+        return self.logits[0] - self.logits[1] if self.logits is not None else None
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """`answers` were compared, of `tokens` reference tokens in all; `different` of them differ, the first as `first` says."""
+
+    backend: str
+    methods: tuple[str, ...]
+    answers: int
+    tokens: int
+    different: int = 0
+    first: Mismatch | None = None
+
+    def lines(self) -> list[str]:
+        """For people: one sentence, or what there is to know of the first mismatch."""
+        if self.first is None:
+            return [f"No mismatch between {self.backend} and the reference, over {self.answers:,} answers and {self.tokens:,} tokens."]
+        first, case = self.first, self.first.case
+        found = f"{self.different:,} of {self.answers:,} answers differ between {self.backend} and the reference. The first mismatch:"
+        gap = "–" if first.logits is None else f"{first.gap:.3g} ({first.logits[0]:.6g} and {first.logits[1]:.6g}, by the reference)"
+        rows = {
+            "prompt": repr(case.prompt), "method": case.method, "temperature": f"{case.temperature:g}", "seed": str(case.seed),
+            "position": f"{first.position} (the answer's first token is 0)", "reference": _shown(first.wanted),
+            self.backend: _shown(first.got), "logits gap": gap,
+        }  # fmt: skip
+        return [found, *(f"  {name:<12} {said}" for name, said in rows.items())]
+
+
+def check(
+    settings: Settings,
+    methods: Sequence[str] = (),
+    temperatures: Sequence[float] = (0.0, 1.0),
+    tokens: int = 48,
+    prompts: Sequence[str] = PROMPTS,
+    progress: Callable[[int, int], object] = lambda done, of: None,
+) -> Report:
+    """Answer every prompt by every method (none given: all that serve the pair) at every temperature, first on the reference, then on the
+    backend of the settings, and compare. The n-gram cache is full, so that n-grams are merged, and nothing is learned.
+
+    Both pairs are in memory at the end. ValueError, one sentence, for a method that cannot serve the pair and as in `load_pair`.
+    """
+    if settings.backend == "reference":
+        raise ValueError("the reference cannot be checked against itself; name another backend: auto, cpu or cuda")
+    settings = settings.model_copy(update={"device": backends.device(settings.backend, settings.device)})
+    reference = _pair(settings.model_copy(update={"backend": "reference"}))
+    names = [make_method(name, reference.map).name for name in methods] or fitting(reference.map)
+    cases = [Case(text, name, heat, seed) for name, heat, (seed, text) in product(names, temperatures, enumerate(prompts))]
+    wanted = []
+    for one in _answers(reference, cases, tokens, settings):
+        wanted.append(one)
+        progress(len(wanted), 2 * len(cases))
+    other = _pair(settings)
+    backend = backends.choose(settings.backend, other.target.runner, other.drafter.runner)
+    different, first = 0, None
+    for place, got in enumerate(_answers(other, cases, tokens, settings)):
+        found = parting(reference, cases[place], wanted[place], got)
+        different, first = different + (found is not None), first or found
+        progress(len(cases) + place + 1, 2 * len(cases))
+    return Report(backend, tuple(names), len(cases), sum(len(one.token_ids) for one in wanted), different, first)
+
+
+def parting(reference: Pair, case: Case, wanted: Generation, got: Generation) -> Mismatch | None:
+    """Where two answers to a case part; None where they do not."""
+    if wanted.token_ids == got.token_ids:
+        return None
+    pairs = zip(wanted.token_ids, got.token_ids, strict=False)
+    position = next((place for place, (one, other) in enumerate(pairs) if one != other), min(len(wanted.token_ids), len(got.token_ids)))
+    tokens = [_token(one, position) for one in (wanted, got)]
+    logits = None
+    if tokens[0] is not None and tokens[1] is not None:
+        before = [*reference.prompt_ids(case.prompt), *wanted.token_ids[:position]]
+        row = as_tensor(reference.target.runner.new_cache().forward(before, 1).logits[0])
+        logits = float(row[tokens[0].id]), float(row[tokens[1].id])
+    return Mismatch(case, position, tokens[0], tokens[1], logits)
+
+
+def _pair(settings: Settings) -> Pair:
+    pair = build_measured_pair(settings.target, settings.drafter, settings)
+    pair.fill_cache()
+    return pair
+
+
+def _answers(pair: Pair, cases: Sequence[Case], tokens: int, settings: Settings) -> Iterator[Generation]:
+    options: dict[str, Any] = {"max_new_tokens": tokens, "draft_length": settings.draft_length, "learn": False, "reuse": False}
+    for case in cases:
+        yield pair.generate(case.prompt, method=case.method, temperature=case.temperature, seed=case.seed, **options)
+
+
+def _token(made: Generation, position: int) -> Token | None:
+    tokens = [token for one in made.rounds for token in one.tokens]
+    return tokens[position] if position < len(tokens) else None
+
+
+def _shown(token: Token | None) -> str:
+    return f"{token.text!r} (id {token.id}, {token.source})" if token is not None else "nothing: its answer has ended"

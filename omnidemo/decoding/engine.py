@@ -1,0 +1,134 @@
+"""prompt → draft → translate → verify → accept, correct → record: the loop of a generation, one `Round` at a time."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import cast
+
+from omnidemo.core.draft_length import LOOK, DraftLength, Look
+from omnidemo.core.knowledge import Hindsight
+from omnidemo.core.ngrams import NgramCache
+from omnidemo.core.sampling import Chooser, Warp
+from omnidemo.core.vocabulary import VocabularyMap
+from omnidemo.decoding.backend import Backend, Clock, DecodingMethod, RoundPlan
+from omnidemo.decoding.contexts import DrafterContext
+from omnidemo.decoding.limits import Limits
+from omnidemo.decoding.penalty import RepetitionPenalty
+from omnidemo.decoding.render import discarded_tokens, emitted_tokens, new_ngrams
+from omnidemo.decoding.round import RoundContext, reference_round
+from omnidemo.decoding.state import DecodingState
+from omnidemo.decoding.tracing import Tracer
+from omnidemo.records import FinishReason, Round
+
+__all__ = ["STAGES", "DecodingState", "Limits", "decode"]
+
+STAGES = ("draft", "verify", "settle", "other")  # of a round, whose seconds are taken
+
+
+def decode(
+    state: DecodingState,
+    method: DecodingMethod,
+    vocabulary: VocabularyMap,
+    ngrams: NgramCache,
+    warp: Warp,
+    chooser: Chooser,
+    limits: Limits,
+    policy: DraftLength,
+    tracer: Tracer | None = None,
+    clock: Clock = lambda: 0.0,
+    backend: Backend | None = None,
+) -> Iterator[Round]:
+    """Decode until an end token, a stop string or a limit, from a state that has been started with its prompt.
+
+    `policy` says how many drafter tokens a round may use (0 is plain decoding) and when a draft ends earlier. `ngrams` is read only here:
+    each round carries what it would insert, and the owner applies that before the next round is asked for. `backend`: who may make rounds
+    by other means; those that it declines are made by the reference. `clock`: where the rounds' seconds come from.
+    """
+    target, drafter = state.target, state.drafter
+    end_ids = frozenset(vocabulary.target.roles.get("end", ()))
+    penalty = RepetitionPenalty(vocabulary) if warp.penalises else None
+    # Without a drafter nothing is ever drafted, so no method meets the missing one.
+    context = RoundContext(
+        cast(DrafterContext, drafter), vocabulary, ngrams, warp, chooser, end_ids, penalty, policy=policy, target=target
+    )  # fmt: skip
+    recent: deque[float] = deque(maxlen=LOOK)  # the target's probabilities of the newest tokens
+    look = partial(_look, state, recent, warp.greedy, clock)
+    emitted, text, index = 0, "", 0
+    reason: FinishReason | None = limits.reached(0, target.room)
+
+    while reason is None:
+        began = clock()
+        plan = _plan(policy, state, method, min(limits.max_new_tokens - emitted, target.room), index, look)
+        context.start = len(drafter.ids) if drafter is not None else 0
+        planned = clock()
+        result = backend.run_round(context, method, plan) if backend is not None else None
+        if result is None:
+            result = reference_round(context, method, plan, clock)
+        made = clock()
+
+        if plan.draft_length:
+            policy.learn([slot.sure for slot in result.slots], result.accept_probs)
+        accepted, written = result.accepted, result.next_token
+        ids = [slot.target_id for slot in result.slots[:accepted]]
+        ids += [written] if written is not None else []
+        if limits.stop and (count := limits.until_stop(ids, text, vocabulary, state.decoder)) < len(ids):
+            del ids[count:]
+            accepted, written = min(accepted, count), None
+        state.commit(context.start, result, ids, accepted)
+        committed = clock()
+
+        plain = plan.draft_length == 0
+        tokens = emitted_tokens(result, ids, accepted, vocabulary, state.decoder, warp.greedy, plain)
+        probs = [token.p for token in tokens]
+        if not math.isfinite(sum(probs)):
+            raise RuntimeError("the target's numbers are not finite here, so it cannot go on; load it in float32 or choose another one")
+        recent.extend(probs)
+        emitted += len(ids)
+        text += "".join([token.text for token in tokens])
+        reason = "end" if ids[-1] in end_ids else limits.finish_reason(text, emitted, target.room)
+        if reason is not None and (rest := state.decoder.decode(b"", True)):  # bytes that never became a whole character
+            tokens[-1] = replace(tokens[-1], text=tokens[-1].text + rest)
+        if tracer is not None and drafter is not None:
+            tracer.add(result.logits[: len(ids)], ids, accepted)
+        spent = result.seconds
+        stages = (planned - began + spent.draft, spent.verify, committed - made + spent.accept, clock() - committed)
+        yield Round(
+            index=index,
+            tokens=tuple(tokens),
+            discarded=tuple(discarded_tokens(result, accepted, vocabulary, warp.greedy)),
+            draft_length=plan.draft_length,
+            drafted=result.drafted,
+            proposed=sum(slot.target_id >= 0 for slot in result.slots),
+            accepted=accepted,
+            judged=len(result.accept_probs),
+            ngram_hits=sum(len(slot.pieces) != 1 for slot in result.slots[:accepted]),
+            seconds={**dict(zip(STAGES, stages, strict=True)), "total": sum(stages)},
+            inserts=new_ngrams(written, vocabulary, ngrams),
+            finish_reason=reason,
+        )
+        index += 1
+        if reason is None and limits.cancelled():
+            reason = "cancelled"
+
+
+def _plan(
+    policy: DraftLength, state: DecodingState, method: DecodingMethod, most: int, index: int, look: Look
+) -> RoundPlan:
+    """What the next round may be, of which at most so many tokens are wanted. The first one looks no further: its token must not wait."""
+    drafter = state.drafter
+    if drafter is None or not method.drafts:
+        return RoundPlan(0, most, most - 1 if index else 0)
+    if not drafter.can_draft:
+        return RoundPlan(0, most, 0)
+    length = min(policy.budget(index, look), most - 1)
+    return RoundPlan(length, most, (policy.drafting() if length else min(policy.resting(), most - 1)) if index else 0)
+
+
+def _look(state: DecodingState, target_probs: Sequence[float], greedy: bool, clock: Clock) -> tuple[Hindsight, float]:
+    """How drafts would have done lately, and the seconds that it took to find out."""
+    began = clock()
+    return state.replayed_acceptance(target_probs, greedy), clock() - began

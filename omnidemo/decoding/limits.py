@@ -1,0 +1,43 @@
+"""When a generation ends."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from omnidemo.core.vocabulary import VocabularyMap
+from omnidemo.records import FinishReason
+
+
+@dataclass(slots=True)
+class Limits:
+    """`stop` strings end a generation after the token that completes one; the text keeps them. `cancelled` is asked after each round."""
+
+    max_new_tokens: int
+    stop: tuple[str, ...] = ()
+    cancelled: Callable[[], bool] = lambda: False
+
+    def until_stop(self, ids: list[int], text: str, vocabulary: VocabularyMap, decoder: codecs.IncrementalDecoder) -> int:
+        """How many of the ids that follow `text` stay: up to the one that completes a stop string. The decoder is left as it was."""
+        state = decoder.getstate()
+        count = len(ids)
+        for position, token_id in enumerate(ids):
+            text += decoder.decode(vocabulary.target.writes(token_id))
+            if any(stop in text for stop in self.stop):
+                count = position + 1
+                break
+        decoder.setstate(state)
+        return count
+
+    def finish_reason(self, text: str, emitted: int, room: int) -> FinishReason | None:
+        """Why it ends with a text of so many emitted tokens where the target's window has room for so many more; None while it goes on."""
+        if self.stop and any(stop in text for stop in self.stop):
+            return "stop"
+        return "length" if emitted >= self.max_new_tokens else self.reached(emitted, room)
+
+    def reached(self, emitted: int, room: int) -> FinishReason | None:
+        """The same without looking at the text."""
+        if room < 1:
+            return "context"
+        return "length" if emitted >= self.max_new_tokens else None

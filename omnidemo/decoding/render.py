@@ -1,0 +1,68 @@
+"""From the result of a round to the record that everybody sees: tokens with their text, source and probabilities."""
+
+from __future__ import annotations
+
+import codecs
+import math
+from collections.abc import Iterator, Sequence
+
+from omnidemo.core.ngrams import NgramCache
+from omnidemo.core.vocabulary import VocabularyMap
+from omnidemo.decoding.backend import RoundResult, Slot
+from omnidemo.records import Source, Token
+
+
+def emitted_tokens(
+    result: RoundResult, ids: Sequence[int], accepted: int, vocabulary: VocabularyMap, decoder: codecs.IncrementalDecoder, greedy: bool,
+    plain: bool,
+) -> list[Token]:  # fmt: skip
+    """The tokens that a round emits: its `ids`, of which the first `accepted` were proposed. `plain`: it was planned without a draft."""
+    tokens, texts, whole = [], vocabulary.target.shown, not decoder.getstate()[0]
+    for position, token_id in enumerate(ids):
+        text = texts[token_id]
+        if not whole or "\ufffd" in text:  # a part of a character, before it or in it
+            text = decoder.decode(vocabulary.target.writes(token_id))
+            whole = not decoder.getstate()[0]
+        if position < accepted:
+            slot = result.slots[position]
+            pieces, p = slot.pieces, result.target_probs[position]
+            source: Source = "direct" if len(pieces) == 1 else "ngram"
+            q, accept = _shown_q(slot, greedy), result.accept_probs[position]
+        else:
+            pieces, p = vocabulary.spelling(token_id) or (), result.target_probs[-1]
+            source = "plain" if plain else "corrected" if result.rejected else "bonus"
+            q = accept = None
+        tokens.append(Token(token_id, text, source, p, q, accept, pieces, _piece_texts(pieces, vocabulary)))
+    return tokens
+
+
+def discarded_tokens(result: RoundResult, accepted: int, vocabulary: VocabularyMap, greedy: bool) -> Iterator[Token]:
+    """What was proposed beyond the `accepted` ones: the rejected one first, then those that were never judged."""
+    for position in range(accepted, len(result.slots)):
+        slot = result.slots[position]
+        if slot.target_id >= 0:
+            text = vocabulary.target.shown[slot.target_id]
+            accept = result.accept_probs[position] if position < len(result.accept_probs) else None
+            source: Source = "direct" if len(slot.pieces) == 1 else "ngram"
+            p, q = result.target_probs[position], _shown_q(slot, greedy)
+            yield Token(slot.target_id, text, source, p, q, accept, slot.pieces, _piece_texts(slot.pieces, vocabulary))
+
+
+def _shown_q(slot: Slot, greedy: bool) -> float | None:
+    """The drafter's probability of a slot, where its own tokens spell it."""
+    if greedy:  # the law is a point then; what it would be at temperature 1 says more
+        return math.prod(slot.sure) if slot.sure else None
+    return slot.q if slot.pieces else None
+
+
+def _piece_texts(pieces: Sequence[int], vocabulary: VocabularyMap) -> tuple[str, ...]:
+    shown = vocabulary.drafter.shown
+    return tuple([shown[piece] for piece in pieces])
+
+
+def new_ngrams(token_id: int | None, vocabulary: VocabularyMap, ngrams: NgramCache) -> tuple[tuple[int, tuple[int, ...]], ...]:
+    """The n-gram of a token that the target wrote itself, if the cache does not know it (OmniDraft 3.1)."""
+    if token_id is None or token_id in ngrams:
+        return ()
+    spelled = vocabulary.ngram(token_id)
+    return ((token_id, spelled),) if spelled else ()

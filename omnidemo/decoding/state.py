@@ -1,0 +1,52 @@
+"""The state of one generation."""
+
+from __future__ import annotations
+
+import codecs
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from omnidemo.core.draft_length import ENOUGH
+from omnidemo.core.knowledge import Hindsight
+from omnidemo.decoding.backend import RoundResult
+from omnidemo.decoding.contexts import DrafterContext, TargetContext
+
+
+@dataclass(slots=True)
+class DecodingState:
+    """All state of one generation: two contexts of the same text. Kept from answer to answer, so that a prompt is read once."""
+
+    target: TargetContext
+    drafter: DrafterContext | None = None
+    domain: str = "default"  # the adapter line whose drafter reads
+    decoder: codecs.IncrementalDecoder = field(default_factory=lambda: codecs.getincrementaldecoder("utf-8")("replace"))
+
+    def start(self, prompt: Sequence[int]) -> None:
+        kept = self.target.start(prompt)
+        if self.drafter is not None:
+            self.drafter.start(prompt, kept)
+        self.decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def commit(self, start: int, result: RoundResult, ids: Sequence[int], accepted: int) -> None:
+        """Take in what a round that began at `start` drafter ids emits: `ids`, of which the first `accepted` were proposed."""
+        self.target.append(ids)
+        if self.drafter is not None:
+            # Those accepted tokens stay in the drafter's context as they were drafted that end where a drafter token ends.
+            while accepted and not result.slots[accepted - 1].pieces:
+                accepted -= 1
+            self.drafter.commit(start, [len(slot.pieces) for slot in result.slots[:accepted]], ids)
+
+    def replayed_acceptance(self, target_probs: Sequence[float], greedy: bool) -> Hindsight:
+        """How drafts would have done on the newest tokens, whose probabilities by the target are given: of each its number of drafter
+        tokens and min(1, q/p), which is on average what the acceptance of the drafter's own proposals would have been. Costs the drafter's
+        pass over what it has not read, which a draft need not make again."""
+        if self.drafter is None or len(target_probs) < ENOUGH:
+            return []
+        found = self.drafter.hindsight(ENOUGH, len(target_probs), greedy)[::-1]
+        # A drafter whose numbers are not finite would have guessed nothing.
+        products = [product if q and math.isfinite(product := math.prod(q)) else 0.0 for q in found]
+        each = [
+            (len(q), min(1.0, product / max(p, 1e-30))) for q, product, p in zip(found, products, reversed(target_probs), strict=False)
+        ]
+        return each[::-1]

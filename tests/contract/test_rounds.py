@@ -1,0 +1,153 @@
+"""How answers end, and what their rounds say, on every backend alike. What holds of all answers is in `sides.adds_up`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any
+
+import pytest
+
+from contract.conftest import WINDOW
+from contract.sides import STORY, SUM, Sides, answer, facts
+from omnidemo import Generation, Round
+
+HEATS = (0.0, 1.0)
+
+
+@pytest.mark.parametrize("temperature", HEATS)
+@pytest.mark.parametrize("count", [1, 2, 7, 30])
+def test_length(sides: Sides, count: int, temperature: float) -> None:
+    made = sides.ask(STORY, max_new_tokens=count, temperature=temperature, seed=3, draft_length=6)
+    assert made.finish_reason == "length" and len(made.token_ids) == count
+    longer = sides.ask(STORY, max_new_tokens=count, temperature=temperature, seed=3, draft_length=0)
+    assert temperature or longer.token_ids == made.token_ids
+
+
+@pytest.mark.parametrize(("method", "length"), [("ngram-exact", 8), ("token-intersection", 4), ("autoregressive", 4)])
+def test_end(bundled: Sides, method: str, length: int) -> None:
+    made = bundled.ask(SUM, method=method, max_new_tokens=400, draft_length=length)
+    assert made.finish_reason == "end" and len(made.token_ids) < 400
+    again = bundled.ask(SUM, method=method, max_new_tokens=len(made.token_ids) + 1, draft_length=length)
+    assert again.token_ids == made.token_ids and again.finish_reason == "end"
+
+
+@pytest.mark.parametrize("temperature", HEATS)
+@pytest.mark.parametrize("name", ["twins", "strangers"])
+def test_context(pairs: Callable[[str], Sides], name: str, temperature: float) -> None:
+    for length in (0, 5):
+        made = pairs(name).ask("the small duck", max_new_tokens=10 * WINDOW, temperature=temperature, seed=1, draft_length=length)
+        assert made.finish_reason == "context" and made.prompt_tokens + len(made.token_ids) == WINDOW
+
+
+def places(made: Generation) -> list[tuple[Round, int]]:
+    """Each round with the number of characters before it."""
+    found, at = [], 0
+    for one in made.rounds:
+        found.append((one, at))
+        at += len(one.text)
+    return found
+
+
+def inside(made: Generation) -> str:
+    """A text that first ends in the middle of what one round accepted."""
+    for one, at in places(made):
+        for place in range(one.accepted - 1):
+            end = at + sum(len(token.text) for token in one.tokens[: place + 1])
+            for start in range(max(0, end - 6), end):
+                if made.text.find(made.text[start:end]) == start and end - start > 1:
+                    return made.text[start:end]
+    raise AssertionError("no round accepted several tokens")
+
+
+def across(made: Generation) -> str:
+    """A text that begins in one round and first ends in the next one."""
+    for one, at in places(made)[1:]:
+        start, end = at - 2, at + len(one.tokens[0].text)
+        if start >= 0 and made.text.find(made.text[start:end]) == start and end > at:
+            return made.text[start:end]
+    raise AssertionError("every text of two rounds has been there before")
+
+
+@pytest.mark.parametrize("temperature", HEATS)
+@pytest.mark.parametrize("pick", [inside, across], ids=lambda pick: pick.__name__)
+def test_stop(bundled: Sides, pick: Callable[[Generation], str], temperature: float) -> None:
+    options: dict[str, Any] = {"draft_length": 8, "temperature": temperature, "seed": 5, "max_new_tokens": 50}
+    whole = bundled.ask(STORY, **options)
+    stop = pick(whole)
+    made = bundled.ask(STORY, **options, stop=["\x00 never", stop])
+    assert made.finish_reason == "stop" and stop in made.text and whole.text.startswith(made.text)
+    assert made.token_ids == whole.token_ids[: len(made.token_ids)]
+    assert stop not in "".join(token.text for one in made.rounds for token in one.tokens[: len(one.tokens) - (one is made.rounds[-1])])
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+@pytest.mark.parametrize("temperature", HEATS)
+def test_cancelled(sides: Sides, count: int, temperature: float) -> None:
+    """Between two rounds, and the contexts that are left can be gone on from."""
+    options: dict[str, Any] = {"temperature": temperature, "seed": 2, "max_new_tokens": 40}
+    whole = answer(sides.reference, STORY, **options)
+    for pair in sides.both:
+        looks = iter(range(1, 1000))
+        made = answer(pair, STORY, cancelled=lambda looks=looks: next(looks) >= count, **options)
+        assert made.finish_reason == "cancelled" and len(made.rounds) == count
+        assert made.token_ids == whole.token_ids[: len(made.token_ids)] and made.rounds[-1].finish_reason is None
+        if temperature == 0.0:
+            again = answer(pair, STORY, **options | {"reuse": True})
+            assert again.token_ids == whole.token_ids
+
+
+def test_a_stream_that_is_closed_leaves_contexts_to_go_on_from(sides: Sides) -> None:
+    whole = answer(sides.reference, STORY, max_new_tokens=40)
+    for pair in sides.both:
+        for count in range(1, 5):
+            rounds = pair.stream(STORY, max_new_tokens=40, learn=False, reuse=count % 2 == 0)
+            for _ in range(count):
+                next(rounds)
+            rounds.close()
+            assert answer(pair, STORY, max_new_tokens=40, reuse=True).token_ids == whole.token_ids
+        assert not pair.busy
+
+
+@pytest.mark.parametrize("temperature", HEATS)
+@pytest.mark.parametrize(
+    "options", [{}, {"draft_length": 0}, {"draft_policy": "confidence"}], ids=lambda options: " ".join(options) or "fixed"
+)
+def test_seconds_of_the_rounds_make_up_the_answers(bundled: Sides, options: dict[str, Any], temperature: float) -> None:
+    """None has those of several, and none is counted twice. Loose, for other people use this machine too."""
+    for pair in bundled.both:
+        began = perf_counter()
+        made = answer(pair, STORY, temperature=temperature, seed=1, max_new_tokens=40, **options)
+        lasted, seconds = perf_counter() - began, made.metrics["seconds"] or 0.0
+        parts = [one.seconds["total"] for one in made.rounds]
+        assert 0.3 * seconds < sum(parts) <= seconds <= lasted
+        assert all(one.seconds["draft"] > 0 or not one.drafted for one in made.rounds)
+        assert sum(one.seconds["verify"] for one in made.rounds) > 0
+
+
+def test_the_first_round_waits_for_no_other(bundled: Sides) -> None:
+    """The time to the first token is that of one round: as many tokens as wanted may follow without its becoming later."""
+    for pair in bundled.both:
+        answer(pair, STORY, max_new_tokens=8)
+        times = []
+        for count in (8, 80):
+            found = [answer(pair, STORY, max_new_tokens=count).metrics for _ in range(3)]
+            times.append(min(metrics["time_to_first_token"] or 0.0 for metrics in found))
+        assert times[1] < 3 * times[0] + 0.05
+
+
+def test_a_listener_hears_every_round_once(bundled: Sides) -> None:
+    for pair in bundled.both:
+        heard: list[Round] = []
+        pair.round_listeners.append(heard.append)
+        try:
+            made = answer(pair, STORY)
+        finally:
+            pair.round_listeners.remove(heard.append)
+        assert heard == list(made.rounds)
+
+
+def test_the_same_answer_twice_is_the_same_to_the_letter(sides: Sides) -> None:
+    for pair in sides.both:
+        one, other = (answer(pair, SUM, temperature=0.7, seed=9) for _ in range(2))
+        assert facts(one) == facts(other)

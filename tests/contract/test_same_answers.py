@@ -1,0 +1,93 @@
+"""The same seed gives the same answer on the reference and on a fast backend: ids, counts, colours, and probabilities but for rounding."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from contract.conftest import PAIRS
+from contract.sides import STORY, SUM, TEXTS, WINDOW, Sides, answer
+from omnidemo import Pair
+from omnidemo.methods import METHODS
+
+HEATS = (0.0, 0.7, 1.0)
+POLICIES: list[dict[str, Any]] = [{"draft_length": length} for length in (0, 1, 4, 8)] + [{"draft_policy": "confidence"}]
+
+
+def served(pair: Pair, method: str) -> bool:
+    try:
+        pair.generate(STORY, method=method, max_new_tokens=1, learn=False)
+    except ValueError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("temperature", HEATS)
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_says_the_same(sides: Sides, method: str, temperature: float) -> None:
+    serves = {served(pair, method) for pair in sides.both}
+    assert len(serves) == 1
+    if serves == {False}:
+        pytest.skip(f"{method} does not serve this pair, on either backend")
+    for place, policy in enumerate(POLICIES):
+        if method == "autoregressive" and place:
+            break
+        made = sides.ask(TEXTS[place % len(TEXTS)], method=method, temperature=temperature, seed=place, max_new_tokens=20, **policy)
+        assert made.method == method and (len(made.token_ids) == 20 or made.finish_reason == "end")
+        if policy == {"draft_length": 0} or method == "autoregressive":
+            assert {token.source for one in made.rounds for token in one.tokens} == {"plain"}
+        if "draft_length" in policy:
+            assert max(one.draft_length for one in made.rounds) <= policy["draft_length"]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_no_method_is_left_out(pairs: Callable[[str], Sides], method: str) -> None:
+    assert any(served(pairs(name).fast, method) for name in PAIRS)
+
+
+def test_pairs_differ_in_what_is_accepted(pairs: Callable[[str], Sides]) -> None:
+    """So that the comparisons are of rounds in which all is accepted, some, and none; with n-grams and without."""
+    rounds = [one for name in PAIRS for text in TEXTS for one in answer(pairs(name).fast, text, temperature=1.0, seed=1).rounds]
+    assert any(one.accepted == one.proposed > 2 for one in rounds) and any(0 < one.accepted < one.proposed for one in rounds)
+    assert any(one.accepted == 0 < one.proposed for one in rounds) and any(one.ngram_hits for one in rounds)
+    assert {token.source for one in rounds for token in one.tokens} >= {"direct", "ngram", "corrected", "bonus"}
+
+
+@pytest.mark.parametrize("policy", ["cost", "head"])
+def test_rules_that_go_by_times_or_a_head(sides: Sides, policy: str) -> None:
+    """By cost two runs need not draft alike, so greedy ids are compared, which no draft may change."""
+    plain = answer(sides.reference, STORY, method="autoregressive", max_new_tokens=40)
+    for pair in sides.both:
+        for _ in range(2):
+            assert answer(pair, STORY, draft_policy=policy, max_new_tokens=40).token_ids == plain.token_ids
+    if policy == "head":
+        sides.ask(SUM, draft_policy=policy, temperature=0.7, seed=4)
+
+
+@pytest.mark.parametrize("method", ["ngram-exact", "token-intersection", "string-exact-match", "autoregressive"])
+@pytest.mark.parametrize(
+    "options",
+    [{"repetition_penalty": 1.3}, {"top_k": 5}, {"top_p": 0.8}, {"min_p": 0.1}, {"top_k": 20, "top_p": 0.9, "repetition_penalty": 1.1}],
+    ids=lambda options: " ".join(options),
+)
+def test_requests_that_ask_for_more_than_a_temperature(bundled: Sides, method: str, options: dict[str, Any]) -> None:
+    for temperature in (0.0, 0.9) if method == "ngram-exact" else (0.9,):
+        bundled.ask(WINDOW, method=method, temperature=temperature, seed=2, max_new_tokens=16, **options)
+
+
+def test_plain_rounds_among_drafts(sides: Sides) -> None:
+    for temperature in (0.0, 0.8):
+        made = sides.ask(SUM, temperature=temperature, seed=6, probe_every=3, max_new_tokens=50)
+        lengths = [one.draft_length for one in made.rounds]
+        assert len(made.token_ids) < 20 or (0 in lengths and any(lengths))
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_what_is_said_does_not_depend_on_what_was_said_before(sides: Sides, temperature: float) -> None:
+    """Nor on what the fast side made in advance and threw away then."""
+    options: dict[str, Any] = {"temperature": temperature, "seed": 11}
+    alone = [answer(sides.reference, text, **options).token_ids for text in TEXTS]
+    for text, wanted in list(zip(TEXTS, alone, strict=True))[::-1]:
+        assert answer(sides.fast, text, **options).token_ids == wanted
