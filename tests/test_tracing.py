@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from omnidemo.core import tracing
+from omnidemo.decoding import tracing
 from omnidemo.decoding.tracing import _largest
 
 
