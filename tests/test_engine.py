@@ -212,4 +212,6 @@ def test_the_estimate_holds_rounds_against_rounds() -> None:
     for seconds in (4.0, 40.0):
         found = measure([made, made], seconds, 0.1, plain_seconds=1.0)
         assert found["estimated_speedup"] == pytest.approx(6 / 4.0) and found["tokens_per_second"] == pytest.approx(6 / seconds)
+    ceiling = measure([made], 2.0, 0.1, 1e3)  # as though plain rounds had been that slow
+    assert ceiling["estimated_speedup"] == ceiling["block_efficiency"]
     assert measure([made], 2.0, 0.1)["estimated_speedup"] is None

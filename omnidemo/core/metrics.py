@@ -25,6 +25,8 @@ def measure(
     draft_length: drafter tokens drawn per round, rounds without a draft included.
     engine_overhead: share of the round time outside both models' forward passes.
     modelled_speedup: block efficiency / (1 + k·c), c = drafter seconds per token / verification seconds.
+    estimated_speedup: at most the block efficiency, for no round is shorter than a plain one; a machine that has become faster since the
+    newest plain rounds would otherwise be taken for a gain of drafting.
     """
     tokens = sum(len(r.tokens) for r in rounds)
     proposing = [r for r in rounds if r.proposed]
@@ -56,7 +58,7 @@ def measure(
         "settle_seconds": split["settle"],
         "other_seconds": split["other"],
         "engine_overhead": (split["settle"] + split["other"]) / total if total > 0 else None,
-        "estimated_speedup": tokens / total * plain_seconds if total > 0 and plain_seconds is not None else None,
+        "estimated_speedup": min(tokens / total * plain_seconds, efficiency) if efficiency and total > 0 and plain_seconds else None,
         "plain_seconds": plain_seconds,
         "modelled_speedup": efficiency / cost if efficiency is not None and cost is not None and drafted else None,
     }
