@@ -227,9 +227,6 @@ def train_bundled(
 def run_app(settings: Settings) -> None:
     """Serve the pages until Ctrl-C or SIGTERM, then stop the trainers and back up what the settings ask for."""
     os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")  # Gradio reads it when it is imported
-    from omnidemo.runtime import garbage
-
-    garbage.few_arenas()
     from omnidemo.runtime.services import Services
     from omnidemo.ui import build_app, hosted, launch_options
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,7 +10,6 @@ import pytest
 from omnidemo.bench.speed import browsers
 from omnidemo.bench.speed.browsers import Sample, flat
 from omnidemo.config import Settings
-from omnidemo.runtime import garbage
 from omnidemo.ui.app import BROWSERS
 from test_guard import call, launched
 
@@ -31,48 +27,6 @@ def test_flat_is_told_from_growing(last: float, flat_enough: bool) -> None:
     grown = flat(samples)
     assert grown is not None and (grown <= browsers.FLAT) is flat_enough
     assert flat(samples[:2]) is None
-
-
-THREADS = """
-import ctypes, sys, threading
-from omnidemo.runtime import garbage
-
-few = sys.argv[1] == "few" and garbage.few_arenas()
-together = threading.Barrier(12)
-
-
-def fill():
-    kept = [bytearray(3000) for _ in range(50)]
-    together.wait()
-
-
-threads = [threading.Thread(target=fill) for _ in range(12)]
-for thread in threads:
-    thread.start()
-for thread in threads:
-    thread.join()
-library = ctypes.CDLL(None)
-library.fopen.restype = ctypes.c_void_p
-file = ctypes.c_void_p(library.fopen(sys.argv[2].encode(), b"w"))
-library.malloc_info(0, file)
-library.fclose(file)
-print(few)
-"""
-
-
-GLIBC = sys.platform == "linux" and hasattr(ctypes.CDLL(None), "malloc_info")
-
-
-@pytest.mark.skipif(not GLIBC, reason="another C library than glibc has no arenas to count")
-def test_threads_share_few_arenas(tmp_path: Path) -> None:
-    counts = {}
-    for what in ("few", "many"):
-        found = tmp_path / f"{what}.xml"
-        command = [sys.executable, "-c", THREADS, what, str(found)]
-        done = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[1], check=True)
-        assert done.stdout == f"{what == 'few'}\n"
-        counts[what] = found.read_text().count("<heap nr")
-    assert counts["few"] <= garbage.ARENAS < counts["many"]
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory of other processes is read from /proc")

@@ -1,13 +1,8 @@
-"""Memory of a process that answers for days: when Python collects, and from how many arenas glibc gives."""
+"""What Python's garbage collector does between two answers instead of in one."""
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
 import gc
-import sys
-
-ARENAS = 2
 
 
 def settle() -> None:
@@ -19,16 +14,3 @@ def settle() -> None:
     gc.unfreeze()  # some of it may be unused by now
     gc.collect()
     gc.freeze()
-
-
-def few_arenas() -> bool:
-    """Have glibc serve all threads from `ARENAS` arenas, before there are more; whether it does.
-
-    Otherwise each of a web server's threads fills one of its own, up to eight a core, and what is freed in one serves no other: the app's
-    memory grew by a fifth over 4,500 browsers. What takes long here allocates little, so threads hardly wait for each other.
-    """
-    if sys.platform != "linux":
-        return False
-    with contextlib.suppress(OSError, AttributeError):  # another C library
-        return bool(ctypes.CDLL(None).mallopt(-8, ARENAS))  # M_ARENA_MAX
-    return False
