@@ -6,6 +6,7 @@ Because rotary positions are relative, that is exactly what it sees when the cha
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -15,8 +16,10 @@ from torch import Tensor
 
 from .family import Shape
 
-BLOCK = 128  # queries at a time: keys after them are never multiplied
+BLOCK = 128  # queries at a time
 ROWS = 256  # rows of logits at a time
+
+Function = Callable[..., Any]
 
 
 def rope(length: int, head_dim: int, base: float = 10000.0) -> tuple[Tensor, Tensor]:
@@ -36,36 +39,72 @@ def _turn(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     return (x * cos + torch.cat([-second, first], -1) * sin).to(x.dtype)
 
 
-def _attend(q: Tensor, k: Tensor, v: Tensor, start: Tensor) -> Tensor:
-    """Causal attention that reaches back to `start` of each position. Plain products: the fused kernel is slower on a CPU."""
-    batch, heads, length, size = q.shape
-    q = (q * size**-0.5).reshape(-1, length, size)
-    k, v = k.reshape(-1, length, size), v.reshape(-1, length, size)
-    place = torch.arange(length)
-    out = []
-    for low in range(0, length, BLOCK):
-        high = min(low + BLOCK, length)
-        scores = torch.bmm(q[:, low:high], k[:, :high].transpose(1, 2)).float().view(batch, heads, high - low, high)
-        seen = (place[None, None, :high] <= place[None, low:high, None]) & (place[None, None, :high] >= start[:, low:high, None])
-        scores = torch.where(seen[:, None], scores, -1e30)
-        weights = (scores - scores.amax(-1, keepdim=True)).exp()
-        weights = (weights / weights.sum(-1, keepdim=True)).to(v.dtype)
-        out.append(torch.bmm(weights.view(-1, high - low, high), v[:, :high]))
-    return torch.cat(out, 1).view(batch, heads, length, size)
+def _look(q: Tensor, k: Tensor, v: Tensor, place: Tensor, start: Tensor) -> tuple[Tensor, Tensor]:
+    """Mixed values and attention weights of a block of queries (heads, queries, size) over keys; places count from the first key."""
+    scores = torch.bmm(q, k.transpose(1, 2)).float()
+    keys = torch.arange(k.shape[1])
+    seen = (keys <= place[:, None]) & (keys >= start[:, None])
+    scores = torch.where(seen, scores, -1e30)
+    weights = (scores - scores.amax(-1, keepdim=True)).exp()
+    weights = (weights / weights.sum(-1, keepdim=True)).to(v.dtype)
+    return torch.bmm(weights, v), weights
 
 
-def block(
-    x: Tensor, qkv: Tensor, out: Tensor, gate_up: Tensor, down: Tensor, before: Tensor, after: Tensor,
-    cos: Tensor, sin: Tensor, start: Tensor, heads: int = 1,
-) -> Tensor:  # fmt: skip
-    """One layer. The residual stream stays float32, products run in the type of the weights."""
+def _look_back(gradient: Tensor, weights: Tensor, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The gradients of queries, keys and values of `_look`."""
+    exact = weights.float()
+    scores = exact * torch.bmm(gradient, v.transpose(1, 2)).float()
+    scores = (scores - exact * scores.sum(-1, keepdim=True)).to(q.dtype)
+    return torch.bmm(scores, k), torch.bmm(scores.transpose(1, 2), q), torch.bmm(weights.transpose(1, 2), gradient)
+
+
+class _Attention(torch.autograd.Function):
+    """Causal attention that reaches back to `start` of each position.
+
+    Blocks of queries are multiplied with the keys from the beginning of their chats on, and not with other chats of the row.
+    Plain products: the fused kernel of PyTorch is slower on a CPU.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, start: Tensor, look: Function, look_back: Function) -> Tensor:
+        length = q.shape[2]
+        q, k, v = (q * q.shape[-1] ** -0.5).contiguous(), k.contiguous(), v.contiguous()
+        out, place, blocks = torch.empty_like(q), torch.arange(length), []
+        for row, low in itertools.product(range(len(q)), range(0, length, BLOCK)):
+            high, first = min(low + BLOCK, length), int(start[row, low]) // BLOCK * BLOCK
+            seen = place[low:high] - first, start[row, low:high] - first
+            out[row, :, low:high], weights = look(q[row, :, low:high], k[row, :, first:high], v[row, :, first:high], *seen)
+            blocks.append((row, low, high, first, weights))
+        ctx.save_for_backward(q, k, v)
+        ctx.blocks, ctx.look_back = blocks, look_back
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, *outer: Tensor) -> tuple[Tensor | None, ...]:
+        q, k, v = ctx.saved_tensors
+        gradient = outer[0].contiguous()
+        of_q, of_k, of_v = torch.empty_like(q), torch.zeros_like(k, dtype=torch.float32), torch.zeros_like(v, dtype=torch.float32)
+        for row, low, high, first, weights in ctx.blocks:
+            queries, keys = (row, slice(None), slice(low, high)), (row, slice(None), slice(first, high))
+            of_q[queries], key_part, value_part = ctx.look_back(gradient[queries], weights, q[queries], k[keys], v[keys])
+            of_k[keys] += key_part
+            of_v[keys] += value_part
+        return of_q * q.shape[-1] ** -0.5, of_k.to(k.dtype), of_v.to(v.dtype), None, None, None
+
+
+def _enter(x: Tensor, qkv: Tensor, before: Tensor, cos: Tensor, sin: Tensor, heads: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Queries, keys and values of a layer, each (batch, heads, length, size)."""
     batch, length, hidden = x.shape
     inner = qkv.shape[1]
     projected = F.linear(_norm(x, before), qkv.reshape(3 * inner, hidden))
     q, k, v = projected.view(batch, length, 3, heads, inner // heads).permute(2, 0, 3, 1, 4).unbind(0)
-    mixed = _attend(_turn(q, cos, sin), _turn(k, cos, sin), v, start)
-    x = x + F.linear(mixed.transpose(1, 2).reshape(batch, length, inner), out[0])
-    gate, up = F.linear(_norm(x, after), gate_up.reshape(-1, hidden)).chunk(2, -1)
+    return _turn(q, cos, sin), _turn(k, cos, sin), v
+
+
+def _leave(x: Tensor, mixed: Tensor, out: Tensor, gate_up: Tensor, down: Tensor, after: Tensor) -> Tensor:
+    """The residual stream after a layer. It stays float32; products run in the type of the weights."""
+    x = x + F.linear(mixed.transpose(1, 2).reshape(*x.shape[:2], -1), out[0])
+    gate, up = F.linear(_norm(x, after), gate_up.reshape(-1, x.shape[-1])).chunk(2, -1)
     return x + F.linear(F.silu(gate) * up, down[0])
 
 
@@ -100,7 +139,13 @@ class Lean:
         self.shape = shape
         self.leaves = {name: view.detach().requires_grad_() for name, view in shape.views(weights).items()}
         self.sinks = shape.views(gradient)
-        self.block: Callable[..., Tensor] = torch.compile(block, dynamic=False) if compiled else block
+        if compiled:  # a kernel for each number of keys: up to 16 in rows of 2,048 tokens, and their last, shorter blocks
+            torch._dynamo.config.cache_size_limit = 64
+
+        def fast(function: Function) -> Function:
+            return torch.compile(function, dynamic=False) if compiled else function
+
+        self.enter, self.leave, self.look, self.look_back = fast(_enter), fast(_leave), fast(_look), fast(_look_back)
 
     def hidden(self, tokens: Tensor, start: Tensor) -> Tensor:
         """The normalised last hidden states of rows of tokens."""
@@ -108,9 +153,11 @@ class Lean:
         cos, sin = rope(tokens.shape[1], shape.head_dim)
         x = F.embedding(tokens, leaves["embed"]).float()
         for layer in range(shape.layers):
-            parts = [leaves[f"{layer}.{name}"] for name in ("qkv", "out", "gate_up", "down")]
-            norms = [leaves["norms"][2 * layer], leaves["norms"][2 * layer + 1]]
-            x = self.block(x, *parts, *norms, cos, sin, start, heads=shape.heads)
+            qkv, out, gate_up, down = (leaves[f"{layer}.{name}"] for name in ("qkv", "out", "gate_up", "down"))
+            before, after = leaves["norms"][2 * layer], leaves["norms"][2 * layer + 1]
+            q, k, v = self.enter(x, qkv, before, cos, sin, shape.heads)
+            mixed = _Attention.apply(q, k, v, start, self.look, self.look_back)
+            x = self.leave(x, mixed, out, gate_up, down, after)
         return _norm(x, leaves["norms"][-1])
 
     def step(self, tokens: Tensor, mask: Tensor, start: Tensor, scale: float) -> float:
