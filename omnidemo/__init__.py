@@ -1,9 +1,9 @@
 """OmniDemo: online, cross-vocabulary speculative decoding with one small drafter for every target model.
 
-    from omnidemo import load_pair
+from omnidemo import load_pair
 
-    pair = load_pair(target="bundled/a", drafter="bundled/drafter")
-    print(pair.generate("What is 37 + 25?").text)
+pair = load_pair(target="bundled/a", drafter="bundled/drafter")
+print(pair.generate("What is 37 + 25?").text)
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from omnidemo.api import load_pair
+    from omnidemo.pair import Pair
     from omnidemo.records import Generation, Round
-    from omnidemo.runtime.pair import Pair
 
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")  # read by huggingface_hub when it is imported
 __all__ = ["Generation", "Pair", "Round", "load_pair"]
 _HOMES = {
     "load_pair": "omnidemo.api",
-    "Pair": "omnidemo.runtime.pair",
+    "Pair": "omnidemo.pair",
     "Generation": "omnidemo.records",
     "Round": "omnidemo.records",
 }

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from omnidemo.commands import measure, speed
-from omnidemo.commands.check import check_backend
-from omnidemo.commands.common import (
+from omnidemo.cli import measure_commands, speed_commands
+from omnidemo.cli.check_commands import check_backend
+from omnidemo.cli.common import (
     Commands,
     Drafter,
     DraftLength,
@@ -30,7 +30,7 @@ from omnidemo.commands.common import (
     read_settings,
     show,
 )
-from omnidemo.commands.torture import torture
+from omnidemo.cli.torture_commands import torture
 from omnidemo.config import GenerationConfig, Settings
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def vocabularies(
     """Say how well two tokenizers fit: the direct map, and the n-grams that cover the rest of some prompts."""
     settings = read_settings()
     from omnidemo.bench import vocabularies as bench
-    from omnidemo.bench.compare import read_prompts
+    from omnidemo.bench.compare_methods import read_prompts
 
     reports = bench.compare(target_tokenizer, drafter_tokenizer, read_prompts(prompts, limit), settings.trust_hub)
     show(Table(*bench.HEADINGS, box=None), [found.cells() for found in reports], "n-grams: shares of the tokens without a direct map.")
@@ -118,7 +118,7 @@ def equality(
 
     import torch
 
-    from omnidemo.bench.compare import check_writable, sheet
+    from omnidemo.bench.compare_methods import check_writable, sheet
     from omnidemo.bench.equality import Row, equality_matrix
 
     torch.set_num_threads(1)
@@ -142,7 +142,7 @@ def equality(
 def models(as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list.")] = False) -> None:
     """List the models that can be named, and whether each can be had on this machine now."""
     settings = read_settings()
-    from omnidemo.runtime.catalog import list_models
+    from omnidemo.models.catalogue import list_models
 
     cards = list_models(settings)
     if as_json:
@@ -157,14 +157,14 @@ def models(as_json: Annotated[bool, typer.Option("--json", help="Print a JSON li
 
 
 app.command()(check_backend)
-app.command()(measure.compare)
-app.command()(measure.compare_peer)
-app.command()(measure.adapt)
-app.command()(measure.experiment)
-app.command()(speed.bench)
-app.command()(speed.bench_growth)
-app.command()(speed.bench_shapes)
-app.command()(speed.bench_memory)
+app.command()(measure_commands.compare)
+app.command()(measure_commands.compare_peer)
+app.command()(measure_commands.adapt)
+app.command()(measure_commands.experiment)
+app.command()(speed_commands.bench)
+app.command()(speed_commands.bench_growth)
+app.command()(speed_commands.bench_shapes)
+app.command()(speed_commands.bench_memory)
 app.command()(torture)
 
 
@@ -178,7 +178,7 @@ def export(
 ) -> None:
     """Write the history as CSV."""
     settings = read_settings(storage=storage)
-    from omnidemo.runtime.loading import open_store
+    from omnidemo.serving.pair_loading import open_store
 
     if not settings.database_url and not (settings.storage / "omnidemo.db").exists():
         raise ValueError(f"{settings.storage} holds no history yet; use the app first, or name another folder with --storage")
@@ -227,7 +227,7 @@ def train_bundled(
 def run_app(settings: Settings) -> None:
     """Serve the pages until Ctrl-C or SIGTERM, then stop the trainers and back up what the settings ask for."""
     os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")  # Gradio reads it when it is imported
-    from omnidemo.runtime.services import Services
+    from omnidemo.serving.services import Services
     from omnidemo.ui import build_app, hosted, launch_options
 
     signal.signal(signal.SIGTERM, _stop)

@@ -6,10 +6,10 @@ import atexit
 from pathlib import Path
 from typing import Literal
 
+from omnidemo import private_folders
 from omnidemo.config import Settings, changed
-from omnidemo.runtime import private
-from omnidemo.runtime.loading import attach_storage, build_pair, open_store
-from omnidemo.runtime.pair import Pair
+from omnidemo.pair import Pair
+from omnidemo.serving.pair_loading import attach_storage, build_pair, open_store
 
 
 def load_pair(
@@ -35,7 +35,7 @@ def load_pair(
     if backend is not None:
         settings = changed(settings, {"backend": backend}, ["backend"])
     if storage is not None:
-        private.hold(Path(storage))
+        private_folders.hold(Path(storage))
     pair = build_pair(target, drafter, settings, maps=None if storage is None else Path(storage) / "maps")
     if storage is not None:
         settings = settings.model_copy(update={"storage": Path(storage)})

@@ -14,15 +14,15 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import pytest
 
-from omnidemo.runtime import compiling
+from omnidemo.backends import compile_kernels
 
-compiling.wait()  # before tests import compiled functions, which would be compiled once more then, into another folder
+compile_kernels.wait()  # before tests import compiled functions, which would be compiled once more then, into another folder
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _compiled() -> None:
     """Tests run on the passes that users come to run on."""
-    assert compiling.wait()
+    assert compile_kernels.wait()
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -30,7 +30,7 @@ def _one_load_at_a_time() -> Iterator[None]:
     """Also of models that a test loads by `transformers` itself while a thread of ours loads another one: see `runtime.weights`."""
     from transformers import PreTrainedModel
 
-    from omnidemo.runtime.weights import LOADING
+    from omnidemo.models.read_weights import LOADING
 
     original = PreTrainedModel.from_pretrained.__func__
 

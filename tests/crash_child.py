@@ -12,11 +12,11 @@ import torch
 
 from omnidemo import load_pair
 from omnidemo.config import Settings
+from omnidemo.distill.distiller import Distiller
+from omnidemo.distill.train_step import Learner, learner_for
+from omnidemo.pair import Pair
 from omnidemo.records import RequestRecord
-from omnidemo.runtime.distiller import Distiller
-from omnidemo.runtime.pair import Pair
-from omnidemo.runtime.store import Store
-from omnidemo.runtime.training import Learner, learner_for
+from omnidemo.store.store import Store
 
 PROMPTS = ("the other ducks swim — naïve ✓", "the small duck", "def double(n):", "there is another theory")
 

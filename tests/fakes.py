@@ -14,9 +14,9 @@ from types import SimpleNamespace
 from typing import Any
 
 from omnidemo.config import Settings
+from omnidemo.lines.learning_curve import BeforeAfter
+from omnidemo.lines.slowdown import Pace
 from omnidemo.records import AdapterVersion, Generation, Replayed, Round, Token
-from omnidemo.runtime.hero import BeforeAfter
-from omnidemo.runtime.paces import Pace
 
 HOSTILE = 'def double(n):\n    """<b>Return</b> ${1+1} 😀 naïve."""\n    return 2 * n  # Therefore: <script>alert(1)</script>\n'
 

@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 from transformers import LlamaConfig, LlamaForCausalLM
 
+from omnidemo.adapters import version_folders
+from omnidemo.adapters.version_folders import AdapterState, OptimiserState
 from omnidemo.records import Trace, TrainStep
-from omnidemo.runtime import adapters
-from omnidemo.runtime.adapters import AdapterState, OptimiserState
 
 VOCAB = 40
 LAYER = "model.layers.0.self_attn.q_proj"
@@ -66,7 +66,7 @@ def noise(seed: int, rank: int = 4, size: float = 1.0) -> AdapterState:
     generator = torch.Generator().manual_seed(seed)
     parts = {"lora_A": torch.randn(rank, 16, generator=generator), "lora_B": torch.randn(16, rank, generator=generator) * size}
     config = {"peft_type": "LORA", "task_type": "CAUSAL_LM", "r": rank, "lora_alpha": 2 * rank, "bias": "none", "target_modules": [LAYER]}
-    return AdapterState({f"{adapters.PREFIX}{LAYER}.{part}.weight": tensor for part, tensor in parts.items()}, config)
+    return AdapterState({f"{version_folders.PREFIX}{LAYER}.{part}.weight": tensor for part, tensor in parts.items()}, config)
 
 
 class Owner:
@@ -82,7 +82,7 @@ class Owner:
     def publish(self, version: int, weights: Mapping[str, Tensor], head: Mapping[str, Tensor]) -> None:
         self.published.append((version, dict(weights)))
         self.heads.append(dict(head))
-        self.on_disk.append(version == 0 or (self.line is not None and adapters.version_folder(self.line, version).is_dir()))
+        self.on_disk.append(version == 0 or (self.line is not None and version_folders.version_folder(self.line, version).is_dir()))
 
     def busy(self) -> bool:
         return self.in_flight

@@ -11,17 +11,17 @@ from typing import Any
 import pytest
 import torch
 
-from omnidemo.core.ahead import Order, Rollout
-from omnidemo.core.draft_length import Fixed, StopRule
-from omnidemo.core.ngrams import NgramCache
-from omnidemo.core.sampling import Sampler, Warp, as_tensor
-from omnidemo.core.vocabulary import VocabularyMap
+from omnidemo.backends.fused_llama import LeanCache, LeanLlamaRunner
+from omnidemo.backends.rollout_backend import RolledDraws
 from omnidemo.decoding.backend import Pass
 from omnidemo.decoding.contexts import DrafterContext, TargetContext
+from omnidemo.decoding.draft_policy import Fixed, StopRule
+from omnidemo.decoding.rollout import Order, Rollout
+from omnidemo.decoding.sampling import Sampler, Warp, as_tensor
 from omnidemo.methods import fitting
 from omnidemo.methods.base import Draft, Method, RoundContext
-from omnidemo.runtime.backends.rollout import RolledDraws
-from omnidemo.runtime.lean import LeanCache, LeanLlamaRunner
+from omnidemo.vocab.ngram_cache import NgramCache
+from omnidemo.vocab.vocabulary import VocabularyMap
 from test_pair import PROMPT
 from test_runners import close
 from worlds import TableCache, vocabulary

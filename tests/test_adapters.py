@@ -19,12 +19,13 @@ from torch import Tensor
 from transformers import LlamaForCausalLM
 
 from learning import LAYER, VOCAB, FakeStore, Owner, make_trace, noise, save_drafter
+from omnidemo.adapters import version_folders
+from omnidemo.adapters.peft_zip import export_peft, import_peft
+from omnidemo.adapters.version_folders import AdapterState, OptimiserState
 from omnidemo.config import Settings
+from omnidemo.distill import train_step
+from omnidemo.distill.distiller import Distiller
 from omnidemo.records import AdapterVersion
-from omnidemo.runtime import adapters, training
-from omnidemo.runtime.adapters import AdapterState, OptimiserState
-from omnidemo.runtime.distiller import Distiller
-from omnidemo.runtime.exchange import export_peft, import_peft
 
 torch.set_num_threads(1)
 INFO = AdapterVersion(1, "bundled/drafter", "bundled/a", "default", None, None, 0, 5, 5, 0.5, "2025-01-01T00:00:00+00:00")
@@ -37,8 +38,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def trained(folder: Path) -> AdapterState:
-    plan = training.Plan(rank=4, learning_rate=1e-2, warmup=2, head="off")
-    return training.train(training.Learner(folder, 4), None, None, [[make_trace(0)]] * 5, plan)[0]
+    plan = train_step.Plan(rank=4, learning_rate=1e-2, warmup=2, head="off")
+    return train_step.train(train_step.Learner(folder, 4), None, None, [[make_trace(0)]] * 5, plan)[0]
 
 
 def make(folder: Path, storage: Path, **settings: Any) -> tuple[Distiller, Owner]:
@@ -63,7 +64,7 @@ def merged(folder: Path, adapter: AdapterState) -> Any:
     model = LlamaForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
     parameters = dict(model.named_parameters())
     with torch.no_grad():
-        for name, tensor in adapters.merged_weights(adapters.BaseWeights(folder), adapter).items():
+        for name, tensor in version_folders.merged_weights(version_folders.BaseWeights(folder), adapter).items():
             parameters[name].copy_(tensor)
     return model
 
@@ -73,7 +74,7 @@ def merged(folder: Path, adapter: AdapterState) -> Any:
 
 def test_names_are_safe_and_do_not_collide() -> None:
     names = ["a/b", "a-b", "A/b", "../..", "", "x" * 500, "C:\\models\\ü", "a/b "]
-    safe = [adapters.safe_name(name) for name in names]
+    safe = [version_folders.safe_name(name) for name in names]
     assert len({one.lower() for one in safe}) == len(names)
     assert all("/" not in one and "\\" not in one and not one.startswith(".") and len(one) < 100 and one.isascii() for one in safe)
 
@@ -81,18 +82,18 @@ def test_names_are_safe_and_do_not_collide() -> None:
 def test_a_version_comes_back_as_it_was_and_a_damaged_head_is_noticed(trained: AdapterState, tmp_path: Path) -> None:
     head = {"out.weight": torch.randn(1, 4)}
     optimiser = OptimiserState(7, {"exp_avg.x": torch.randn(3)})
-    stored = adapters.write_version(tmp_path / "line", INFO, replace(trained, head=head), optimiser)
+    stored = version_folders.write_version(tmp_path / "line", INFO, replace(trained, head=head), optimiser)
     assert stored.path is not None
-    back = adapters.load_version(Path(stored.path))
+    back = version_folders.load_version(Path(stored.path))
     assert back.info == stored and back.optimiser.step == 7 and back.adapter.config == trained.config
     assert torch.equal(back.adapter.head["out.weight"], head["out.weight"])
     assert torch.equal(back.optimiser.moments["exp_avg.x"], optimiser.moments["exp_avg.x"])
     assert all(torch.equal(back.adapter.weights[name], tensor) for name, tensor in trained.weights.items())
-    (Path(stored.path) / adapters.HEAD).write_bytes(b"0" * 100)
+    (Path(stored.path) / version_folders.HEAD).write_bytes(b"0" * 100)
     with pytest.raises(ValueError, match=r"head.safetensors does not match its checksum"):
-        adapters.load_version(Path(stored.path))
-    bare = adapters.write_version(tmp_path / "line", replace(INFO, version=2), trained, OptimiserState(0, {}))
-    assert adapters.load_version(Path(str(bare.path))).adapter.head == {}
+        version_folders.load_version(Path(stored.path))
+    bare = version_folders.write_version(tmp_path / "line", replace(INFO, version=2), trained, OptimiserState(0, {}))
+    assert version_folders.load_version(Path(str(bare.path))).adapter.head == {}
 
 
 def test_a_write_that_is_interrupted_between_files_leaves_nothing(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,7 +101,7 @@ def test_a_write_that_is_interrupted_between_files_leaves_nothing(folder: Path, 
     learn(distiller)
     assert distiller.status().version == 1
     written: list[Path] = []
-    whole = adapters._write
+    whole = version_folders._write
 
     def fails_at_third(path: Path, data: bytes) -> None:
         written.append(path)
@@ -108,12 +109,12 @@ def test_a_write_that_is_interrupted_between_files_leaves_nothing(folder: Path, 
             raise OSError(28, "No space left on device")
         whole(path, data)
 
-    monkeypatch.setattr(adapters, "_write", fails_at_third)
+    monkeypatch.setattr(version_folders, "_write", fails_at_third)
     learn(distiller)
     status = distiller.status()
     assert status.state == "failed" and "No space left" in (status.error or "") and status.version == 1
-    assert adapters.versions(distiller.line) == [1] and [version for version, _ in owner.published] == [1]
-    monkeypatch.setattr(adapters, "_write", whole)
+    assert version_folders.versions(distiller.line) == [1] and [version for version, _ in owner.published] == [1]
+    monkeypatch.setattr(version_folders, "_write", whole)
     (distiller.line / ".new-v000002").mkdir()  # as after a kill, when nothing could clean up
     (distiller.line / ".new-active").write_text("2")
     again, _ = make(folder, tmp_path)
@@ -122,31 +123,31 @@ def test_a_write_that_is_interrupted_between_files_leaves_nothing(folder: Path, 
     assert distiller.status().version == 2 and distiller.status().error is None
 
 
-@pytest.mark.parametrize("name", [adapters.WEIGHTS, adapters.CONFIG, adapters.OPTIMISER, adapters.MANIFEST])
+@pytest.mark.parametrize("name", [version_folders.WEIGHTS, version_folders.CONFIG, version_folders.OPTIMISER, version_folders.MANIFEST])
 def test_a_damaged_version_falls_back_to_the_one_before(folder: Path, tmp_path: Path, name: str) -> None:
     first, _ = make(folder, tmp_path)
     for _ in range(2):
         learn(first)
-    file = adapters.version_folder(first.line, 2) / name
+    file = version_folders.version_folder(first.line, 2) / name
     data = bytearray(file.read_bytes())
     data[len(data) // 2] ^= 0xFF
     file.write_bytes(data)
     with pytest.raises(ValueError, match="damaged"):
-        adapters.load_version(file.parent)
+        version_folders.load_version(file.parent)
     second, owner = make(folder, tmp_path)
     assert second.restore() == 1 and owner.published[-1][0] == 1
     learn(second)
     assert second.status().version == 3  # a number is never used twice
     file.unlink()
     with pytest.raises(ValueError, match="missing"):
-        adapters.load_version(file.parent)
+        version_folders.load_version(file.parent)
 
 
 # --- weights ---------------------------------------------------------------------------------------------------------------
 
 
 def test_merged_weights_are_the_peft_model(folder: Path, trained: AdapterState, tmp_path: Path) -> None:
-    stored = adapters.write_version(tmp_path / "line", INFO, trained, OptimiserState(5, {}))
+    stored = version_folders.write_version(tmp_path / "line", INFO, trained, OptimiserState(5, {}))
     fresh = LlamaForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
     before, mine = logits(fresh), logits(merged(folder, trained))
     assert (mine - before).abs().max() > 1e-3
@@ -154,22 +155,22 @@ def test_merged_weights_are_the_peft_model(folder: Path, trained: AdapterState, 
 
 
 def test_a_full_fine_tuning_is_its_weights_and_must_fit(folder: Path) -> None:
-    base = adapters.BaseWeights(folder)
+    base = version_folders.BaseWeights(folder)
     weights = {"model.norm.weight": torch.randn(16), f"{LAYER}.weight": torch.randn(16, 16)}
     whole = AdapterState(weights, {"peft_type": "FULL"})
-    assert adapters.changed_names(whole) == list(weights)
-    result = adapters.merged_weights(base, whole)
+    assert version_folders.changed_names(whole) == list(weights)
+    result = version_folders.merged_weights(base, whole)
     assert all(torch.equal(result[name], tensor) for name, tensor in weights.items())
-    assert torch.equal(adapters.base_matrices(base, whole)["model.norm.weight"], base["model.norm.weight"].float())
+    assert torch.equal(version_folders.base_matrices(base, whole)["model.norm.weight"], base["model.norm.weight"].float())
     with pytest.raises(ValueError, match="belongs to another drafter"):
-        adapters.merged_weights(base, AdapterState({"model.norm.weight": torch.randn(17)}, {"peft_type": "FULL"}))
+        version_folders.merged_weights(base, AdapterState({"model.norm.weight": torch.randn(17)}, {"peft_type": "FULL"}))
 
 
 # --- PEFT's format ---------------------------------------------------------------------------------------------------------
 
 
 def test_an_exported_adapter_is_what_peft_loads_and_comes_back_the_same(folder: Path, trained: AdapterState, tmp_path: Path) -> None:
-    stored = adapters.write_version(tmp_path / "line", INFO, trained, OptimiserState(5, {}))
+    stored = version_folders.write_version(tmp_path / "line", INFO, trained, OptimiserState(5, {}))
     file = export_peft(Path(str(stored.path)), tmp_path / "out" / "adapter.zip")
     with zipfile.ZipFile(file) as packed:
         assert sorted(packed.namelist()) == ["README.md", "adapter_config.json", "adapter_model.safetensors"]
@@ -184,7 +185,7 @@ def test_an_exported_adapter_is_what_peft_loads_and_comes_back_the_same(folder: 
         back = import_peft(source, folder)
         torch.testing.assert_close(logits(merged(folder, back)), theirs, atol=1e-5, rtol=1e-5)
     whole = AdapterState({"model.norm.weight": torch.randn(16)}, {"peft_type": "FULL"})
-    full = adapters.write_version(tmp_path / "line", replace(INFO, version=2), whole, OptimiserState(0, {}))
+    full = version_folders.write_version(tmp_path / "line", replace(INFO, version=2), whole, OptimiserState(0, {}))
     with pytest.raises(ValueError, match="full fine-tuning"):
         export_peft(Path(str(full.path)), tmp_path / "no.zip")
     assert not (tmp_path / "no.zip").exists()
@@ -197,7 +198,7 @@ def test_an_adapter_made_by_peft_becomes_a_version_and_learns_on(folder: Path, t
     model = get_peft_model(base, config).eval()
     model.save_pretrained(tmp_path / "theirs")
     theirs = logits(model)
-    adapter = import_peft(tmp_path / "theirs", adapters.BaseWeights(folder))
+    adapter = import_peft(tmp_path / "theirs", version_folders.BaseWeights(folder))
     assert adapter.config["lora_alpha"] == 4
     torch.testing.assert_close(logits(merged(folder, adapter)), theirs, atol=1e-5, rtol=1e-5)
 
@@ -206,7 +207,7 @@ def test_an_adapter_made_by_peft_becomes_a_version_and_learns_on(folder: Path, t
     assert distiller.adopt(adapter) == 2 and owner.published[-1][0] == 2
     status = distiller.status()
     assert (status.version, status.step) == (2, 0) and distiller.versions.trusted.version == 2
-    assert adapters.read_note(distiller.line, "active") == 2
+    assert version_folders.read_note(distiller.line, "active") == 2
     learn(distiller, 5)
     status = distiller.status()
     assert (status.version, status.step, status.error) == (3, 3, None)
@@ -229,10 +230,10 @@ REFUSED: list[tuple[str, Change]] = [
     ("no usable rank", lambda config, weights: config.update(lora_alpha=float("inf"))),
     ("linear layer of rank 8", lambda config, weights: config.update(r=8)),
     ("only LoRA on linear layers", lambda config, weights: weights.update({"base_model.model.lm_head.weight": torch.randn(4, 4)})),
-    ("lacks one half", lambda config, weights: weights.pop(f"{adapters.PREFIX}{LAYER}.lora_B.weight")),
+    ("lacks one half", lambda config, weights: weights.pop(f"{version_folders.PREFIX}{LAYER}.lora_B.weight")),
     ("lacks one half", lambda config, weights: weights.clear()),
-    ("not finite", lambda config, weights: weights[f"{adapters.PREFIX}{LAYER}.lora_A.weight"].fill_(float("nan"))),
-    ("another drafter", lambda config, weights: weights.update({f"{adapters.PREFIX}{LAYER}.lora_B.weight": torch.randn(17, 4)})),
+    ("not finite", lambda config, weights: weights[f"{version_folders.PREFIX}{LAYER}.lora_A.weight"].fill_(float("nan"))),
+    ("another drafter", lambda config, weights: weights.update({f"{version_folders.PREFIX}{LAYER}.lora_B.weight": torch.randn(17, 4)})),
     ("another drafter", lambda config, weights: weights.update({k.replace("0", "9"): weights.pop(k) for k in list(weights)})),
 ]
 
@@ -244,8 +245,8 @@ def test_what_is_no_plain_lora_for_this_drafter_is_refused_in_one_sentence(
     adapter = noise(1)
     config, weights = dict(adapter.config), dict(adapter.weights)
     change(config, weights)
-    (tmp_path / adapters.CONFIG).write_text(json.dumps(config))
-    (tmp_path / adapters.WEIGHTS).write_bytes(save(weights))
+    (tmp_path / version_folders.CONFIG).write_text(json.dumps(config))
+    (tmp_path / version_folders.WEIGHTS).write_bytes(save(weights))
     with pytest.raises(ValueError, match=reason) as told:
         import_peft(tmp_path, folder)
     assert str(told.value).count(". ") == 0 and "\n" not in str(told.value)
@@ -253,7 +254,7 @@ def test_what_is_no_plain_lora_for_this_drafter_is_refused_in_one_sentence(
 
 def test_files_of_strangers_are_not_trusted(folder: Path, tmp_path: Path) -> None:
     adapter = noise(1)
-    whole = {adapters.CONFIG: json.dumps(adapter.config).encode(), adapters.WEIGHTS: save(dict(adapter.weights))}
+    whole = {version_folders.CONFIG: json.dumps(adapter.config).encode(), version_folders.WEIGHTS: save(dict(adapter.weights))}
 
     def packed(contents: dict[str, bytes], name: str = "a.zip") -> Path:
         with zipfile.ZipFile(tmp_path / name, "w", zipfile.ZIP_DEFLATED) as file:
@@ -266,14 +267,14 @@ def test_files_of_strangers_are_not_trusted(folder: Path, tmp_path: Path) -> Non
         ({**whole, "../evil.txt": b"x"}, "leaves its folder"),
         ({**whole, "/etc/evil": b"x"}, "leaves its folder"),
         ({**whole, "..\\evil.txt": b"x"}, "leaves its folder"),
-        ({**whole, f"two/{adapters.WEIGHTS}": b"x"}, "more than one"),
-        ({adapters.CONFIG: whole[adapters.CONFIG], "adapter_model.bin": b"pickle"}, "pickle"),
-        ({adapters.CONFIG: whole[adapters.CONFIG]}, f"has no {adapters.WEIGHTS}"),
-        ({adapters.WEIGHTS: whole[adapters.WEIGHTS]}, f"has no {adapters.CONFIG}"),
-        ({**whole, adapters.CONFIG: b"[1, 2]"}, "not a JSON object"),
-        ({**whole, adapters.CONFIG: b"{" * 100_000}, "not a JSON object"),
-        ({**whole, adapters.CONFIG: b" " * 2_000_000}, "more than the"),
-        ({**whole, adapters.WEIGHTS: b"not safetensors at all"}, "not a safetensors file"),
+        ({**whole, f"two/{version_folders.WEIGHTS}": b"x"}, "more than one"),
+        ({version_folders.CONFIG: whole[version_folders.CONFIG], "adapter_model.bin": b"pickle"}, "pickle"),
+        ({version_folders.CONFIG: whole[version_folders.CONFIG]}, f"has no {version_folders.WEIGHTS}"),
+        ({version_folders.WEIGHTS: whole[version_folders.WEIGHTS]}, f"has no {version_folders.CONFIG}"),
+        ({**whole, version_folders.CONFIG: b"[1, 2]"}, "not a JSON object"),
+        ({**whole, version_folders.CONFIG: b"{" * 100_000}, "not a JSON object"),
+        ({**whole, version_folders.CONFIG: b" " * 2_000_000}, "more than the"),
+        ({**whole, version_folders.WEIGHTS: b"not safetensors at all"}, "not a safetensors file"),
     ]
     for contents, reason in refused:
         with pytest.raises(ValueError, match=reason):
@@ -298,8 +299,8 @@ def test_a_small_zip_of_huge_weights_is_refused_before_it_is_unpacked(folder: Pa
 
     def packed(size: int) -> Path:
         with zipfile.ZipFile(tmp_path / "bomb.zip", "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file:
-            file.writestr(adapters.CONFIG, config)
-            with file.open(adapters.WEIGHTS, "w", force_zip64=True) as weights:
+            file.writestr(version_folders.CONFIG, config)
+            with file.open(version_folders.WEIGHTS, "w", force_zip64=True) as weights:
                 weights.write(sound)
                 for _ in range(size):
                     weights.write(bytes(1 << 20))
@@ -317,6 +318,6 @@ def test_a_small_zip_of_huge_weights_is_refused_before_it_is_unpacked(folder: Pa
         finally:
             tracemalloc.stop()
     with pytest.raises(ValueError, match="no usable rank"):
-        (tmp_path / adapters.CONFIG).write_text(json.dumps(dict(adapter.config) | {"r": 10**9}))
-        (tmp_path / adapters.WEIGHTS).write_bytes(sound)
+        (tmp_path / version_folders.CONFIG).write_text(json.dumps(dict(adapter.config) | {"r": 10**9}))
+        (tmp_path / version_folders.WEIGHTS).write_bytes(sound)
         import_peft(tmp_path, folder)

@@ -15,26 +15,27 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from omnidemo import load_pair
+from omnidemo.backends import fused_llama
+from omnidemo.backends.cuda_graphs import FixedPasses
+from omnidemo.backends.fused_llama import LeanCache, LeanLlamaRunner
+from omnidemo.backends.graph_rollout import Roller, roller_of
+from omnidemo.backends.rollout_backend import RolledDraws, RolloutBackend, roll_out
 from omnidemo.bench.tiny import random_model
-from omnidemo.core import device_trie, sampling
-from omnidemo.core.ahead import Order, ProposalRule, least, token_by_token
-from omnidemo.core.device_trie import CHILD, SIBLING, TOKEN, DeviceTrie
-from omnidemo.core.draft_length import Fixed
-from omnidemo.core.ngrams import NgramCache
-from omnidemo.core.sampling import Sampler, Warp, as_tensor
-from omnidemo.core.vocabulary import VocabularyMap
 from omnidemo.decoding import round as decoding_round
+from omnidemo.decoding import sampling
 from omnidemo.decoding.backend import RoundPlan
 from omnidemo.decoding.contexts import DrafterContext, TargetContext
+from omnidemo.decoding.draft_policy import Fixed
 from omnidemo.decoding.engine import DecodingState, Limits, decode
 from omnidemo.decoding.penalty import RepetitionPenalty
+from omnidemo.decoding.rollout import Order, ProposalRule, least, token_by_token
+from omnidemo.decoding.sampling import Sampler, Warp, as_tensor
 from omnidemo.methods import NgramExact, make_method, ngram_residual
 from omnidemo.methods.base import RoundContext
-from omnidemo.runtime import lean
-from omnidemo.runtime.ahead import Roller, roller_of
-from omnidemo.runtime.backends.rollout import RolledDraws, RolloutBackend, roll_out
-from omnidemo.runtime.graphs import FixedPasses
-from omnidemo.runtime.lean import LeanCache, LeanLlamaRunner
+from omnidemo.vocab import trie_table
+from omnidemo.vocab.ngram_cache import NgramCache
+from omnidemo.vocab.trie_table import CHILD, SIBLING, TOKEN, DeviceTrie
+from omnidemo.vocab.vocabulary import VocabularyMap
 from sides import DRAFTER, MAP, TARGET, TOKENS, WARPS, Asking, Counting, Side, answers_agree, left_over, random_trie, rounds, same
 from test_graphs import CUDA, Notes, recorded
 from test_pair import save
@@ -301,7 +302,7 @@ def test_a_residual_rarely_waits_more_than_once(model: Any, near: float, monkeyp
 
 
 def test_growing_shrinking_and_full_tries(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("omnidemo.core.device_trie.SIZES", (11, 101, 1009))
+    monkeypatch.setattr("omnidemo.vocab.trie_table.SIZES", (11, 101, 1009))
     chance, ahead, plain = random.Random(4), side_of(model, True), side_of(model, False)
     ngrams, warp, method = NgramCache(TOKENS, size=25), Warp(1.0), NgramExact()
     filled: list[int] = []
@@ -349,7 +350,7 @@ def test_the_table_holds_the_trie(grams: list[tuple[int, ...]], gone: int, later
                 below = min((one.reach for one in child.children.values()), default=base_far)
                 wanted = [0 if child.target >= 0 else base_far, child.reach, below]
                 assert trie.info[child_number].tolist() == wanted
-                assert child.target < 0 or trie.kin[child_number, [device_trie.TARGET, TOKEN]].tolist() == [child.target, token]
+                assert child.target < 0 or trie.kin[child_number, [trie_table.TARGET, TOKEN]].tolist() == [child.target, token]
                 agree(child, child_number)
         chained, kin = [], int(trie.kin[number, CHILD])
         while kin:
@@ -462,7 +463,7 @@ def test_a_rollout_that_is_done_changes_nothing_more(model: Any) -> None:
 
 
 def test_rooms_grow_and_recordings_are_few(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lean, "START", 16)
+    monkeypatch.setattr(fused_llama, "START", 16)
     ahead, plain = side_of(model, True), side_of(model, False)
     ngrams = random_trie(2)
     for seed, temperature in enumerate((1.0, 0.5, 0.6, 0.7, 0.8, 0.9)):

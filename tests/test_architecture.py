@@ -4,31 +4,37 @@ from __future__ import annotations
 
 import ast
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
 FILES = sorted((ROOT / "omnidemo").rglob("*.py"))
-# From the bottom up: a room imports from its own floor's rooms of the same name and from every floor below.
-FLOORS = [{"config", "records", "charts"}, {"core"}, {"decoding"}, {"methods"}, {"runtime"}, {"api", "bench", "bundled"}, {"ui"}]
-FLOORS += [{"commands"}, {"__main__"}]
+# From the bottom up: a room imports from itself and from the floors below. A module beside the rooms is a room of its own.
+FLOORS: list[set[str]] = [{room} for room in ("config", "records", "metrics", "processes", "private_folders", "figures", "vocab", "decoding")]
+FLOORS += [{room} for room in ("methods", "backends", "models", "adapters", "store", "pair", "probes", "distill", "lines", "serving")]
+FLOORS += [{"api", "bench", "bundled"}, {"ui"}, {"cli"}, {"__main__"}]
 HEIGHT = {room: height for height, floor in enumerate(FLOORS) for room in floor}
-RUNTIME = {f"runtime/{name}.py" for name in ("store", "tables", "export", "database", "backup", "pruning", "recordings", "learned")}
-VERSIONS = ("0001_first", "0002_head", "0003_recordings", "0004_learning")
-MIGRATIONS = {"runtime/migrations/env.py", *(f"runtime/migrations/versions/{name}.py" for name in VERSIONS)}
-COMPILED = {path.relative_to(ROOT / "omnidemo").as_posix() for path in FILES if path.parent.name == "compiled"}
+MODULES_IN_A_FOLDER, LINES_IN_A_FILE = 16, 300
+
+
+def files_in(folder: str) -> set[str]:
+    return {path.relative_to(ROOT / "omnidemo").as_posix() for path in FILES if path.is_relative_to(ROOT / "omnidemo" / folder)}
+
+
+TABLES = {f"store/{name}.py" for name in ("store", "tables", "csv_export", "database", "sqlite_copy", "pruning", "recordings", "learning_tables")}
+KERNELS = files_in("backends/kernels")
 ONLY_IN = {
-    "numba": COMPILED | {"runtime/compiling.py"},
-    "omnidemo.runtime.compiled": COMPILED | {"runtime/compiling.py"},
-    "sqlalchemy": RUNTIME | MIGRATIONS,
-    "alembic": {"runtime/database.py"} | MIGRATIONS,
-    "peft": {"runtime/training.py", "runtime/distiller.py", "runtime/adapters.py"},
-    "plotly": {"charts.py"},
-    "sklearn": {"runtime/router.py"},
-    "gradio": {path.relative_to(ROOT / "omnidemo").as_posix() for path in FILES if path.parent.name == "ui"},
-    "typer": {"__main__.py", *(f"commands/{name}.py" for name in ("check", "common", "measure", "speed", "torture"))}
-    | {f"bundled/{name}.py" for name in ("train", "evaluate", "conversations")},
+    "numba": KERNELS | {"backends/compile_kernels.py"},
+    "omnidemo.backends.kernels": KERNELS | {"backends/compile_kernels.py"},
+    "sqlalchemy": TABLES | files_in("store/migrations"),
+    "alembic": {"store/database.py"} | files_in("store/migrations"),
+    "peft": {"distill/train_step.py", "distill/distiller.py", "adapters/version_folders.py"},
+    "plotly": files_in("figures") | {"ui/app.py"},
+    "sklearn": {"lines/router.py"},
+    "gradio": files_in("ui"),
+    "typer": {"__main__.py", "bundled/train.py", "bundled/evaluate.py", "bundled/conversations.py"} | files_in("cli"),
 }
 CLOCKS = {"time", "datetime", "timeit"}  # a clock is handed in
 OUTSIDE = {"asyncio", "io", "multiprocessing", "os", "pathlib", "shutil", "socket", "sqlite3", "subprocess", "tempfile", "threading"}
@@ -80,11 +86,22 @@ def test_a_library_stays_in_its_files(library: str) -> None:
 
 
 def test_what_is_imported_for_types_alone_counts() -> None:
-    source = "if TYPE_CHECKING:\n  from omnidemo.runtime.lean import LeanCache\ndef f():\n  from .knowledge import Knowledge\n  import time"
-    names = {"omnidemo.runtime.lean", "omnidemo.runtime.lean.LeanCache", "omnidemo.core.knowledge", "omnidemo.core.knowledge.Knowledge"}
-    assert imported(source, ("omnidemo", "core")) == names | {"time"}
+    source = "if TYPE_CHECKING:\n  from omnidemo.pair import Pair\ndef f():\n  from .state import DecodingState\n  import time"
+    names = {"omnidemo.pair", "omnidemo.pair.Pair", "omnidemo.decoding.state", "omnidemo.decoding.state.DecodingState"}
+    assert imported(source, ("omnidemo", "decoding")) == names | {"time"}
 
 
-@pytest.mark.parametrize("path", [path for path in FILES if room(path) in ("core", "decoding", "methods")], ids=lambda path: path.stem)
-def test_core_decoding_and_methods_are_torch_and_the_standard_library_without_a_clock(path: Path) -> None:
+def test_rooms_stay_small() -> None:
+    own = [path for path in FILES if "corpus" not in path.parts and path.stem != "__init__"]  # the corpus is data
+    for folder in {path.parent for path in own}:
+        modules = sorted(path.stem for path in own if path.parent == folder)
+        assert len(modules) <= MODULES_IN_A_FOLDER, f"{folder.name} has {len(modules)} modules: {modules}"
+    long = {path.name: lines for path in own if (lines := len(path.read_text(encoding="utf-8").splitlines())) > LINES_IN_A_FILE}
+    assert not long, f"more than {LINES_IN_A_FILE} lines: {long}"
+    names = Counter(path.stem for path in own)
+    assert not [name for name, count in names.items() if count > 1]
+
+
+@pytest.mark.parametrize("path", [path for path in FILES if room(path) in ("vocab", "decoding", "methods")], ids=lambda path: path.stem)
+def test_vocab_decoding_and_methods_are_torch_and_the_standard_library_without_a_clock(path: Path) -> None:
     assert {name.split(".")[0] for name in imports(path)} <= PURE

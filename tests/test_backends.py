@@ -13,7 +13,7 @@ import torch
 
 from omnidemo import load_pair
 from omnidemo.config import Settings
-from omnidemo.runtime.services import Services
+from omnidemo.serving.services import Services
 from test_pair import PROMPT, save
 
 ROOT = Path(__file__).parents[1]

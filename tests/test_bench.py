@@ -15,23 +15,25 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
+from omnidemo.backends.fused_llama import LeanLlamaRunner
 from omnidemo.bench import tiny
+from omnidemo.bench.memory import answers, growth
+from omnidemo.bench.memory.scripted import compounds_only, fill, invented, one_word
 from omnidemo.bench.peer import ASSISTED, DEFAULTS, LOOKUP, PLAIN
-from omnidemo.bench.speed import growth, llama_cpp, machine, memory, report, shape_report, shape_rounds, shapes, watch
+from omnidemo.bench.shapes import real_shapes, shape_report, shape_rounds
+from omnidemo.bench.speed import llama_cpp, machine, speed_report, watch
 from omnidemo.bench.speed.adapted import stored
 from omnidemo.bench.speed.arms import Request
 from omnidemo.bench.speed.floor import Pass, Shape, floor
 from omnidemo.bench.speed.llama_cpp import LLAMA, LLAMA_LOOKUP
 from omnidemo.bench.speed.machine import Probe
 from omnidemo.bench.speed.rows import Row
-from omnidemo.bench.speed.run import Order, run
-from omnidemo.bench.speed.scripted import compounds_only, fill, invented, one_word
+from omnidemo.bench.speed.run_bench import Order, run
 from omnidemo.bench.speed.watch import bare, take_reads, waiting_clock, watched
 from omnidemo.config import Settings
-from omnidemo.runtime import sources
-from omnidemo.runtime.lean import LeanLlamaRunner
-from omnidemo.runtime.loading import attach_storage, build_pair, open_store
-from omnidemo.runtime.pair import Pair
+from omnidemo.models import model_files
+from omnidemo.pair import Pair
+from omnidemo.serving.pair_loading import attach_storage, build_pair, open_store
 
 TEXTS = ["the small duck", "def double(n):", "therefore there is another"]
 CPU = torch.device("cpu")
@@ -263,20 +265,20 @@ def test_verdicts_compare_medians_on_the_same_prompts() -> None:
     rows = [row(PLAIN, 10), row(f"{ASSISTED} adapted", 15), row("autoregressive", 30), row("ngram-exact adapted fixed", 45)]
     rows += [row("ngram-exact fresh cost", 36), row(PLAIN, 10, "code"), row("autoregressive", 30, "code")]
     rows += [row("ngram-exact fresh cost", 27, "code"), row(LOOKUP, 5, error="out of memory")]
-    said = report.verdicts(rows)
+    said = speed_report.verdicts(rows)
     assert said[0] == "Our plain decoding: 3.00 × plain `transformers`."
     assert said[1] == "Our best, `ngram-exact adapted fixed`: 4.50 × plain `transformers`, 1.50 × our plain decoding."
     assert said[2] == f"Their best assisted mode, `{ASSISTED} adapted`: 1.50 × plain; ours is 3.00 × as fast."
     assert said[3].startswith("Fresh drafter") and "0.90 ×" in said[3] and "on code" in said[3]
-    assert report.verdicts(rows[:2]) == []
+    assert speed_report.verdicts(rows[:2]) == []
     both = [row(LLAMA, 50), row(LLAMA_LOOKUP, 40)]
-    assert report.verdicts([*rows, *both])[3] == f"The best of llama.cpp, `{LLAMA}`: 5.00 × plain; ours is 0.90 × as fast."
+    assert speed_report.verdicts([*rows, *both])[3] == f"The best of llama.cpp, `{LLAMA}`: 5.00 × plain; ours is 0.90 × as fast."
 
 
 def test_spreads_are_ranges_and_unknown_values_are_dashes() -> None:
-    assert report.Middle.of([1.0, 2.0, 3.0, None]).text(".1f") == "2.0 (1.2–2.8)"
-    assert report.Middle.of([2.0]).text(".1f") == "2.0" and report.Middle.of([None]).text(".1f") == "–"
-    assert report.table(["a"], [["x|y"]]).splitlines() == ["| a |", "| --- |", "| x\\|y |"]
+    assert speed_report.Middle.of([1.0, 2.0, 3.0, None]).text(".1f") == "2.0 (1.2–2.8)"
+    assert speed_report.Middle.of([2.0]).text(".1f") == "2.0" and speed_report.Middle.of([None]).text(".1f") == "–"
+    assert speed_report.table(["a"], [["x|y"]]).splitlines() == ["| a |", "| --- |", "| x\\|y |"]
 
 
 # growth and memory -----------------------------------------------------------------------------------------------------------
@@ -317,24 +319,24 @@ def test_growth_has_a_point_for_each_size_and_a_plot(settings: Settings, tmp_pat
 
 
 def test_memory_is_sampled_while_the_drafter_learns(settings: Settings, tmp_path: Path) -> None:
-    samples = list(memory.run(settings, TEXTS, 8, 2, tmp_path / "memory.csv"))
+    samples = list(answers.run(settings, TEXTS, 8, 2, tmp_path / "memory.csv"))
     assert [sample.requests for sample in samples] == [0, 2, 4, 6, 8]
     first, last = samples[0], samples[-1]
     assert first.version == 0 and first.optimiser_tensors == 0 and last.version >= 1 and last.adapters >= 1 and last.adapters_mb > 0
     assert last.optimiser_tensors == samples[1].optimiser_tensors > 0 and last.optimiser_mb == samples[1].optimiser_mb
     assert last.mismatches == 0
-    slope = memory.growth(samples)
-    assert slope is not None and set(slope) == {"rss_mb", "tensors", "tensor_mb"} and memory.growth(samples[:1]) is None
+    slope = answers.growth(samples)
+    assert slope is not None and set(slope) == {"rss_mb", "tensors", "tensor_mb"} and answers.growth(samples[:1]) is None
     with (tmp_path / "memory.csv").open(encoding="utf-8-sig", newline="") as file:
         assert [int(line["requests"]) for line in csv.DictReader(file)] == [0, 2, 4, 6, 8]
     with pytest.raises(ValueError, match="at least 1"):
-        next(memory.run(settings, TEXTS, 0, 1, tmp_path / "memory.csv"))
+        next(answers.run(settings, TEXTS, 0, 1, tmp_path / "memory.csv"))
 
 
 def test_a_slope_is_that_of_the_second_half() -> None:
-    base = memory.Sample(0, 0.0, 100.0, 10, 1.0, 0, 0, 0.0, 0, 0.0, 0, 0)
+    base = answers.Sample(0, 0.0, 100.0, 10, 1.0, 0, 0, 0.0, 0, 0.0, 0, 0)
     samples = [replace(base, requests=n, rss_mb=100 + min(n, 500) + 0.01 * n) for n in range(0, 1001, 100)]
-    slope = memory.growth(samples)
+    slope = answers.growth(samples)
     assert slope is not None and slope["rss_mb"] == pytest.approx(10) and slope["tensors"] == pytest.approx(0)
 
 
@@ -404,29 +406,29 @@ def test_llama_says_what_transformers_says(architecture: str, settings: Settings
 # real shapes -----------------------------------------------------------------------------------------------------------------
 
 TINY = shape_rounds.Order(
-    Path(), [shapes.TINY[0]], shapes.TINY[1], "cpu", "float32", draft_lengths=(1, 4), rounds=4, repeats=2, threads=1
+    Path(), [real_shapes.TINY[0]], real_shapes.TINY[1], "cpu", "float32", draft_lengths=(1, 4), rounds=4, repeats=2, threads=1
 )  # fmt: skip
 
 
 def test_shapes_have_the_published_numbers_of_parameters() -> None:
-    counted = {name: shapes.parameters(shapes.form(name)) for name in (shapes.DRAFTER, *shapes.TARGETS)}
+    counted = {name: real_shapes.parameters(real_shapes.form(name)) for name in (real_shapes.DRAFTER, *real_shapes.TARGETS)}
     assert counted == {
         "llama-68m": 68_030_208, "qwen2.5-0.5b": 494_032_768, "qwen2.5-1.5b": 1_543_714_304, "qwen2.5-7b": 7_615_616_512,
     }  # fmt: skip
-    assert all(LeanLlamaRunner.fits(form.config()) for form in shapes.FORMS.values())
+    assert all(LeanLlamaRunner.fits(form.config()) for form in real_shapes.FORMS.values())
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-@pytest.mark.parametrize("name", shapes.TINY)
+@pytest.mark.parametrize("name", real_shapes.TINY)
 def test_both_runners_of_a_shape_share_their_weights(name: str, dtype: torch.dtype, tmp_path: Path) -> None:
-    made = shapes.make(name, CPU, dtype)
+    made = real_shapes.make(name, CPU, dtype)
     fast, general = made.runners["fast"], made.runners["general"]
     assert isinstance(fast, LeanLlamaRunner) and fast.dtype == general.dtype == dtype
     assert all(weight.data_ptr() == general.weights()[key].data_ptr() for key, weight in fast.weights().items())
     left, right = (runner.new_cache().forward([3, 1, 4, 1, 5], 5).logits for runner in (fast, general))
     assert torch.allclose(left, right, atol=1e-5 if dtype == torch.float32 else 0.02) and float(left.std()) > 0.01
     fast._model.save_pretrained(tmp_path)
-    pair = shapes.scripted_pairs(made, made, 0)[0]["general"]
+    pair = real_shapes.scripted_pairs(made, made, 0)[0]["general"]
     whole = Shape.of(replace(pair.target, folder=tmp_path))
     assert whole == made.costs["general"]
     halved = replace(whole, weights=whole.weights // 2, head=whole.head // 2)
@@ -435,7 +437,7 @@ def test_both_runners_of_a_shape_share_their_weights(name: str, dtype: torch.dty
 
 @pytest.mark.parametrize(("target_tokens", "drafter_tokens"), [(700, 400), (400, 700), (400, 400)])
 def test_invented_vocabularies_share_words_and_differ_by_compounds(target_tokens: int, drafter_tokens: int) -> None:
-    target, drafter = shapes.vocabularies(target_tokens, drafter_tokens)
+    target, drafter = real_shapes.vocabularies(target_tokens, drafter_tokens)
     assert (len(target.by_bytes), len(drafter.by_bytes)) == (target_tokens, drafter_tokens)
     larger, smaller = (target, drafter) if target_tokens > drafter_tokens else (drafter, target)
     assert larger.tokens[: len(smaller)] == smaller.tokens
@@ -447,7 +449,7 @@ def test_a_row_for_each_repeat_runner_and_draft_length(tmp_path: Path) -> None:
     rows = [row for row, _ in found]
     assert {total for _, total in found} == {len(rows)} == {8}
     assert {(row.repeat, row.draft_length, row.runner) for row in rows} == {
-        (repeat, length, kind) for repeat in (1, 2) for length in (1, 4) for kind in shapes.KINDS
+        (repeat, length, kind) for repeat in (1, 2) for length in (1, 4) for kind in real_shapes.KINDS
     }
     for row in rows:
         other = next(one for one in rows if (one.repeat, one.draft_length) == (row.repeat, row.draft_length) and one.runner != row.runner)
@@ -465,7 +467,7 @@ def test_a_row_for_each_repeat_runner_and_draft_length(tmp_path: Path) -> None:
 
 
 def test_rounds_are_timed_behind_the_prompt_and_without_it() -> None:
-    target, drafter = (shapes.make(name, CPU, torch.float32) for name in shapes.TINY)
+    target, drafter = (real_shapes.make(name, CPU, torch.float32) for name in real_shapes.TINY)
     stand = shape_rounds._Stand(TINY, target, drafter, Probe(CPU, torch.float32))
     pair = stand.pairs["fast"]
     for _ in range(2):  # the second answer goes on with the first one's conversation
@@ -501,11 +503,11 @@ def test_shapes_that_cannot_be_measured_are_refused(changes: dict[str, object], 
 
 
 def test_shapes_that_do_not_fit_the_memory_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sources, "free_memory", lambda device: 16e9)
-    order = replace(TINY, out=tmp_path, shapes=["qwen2.5-7b"], drafter=shapes.DRAFTER)
+    monkeypatch.setattr(model_files, "free_memory", lambda device: 16e9)
+    order = replace(TINY, out=tmp_path, shapes=["qwen2.5-7b"], drafter=real_shapes.DRAFTER)
     with pytest.raises(ValueError, match=r"qwen2.5-7b with llama-68m needs about 36.9 GB and cpu has 16.0 GB free; choose a smaller"):
         next(shape_rounds.run(order))
-    shapes.check_memory(["qwen2.5-1.5b", shapes.DRAFTER], CPU, torch.bfloat16)
+    real_shapes.check_memory(["qwen2.5-1.5b", real_shapes.DRAFTER], CPU, torch.bfloat16)
 
 
 def shape_row(runner: str, length: int, **changes: object) -> shape_report.Row:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from omnidemo.bench.speed import browsers
-from omnidemo.bench.speed.browsers import Sample, flat
+from omnidemo.bench.memory import browsers
+from omnidemo.bench.memory.browsers import Sample, flat
 from omnidemo.config import Settings
 from omnidemo.ui.app import BROWSERS
 from test_guard import call, launched

@@ -15,11 +15,11 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenize
 from omnidemo.bundled import data, evaluate, family, tokenizers
 from omnidemo.bundled.corpus import mixer
 from omnidemo.bundled.corpus.base import Example
-from omnidemo.bundled.engine import Job, Plan, latest, train
 from omnidemo.bundled.family import Shape
 from omnidemo.bundled.grown import grown, widened
-from omnidemo.bundled.lean import Lean
 from omnidemo.bundled.optimiser import Rates, orthogonal
+from omnidemo.bundled.training_llama import Lean
+from omnidemo.bundled.training_loop import Job, Plan, latest, train
 from omnidemo.bundled.transplant import transplanted
 
 TEXTS = [
@@ -243,9 +243,7 @@ class Echo(evaluate.Model):
     def answers(self, chats: Sequence[evaluate.Messages], examples: Sequence[Example]) -> list[evaluate.Answer]:
         self.read += [list(chat) for chat in chats]
         texts = [self.said.get(chat[-1]["content"], "no") for chat in chats]
-        return [
-            evaluate.Answer(example, text, 1, True, mixer.check(example, text)) for example, text in zip(examples, texts, strict=True)
-        ]
+        return [evaluate.Answer(example, text, 1, True, mixer.check(example, text)) for example, text in zip(examples, texts, strict=True)]
 
 
 def test_scores_of_a_model_that_knows_half() -> None:

@@ -13,12 +13,12 @@ from transformers import AutoModelForCausalLM
 
 from omnidemo import load_pair
 from omnidemo.config import Settings
+from omnidemo.lines import sample_prompts
 from omnidemo.methods import fitting
-from omnidemo.runtime import prompts
-from omnidemo.runtime.loading import build_pair
-from omnidemo.runtime.pair import Pair
-from omnidemo.runtime.services import Services
-from omnidemo.runtime.sources import BUNDLED
+from omnidemo.models.model_files import BUNDLED
+from omnidemo.pair import Pair
+from omnidemo.serving.pair_loading import build_pair
+from omnidemo.serving.services import Services
 
 TARGET, DRAFTER = "bundled/a", "bundled/drafter"
 TOPIC = "news"
@@ -36,8 +36,8 @@ def test_greedy_ids_equal_transformers(name: str) -> None:
     pair.fill_cache()
     model = AutoModelForCausalLM.from_pretrained(BUNDLED / name, dtype=torch.float32).eval()
     merged = 0
-    for topic in prompts.TOPICS:
-        ids = pair.prompt_ids(prompts.sample(topic, 1)[0])
+    for topic in sample_prompts.TOPICS:
+        ids = pair.prompt_ids(sample_prompts.sample(topic, 1)[0])
         seen = torch.ones(1, len(ids), dtype=torch.long)
         written = model.generate(torch.tensor([ids]), attention_mask=seen, max_new_tokens=ANSWER, do_sample=False)
         expected = tuple(written[0, len(ids) :].tolist())
@@ -82,8 +82,8 @@ def alpha(pair: Pair, held_out: Sequence[str]) -> float:
 @needs("a", "drafter")
 def test_learning_raises_acceptance_on_unseen_prompts(services: Services) -> None:
     pair = ready(services)
-    held_out = prompts.sample(TOPIC, 20)
-    assert not set(held_out) & set(prompts.prompts(TOPIC, "train"))
+    held_out = sample_prompts.sample(TOPIC, 20)
+    assert not set(held_out) & set(sample_prompts.prompts(TOPIC, "train"))
     before = alpha(pair, held_out)
     learn(services, 40)
     status = services.trainer(TARGET, DRAFTER)
@@ -100,7 +100,7 @@ def test_learning_raises_acceptance_on_unseen_prompts(services: Services) -> Non
 def test_a_restart_restores_cache_adapter_and_history(services: Services) -> None:
     pair = ready(services)
     learn(services, 10)
-    question = prompts.sample(TOPIC, 1)[0]
+    question = sample_prompts.sample(TOPIC, 1)[0]
     first = pair.generate(question, max_new_tokens=ANSWER, learn=False, reuse=False)
     assert first.adapter_version == 2 and first.cache_entries > 0
     services.store.flush()
@@ -123,9 +123,7 @@ def test_a_restart_restores_cache_adapter_and_history(services: Services) -> Non
 
 
 @needs("a", "drafter")
-@pytest.mark.parametrize(
-    ("whose", "compact"), [("drafter", (False, True)), ("both", (True, True)), ("neither", (False, False))]
-)
+@pytest.mark.parametrize(("whose", "compact"), [("drafter", (False, True)), ("both", (True, True)), ("neither", (False, False))])
 def test_the_setting_says_whose_weights_take_two_bytes(whose: str, compact: tuple[bool, bool]) -> None:
     pair = build_pair("bundled/a", "bundled/drafter", Settings.model_validate({"device": "cpu", "compact": whose}))
     runners: list[Any] = [pair.target.runner, pair.drafter.runner]

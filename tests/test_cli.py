@@ -19,9 +19,9 @@ import pytest
 from omnidemo import load_pair
 from omnidemo.__main__ import main
 from omnidemo.bench.adapt import hold_out, plan_checkpoints
-from omnidemo.bench.compare import Spread
+from omnidemo.bench.compare_methods import Spread
 from omnidemo.config import Settings
-from omnidemo.runtime.loading import open_store
+from omnidemo.serving.pair_loading import open_store
 from test_pair import save
 
 ROOT = Path(__file__).parents[1]

@@ -11,10 +11,10 @@ import pytest
 
 from omnidemo import load_pair
 from omnidemo.config import Settings
-from omnidemo.runtime import answers
-from omnidemo.runtime.beside import FRESH as FRESH_DOMAIN
-from omnidemo.runtime.comparison import BASELINE, FRESH, compare
-from omnidemo.runtime.pair import Pair
+from omnidemo.pair import Pair
+from omnidemo.serving import chat_service
+from omnidemo.serving.beside import FRESH as FRESH_DOMAIN
+from omnidemo.serving.comparison import BASELINE, FRESH, compare
 from test_pair import save
 
 
@@ -45,14 +45,14 @@ def test_drafts_are_as_long_as_in_the_chat_unless_a_length_is_given(
     monkeypatch: pytest.MonkeyPatch, length: int | None, drafting: tuple[str, int]
 ) -> None:
     asked: list[dict[str, Any]] = []
-    monkeypatch.setattr(answers, "compare", lambda *given, **options: asked.append(options) or iter(()))
+    monkeypatch.setattr(chat_service, "compare", lambda *given, **options: asked.append(options) or iter(()))
 
     @contextmanager
     def using(*names: str) -> Iterator[Any]:
         yield None, SimpleNamespace(using=using)
 
     shelf: Any = SimpleNamespace(settings=Settings(), using=using)
-    made = answers.Answers(shelf, None, None)  # type: ignore[arg-type]
+    made = chat_service.Answers(shelf, None, None)  # type: ignore[arg-type]
     options: dict[str, Any] = {"target": "t", "drafter": "d", "prompts": ["a"], "methods": [FRESH], "max_new_tokens": 8, "temperature": 0.0}
     assert list(made.compare(**options, draft_length=length)) == []
     assert (asked[0]["draft_policy"], asked[0]["draft_length"]) == drafting and asked[0]["warm"]

@@ -16,8 +16,8 @@ import pytest
 from crash_child import PROMPTS, distil
 from learning import Owner, save_drafter, until
 from omnidemo import load_pair
-from omnidemo.runtime import adapters
-from omnidemo.runtime.store import Store
+from omnidemo.adapters import version_folders
+from omnidemo.store.store import Store
 from test_pair import save
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork") or sys.platform == "darwin", reason="needs fork and SIGKILL")
@@ -78,8 +78,8 @@ def check(storage: Path, chat: bool, pair: object, expected: tuple[int, ...]) ->
         # A version is on disk before it is published: the kill may have come between the two.
         assert version == published or version > published, f"version {published} was published, {version} is back"
         assert learner.status().error is None and not list(learner.line.glob(".new-*"))
-        for number in adapters.versions(learner.line):
-            adapters.load_version(adapters.version_folder(learner.line, number))  # every checksum
+        for number in version_folders.versions(learner.line):
+            version_folders.load_version(version_folders.version_folder(learner.line, number))  # every checksum
         entries = store.load_ngrams(pair.target.name, pair.drafter.name)  # type: ignore[attr-defined]
         assert len(entries) >= least["ngrams"] and all(len(entry.drafter_ids) > 1 for entry in entries)
         requests = store.requests(limit=None)
@@ -109,7 +109,7 @@ import time
 from pathlib import Path
 from learning import Owner, make_trace
 from omnidemo.config import Settings
-from omnidemo.runtime.distiller import Distiller
+from omnidemo.distill.distiller import Distiller
 owner = Owner()
 settings = Settings(training="idle", update_interval=1, steps_per_update=1_000_000, lora_rank=4)
 folder, storage = Path({str(folder)!r}), Path({str(tmp_path)!r})

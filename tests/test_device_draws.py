@@ -10,11 +10,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from omnidemo.core import sampling
-from omnidemo.core.draft_length import Fixed
-from omnidemo.core.sampling import Sampler, Warp, draw_known, fetch
 from omnidemo.decoding import round as decoding_round
+from omnidemo.decoding import sampling
+from omnidemo.decoding.draft_policy import Fixed
 from omnidemo.decoding.engine import Limits, decode
+from omnidemo.decoding.sampling import Sampler, Warp, draw_known, fetch
 from omnidemo.methods import base, make_method, ngram_residual
 from test_engine import CASES
 from worlds import NESTED, Branching, World

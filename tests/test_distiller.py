@@ -17,12 +17,13 @@ import pytest
 import torch
 
 from learning import FakeChild, FakeStore, Owner, make_trace, save_drafter, until
+from omnidemo.adapters import version_folders
+from omnidemo.adapters.version_folders import AdapterState
 from omnidemo.config import Settings
-from omnidemo.runtime import adapters, here, training
-from omnidemo.runtime.adapters import AdapterState
-from omnidemo.runtime.distiller import ADAPTABLE, Distiller
-from omnidemo.runtime.gain import SURE_UPDATES, TRIAL_REQUESTS
-from omnidemo.runtime.pacing import Pacer
+from omnidemo.distill import in_process_worker, train_step
+from omnidemo.distill.distiller import ADAPTABLE, Distiller
+from omnidemo.distill.pause import Pacer
+from omnidemo.distill.payback import SURE_UPDATES, TRIAL_REQUESTS
 
 torch.set_num_threads(1)
 Make = Callable[..., tuple[Distiller, Owner]]
@@ -81,11 +82,11 @@ def test_inline_updates_record_publish_prune_and_restart(make: Make) -> None:
     assert status.loss is not None and status.last_swap is not None and status.seconds > 0 and status.error is None
     assert (status.mode, status.domain, status.rolled_back, status.converged) == ("inline", "default", 0, False)
     assert [version for version, _ in owner.published] == [1, 2, 3, 4, 5] and all(owner.on_disk)
-    assert set(adapters.versions(distiller.line)) - {distiller.versions.trusted.version} <= {5, 4, 3}
+    assert set(version_folders.versions(distiller.line)) - {distiller.versions.trusted.version} <= {5, 4, 3}
     assert [call[3] for call in store.named("record_steps")] == [1, 2, 3, 4, 5]
     added = [call[0] for call in store.named("add_adapter")]
     assert [one.parent for one in added] == [0, 1, 2, 3, 4] and added[-1].steps == 15
-    manifest = json.loads((adapters.version_folder(distiller.line, 5) / adapters.MANIFEST).read_text())
+    manifest = json.loads((version_folders.version_folder(distiller.line, 5) / version_folders.MANIFEST).read_text())
     assert manifest["base"] == "bundled/drafter" and manifest["sha256"] == added[-1].sha256 and manifest["requests_seen"] == 11
 
     again, its_owner = make()
@@ -115,12 +116,12 @@ def test_activate_and_reset(make: Make, folder: Path) -> None:
         distiller.activate(77)
     assert distiller.status().version == 4
     distiller.reset()
-    base = adapters.BaseWeights(folder)
+    base = version_folders.BaseWeights(folder)
     version, weights = owner.published[-1]
     assert version == 0 and len(weights) == 14 and all(torch.equal(tensor, base[name].float()) for name, tensor in weights.items())
     status = distiller.status()
     assert (status.version, status.step, status.loss, status.requests_seen) == (0, 0, None, 0)
-    assert adapters.versions(distiller.line) == [] and store.named("forget_line") == [("bundled/a", "bundled/drafter", "default")]
+    assert version_folders.versions(distiller.line) == [] and store.named("forget_line") == [("bundled/a", "bundled/drafter", "default")]
 
 
 def test_all_weights_can_be_trained_and_the_head_travels_along(make: Make, folder: Path) -> None:
@@ -128,7 +129,7 @@ def test_all_weights_can_be_trained_and_the_head_travels_along(make: Make, folde
     feed(distiller)
     distiller.run_pending()
     assert distiller.status().error is None and distiller.status().version == 1
-    base = adapters.BaseWeights(folder)
+    base = version_folders.BaseWeights(folder)
     assert "model.norm.weight" in owner.published[0][1] and owner.heads[0]
     assert any(not torch.equal(tensor, base[name].float()) for name, tensor in owner.published[0][1].items())
     again, its_owner = make(lora_rank=0)
@@ -147,17 +148,17 @@ def test_all_weights_can_be_trained_and_the_head_travels_along(make: Make, folde
 def test_an_update_that_began_before_a_reset_is_dropped(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     distiller, owner = make()
     feed(distiller)
-    real = training.train
+    real = train_step.train
 
-    def resets_meanwhile(*values: Any) -> training.Update:
+    def resets_meanwhile(*values: Any) -> train_step.Update:
         answer = real(*values)
         distiller.reset()
         return answer
 
-    monkeypatch.setattr(here, "train", resets_meanwhile)
+    monkeypatch.setattr(in_process_worker, "train", resets_meanwhile)
     distiller.run_pending()
     assert distiller.status().version == 0 and [version for version, _ in owner.published] == [0]
-    assert adapters.versions(distiller.line) == []
+    assert version_folders.versions(distiller.line) == []
 
 
 @pytest.mark.parametrize("verb", ["judge", "train"])
@@ -166,13 +167,13 @@ def test_what_is_done_by_hand_during_an_update_stands(make: Make, monkeypatch: p
     for number in range(2):
         feed(distiller, 4, seed=number)
         distiller.run_pending()
-    real = getattr(training, verb)
+    real = getattr(train_step, verb)
 
     def meanwhile(*values: Any) -> Any:
         distiller.activate(1)
         return real(*values)
 
-    monkeypatch.setattr(here, verb, meanwhile)
+    monkeypatch.setattr(in_process_worker, verb, meanwhile)
     feed(distiller, 4, seed=9)
     distiller.run_pending()
     assert distiller.status().version == 1 and owner.published[-1][0] == 1 and distiller.status().error is None
@@ -181,14 +182,14 @@ def test_what_is_done_by_hand_during_an_update_stands(make: Make, monkeypatch: p
 def test_two_threads_run_one_update(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     store = FakeStore()
     distiller, _ = make(store)
-    real, entered, go_on, beside = training.train, threading.Event(), threading.Event(), []
+    real, entered, go_on, beside = train_step.train, threading.Event(), threading.Event(), []
 
-    def waits(*values: Any) -> training.Update:
+    def waits(*values: Any) -> train_step.Update:
         entered.set()
         assert go_on.wait(20)
         return real(*values)
 
-    monkeypatch.setattr(here, "train", waits)
+    monkeypatch.setattr(in_process_worker, "train", waits)
     feed(distiller)
     thread = threading.Thread(target=distiller.run_pending)
     thread.start()
@@ -256,20 +257,20 @@ def test_a_sabotaged_trainer_is_rolled_back_by_itself(make: Make, monkeypatch: p
     assert effects[trusted]["acceptance_after"] > effects[trusted]["acceptance_before"] and effects[trusted]["requests"] == 4
     before = distiller.versions.current.version
 
-    real = training.train
+    real = train_step.train
 
-    def sabotaged(*values: Any) -> training.Update:
+    def sabotaged(*values: Any) -> train_step.Update:
         adapter, optimiser, steps = real(*values)
         broken = {name: torch.randn(tensor.shape, generator=torch.Generator().manual_seed(1)) for name, tensor in adapter.weights.items()}
         return replace(adapter, weights=broken), optimiser, steps
 
-    monkeypatch.setattr(here, "train", sabotaged)
+    monkeypatch.setattr(in_process_worker, "train", sabotaged)
     feed(distiller, 4, seed=100)
     distiller.run_pending()
     bad = distiller.versions.current.version
     assert bad == before + 1
     trusted = distiller.versions.trusted.version
-    monkeypatch.setattr(here, "train", real)
+    monkeypatch.setattr(in_process_worker, "train", real)
     feed(distiller, 4, seed=110)
     distiller.run_pending()
     status = distiller.status()
@@ -281,9 +282,9 @@ def test_a_sabotaged_trainer_is_rolled_back_by_itself(make: Make, monkeypatch: p
     again, _ = make()
     assert again.restore() == trusted  # a version that was taken back stays so
 
-    learner = training.learner_for({}, distiller.folder, distiller.versions.current.adapter, distiller.plan)
-    broken = adapters.load_version(adapters.version_folder(distiller.line, bad)).adapter
-    now, worse = training.judge(learner, [distiller.versions.current.adapter, broken], [make_trace(seed) for seed in range(200, 210)])
+    learner = train_step.learner_for({}, distiller.folder, distiller.versions.current.adapter, distiller.plan)
+    broken = version_folders.load_version(version_folders.version_folder(distiller.line, bad)).adapter
+    now, worse = train_step.judge(learner, [distiller.versions.current.adapter, broken], [make_trace(seed) for seed in range(200, 210)])
     assert now.mean() > worse.mean() + 0.1  # what is published guesses well again
     feed(distiller, 4, seed=120)
     distiller.run_pending()
@@ -307,7 +308,7 @@ def test_the_trusted_version_is_never_pruned_and_a_small_slip_keeps_going(make: 
         rests_at(distiller, number + 1)
     status = distiller.status()
     assert status.rolled_back == 0 and distiller.versions.trusted.version == 1 and status.judged["difference"] < 0
-    assert adapters.versions(distiller.line) == [8, 7, 6, 1]
+    assert version_folders.versions(distiller.line) == [8, 7, 6, 1]
 
 
 def test_where_the_trusted_version_is_damaged_the_base_drafter_comes_back(make: Make) -> None:
@@ -317,11 +318,11 @@ def test_where_the_trusted_version_is_damaged_the_base_drafter_comes_back(make: 
         feed(distiller, 4, seed=number)
         rests_at(distiller, number + 1)
     assert distiller.versions.trusted.version == 1
-    (adapters.version_folder(distiller.line, 1) / adapters.WEIGHTS).write_bytes(b"")
+    (version_folders.version_folder(distiller.line, 1) / version_folders.WEIGHTS).write_bytes(b"")
     child.gain = -0.4
     feed(distiller, 4, seed=2)  # version 2 is good, 3 is not; 2 is trusted by now
     rests_at(distiller, 3)
-    (adapters.version_folder(distiller.line, 2) / adapters.WEIGHTS).write_bytes(b"")
+    (version_folders.version_folder(distiller.line, 2) / version_folders.WEIGHTS).write_bytes(b"")
     feed(distiller, 4, seed=3)
     until(lambda: distiller.status().rolled_back == 1 and distiller.status().state == "idle")
     status = distiller.status()
@@ -335,7 +336,7 @@ def test_where_the_trusted_version_is_damaged_the_base_drafter_comes_back(make: 
 
 def test_a_judgement_that_fails_does_not_stop_learning(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     distiller, _ = make(update_interval=4)
-    monkeypatch.setattr(here, "judge", lambda *_: 1 / 0)
+    monkeypatch.setattr(in_process_worker, "judge", lambda *_: 1 / 0)
     for number in range(3):
         feed(distiller, 4, seed=number)
         distiller.run_pending()

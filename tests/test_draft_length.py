@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from omnidemo.core.draft_length import (
+from omnidemo.decoding.cost_model import FIRST_WAIT, LEAST, LONGEST_WAIT, MOST, STRETCH, TRY, Calibration, Hindsight, Knowledge
+from omnidemo.decoding.draft_policy import (
     BLIND_EVERY,
     EARLY,
     ENOUGH,
@@ -19,8 +20,7 @@ from omnidemo.core.draft_length import (
     Fixed,
     describe,
 )
-from omnidemo.core.knowledge import FIRST_WAIT, LEAST, LONGEST_WAIT, MOST, STRETCH, TRY, Calibration, Hindsight, Knowledge
-from omnidemo.core.sampling import Warp
+from omnidemo.decoding.sampling import Warp
 from omnidemo.methods import NgramExact, StringExactMatch, StringRejection, TokenIntersection, Union
 from worlds import CROSSING, NESTED, PLAIN, World, distance
 

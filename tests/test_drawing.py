@@ -11,18 +11,18 @@ import pytest
 import torch
 
 from omnidemo import load_pair
+from omnidemo.backends import compiled_passes as cpu_passes
+from omnidemo.backends import fused_llama
+from omnidemo.backends.fused_llama import LeanCache, LeanLlamaRunner
+from omnidemo.backends.rollout_backend import roll_out
 from omnidemo.bench.tiny import random_model
-from omnidemo.core.ahead import Order, token_by_token
-from omnidemo.core.draft_length import ByCost, ByHead, Confidence, StopRule
-from omnidemo.core.knowledge import EDGES, Calibration, Knowledge
-from omnidemo.core.ngrams import NgramCache
-from omnidemo.core.sampling import Sampler, Warp, as_tensor
 from omnidemo.decoding.contexts import DrafterContext
+from omnidemo.decoding.cost_model import EDGES, Calibration, Knowledge
+from omnidemo.decoding.draft_policy import ByCost, ByHead, Confidence, StopRule
+from omnidemo.decoding.rollout import Order, token_by_token
+from omnidemo.decoding.sampling import Sampler, Warp, as_tensor
 from omnidemo.methods import NgramExact, make_method
-from omnidemo.runtime import lean
-from omnidemo.runtime import passes as cpu_passes
-from omnidemo.runtime.backends.rollout import roll_out
-from omnidemo.runtime.lean import LeanCache, LeanLlamaRunner
+from omnidemo.vocab.ngram_cache import NgramCache
 from sides import MAP, TOKENS, WARPS, Asking, Side, answers_agree, left_over, random_trie, rounds, same
 from test_pair import save
 from test_runners import close
@@ -110,7 +110,7 @@ def test_the_given_ids_are_read_too(runner: LeanLlamaRunner) -> None:
 
 
 def test_a_window_that_ends_and_a_room_that_grows(runner: LeanLlamaRunner, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lean, "START", 8)
+    monkeypatch.setattr(fused_llama, "START", 8)
     ahead, plain = Side(runner, True), Side(runner, False)
     rounds(ahead, plain, NgramExact(), random_trie(2), Warp(1.0), 4, 1, count=20)
     assert ahead.cache._room.capacity >= 32 and ahead.cache.rollouts == 20
@@ -129,7 +129,7 @@ def test_a_pass_that_threads_share(runner: LeanLlamaRunner, monkeypatch: pytest.
 
 def test_without_compiled_code_the_host_draws(runner: LeanLlamaRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     side = Side(runner, True)
-    monkeypatch.setattr("omnidemo.runtime.compiling._ready", None)
+    monkeypatch.setattr("omnidemo.backends.compile_kernels._ready", None)
     draft = side.draft(NgramExact(), random_trie(0), Warp(0.0), 4)
     assert draft.drafted >= 1 and side.cache.rollouts == 0
 

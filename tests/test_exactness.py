@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 import torch
 
+from omnidemo.backends.fused_llama import LeanLlamaRunner
 from omnidemo.bench.tiny import random_model
-from omnidemo.core.sampling import Sampler, Warp
 from omnidemo.decoding.backend import Pass
 from omnidemo.decoding.contexts import DrafterContext, TargetContext
 from omnidemo.decoding.engine import DecodingState
+from omnidemo.decoding.sampling import Sampler, Warp
 from omnidemo.methods import (
     METHODS,
     Autoregressive,
@@ -30,8 +31,7 @@ from omnidemo.methods import (
 )
 from omnidemo.methods.base import RoundContext, Slot, subtract
 from omnidemo.methods.string_rejection import strings_of
-from omnidemo.runtime.lean import LeanLlamaRunner
-from omnidemo.runtime.runners import TransformersRunner
+from omnidemo.models.transformers_runner import TransformersRunner
 from worlds import CROSSING, NESTED, PLAIN, SAME, WORLDS, World, distance, law_of, p_value, vocabulary
 
 WARPS = {
@@ -137,7 +137,7 @@ class _Widened:
 @pytest.mark.parametrize(("compact", "threads"), [(False, 1), (False, 3), (True, 3)], ids=["four bytes", "shared", "two bytes, shared"])
 @pytest.mark.parametrize("name", ["exact", "exact, by closer bounds", "intersection", "string rejection"])
 def test_the_fast_runners_keep_the_law(name: str, compact: bool, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("omnidemo.runtime.passes.WORTH_SHARING", 0)
+    monkeypatch.setattr("omnidemo.backends.compiled_passes.WORTH_SHARING", 0)
     world = Modelled(PLAIN, compact, threads)
     assert world.runners[0][0].passes.two_bytes == compact
     law, warp = world.emitted_law(LOSSLESS[name], Warp(0.8), 2, 2), Warp(0.8)

@@ -14,17 +14,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from omnidemo.bench.experiments import cost, report, sources
+from omnidemo.bench.experiments import cost, experiment_report
+from omnidemo.bench.experiments import prompt_sources as sources
 from omnidemo.bench.experiments.arm import Run, World, run_arm
 from omnidemo.bench.experiments.jobs import Job, arms_left, result_path, run_jobs
 from omnidemo.bench.experiments.line import without_direct
 from omnidemo.bench.experiments.plans import EXPERIMENTS, Arm, Phase, Reading, checkpoints, stream
-from omnidemo.bench.experiments.run import TARGETS, Order, run
-from omnidemo.bench.replay import record
+from omnidemo.bench.experiments.run_experiment import TARGETS, Order, run
+from omnidemo.bench.record_target import record
 from omnidemo.config import Settings
+from omnidemo.probes.replayed_target import Records, Replay, ReplayCache, replacing
 from omnidemo.records import Round
-from omnidemo.runtime.loading import build_pair
-from omnidemo.runtime.replaying import Records, Replay, ReplayCache, replacing
+from omnidemo.serving.pair_loading import build_pair
 from test_pair import save
 
 TEXTS = ["the other ducks swim", "naïve ✓ and more", "the cat sat on the mat", "def double(n):", "a theory of ducks", "12 + 34 ="]
@@ -259,12 +260,12 @@ def test_a_failed_job_ends_the_others_and_says_why(tmp_path: Path) -> None:
 
 def row(arm: str, seed: int, value: float, requests: int = 8, **more: Any) -> dict[str, Any]:
     place = {"arm": arm, "reading": "", "seed": seed, "kind": "held-out", "requests": requests, "target": "t", "source": "s", "epoch": 0}
-    return {**place, **dict.fromkeys(report.SHOWN, 1.0), "acceptance_rate": value, **more}
+    return {**place, **dict.fromkeys(experiment_report.SHOWN, 1.0), "acceptance_rate": value, **more}
 
 
 def test_the_table_pairs_by_seed() -> None:
     rows = [row("a", 0, 0.2), row("a", 1, 0.4), row("b", 0, 0.3), row("b", 1, 0.6), row("b", 1, 0.9, requests=2)]
-    headings, lines = report.table(rows)
+    headings, lines = experiment_report.table(rows)
     shown = [dict(zip(headings, line, strict=True)) for line in lines]
     assert [one["acceptance"] for one in shown] == ["0.300 ± 0.141", "0.450 ± 0.212"]
     assert [one["Δ acceptance"] for one in shown] == ["", "+0.150 ± 0.071"]  # of 0.1 and 0.2: the seeds' own spread is gone
@@ -273,8 +274,8 @@ def test_the_table_pairs_by_seed() -> None:
 
 def test_the_gap_is_closed_against_the_best_epoch() -> None:
     rows = [row("fresh", 0, 0.2), row("online", 0, 0.5), row("offline", 0, 0.6, epoch=9), row("offline", 0, 0.55, epoch=18)]
-    assert report.gap_closed(rows, "fresh", "online", "offline") == {0: pytest.approx(0.75)}
-    assert report.gap_closed(rows[:2], "fresh", "online", "offline") == {}
+    assert experiment_report.gap_closed(rows, "fresh", "online", "offline") == {0: pytest.approx(0.75)}
+    assert experiment_report.gap_closed(rows[:2], "fresh", "online", "offline") == {}
 
 
 def test_the_cost_of_training_is_paired_by_request() -> None:

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from learning import make_trace, noise
-from omnidemo.runtime.gain import (
+from omnidemo.distill.evaluation import HELD_OUT, MOST_HALVINGS, SPAN, Worth
+from omnidemo.distill.payback import (
     HORIZON,
     KEPT,
     POOR_UPDATES,
@@ -20,8 +21,7 @@ from omnidemo.runtime.gain import (
     seconds_saved,
     speed_gain,
 )
-from omnidemo.runtime.status import State, explain
-from omnidemo.runtime.worth import HELD_OUT, MOST_HALVINGS, SPAN, Worth
+from omnidemo.distill.trainer_status import State, explain
 
 
 def test_evidence_is_the_paired_mean_and_its_standard_error() -> None:

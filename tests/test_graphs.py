@@ -14,12 +14,12 @@ import pytest
 import torch
 
 from omnidemo import load_pair
+from omnidemo.backends import cuda_graphs, fused_llama
+from omnidemo.backends.cuda_graphs import CudaGraphs, FixedPasses, Outputs, fixed_pass
+from omnidemo.backends.fused_llama import LeanCache, LeanLlamaRunner
+from omnidemo.backends.weight_arena import ROWS
 from omnidemo.methods import fitting
-from omnidemo.runtime import graphs, lean
-from omnidemo.runtime.graphs import CudaGraphs, FixedPasses, Outputs, fixed_pass
-from omnidemo.runtime.lean import LeanCache, LeanLlamaRunner
-from omnidemo.runtime.matrices import ROWS
-from omnidemo.runtime.runners import TransformersRunner
+from omnidemo.models.transformers_runner import TransformersRunner
 from test_pair import PROMPT, save
 from test_runners import LEAN, VOCABULARY, close, make, reference, some_ids
 
@@ -94,7 +94,7 @@ def _sides(buffer: torch.Tensor, end: int) -> tuple[tuple[torch.Tensor, ...], tu
 
 @pytest.mark.parametrize(("dtype", "bound"), [(torch.float32, 1e-5), (torch.bfloat16, 0.05)])
 def test_any_sequence_of_passes_and_rollbacks(shape: str, dtype: torch.dtype, bound: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lean, "START", 32)  # so that the buffers grow: 32, 64, 128, 256
+    monkeypatch.setattr(fused_llama, "START", 32)  # so that the buffers grow: 32, 64, 128, 256
     model = make(shape).to(dtype)
     runner, notes = recorded(model)
     cache, plain = runner.new_cache(), general(make(shape).to(dtype)).new_cache()
@@ -122,7 +122,7 @@ def test_any_sequence_of_passes_and_rollbacks(shape: str, dtype: torch.dtype, bo
 
 
 def test_greedy_answers_are_those_of_transformers(shape: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lean, "START", 32)
+    monkeypatch.setattr(fused_llama, "START", 32)
     runner, notes = recorded(make(shape))
     answers = []
     for cache in (TransformersRunner(make(shape)).new_cache(), runner.new_cache(), runner.new_cache()):
@@ -148,7 +148,7 @@ def test_what_lies_behind_the_end_does_not_matter(shape: str) -> None:
 
 
 def test_the_next_conversation_finds_the_recordings(shape: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lean, "START", 32)
+    monkeypatch.setattr(fused_llama, "START", 32)
     model = make(shape)
     runner, notes = recorded(model)
     fixed = runner.fixed
@@ -180,7 +180,7 @@ def test_the_next_conversation_finds_the_recordings(shape: str, monkeypatch: pyt
 
 def test_the_next_conversation_takes_the_memory_of_the_last_one() -> None:
     model = make("llama")
-    runner = lean.LeanLlamaRunner(model)
+    runner = fused_llama.LeanLlamaRunner(model)
     first = runner.new_cache()
     kept, ids = first._room, some_ids(40, 3)
     first.forward(ids, 1)
@@ -325,7 +325,7 @@ class FakeCuda:
         monkeypatch.setattr(torch.cuda, "CUDAGraph", Graph)
         monkeypatch.setattr(torch.cuda, "current_stream", lambda device: Stream("here"))
         monkeypatch.setattr(torch.cuda, "stream", lambda stream: stream)
-        monkeypatch.setattr(graphs, "_side_stream", lambda device: Stream("side"))
+        monkeypatch.setattr(cuda_graphs, "_side_stream", lambda device: Stream("side"))
 
 
 def test_what_a_recording_asks_of_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -365,7 +365,7 @@ def test_what_a_recording_asks_of_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
 @CUDA
 @pytest.mark.parametrize(("dtype", "bound"), [(torch.float32, 1e-4), (torch.bfloat16, 0.05)])
 def test_graphs_on_a_device(shape: str, dtype: torch.dtype, bound: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lean, "START", 32)
+    monkeypatch.setattr(fused_llama, "START", 32)
     runner = LeanLlamaRunner(make(shape).to("cuda", dtype))
     plain = general(make(shape).to("cuda", dtype)).new_cache()
     assert runner.fixed is not None

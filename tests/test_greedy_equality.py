@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from omnidemo.backends.fused_llama import LeanLlamaRunner
 from omnidemo.bench.equality import CASES, Laboratory, all_pairs, equality_matrix
 from omnidemo.bench.tiny import ARCHITECTURES, FAMILIES
 from omnidemo.methods import METHODS
-from omnidemo.runtime.lean import LeanLlamaRunner
-from omnidemo.runtime.runners import TransformersRunner
+from omnidemo.models.transformers_runner import TransformersRunner
 
 SHAPES = ("llama", "qwen3", "gemma3", "gpt2", "phi", "bloom")  # rotary, sliding, learned and ALiBi positions; both runners
 ROWS = all_pairs(SHAPES, tuple(FAMILIES), tuple(METHODS), tuple(CASES))

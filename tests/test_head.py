@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 import torch
 
-from omnidemo.core import acceptance, head, losses
+from omnidemo.adapters import acceptance_head
+from omnidemo.distill import losses, score_history
+from omnidemo.distill.head_training import Features, HeadTrainer
 from omnidemo.records import Trace
-from omnidemo.runtime.head_training import Features, HeadTrainer
 
 
 def logits_of(*rows: list[float]) -> torch.Tensor:
@@ -22,7 +23,10 @@ def logits_of(*rows: list[float]) -> torch.Tensor:
 def trained(width: int = 12, blocks: int = 1) -> dict[str, torch.Tensor]:
     """Weights far from the fresh ones."""
     generator = torch.Generator().manual_seed(5)
-    return {name: tensor + torch.randn(tensor.shape, generator=generator) * 0.3 for name, tensor in head.fresh(width, 1, blocks).items()}
+    return {
+        name: tensor + torch.randn(tensor.shape, generator=generator) * 0.3
+        for name, tensor in acceptance_head.fresh(width, 1, blocks).items()
+    }
 
 
 # --- the network -----------------------------------------------------------------------------------------------------------
@@ -33,46 +37,46 @@ def test_numpy_and_torch_give_the_same(blocks: int) -> None:
     weights = trained(blocks=blocks)
     generator = torch.Generator().manual_seed(1)
     hidden, log_q = torch.randn(30, 12, generator=generator) * 7, -torch.rand(30, generator=generator) * 20
-    fast = head.NumpyHead(weights)
-    there = torch.sigmoid(head.logit(weights, hidden, log_q))
+    fast = acceptance_head.NumpyHead(weights)
+    there = torch.sigmoid(acceptance_head.logit(weights, hidden, log_q))
     here = [fast(row.numpy(), float(value)) for row, value in zip(hidden, log_q, strict=True)]
     assert here == pytest.approx(there.tolist(), abs=1e-5) and len(set(here)) > 20
     assert all(isinstance(one, float) for one in here) and fast(np.zeros(12, np.float32), -1e9) < 1e-6
 
 
 def test_one_block_by_hand() -> None:
-    weights = head.fresh(2, blocks=1)
+    weights = acceptance_head.fresh(2, blocks=1)
     weights["block0.weight"] = torch.tensor([[0.0, 0.0, 1.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
     weights["out.weight"], weights["out.bias"] = torch.tensor([1.0, 2.0, 3.0]), torch.tensor(0.5)
     # h = (3, 4): rms = sqrt(12.5). x = (3, 4)/rms, −1. The block adds SiLU(−1) = −1/(1 + e) to the first.
     rms = math.sqrt(12.5)
     expected = 3 / rms - 1 / (1 + math.e) + 2 * 4 / rms - 3 + 0.5
-    found = head.logit(weights, torch.tensor([[3.0, 4.0]]), torch.tensor([-1.0]))
+    found = acceptance_head.logit(weights, torch.tensor([[3.0, 4.0]]), torch.tensor([-1.0]))
     assert found.item() == pytest.approx(expected, abs=1e-5)
 
 
 def test_a_fresh_head_believes_the_drafter() -> None:
     torch.manual_seed(0)
     q = torch.linspace(0.05, 1, 20)
-    p = torch.sigmoid(head.logit(head.fresh(8), torch.randn(20, 8), q.log()))
+    p = torch.sigmoid(acceptance_head.logit(acceptance_head.fresh(8), torch.randn(20, 8), q.log()))
     assert (p - q).abs().max() < 0.2 and (p.diff() > 0).all()
 
 
 def test_only_whole_finite_weights_of_the_right_width_fit() -> None:
-    good = head.fresh(6, blocks=2)
-    assert head.fits(good, 6) and not head.fits(good, 7) and not head.fits({}, 6)
-    assert not head.fits(good | {"out.bias": torch.tensor(math.nan)}, 6)
-    assert not head.fits({name: tensor for name, tensor in good.items() if name != "block0.bias"}, 6)
+    good = acceptance_head.fresh(6, blocks=2)
+    assert acceptance_head.fits(good, 6) and not acceptance_head.fits(good, 7) and not acceptance_head.fits({}, 6)
+    assert not acceptance_head.fits(good | {"out.bias": torch.tensor(math.nan)}, 6)
+    assert not acceptance_head.fits({name: tensor for name, tensor in good.items() if name != "block0.bias"}, 6)
 
 
 def test_a_call_takes_microseconds() -> None:
-    fast, hidden = head.NumpyHead(head.fresh(160)), np.random.default_rng(0).normal(size=160).astype(np.float32)
+    fast, hidden = acceptance_head.NumpyHead(acceptance_head.fresh(160)), np.random.default_rng(0).normal(size=160).astype(np.float32)
     fast(hidden, -1.0)
     best = min(_seconds(fast, hidden) for _ in range(20))
     assert best < 2e-4  # measured: below 2e-5; the bound leaves room for a busy machine
 
 
-def _seconds(fast: head.NumpyHead, hidden: np.ndarray) -> float:
+def _seconds(fast: acceptance_head.NumpyHead, hidden: np.ndarray) -> float:
     began = time.perf_counter()
     for _ in range(50):
         fast(hidden, -1.0)
@@ -89,14 +93,14 @@ def test_slot_loss_by_hand() -> None:
     plain = (-math.log(0.4) - 0.3 * math.log(0.9) - 0.7 * math.log(0.1)) / 2
     careful = (-math.log(0.4) - 0.3 * math.log(0.9) - 6 * 0.7 * math.log(0.1)) / 2
     slot = torch.tensor([0, 0, 1])
-    assert head.slot_loss(logits, slot, labels).item() == pytest.approx(plain, abs=1e-5)
-    assert head.slot_loss(logits, slot, labels, weight=6.0).item() == pytest.approx(careful, abs=1e-5)
-    assert head.slot_log_probability(logits, slot, 2).exp().tolist() == pytest.approx([0.4, 0.9])
+    assert acceptance_head.slot_loss(logits, slot, labels).item() == pytest.approx(plain, abs=1e-5)
+    assert acceptance_head.slot_loss(logits, slot, labels, weight=6.0).item() == pytest.approx(careful, abs=1e-5)
+    assert acceptance_head.slot_log_probability(logits, slot, 2).exp().tolist() == pytest.approx([0.4, 0.9])
 
 
 def test_slot_loss_stays_finite_at_the_ends() -> None:
     logits = torch.tensor([200.0, -200.0, 40.0, 200.0, 200.0], requires_grad=True)
-    loss = head.slot_loss(logits, torch.tensor([0, 1, 2, 3, 3]), torch.tensor([0.0, 1.0, 0.0, 1.0]))
+    loss = acceptance_head.slot_loss(logits, torch.tensor([0, 1, 2, 3, 3]), torch.tensor([0.0, 1.0, 0.0, 1.0]))
     loss.backward()
     assert loss.isfinite() and logits.grad is not None and logits.grad.isfinite().all()
     assert logits.grad[2] == pytest.approx(0.25, rel=1e-3)  # sure of what was rejected: pulled down with full strength
@@ -111,7 +115,7 @@ def test_steps_find_the_rate_that_the_labels_have() -> None:
     seen = Features(states, torch.full((400,), -0.5), torch.arange(400), labels)
     trainer = HeadTrainer({}, {}, 3e-3, 1.0, 0)
     found = [trainer.step(seen) for _ in range(300)]
-    p = torch.sigmoid(head.logit(trainer.weights(), states, seen.log_q))
+    p = torch.sigmoid(acceptance_head.logit(trainer.weights(), states, seen.log_q))
     assert found[-1] < found[0] and trainer.taken == 300
     for part in (slice(0, 200), slice(200, 400)):
         assert p[part].mean().item() == pytest.approx(labels[part].mean().item(), abs=0.05)
@@ -143,13 +147,13 @@ def test_slots_at_temperature_zero_by_hand() -> None:
     """The second 2-gram is followed to its second sub-token and missed there; the last direct token is missed."""
     at = losses.positions([a_trace(0.0)])
     assert at.order.tolist() == [0, 2, 4, 1, 3] and at.owner.tolist() == [0, 0, 1, 1]
-    found = acceptance.slots(DIRECT, SUB, at)
+    found = score_history.slots(DIRECT, SUB, at)
     assert found.labels.tolist() == [1.0, 1.0, 0.0, 1.0, 0.0]
     assert found.rows.tolist() == [0, 1, 2, 3, 4, 5, 6] and found.slot.tolist() == [0, 1, 2, 3, 3, 4, 4]
     assert found.log_q.exp().tolist() == pytest.approx([0.4, 0.4, 0.6, 0.5, 0.7, 0.7, 0.6])
-    missed = acceptance.slots(DIRECT, SUB[[3, 1, 2, 3]], at)  # the first 2-gram is left at once: one token, no second
+    missed = score_history.slots(DIRECT, SUB[[3, 1, 2, 3]], at)  # the first 2-gram is left at once: one token, no second
     assert missed.rows.tolist() == [0, 1, 2, 3, 5, 6] and missed.slot.tolist() == [0, 1, 2, 3, 4, 4] and missed.labels[3] == 0
-    assert acceptance.expected(DIRECT, SUB, at).tolist() == [1.0, 1.0, 1.0, 0.0, 0.0]
+    assert score_history.expected(DIRECT, SUB, at).tolist() == [1.0, 1.0, 1.0, 0.0, 0.0]
 
 
 def test_labels_above_zero_are_the_acceptance_ratios() -> None:
@@ -158,7 +162,7 @@ def test_labels_above_zero_are_the_acceptance_ratios() -> None:
     target, drafter = {3: 0.5, 1: 0.3}, [0.1, 0.2, 0.3, 0.4]
     seen_direct, seen_ngram = set(), set()
     for seed in range(60):
-        found = acceptance.slots(DIRECT, SUB, at, torch.Generator().manual_seed(seed))
+        found = score_history.slots(DIRECT, SUB, at, torch.Generator().manual_seed(seed))
         q = found.log_q.exp()
         drawn = int((torch.tensor(drafter) - q[0]).abs().argmin())
         assert found.labels[0].item() == pytest.approx(min(1.0, target.get(drawn, 0.0) / drafter[drawn]), abs=1e-5)
@@ -185,7 +189,7 @@ def test_drawing_is_seeded_and_follows_q() -> None:
     )  # fmt: skip
     at = losses.positions([trace])
     logits = logits_of([0.2, 0.4, 0.4]).expand(many, 3)
-    draw = lambda seed: acceptance.slots(logits, torch.zeros(0, 3), at, torch.Generator().manual_seed(seed))  # noqa: E731
+    draw = lambda seed: score_history.slots(logits, torch.zeros(0, 3), at, torch.Generator().manual_seed(seed))  # noqa: E731
     once, again, other = draw(1), draw(1), draw(2)
     assert torch.equal(once.log_q, again.log_q) and not torch.equal(once.log_q, other.log_q)
     share = (once.log_q < math.log(0.3)).float().mean().item()
@@ -193,12 +197,12 @@ def test_drawing_is_seeded_and_follows_q() -> None:
 
 
 def test_the_targets_law_at_its_temperature() -> None:
-    p, ngram = acceptance.target_law(
+    p, ngram = score_history.target_law(
         torch.tensor([[0, 2, -1]]), torch.tensor([[0.5, 0.2, 0.0]]), torch.tensor([0.2]), torch.tensor([0.5])
     )
     total = 0.25 + 0.04 + 0.04 + 0.01
     assert p.tolist()[0] == pytest.approx([0.25 / total, 0.04 / total, 0.0]) and ngram.item() == pytest.approx(0.04 / total)
-    cold, _ = acceptance.target_law(torch.tensor([[0, 1]]), torch.tensor([[0.6, 0.4]]), torch.zeros(1), torch.tensor([0.005]))
+    cold, _ = score_history.target_law(torch.tensor([[0, 1]]), torch.tensor([[0.6, 0.4]]), torch.zeros(1), torch.tensor([0.005]))
     assert cold.isfinite().all() and cold[0, 0] > 0.999
 
 
@@ -206,7 +210,7 @@ def test_the_targets_law_at_its_temperature() -> None:
 def test_expected_acceptance_equals_a_slow_reference(temperature: float) -> None:
     trace = a_trace(temperature)
     at = losses.positions([trace])
-    found = acceptance.expected(DIRECT, SUB, at).tolist()
+    found = score_history.expected(DIRECT, SUB, at).tolist()
     rows = {0: DIRECT[0], 3: DIRECT[1], 6: DIRECT[2], 1: SUB[0], 2: SUB[1], 4: SUB[2], 5: SUB[3]}
     assert found == pytest.approx(slow_expected(trace, rows))
 
@@ -235,5 +239,5 @@ def slow_expected(trace: Trace, rows: dict[int, torch.Tensor]) -> list[float]:
 def test_no_positions() -> None:
     at = losses.positions([])
     empty = torch.zeros(0, 4)
-    found = acceptance.slots(empty, empty, at)
-    assert len(found.rows) == len(found.labels) == 0 and len(acceptance.expected(empty, empty, at)) == 0
+    found = score_history.slots(empty, empty, at)
+    assert len(found.rows) == len(found.labels) == 0 and len(score_history.expected(empty, empty, at)) == 0

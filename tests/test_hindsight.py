@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 import torch
 
-from omnidemo.core.draft_length import BLIND_EVERY, ENOUGH, ByCost
-from omnidemo.core.knowledge import LONGEST_WAIT, Hindsight, Knowledge
-from omnidemo.core.sampling import Sampler, Warp
+from omnidemo.decoding.cost_model import LONGEST_WAIT, Hindsight, Knowledge
+from omnidemo.decoding.draft_policy import BLIND_EVERY, ENOUGH, ByCost
 from omnidemo.decoding.engine import Limits, decode
+from omnidemo.decoding.sampling import Sampler, Warp
 from omnidemo.methods import TokenIntersection
 from test_draft_length import known, simulate
 from worlds import NESTED, SAME

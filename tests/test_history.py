@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from omnidemo import load_pair
-from omnidemo.bundled import conversations, prompts
+from omnidemo.bundled import conversations, write_prompts
 from omnidemo.bundled.corpus import mixer
-from omnidemo.runtime import history
-from omnidemo.runtime.catalog import Reading, reading
-from omnidemo.runtime.history import newest
-from omnidemo.runtime.pair import Pair
+from omnidemo.models.catalogue import Reading, reading
+from omnidemo.pair import Pair
+from omnidemo.serving import conversation_window
+from omnidemo.serving.conversation_window import newest
 from test_pair import save
 
 WHOLE = Reading()
@@ -67,8 +67,10 @@ def test_a_system_message_stays_and_half_an_exchange_does_not(pair: Pair) -> Non
 
 def test_each_message_is_counted_once_and_old_ones_never(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     counted: list[str] = []
-    count = history._tokens
-    monkeypatch.setattr(history, "_tokens", lambda pair, message, room: counted.append(message["content"]) or count(pair, message, room))
+    count = conversation_window._tokens
+    monkeypatch.setattr(
+        conversation_window, "_tokens", lambda pair, message, room: counted.append(message["content"]) or count(pair, message, room)
+    )
     messages = chat(5000)
     began = time.perf_counter()
     newest(pair, messages, WHOLE, 50)
@@ -108,7 +110,7 @@ def test_a_turn_is_judged_alone_and_in_its_chat() -> None:
     chats = [[record | {"prompt": "1 + 2"}, record | {"prompt": "4 - 1"}], [record | {"prompt": "1 + 2"}]]
     asked: list[int] = []
 
-    def talk(messages: list[history.Message]) -> str:
+    def talk(messages: list[conversation_window.Message]) -> str:
         asked.append(len(messages))
         return "#### 3" if len(messages) == 1 else "lost"
 
@@ -120,18 +122,18 @@ def test_a_turn_is_judged_alone_and_in_its_chat() -> None:
 def test_the_examples_of_the_page_are_answered_right() -> None:
     """The twelve prompts that a newcomer sees first, each by the real default target in a fresh chat."""
     from omnidemo.config import Settings
-    from omnidemo.runtime.loading import build_pair
-    from omnidemo.runtime.sources import BUNDLED
+    from omnidemo.models.model_files import BUNDLED
+    from omnidemo.serving.pair_loading import build_pair
 
     settings = Settings(device="cpu")
     folder: Path = BUNDLED / settings.target.removeprefix("bundled/")
     if not list(folder.glob("*.safetensors")):
         pytest.skip("the weights of the bundled target are not here")
     answer = conversations.reader(build_pair(settings.target, settings.drafter, settings), Reading(1))
-    records = prompts.read(prompts.FOLDER / "examples.jsonl")
+    records = write_prompts.read(write_prompts.FOLDER / "examples.jsonl")
     wrong = [
         str(one["label"])
         for one in records
-        if not mixer.check(prompts.from_record(one), answer([{"role": "user", "content": str(one["prompt"])}]))
+        if not mixer.check(write_prompts.from_record(one), answer([{"role": "user", "content": str(one["prompt"])}]))
     ]
     assert len(records) == 12 and not wrong

@@ -14,14 +14,14 @@ import pytest
 import torch
 
 from omnidemo.config import Settings
+from omnidemo.distill import in_process_worker, train_step
+from omnidemo.distill.distiller import Distiller
+from omnidemo.lines import trainer_pool as module
+from omnidemo.lines.trainer_pool import Lines, check_domain
+from omnidemo.pair import Pair
 from omnidemo.records import Trace
-from omnidemo.runtime import here, training
-from omnidemo.runtime import lines as module
-from omnidemo.runtime.distiller import Distiller
-from omnidemo.runtime.lines import Lines, check_domain
-from omnidemo.runtime.loading import attach_storage, build_pair
-from omnidemo.runtime.pair import Pair
-from omnidemo.runtime.store import Store
+from omnidemo.serving.pair_loading import attach_storage, build_pair
+from omnidemo.store.store import Store
 from test_pair import save
 
 NAMES = ("maths", "code", "stories")
@@ -280,13 +280,13 @@ def test_noting_a_round_costs_next_to_nothing(pair: Pair, lines: Lines) -> None:
 
 def test_all_answers_pay_for_what_one_line_learns(pair: Pair, lines: Lines, monkeypatch: pytest.MonkeyPatch) -> None:
     """A round of another topic counts as one that met a training step."""
-    real = training.train
+    real = train_step.train
 
-    def beside(*values: Any) -> training.Update:
+    def beside(*values: Any) -> train_step.Update:
         pair.generate("the small duck", domain="code", max_new_tokens=12, learn=False)
         return real(*values)
 
-    monkeypatch.setattr(here, "train", beside)
+    monkeypatch.setattr(in_process_worker, "train", beside)
     assert lines.status("maths").chat_rounds == 0
     ask(pair, lines, "maths", 2)
     met = lines.get("maths").status().chat_rounds

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from omnidemo.core import losses
+from omnidemo.distill import losses
 from omnidemo.records import Trace
 
 

@@ -10,9 +10,9 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM
 
-from omnidemo.runtime.compact import matrices
-from omnidemo.runtime.lean import LeanLlamaRunner
-from omnidemo.runtime.matrices import LINE, Memory
+from omnidemo.backends.bf16_weights import matrices
+from omnidemo.backends.fused_llama import LeanLlamaRunner
+from omnidemo.backends.weight_arena import LINE, Memory
 from test_runners import LEAN, close, make, some_ids
 
 

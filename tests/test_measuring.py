@@ -15,11 +15,11 @@ import torch
 
 from learning import make_trace, save_drafter, until
 from omnidemo.config import Settings
-from omnidemo.core import acceptance, losses
+from omnidemo.distill import losses, score_history, train_step
+from omnidemo.lines import learning_curve, measurer, sample_prompts
+from omnidemo.lines.slowdown import Paces, Scope
 from omnidemo.records import Generation, Trace
-from omnidemo.runtime import hero, measuring, prompts, training
-from omnidemo.runtime.loading import attach_storage, build_pair, open_store
-from omnidemo.runtime.paces import Paces, Scope
+from omnidemo.serving.pair_loading import attach_storage, build_pair, open_store
 from test_pair import save
 
 # --- agreement ---------------------------------------------------------------------------------------------------------------
@@ -49,7 +49,7 @@ def logits(trace: Trace) -> tuple[torch.Tensor, torch.Tensor, losses.Positions]:
 
 @pytest.mark.parametrize("temperature", [0.0, 0.7, 1.0])
 def test_agreement_is_the_overlap_at_temperature_1_whatever_the_request_asked_for(temperature: float) -> None:
-    overlap, same = acceptance.agreement(*logits(a_trace(temperature)))
+    overlap, same = score_history.agreement(*logits(a_trace(temperature)))
     product = 0.6 * 0.8  # of the n-gram's pieces 1 and 2, read at rows 1 and 2
     by_hand = [
         min(0.6, 0.3) + min(0.3, 0.5),  # row 0
@@ -64,17 +64,17 @@ def test_agreement_is_the_overlap_at_temperature_1_whatever_the_request_asked_fo
 
 def test_the_first_choice_is_not_the_same_where_an_unknown_token_may_be_the_targets() -> None:
     trace = replace(a_trace(1.0), top_p=np.array([[0.3, 0.1], [0.3, 0.1], [0, 0], [0.1, 0.3]], np.float32), p=np.full(4, 0.2, np.float32))
-    assert acceptance.agreement(*logits(trace))[1].tolist() == [0.0, 0.0, 0.0]
+    assert score_history.agreement(*logits(trace))[1].tolist() == [0.0, 0.0, 0.0]
 
 
 def test_positions_that_cannot_be_spelled_count_zero(tmp_path: Path) -> None:
-    learner = training.Learner(save_drafter(tmp_path / "drafter"), 4)
+    learner = train_step.Learner(save_drafter(tmp_path / "drafter"), 4)
     trace = make_trace(0)
-    (whole,) = training.agree(learner, None, [trace])
+    (whole,) = train_step.agree(learner, None, [trace])
     names = ("starts", "lengths", "accepted", "p", "top_ids", "top_p")
     twice = replace(trace, **{name: np.concatenate([getattr(trace, name)] * 2) for name in names})
     twice.lengths[len(trace.p) :] = 0
-    (half,) = training.agree(learner, None, [twice])
+    (half,) = train_step.agree(learner, None, [twice])
     assert half.positions == 2 * whole.positions == 2 * len(trace.p) and whole.overlap > 0
     assert (half.overlap, half.same_first) == (pytest.approx(whole.overlap / 2), pytest.approx(whole.same_first / 2))
 
@@ -127,8 +127,8 @@ class World:
 
 @pytest.fixture
 def world(models: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
-    monkeypatch.setattr(measuring, "ANSWER_TOKENS", 12)
-    monkeypatch.setattr(prompts, "probes", lambda topic: (f"a {topic} duck", f"the {topic} pond"))
+    monkeypatch.setattr(measurer, "ANSWER_TOKENS", 12)
+    monkeypatch.setattr(sample_prompts, "probes", lambda topic: (f"a {topic} duck", f"the {topic} pond"))
     made = World(models, tmp_path)
     yield made
     made.close()
@@ -152,24 +152,24 @@ def test_each_version_is_replayed_on_the_recorded_answers_and_the_agreement_of_a
     fresh, first = world.rows()
     assert [(row["domain"], row["version"]) for row in (fresh, first)] == [("", 0), ("default", 1)]
     assert fresh["tokens"] == first["tokens"] == 24 and all(row["passes"] <= 24 and row["agreement"] for row in (fresh, first))  # type: ignore[operator]
-    both = hero.before_after(world.store, *world.names, "default", "code")
+    both = learning_curve.before_after(world.store, *world.names, "default", "code")
     assert both is not None and both.after_version == 1
     for before, after in zip(both.before, both.after, strict=True):
         assert before.text == after.text and before.prompt == after.prompt  # the target's answer, whoever guesses
         assert all(not one.seconds for one in (*before.rounds, *after.rounds)) and both.label == "replayed, no wall times"
-    drawn = hero.curve(world.store, *world.names, "default", "code")
+    drawn = learning_curve.curve(world.store, *world.names, "default", "code")
     assert drawn["fresh"]["steps"] == pytest.approx(fresh["tokens"] / fresh["passes"])  # type: ignore[operator]
     assert [one["version"] for one in drawn["points"]] == [1] and drawn["today"]["examples"] == 2
     assert {"x": 2, "kind": "swap", "label": "v1"} in drawn["marks"] and drawn["topics"] == ["code"]
-    assert hero.curve(world.store, *world.names, "default", "news")["points"] == []  # nothing of another topic
+    assert learning_curve.curve(world.store, *world.names, "default", "news")["points"] == []  # nothing of another topic
 
 
 @pytest.mark.parametrize("temperature", [0.0])
 def test_neither_curve_nor_agreement_depends_on_the_draft_policy(
     models: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, temperature: float
 ) -> None:
-    monkeypatch.setattr(measuring, "ANSWER_TOKENS", 12)
-    monkeypatch.setattr(prompts, "probes", lambda topic: (f"a {topic} duck", f"the {topic} pond"))
+    monkeypatch.setattr(measurer, "ANSWER_TOKENS", 12)
+    monkeypatch.setattr(sample_prompts, "probes", lambda topic: (f"a {topic} duck", f"the {topic} pond"))
     found = []
     for policy in ({"draft_policy": "cost"}, {"draft_policy": "fixed", "draft_length": 2}):
         world = World(models, tmp_path / str(policy["draft_policy"]))
@@ -243,7 +243,7 @@ def test_a_reset_forgets_the_lines_curve_and_keeps_the_fresh_drafters(world: Wor
     assert len(world.rows()) == 2
     world.lines.reset()
     assert [row["version"] for row in world.rows()] == [0]
-    assert hero.curve(world.store, *world.names, "default", "code")["today"] is None
+    assert learning_curve.curve(world.store, *world.names, "default", "code")["today"] is None
     drafting = world.pair.drafting("default", "cost")
     assert drafting.length == 0.0 and drafting.estimated_speedup is None  # no figure of the line that was
 
@@ -257,10 +257,10 @@ def test_a_changed_target_is_recorded_anew(models: tuple[str, str], world: World
 
 
 def test_probe_prompts_are_played_and_pressed_by_nobody() -> None:
-    for topic in prompts.TOPICS:
-        asked = set(prompts.probes(topic))
-        known = {prompt for other in prompts.TOPICS for kind in ("test", "train") for prompt in prompts.prompts(other, kind)}
-        known |= {example["prompt"] for example in prompts.examples()}
+    for topic in sample_prompts.TOPICS:
+        asked = set(sample_prompts.probes(topic))
+        known = {prompt for other in sample_prompts.TOPICS for kind in ("test", "train") for prompt in sample_prompts.prompts(other, kind)}
+        known |= {example["prompt"] for example in sample_prompts.examples()}
         assert 6 <= len(asked) <= 8 and not asked & known
 
 

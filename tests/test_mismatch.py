@@ -15,11 +15,11 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from omnidemo import Pair, load_pair
+from omnidemo.backends import compile_kernels
 from omnidemo.bench import equality, mismatch
 from omnidemo.config import Settings
 from omnidemo.methods import fitting
 from omnidemo.records import Generation, Round, Token
-from omnidemo.runtime import compiling
 from test_cli import Cli, cli, refused  # noqa: F401
 from test_pair import save
 
@@ -142,12 +142,12 @@ def test_bad_options_are_one_sentence(names: tuple[str, str], arguments: list[st
 
 def test_equality_waits_until_passes_are_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else its first rows are of passes that hardly anybody's answers come from."""
-    monkeypatch.setattr(compiling, "_ready", None)
-    monkeypatch.setattr(compiling, "_thread", None)
+    monkeypatch.setattr(compile_kernels, "_ready", None)
+    monkeypatch.setattr(compile_kernels, "_thread", None)
     compiled: list[bool] = []
 
     def compare(self: equality.Laboratory, *about: str) -> equality.Row:
-        compiled.append(compiling.kernels() is not None)
+        compiled.append(compile_kernels.kernels() is not None)
         return equality.Row(*about, True)
 
     monkeypatch.setattr(equality.Laboratory, "compare", compare)

@@ -17,8 +17,8 @@ from safetensors.torch import load_file, save_file
 from fakes import FakeServices
 from omnidemo import load_pair
 from omnidemo.config import GenerationConfig, Settings
-from omnidemo.runtime.models import ModelError, load_model
-from omnidemo.runtime.pair import Pair
+from omnidemo.models.load import ModelError, load_model
+from omnidemo.pair import Pair
 from omnidemo.ui import build_app
 from test_cli import Cli, cli, names, refused  # noqa: F401
 from test_pair import save

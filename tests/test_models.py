@@ -18,13 +18,13 @@ from tokenizers import Tokenizer, decoders, pre_tokenizers, trainers
 from tokenizers import models as tokenizer_models
 from transformers import PreTrainedTokenizerFast
 
+from omnidemo.backends.fused_llama import LeanLlamaRunner
 from omnidemo.config import Settings
-from omnidemo.runtime import catalog, models, sources
-from omnidemo.runtime.catalog import list_models
-from omnidemo.runtime.lean import LeanLlamaRunner
-from omnidemo.runtime.loading import build_pair
-from omnidemo.runtime.models import ModelError, load_model, pick_device
-from omnidemo.runtime.runners import TransformersRunner
+from omnidemo.models import catalogue, load, model_files
+from omnidemo.models.catalogue import list_models
+from omnidemo.models.load import ModelError, load_model, pick_device
+from omnidemo.models.transformers_runner import TransformersRunner
+from omnidemo.serving.pair_loading import build_pair
 
 TINY: dict[str, Any] = {
     "hidden_size": 16,
@@ -90,7 +90,7 @@ def test_two_bytes_on_a_cpu_take_the_path_of_four(save: Callable[..., Path], dty
     if dtype == "bfloat16":  # which is what the file holds
         rows = [one.runner.new_cache().forward([1, 2, 3], 3).logits for one in (usual, model)]
         assert torch.equal(*map(torch.as_tensor, rows))
-    monkeypatch.setattr(sources, "free_memory", lambda place: sources.count_parameters(Path(folder)) * 3)
+    monkeypatch.setattr(model_files, "free_memory", lambda place: model_files.count_parameters(Path(folder)) * 3)
     narrow = load_model(folder, device="cpu", dtype=dtype)
     assert narrow.dtype == getattr(torch, dtype)
 
@@ -102,7 +102,7 @@ def test_a_local_folder(save: Callable[..., Path], tokenizer: PreTrainedTokenize
     assert isinstance(model.runner, LeanLlamaRunner)
     assert (model.dtype, model.device, model.context, model.folder) == (torch.float32, torch.device("cpu"), 64, folder)
     assert model.chat and len(model.vocabulary) == len(tokenizer) == model.runner.rows
-    assert model.parameters == sources.count_parameters(folder) and model.memory_bytes == 4 * model.parameters
+    assert model.parameters == model_files.count_parameters(folder) and model.memory_bytes == 4 * model.parameters
     assert list(dict.fromkeys(stage for stage, _ in stages)) == ["files", "tokenizers", "weights"]
     ids = tokenizer("the cat sat").input_ids
     assert model.tokenizer("the cat sat").input_ids == ids
@@ -193,7 +193,7 @@ def test_state_space_models_are_refused(save: Callable[..., Path]) -> None:
 
 def test_too_big(save: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
     folder = save()
-    monkeypatch.setattr(sources, "free_memory", lambda device: 1000)
+    monkeypatch.setattr(model_files, "free_memory", lambda device: 1000)
     assert "needs about" in refusal(folder)
 
 
@@ -244,9 +244,9 @@ def test_quantization_needs_cuda_and_bitsandbytes(save: Callable[..., Path], mon
     folder = save()
     assert "quantization '2bit' is unknown" in refusal(folder, quantization="2bit")
     assert "need a CUDA GPU, and this model would run on cpu" in refusal(folder, quantization="4bit")
-    monkeypatch.setattr(models, "pick_device", lambda device: ("cuda", None))
+    monkeypatch.setattr(load, "pick_device", lambda device: ("cuda", None))
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(models, "is_bitsandbytes_available", lambda: False)
+    monkeypatch.setattr(load, "is_bitsandbytes_available", lambda: False)
     assert "pip install bitsandbytes" in refusal(folder, quantization="8bit")
 
 
@@ -258,10 +258,10 @@ def test_quantized_weights_are_asked_for(save: Callable[..., Path], quantization
         asked.update(options)
         raise ValueError("no GPU in this test")
 
-    monkeypatch.setattr(models, "pick_device", lambda device: ("cuda", None))
-    monkeypatch.setattr(models, "_check_quantization", lambda quantization, place: None)
-    monkeypatch.setattr(models, "BitsAndBytesConfig", SimpleNamespace)  # the real one asks for bitsandbytes' version
-    monkeypatch.setattr(sources, "free_memory", lambda device: 10**9)
+    monkeypatch.setattr(load, "pick_device", lambda device: ("cuda", None))
+    monkeypatch.setattr(load, "_check_quantization", lambda quantization, place: None)
+    monkeypatch.setattr(load, "BitsAndBytesConfig", SimpleNamespace)  # the real one asks for bitsandbytes' version
+    monkeypatch.setattr(model_files, "free_memory", lambda device: 10**9)
     monkeypatch.setattr(transformers.AutoModelForCausalLM, "from_pretrained", stop)
     assert "no GPU in this test" in refusal(save(), quantization=quantization, dtype="bfloat16")
     config = asked["quantization_config"]
@@ -308,7 +308,7 @@ def test_what_the_hub_can_answer(cause: Exception, words: list[str], tmp_path: P
             raise errors.LocalEntryNotFoundError("not cached")
         raise errors.DryRunError("no listing") from cause
 
-    monkeypatch.setattr(sources, "snapshot_download", answer)
+    monkeypatch.setattr(model_files, "snapshot_download", answer)
     sentence = refusal("some/model", storage_hint=tmp_path)
     assert all(word in sentence for word in words)
     assert "switched off" in refusal("some/model", storage_hint=tmp_path, hub=False)
@@ -329,12 +329,12 @@ def test_a_download_reports_its_bytes_and_is_measured_first(
         bar.update(750)
         return str(folder)
 
-    monkeypatch.setattr(sources, "snapshot_download", download)
+    monkeypatch.setattr(model_files, "snapshot_download", download)
     told: list[tuple[str, float]] = []
-    assert sources.find("some/model", progress=lambda stage, fraction: told.append((stage, fraction))) == folder
+    assert model_files.find("some/model", progress=lambda stage, fraction: told.append((stage, fraction))) == folder
     assert told == [("downloading", 0.25), ("downloading", 1.0)]
     with pytest.raises(ModelError, match="needs about"):
-        sources.find("some/model", room=999)
+        model_files.find("some/model", room=999)
 
 
 def in_hub_cache(folder: Path, cache: Path, name: str) -> Path:
@@ -352,11 +352,11 @@ def test_cached_models_need_no_network(save: Callable[..., Path], tmp_path: Path
     model = load_model("some/model", device="cpu", storage_hint=tmp_path / "hub", hub=False)
     assert model.folder.samefile(snapshot)
     (snapshot / "model.safetensors").unlink()  # a download that was broken off does not count
-    assert sources.cached_folder("some/model", tmp_path / "hub") is None
+    assert model_files.cached_folder("some/model", tmp_path / "hub") is None
 
 
 def test_bundled_models(save: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sources, "BUNDLED", tmp_path / "models")
+    monkeypatch.setattr(model_files, "BUNDLED", tmp_path / "models")
     sentence = refusal("bundled/a")
     assert "none yet" in sentence and "train-bundled" in sentence
     shutil.copytree(save(), tmp_path / "models" / "a")
@@ -365,7 +365,7 @@ def test_bundled_models(save: Callable[..., Path], tmp_path: Path, monkeypatch: 
     cards = {card.name: card for card in list_models(Settings(device="cpu"))}
     assert cards["bundled/a"].availability == "bundled" and cards["bundled/b"].availability == "missing"
     assert cards["bundled/a"].title == "Bundled A · byte-level BPE, 1 layers" and cards["bundled/a"].role == "target"
-    assert cards["bundled/a"].parameters == sources.count_parameters(tmp_path / "models" / "a")
+    assert cards["bundled/a"].parameters == model_files.count_parameters(tmp_path / "models" / "a")
     (tmp_path / "models" / "a" / "model.safetensors").unlink()
     assert next(iter(list_models(Settings(device="cpu")))).availability == "missing"
     (tmp_path / "models" / "a" / "model.safetensors").write_bytes(b"\xff" * 20)
@@ -378,19 +378,19 @@ def availability(name: str, **settings: Any) -> str:
 
 def test_availability(save: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gated, free = "google/gemma-3-1b-it", "Qwen/Qwen2.5-0.5B-Instruct"
-    monkeypatch.setattr(sources, "free_memory", lambda device: 10**12)
-    monkeypatch.setattr(catalog, "get_token", lambda: None)
-    monkeypatch.setattr(catalog, "try_to_load_from_cache", lambda name, file: None)
+    monkeypatch.setattr(model_files, "free_memory", lambda device: 10**12)
+    monkeypatch.setattr(catalogue, "get_token", lambda: None)
+    monkeypatch.setattr(catalogue, "try_to_load_from_cache", lambda name, file: None)
     assert availability(gated) == "gated" and availability(free) == "downloadable"
     assert availability(free, trust_hub=False) == "missing"
-    monkeypatch.setattr(catalog, "get_token", lambda: "hf_x")
+    monkeypatch.setattr(catalogue, "get_token", lambda: "hf_x")
     assert availability(gated) == "downloadable"
-    monkeypatch.setattr(sources, "free_memory", lambda device: 3 * 10**9)
+    monkeypatch.setattr(model_files, "free_memory", lambda device: 3 * 10**9)
     assert availability(free) == "downloadable" and availability("Qwen/Qwen2.5-1.5B-Instruct") == "too big"
     assert availability("Qwen/Qwen2.5-1.5B-Instruct", dtype="bfloat16") == "too big"  # 3.7 GB with the margin
     snapshot = in_hub_cache(save(), tmp_path / "hub", free)
-    monkeypatch.setattr(catalog, "try_to_load_from_cache", lambda name, file: str(snapshot / file))
-    monkeypatch.setattr(sources, "cached_folder", lambda name: snapshot if name == free else None)
+    monkeypatch.setattr(catalogue, "try_to_load_from_cache", lambda name, file: str(snapshot / file))
+    monkeypatch.setattr(model_files, "cached_folder", lambda name: snapshot if name == free else None)
     assert availability(free) == "cached" and availability("Qwen/Qwen3-0.6B") == "downloadable"
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from omnidemo.config import Settings
-from omnidemo.runtime.services import Services
+from omnidemo.serving.services import Services
 from test_pair import save
 from test_services import ready
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from omnidemo.core.ngrams import FAR, NgramCache
+from omnidemo.vocab.ngram_cache import FAR, NgramCache
 
 GRAMS = st.lists(st.lists(st.integers(0, 3), min_size=2, max_size=4).map(tuple), unique=True, max_size=20)
 

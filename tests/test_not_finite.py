@@ -10,12 +10,12 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from omnidemo import load_pair
+from omnidemo.adapters import version_folders
+from omnidemo.adapters.peft_zip import import_peft
+from omnidemo.adapters.version_folders import CONFIG, PREFIX, WEIGHTS, AdapterState, BaseWeights
 from omnidemo.methods import METHODS
-from omnidemo.runtime import adapters
-from omnidemo.runtime.adapters import CONFIG, PREFIX, WEIGHTS, AdapterState, BaseWeights
-from omnidemo.runtime.exchange import import_peft
-from omnidemo.runtime.models import ModelError, load_model
-from omnidemo.runtime.pair import Pair
+from omnidemo.models.load import ModelError, load_model
+from omnidemo.pair import Pair
 from test_pair import save
 
 MODULE = "model.layers.0.mlp.down_proj"
@@ -42,10 +42,10 @@ def test_an_adapter_whose_product_is_not_finite_is_refused(folders: tuple[str, s
     with pytest.raises(ValueError, match="not finite or too large"):
         import_peft(tmp_path, Path(folders[1]))
     with pytest.raises(ValueError, match="not finite or too large"):  # so is publishing and restoring it, which merge the same way
-        adapters.merged_weights(BaseWeights(Path(folders[1])), AdapterState(adapter(folders[1], value), config))
+        version_folders.merged_weights(BaseWeights(Path(folders[1])), AdapterState(adapter(folders[1], value), config))
     whole = AdapterState({f"{MODULE}.weight": torch.full((32, 48), float("nan"))}, {"peft_type": "FULL"})
     with pytest.raises(ValueError, match="not finite or too large"):
-        adapters.merged_weights(BaseWeights(Path(folders[1])), whole)
+        version_folders.merged_weights(BaseWeights(Path(folders[1])), whole)
 
 
 @pytest.fixture(scope="module")

@@ -10,14 +10,14 @@ import torch
 from transformers import AutoModelForCausalLM, GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
 
 from omnidemo import load_pair
+from omnidemo.adapters import acceptance_head
+from omnidemo.backends import compile_kernels
 from omnidemo.config import Settings
-from omnidemo.core import head
-from omnidemo.core.draft_length import Policy
-from omnidemo.core.knowledge import Knowledge
+from omnidemo.decoding.cost_model import Knowledge
+from omnidemo.decoding.draft_policy import Policy
 from omnidemo.methods import fitting
+from omnidemo.pair import Pair
 from omnidemo.records import Generation, Round, Trace
-from omnidemo.runtime import compiling
-from omnidemo.runtime.pair import Pair
 from tokenizer_families import FAMILIES
 
 PROMPT = "the other ducks swim — naïve ✓"
@@ -180,7 +180,7 @@ def test_the_first_swap_may_fall_between_two_rounds(pair: Pair) -> None:
 @pytest.mark.parametrize("policy", ["confidence", "head", "cost"])
 def test_every_draft_policy_writes_the_same(pair: Pair, policy: Policy) -> None:
     wanted = pair.generate(PROMPT, method="autoregressive", max_new_tokens=40, learn=False, reuse=False).token_ids
-    pair.publish(1, {}, head.fresh(32), domain=policy)
+    pair.publish(1, {}, acceptance_head.fresh(32), domain=policy)
     made = pair.generate(PROMPT, draft_policy=policy, longest_draft=6, domain=policy, max_new_tokens=40, learn=False, reuse=False)
     assert made.token_ids == wanted and made.domain == policy
     assert max(r.draft_length for r in made.rounds) == 6 and made.metrics["draft_length"]
@@ -296,8 +296,8 @@ def test_prompts_that_cannot_be_served_are_refused_with_a_reason(pair: Pair) -> 
 
 def test_times_of_other_passes_are_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Once compiled code is there, nothing is compared with what took longer before."""
-    ready = compiling.kernels()
-    monkeypatch.setattr(compiling, "_ready", None)
+    ready = compile_kernels.kernels()
+    monkeypatch.setattr(compile_kernels, "_ready", None)
     pair = load_pair(save(tmp_path / "target", "byte-level", ends=False), save(tmp_path / "drafter", "sentence-piece", seed=1))
     pair.warm_up()
     known = pair._line("default").knowledge
@@ -305,7 +305,7 @@ def test_times_of_other_passes_are_forgotten(tmp_path: Path, monkeypatch: pytest
     assert plain > 5 and known.speedup is not None
     pair.generate(PROMPT, max_new_tokens=4, draft_policy="fixed")
     assert known.plain_rounds >= plain and known.speedup is not None  # the same passes
-    monkeypatch.setattr(compiling, "_ready", ready)
+    monkeypatch.setattr(compile_kernels, "_ready", ready)
     pair.generate(PROMPT, max_new_tokens=4, draft_policy="fixed")
     assert known.plain_rounds < 5 and known.rounds > rounds  # those of this answer
     pair.warm_up()

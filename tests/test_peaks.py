@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from omnidemo import load_pair
+from omnidemo.backends import compiled_passes as cpu_passes
+from omnidemo.backends.fused_llama import LeanCache, LeanLlamaRunner
+from omnidemo.backends.kernels.rows_kernel import highest, mass
 from omnidemo.bench.tiny import random_model
-from omnidemo.core.peaks import BEST, MASS, TOP, WARM, RowStats
-from omnidemo.core.sampling import Warp
-from omnidemo.runtime import passes as cpu_passes
-from omnidemo.runtime.compiled.shares import highest, mass
-from omnidemo.runtime.lean import LeanCache, LeanLlamaRunner
+from omnidemo.decoding.row_stats import BEST, MASS, TOP, WARM, RowStats
+from omnidemo.decoding.sampling import Warp
 from test_pair import PROMPT, save
 
 

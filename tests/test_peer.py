@@ -11,8 +11,8 @@ import torch
 from omnidemo.bench import peer as bench
 from omnidemo.bench.peer import ASSISTED, DEFAULTS, LOOKUP, PEER, PLAIN, Answer, Peer, PeerReport, chi_square, compare_with_peer, upper_tail
 from omnidemo.config import Settings
-from omnidemo.runtime import prompts
-from omnidemo.runtime.loading import build_pair
+from omnidemo.lines import sample_prompts
+from omnidemo.serving.pair_loading import build_pair
 from test_bundled_models import needs
 
 TARGET, DRAFTER = "bundled/a", "bundled/drafter"
@@ -22,7 +22,7 @@ ANSWER, SAMPLES = 20, 50
 
 @needs("a", "drafter")
 def test_every_method_answers_every_prompt(tmp_path: Path) -> None:
-    texts, out = [prompts.sample(topic, 1)[0] for topic in ("maths", "stories")], tmp_path / "peer.csv"
+    texts, out = [sample_prompts.sample(topic, 1)[0] for topic in ("maths", "stories")], tmp_path / "peer.csv"
     told: list[tuple[int, int]] = []
     ours = ["autoregressive", "ngram-exact", "token-intersection"]
     report = compare_with_peer(
@@ -71,7 +71,7 @@ def test_a_drafter_that_is_the_target_is_always_right_and_a_failure_is_told(monk
         return generate(self, method, *rest)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Peer, "generate", sometimes)
-    text = prompts.sample("maths", 1)[0]
+    text = sample_prompts.sample("maths", 1)[0]
     report = compare_with_peer("bundled/c", "bundled/c", [text], methods=["auto"], max_new_tokens=ANSWER, samples=0, settings=CPU)
     greedy = {row.method: row for row in report.rows if row.kind == "greedy"}
     assert list(greedy) == [*PEER, "autoregressive", "speculative"]
@@ -93,7 +93,7 @@ def test_the_peer_has_the_same_law_and_the_same_adapted_drafter() -> None:
     peer = Peer(pair, 4)
     for drafter in peer.drafters.values():
         assert torch.equal(drafter.get_parameter(name), changed.bfloat16().float())
-    ids = pair.prompt_ids(prompts.sample("stories", 1)[0])
+    ids = pair.prompt_ids(sample_prompts.sample("stories", 1)[0])
     first = pair.generate(ids, method="autoregressive", max_new_tokens=1).rounds[0].tokens[0]
     with torch.inference_mode():
         law = peer.laws(ids)[-1]

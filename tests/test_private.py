@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from omnidemo import load_pair
+from omnidemo import load_pair, private_folders
+from omnidemo.backends import compile_kernels
 from omnidemo.config import Settings
-from omnidemo.runtime import compiling, private
-from omnidemo.runtime.services import Services
-from omnidemo.ui import serving
+from omnidemo.serving.services import Services
+from omnidemo.ui import downloads
 
 ROOT = Path(__file__).parents[1]
 TAKE = """
@@ -63,8 +63,8 @@ def test_a_storage_folder_serves_one_process_at_a_time(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_locked_stops_nobody(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    private.hold(tmp_path / "file")
-    private.let_go(tmp_path / "file")
+    private_folders.hold(tmp_path / "file")
+    private_folders.let_go(tmp_path / "file")
 
 
 def test_temporary_files_are_private_and_go_at_the_next_start(tmp_path: Path) -> None:
@@ -74,10 +74,10 @@ def test_temporary_files_are_private_and_go_at_the_next_start(tmp_path: Path) ->
         assert folder.is_relative_to(tmp_path)
         for one in (folder, folder.parent):
             assert stat.S_IMODE(one.stat().st_mode) == 0o700
-        private.sweep(folder.parent)
+        private_folders.sweep(folder.parent)
         assert (folder / "secret.csv").exists()  # its process lives
         os.kill(other.pid, signal.SIGKILL)
-    private.sweep(folder.parent)
+    private_folders.sweep(folder.parent)
     assert not folder.exists()
     with start(KEEPER, TMPDIR=str(tmp_path)) as other:
         assert other.wait(60) == 0
@@ -85,11 +85,11 @@ def test_temporary_files_are_private_and_go_at_the_next_start(tmp_path: Path) ->
 
 
 def test_exported_files_go_with_their_history() -> None:
-    for place in (serving.temporary("omnidemo-requests.csv"), serving.uploads() / "ab" / "omnidemo-requests.csv"):
+    for place in (downloads.temporary("omnidemo-requests.csv"), downloads.uploads() / "ab" / "omnidemo-requests.csv"):
         place.parent.mkdir(exist_ok=True)
         place.write_text("secret")
-    serving.forget_files()
-    assert not list(private.temporary_folder().rglob("*.csv"))
+    downloads.forget_files()
+    assert not list(private_folders.temporary_folder().rglob("*.csv"))
 
 
 def test_the_compiling_process_ends_with_its_parent(tmp_path: Path) -> None:
@@ -129,16 +129,16 @@ def test_damaged_machine_code_is_compiled_again(tmp_path: Path, monkeypatch: pyt
     code = tmp_path / "compiled" / "one.nbc"
     code.parent.mkdir()
     code.write_bytes(b"machine code")
-    compiling._note_sums(tmp_path)
+    compile_kernels._note_sums(tmp_path)
     (code.parent / "two.nbc").write_bytes(b"of a later process")
-    compiling._drop_damaged(tmp_path)
+    compile_kernels._drop_damaged(tmp_path)
     assert code.exists() and not caplog.text
     code.write_bytes(b"machine cod\xff")
-    compiling._drop_damaged(tmp_path)
+    compile_kernels._drop_damaged(tmp_path)
     assert not code.exists() and tmp_path.is_dir() and "damaged and compiled again" in caplog.text
-    (tmp_path / compiling.SUMS).write_text("[")
-    compiling._drop_damaged(tmp_path)
-    assert not (tmp_path / compiling.SUMS).exists()
+    (tmp_path / compile_kernels.SUMS).write_text("[")
+    compile_kernels._drop_damaged(tmp_path)
+    assert not (tmp_path / compile_kernels.SUMS).exists()
 
 
 def test_a_process_that_fails_on_machine_code_is_followed_by_one_without_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,13 +152,13 @@ def test_a_process_that_fails_on_machine_code_is_followed_by_one_without_it(tmp_
         if ran[-1]:
             raise subprocess.CalledProcessError(-11, "compile")
 
-    monkeypatch.setattr(compiling, "_folder", lambda: str(kept))
+    monkeypatch.setattr(compile_kernels, "_folder", lambda: str(kept))
     monkeypatch.setattr(subprocess, "run", run)
     from numba import config
 
-    before, folder = compiling._ready, config.CACHE_DIR
+    before, folder = compile_kernels._ready, config.CACHE_DIR
     try:
-        compiling._prepare()
-        assert ran == [True, False] and compiling._ready is not None
+        compile_kernels._prepare()
+        assert ran == [True, False] and compile_kernels._ready is not None
     finally:
-        compiling._ready, config.CACHE_DIR = before, folder
+        compile_kernels._ready, config.CACHE_DIR = before, folder

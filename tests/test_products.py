@@ -17,7 +17,7 @@ if sys.argv[1] == "narrow":
     features.update({name: False for name in features if name.startswith("avx512")})
     binding.get_host_cpu_features = lambda: features
 import numpy as np
-from omnidemo.runtime.compiled import products
+from omnidemo.backends.kernels import products
 assert products.LANES == 8 or sys.argv[1] != "narrow"
 rng = np.random.default_rng(0)
 for n, k in ((1, 1), (3, 5), (4, 16), (7, 40), (13, 33), (64, 160)):

@@ -16,11 +16,12 @@ import pytest
 
 from omnidemo.config import Settings
 from omnidemo.records import Generation, Replayed, RequestRecord, Round, Token
-from omnidemo.runtime import recorded, recordings
-from omnidemo.runtime.beside import FRESH, RUNS, WARM_UP
-from omnidemo.runtime.services import Services
-from omnidemo.runtime.store import Store
-from omnidemo.ui import history, replay
+from omnidemo.serving.beside import FRESH, RUNS, WARM_UP
+from omnidemo.serving.services import Services
+from omnidemo.store import recorded_rounds, recordings
+from omnidemo.store.store import Store
+from omnidemo.ui import replay_data
+from omnidemo.ui.tabs import history_tab
 from test_pair import save
 from test_services import chat, ready
 
@@ -64,27 +65,27 @@ def kept(store: Store) -> list[int]:
 
 def test_the_lines_of_a_round_tell_what_was_guessed_kept_replaced_and_how_long_it_took() -> None:
     (one,) = rounds_of(1)
-    *tokens, last = parse("".join(recorded.round_lines(one)))
+    *tokens, last = parse("".join(recorded_rounds.round_lines(one)))
     assert [(line["k"], line["s"], line.get("j")) for line in tokens] == [
         ("t", "direct", None),
         ("x", "direct", True),
         ("t", "corrected", None),
     ]
     assert last == {"k": "r", "r": 0, "d": 4, "s": [400, 4100, 30, 10]}
-    untimed = parse("".join(recorded.round_lines(replace(one, seconds={}))))[-1]
+    untimed = parse("".join(recorded_rounds.round_lines(replace(one, seconds={}))))[-1]
     assert untimed == {"k": "r", "r": 0, "d": 4}, "what nobody timed claims no time"
 
 
 def test_a_recording_keeps_the_first_rounds_that_fit() -> None:
     few = rounds_of(5)
-    packed, count = recorded.pack(few)
-    assert count == 5 and recorded.unpack(packed) == "".join(line for one in few for line in recorded.round_lines(one))
+    packed, count = recorded_rounds.pack(few)
+    assert count == 5 and recorded_rounds.unpack(packed) == "".join(line for one in few for line in recorded_rounds.round_lines(one))
     many = rounds_of(2000)
-    packed, count = recorded.pack(many)
-    assert 0.8 * recorded.MOST_BYTES < len(packed) <= recorded.MOST_BYTES and 0 < count < 2000
-    assert recorded.unpack(packed) == "".join(line for one in many[:count] for line in recorded.round_lines(one))
+    packed, count = recorded_rounds.pack(many)
+    assert 0.8 * recorded_rounds.MOST_BYTES < len(packed) <= recorded_rounds.MOST_BYTES and 0 < count < 2000
+    assert recorded_rounds.unpack(packed) == "".join(line for one in many[:count] for line in recorded_rounds.round_lines(one))
     huge = replace(few[0], tokens=(replace(few[0].tokens[0], text="".join(random.Random(1).choices("abcdefghij", k=100_000))),))
-    assert recorded.pack([huge])[1] == 0
+    assert recorded_rounds.pack([huge])[1] == 0
 
 
 # the table ---------------------------------------------------------------------------------------------------------------
@@ -104,12 +105,12 @@ def test_a_recording_comes_back_to_its_own_session_only(store: Store) -> None:
         return SimpleNamespace(store=store, settings=settings, methods=lambda: [])
 
     public = services(Settings(host="0.0.0.0"))
-    assert replay.recall(public, "mine", one)["plain"] == [4000.0, 1e9]
+    assert replay_data.recall(public, "mine", one)["plain"] == [4000.0, 1e9]
     for visitor, wanted in (("other", one), ("", one), ("mine", "1"), ("mine", None), ("mine", one + 1)):
         with pytest.raises(ValueError, match="not kept any more"):
-            replay.recall(public, visitor, wanted)
-    assert [row["replay"] for row in json.loads(history.page_json(public, "mine", {}))["rows"]] == [True]
-    assert json.loads(history.page_json(public, "other", {}))["rows"] == []
+            replay_data.recall(public, visitor, wanted)
+    assert [row["replay"] for row in json.loads(history_tab.page_json(public, "mine", {}))["rows"]] == [True]
+    assert json.loads(history_tab.page_json(public, "other", {}))["rows"] == []
 
 
 def test_only_chats_with_their_text_are_recorded(store: Store) -> None:
@@ -142,14 +143,14 @@ def test_probe_prompts_travel_without_times() -> None:
     found = {"code": SimpleNamespace(before_version=0, after_version=4, before=(before,), after=(after,))}
     services: Any = SimpleNamespace(topics=lambda: ["maths", "code"], before_after=lambda *names: found.get(names[3]))
     for topic in ("code", "maths", None):
-        sent = replay.probes(services, {"target": "t", "drafter": "d", "topic": topic})
+        sent = replay_data.probes(services, {"target": "t", "drafter": "d", "topic": topic})
         assert (sent["topic"], sent["topics"]) == ("code", ["code"])
         (pair,) = sent["pairs"]
         assert pair["prompt"] == "Write a word." and [lane["version"] for lane in pair["lanes"]] == [0, 4]
         ends = [[line for line in parse(lane["lines"]) if line["k"] == "r"] for lane in pair["lanes"]]
         assert [len(one) for one in ends] == [5, 3] and not any("s" in line for one in ends for line in one)
     found.clear()
-    assert replay.probes(services, {}) == {"topics": [], "pairs": []}
+    assert replay_data.probes(services, {}) == {"topics": [], "pairs": []}
 
 
 # beside an answer --------------------------------------------------------------------------------------------------------
@@ -188,11 +189,11 @@ def test_runs_beside_an_answer_leave_no_trace(services: Services, models: tuple[
     known, clock, grams = pair._line("default").knowledge.rounds, pair.ngrams.clock, len(pair.ngrams)
     seen = services.trainer(*models).requests_seen
     asked = {"target": models[0], "drafter": models[1], "message": "the small duck", "tokens": 30}
-    (plain,) = replay.beside(services, {"kind": "plain", **asked})["lanes"]
+    (plain,) = replay_data.beside(services, {"kind": "plain", **asked})["lanes"]
     lines = parse(plain["lines"])
     assert "".join(line["t"] for line in lines if line["k"] == "t") == answer.text
     assert {line["s"] for line in lines if line["k"] == "t"} == {"plain"} and sum(line["k"] == "r" for line in lines) == 30
-    before, after = replay.beside(services, {"kind": "fresh", "method": "ngram-exact", **asked})["lanes"]
+    before, after = replay_data.beside(services, {"kind": "fresh", "method": "ngram-exact", **asked})["lanes"]
     assert [parse(lane["lines"])[-1]["r"] > 0 for lane in (before, after)] == [True, True]
     assert pair._line("default").knowledge.rounds == known and pair._line(FRESH).knowledge.rounds == 0
     assert pair.ngrams.clock == clock and len(pair.ngrams) == grams and services.trainer(*models).requests_seen == seen
@@ -212,7 +213,7 @@ def test_before_is_the_base_drafter_and_after_is_todays(services: Services, mode
     assert before.method == after.method == "ngram-exact", "a method that does not draft has nothing to show"
     assert pair._line(FRESH).runner is pair.drafter.runner
     with pytest.raises(ValueError, match="not there any more"):
-        replay.beside(services, {"kind": "fresh", "target": models[0], "drafter": models[1], "message": "x", "line": "nowhere"})
+        replay_data.beside(services, {"kind": "fresh", "target": models[0], "drafter": models[1], "message": "x", "line": "nowhere"})
     assert "nowhere" not in [line.domain for line in services.lines(*models)]
 
 

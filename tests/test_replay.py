@@ -7,8 +7,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from omnidemo.distill.trace_buffer import ReplayBuffer, usable
 from omnidemo.records import Trace
-from omnidemo.runtime.replay import ReplayBuffer, usable
 
 
 def make_trace(accepted: float = 0.5, n: int = 10) -> Trace:

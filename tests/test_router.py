@@ -8,8 +8,8 @@ from time import perf_counter
 
 import pytest
 
-from omnidemo.runtime import prompts
-from omnidemo.runtime.router import DEFAULT, SURE, Router
+from omnidemo.lines import sample_prompts
+from omnidemo.lines.router import DEFAULT, SURE, Router
 
 MATHS = ["How many apples are left?", "Add 3 apples and 4 pears, how many fruits?", "How many pens are 6 boxes of 4 pens?"]
 CODE = ["Write a Python function that sorts a list.", "Write a function def add(a, b).", "Return the largest item of a Python list."]
@@ -132,10 +132,10 @@ def test_threads_teach_and_ask_at_once() -> None:
 
 
 def test_it_tells_the_bundled_topics_apart_quickly() -> None:
-    topics = [topic for topic in prompts.TOPICS if topic != "chat"]  # which has no training prompts of its own
-    router = Router(seeds=[(text, topic) for topic in topics for text in prompts.sample(topic, 25, 0, "train")])
+    topics = [topic for topic in sample_prompts.TOPICS if topic != "chat"]  # which has no training prompts of its own
+    router = Router(seeds=[(text, topic) for topic in topics for text in sample_prompts.sample(topic, 25, 0, "train")])
     router.domains()
-    asked = [(text, topic) for topic in topics for text in prompts.sample(topic, 30)]
+    asked = [(text, topic) for topic in topics for text in sample_prompts.sample(topic, 30)]
     began = perf_counter()
     routes = [router.route(text) for text, _ in asked]
     seconds = (perf_counter() - began) / len(asked)

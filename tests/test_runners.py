@@ -15,10 +15,10 @@ import torch
 import transformers
 from transformers.cache_utils import DynamicCache
 
+from omnidemo.backends import bf16_weights, compile_kernels, compiled_passes, fused_llama
+from omnidemo.backends.fused_llama import LeanLlamaRunner
 from omnidemo.bench.tiny import ARCHITECTURES, random_model
-from omnidemo.runtime import compact, compiling, lean, passes
-from omnidemo.runtime.lean import LeanLlamaRunner
-from omnidemo.runtime.runners import TransformersRunner, check_cache, context_limit
+from omnidemo.models.transformers_runner import TransformersRunner, check_cache, context_limit
 
 VOCABULARY = 90
 WINDOWS = ("max_position_embeddings", "n_positions", "max_seq_len")
@@ -171,11 +171,11 @@ def test_overwrite_is_all_or_nothing(kind: str) -> None:
 @pytest.mark.parametrize("shape", LEAN)
 def test_lean_greedy_answers_are_those_of_transformers(shape: str, products: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if products == "not compiled yet":
-        monkeypatch.setattr(compiling, "_ready", None)
-    monkeypatch.setattr(lean, "START", 32)  # so that the buffers grow several times
+        monkeypatch.setattr(compile_kernels, "_ready", None)
+    monkeypatch.setattr(fused_llama, "START", 32)  # so that the buffers grow several times
     models = make(shape), make(shape)
     if "shared" in products:
-        monkeypatch.setattr(passes, "WORTH_SHARING", 0)
+        monkeypatch.setattr(compiled_passes, "WORTH_SHARING", 0)
     if "two bytes" in products:
         models = of_two_bytes(models[0]), of_two_bytes(models[1])
     runner = LeanLlamaRunner(models[1])
@@ -200,7 +200,7 @@ def test_lean_greedy_answers_are_those_of_transformers(shape: str, products: str
 @pytest.mark.parametrize("ready", [True, False])
 def test_weights_of_two_bytes_say_what_those_of_four_say(shape: str, ready: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if not ready:
-        monkeypatch.setattr(compiling, "_ready", None)
+        monkeypatch.setattr(compile_kernels, "_ready", None)
     model, ids = of_two_bytes(make(shape)), some_ids(60)
     before = {name: weight.clone() for name, weight in model.named_parameters()}
     runner = LeanLlamaRunner(model)
@@ -221,8 +221,8 @@ def test_weights_of_two_bytes_say_what_those_of_four_say(shape: str, ready: bool
 @pytest.mark.parametrize("two_bytes", [False, True])
 @pytest.mark.parametrize("shape", LEAN)
 def test_shared_passes_are_those_of_one_thread(shape: str, two_bytes: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(passes, "WORTH_SHARING", 0)
-    monkeypatch.setattr(passes, "CHUNK", 17)  # so that a prompt is read in several
+    monkeypatch.setattr(compiled_passes, "WORTH_SHARING", 0)
+    monkeypatch.setattr(compiled_passes, "CHUNK", 17)  # so that a prompt is read in several
     runner, ids = LeanLlamaRunner(of_two_bytes(make(shape))), some_ids(40)
 
     def read(threads: int) -> list[torch.Tensor]:
@@ -243,7 +243,7 @@ def test_shared_passes_are_those_of_one_thread(shape: str, two_bytes: bool, monk
 
 
 def test_answers_that_are_given_at_once_share_no_piece(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(passes, "WORTH_SHARING", 0)
+    monkeypatch.setattr(compiled_passes, "WORTH_SHARING", 0)
     runner, ids = LeanLlamaRunner(make("llama")), some_ids(200)
     runner.threads = 3
 
@@ -300,7 +300,7 @@ def test_weights_that_need_four_bytes_keep_them(monkeypatch: pytest.MonkeyPatch)
     half = LeanLlamaRunner(make("llama").to(torch.bfloat16))
     half.compact(True, rounding=True)
     assert half.passes is None
-    monkeypatch.setattr(compact.psutil, "virtual_memory", lambda: SimpleNamespace(available=1000))
+    monkeypatch.setattr(bf16_weights.psutil, "virtual_memory", lambda: SimpleNamespace(available=1000))
     large = LeanLlamaRunner(make("llama"))
     large.compact(True, rounding=True)
     assert not two_bytes(large)
@@ -314,59 +314,59 @@ def test_a_target_takes_the_form_in_which_it_decodes_fastest_alone(
     runner, ids = LeanLlamaRunner(of_two_bytes(make("llama"))), some_ids(12)
     now, shown = 0.0, []
 
-    def forward(self: passes.Passes, given: Sequence[int], *rest: Any) -> Any:
+    def forward(self: compiled_passes.Passes, given: Sequence[int], *rest: Any) -> Any:
         nonlocal now
         now += seconds[2 if self.two_bytes else 4] * (3 if not shown else 1)  # the first pass of a process is slow
         shown.append(len(given))
         return ()
 
     with monkeypatch.context() as patched:
-        patched.setattr(passes.Passes, "forward", forward)
-        compact.pick(runner, lambda: now)
+        patched.setattr(compiled_passes.Passes, "forward", forward)
+        bf16_weights.pick(runner, lambda: now)
     assert set(shown) == {1} and len(shown) >= 6
     assert two_bytes(runner) == (chosen == 2)
     assert close(runner.new_cache().forward(ids, 5).logits, reference(runner._model, ids)[-5:])
     uneven = LeanLlamaRunner(make("llama"))  # weights that need four bytes are not even timed
-    compact.pick(uneven, lambda: pytest.fail("timed"))
+    bf16_weights.pick(uneven, lambda: pytest.fail("timed"))
     assert not two_bytes(uneven)
 
 
 def test_what_waits_for_compiled_code_is_done_once() -> None:
     calls: list[str] = []
-    compiling.when_ready(lambda: calls.append("ready"))
-    assert compiling.wait() and calls == ["ready"]
-    compiling.when_ready(lambda: calls.append("at once"))
+    compile_kernels.when_ready(lambda: calls.append("ready"))
+    assert compile_kernels.wait() and calls == ["ready"]
+    compile_kernels.when_ready(lambda: calls.append("at once"))
     assert calls == ["ready", "at once"]
 
 
 def test_machine_code_is_kept_per_state_of_the_sources(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "code"))
     copy = tmp_path / "runtime"
-    shutil.copytree(Path(compiling.__file__).parent, copy, ignore=shutil.ignore_patterns("__pycache__"))
-    monkeypatch.setattr(compiling, "__file__", str(copy / "compiling.py"))
-    before = compiling._folder()
-    assert Path(before).parent == tmp_path / "code" and compiling._folder() == before
+    shutil.copytree(Path(compile_kernels.__file__).parent, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(compile_kernels, "__file__", str(copy / "compiling.py"))
+    before = compile_kernels._folder()
+    assert Path(before).parent == tmp_path / "code" and compile_kernels._folder() == before
     with (copy / "crew.py").open("a") as file:
         file.write("# changed\n")
-    assert compiling._folder() != before
+    assert compile_kernels._folder() != before
     (tmp_path / "file").touch()
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "file"))
     with pytest.raises(OSError, match="NUMBA_CACHE_DIR"):
-        compiling._folder()
+        compile_kernels._folder()
 
 
 def test_compiling_works_from_any_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(compiling, "_ready", None)
-    monkeypatch.setattr(compiling, "_thread", None)
+    monkeypatch.setattr(compile_kernels, "_ready", None)
+    monkeypatch.setattr(compile_kernels, "_thread", None)
     monkeypatch.chdir(tmp_path)
-    assert compiling.wait()
+    assert compile_kernels.wait()
 
 
 def test_a_compiler_that_fails_is_told_once_and_done_without(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    monkeypatch.setattr(compiling, "_ready", None)
-    monkeypatch.setattr(compiling, "_thread", None)
-    monkeypatch.setattr(compiling.sys, "executable", "/no/such/python")
-    assert not compiling.wait()
+    monkeypatch.setattr(compile_kernels, "_ready", None)
+    monkeypatch.setattr(compile_kernels, "_thread", None)
+    monkeypatch.setattr(compile_kernels.sys, "executable", "/no/such/python")
+    assert not compile_kernels.wait()
     assert [record.getMessage() for record in caplog.records if "slower" in record.getMessage()]
     model, ids = make("qwen2"), some_ids(20)
     assert close(LeanLlamaRunner(model).new_cache().forward(ids, 5).logits, reference(model, ids)[-5:])
@@ -486,7 +486,7 @@ def test_the_whole_window_can_be_read(shape: str) -> None:
 
 
 def test_threads_grow_with_the_model() -> None:
-    counts = [lean.pick_threads(parameters) for parameters in (10**6, 10**7, 5 * 10**7, 10**9)]
+    counts = [fused_llama.pick_threads(parameters) for parameters in (10**6, 10**7, 5 * 10**7, 10**9)]
     assert counts[0] == 1 and counts == sorted(counts)
 
 

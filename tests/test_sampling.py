@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from omnidemo.core import sampling
-from omnidemo.core.sampling import chosen, highest, highest_each, total
+from omnidemo.decoding import sampling
+from omnidemo.decoding.sampling import chosen, highest, highest_each, total
 
 
 @pytest.fixture(params=["here", "elsewhere"])
@@ -25,5 +25,3 @@ def test_single_entries_of_laws(place: str) -> None:
     laws = torch.rand(3, 50, generator=torch.Generator().manual_seed(1)).softmax(-1)
     assert chosen(laws, [4, 7]) == [float(laws[0, 4]), float(laws[1, 7])]
     assert total(laws[2], [1, 3, 49]) == pytest.approx(float(laws[2, 1] + laws[2, 3] + laws[2, 49]), rel=1e-6)
-
-

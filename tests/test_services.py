@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from omnidemo.config import Settings
+from omnidemo.lines.router import Route, Router
 from omnidemo.records import Generation, Round
-from omnidemo.runtime import garbage
-from omnidemo.runtime.adaptation import CONTROLS
-from omnidemo.runtime.router import Route, Router
-from omnidemo.runtime.services import PairState, Services
+from omnidemo.serving import gc_pauses
+from omnidemo.serving.adaptation_service import CONTROLS
+from omnidemo.serving.services import PairState, Services
 from test_pair import save
 
 
@@ -442,6 +442,6 @@ def test_what_collections_leave_out_is_collected_at_the_next_load(services: Serv
     del gone
     gc.collect()
     assert seen() is not None  # it was left out
-    garbage.settle()
+    gc_pauses.settle()
     assert seen() is None and kept.itself is kept
     gc.unfreeze()

@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 import torch
 
-from omnidemo.core import shares
-from omnidemo.core.shares import BLOCK, place, share, soften, use_compiled
-from omnidemo.runtime import compiling
+from omnidemo.backends import compile_kernels
+from omnidemo.decoding import row_ops
+from omnidemo.decoding.row_ops import BLOCK, place, share, soften, use_compiled
 
 
 @pytest.fixture(params=["plain", "compiled"])
 def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    monkeypatch.setattr(shares, "_compiled", None)
+    monkeypatch.setattr(row_ops, "_compiled", None)
     if request.param == "compiled":
-        kernels: Any = compiling.kernels()
+        kernels: Any = compile_kernels.kernels()
         use_compiled(kernels)
     yield request.param
 

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from omnidemo.core.shift import RECENT, ShiftDetector, shifts
+from omnidemo.distill.drift import RECENT, ShiftDetector, shifts
 
 
 def noisy(levels: list[float], deviation: float, seed: int) -> list[float | None]:

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from transformers import AutoTokenizer
 
 from omnidemo import load_pair
-from omnidemo.core.vocabulary import Vocabulary, read_vocabulary
-from omnidemo.runtime.pair import Pair
-from omnidemo.runtime.spelling import Speller
+from omnidemo.models.chat_template import Speller
+from omnidemo.pair import Pair
+from omnidemo.vocab.vocabulary import Vocabulary, read_vocabulary
 from test_pair import save
 from tokenizer_families import FAMILIES, SPECIAL
 

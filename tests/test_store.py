@@ -21,22 +21,11 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import create_engine, event
 
-from omnidemo.records import (
-    AdapterVersion,
-    Agreement,
-    Generation,
-    NgramEntry,
-    Probe,
-    Replayed,
-    RequestRecord,
-    Round,
-    Token,
-    TrainStep,
-)
-from omnidemo.runtime import database
-from omnidemo.runtime.learned import replayed
-from omnidemo.runtime.store import Store, StoreStatus, restore
-from omnidemo.runtime.tables import Base
+from omnidemo.records import AdapterVersion, Agreement, Generation, NgramEntry, Probe, Replayed, RequestRecord, Round, Token, TrainStep
+from omnidemo.store import database
+from omnidemo.store.learning_tables import replayed
+from omnidemo.store.store import Store, StoreStatus, restore
+from omnidemo.store.tables import Base
 
 ROOT = Path(__file__).parents[1]
 PAIR = ("bundled/a", "bundled/drafter")
@@ -257,7 +246,7 @@ def test_eight_threads_and_two_stores_write_at_once(url, store):
 
 OPENER = """
 import sys
-from omnidemo.runtime.store import Store
+from omnidemo.store.store import Store
 print("ready", flush=True)
 for url in sys.stdin:
     store = Store(url.strip())

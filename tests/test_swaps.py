@@ -19,14 +19,14 @@ import pytest
 import torch
 from torch import Tensor
 
+from omnidemo.adapters import acceptance_head
 from omnidemo.config import Settings
-from omnidemo.core import head
-from omnidemo.core.draft_length import Policy
+from omnidemo.decoding.draft_policy import Policy
+from omnidemo.lines.trainer_pool import Lines
+from omnidemo.pair import Pair
 from omnidemo.records import Generation
-from omnidemo.runtime.lines import Lines
-from omnidemo.runtime.loading import attach_storage, build_pair
-from omnidemo.runtime.pair import Pair
-from omnidemo.runtime.store import Store
+from omnidemo.serving.pair_loading import attach_storage, build_pair
+from omnidemo.store.store import Store
 from test_pair import save
 
 METHODS = ("ngram-exact", "token-intersection", "string-exact-match")
@@ -209,7 +209,7 @@ def test_drafters_that_are_swapped_at_random(models: Any, expected: Any, tmp_pat
             size = draw.choice([0.0, 0.1, 3.0])
             weights = {name: base[name] + size * torch.randn(base[name].shape, generator=generator) for name in chosen}
             weights = draw.choice([weights, draw.choice(learnt)])
-            made = head.fresh(32, draw.randrange(100), blocks=draw.randint(1, 2))
+            made = acceptance_head.fresh(32, draw.randrange(100), blocks=draw.randint(1, 2))
             noisy = {name: tensor + torch.randn(tensor.shape, generator=generator) for name, tensor in made.items()}
             domain = draw.choice(DOMAINS)
             publish(1000 + next(swaps), weights, draw.choice([None, {}, made, noisy]), domain)

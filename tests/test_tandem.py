@@ -13,23 +13,23 @@ import pytest
 import torch
 
 from omnidemo import load_pair
+from omnidemo.backends import compile_kernels, compiled_passes, compiled_rounds, fused_llama
+from omnidemo.backends.choice import make_backend
+from omnidemo.backends.compiled_rounds import MadeRound
+from omnidemo.backends.cpu_backend import CpuBackend
+from omnidemo.backends.fused_llama import LeanCache, LeanLlamaRunner
 from omnidemo.bench.tiny import random_model
-from omnidemo.core.draft_length import CLEAR, EARLY, ByCost, Confidence, Fixed, stretch, until_stretch
-from omnidemo.core.knowledge import STRETCH, Knowledge, Stretch
-from omnidemo.core.ngrams import NgramCache
-from omnidemo.core.sampling import Sampler, Warp, as_tensor
-from omnidemo.core.vocabulary import LONGEST
 from omnidemo.decoding import engine
 from omnidemo.decoding.contexts import DrafterContext, TargetContext
+from omnidemo.decoding.cost_model import STRETCH, Knowledge, Stretch
+from omnidemo.decoding.draft_policy import CLEAR, EARLY, ByCost, Confidence, Fixed, stretch, until_stretch
 from omnidemo.decoding.engine import DecodingState, Limits, decode
+from omnidemo.decoding.sampling import Sampler, Warp, as_tensor
 from omnidemo.methods import make_method
+from omnidemo.pair import Pair
 from omnidemo.records import Round
-from omnidemo.runtime import compiling, fast_rounds, lean, passes
-from omnidemo.runtime.backends import make_backend
-from omnidemo.runtime.backends.cpu import CpuBackend
-from omnidemo.runtime.fast_rounds import MadeRound
-from omnidemo.runtime.lean import LeanCache, LeanLlamaRunner
-from omnidemo.runtime.pair import Pair
+from omnidemo.vocab.ngram_cache import NgramCache
+from omnidemo.vocab.vocabulary import LONGEST
 from test_pair import PROMPT, save
 from test_runners import close
 from worlds import NESTED, World, distance, law_of, p_value
@@ -52,16 +52,16 @@ def bundled() -> Pair:
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> list[list[MadeRound]]:
     """The rounds of each call from now on."""
-    assert compiling.wait()
+    assert compile_kernels.wait()
     found: list[list[MadeRound]] = []
-    original = lean.make_rounds
+    original = fused_llama.make_rounds
 
     def noted(*given: Any) -> list[MadeRound] | None:
         turns = original(*given)
         found.extend([turns] if turns else [])
         return turns
 
-    monkeypatch.setattr(lean, "make_rounds", noted)
+    monkeypatch.setattr(fused_llama, "make_rounds", noted)
     return found
 
 
@@ -147,7 +147,7 @@ def test_everything_that_can_happen_does(bundled: Pair, tiny: Pair, made: list[l
                 pair.generate(prompt, method=method, temperature=1.0, seed=seed, learn=False, reuse=False)
     count = kinds(made)
     assert min(count[kind] for kind in ("several", "merged", "corrected", "bonus", "nothing")) > 0, count
-    assert max(map(len, made)) == fast_rounds.MOST
+    assert max(map(len, made)) == compiled_rounds.MOST
 
 
 def test_what_takes_too_many_numbers_is_the_hosts(tmp_path: Path, made: list[list[MadeRound]], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -354,7 +354,7 @@ def test_more_than_a_temperature_is_the_hosts(bundled: Pair, made: list[list[Mad
 
 
 def test_large_targets_go_round_by_round(bundled: Pair, made: list[list[MadeRound]], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(passes, "STRIDE", 1)
+    monkeypatch.setattr(compiled_passes, "STRIDE", 1)
     bundled.generate(BUNDLED[0], max_new_tokens=20, reuse=False)
     assert made and all(len(turns) == 1 for turns in made)
 
@@ -362,14 +362,14 @@ def test_large_targets_go_round_by_round(bundled: Pair, made: list[list[MadeRoun
 def test_without_compiled_code_nothing_is_made(bundled: Pair, made: list[list[MadeRound]], monkeypatch: pytest.MonkeyPatch) -> None:
     expected = bundled.generate(BUNDLED[1], max_new_tokens=20, reuse=False).token_ids
     made.clear()
-    monkeypatch.setattr(compiling, "_ready", None)
+    monkeypatch.setattr(compile_kernels, "_ready", None)
     assert bundled.generate(BUNDLED[1], max_new_tokens=20, reuse=False).token_ids == expected
     assert not made
 
 
 def test_a_drafter_whose_logits_are_no_numbers(tmp_path: Path) -> None:
     """The answer is the target's all the same."""
-    assert compiling.wait()
+    assert compile_kernels.wait()
     pair = load_pair(save(tmp_path / "target", "byte-level"), save(tmp_path / "drafter", "sentence-piece", seed=1))
     expected = pair.generate(PROMPT, method="autoregressive", max_new_tokens=12, reuse=False).token_ids
     named = {name: weight * float("nan") for name, weight in pair.drafter.runner.weights().items() if "lm_head" in name}

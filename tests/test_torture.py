@@ -12,7 +12,7 @@ import pytest
 
 from omnidemo.bench.torture import client, inputs, ledger
 from omnidemo.bench.torture.damage import damage
-from omnidemo.bench.torture.run import Line, Order, Report, run
+from omnidemo.bench.torture.run_torture import Line, Order, Report, run
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits of files and signals as on Linux")
 

@@ -19,17 +19,17 @@ import pytest
 import torch
 from transformers import CohereConfig, CohereForCausalLM, LlamaConfig, LlamaForCausalLM
 
-from omnidemo.core import head as heads
+from omnidemo.adapters import acceptance_head as heads
+from omnidemo.adapters.version_folders import AdapterState, OptimiserState
+from omnidemo.distill import train_step
+from omnidemo.distill.head_training import HeadTrainer
+from omnidemo.distill.in_process_worker import Here
+from omnidemo.distill.trainer_status import hanging
 from omnidemo.records import Trace
-from omnidemo.runtime import training
-from omnidemo.runtime.adapters import AdapterState, OptimiserState
-from omnidemo.runtime.head_training import HeadTrainer
-from omnidemo.runtime.here import Here
-from omnidemo.runtime.status import hanging
 
 torch.set_num_threads(1)
 VOCAB = 40
-PLAN = training.Plan(rank=4, learning_rate=1e-2, warmup=2, ngram_weight=0.5)
+PLAN = train_step.Plan(rank=4, learning_rate=1e-2, warmup=2, ngram_weight=0.5)
 SMALL = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 2}
 
 
@@ -43,18 +43,18 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def learner(folder: Path) -> training.Learner:
-    return training.Learner(folder, PLAN.rank)
+def learner(folder: Path) -> train_step.Learner:
+    return train_step.Learner(folder, PLAN.rank)
 
 
 @pytest.fixture(scope="module")
-def whole(folder: Path) -> training.Learner:
-    return training.Learner(folder, 0)
+def whole(folder: Path) -> train_step.Learner:
+    return train_step.Learner(folder, 0)
 
 
 @pytest.fixture
-def child() -> Iterator[training.Child]:
-    one = training.Child()
+def child() -> Iterator[train_step.Child]:
+    one = train_step.Child()
     yield one
     one.close()
 
@@ -86,10 +86,10 @@ def same(one: Any, other: Any) -> bool:
 
 @pytest.mark.parametrize("divergence", ["forward", "reverse", "jsd", "tv", "nll"])
 @pytest.mark.parametrize("ngram_loss", ["nll", "dynamic", "kl"])
-def test_every_loss_falls_on_its_own_batch(learner: training.Learner, divergence: Any, ngram_loss: Any) -> None:
+def test_every_loss_falls_on_its_own_batch(learner: train_step.Learner, divergence: Any, ngram_loss: Any) -> None:
     batch = [make_trace(seed) for seed in range(4)]
     plan = replace(PLAN, divergence=divergence, ngram_loss=ngram_loss, head="off")
-    _, _, steps = training.train(learner, None, None, [batch] * 30, plan)
+    _, _, steps = train_step.train(learner, None, None, [batch] * 30, plan)
     assert all(math.isfinite(step.loss) and math.isfinite(step.grad_norm) for step in steps)
     assert steps[-1].loss < 0.9 * steps[0].loss and steps[-1].loss_ngram < steps[0].loss_ngram
     if ngram_loss != "dynamic":
@@ -99,41 +99,41 @@ def test_every_loss_falls_on_its_own_batch(learner: training.Learner, divergence
 
 
 def test_rates_by_hand() -> None:
-    constant = training.Plan(learning_rate=1.0, warmup=4)
+    constant = train_step.Plan(learning_rate=1.0, warmup=4)
     assert [constant.rate(step) for step in (1, 2, 4, 1000)] == [0.25, 0.5, 1.0, 1.0]
-    cosine = training.Plan(learning_rate=1.0, warmup=0, schedule="cosine", schedule_steps=100)
+    cosine = train_step.Plan(learning_rate=1.0, warmup=0, schedule="cosine", schedule_steps=100)
     assert [cosine.rate(step) for step in (50, 100, 1000)] == pytest.approx([0.55, 0.1, 0.1])
     assert cosine.rate(25) == pytest.approx(0.55 + 0.45 * math.sqrt(0.5))
 
 
-def test_the_schedule_goes_on_over_updates(learner: training.Learner) -> None:
+def test_the_schedule_goes_on_over_updates(learner: train_step.Learner) -> None:
     plan = replace(PLAN, schedule="cosine", schedule_steps=4, head="off")
-    adapter, optimiser, first = training.train(learner, None, None, [[make_trace(0)]] * 3, plan)
-    _, _, second = training.train(learner, adapter, optimiser, [[make_trace(0)]] * 2, plan)
+    adapter, optimiser, first = train_step.train(learner, None, None, [[make_trace(0)]] * 3, plan)
+    _, _, second = train_step.train(learner, adapter, optimiser, [[make_trace(0)]] * 2, plan)
     assert [step.learning_rate for step in first + second] == [plan.rate(number) for number in range(1, 6)]
     assert second[-1].learning_rate == pytest.approx(PLAN.learning_rate / 10)
 
 
-def test_errors_only_learns_from_nothing_else(learner: training.Learner) -> None:
+def test_errors_only_learns_from_nothing_else(learner: train_step.Learner) -> None:
     trace = make_trace(3)
     plan = replace(PLAN, errors_only=True, head="off")
     right = replace(trace, accepted=np.ones_like(trace.accepted))
-    before, _, steps = training.train(learner, None, None, [[right]], plan)
+    before, _, steps = train_step.train(learner, None, None, [[right]], plan)
     assert (steps[0].loss, steps[0].grad_norm) == (0.0, 0.0) and same(before.weights, learner.initial.weights)
     kept = ~trace.accepted
     cut = {name: getattr(trace, name)[kept] for name in ("starts", "lengths", "accepted", "p", "top_ids", "top_p")}
-    only, _, _ = training.train(learner, None, None, [[trace]], plan)
-    there, _, _ = training.train(learner, None, None, [[replace(trace, **cut)]], replace(plan, errors_only=False))
+    only, _, _ = train_step.train(learner, None, None, [[trace]], plan)
+    there, _, _ = train_step.train(learner, None, None, [[replace(trace, **cut)]], replace(plan, errors_only=False))
     assert same(only.weights, there.weights)
 
 
-def test_full_fine_tuning_moves_every_matrix_and_unties_nothing(whole: training.Learner, folder: Path) -> None:
+def test_full_fine_tuning_moves_every_matrix_and_unties_nothing(whole: train_step.Learner, folder: Path) -> None:
     names = {name for name, _ in LlamaForCausalLM.from_pretrained(folder).named_parameters()}
     assert whole.initial.config == {"peft_type": "FULL"} and whole.initial.weights.keys() == names
     assert "lm_head.weight" not in names  # tied to the embedding, which stands for both
     plan = replace(PLAN, rank=0, learning_rate=1e-3)
     batch = [make_trace(seed) for seed in range(4)]
-    adapter, optimiser, steps = training.train(whole, None, None, [batch] * 30, plan)
+    adapter, optimiser, steps = train_step.train(whole, None, None, [batch] * 30, plan)
     assert steps[-1].loss < 0.7 * steps[0].loss
     assert all(not torch.equal(tensor, whole.initial.weights[name]) for name, tensor in adapter.weights.items())
     model = LlamaForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
@@ -143,43 +143,43 @@ def test_full_fine_tuning_moves_every_matrix_and_unties_nothing(whole: training.
     with torch.no_grad():
         mine = whole.read(ids, torch.tensor([[0, 4], [0, 9]]))[1]
         torch.testing.assert_close(mine, model(ids).logits[0, [4, 9]], atol=1e-5, rtol=1e-4)
-    half, state, _ = training.train(whole, None, None, [batch] * 15, plan)
-    resumed, _, _ = training.train(whole, half, state, [batch] * 15, plan)
+    half, state, _ = train_step.train(whole, None, None, [batch] * 15, plan)
+    resumed, _, _ = train_step.train(whole, half, state, [batch] * 15, plan)
     for name, tensor in adapter.weights.items():
         torch.testing.assert_close(resumed.weights[name], tensor)
     assert optimiser.step == 30 and f"exp_avg.{next(iter(names))}" in optimiser.moments
 
 
-def test_a_state_of_another_rank_or_drafter_is_refused(learner: training.Learner, whole: training.Learner) -> None:
+def test_a_state_of_another_rank_or_drafter_is_refused(learner: train_step.Learner, whole: train_step.Learner) -> None:
     for state in (whole.initial, AdapterState({name: t[:, :1] for name, t in learner.initial.weights.items()}, learner.initial.config)):
         with pytest.raises(ValueError, match="does not fit this drafter"):
-            training.judge(learner, [state], [make_trace(0)])
+            train_step.judge(learner, [state], [make_trace(0)])
 
 
-def test_an_adapter_of_some_layers_learns_on_with_all(learner: training.Learner) -> None:
+def test_an_adapter_of_some_layers_learns_on_with_all(learner: train_step.Learner) -> None:
     some = {name: weight + 0.01 for name, weight in learner.initial.weights.items() if "q_proj" in name}
     partial = AdapterState(some, learner.initial.config)
     traces = [make_trace(seed) for seed in range(4)]
-    alone, filled = training.judge(learner, [partial, AdapterState({**learner.initial.weights, **some}, partial.config)], traces)
+    alone, filled = train_step.judge(learner, [partial, AdapterState({**learner.initial.weights, **some}, partial.config)], traces)
     assert np.array_equal(alone, filled)
-    trained, _, steps = training.train(learner, partial, None, [traces], PLAN)
+    trained, _, steps = train_step.train(learner, partial, None, [traces], PLAN)
     assert trained.weights.keys() == learner.initial.weights.keys() and math.isfinite(steps[0].loss)
 
 
-def test_the_learner_is_built_once_per_folder_and_rank(folder: Path, whole: training.Learner) -> None:
-    known: dict[tuple[str, int], training.Learner] = {}
-    first = training.learner_for(known, folder, None, PLAN)
-    assert training.learner_for(known, folder, first.initial, replace(PLAN, rank=99)) is first  # an adapter keeps its rank
-    full = training.learner_for(known, folder, whole.initial, PLAN)
-    assert full.initial.config == training.FULL and list(known) == [(str(folder), 0)]
+def test_the_learner_is_built_once_per_folder_and_rank(folder: Path, whole: train_step.Learner) -> None:
+    known: dict[tuple[str, int], train_step.Learner] = {}
+    first = train_step.learner_for(known, folder, None, PLAN)
+    assert train_step.learner_for(known, folder, first.initial, replace(PLAN, rank=99)) is first  # an adapter keeps its rank
+    full = train_step.learner_for(known, folder, whole.initial, PLAN)
+    assert full.initial.config == train_step.FULL and list(known) == [(str(folder), 0)]
 
 
-def test_states_are_what_the_output_layer_reads(learner: training.Learner, tmp_path: Path) -> None:
+def test_states_are_what_the_output_layer_reads(learner: train_step.Learner, tmp_path: Path) -> None:
     """Also of a model that scales its logits behind the output layer."""
     torch.manual_seed(1)
     scaled = CohereForCausalLM(CohereConfig(vocab_size=VOCAB, max_position_embeddings=64, logit_scale=0.3, pad_token_id=0, **SMALL))
     scaled.save_pretrained(tmp_path)
-    other = training.Learner(tmp_path, 2)
+    other = train_step.Learner(tmp_path, 2)
     assert learner._head_is_linear and not other._head_is_linear
     ids, rows = torch.arange(12).reshape(2, 6), torch.tensor([[0, 1], [1, 5], [0, 2]])
     for one, factor in ((learner, 1.0), (other, 0.3)):
@@ -195,12 +195,12 @@ def test_states_are_what_the_output_layer_reads(learner: training.Learner, tmp_p
 
 
 @pytest.mark.parametrize("mode", ["joint", "interleaved"])
-def test_the_head_learns_and_never_disturbs_the_drafter(learner: training.Learner, mode: Any) -> None:
+def test_the_head_learns_and_never_disturbs_the_drafter(learner: train_step.Learner, mode: Any) -> None:
     batches = [[make_trace(seed), make_trace(seed + 1)] for seed in range(5)]
     fresh = [[make_trace(seed, temperature=0.7 * (seed % 2)) for seed in range(20, 24)]]
-    plain, plain_state, steps = training.train(learner, None, None, batches, replace(PLAN, head="off"))
+    plain, plain_state, steps = train_step.train(learner, None, None, batches, replace(PLAN, head="off"))
     assert not plain.head and all(math.isnan(step.loss_head) for step in steps)
-    adapter, state, steps = training.train(learner, None, None, batches, replace(PLAN, head=mode, errors_only=False), fresh)
+    adapter, state, steps = train_step.train(learner, None, None, batches, replace(PLAN, head=mode, errors_only=False), fresh)
     assert same(adapter.weights, plain.weights)
     assert same({k: v for k, v in state.moments.items() if not k.startswith("head.")}, plain_state.moments)
     assert heads.fits(adapter.head, 16) and not same(adapter.head, heads.fresh(16))
@@ -209,67 +209,67 @@ def test_the_head_learns_and_never_disturbs_the_drafter(learner: training.Learne
     assert taken == ([True] * 5 if mode == "joint" else [False] * 4 + [True])
     assert state.moments["head.step"] == (5 if mode == "joint" else PLAN.head_steps)
     # Off again: what there is stays, bit for bit.
-    later, after, _ = training.train(learner, adapter, state, batches, replace(PLAN, head="off"), fresh)
+    later, after, _ = train_step.train(learner, adapter, state, batches, replace(PLAN, head="off"), fresh)
     assert same(later.head, adapter.head) and torch.equal(after.moments["head.step"], state.moments["head.step"])
 
 
-def test_the_head_goes_on_where_it_stopped(learner: training.Learner) -> None:
+def test_the_head_goes_on_where_it_stopped(learner: train_step.Learner) -> None:
     seen = [[make_trace(seed)] for seed in range(4)]
     plan = replace(PLAN, head_steps=4, memory=1.0)  # the published weights stay as they are: only the head moves
-    whole, state, _ = training.train(learner, None, None, [], replace(plan, head_steps=8), seen)
-    half, half_state, _ = training.train(learner, None, None, [], plan, seen)
+    whole, state, _ = train_step.train(learner, None, None, [], replace(plan, head_steps=8), seen)
+    half, half_state, _ = train_step.train(learner, None, None, [], plan, seen)
     kept = {name: tensor.clone() for name, tensor in half.head.items()}
-    training.train(learner, None, None, [], plan, seen[:1])  # something else in between
-    resumed, again, _ = training.train(learner, half, half_state, [], plan, seen)
+    train_step.train(learner, None, None, [], plan, seen[:1])  # something else in between
+    resumed, again, _ = train_step.train(learner, half, half_state, [], plan, seen)
     assert same(half.head, kept) and again.moments["head.step"] == state.moments["head.step"] == 8
     for name, tensor in whole.head.items():
         torch.testing.assert_close(resumed.head[name], tensor)
 
 
-def test_the_head_becomes_right_about_the_drafter(learner: training.Learner) -> None:
+def test_the_head_becomes_right_about_the_drafter(learner: train_step.Learner) -> None:
     """A random drafter is hardly ever right, and says so with neither more nor less confidence: only the label tells."""
     seen = [[make_trace(seed) for seed in range(8)]]
     plan = replace(PLAN, head_rate=3e-3, head_steps=60)
-    first = training.train(learner, None, None, [[make_trace(0)]], replace(plan, head_steps=1), seen)[2][-1].loss_head
-    adapter, _, steps = training.train(learner, None, None, [[make_trace(0)]], plan, seen)
+    first = train_step.train(learner, None, None, [[make_trace(0)]], replace(plan, head_steps=1), seen)[2][-1].loss_head
+    adapter, _, steps = train_step.train(learner, None, None, [[make_trace(0)]], plan, seen)
     assert steps[-1].loss_head < first  # the mean of all its steps
     learner.load(learner.initial.weights)
     with torch.no_grad():
-        states, logits, at = training._forward(learner, seen[0], 64)
+        states, logits, at = train_step._forward(learner, seen[0], 64)
         found = HeadTrainer({}, {}, 1e-3, 1.0, 0).features(states, logits, at, 0)
         p = heads.slot_log_probability(heads.logit(adapter.head, found.states, found.log_q), found.slot, len(found.labels)).exp()
     assert p.mean().item() == pytest.approx(found.labels.mean().item(), abs=0.08)
 
 
 @pytest.mark.parametrize("mode", ["joint", "interleaved"])
-def test_trouble_with_the_head_costs_no_update(learner: training.Learner, monkeypatch: pytest.MonkeyPatch, mode: Any) -> None:
+def test_trouble_with_the_head_costs_no_update(learner: train_step.Learner, monkeypatch: pytest.MonkeyPatch, mode: Any) -> None:
     batches = [[make_trace(0)]] * 2
     plan = replace(PLAN, head=mode)
-    plain, _, _ = training.train(learner, None, None, batches, replace(PLAN, head="off"))
+    plain, _, _ = train_step.train(learner, None, None, batches, replace(PLAN, head="off"))
     elsewhere = AdapterState(learner.initial.weights, learner.initial.config, heads.fresh(99))
-    moved, state, steps = training.train(learner, elsewhere, None, batches, plan, batches)
+    moved, state, steps = train_step.train(learner, elsewhere, None, batches, plan, batches)
     assert same(moved.weights, plain.weights) and heads.fits(moved.head, 16)  # a head of another drafter: a new one
     bad = make_trace(1, temperature=0.5)
     everything = np.tile(np.arange(VOCAB), (len(bad.starts), 1))
     bad = replace(bad, top_ids=everything, top_p=np.full(everything.shape, np.nan, np.float32))
-    poisoned, _, _ = training.train(learner, moved, state, [[bad]], plan, [[bad]])
+    poisoned, _, _ = train_step.train(learner, moved, state, [[bad]], plan, [[bad]])
     assert same(poisoned.head, moved.head)
 
     def broken(*values: Any) -> None:
         raise RuntimeError("no head today")
 
     monkeypatch.setattr(HeadTrainer, "features", broken)
-    again, _, steps = training.train(learner, None, None, batches, plan, batches)
+    again, _, steps = train_step.train(learner, None, None, batches, plan, batches)
     assert same(again.weights, plain.weights) and not again.head and all(math.isnan(step.loss_head) for step in steps)
 
 
 # --- judging ---------------------------------------------------------------------------------------------------------------
 
 
-def test_judge_agrees_with_a_plain_loop(learner: training.Learner) -> None:
+def test_judge_agrees_with_a_plain_loop(learner: train_step.Learner) -> None:
     traces = [make_trace(seed, 20 + seed) for seed in range(10)]  # more than one forward pass
-    adapter, _, _ = training.train(learner, None, None, [traces] * 40, PLAN)
-    base, better = training.judge(learner, [None, adapter], traces)
+    adapter, _, _ = train_step.train(learner, None, None, [traces] * 40, PLAN)
+    base, better = train_step.judge(learner, [None, adapter], traces)
     expected = []
     for weights in (learner.initial.weights, adapter.weights):
         learner.load(weights)
@@ -282,42 +282,44 @@ def test_judge_agrees_with_a_plain_loop(learner: training.Learner) -> None:
         expected.append(values)
     assert base.tolist() == expected[0] and better.tolist() == expected[1]
     assert better.mean() > base.mean() + 0.2
-    assert training.judge(learner, [None], [])[0].shape == (0,) and training.judge(learner, [], traces) == []
+    assert train_step.judge(learner, [None], [])[0].shape == (0,) and train_step.judge(learner, [], traces) == []
 
 
-def test_judge_above_temperature_zero_is_a_probability_that_training_raises(learner: training.Learner) -> None:
+def test_judge_above_temperature_zero_is_a_probability_that_training_raises(learner: train_step.Learner) -> None:
     traces = [make_trace(seed, temperature=1.0) for seed in range(4)]
-    adapter, _, _ = training.train(learner, None, None, [traces] * 60, PLAN)
-    base, better = training.judge(learner, [None, adapter], traces)
+    adapter, _, _ = train_step.train(learner, None, None, [traces] * 60, PLAN)
+    base, better = train_step.judge(learner, [None, adapter], traces)
     assert base.shape == better.shape == (sum(len(trace.starts) for trace in traces),)
     assert (base >= 0).all() and (better <= 1 + 1e-5).all() and better.mean() > base.mean() + 0.2
-    cut = training.judge(learner, [None, adapter], [make_trace(1, 200)])
+    cut = train_step.judge(learner, [None, adapter], [make_trace(1, 200)])
     assert len(cut[0]) == len(cut[1]) < 180  # the drafter reads 64
 
 
 # --- the child process -----------------------------------------------------------------------------------------------------
 
 
-def test_the_child_trains_and_judges_as_here(child: training.Child, folder: Path, learner: training.Learner) -> None:
+def test_the_child_trains_and_judges_as_here(child: train_step.Child, folder: Path, learner: train_step.Learner) -> None:
     batches, fresh = [[make_trace(0), make_trace(1)]] * 2, [[make_trace(5)]]
-    here, _, _ = training.train(learner, None, None, batches, PLAN, fresh)
+    here, _, _ = train_step.train(learner, None, None, batches, PLAN, fresh)
     there, _, steps = child.train(folder, None, None, batches, PLAN, fresh)
     for one, other in ((here.weights, there.weights), (here.head, there.head)):
         for name, tensor in one.items():
             torch.testing.assert_close(other[name], tensor, atol=1e-5, rtol=1e-4)
     assert math.isfinite(steps[-1].loss_head)
     judged = child.judge(folder, [None, there], fresh[0], PLAN)
-    for one, other in zip(judged, training.judge(learner, [None, here], fresh[0]), strict=True):
+    for one, other in zip(judged, train_step.judge(learner, [None, here], fresh[0]), strict=True):
         np.testing.assert_allclose(one, other, atol=1e-4)
     full = child.train(folder, None, None, batches, replace(PLAN, rank=0))[0]
-    assert full.config == training.FULL and child.judge(folder, [full], fresh[0], PLAN)[0].shape == judged[0].shape
-    with pytest.raises(training.ChildError, match="does not fit"):
+    assert full.config == train_step.FULL and child.judge(folder, [full], fresh[0], PLAN)[0].shape == judged[0].shape
+    with pytest.raises(train_step.ChildError, match="does not fit"):
         child.judge(folder, [full, there], fresh[0], PLAN)
 
 
-def test_the_child_lowers_its_priority_before_it_loads_torch(child: training.Child, folder: Path) -> None:
-    code = "import sys; import omnidemo.runtime.child; print([name for name in ('torch', 'numpy', 'gradio') if name in sys.modules])"
-    environment = os.environ | {"PYTHONPATH": str(Path(training.__file__).resolve().parents[2])}
+def test_the_child_lowers_its_priority_before_it_loads_torch(child: train_step.Child, folder: Path) -> None:
+    code = (
+        "import sys; import omnidemo.distill.process_worker; print([name for name in ('torch', 'numpy', 'gradio') if name in sys.modules])"
+    )
+    environment = os.environ | {"PYTHONPATH": str(Path(train_step.__file__).resolve().parents[2])}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False)
     assert done.stdout.strip() == "[]", done.stderr
     child.judge(folder, [None], [make_trace(0)], PLAN)
@@ -329,15 +331,15 @@ def test_the_child_lowers_its_priority_before_it_loads_torch(child: training.Chi
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the end of standard input alone says that the parent is gone")
 def test_a_process_whose_parent_was_killed_as_it_began_ends_at_once() -> None:
     """A stopped one would never read the end of its input, and Linux tells only of parents that die after it was asked to."""
-    environment = os.environ | {"PYTHONPATH": str(Path(training.__file__).resolve().parents[2])}
-    code = "import os; from omnidemo.runtime.child import end_with_parent; end_with_parent({}); print('lives')"
+    environment = os.environ | {"PYTHONPATH": str(Path(train_step.__file__).resolve().parents[2])}
+    code = "import os; from omnidemo.processes import end_with_parent; end_with_parent({}); print('lives')"
     for parent, said in (("os.getppid()", "lives\n"), ("os.getppid() + 1", "")):
         command = [sys.executable, "-c", code.format(parent)]
         done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60, check=False)
         assert done.stdout == said and (done.returncode == 0) is bool(said), done.stderr
 
 
-def test_threads_share_the_child(child: training.Child, folder: Path) -> None:
+def test_threads_share_the_child(child: train_step.Child, folder: Path) -> None:
     results: dict[int, tuple[OptimiserState, int | None]] = {}
 
     def ask(count: int) -> None:
@@ -355,10 +357,10 @@ def test_threads_share_the_child(child: training.Child, folder: Path) -> None:
 
 @pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="the system cannot stop a process")
 def test_a_paused_child_rests_and_its_time_does_not_run(folder: Path) -> None:
-    child = training.Child(timeout=8.0)
+    child = train_step.Child(timeout=8.0)
     child.pause()
     done = threading.Event()
-    asked: list[training.Update] = []
+    asked: list[train_step.Update] = []
 
     def ask() -> None:
         asked.append(child.train(folder, None, None, [[make_trace(0)]] * 3, PLAN))
@@ -390,10 +392,10 @@ def _cpu_seconds(pid: int | None) -> int:
 
 
 def test_a_request_that_takes_too_long_is_given_up(folder: Path) -> None:
-    child = training.Child(timeout=60.0)
+    child = train_step.Child(timeout=60.0)
     child.train(folder, None, None, [[make_trace(0)]], PLAN)
     first, child.timeout = child.pid, 0.6
-    with pytest.raises(training.ChildError, match=r"longer than 0\.6 seconds"):
+    with pytest.raises(train_step.ChildError, match=r"longer than 0\.6 seconds"):
         child.train(folder, None, None, [[make_trace(0)]] * 20_000, PLAN)
     child.timeout = 60.0
     assert child.train(folder, None, None, [[make_trace(0)]], PLAN)[1].step == 1 and child.pid != first
@@ -403,13 +405,13 @@ def test_a_request_that_takes_too_long_is_given_up(folder: Path) -> None:
 @pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="the system cannot stop a process")
 def test_a_process_that_hangs_is_noticed_killed_and_started_again(folder: Path) -> None:
     """Somebody else stops it: before a request that does not fit into its pipe, and in the middle of one. A pause of ours is none."""
-    child = training.Child(patience=6.0)
+    child = train_step.Child(patience=6.0)
     child.train(folder, None, None, [[make_trace(0)]], PLAN)
     assert child.silent == 0.0
     first = child.pid
     assert first is not None
     os.kill(first, signal.SIGSTOP)
-    with pytest.raises(training.ChildError, match="no sign of life for 6 seconds"):
+    with pytest.raises(train_step.ChildError, match="no sign of life for 6 seconds"):
         child.train(folder, None, None, [[make_trace(0)]] * 5_000, PLAN)
     child.patience = 60.0  # it has to load everything anew
     assert child.train(folder, None, None, [[make_trace(0)]], PLAN)[1].step == 1 and child.pid != first
@@ -418,7 +420,7 @@ def test_a_process_that_hangs_is_noticed_killed_and_started_again(folder: Path) 
     def ask() -> None:
         try:
             child.train(folder, None, None, [[make_trace(0)]] * 20_000, PLAN)
-        except training.ChildError as error:
+        except train_step.ChildError as error:
             failed.append(error)
 
     asking = threading.Thread(target=ask)
@@ -442,12 +444,12 @@ def test_a_hanging_trainer_is_said_to_hang() -> None:
     assert hanging(3.0) == "" and "no sign of life for 12 s" in hanging(12.2)
 
 
-def test_closing_ends_a_request_in_flight(child: training.Child, folder: Path) -> None:
+def test_closing_ends_a_request_in_flight(child: train_step.Child, folder: Path) -> None:
     child.train(folder, None, None, [[make_trace(0)]], PLAN)
     threading.Timer(0.3, child.close).start()
-    with pytest.raises(training.ChildError):
+    with pytest.raises(train_step.ChildError):
         child.train(folder, None, None, [[make_trace(0)]] * 20_000, PLAN)
-    with pytest.raises(training.ChildError, match="closed"):
+    with pytest.raises(train_step.ChildError, match="closed"):
         child.judge(folder, [None], [make_trace(0)], PLAN)
 
 
@@ -458,7 +460,7 @@ def test_the_child_dies_with_its_parent(folder: Path, paused: bool) -> None:
 import os, signal, sys
 sys.path.insert(0, {str(Path(__file__).parent)!r})
 from test_training import PLAN, make_trace
-from omnidemo.runtime.training import Child
+from omnidemo.distill.train_step import Child
 child = Child()
 child.train({str(folder)!r}, None, None, [[make_trace(0)]], PLAN)
 if {paused}:
@@ -466,7 +468,7 @@ if {paused}:
 print(child.pid, flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """
-    environment = os.environ | {"PYTHONPATH": str(Path(training.__file__).resolve().parents[2]), "OMP_NUM_THREADS": "1"}
+    environment = os.environ | {"PYTHONPATH": str(Path(train_step.__file__).resolve().parents[2]), "OMP_NUM_THREADS": "1"}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False, timeout=120)
     assert done.returncode == -signal.SIGKILL, done.stderr
     pid, deadline = int(done.stdout.split()[-1]), time.monotonic() + 10
@@ -482,13 +484,13 @@ def _alive(pid: int) -> bool:
         return False
 
 
-def test_training_here_is_the_same_pure_step(folder: Path, learner: training.Learner) -> None:
+def test_training_here_is_the_same_pure_step(folder: Path, learner: train_step.Learner) -> None:
     here = Here()
     batches = [[make_trace(seed)] for seed in range(3)]
-    mine, theirs = here.train(folder, None, None, batches, PLAN), training.train(learner, None, None, batches, PLAN)
+    mine, theirs = here.train(folder, None, None, batches, PLAN), train_step.train(learner, None, None, batches, PLAN)
     assert all(torch.equal(mine[0].weights[name], weight) for name, weight in theirs[0].weights.items())
     (judged,) = here.judge(folder, [mine[0]], batches[0], PLAN)
-    assert np.array_equal(judged, training.judge(learner, [theirs[0]], batches[0])[0])
+    assert np.array_equal(judged, train_step.judge(learner, [theirs[0]], batches[0])[0])
     here.pause()  # stands for a child, where nothing can be held up
     here.go_on()
     here.close()

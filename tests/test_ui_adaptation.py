@@ -12,10 +12,11 @@ import gradio as gr
 import pytest
 
 from fakes import ADAPTABLE, FakeServices, generation, script
+from omnidemo import private_folders
 from omnidemo.config import Settings
-from omnidemo.runtime import private
-from omnidemo.ui import adaptation, chat, controls, text, trainer
-from omnidemo.ui.progress import View, figures, line_rows, page_json, request_rows, version_rows
+from omnidemo.ui import text
+from omnidemo.ui.adaptation_data import View, figures, line_rows, page_json, request_rows, version_rows
+from omnidemo.ui.tabs import adaptation_tab, chat_tab, settings_panel, trainer_panel
 
 PAIR = ("bundled/a", "bundled/drafter")
 
@@ -121,8 +122,8 @@ def test_an_unloaded_pair_has_a_page_too(services: FakeServices, monkeypatch: py
     services.store.rows = []
     page = json.loads(page_json(services, View(*PAIR, line="empty"), 0, "plotly.js", "k"))
     assert page["charts"] == [] and [line["domain"] for line in page["lines"]] == ["default", "empty"]
-    assert controls.values(services, *PAIR)["training"] == Settings().training
-    assert trainer.calibration(services, *PAIR, "default") == []
+    assert settings_panel.values(services, *PAIR)["training"] == Settings().training
+    assert trainer_panel.calibration(services, *PAIR, "default") == []
 
 
 def test_a_new_line_stands_in_the_list_before_it_has_learned(services: FakeServices) -> None:
@@ -137,21 +138,21 @@ def test_the_base_drafter_is_live_when_no_version_is(services: FakeServices) -> 
 
 
 def test_the_trainer_says_gain_cost_and_roll_backs(services: FakeServices) -> None:
-    shown = json.loads(trainer.trainer_json(services, *PAIR, "maths"))
+    shown = json.loads(trainer_panel.trainer_json(services, *PAIR, "maths"))
     assert (shown["domain"], shown["version"], shown["gain"], shown["cost"], shown["rolled"]) == ("maths", 3, 0.06, 0.034, 1)
     assert shown["drafting"]["length"] == 5.4 and shown["drafting"]["speculating"] and shown["drafting"]["title"] == "what pays for itself"
 
 
 @pytest.mark.parametrize("asked", ["auto", "", "half/typed"])
 def test_a_line_that_is_no_line_shows_the_default_one(services: FakeServices, asked: str) -> None:
-    assert json.loads(trainer.trainer_json(services, *PAIR, asked))["domain"] == "default"
+    assert json.loads(trainer_panel.trainer_json(services, *PAIR, asked))["domain"] == "default"
 
 
 # the settings ----------------------------------------------------------------------------------------------------------------
 
 
 def test_every_adaptable_setting_is_offered_once_with_words() -> None:
-    items = [item for group in controls.groups() for item in group["items"]]
+    items = [item for group in settings_panel.groups() for item in group["items"]]
     assert sorted(item["name"] for item in items) == sorted(ADAPTABLE) == sorted(text.CONTROLS)
     for item in items:
         assert item["label"] and item["help"] and item["default"] == Settings.model_fields[item["name"]].default
@@ -163,17 +164,17 @@ def test_every_adaptable_setting_is_offered_once_with_words() -> None:
 
 
 def test_limits_come_from_the_settings() -> None:
-    assert {key: controls.item("draft_length")[key] for key in ("kind", "min", "max", "step")} == {
+    assert {key: settings_panel.item("draft_length")[key] for key in ("kind", "min", "max", "step")} == {
         "kind": "number", "min": 0, "max": 32, "step": 1,
     }  # fmt: skip
-    gamma = controls.item("gamma")
+    gamma = settings_panel.item("gamma")
     assert gamma["kind"] == "slider" and 0 < gamma["min"] < gamma["max"] < 1
 
 
 def test_a_change_is_applied_and_a_refused_one_is_said(services: FakeServices) -> None:
-    shown = json.loads(controls.change(services, *PAIR, '{"training": "off", "gamma": 0.3}'))
+    shown = json.loads(settings_panel.change(services, *PAIR, '{"training": "off", "gamma": 0.3}'))
     assert shown["error"] == "" and (shown["values"]["training"], shown["values"]["gamma"]) == ("off", 0.3)
-    shown = json.loads(controls.change(services, *PAIR, '{"learning_rate": 9, "training": "idle"}'))
+    shown = json.loads(settings_panel.change(services, *PAIR, '{"learning_rate": 9, "training": "idle"}'))
     assert shown["error"] == "“Learning rate” = 9 is not possible: give at most 0.1." and shown["values"]["training"] == "off"
 
 
@@ -182,7 +183,7 @@ def test_a_change_is_applied_and_a_refused_one_is_said(services: FakeServices) -
 )
 def test_what_is_no_change_reaches_no_service(services: FakeServices, changes: str, why: str) -> None:
     before = dict(services.now)
-    assert why in json.loads(controls.change(services, *PAIR, changes))["error"]
+    assert why in json.loads(settings_panel.change(services, *PAIR, changes))["error"]
     assert services.now == before
 
 
@@ -190,7 +191,7 @@ def test_what_is_no_change_reaches_no_service(services: FakeServices, changes: s
 
 
 def test_what_is_refused_is_said_on_the_page(services: FakeServices) -> None:
-    page_of, view = adaptation.Page(services, "plotly.js"), View(*PAIR, line="maths")
+    page_of, view = adaptation_tab.Page(services, "plotly.js"), View(*PAIR, line="maths")
     page, _ = page_of.after(view, lambda: services.activate(*PAIR, 99, domain="maths"))
     assert "Version 99 of the line maths is not there" in json.loads(page)["note"]
     page, shown = page_of.after(view, lambda: services.activate(*PAIR, 1, domain="maths"))
@@ -199,7 +200,7 @@ def test_what_is_refused_is_said_on_the_page(services: FakeServices) -> None:
 
 
 def test_the_page_is_sent_again_only_when_something_changed(services: FakeServices) -> None:
-    page_of, view = adaptation.Page(services, "plotly.js"), View(*PAIR)
+    page_of, view = adaptation_tab.Page(services, "plotly.js"), View(*PAIR)
     key = json.loads(page_of.show(view)[0])["key"]
     assert page_of.show(view, key) == (gr.skip(), gr.skip())
     services.store.rows.append(dict(services.store.rows[-1], id=999))
@@ -207,16 +208,16 @@ def test_the_page_is_sent_again_only_when_something_changed(services: FakeServic
 
 
 def test_an_export_is_a_copy_outside_of_the_storage(services: FakeServices, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(private, "temporary_folder", lambda: tmp_path)
-    path = adaptation.export_file(services, View(*PAIR, line="maths"), 2)
+    monkeypatch.setattr(private_folders, "temporary_folder", lambda: tmp_path)
+    path = adaptation_tab.export_file(services, View(*PAIR, line="maths"), 2)
     assert path.is_relative_to(tmp_path) and path.name == "adapter-maths-v2.zip"
     assert zipfile.ZipFile(path).namelist() == ["adapter_config.json", "adapter_model.safetensors"]
     with pytest.raises(ValueError, match="no adapter"):
-        adaptation.export_file(services, View(*PAIR), 0)
+        adaptation_tab.export_file(services, View(*PAIR), 0)
 
 
 def test_the_view_of_a_browser_is_made_safe() -> None:
-    assert adaptation.read_view("t", "d", "", 0, None, 1) == View("t", "d", "default", 1, False, True)  # type: ignore[arg-type]
+    assert adaptation_tab.read_view("t", "d", "", 0, None, 1) == View("t", "d", "default", 1, False, True)  # type: ignore[arg-type]
 
 
 # the chat's topic line -------------------------------------------------------------------------------------------------------
@@ -224,7 +225,9 @@ def test_the_view_of_a_browser_is_made_safe() -> None:
 
 def finished(services: FakeServices, line: str, message: str) -> dict[str, Any]:
     services.load(*PAIR)
-    *_, last = chat._chat(services, chat.Running())(message, [], "s", "r", *PAIR, "ngram-exact", line, 0.0, 1.0, 64, None, True, True)
+    *_, last = chat_tab._chat(services, chat_tab.Running())(
+        message, [], "s", "r", *PAIR, "ngram-exact", line, 0.0, 1.0, 64, None, True, True
+    )
     end: dict[str, Any] = json.loads(last.strip().splitlines()[-1])
     return end
 
@@ -238,15 +241,15 @@ def test_the_automatic_line_is_shown_with_its_reason(services: FakeServices) -> 
 def test_a_line_by_hand_needs_no_reason_and_may_be_new(services: FakeServices) -> None:
     end = finished(services, "  my   poems ", "How many apples?")
     assert end["line"] == "my poems" and end["topic"] == "maths" and "apples" in end["why"]  # the topic is a label, whichever line drafts
-    assert "my poems" in controls.line_names(services, *PAIR)
-    assert chat.line_choices(["default", "maths"])[-1] == ("maths", "maths")
+    assert "my poems" in settings_panel.line_names(services, *PAIR)
+    assert chat_tab.line_choices(["default", "maths"])[-1] == ("maths", "maths")
 
 
 def test_a_pair_that_cannot_win_says_so_beside_the_answer(services: FakeServices) -> None:
     services.plain = True
     note = finished(services, "default", "hello")["note"]
     assert note == "Guessing ahead was slower than plain decoding on “other things” over the last 412 tokens (0.90×)."
-    about = chat.provenance(services, *PAIR, "one", "default")
+    about = chat_tab.provenance(services, *PAIR, "one", "default")
     assert about(generation(script("a b", plain=True), 0.1, "autoregressive"))["note"] == "", "who asked for plain decoding knows"
 
 

@@ -16,10 +16,11 @@ import pytest
 from fakes import FakeServices, generation, script
 from omnidemo.config import Settings
 from omnidemo.records import Generation, RequestRecord
-from omnidemo.runtime.store import Store
-from omnidemo.ui import history, serving, traffic
-from omnidemo.ui.board import HEADER, BadBatch, Board, read_batch, summary
-from omnidemo.ui.chat import Running
+from omnidemo.store.store import Store
+from omnidemo.ui import downloads
+from omnidemo.ui.comparison_tables import HEADER, BadBatch, Board, read_batch, summary
+from omnidemo.ui.tabs import history_tab, traffic_panel
+from omnidemo.ui.tabs.chat_tab import Running
 
 
 @dataclass
@@ -96,7 +97,7 @@ def test_a_batch_sends_no_answers_but_the_csv_has_them(tmp_path: Path) -> None:
     results.add(Comparison(0, "ngram-exact", answer(), None, 0.8))
     results.add(Comparison(1, "ngram-exact", answer("@x"), False, None))
     assert json.loads(results.json("done"))["lanes"] == []
-    path = serving.write_csv(tmp_path / "rows.csv", HEADER, results.csv)
+    path = downloads.write_csv(tmp_path / "rows.csv", HEADER, results.csv)
     with path.open(encoding="utf-8-sig", newline="") as file:
         first, second = csv.DictReader(file)
     assert first["prompt"] == "'=SUM(A1)" and second["prompt"] == 'a\n"b"' and second["answer"] == "'@x"
@@ -126,7 +127,7 @@ def services(store: Store, settings: Settings) -> Any:
 
 
 def prompts(store: Store, settings: Settings, me: str, **filters: str) -> list[str]:
-    return [row["prompt"] for row in json.loads(history.page_json(services(store, settings), me, filters))["rows"]]
+    return [row["prompt"] for row in json.loads(history_tab.page_json(services(store, settings), me, filters))["rows"]]
 
 
 def test_alone_on_this_computer_everything_is_shown(store: Store) -> None:
@@ -134,14 +135,14 @@ def test_alone_on_this_computer_everything_is_shown(store: Store) -> None:
     assert prompts(store, LOCAL, "mine", session="mine") == ["two", "one"]
     assert prompts(store, LOCAL, "mine", session="other") == ["three"]
     assert prompts(store, LOCAL, "mine", method="autoregressive") == []
-    assert prompts(store, LOCAL, "mine", pair=f"t{history.SEPARATOR}d") == ["three", "two", "one"]
+    assert prompts(store, LOCAL, "mine", pair=f"t{history_tab.SEPARATOR}d") == ["three", "two", "one"]
 
 
 def test_a_visitor_sees_only_their_own_session(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     for filters in ({}, {"session": "other"}, {"session": "mine"}):
         assert prompts(store, PUBLIC, "mine", **filters) == ["two", "one"]
         assert prompts(store, PUBLIC, "", **filters) == []  # no session must not mean every session
-    assert json.loads(history.page_json(services(store, PUBLIC), "mine", {}))["sessions"] == []
+    assert json.loads(history_tab.page_json(services(store, PUBLIC), "mine", {}))["sessions"] == []
     assert prompts(store, Settings(host="127.0.0.1", share=True), "mine") == ["two", "one"]
     monkeypatch.setenv("SPACE_ID", "someone/omnidemo")
     assert prompts(store, LOCAL, "mine") == ["two", "one"]
@@ -150,21 +151,21 @@ def test_a_visitor_sees_only_their_own_session(store: Store, monkeypatch: pytest
 def test_a_visitor_deletes_only_their_own(store: Store) -> None:
     ids = [row["id"] for row in store.requests()]
     public = services(store, PUBLIC)
-    assert history.delete(public, "", {"ids": ids}) == history.delete(public, "", {"mine": True}) == "There was nothing to delete."
-    assert history.delete(public, "nobody", {"session": "other"}) == "There was nothing to delete."
-    assert history.delete(public, "mine", {"ids": ids}) == "2 requests deleted."
+    assert history_tab.delete(public, "", {"ids": ids}) == history_tab.delete(public, "", {"mine": True}) == "There was nothing to delete."
+    assert history_tab.delete(public, "nobody", {"session": "other"}) == "There was nothing to delete."
+    assert history_tab.delete(public, "mine", {"ids": ids}) == "2 requests deleted."
     assert [row["prompt"] for row in store.requests()] == ["three"]
 
 
 def test_a_session_is_deleted_on_this_computer(store: Store) -> None:
-    assert history.delete(services(store, LOCAL), "mine", {"session": "other"}) == "1 request deleted."
-    assert history.delete(services(store, LOCAL), "mine", {"mine": True}) == "2 requests deleted."
+    assert history_tab.delete(services(store, LOCAL), "mine", {"session": "other"}) == "1 request deleted."
+    assert history_tab.delete(services(store, LOCAL), "mine", {"mine": True}) == "2 requests deleted."
     assert store.requests() == []
 
 
 def test_a_visitors_csv_holds_only_their_own(store: Store) -> None:
     for kind in ("requests", "rounds"):
-        path = history.export(services(store, PUBLIC), kind)("other", {"session": "mine"})  # type: ignore[arg-type]
+        path = history_tab.export(services(store, PUBLIC), kind)("other", {"session": "mine"})  # type: ignore[arg-type]
         with path.open(encoding="utf-8-sig", newline="") as file:
             assert {row["session"] for row in csv.DictReader(file)} == {"other"}
 
@@ -173,18 +174,18 @@ def test_a_visitors_csv_holds_only_their_own(store: Store) -> None:
 def test_a_list_in_place_of_filters_comes_to_a_sentence(store: Store, sent: Any) -> None:
     for kind in ("requests", "rounds", "steps"):
         with pytest.raises(ValueError, match="The filters are not names with values"):
-            history.export(services(store, PUBLIC), kind)("me", sent)  # type: ignore[arg-type]
-    assert serving.fields(None, "filters") == serving.fields({}, "filters") == {}
+            history_tab.export(services(store, PUBLIC), kind)("me", sent)  # type: ignore[arg-type]
+    assert downloads.fields(None, "filters") == downloads.fields({}, "filters") == {}
 
 
 def test_an_older_download_is_cleared_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(serving.tempfile, "gettempdir", lambda: str(tmp_path))
-    first = serving.temporary("a.csv")
+    monkeypatch.setattr(downloads.tempfile, "gettempdir", lambda: str(tmp_path))
+    first = downloads.temporary("a.csv")
     first.write_text("x")
-    kept = serving.temporary("b.csv")
+    kept = downloads.temporary("b.csv")
     assert first.exists()
-    monkeypatch.setattr(serving, "KEEP_SECONDS", -1)
-    serving.temporary("c.csv")
+    monkeypatch.setattr(downloads, "KEEP_SECONDS", -1)
+    downloads.temporary("c.csv")
     assert not first.exists() and not kept.parent.exists()
 
 
@@ -224,23 +225,23 @@ def turn(play: Any, run: str, count: int = 6) -> list[dict[str, Any]]:
 
 
 def test_every_play_has_prompts_of_its_own(played: Played) -> None:
-    play = traffic.player(played, Running())
+    play = traffic_panel.player(played, Running())
     turn(play, "one", 1)
     turn(play, "two", 1)
     assert len(set(played.seeds)) == 2
 
 
 def test_traffic_plays_in_turns_and_goes_on_where_it_was(played: Played, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(traffic, "TURN_SECONDS", -1.0)  # every turn is over after one answer
-    play = traffic.player(played, Running())
+    monkeypatch.setattr(traffic_panel, "TURN_SECONDS", -1.0)  # every turn is over after one answer
+    play = traffic_panel.player(played, Running())
     ends = [turn(play, "r", 3)[-1] for _ in range(3)]
     assert [(end["done"], end["state"]) for end in ends] == [(1, "more"), (2, "more"), (3, "done")]
     assert played.closed
 
 
 def test_without_a_run_id_the_turn_ends_too_and_names_one_to_go_on_with(played: Played, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(traffic, "TURN_SECONDS", -1.0)
-    play = traffic.player(played, Running())
+    monkeypatch.setattr(traffic_panel, "TURN_SECONDS", -1.0)
+    play = traffic_panel.player(played, Running())
     first = [json.loads(value) for value in play("", "", "t", "d", "maths", 2)][-1]
     assert (first["done"], first["state"]) == (1, "more")
     assert [json.loads(value) for value in play("", first["run"], "t", "d", "maths", 2)][-1]["state"] == "done"
@@ -250,12 +251,12 @@ def test_a_turn_is_short_and_an_update_gets_its_time_outside_of_it(played: Playe
     rested: list[tuple[Any, ...]] = []
     played.rest = lambda *given: rested.append(given)  # type: ignore[attr-defined]
     running = Running()
-    play = traffic.player(played, running)
-    assert traffic.TURN_SECONDS <= 1  # nobody waits for more than it and one answer
-    monkeypatch.setattr(traffic, "TURN_SECONDS", -1.0)
+    play = traffic_panel.player(played, running)
+    assert traffic_panel.TURN_SECONDS <= 1  # nobody waits for more than it and one answer
+    monkeypatch.setattr(traffic_panel, "TURN_SECONDS", -1.0)
     values = list(play("s", "r", "t", "d", "maths", 10_000))
     assert not rested
-    rest = traffic.rester(played, running)
+    rest = traffic_panel.rester(played, running)
     rest(values[-1], "s", "r", "t", "d")
     assert [given[:3] for given in rested] == [("t", "d", "default")] and rested[0][3] is running.flag("s", "r")
     rest(values[-1], "s", "another run", "t", "d")
@@ -264,9 +265,9 @@ def test_a_turn_is_short_and_an_update_gets_its_time_outside_of_it(played: Playe
 
 
 def test_a_stop_between_two_turns_holds(played: Played, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(traffic, "TURN_SECONDS", -1.0)
+    monkeypatch.setattr(traffic_panel, "TURN_SECONDS", -1.0)
     running = Running()
-    play = traffic.player(played, running)
+    play = traffic_panel.player(played, running)
     assert turn(play, "r")[-1]["state"] == "more"
     assert running.stop("s", "r")
     end = turn(play, "r")[-1]
@@ -275,16 +276,16 @@ def test_a_stop_between_two_turns_holds(played: Played, monkeypatch: pytest.Monk
 
 
 def test_left_behind_plays_make_room(played: Played, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(traffic, "TURN_SECONDS", -1.0)
-    monkeypatch.setattr(traffic, "MOST_PARKED", 2)
+    monkeypatch.setattr(traffic_panel, "TURN_SECONDS", -1.0)
+    monkeypatch.setattr(traffic_panel, "MOST_PARKED", 2)
     running = Running()
-    play = traffic.player(played, running)
+    play = traffic_panel.player(played, running)
     for run in ("r1", "r2", "r3"):
         turn(play, run)
     assert [running.stop("s", run) for run in ("r1", "r2", "r3")] == [False, True, True]
 
 
 def test_traffic_says_why_it_cannot_start() -> None:
-    play = traffic.player(Played(load_seconds=60.0), Running())
+    play = traffic_panel.player(Played(load_seconds=60.0), Running())
     (value,) = turn(play, "r")
     assert value["state"] == "error" and "still loading" in value["error"]

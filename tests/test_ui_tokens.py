@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from fakes import HOSTILE, FakeServices, generation, script
 from omnidemo.records import Generation, Round, Token
-from omnidemo.ui import text, tokens
+from omnidemo.ui import text, token_lines
 
 SOURCES = ("direct", "ngram", "corrected", "bonus", "plain")
 
@@ -52,7 +52,7 @@ def round_of(emitted: list[Token], discarded: list[Token] = [], accepted: int = 
 
 @given(st.lists(st.tuples(st.sampled_from(SOURCES), st.text(st.characters(exclude_categories=())))))
 def test_any_text_survives_the_lines(words: list[tuple[str, str]]) -> None:
-    value = "".join(tokens.round_lines(round_of([one(source, word) for source, word in words])))
+    value = "".join(token_lines.round_lines(round_of([one(source, word) for source, word in words])))
     assert value.isascii() and "<" not in value, "lone surrogates, U+2028 and tags travel as escapes"
     assert value.count("\n") == len(words) + 1, "one line per token, whatever it holds, and one for the round"
     assert joined(parse(value)) == "".join(word for _, word in words)
@@ -61,7 +61,7 @@ def test_any_text_survives_the_lines(words: list[tuple[str, str]]) -> None:
 def test_hostile_text_is_the_answer_exactly() -> None:
     rounds = script(HOSTILE, seed=4)
     assert any(token.text == "" for record in rounds for token in record.tokens), "a split character has an empty half"
-    lines = [json.loads(raw) for record in rounds for raw in tokens.round_lines(record)]
+    lines = [json.loads(raw) for record in rounds for raw in token_lines.round_lines(record)]
     assert joined(lines) == HOSTILE == generation(rounds, 1.0, "ngram-exact").text
 
 
@@ -72,7 +72,7 @@ def test_discarded_drafts_stand_before_what_the_target_wrote_instead() -> None:
         one("ngram", "y", q=0.3),
         one("corrected", "b"),
     )
-    lines = parse("".join(tokens.round_lines(round_of([accepted, corrected], [wrong, later], accepted=1, judged=2))))
+    lines = parse("".join(token_lines.round_lines(round_of([accepted, corrected], [wrong, later], accepted=1, judged=2))))
     assert lines.pop() == {"k": "r", "r": 3, "d": 4, "s": [100_000, 200_000, 0, 0]}
     assert [(line["k"], line["t"]) for line in lines] == [("t", "a"), ("x", "x"), ("x", "y"), ("t", "b")]
     assert [line.get("j") for line in lines] == [None, True, False, None], "only the first one was judged"
@@ -81,14 +81,16 @@ def test_discarded_drafts_stand_before_what_the_target_wrote_instead() -> None:
 
 def test_drafts_that_nobody_judged_are_not_called_rejected() -> None:
     lines = parse(
-        "".join(tokens.round_lines(round_of([one("direct", "a", q=0.4, accept=1.0)], [one("direct", "x", q=0.9)], accepted=1, judged=1)))
+        "".join(
+            token_lines.round_lines(round_of([one("direct", "a", q=0.4, accept=1.0)], [one("direct", "x", q=0.9)], accepted=1, judged=1))
+        )
     )
     assert [line.get("j") for line in lines] == [None, False, None]
 
 
 def test_a_token_carries_its_probabilities_and_pieces_and_nothing_json_cannot_hold() -> None:
     merged = one("ngram", "Therefore", q=math.nan, accept=1.0, pieces=(7, 9), piece_texts=("There", "fore"))
-    line, _ = parse("".join(tokens.round_lines(round_of([merged], accepted=1, judged=1))))
+    line, _ = parse("".join(token_lines.round_lines(round_of([merged], accepted=1, judged=1))))
     assert line == {
         "k": "t",
         "i": 5,
@@ -105,7 +107,7 @@ def test_a_token_carries_its_probabilities_and_pieces_and_nothing_json_cannot_ho
 
 
 def test_counts_and_live_figures_follow_the_definitions() -> None:
-    tally = tokens.Tally()
+    tally = token_lines.Tally()
     tally.add(
         round_of([one("direct", "a"), one("ngram", "b"), one("corrected", "c")], [one("direct", "x")], accepted=2, judged=3), elapsed=0.25
     )
@@ -122,10 +124,12 @@ def test_counts_and_live_figures_follow_the_definitions() -> None:
 
 def test_the_last_line_holds_the_engines_figures() -> None:
     done = generation(script("a b c", seed=1), 2.0, "ngram-exact", "cancelled", version=7)
-    (line,) = parse(tokens.end_line(done, tokens.Tally()))
+    (line,) = parse(token_lines.end_line(done, token_lines.Tally()))
     assert (line["finish"], line["version"], line["text"], line["f"]["estimated_speedup"]) == ("cancelled", 7, "a b c", 1.62)
     assert line["plain"] is None, "no pace is made up where none was measured"
-    paced = tokens.end_line(replace(done, metrics={**done.metrics, "plain_seconds": 0.00061234, "plain_at": 1.5e9}), tokens.Tally())
+    paced = token_lines.end_line(
+        replace(done, metrics={**done.metrics, "plain_seconds": 0.00061234, "plain_at": 1.5e9}), token_lines.Tally()
+    )
     assert parse(paced)[0]["plain"] == [612.3, 1.5e9]
 
 
@@ -134,7 +138,7 @@ def test_every_figure_of_the_page_is_one_the_engine_makes() -> None:
 
 
 def test_a_stream_only_grows_and_ends_with_its_figures() -> None:
-    from omnidemo.ui.chat import stream
+    from omnidemo.ui.tabs.chat_tab import stream
 
     rounds = script(HOSTILE, seed=2)
     answer: list[Round | Generation] = [*rounds, generation(rounds, 1.0, "ngram-exact")]
@@ -145,7 +149,7 @@ def test_a_stream_only_grows_and_ends_with_its_figures() -> None:
 
 
 def test_a_fast_engine_is_shown_at_most_twelve_times_a_second() -> None:
-    from omnidemo.ui.chat import stream
+    from omnidemo.ui.tabs.chat_tab import stream
 
     def quick() -> Iterator[Round | Generation]:
         until = time.perf_counter() + 0.5
@@ -157,7 +161,7 @@ def test_a_fast_engine_is_shown_at_most_twelve_times_a_second() -> None:
 
 
 def test_the_browsers_history_is_only_taken_where_it_has_the_right_shape() -> None:
-    from omnidemo.ui.chat import conversation
+    from omnidemo.ui.tabs.chat_tab import conversation
 
     history = [
         {"role": "user", "content": "a"},
@@ -176,21 +180,21 @@ def test_the_browsers_history_is_only_taken_where_it_has_the_right_shape() -> No
 
 @pytest.mark.parametrize(("written", "seed"), [(None, None), ("", None), ("  ", None), (" 7 ", 7), (0, 0)])
 def test_an_empty_seed_is_no_seed(written: str | int | None, seed: int | None) -> None:
-    from omnidemo.ui.chat import read_seed
+    from omnidemo.ui.tabs.chat_tab import read_seed
 
     assert read_seed(written) == seed
 
 
 @pytest.mark.parametrize("written", ["-1", "1.5", "x", "²", "9" * 30])
 def test_a_bad_seed_is_named(written: str) -> None:
-    from omnidemo.ui.chat import read_seed
+    from omnidemo.ui.tabs.chat_tab import read_seed
 
     with pytest.raises(ValueError, match="not a whole number"):
         read_seed(written)
 
 
 def ask(services: FakeServices, message: str, running: Any, run: str = "r") -> Iterator[str]:
-    from omnidemo.ui.chat import _chat
+    from omnidemo.ui.tabs.chat_tab import _chat
 
     result: Iterator[str] = _chat(services, running)(
         message, [], "s", run, "bundled/a", "bundled/drafter", "ngram-exact", "default", 0.0, 1.0, 64, None, True, True
@@ -209,14 +213,14 @@ def ready() -> FakeServices:
     [(ready(), "  ", "empty"), (FakeServices(load_seconds=60), "hello", "still loading"), (ready(), "fail", "Choose a smaller target")],
 )
 def test_what_cannot_be_answered_is_said_in_the_answer(services: FakeServices, message: str, expected: str) -> None:
-    from omnidemo.ui.running import Running
+    from omnidemo.ui.running_answers import Running
 
     lines = parse(list(ask(services, message, Running()))[-1])
     assert lines[0]["run"] == "r" and lines[-1]["k"] == "error" and expected in lines[-1]["text"]
 
 
 def test_stop_ends_the_answer_at_the_next_round_and_only_that_answer() -> None:
-    from omnidemo.ui.running import Running
+    from omnidemo.ui.running_answers import Running
 
     running, services = Running(), ready()
     services.pace = 0.02
@@ -230,7 +234,7 @@ def test_stop_ends_the_answer_at_the_next_round_and_only_that_answer() -> None:
 
 
 def test_an_answer_stopped_while_it_waits_in_the_queue_ends_when_its_turn_comes() -> None:
-    from omnidemo.ui.running import MOST_EARLY_STOPS, Running
+    from omnidemo.ui.running_answers import MOST_EARLY_STOPS, Running
 
     running = Running()
     for index in range(2 * MOST_EARLY_STOPS):
@@ -243,8 +247,8 @@ def test_an_answer_stopped_while_it_waits_in_the_queue_ends_when_its_turn_comes(
 
 
 def test_an_abandoned_answer_tells_the_engine_to_stop() -> None:
-    from omnidemo.ui.chat import _chat
-    from omnidemo.ui.running import Running
+    from omnidemo.ui.running_answers import Running
+    from omnidemo.ui.tabs.chat_tab import _chat
 
     seen: list[threading.Event] = []
 

@@ -12,15 +12,15 @@ from typing import Any
 
 import pytest
 
+from omnidemo.adapters import version_folders
 from omnidemo.config import Settings
 from omnidemo.records import Generation, RequestRecord, Round
-from omnidemo.runtime import adapters
-from omnidemo.runtime.hosted import Hosted
-from omnidemo.runtime.quotas import HOUR, Quotas, Refused
-from omnidemo.runtime.services import Services
-from omnidemo.runtime.store import Store
-from omnidemo.runtime.visitors import KEY, OWN, Caller, Visitors, is_operator, is_public
-from omnidemo.ui import replay
+from omnidemo.serving.public_services import Hosted
+from omnidemo.serving.quotas import HOUR, Quotas, Refused
+from omnidemo.serving.services import Services
+from omnidemo.store.store import Store
+from omnidemo.store.visitors import KEY, OWN, Caller, Visitors, is_operator, is_public
+from omnidemo.ui import replay_data
 from test_pair import save
 
 # ids -----------------------------------------------------------------------------------------------------------------------
@@ -210,10 +210,10 @@ def test_two_visitors_have_lines_ngrams_and_a_history_of_their_own(app: App) -> 
         app.front.reset(*app.pair, domain=OWN + "a")
 
     stored = app.services.settings.storage
-    folder = adapters.line_folder(stored, app.pair[1], app.pair[0], OWN + "a")
-    versions = adapters.versions(folder)
+    folder = version_folders.line_folder(stored, app.pair[1], app.pair[0], OWN + "a")
+    versions = version_folders.versions(folder)
     assert 1 <= len(versions) <= 2 and sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) <= 5_000_000
-    assert adapters.load_version(adapters.version_folder(folder, versions[0])).adapter.config["r"] <= 16
+    assert version_folders.load_version(version_folders.version_folder(folder, versions[0])).adapter.config["r"] <= 16
 
     assert "Deleted: 3 requests" in app.front.forget("a")
     app.who = Caller("a")
@@ -253,19 +253,19 @@ def test_recorded_rounds_and_runs_beside_an_answer_are_the_visitors_own(app: App
         app.ask("a", f"duck {number}")
     app.front.store.flush()
     one = max(row["id"] for row in app.front.store.requests())
-    assert replay.recall(app.front, "forged", one)["prompt"] == "duck 1"
+    assert replay_data.recall(app.front, "forged", one)["prompt"] == "duck 1"
     asked = {"target": app.pair[0], "drafter": app.pair[1], "message": "duck 1", "tokens": 12, "line": "default"}
-    before, after = replay.beside(app.front, {"kind": "fresh", "method": "ngram-exact", **asked})["lanes"]
+    before, after = replay_data.beside(app.front, {"kind": "fresh", "method": "ngram-exact", **asked})["lanes"]
     assert before["version"] == 0 and after["version"] == app.front.trainer(*app.pair).version > 0  # the visitor's line, not everybody's
     spent = app.front.quotas._known["a"].tokens
-    (plain,) = replay.beside(app.front, {"kind": "plain", **asked})["lanes"]
+    (plain,) = replay_data.beside(app.front, {"kind": "plain", **asked})["lanes"]
     assert app.front.quotas._known["a"].tokens == spent + 12 * plain["runs"]
     app.who = Caller("b")
     with pytest.raises(ValueError, match="not kept any more"):
-        replay.recall(app.front, OWN + "a", one)
+        replay_data.recall(app.front, OWN + "a", one)
     with pytest.raises(Refused, match="9 answers within an hour"):  # they count like answers
         for _ in range(10):
-            assert replay.beside(app.front, {"kind": "plain", **asked})["lanes"]
+            assert replay_data.beside(app.front, {"kind": "plain", **asked})["lanes"]
 
 
 def test_what_concerns_everybody_is_refused_in_one_sentence(app: App, tmp_path: Path) -> None:
@@ -320,12 +320,12 @@ def test_on_this_computer_alone_everything_is_allowed(app: App) -> None:
 def test_lines_end_after_a_time_and_where_there_are_too_many(app: App) -> None:
     for name in ("a", "b", "c", "d"):
         app.ask(name), app.ask(name)
-    folder = {name: adapters.line_folder(app.services.settings.storage, app.pair[1], app.pair[0], OWN + name) for name in "abcd"}
+    folder = {name: version_folders.line_folder(app.services.settings.storage, app.pair[1], app.pair[0], OWN + name) for name in "abcd"}
     assert not folder["a"].exists() and folder["d"].exists()  # three at most
     assert app.services.own.sweep() == 0
     for used in app.services.own._used:
         app.services.own._used[used] -= 3601
-    left = adapters.line_folder(app.services.settings.storage, "another", "pair", OWN + "0" * 24)
+    left = version_folders.line_folder(app.services.settings.storage, "another", "pair", OWN + "0" * 24)
     left.mkdir(parents=True)
     os.utime(left, (1, 1))  # of an earlier run
     app.front.sweep()

@@ -10,10 +10,10 @@ import pytest
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
+from omnidemo.backends.runner import ModelError
 from omnidemo.bench import vocabularies as coverage
-from omnidemo.core.alphabets import byte_alphabet
-from omnidemo.core.vocabulary import Vocabulary, VocabularyMap, read_vocabulary
-from omnidemo.runtime.sources import ModelError
+from omnidemo.vocab.alphabets import byte_alphabet
+from omnidemo.vocab.vocabulary import Vocabulary, VocabularyMap, read_vocabulary
 from tokenizer_families import FAMILIES, byte_level, large_byte_level, large_sentence_piece, llama, sentence_piece, unigram_bytes
 from worlds import vocabulary
 

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import PreTrainedTokenizerFast
 
-from omnidemo.core.ngrams import NgramCache
-from omnidemo.core.vocabulary import Vocabulary, VocabularyMap, read_vocabulary
 from omnidemo.decoding.contexts import DrafterContext
+from omnidemo.vocab.ngram_cache import NgramCache
+from omnidemo.vocab.vocabulary import Vocabulary, VocabularyMap, read_vocabulary
 from tokenizer_families import FAMILIES, SPECIAL
 from worlds import TableCache, vocabulary
 

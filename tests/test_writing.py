@@ -12,20 +12,20 @@ import pytest
 import torch
 
 from omnidemo import load_pair
+from omnidemo.backends import compiled_passes
+from omnidemo.backends.cpu_backend import CpuBackend
+from omnidemo.backends.fused_llama import LeanCache, LeanLlamaRunner
 from omnidemo.bench.tiny import random_model
-from omnidemo.core.ahead import Order, Rollout, anything
-from omnidemo.core.draft_length import ByCost, Fixed
-from omnidemo.core.knowledge import Knowledge
-from omnidemo.core.ngrams import NgramCache
-from omnidemo.core.sampling import Sampler, Warp, as_tensor
 from omnidemo.decoding.backend import RoundPlan, RoundResult
 from omnidemo.decoding.contexts import TargetContext
+from omnidemo.decoding.cost_model import Knowledge
+from omnidemo.decoding.draft_policy import ByCost, Fixed
+from omnidemo.decoding.rollout import Order, Rollout, anything
 from omnidemo.decoding.round import RoundContext
+from omnidemo.decoding.sampling import Sampler, Warp, as_tensor
 from omnidemo.methods import Autoregressive
-from omnidemo.runtime import passes
-from omnidemo.runtime.backends.cpu import CpuBackend
-from omnidemo.runtime.lean import LeanCache, LeanLlamaRunner
-from omnidemo.runtime.pair import Pair
+from omnidemo.pair import Pair
+from omnidemo.vocab.ngram_cache import NgramCache
 from test_pair import PROMPT, save
 from test_runners import close
 
@@ -89,7 +89,7 @@ def true_row(runner: LeanLlamaRunner, ids: list[int]) -> Any:
 def both(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """In one go, and one by one."""
     for strides in (8, 1):
-        monkeypatch.setattr(passes, "STRIDES", strides)
+        monkeypatch.setattr(compiled_passes, "STRIDES", strides)
         yield
 
 
@@ -220,7 +220,7 @@ def test_logits_that_are_no_numbers(runner: LeanLlamaRunner) -> None:
 
 def test_large_models_write_token_by_token(runner: LeanLlamaRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     made = LeanCache(runner)
-    assert made.strides == passes.STRIDES
+    assert made.strides == compiled_passes.STRIDES
     for parameters, strides in ((8_600_000, 8), (20_000_000, 4), (135_000_000, 1)):
         monkeypatch.setattr(runner, "parameters", parameters)
         assert made.strides == strides
@@ -252,7 +252,7 @@ def test_sampled_tokens_use_the_numbers_that_they_were_drawn_with(runner: LeanLl
 
 
 def test_a_target_without_compiled_code(tmp_path: Path, written: list[Rollout], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("omnidemo.runtime.compiling._ready", None)
+    monkeypatch.setattr("omnidemo.backends.compile_kernels._ready", None)
     alone = load_pair(save(tmp_path / "target", "byte-level", ends=False), save(tmp_path / "drafter", "sentence-piece", seed=1))
     assert len(alone.generate(PROMPT, method="autoregressive", max_new_tokens=12).token_ids) == 12
     assert not written

@@ -9,14 +9,14 @@ from functools import cache
 import torch
 from torch import Tensor
 
-from omnidemo.core.draft_length import DraftLength, Fixed
-from omnidemo.core.ngrams import NgramCache
-from omnidemo.core.sampling import Chooser, Warp
-from omnidemo.core.vocabulary import Vocabulary, VocabularyMap
 from omnidemo.decoding.backend import Pass
 from omnidemo.decoding.contexts import DrafterContext, TargetContext
+from omnidemo.decoding.draft_policy import DraftLength, Fixed
 from omnidemo.decoding.engine import DecodingState, Limits, decode
+from omnidemo.decoding.sampling import Chooser, Warp
 from omnidemo.methods import Method
+from omnidemo.vocab.ngram_cache import NgramCache
+from omnidemo.vocab.vocabulary import Vocabulary, VocabularyMap
 
 Budget = int | Callable[[], DraftLength]  # a fixed draft length, or what makes the rule of a round
 

@@ -1,4 +1,4 @@
-// The settings of a pair: grouped, changed one at a time, refused with a sentence. What they are comes from the server (ui/controls.py).
+// The settings of a pair: grouped, changed one at a time, refused with a sentence. What they are comes from the server (ui/tabs/settings_panel.py).
 (() => {
   const { el } = omni;
   let pending = {};

@@ -14,17 +14,17 @@ from typing import Any
 
 from transformers.utils import logging
 
-from omnidemo.bench.compare import COLUMNS, Sheet, Summary, check_methods, check_prompts, csv_row, sheet, summarise
+from omnidemo.bench.compare_methods import COLUMNS, Sheet, Summary, check_methods, check_prompts, csv_row, sheet, summarise
 from omnidemo.bench.experiments.line import Line
 from omnidemo.config import Settings
+from omnidemo.distill.distiller import Distiller, TrainerStatus
+from omnidemo.lines.measurer import Measurer, mean_of
+from omnidemo.lines.trainer_pool import Lines
+from omnidemo.pair import Pair
 from omnidemo.records import Agreement, RequestRecord, Trace
-from omnidemo.runtime.comparison import BASELINE, Comparison, compare
-from omnidemo.runtime.distiller import Distiller, TrainerStatus
-from omnidemo.runtime.lines import Lines
-from omnidemo.runtime.loading import attach_storage, build_measured_pair, open_store
-from omnidemo.runtime.measuring import Measurer, mean_of
-from omnidemo.runtime.pair import Pair
-from omnidemo.runtime.store import Store
+from omnidemo.serving.comparison import BASELINE, Comparison, compare
+from omnidemo.serving.pair_loading import attach_storage, build_measured_pair, open_store
+from omnidemo.store.store import Store
 
 # kind: traffic, held-out or offline; requests: answered before
 HEADER = ("kind", "requests", "train_steps", "loss_nats", "agreement", "same_first", *COLUMNS)

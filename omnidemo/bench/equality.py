@@ -18,12 +18,12 @@ from typing import Any
 import torch
 from transformers import AutoModelForCausalLM
 
+from omnidemo.backends import compile_kernels
 from omnidemo.bench import tiny
 from omnidemo.methods import METHODS
+from omnidemo.models.load import LanguageModel, load_model
+from omnidemo.pair import Pair
 from omnidemo.records import Generation
-from omnidemo.runtime import compiling
-from omnidemo.runtime.models import LanguageModel, load_model
-from omnidemo.runtime.pair import Pair
 
 WINDOW = 48  # of the drafter; the targets read 600 tokens
 TEXT = "the small"
@@ -183,7 +183,7 @@ def equality_matrix(
     It waits until passes are compiled, where they can be: those are what people's answers come from.
     KeyError for an unknown architecture, family or case.
     """
-    compiling.wait()
+    compile_kernels.wait()
     rows = all_pairs(architectures, families, methods, cases) if pairwise else itertools.product(architectures, families, methods, cases)
     with tempfile.TemporaryDirectory() as folder:
         laboratory = Laboratory(Path(folder))

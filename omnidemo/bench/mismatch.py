@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
+from omnidemo.backends import choice
 from omnidemo.config import Settings
-from omnidemo.core.sampling import as_tensor
+from omnidemo.decoding.sampling import as_tensor
 from omnidemo.methods import fitting, make_method
+from omnidemo.pair import Pair
 from omnidemo.records import Generation, Token
-from omnidemo.runtime import backends
-from omnidemo.runtime.loading import build_measured_pair
-from omnidemo.runtime.pair import Pair
+from omnidemo.serving.pair_loading import build_measured_pair
 
 PROMPTS = (
     "Tell me a short story about a fox.",
@@ -93,7 +93,7 @@ def check(
     """
     if settings.backend == "reference":
         raise ValueError("the reference cannot be checked against itself; name another backend: auto, cpu or cuda")
-    settings = settings.model_copy(update={"device": backends.device(settings.backend, settings.device)})
+    settings = settings.model_copy(update={"device": choice.device(settings.backend, settings.device)})
     reference = _pair(settings.model_copy(update={"backend": "reference"}))
     names = [make_method(name, reference.map).name for name in methods] or fitting(reference.map)
     cases = [Case(text, name, heat, seed) for name, heat, (seed, text) in product(names, temperatures, enumerate(prompts))]
@@ -102,7 +102,7 @@ def check(
         wanted.append(one)
         progress(len(wanted), 2 * len(cases))
     other = _pair(settings)
-    backend = backends.choose(settings.backend, other.target.runner, other.drafter.runner)
+    backend = choice.choose(settings.backend, other.target.runner, other.drafter.runner)
     different, first = 0, None
     for place, got in enumerate(_answers(other, cases, tokens, settings)):
         found = parting(reference, cases[place], wanted[place], got)

@@ -16,16 +16,16 @@ from torch import Tensor
 from transformers import AutoTokenizer, GenerationConfig
 from transformers.utils import logging
 
-from omnidemo.bench.compare import Spread, check_prompts, sheet
+from omnidemo.backends.runner import overwrite_named
+from omnidemo.bench.compare_methods import Spread, check_prompts, sheet
 from omnidemo.config import Settings
 from omnidemo.decoding.contexts import common_prefix
 from omnidemo.methods import make_method
-from omnidemo.runtime.comparison import BASELINE
-from omnidemo.runtime.loading import build_measured_pair
-from omnidemo.runtime.models import LanguageModel
-from omnidemo.runtime.pair import Pair
-from omnidemo.runtime.runners import overwrite_named
-from omnidemo.runtime.weights import read_model
+from omnidemo.models.load import LanguageModel
+from omnidemo.models.read_weights import read_model
+from omnidemo.pair import Pair
+from omnidemo.serving.comparison import BASELINE
+from omnidemo.serving.pair_loading import build_measured_pair
 
 PLAIN, ASSISTED, DEFAULTS, LOOKUP = "transformers", "transformers-assisted", "transformers-assisted-defaults", "transformers-prompt-lookup"
 PEER = (PLAIN, ASSISTED, DEFAULTS, LOOKUP)

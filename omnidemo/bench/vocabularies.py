@@ -9,8 +9,9 @@ from time import perf_counter
 
 from transformers import AutoTokenizer
 
-from omnidemo.core.vocabulary import Vocabulary, VocabularyMap, read_vocabulary
-from omnidemo.runtime.sources import ModelError, local_folder
+from omnidemo.backends.runner import ModelError
+from omnidemo.models.model_files import local_folder
+from omnidemo.vocab.vocabulary import Vocabulary, VocabularyMap, read_vocabulary
 
 HEADINGS = ("target", "drafter", "mapped", "tokens", "direct", "2-grams", "3-grams", "4-grams", "longer", "none", "n-grams", "map ms")
 

@@ -14,13 +14,13 @@ from typing import Annotated
 
 import typer
 
+from omnidemo.bundled import write_prompts
 from omnidemo.config import Settings
-from omnidemo.runtime.catalog import Reading, reading
-from omnidemo.runtime.history import Message, newest
-from omnidemo.runtime.loading import build_pair
-from omnidemo.runtime.pair import Pair
+from omnidemo.models.catalogue import Reading, reading
+from omnidemo.pair import Pair
+from omnidemo.serving.conversation_window import Message, newest
+from omnidemo.serving.pair_loading import build_pair
 
-from . import prompts
 from .corpus import mixer
 
 TURNS, CONVERSATIONS, SEED = 10, 30, 7
@@ -62,8 +62,8 @@ def small_talk() -> list[Record]:
 def conversations(count: int = CONVERSATIONS, turns: int = TURNS, seed: int = SEED) -> list[list[Record]]:
     """Chats of test prompts, the page's examples and small talk; no topic twice in a row, no prompt twice in a chat."""
     rng = random.Random(seed)
-    tests = {domain: prompts.read(prompts.FOLDER / f"{domain}.jsonl") for domain in mixer.DOMAINS}
-    examples, talk = prompts.read(prompts.FOLDER / "examples.jsonl"), small_talk()
+    tests = {domain: write_prompts.read(write_prompts.FOLDER / f"{domain}.jsonl") for domain in mixer.DOMAINS}
+    examples, talk = write_prompts.read(write_prompts.FOLDER / "examples.jsonl"), small_talk()
 
     def draw(before: Sequence[Record]) -> Record:
         while True:
@@ -98,7 +98,7 @@ def compare(chats: Sequence[Sequence[Record]], fresh: Callable[[list[Message]], 
     asked = right = kept = gained = 0
     for chat in chats:
         for record, text in answers(chat, talk):
-            example = prompts.from_record(record)
+            example = write_prompts.from_record(record)
             key = str(record["prompt"])
             if key not in known:
                 known[key] = mixer.check(example, fresh([{"role": "user", "content": key}]))

@@ -21,7 +21,8 @@ import torch
 import typer
 from transformers import AutoTokenizer, LlamaForCausalLM
 
-from . import prompts
+from omnidemo.bundled import write_prompts as prompts
+
 from .corpus import mixer
 from .corpus.base import Example
 from .family import ASSETS, NAMES, RUNS

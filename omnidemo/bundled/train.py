@@ -18,8 +18,9 @@ import typer
 from torch import Tensor
 from transformers import AutoTokenizer, LlamaForCausalLM, PreTrainedTokenizerFast
 
+from omnidemo.bundled.training_loop import Job, Plan, train
+
 from . import data, family, tokenizers
-from .engine import Job, Plan, train
 from .family import ASSETS, NAMES, RUNS, Shape, shape_of
 from .grown import grown
 from .optimiser import Rates

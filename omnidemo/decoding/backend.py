@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
-from omnidemo.core.ahead import ProposalRule
-from omnidemo.core.peaks import RowStats
-from omnidemo.core.sampling import Law
+from omnidemo.decoding.rollout import ProposalRule
+from omnidemo.decoding.row_stats import RowStats
+from omnidemo.decoding.sampling import Law
 
 if TYPE_CHECKING:
     from omnidemo.decoding.round import RoundContext

@@ -12,10 +12,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from omnidemo.core.ahead import Rollout
-from omnidemo.core.sampling import Law, as_tensor, highest_each
-from omnidemo.core.vocabulary import VocabularyMap
 from omnidemo.decoding.backend import KVCache, Pass
+from omnidemo.decoding.rollout import Rollout
+from omnidemo.decoding.sampling import Law, as_tensor, highest_each
+from omnidemo.vocab.vocabulary import VocabularyMap
 
 
 def common_prefix(left: Sequence[int], right: Sequence[int]) -> int:

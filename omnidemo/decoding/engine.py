@@ -9,20 +9,20 @@ from dataclasses import replace
 from functools import partial
 from typing import cast
 
-from omnidemo.core.draft_length import LOOK, DraftLength, Look
-from omnidemo.core.knowledge import Hindsight
-from omnidemo.core.ngrams import NgramCache
-from omnidemo.core.sampling import Chooser, Warp
-from omnidemo.core.vocabulary import VocabularyMap
 from omnidemo.decoding.backend import Backend, Clock, DecodingMethod, RoundPlan
 from omnidemo.decoding.contexts import DrafterContext
+from omnidemo.decoding.cost_model import Hindsight
+from omnidemo.decoding.draft_policy import LOOK, DraftLength, Look
 from omnidemo.decoding.limits import Limits
 from omnidemo.decoding.penalty import RepetitionPenalty
 from omnidemo.decoding.render import discarded_tokens, emitted_tokens, new_ngrams
 from omnidemo.decoding.round import RoundContext, reference_round
+from omnidemo.decoding.sampling import Chooser, Warp
 from omnidemo.decoding.state import DecodingState
 from omnidemo.decoding.tracing import Tracer
 from omnidemo.records import FinishReason, Round
+from omnidemo.vocab.ngram_cache import NgramCache
+from omnidemo.vocab.vocabulary import VocabularyMap
 
 __all__ = ["STAGES", "DecodingState", "Limits", "decode"]
 
@@ -115,9 +115,7 @@ def decode(
             reason = "cancelled"
 
 
-def _plan(
-    policy: DraftLength, state: DecodingState, method: DecodingMethod, most: int, index: int, look: Look
-) -> RoundPlan:
+def _plan(policy: DraftLength, state: DecodingState, method: DecodingMethod, most: int, index: int, look: Look) -> RoundPlan:
     """What the next round may be, of which at most so many tokens are wanted. The first one looks no further: its token must not wait."""
     drafter = state.drafter
     if drafter is None or not method.drafts:

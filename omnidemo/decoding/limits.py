@@ -6,8 +6,8 @@ import codecs
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from omnidemo.core.vocabulary import VocabularyMap
 from omnidemo.records import FinishReason
+from omnidemo.vocab.vocabulary import VocabularyMap
 
 
 @dataclass(slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from omnidemo.core.vocabulary import VocabularyMap
+from omnidemo.vocab.vocabulary import VocabularyMap
 
 
 class RepetitionPenalty:

@@ -6,10 +6,10 @@ import codecs
 import math
 from collections.abc import Iterator, Sequence
 
-from omnidemo.core.ngrams import NgramCache
-from omnidemo.core.vocabulary import VocabularyMap
 from omnidemo.decoding.backend import RoundResult, Slot
 from omnidemo.records import Source, Token
+from omnidemo.vocab.ngram_cache import NgramCache
+from omnidemo.vocab.vocabulary import VocabularyMap
 
 
 def emitted_tokens(

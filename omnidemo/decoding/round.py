@@ -9,16 +9,16 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from omnidemo.core.ahead import ProposalRule, token_by_token
-from omnidemo.core.draft_length import DraftLength, State
-from omnidemo.core.ngrams import NgramCache
-from omnidemo.core.peaks import RowStats
-from omnidemo.core.sampling import Chooser, Law, Warp, as_array, as_tensor, draw_known, fetch, highest, on_host
-from omnidemo.core.shares import share, warm
-from omnidemo.core.vocabulary import VocabularyMap
 from omnidemo.decoding.backend import Acceptance, Clock, DecodingMethod, Draft, Pass, RoundPlan, RoundResult, Slot, StageSeconds
 from omnidemo.decoding.contexts import DrafterContext, TargetContext
+from omnidemo.decoding.draft_policy import DraftLength, State
 from omnidemo.decoding.penalty import RepetitionPenalty
+from omnidemo.decoding.rollout import ProposalRule, token_by_token
+from omnidemo.decoding.row_ops import share, warm
+from omnidemo.decoding.row_stats import RowStats
+from omnidemo.decoding.sampling import Chooser, Law, Warp, as_array, as_tensor, draw_known, fetch, highest, on_host
+from omnidemo.vocab.ngram_cache import NgramCache
+from omnidemo.vocab.vocabulary import VocabularyMap
 
 
 class NotFinite(ArithmeticError):

@@ -7,10 +7,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from omnidemo.core.draft_length import ENOUGH
-from omnidemo.core.knowledge import Hindsight
 from omnidemo.decoding.backend import RoundResult
 from omnidemo.decoding.contexts import DrafterContext, TargetContext
+from omnidemo.decoding.cost_model import Hindsight
+from omnidemo.decoding.draft_policy import ENOUGH
 
 
 @dataclass(slots=True)
@@ -46,7 +46,5 @@ class DecodingState:
         found = self.drafter.hindsight(ENOUGH, len(target_probs), greedy)[::-1]
         # A drafter whose numbers are not finite would have guessed nothing.
         products = [product if q and math.isfinite(product := math.prod(q)) else 0.0 for q in found]
-        each = [
-            (len(q), min(1.0, product / max(p, 1e-30))) for q, product, p in zip(found, products, reversed(target_probs), strict=False)
-        ]
+        each = [(len(q), min(1.0, product / max(p, 1e-30))) for q, product, p in zip(found, products, reversed(target_probs), strict=False)]
         return each[::-1]

@@ -6,10 +6,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from omnidemo.core.sampling import Law, as_tensor, on_host
-from omnidemo.core.vocabulary import VocabularyMap
 from omnidemo.decoding.contexts import DrafterContext
+from omnidemo.decoding.sampling import Law, as_tensor, on_host
 from omnidemo.records import Trace
+from omnidemo.vocab.vocabulary import VocabularyMap
 
 BATCH = 32  # rows whose best entries are looked for at once: the search costs as much for one row as for many
 

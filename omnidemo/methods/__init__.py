@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from omnidemo.core.vocabulary import VocabularyMap
 from omnidemo.methods.autoregressive import Autoregressive
 from omnidemo.methods.base import Acceptance, Draft, Method, RoundContext, Slot
 from omnidemo.methods.ngram_exact import NgramExact
@@ -12,6 +11,7 @@ from omnidemo.methods.string_exact_match import StringExactMatch
 from omnidemo.methods.string_rejection import StringRejection
 from omnidemo.methods.token_intersection import TokenIntersection
 from omnidemo.methods.union import Union
+from omnidemo.vocab.vocabulary import VocabularyMap
 
 AUTO = "auto"
 AUTO_HELP = "One vocabulary: the original speculative decoding. Two: our exact merging. Both are exact at every temperature."

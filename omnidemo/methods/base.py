@@ -7,12 +7,12 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from omnidemo.core.ahead import ProposalRule
-from omnidemo.core.peaks import RowStats
-from omnidemo.core.sampling import Chooser, Law, chosen, highest_each
-from omnidemo.core.vocabulary import VocabularyMap
 from omnidemo.decoding.backend import Acceptance, Draft, Slot
+from omnidemo.decoding.rollout import ProposalRule
 from omnidemo.decoding.round import NotFinite, RoundContext
+from omnidemo.decoding.row_stats import RowStats
+from omnidemo.decoding.sampling import Chooser, Law, chosen, highest_each
+from omnidemo.vocab.vocabulary import VocabularyMap
 
 __all__ = ["Acceptance", "Draft", "Method", "NotFinite", "RoundContext", "Slot", "subtract"]
 

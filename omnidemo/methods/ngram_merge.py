@@ -6,7 +6,7 @@ import math
 
 import torch
 
-from omnidemo.core.sampling import Law, as_tensor
+from omnidemo.decoding.sampling import Law, as_tensor
 from omnidemo.methods.base import Draft, Method, RoundContext, Slot, subtract
 
 

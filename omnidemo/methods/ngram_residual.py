@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 import torch
 
-from omnidemo.core.ngrams import FAR, Node
-from omnidemo.core.sampling import Draws, Law, among, as_tensor, on_host, total, without
+from omnidemo.decoding.sampling import Draws, Law, among, as_tensor, on_host, total, without
 from omnidemo.methods.base import RoundContext, Slot
+from omnidemo.vocab.ngram_cache import FAR, Node
 
 Path = tuple[int, ...]
 FEW = 16  # tokens whose part of the residual is bounded closely at first, once the plain attempts have come to nothing

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from omnidemo.core.vocabulary import VocabularyMap
 from omnidemo.methods.token_intersection import TokenIntersection
+from omnidemo.vocab.vocabulary import VocabularyMap
 
 
 class Speculative(TokenIntersection):

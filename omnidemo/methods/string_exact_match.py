@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from itertools import accumulate
 
-from omnidemo.core.sampling import Law
+from omnidemo.decoding.sampling import Law
 from omnidemo.methods.base import Acceptance, Draft, Method, RoundContext, Slot
 
 

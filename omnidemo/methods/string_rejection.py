@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from functools import cached_property
 from weakref import WeakKeyDictionary
 
-from omnidemo.core.sampling import Law, as_tensor
-from omnidemo.core.vocabulary import VocabularyMap
+from omnidemo.decoding.sampling import Law, as_tensor
 from omnidemo.methods.base import Draft, Method, NotFinite, RoundContext, Slot
+from omnidemo.vocab.vocabulary import VocabularyMap
 
 CAP = 64  # spellings of one target token, at most: the proposal's law is a sum over all of them
 Path = tuple[int, ...]

@@ -7,8 +7,8 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from omnidemo.core.ahead import ProposalRule, token_by_token
-from omnidemo.core.sampling import Draws, Law, as_tensor
+from omnidemo.decoding.rollout import ProposalRule, token_by_token
+from omnidemo.decoding.sampling import Draws, Law, as_tensor
 from omnidemo.methods.base import Draft, Method, NotFinite, RoundContext, Slot, subtract
 
 ATTEMPTS = 256  # draws of a correction before it is computed in full: that takes as long as ten

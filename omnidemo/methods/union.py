@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from omnidemo.core.ahead import ProposalRule, least, token_by_token
-from omnidemo.core.vocabulary import VocabularyMap
+from omnidemo.decoding.rollout import ProposalRule, least, token_by_token
 from omnidemo.methods.base import RoundContext
 from omnidemo.methods.token_intersection import TokenIntersection
+from omnidemo.vocab.vocabulary import VocabularyMap
 
 
 class Union(TokenIntersection):

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from omnidemo.ui.app import build_app, launch_options
-from omnidemo.ui.visitor import hosted
+from omnidemo.ui.tabs.visitor_panel import hosted
 
 __all__ = ["build_app", "hosted", "launch_options"]

@@ -11,11 +11,12 @@ import gradio as gr
 
 from omnidemo import charts
 from omnidemo.config import GenerationConfig
-from omnidemo.ui import adaptation, chat, compare, controls, history, replay, serving, text, tokens
+from omnidemo.ui import downloads, replay_data, text, token_lines
 from omnidemo.ui.errors import Events
 from omnidemo.ui.guard import around
 from omnidemo.ui.shell import ENGINE, build_shell, longest_answer, longest_draft
-from omnidemo.ui.visitor import build_visitor, hosted, routes
+from omnidemo.ui.tabs import adaptation_tab, chat_tab, compare_tab, history_tab, settings_panel
+from omnidemo.ui.tabs.visitor_panel import build_visitor, hosted, routes
 
 BROWSERS = 64  # pages whose components' state Gradio keeps; each takes a quarter of a megabyte
 STREAMS = 3  # answers of a public app that are written at the same time, round by round
@@ -36,17 +37,17 @@ class Page(Events):
 def build_app(services: Any) -> gr.Blocks:
     """The whole page over the given services; loads no model."""
     charts.import_everything()
-    os.environ.setdefault("GRADIO_TEMP_DIR", str(serving.uploads()))
+    os.environ.setdefault("GRADIO_TEMP_DIR", str(downloads.uploads()))
     os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")  # also the launch and the version check stay silent
     services = hosted(services)
     with Page(title=f"{text.TITLE} · {text.SUBTITLE}", analytics_enabled=False, fill_width=True, delete_cache=CACHE) as page:
         shell = build_shell(services, page)
         build_visitor(services, shell)
         with gr.Tabs(elem_id="omni-tabs"):
-            for title, module in (("Chat", chat), ("Adaptation", adaptation), ("Compare", compare), ("History", history)):
+            for title, module in (("Chat", chat_tab), ("Adaptation", adaptation_tab), ("Compare", compare_tab), ("History", history_tab)):
                 with gr.Tab(title, id=title.lower(), elem_id=f"omni-tab-{title.lower()}"):
                     module.build(services, shell)
-        replay.build(services, shell)
+        replay_data.build(services, shell)
         gr.api(_generate(services), api_name="generate", concurrency_id=ENGINE, api_description=text.API_EXAMPLE)
     page.queue(max_size=services.settings.queue_size, default_concurrency_limit=4, api_open=False)  # nobody passes the queue
     if services.public:  # one answer at a time is quickest for one person; several take turns, so that nobody waits for a comparison
@@ -128,7 +129,7 @@ def _head(services: Any) -> str:
     labels = {
         "title": text.TITLE,
         "subtitle": text.SUBTITLE,
-        "legend": tokens.legend(text.CLASSES),
+        "legend": token_lines.legend(text.CLASSES),
         "figures": [{"key": key, "title": title, "help": hint, "as": form} for key, (title, hint, form) in text.FIGURES.items()],
         "main_figures": text.MAIN_FIGURES,
         "slower": text.SLOWER,
@@ -138,7 +139,7 @@ def _head(services: Any) -> str:
         },
         "method": services.settings.method,
         "help": {f"omni-{name}": text.HELP[key] for name, key in text.HELP_OF.items()},
-        "controls": controls.groups(),
+        "controls": settings_panel.groups(),
         "lossless": text.LOSSLESS,
         "topics": text.TOPICS,
         "approximate": text.APPROXIMATE,

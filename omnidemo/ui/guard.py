@@ -16,9 +16,9 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from omnidemo.config import Settings
-from omnidemo.runtime.hosted import NO_ID, Hosted
-from omnidemo.runtime.quotas import Refused
-from omnidemo.runtime.visitors import LOOPBACK, is_loopback
+from omnidemo.serving.public_services import NO_ID, Hosted
+from omnidemo.serving.quotas import Refused
+from omnidemo.store.visitors import LOOPBACK, is_loopback
 from omnidemo.ui.errors import tell
 
 VISITOR, OPERATOR = "x-omnidemo-visitor", "x-omnidemo-operator"  # headers, so that neither is in an address or a log

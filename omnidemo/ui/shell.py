@@ -9,7 +9,7 @@ from typing import Any
 
 import gradio as gr
 
-from omnidemo.runtime.catalog import reading
+from omnidemo.models.catalogue import reading
 from omnidemo.ui import text
 
 EXPERT = "omni-expert"  # class of what only the Expert switch shows

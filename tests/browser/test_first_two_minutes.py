@@ -17,13 +17,13 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from browser.test_app import WAIT, App, browser, visit
-from omnidemo.bundled import prompts
+from omnidemo.bundled import write_prompts
 from omnidemo.bundled.conversations import Record, reader
 from omnidemo.bundled.corpus import mixer
 from omnidemo.config import Settings
-from omnidemo.runtime.catalog import Reading
-from omnidemo.runtime.learned import count_banners
-from omnidemo.runtime.loading import build_pair
+from omnidemo.models.catalogue import Reading
+from omnidemo.serving.pair_loading import build_pair
+from omnidemo.store.learning_tables import count_banners
 
 __all__ = ["browser"]
 pytestmark = pytest.mark.browser
@@ -56,7 +56,7 @@ def plain() -> dict[str, str]:
 
 
 def examples() -> list[Record]:
-    return prompts.read(prompts.FOLDER / "examples.jsonl")[:CHIPS]
+    return write_prompts.read(write_prompts.FOLDER / "examples.jsonl")[:CHIPS]
 
 
 def press(page: Page, record: Record) -> dict[str, Any]:
@@ -78,7 +78,7 @@ def ten(page: Page, plain: dict[str, str]) -> list[dict[str, Any]]:
         made = press(page, record)
         assert made["error"] is None
         prompt = str(record["prompt"])
-        assert made["text"] == plain[prompt] or mixer.check(prompts.from_record(record), made["text"]), (prompt, made["text"])
+        assert made["text"] == plain[prompt] or mixer.check(write_prompts.from_record(record), made["text"]), (prompt, made["text"])
         assert len(made["shown"]) == 3 and made["shown"][1] != "–", made["shown"]
         answers.append(made)
     return answers

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from contract.sides import STORY, Sides
-from omnidemo.runtime.backends import make_backend
+from omnidemo.backends.choice import make_backend
 
 PAGE = Path(__file__).parents[2] / "ARCHITECTURE.md"
 

@@ -15,10 +15,10 @@ from safetensors.torch import save_file
 from omnidemo.bench.experiments.line import Learners, Line
 from omnidemo.bench.experiments.plans import Arm, Event, Reading, checkpoints, stream
 from omnidemo.config import Settings
+from omnidemo.lines.router import Router
+from omnidemo.models.load import load_model
+from omnidemo.probes.replayed_target import Records, Replay, replacing
 from omnidemo.records import Generation, Trace
-from omnidemo.runtime.models import load_model
-from omnidemo.runtime.replaying import Records, Replay, replacing
-from omnidemo.runtime.router import Router
 
 METRICS = ("acceptance_rate", "alpha", "block_efficiency", "ngram_hits", "drafted_per_round", "cache_entries")
 TAUGHT = 10  # requests of each domain from which the classifier learns by hand before it chooses alone

@@ -12,12 +12,12 @@ import numpy as np
 from transformers.utils import logging
 
 from omnidemo import charts
-from omnidemo.bench.compare import sheet
-from omnidemo.bench.experiments import report
+from omnidemo.bench.compare_methods import sheet
+from omnidemo.bench.experiments import experiment_report
 from omnidemo.bench.experiments.arm import World
 from omnidemo.bench.experiments.plans import Arm, Phase, stream
-from omnidemo.bench.experiments.run import Order, Progress
-from omnidemo.runtime.loading import attach_storage, build_measured_pair, open_store
+from omnidemo.bench.experiments.run_experiment import Order, Progress
+from omnidemo.serving.pair_loading import attach_storage, build_measured_pair, open_store
 
 NAME = "training-cost"
 BLOCK = 8  # requests in a row with the same mode; the next block asks the same ones in the other mode
@@ -117,9 +117,9 @@ def _report(world: World, rows: Sequence[Mapping[str, Any]], seed: int, pause: f
         lines.append(f"| {mode} | {one['answers']:.0f} | {one['median']:.3f} | {one['p95']:.3f} |")
     median, p95, paired = (found["ratio"][name] - 1 for name in ("median", "p95", "paired"))
     said = f"With training the median is {median:+.1%}, the 95th percentile {p95:+.1%}, and the same request (median) {paired:+.1%}. "
-    said += f"Requests {pause:g} s apart, seed {seed}, commit {report.commit()}."
+    said += f"Requests {pause:g} s apart, seed {seed}, commit {experiment_report.commit()}."
     (world.out / f"{NAME}.md").write_text(f"## {NAME}\n\n" + "\n".join(lines) + f"\n\n{said}\n", encoding="utf-8")
-    report.write_facts(world.out / f"{NAME}.json", world, [], seed=seed, pause=pause, found=found)
+    experiment_report.write_facts(world.out / f"{NAME}.json", world, [], seed=seed, pause=pause, found=found)
     series = []
     for mode in ("off", "idle"):
         seconds = sorted(row["seconds"] for row in rows if row["training"] == mode)

@@ -24,8 +24,8 @@ from transformers.utils import logging
 
 from omnidemo.bench.experiments.arm import World, run_arm
 from omnidemo.bench.experiments.plans import Arm
-from omnidemo.bench.replay import record
-from omnidemo.runtime.child import training_environment
+from omnidemo.bench.record_target import record
+from omnidemo.distill.process_worker import training_environment
 
 PROMPTS_PER_JOB = 100  # of a recording: a few seconds of loading, half a minute of work
 
@@ -158,4 +158,3 @@ def results(world: World, arms: Sequence[Arm], seeds: Sequence[int]) -> dict[tup
     """(arm, seed) → what was written, for the arms that are done."""
     paths = {(arm.name, seed): result_path(world, arm, seed) for seed in seeds for arm in arms}
     return {key: json.loads(path.read_text(encoding="utf-8")) for key, path in paths.items() if path.exists()}
-

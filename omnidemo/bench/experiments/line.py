@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 from torch import Tensor
 
+from omnidemo.adapters import version_folders
+from omnidemo.adapters.version_folders import AdapterState, OptimiserState
 from omnidemo.config import Settings
+from omnidemo.distill.adaptable import plan_of
+from omnidemo.distill.trace_buffer import ReplayBuffer, usable
+from omnidemo.distill.train_step import Batches, Learner, learner_for, train
 from omnidemo.records import Trace
-from omnidemo.runtime import adapters
-from omnidemo.runtime.adaptable import plan_of
-from omnidemo.runtime.adapters import AdapterState, OptimiserState
-from omnidemo.runtime.replay import ReplayBuffer, usable
-from omnidemo.runtime.training import Batches, Learner, learner_for, train
 
 Learners = dict[tuple[str, int], Learner]
 
@@ -33,7 +33,7 @@ class Line:
         self.optimiser: OptimiserState | None = None
         self.version, self.seconds, self.loss = 0, 0.0, math.nan
         self._learners = learners
-        self._base = adapters.BaseWeights(folder)
+        self._base = version_folders.BaseWeights(folder)
 
     @property
     def steps(self) -> int:
@@ -72,7 +72,7 @@ class Line:
 
     def weights(self) -> dict[str, Tensor]:
         """The changed matrices under the base model's names; {} before the first update."""
-        return dict(adapters.merged_weights(self._base, self.adapter)) if self.adapter else {}
+        return dict(version_folders.merged_weights(self._base, self.adapter)) if self.adapter else {}
 
     def head(self) -> Mapping[str, Tensor]:
         return self.adapter.head if self.adapter else {}

@@ -14,11 +14,11 @@ from safetensors.torch import load_file
 from omnidemo.bench.experiments.arm import World, figures, options
 from omnidemo.bench.experiments.jobs import result_path
 from omnidemo.bench.experiments.plans import Arm, Reading
+from omnidemo.pair import Pair
+from omnidemo.probes.replayed_target import replacing
 from omnidemo.records import Generation, NgramEntry
-from omnidemo.runtime.comparison import BASELINE
-from omnidemo.runtime.loading import build_measured_pair
-from omnidemo.runtime.pair import Pair
-from omnidemo.runtime.replaying import replacing
+from omnidemo.serving.comparison import BASELINE
+from omnidemo.serving.pair_loading import build_measured_pair
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,5 +118,3 @@ def read_rows(world: World, arms: Sequence[Arm], seeds: Sequence[int], prompts: 
     """The rows of the seeds that have been timed."""
     paths = [timed_path(world, arms, seed, prompts) for seed in seeds]
     return [row for path in paths if path.exists() for row in json.loads(path.read_text(encoding="utf-8"))]
-
-

@@ -12,11 +12,12 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from omnidemo.adapters import version_folders
 from omnidemo.bench.experiments.line import Line
-from omnidemo.bench.replay import record
+from omnidemo.bench.record_target import record
 from omnidemo.config import Settings
-from omnidemo.runtime import adapters, sources
-from omnidemo.runtime.replaying import Records, replacing
+from omnidemo.models import model_files
+from omnidemo.probes.replayed_target import Records, replacing
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,14 +31,14 @@ class Learned:
 def stored(storage: Path, settings: Settings, target: str, topic: str) -> Learned | None:
     """The active version of the topic's line in a storage folder, else of the default line; None where there is none."""
     for domain in (topic, "default"):
-        line = adapters.line_folder(storage, settings.drafter, target, domain)
-        noted, found = adapters.read_note(line, "active"), adapters.versions(line)
+        line = version_folders.line_folder(storage, settings.drafter, target, domain)
+        noted, found = version_folders.read_note(line, "active"), version_folders.versions(line)
         version = noted if noted is not None else found[0] if found else 0
         if version in found:
-            kept = adapters.load_version(adapters.version_folder(line, version))
-            base = adapters.BaseWeights(sources.find(settings.drafter, hub=settings.trust_hub))
+            kept = version_folders.load_version(version_folders.version_folder(line, version))
+            base = version_folders.BaseWeights(model_files.find(settings.drafter, hub=settings.trust_hub))
             seen = kept.info.requests_seen
-            return Learned(dict(adapters.merged_weights(base, kept.adapter)), f"line {domain}, version {version}, {seen} requests")
+            return Learned(dict(version_folders.merged_weights(base, kept.adapter)), f"line {domain}, version {version}, {seen} requests")
     return None
 
 
@@ -62,7 +63,7 @@ class Distilled:
             return
         for _ in record(self.records, self.records.missing(self.prompts), self.settings):
             pass
-        line = Line(sources.find(self.settings.drafter, hub=self.settings.trust_hub), self.settings, {}, self.seed)
+        line = Line(model_files.find(self.settings.drafter, hub=self.settings.trust_hub), self.settings, {}, self.seed)
         for count, prompt in enumerate(self.prompts, 1):
             line.observe(self.records.load(prompt).trace)
             yield count

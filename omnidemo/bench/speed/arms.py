@@ -14,9 +14,9 @@ from omnidemo.bench.peer import PLAIN, Peer
 from omnidemo.bench.speed.floor import Pass, Shape
 from omnidemo.bench.speed.machine import synchronise
 from omnidemo.bench.speed.watch import bare, take_reads, waiting_clock
-from omnidemo.core.draft_length import Policy
+from omnidemo.decoding.draft_policy import Policy
+from omnidemo.pair import Pair
 from omnidemo.records import Generation
-from omnidemo.runtime.pair import Pair
 
 FRESH, ADAPTED = "fresh", "adapted"
 STAGES = ("draft", "verify", "settle", "other")

@@ -9,7 +9,8 @@ from typing import Any
 
 import torch
 
-from omnidemo.bench.compare import check_prompts
+from omnidemo.backends.fused_llama import LeanLlamaRunner
+from omnidemo.bench.compare_methods import check_prompts
 from omnidemo.bench.peer import ASSISTED, DEFAULTS, LOOKUP, PLAIN, Peer, quietly
 from omnidemo.bench.speed import llama_cpp
 from omnidemo.bench.speed.adapted import Learned
@@ -20,11 +21,10 @@ from omnidemo.bench.speed.rows import Row
 from omnidemo.bench.speed.watch import share_among, watched
 from omnidemo.config import Settings
 from omnidemo.methods import fitting, make_method
-from omnidemo.runtime import garbage
-from omnidemo.runtime.comparison import BASELINE
-from omnidemo.runtime.lean import LeanLlamaRunner
-from omnidemo.runtime.loading import build_measured_pair
-from omnidemo.runtime.pair import Pair
+from omnidemo.pair import Pair
+from omnidemo.serving import gc_pauses
+from omnidemo.serving.comparison import BASELINE
+from omnidemo.serving.pair_loading import build_measured_pair
 
 THREADS = (1, 2, 4)  # numbers that are tried
 WARM_UP, TRIAL = 12, 48  # tokens of an untimed answer, and of one that tries a number of threads
@@ -82,7 +82,7 @@ class Contest:
                 ids = [self.pair.prompt_ids(prompt) for prompt in prompts]
                 if not self.tried:
                     self._choose_threads(arms, ids[0])
-                garbage.settle()
+                gc_pauses.settle()
                 for temperature in self.plan.temperatures:
                     for arm in arms:
                         self._attempt(arm, Request(ids[0], min(WARM_UP, self.plan.max_new_tokens), temperature, self.plan.seed, False))

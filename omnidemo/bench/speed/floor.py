@@ -8,10 +8,10 @@ from typing import Any
 
 from transformers import AutoConfig
 
+from omnidemo.backends.compiled_passes import Passes
+from omnidemo.backends.runner import Runner
 from omnidemo.bench.speed.machine import Probe
-from omnidemo.runtime.models import LanguageModel
-from omnidemo.runtime.passes import Passes
-from omnidemo.runtime.runners import Runner
+from omnidemo.models.load import LanguageModel
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,11 +18,11 @@ import torch
 from torch import Tensor
 from transformers import AutoConfig
 
+from omnidemo.backends.fused_llama import LeanLlamaRunner
 from omnidemo.bench.speed.arms import Request, Took
 from omnidemo.bench.speed.floor import Pass, Shape
-from omnidemo.runtime.lean import LeanLlamaRunner
-from omnidemo.runtime.models import LanguageModel
-from omnidemo.runtime.replaying import replacing
+from omnidemo.models.load import LanguageModel
+from omnidemo.probes.replayed_target import replacing
 
 LLAMA, LLAMA_LOOKUP = "llama.cpp", "llama.cpp-prompt-lookup"
 FORMAT = "1"  # changes with the way that files are written, so that older ones are not read
@@ -168,9 +168,7 @@ def arms(model: LanguageModel, shape: Shape, folder: Path, positions: int, draft
     end_ids = frozenset(model.vocabulary.roles.get("end", ()))
     options = {"n_ctx": positions + draft_length + 1, "type_k": FLOAT32, "type_v": FLOAT32, "verbose": False}
     drafts = {LLAMA: None, LLAMA_LOOKUP: LlamaPromptLookupDecoding(num_pred_tokens=draft_length)}
-    return [
-        LlamaArm(llama_cpp.Llama(str(path), draft_model=draft, **options), method, end_ids, shape) for method, draft in drafts.items()
-    ]
+    return [LlamaArm(llama_cpp.Llama(str(path), draft_model=draft, **options), method, end_ids, shape) for method, draft in drafts.items()]
 
 
 def about() -> str:

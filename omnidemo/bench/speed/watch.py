@@ -12,16 +12,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from omnidemo.backends.compiled_rounds import MadeRound, RoundsRequest
+from omnidemo.backends.fused_llama import LeanCache, LeanLlamaRunner
+from omnidemo.backends.runner import Runner
 from omnidemo.bench.speed import floor
 from omnidemo.bench.speed.machine import synchronise
-from omnidemo.core.ahead import Order, Rollout
-from omnidemo.core.sampling import Law
 from omnidemo.decoding.backend import KVCache, Pass
-from omnidemo.runtime.fast_rounds import MadeRound, RoundsRequest
-from omnidemo.runtime.lean import LeanCache, LeanLlamaRunner
-from omnidemo.runtime.models import LanguageModel
-from omnidemo.runtime.pair import Pair
-from omnidemo.runtime.runners import Runner
+from omnidemo.decoding.rollout import Order, Rollout
+from omnidemo.decoding.sampling import Law
+from omnidemo.models.load import LanguageModel
+from omnidemo.pair import Pair
 
 
 @dataclass(frozen=True, slots=True)

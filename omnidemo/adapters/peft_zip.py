@@ -1,0 +1,247 @@
+"""Adapters in PEFT's own format, as a zip that can be pushed to the Hub, and back in, checked as a stranger's file has to be."""
+
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+import zlib
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load, save
+from torch import Tensor
+
+from omnidemo.adapters.version_folders import (
+    CONFIG,
+    PREFIX,
+    WEIGHTS,
+    AdapterState,
+    BaseWeights,
+    StoredVersion,
+    load_version,
+    merged_weights,
+)
+
+CARD = "README.md"
+MOST_HEADER = 1 << 20  # bytes of the part of the weights that says what they are
+MOST_RANK = 1024
+MOST_CONFIG_BYTES = 1 << 20
+PARTS = (".lora_A.weight", ".lora_B.weight")
+# Settings of PEFT whose adapters are more than W + (alpha/r)·B·A on linear layers.
+EXTRAS = ["use_dora", "use_rslora", "modules_to_save", "rank_pattern", "alpha_pattern", "lora_bias", "layer_replication"]
+EXTRAS += ["target_parameters", "trainable_token_indices", "use_qalora", "use_bdlora", "alora_invocation_tokens", "arrow_config"]
+
+
+# --- out -----------------------------------------------------------------------------------------------------------------
+
+
+def export_peft(version: StoredVersion | Path, file: Path) -> Path:
+    """Write a version (or the folder of one) as a zip of adapter_model.safetensors, adapter_config.json and a README.md; returns `file`.
+    ValueError, one sentence, for a damaged version or a full fine-tuning, which is no adapter. Raises OSError."""
+    stored = version if isinstance(version, StoredVersion) else load_version(version)
+    if stored.adapter.whole:
+        raise ValueError("This version is a full fine-tuning, not a LoRA adapter: reset the line and set a LoRA rank above 0 first.")
+    config = dict(stored.adapter.config) | {
+        "base_model_name_or_path": stored.info.drafter,
+        "target_modules": _modules(stored.adapter.weights),
+        "inference_mode": True,
+    }
+    weights = {name: tensor.float().contiguous() for name, tensor in stored.adapter.weights.items()}
+    described = json.dumps(config, indent=2, sort_keys=True).encode()
+    contents = {WEIGHTS: save(weights, {"format": "pt"}), CONFIG: described, CARD: _card(stored)}
+    file = Path(file)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    fresh = file.with_name(f".new-{file.name}")
+    with zipfile.ZipFile(fresh, "w", zipfile.ZIP_DEFLATED) as packed:
+        for name, data in contents.items():
+            packed.writestr(name, data)
+    os.replace(fresh, file)
+    return file
+
+
+def _card(stored: StoredVersion) -> bytes:
+    info, config = stored.info, stored.adapter.config
+    effect = info.effect
+    measured = ""
+    if "acceptance_before" in effect and "acceptance_after" in effect:
+        measured = (
+            f"\nOn answers that it had not learned from, {effect['acceptance_after']:.1%} of its guesses were right"
+            f" ({effect['acceptance_before']:.1%} with the version before).\n"
+        )
+    return f"""---
+base_model: {json.dumps(info.drafter)}
+library_name: peft
+tags: [speculative-decoding, drafter, lora]
+---
+# Drafter adapter for {info.target}
+
+A LoRA adapter that lets the drafter `{info.drafter}` guess what the target `{info.target}` writes next, for faster speculative decoding.
+It was trained by OmniDemo on the target's own answers.
+
+* base model (drafter): `{info.drafter}`
+* target: `{info.target}`
+* topic (adapter line): `{info.domain}`, version {info.version}
+* requests learned from: {info.requests_seen}, in {info.steps} optimiser steps
+* rank {config.get("r")}, alpha {config.get("lora_alpha")}, {info.created_at}
+{measured}
+```python
+from peft import PeftModel
+from transformers import AutoModelForCausalLM
+
+drafter = AutoModelForCausalLM.from_pretrained({json.dumps(info.drafter)})
+drafter = PeftModel.from_pretrained(drafter, "folder of this file").merge_and_unload()
+```
+""".encode()
+
+
+def _modules(weights: Mapping[str, Tensor]) -> list[str]:
+    """Full names of the layers that have an adapter: PEFT then looks for no other."""
+    return sorted(name.removeprefix(PREFIX).removesuffix(PARTS[0]) for name in weights if name.endswith(PARTS[0]))
+
+
+# --- in ------------------------------------------------------------------------------------------------------------------
+
+
+def import_peft(source: Path | str, base: Mapping[str, Tensor] | Path) -> AdapterState:
+    """Read a LoRA adapter from a folder or zip in PEFT's format, for the drafter with these base weights (or in this folder).
+
+    Nothing is unpacked to disk, and nothing but safetensors and JSON is read. The scale alpha/r is brought to ours, alpha = 2r, by scaling
+    B, so that training can go on with it. ValueError, one sentence, for anything but plain LoRA on linear layers that fits the base.
+    """
+    base = BaseWeights(base) if isinstance(base, Path) else base
+    files = _files(Path(source), base)
+    config = _json_object(files[CONFIG])
+    rank, alpha = _check_config(config)
+    try:
+        weights = {name: tensor.float() for name, tensor in load(files[WEIGHTS]).items()}
+    except (SafetensorError, ValueError, KeyError, RuntimeError) as error:
+        raise ValueError(f"{WEIGHTS} is not a safetensors file ({error}): export the adapter again.") from None
+    modules = _check_weights(weights, rank)
+    weights = {name: tensor * (alpha / (2 * rank)) if name.endswith(PARTS[1]) else tensor for name, tensor in weights.items()}
+    # Settings for training and for layers by number say nothing about finished weights.
+    known = {"peft_type": "LORA", "task_type": "CAUSAL_LM", "bias": "none", "fan_in_fan_out": bool(config.get("fan_in_fan_out"))}
+    adapter = AdapterState(weights, known | {"r": rank, "lora_alpha": 2 * rank, "target_modules": modules, "inference_mode": True})
+    merged_weights(base, adapter)
+    return adapter
+
+
+def _files(source: Path, base: Mapping[str, Tensor]) -> dict[str, bytes]:
+    """The two files of an adapter. ValueError where they are missing, larger than an adapter of this base can be, or the zip tries to reach
+    elsewhere."""
+    if source.is_dir():
+        found = {entry.name: (entry.stat().st_size, lambda entry=entry: entry.open("rb")) for entry in source.iterdir() if entry.is_file()}
+        return _pick(found, source, base)
+    try:
+        with zipfile.ZipFile(source) as packed:
+            members: dict[str, tuple[int, Any]] = {}
+            for info in packed.infolist():
+                path = PurePosixPath(info.filename.replace("\\", "/"))
+                if path.is_absolute() or ".." in path.parts or ":" in info.filename:
+                    raise ValueError(f"{source.name} holds a path that leaves its folder ({info.filename!r}): it is refused.")
+                if path.name in members and path.name in (WEIGHTS, CONFIG):
+                    raise ValueError(f"{source.name} holds more than one {path.name}: pack one adapter alone.")
+                if not info.is_dir():
+                    members[path.name] = (info.file_size, lambda info=info: packed.open(info))
+            return _pick(members, source, base)
+    except FileNotFoundError:
+        raise ValueError(f"There is no adapter at {source}: choose a zip or a folder in PEFT's format.") from None
+    except (zipfile.BadZipFile, zlib.error, OSError, EOFError, NotImplementedError, RuntimeError) as error:
+        raise ValueError(f"{source.name} cannot be read as a zip ({error}): choose a zip or a folder in PEFT's format.") from None
+
+
+def _pick(found: Mapping[str, tuple[int, Any]], source: Path, base: Mapping[str, Tensor]) -> dict[str, bytes]:
+    if WEIGHTS not in found:
+        pickled = next((name for name in found if name.endswith((".bin", ".pt", ".pth", ".pkl", ".ckpt"))), None)
+        if pickled:
+            raise ValueError(f"{source.name} keeps its weights as a pickle ({pickled}), which can run code: save it as {WEIGHTS}.")
+        raise ValueError(f"{source.name} has no {WEIGHTS}: choose a zip or a folder in PEFT's format.")
+    if CONFIG not in found:
+        raise ValueError(f"{source.name} has no {CONFIG}: choose a zip or a folder in PEFT's format.")
+    described = _read(found, CONFIG, MOST_CONFIG_BYTES, source)
+    rank, _ = _check_config(_json_object(described))
+    # What says how large the tensors are comes first and is small: nothing else is unpacked before it has been looked at.
+    most = 4 * rank * sum(sum(tensor.shape) for tensor in base.values() if tensor.dim() == 2) + MOST_HEADER
+    if found[WEIGHTS][0] > most:
+        bound = f"more than the {most:,} of an adapter of rank {rank} for this drafter"
+        raise ValueError(f"{WEIGHTS} in {source.name} has {found[WEIGHTS][0]:,} bytes, {bound}.")
+    _check_header(found, source)
+    return {WEIGHTS: _read(found, WEIGHTS, most, source), CONFIG: described}
+
+
+def _read(found: Mapping[str, tuple[int, Any]], name: str, most: int, source: Path) -> bytes:
+    size, opened = found[name]
+    if size > most:
+        raise ValueError(f"{name} in {source.name} has {size:,} bytes, more than the {most:,} that are read.")
+    with opened() as file:
+        data = bytes(file.read(size + 1))
+    if len(data) != size:
+        raise ValueError(f"{name} in {source.name} is longer than it says: it is refused.")
+    return data
+
+
+def _check_header(found: Mapping[str, tuple[int, Any]], source: Path) -> None:
+    """ValueError unless the weights begin with a header whose tensors fill the rest of the file."""
+    size, opened = found[WEIGHTS]
+    with opened() as file:
+        length = int.from_bytes(file.read(8), "little")
+        header = _json_object(file.read(length), WEIGHTS) if 2 <= length <= min(MOST_HEADER, size) else {}
+    ends = [entry["data_offsets"][1] for entry in header.values() if isinstance(entry, dict) and _is_extent(entry.get("data_offsets"))]
+    if max(ends, default=0) != size - 8 - length:
+        raise ValueError(f"{WEIGHTS} in {source.name} is not a safetensors file: export the adapter again.")
+
+
+def _is_extent(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 2 and all(isinstance(one, int) for one in value)
+
+
+def _json_object(data: bytes, name: str = CONFIG) -> dict[str, Any]:
+    try:
+        found = json.loads(data)
+        assert isinstance(found, dict)
+        return found
+    except (ValueError, AssertionError, RecursionError):
+        raise ValueError(f"{name} is not a JSON object: export the adapter again.") from None
+
+
+def _check_config(config: Mapping[str, Any]) -> tuple[int, float]:
+    """Rank and alpha. ValueError where the adapter is more, or other, than W + (alpha/r)·B·A."""
+    kind = config.get("peft_type")
+    if kind != "LORA":
+        raise ValueError(f"The adapter is of the kind {kind!r}, and only LoRA can be imported.")
+    extra = next((name for name in EXTRAS if config.get(name)), None)
+    if extra:
+        raise ValueError(f"The adapter uses {extra}, which cannot be merged into the drafter here: train it as plain LoRA.")
+    if config.get("bias", "none") != "none":
+        raise ValueError(f"The adapter trains biases (bias {config['bias']!r}), which is not supported: train it as plain LoRA.")
+    rank, alpha = config.get("r"), config.get("lora_alpha")
+    if (
+        not isinstance(rank, int)
+        or isinstance(rank, bool)
+        or not 1 <= rank <= MOST_RANK
+        or not isinstance(alpha, (int, float))
+        or not 0 < alpha < 1e6
+    ):
+        raise ValueError(f"{CONFIG} has no usable rank and alpha (r {rank!r}, lora_alpha {alpha!r}): export the adapter again.")
+    return rank, float(alpha)
+
+
+def _check_weights(weights: Mapping[str, Tensor], rank: int) -> list[str]:
+    """The adapted layers. ValueError for anything but complete, finite pairs of A [r, in] and B [out, r]."""
+    other = next((name for name in weights if not name.startswith(PREFIX) or not name.endswith(PARTS)), None)
+    if other:
+        raise ValueError(f"The adapter holds {other!r}, and only LoRA on linear layers can be imported.")
+    modules = _modules(weights)
+    if not modules or {f"{PREFIX}{module}{part}" for module in modules for part in PARTS} != set(weights):
+        raise ValueError("The adapter lacks one half of a layer (lora_A or lora_B): export it again.")
+    for module in modules:
+        first, second = (weights[f"{PREFIX}{module}{part}"] for part in PARTS)
+        if first.dim() != 2 or second.dim() != 2 or first.shape[0] != rank or second.shape[1] != rank:
+            shapes = f"{tuple(first.shape)} and {tuple(second.shape)}"
+            raise ValueError(f"The adapter's {module} is {shapes}, which is no linear layer of rank {rank}.")
+        if not (torch.isfinite(first).all() and torch.isfinite(second).all()):
+            raise ValueError(f"The adapter's {module} holds numbers that are not finite: it is damaged.")
+    return modules

@@ -1,0 +1,193 @@
+"""The versions of one adapter line: which one drafts, which one is trusted, and how both outlive a restart."""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Protocol
+
+from torch import Tensor
+
+from omnidemo.adapters import version_folders
+from omnidemo.adapters.version_folders import AdapterState, OptimiserState
+from omnidemo.records import AdapterVersion, TrainStep
+
+log = logging.getLogger(__name__)
+Publish = Callable[[int, Mapping[str, Tensor], Mapping[str, Tensor]], None]
+
+
+class StoreLike(Protocol):
+    def record_steps(self, target: str, drafter: str, domain: str, version: int, steps: Sequence[TrainStep]) -> None: ...
+    def add_adapter(self, version: AdapterVersion, active: bool = True) -> None: ...
+    def set_active(self, target: str, drafter: str, domain: str, version: int) -> None: ...
+    def set_effect(self, target: str, drafter: str, domain: str, version: int, effect: Mapping[str, float]) -> None: ...
+    def forget_line(self, target: str, drafter: str, domain: str) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Published:
+    """A version in memory. Version 0 is the base drafter, with neither adapter nor optimiser."""
+
+    version: int = 0
+    adapter: AdapterState | None = None
+    optimiser: OptimiserState | None = None
+    requests: int = 0  # seen when it was made
+    loss: float | None = None
+    since: str | None = None  # UTC ISO, when it was swapped in
+
+
+class Versions:
+    """Keeps the versions of a line (drafter, target, domain) on disk, publishes one of them, and tells the store.
+
+    `publish(version, weights, head)` comes with `lock` held, after the version is on disk. What the store refuses is told in `error`.
+    `trusted` is the last version that was measured to be better than the one trusted before it; it is never pruned.
+    """
+
+    def __init__(
+        self, folder: Path, drafter: str, target: str, domain: str, storage: Path, publish: Publish, store: StoreLike | None
+    ) -> None:
+        self.folder, self.drafter, self.target, self.domain = folder, drafter, target, domain
+        self.line = version_folders.line_folder(storage, drafter, target, domain)
+        self.lock = threading.RLock()
+        self.current, self.trusted = Published(), Published()
+        self.epoch = 0  # grows with every change that is not the next update's: what began before it is dropped
+        self.error: str | None = None
+        self._publish, self._store = publish, store
+
+    @property
+    def untouched(self) -> bool:
+        """Whether the line has no version at all."""
+        return not self.current.version and not version_folders.versions(self.line)
+
+    def restore(self) -> int:
+        """Publish the version that was active last, or the newest whole one before it; its number (0: none)."""
+        with self.lock:
+            version_folders.sweep(self.line)
+            noted = version_folders.read_note(self.line, "active")
+            for version in version_folders.versions(self.line):
+                if noted is not None and version > noted:
+                    continue
+                try:
+                    self._swap_to(version)
+                    self._trust_noted()
+                    self._tell_active(version)
+                    return version
+                except (ValueError, OSError) as error:
+                    log.warning("%s", error)
+                    self.error = str(error)
+            return 0
+
+    def activate(self, version: int) -> None:
+        """Publish a stored version and trust it; 0 is the base drafter. Raises ValueError where it is missing or damaged."""
+        with self.lock:
+            self._swap_to(version)
+            self.trust()
+            version_folders.write_note(self.line, "active", version)
+            self._tell_active(version)
+
+    def adopt(self, adapter: AdapterState, kept: int) -> int:
+        """Make an adapter from elsewhere the newest version, and trust it; its number. Raises ValueError where it does not fit."""
+        with self.lock:
+            self.epoch += 1
+            self.keep(adapter, OptimiserState(0, {}), (), 0, kept)
+            self.trust()
+            return self.current.version
+
+    def keep(self, adapter: AdapterState, optimiser: OptimiserState, steps: Sequence[TrainStep], requests: int, kept: int) -> None:
+        """Write the next version, note it, publish it, and prune all but the newest `kept`. Raises OSError, or ValueError where it does
+        not fit the drafter; then nothing has changed."""
+        with self.lock:
+            weights = version_folders.merged_weights(version_folders.BaseWeights(self.folder), adapter)
+            version = max([self.current.version, *version_folders.versions(self.line)]) + 1
+            losses = [step.loss for step in steps if math.isfinite(step.loss)]
+            loss, now = (sum(losses) / len(losses) if losses else None), _now()
+            names = (self.drafter, self.target, self.domain)
+            info = AdapterVersion(version, *names, None, None, self.current.version, requests, optimiser.step, loss, now)
+            info = version_folders.write_version(self.line, info, adapter, optimiser)
+            version_folders.write_note(self.line, "active", version)
+            self.error = None
+            self._tell(lambda store: store.record_steps(self.target, self.drafter, self.domain, version, steps))
+            self._tell(lambda store: store.add_adapter(info, True))
+            self._publish(version, weights, adapter.head)
+            self.current = Published(version, adapter, optimiser, requests, loss, now)
+            version_folders.prune(self.line, kept, version, self.trusted.version)
+
+    def trust(self) -> None:
+        """From now on versions are compared with the published one."""
+        with self.lock:
+            self.trusted = self.current
+            version_folders.write_note(self.line, "trusted", self.current.version)
+
+    def take_back(self) -> None:
+        """Publish the trusted version again, and go on from there; the base drafter where the files of that version are gone."""
+        try:
+            self.activate(self.trusted.version)
+        except (ValueError, OSError) as error:
+            log.warning("%s", error)
+            self.activate(0)
+
+    def effect(self, version: int, values: Mapping[str, float]) -> None:
+        """Note what a version was measured to change."""
+        self._tell(lambda store: store.set_effect(self.target, self.drafter, self.domain, version, values))
+
+    def reset(self) -> None:
+        """Back to the base drafter: the line's versions and its loss curve go."""
+        with self.lock:
+            self._swap_to(0)
+            version_folders.remove_line(self.line)
+            self._tell(lambda store: store.forget_line(self.target, self.drafter, self.domain))
+            self.current = self.trusted = Published()
+
+    # --- inside --------------------------------------------------------------------------------------------------------
+
+    def _swap_to(self, version: int) -> None:
+        """Publish a stored version, or the base drafter. Raises ValueError where that version cannot be used."""
+        base, chosen = version_folders.BaseWeights(self.folder), Published(since=_now())
+        weights: Mapping[str, Tensor] = {}
+        head: Mapping[str, Tensor] = {}
+        if version:
+            stored = version_folders.load_version(version_folders.version_folder(self.line, version))
+            weights, head = version_folders.merged_weights(base, stored.adapter), stored.adapter.head
+            chosen = Published(version, stored.adapter, stored.optimiser, stored.info.requests_seen, stored.info.loss, _now())
+        elif self.current.adapter:
+            weights = version_folders.base_matrices(base, self.current.adapter)
+        self._publish(version, weights, head)
+        self.epoch += 1
+        self.current, self.error = chosen, None
+
+    def _trust_noted(self) -> None:
+        """After a restart: trust the version that was trusted before, if it is whole; else the base drafter or the published one."""
+        self.trusted = self.current
+        noted = version_folders.read_note(self.line, "trusted")
+        if noted == self.current.version:
+            return
+        if not noted:  # none of the versions was measured to be better than the base drafter
+            self.trusted = Published()
+            return
+        try:
+            stored = version_folders.load_version(version_folders.version_folder(self.line, noted))
+            self.trusted = Published(noted, stored.adapter)
+        except (ValueError, OSError) as error:
+            log.warning("%s", error)
+
+    def _tell_active(self, version: int) -> None:
+        self._tell(lambda store: store.set_active(self.target, self.drafter, self.domain, version))
+
+    def _tell(self, write: Callable[[Any], None]) -> None:
+        """Write to the store; its failure is told, and changes nothing about the version."""
+        if self._store is None:
+            return
+        try:
+            write(self._store)
+        except Exception as error:  # any store
+            log.warning("The store did not take an adapter's record: %s", error)
+            self.error = f"The version is in use, but the history could not note it: {error}"
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,0 +1,183 @@
+"""Getting the compiled passes without keeping anybody waiting."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from omnidemo.vocab import trie_table
+
+SUMS = "sums.json"  # beside the machine code: what it was when it had been written
+# Before anything that takes long it asks to end with this process: who was killed would leave it behind, and start another one.
+START = """
+from omnidemo.processes import end_with_parent
+end_with_parent({parent})
+from omnidemo.backends.kernels.entry_points import compile_all
+compile_all()
+"""
+PATIENCE = 300  # seconds that compiling may take; one minute where nothing else runs
+
+_log = logging.getLogger(__name__)
+_ready: ModuleType | None = None
+_failure = ""  # why they cannot be had
+_lock = threading.Lock()
+_thread: threading.Thread | None = None
+_waiting: list[Callable[[], None]] = []  # what is to be done as soon as the functions are ready
+
+
+def kernels() -> ModuleType | None:
+    """The module of compiled functions, or None as long as it is not ready."""
+    return _ready
+
+
+def failure() -> str:
+    """Why the functions cannot be had, in a few words; empty where they can, or nobody knows yet."""
+    return _failure
+
+
+def prepare() -> None:
+    """Have the functions ready as soon as may be: a process of its own compiles them, which takes seconds the first time on a machine.
+    StopRule then, and where it fails, passes are made without them."""
+    global _thread
+    with _lock:
+        if _thread is None:
+            _thread = threading.Thread(target=_prepare, name="compile", daemon=True)
+            _thread.start()
+
+
+def forgo() -> None:
+    """Have this process go without compiled functions, if none is being prepared yet."""
+    global _thread
+    with _lock:
+        if _thread is None:
+            _thread = threading.Thread(target=lambda: None, name="no compile", daemon=True)
+            _thread.start()
+
+
+def wait(seconds: float = PATIENCE) -> bool:
+    """`prepare`, and wait until the functions are ready or have failed; whether they are ready."""
+    prepare()
+    assert _thread is not None
+    _thread.join(seconds)
+    return _ready is not None
+
+
+def when_ready(call: Callable[[], None]) -> None:
+    """`prepare`, and call as soon as the functions are ready: at once where they are, never where they fail."""
+    prepare()
+    with _lock:
+        if _ready is None:
+            _waiting.append(call)
+            return
+    call()
+
+
+def _prepare() -> None:
+    global _ready, _failure
+    command = [sys.executable, "-c", START.format(parent=os.getpid())]
+    path = os.pathsep.join(filter(None, [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH")]))  # it may not be installed
+    low = _step_back if os.name == "posix" else None
+    try:
+        kept = _folder()
+        features = _features()
+        environment = {**os.environ, "PYTHONPATH": path, "NUMBA_CACHE_DIR": kept} | ({"NUMBA_CPU_FEATURES": features} if features else {})
+        options: Any = {"check": True, "capture_output": True, "timeout": PATIENCE, "env": environment, "preexec_fn": low}
+        _drop_damaged(Path(kept))
+        try:
+            subprocess.run(command, **options)
+        except subprocess.CalledProcessError:  # what was kept may be damaged where no sum says so: once more without it
+            shutil.rmtree(kept, ignore_errors=True)
+            Path(kept).mkdir(parents=True, exist_ok=True)
+            subprocess.run(command, **options)
+        _note_sums(Path(kept))
+        from numba import config
+
+        settings: Any = config
+        settings.CACHE_DIR = kept
+        settings.CPU_FEATURES = features or settings.CPU_FEATURES
+        from omnidemo.backends.kernels import entry_points as compiled
+        from omnidemo.decoding.row_ops import use_compiled
+
+        compiled.compile_all()
+        use_compiled(compiled)
+    except Exception as error:  # no numba, no folder for its machine code, a processor that it does not know
+        said = (getattr(error, "stderr", None) or str(error).encode()).decode(errors="replace").strip()
+        _failure = said.splitlines()[-1] if said else type(error).__name__
+        _log.warning("passes go on without compiled code, slower: %s", _failure)
+        return
+    with _lock:
+        _ready = compiled
+        calls = _waiting.copy()
+        _waiting.clear()
+    for call in calls:
+        try:
+            call()
+        except Exception:
+            _log.exception("what was to be done with compiled code failed; passes go on as they are")
+
+
+def _sums(folder: Path) -> dict[str, str]:
+    """The sums of all files of machine code; the index beside them grows, and numba notices where it cannot be read."""
+    files = sorted(folder.rglob("*.nbc"))
+    return {file.relative_to(folder).as_posix(): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+
+
+def _drop_damaged(folder: Path) -> None:
+    """Remove machine code that is not as it was written: it might crash, or say something else."""
+    try:
+        noted, found = json.loads((folder / SUMS).read_text()), _sums(folder)
+        if all(found.get(name) == known for name, known in noted.items()):
+            return
+    except FileNotFoundError:
+        return
+    except (OSError, ValueError, AttributeError):  # the notes are damaged themselves
+        pass
+    _log.warning("the machine code in %s is damaged and compiled again", folder)
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True, exist_ok=True)
+
+
+def _note_sums(folder: Path) -> None:
+    fresh = folder / f".new-{os.getpid()}"
+    with suppress(OSError):
+        fresh.write_text(json.dumps(_sums(folder)))
+        os.replace(fresh, folder / SUMS)
+
+
+def _features() -> str | None:
+    """What compiled code may use of the processor, where it is not what numba takes: vectors of 512 bits, which LLVM avoids for processors
+    that are slower all over for a while after them. Those of Intel are not since Ice Lake, and loops over a vocabulary gain a quarter."""
+    from llvmlite import binding
+
+    features = binding.get_host_cpu_features()
+    return features.flatten() + ",-prefer-256-bit" if features.get("avx512vbmi2") and "NUMBA_CPU_FEATURES" not in os.environ else None
+
+
+def _folder() -> str:
+    """Where the machine code is kept. numba looks for changes in the file that a function is in, not in those that it calls, so each state
+    of the files has a folder of its own. OSError where none can be written to."""
+    here = Path(__file__).parent
+    sources = [here / "thread_pool.py", here / "round_layout.py", Path(trie_table.__file__), *sorted((here / "kernels").glob("*.py"))]
+    name = "machine-code-" + hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]
+    given = os.environ.get("NUMBA_CACHE_DIR")
+    for place in [Path(given)] if given else [here / "kernels" / "__pycache__", Path.home() / ".cache" / "omnidemo"]:
+        with suppress(OSError):
+            (place / name).mkdir(parents=True, exist_ok=True)
+            if os.access(place / name, os.W_OK):
+                return str(place / name)
+    raise OSError("there is no folder for machine code; name one that can be written to in NUMBA_CACHE_DIR")
+
+
+def _step_back() -> None:
+    os.nice(10)

@@ -1,0 +1,128 @@
+"""Passes on a CPU as one compiled function, which several threads share.
+
+At batch 1 a small model spends as long between its products as in them when each step is a call of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from omnidemo.backends import bf16_weights, compile_kernels, thread_pool
+from omnidemo.decoding.draft_policy import NEVER
+from omnidemo.decoding.rollout import DRAWS, FEW, Order, ProposalRule, Rollout
+from omnidemo.decoding.row_stats import RowStats
+from omnidemo.decoding.sampling import Law, as_array
+
+if TYPE_CHECKING:
+    from omnidemo.backends.fused_llama import LeanLlamaRunner
+
+Array = NDArray[np.float32]
+WORTH_SHARING = 400_000  # passes of fewer parameters times tokens are done before another thread has looked up
+LARGE = 4_000_000  # of as many, several pieces of a product for each thread: who begins late takes fewer. Else to claim them takes too long
+CHUNK = 256  # tokens that are read at once: what is computed of them stays in the caches
+NOTHING = np.zeros(DRAWS)  # instead of numbers that are not needed
+STRIDE, STRIDES = 80_000_000, 8  # parameters read, and tokens written at most, until a target's host sees what was written
+
+
+class Passes:
+    """The forward passes of a `LeanLlamaRunner` in float32 on a CPU. `two_bytes`: over copies of its matrices in bfloat16, else over the
+    matrices themselves."""
+
+    def __init__(self, runner: LeanLlamaRunner, two_bytes: bool) -> None:
+        self.runner, self.two_bytes = runner, two_bytes
+        layers = runner.layers
+        biases = [np.zeros(len(layer.qkv.weight), np.float32) if layer.qkv.bias is None else layer.qkv.bias.numpy() for layer in layers]
+        self._weights = bf16_weights.bits(runner) if two_bytes else [one.numpy() for one in bf16_weights.matrices(runner)]
+        self._given = (
+            runner.embed.numpy(), np.array([[layer.before.array, layer.after.array] for layer in layers]), runner.norm.array,
+            np.array(biases), np.array([one.ctypes.data for one in self._weights]), 2 if two_bytes else 4, runner.inner,
+        )  # fmt: skip
+        self.width = int(runner.embed.shape[1])
+        self._turns: tuple[Any, ...] = (None,)  # the runner's tables, and the same as numpy's
+        self._rule: tuple[Any, ...] = (None,)  # the newest one drawn by, and its tables as numpy's
+        compile_kernels.prepare()
+
+    @property
+    def helpers(self) -> int:
+        """How many threads help the one that makes a pass, unless it is a small one."""
+        return thread_pool.pick_size(self.runner.threads)
+
+    @property
+    def strides(self) -> int:
+        """Tokens that a target had better write in one go: what the host does per token costs as much as a part of a small model's pass."""
+        return max(1, min(STRIDES, STRIDE // self.runner.parameters))
+
+    def forward(
+        self, ids: Sequence[int], start: int, buffer: Array, rows: int, heat: float | None = None
+    ) -> tuple[Array, Array, RowStats | None] | None:
+        """Read `ids` at positions start… into the cache's buffer [layers, 2, Hkv, capacity, D]: the last rows' logits [rows, V], what the
+        output layer read for them [rows, H], and their peaks if there is a temperature to tell them for. None as long as there is no
+        compiled code."""
+        kernels, runner = compile_kernels.kernels(), self.runner
+        if kernels is None:
+            return None
+        logits, states = np.empty((rows, runner.rows), np.float32), np.empty((rows, self.width), np.float32)
+        numbers = np.empty((rows if heat is not None else 0, 4), np.float32)
+        self.share(kernels.forward, len(ids), CHUNK, self.model(buffer), np.array(ids), start, logits, states, heat or 1.0, numbers)
+        return logits, states, RowStats(logits, numbers, heat) if heat is not None else None
+
+    def roll_out(self, start: int, buffer: Array, order: Order, ids: Sequence[int], row: Law | None, state: Any) -> Rollout | None:
+        """See `LeanCache.roll_out`; the cache's `buffer` holds `start` positions and has room for all. None as long as there is no compiled
+        code, and where more than a temperature is asked for."""
+        kernels, runner, rule, warp = compile_kernels.kernels(), self.runner, order.rule, order.warp
+        if kernels is None or not warp.plain:
+            return None
+        until, total = order.until or NEVER, order.left + rule.overrun
+        draws = min(DRAWS, 3 * total)  # more than one for a drafter token where walks are thrown away
+        rows, states = np.empty((total + 1, runner.rows), np.float32), np.empty((total + 1, self.width), np.float32)
+        if len(ids) > FEW and (found := self.forward(ids, start, buffer, 1)) is not None:  # by several threads
+            row, state = found[0][0], found[1][0]
+            start, ids = start + len(ids), ()
+        if row is not None:
+            rows[0], states[0] = as_array(row), state
+        notes = np.empty((3, max(draws, total + 1)), np.int64)
+        shares, laws = np.empty(draws), np.empty((draws, runner.rows), np.float32)
+        uniforms = order.uniforms if order.uniforms is not None else NOTHING
+        stop = (until.reach, until.least, until.price, until.lines, np.array(order.ends, np.int64))
+        slots, bounds = np.empty((draws, 4), np.int64), np.empty(draws)
+        count, read, _, read_in_all = self.share(
+            kernels.roll_out, 1, self.model(buffer), np.array(ids, np.int64), start, rows, states, *self.tables(rule)[:5], total,
+            order.left, warp.temperature, uniforms, *stop, notes, shares, laws, slots, bounds,
+        )  # fmt: skip
+        places, drawn, tokens = notes[:, : max(count, read)].tolist()
+        found = shares[:count].tolist()
+        rows, states, vain = rows[: read + 1], states[: read + 1], read_in_all - read
+        return Rollout(places[:count], drawn[:count], found, laws[:count], tokens[:read], rows, states, vain)
+
+    def share(self, kernel: Callable[..., Any], tokens: int, *given: Any) -> Any:
+        """Call a kernel whose passes are of so many tokens, with a board, those who help, and the pieces to make of a product."""
+        pieces = self.pieces(tokens)
+        if pieces == 1:
+            return kernel(thread_pool.new_board(), 1, *given)
+        kernels: Any = compile_kernels.kernels()
+        with thread_pool.helping(self.helpers, kernels.serve) as board:
+            return kernel(board, pieces, *given)
+
+    def pieces(self, tokens: int) -> int:
+        """Of a product in a pass of so many tokens."""
+        work = self.runner.parameters * tokens
+        return 1 if work < WORTH_SHARING else (thread_pool.PIECES if work >= LARGE else 1) * self.helpers + 1
+
+    def model(self, buffer: Array) -> tuple[Any, ...]:
+        """What a kernel has to know of the model, with a cache's `buffer`."""
+        turns = self._turns
+        if turns[0] is not self.runner.turns:  # another thread may be asking too
+            turns = self._turns = self.runner.turns, *(table.numpy().reshape(len(table), -1) for table in self.runner.turns)
+        return buffer, *self._given, turns[1], turns[2], self.runner.eps
+
+    def tables(self, rule: ProposalRule) -> tuple[Any, ...]:
+        """What it has to know of a rule."""
+        known = self._rule
+        if rule is not known[0]:  # another thread may be drawing too
+            tables = (rule.first, rule.inside, rule.alone, rule.trie.keys, rule.trie.info)
+            known = self._rule = rule, *(table.numpy() for table in tables), rule.trie.kin
+        return known[1:]

@@ -1,0 +1,197 @@
+"""Passes of a few tokens in which nothing but numbers changes: recorded once, a GPU repeats them without being told each kernel.
+
+At batch 1 a GPU is done with a small layer before its host has launched the next one. A recorded pass is one launch.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache, partial
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from omnidemo.backends.weight_arena import ROWS
+from omnidemo.decoding.sampling import Warp
+
+if TYPE_CHECKING:
+    from omnidemo.backends.fused_llama import LeanLlamaRunner
+    from omnidemo.backends.graph_rollout import Recorded, Roller
+
+Outputs = tuple[Tensor, Tensor]  # logits [rows, V], and what the output layer read for them [rows, H]
+Record = Callable[[Callable[[], Outputs]], Callable[[], Outputs]]  # what a function does → the same again, on what its inputs hold then
+
+# Recordings share inputs, working memory and libraries' workspaces, so one at a time is made or repeated, in the order of one stream.
+lock = Lock()
+
+
+@dataclass(slots=True, eq=False)
+class Room:
+    """A cache's buffer [layers, 2, Hkv, capacity, D] with the passes over it, by (count of tokens, rows of logits), and the rollouts, by
+    warp and trie."""
+
+    buffer: Tensor
+    seen: set[tuple[Any, int]] = field(default_factory=set)
+    passes: dict[tuple[int, int], Callable[[], Outputs]] = field(default_factory=dict)
+    rollouts: dict[tuple[Warp, int], Recorded] = field(default_factory=dict)
+
+    @property
+    def capacity(self) -> int:
+        return self.buffer.shape[3]
+
+
+class Rooms:
+    """The rooms of one runner that no conversation uses. The next one finds passes recorded, or on a CPU memory that is there already."""
+
+    def __init__(self) -> None:
+        self.idle: dict[int, Room] = {}  # one of each capacity, so that they never hold more than twice the largest
+
+    def take(self, runner: LeanLlamaRunner, capacity: int) -> Room:
+        """A room; for recorded passes one of zeros, for each multiplies all of it, and a weight of 0 does not remove what is no number."""
+        room, zeros = self.idle.pop(capacity, None), runner.fixed is not None
+        if room is None:
+            make = torch.zeros if zeros else torch.empty
+            return Room(make(runner.buffer_size(capacity), dtype=runner.dtype, device=runner.device))
+        if zeros:
+            with torch.inference_mode():  # the buffer may have been made in this mode
+                room.buffer.zero_()
+        return room
+
+    def give(self, room: Room) -> None:
+        """Take a room back. Takes no lock, for the garbage collector may call this at any time."""
+        self.idle.setdefault(room.capacity, room)
+
+
+class FixedPasses:
+    """The recorded passes of one runner."""
+
+    def __init__(self, device: torch.device, record: Record) -> None:
+        self.record: Record | None = record  # None after a recording that failed
+        self.inputs = torch.zeros(1 + ROWS, dtype=torch.int64, device=device)  # the first position, and the ids
+        self.steps = torch.arange(ROWS, device=device)
+        self.roller: Roller | None = None  # made by the first rollout: a target never draws ahead
+
+    def read(self, runner: LeanLlamaRunner, room: Room, ids: Sequence[int], start: int, rows: int) -> Outputs | None:
+        """Logits [rows, V] and states [rows, H] of at most ROWS `ids` at positions start…, in float32 and the caller's own. None where
+        the general pass has to serve: the first time, for a first answer must not wait for a recording, and where none can be made."""
+        key = (len(ids), rows)
+        if self.record is None:
+            return None
+        if key not in room.seen:
+            room.seen.add(key)
+            return None
+        with lock:
+            # Not blocking: otherwise the host would wait until the device has done all it was told before.
+            self.inputs[: 1 + len(ids)].copy_(torch.tensor([start, *ids]), non_blocking=True)
+            repeat = room.passes.get(key) or self._recorded(runner, room, key)
+            if repeat is None:
+                return None
+            logits, states = repeat()
+            return logits.to(torch.float32, copy=True), states.to(torch.float32, copy=True)
+
+    def _recorded(self, runner: LeanLlamaRunner, room: Room, key: tuple[int, int]) -> Callable[[], Outputs] | None:
+        repeat = self.recorded(partial(fixed_pass, runner, room.buffer, self.inputs, self.steps[: key[0]], key[1]))
+        if repeat is not None:
+            room.passes[key] = repeat
+        return repeat
+
+    def recorded(self, function: Callable[[], Outputs]) -> Callable[[], Outputs] | None:
+        """A recording of `function`, which is run for it; None where one has failed. The `lock` must be held."""
+        if self.record is None:  # another thread's recording has failed
+            return None
+        try:
+            return self.record(function)
+        except RuntimeError as problem:
+            self.record = None
+            logging.getLogger(__name__).warning(
+                "Passes of this model cannot be recorded (%s); it goes on without, at a higher cost per token.", problem
+            )
+            return None
+
+
+def fixed_pass(runner: LeanLlamaRunner, buffer: Tensor, inputs: Tensor, steps: Tensor, rows: int) -> Outputs:
+    """What `LeanLlamaRunner.forward` computes, with shapes and addresses that depend on nothing but the number of `steps` and `rows`.
+
+    `inputs` [1 + ROWS] int64 are the first position and the ids, `steps` [T] is 0…T − 1. Keys and values are written into `buffer`
+    [layers, 2, Hkv, capacity, D], which must hold numbers everywhere. Attention goes over all of it, with −∞ at later positions.
+    """
+    count, capacity = len(steps), buffer.shape[3]
+    heads, kv_heads, dim, inner = runner.heads, runner.kv_heads, runner.head_dim, runner.inner
+    both, groups, half = heads + kv_heads, heads // kv_heads, dim // 2
+    positions = inputs[:1] + steps
+    cos, sin = runner.turns_at(positions)
+    later = torch.arange(capacity, device=buffer.device) > positions[:, None]
+    # Query heads that share a key head are rows of one product.
+    mask = torch.zeros(groups, count, capacity, dtype=buffer.dtype, device=buffer.device).masked_fill_(later, float("-inf"))
+    mask = mask.view(groups * count, capacity)
+    x = F.embedding(inputs[1 : 1 + count], runner.embed)
+    for layer, (key, value) in zip(runner.layers, buffer, strict=True):
+        qkv = layer.qkv.times(layer.before(x)).view(count, both + kv_heads, dim)
+        turning = qkv[:, :both]
+        turned = torch.addcmul(turning * cos, turning.roll(half, -1), sin)
+        key.index_copy_(1, positions, turned[:, heads:].transpose(0, 1))
+        value.index_copy_(1, positions, qkv[:, both:].transpose(0, 1))
+        query = turned[:, :heads].view(count, kv_heads, groups, dim).permute(1, 2, 0, 3).reshape(kv_heads, groups * count, dim)
+        scores = torch.baddbmm(mask, query, key.transpose(1, 2), alpha=dim**-0.5)
+        mixed = torch.bmm(scores.softmax(-1, dtype=torch.float32).to(value.dtype), value)
+        mixed = mixed.view(kv_heads, groups, count, dim).permute(2, 0, 1, 3).reshape(count, heads * dim)
+        x = layer.out.added(mixed, x)
+        gate_up = layer.gate_up.times(layer.after(x))
+        x = layer.down.added(F.silu(gate_up[:, :inner]) * gate_up[:, inner:], x)
+    states = runner.norm(x[count - rows :])
+    return runner.head.times(states), states
+
+
+class CudaGraphs:
+    """Records with CUDA graphs. What a repetition returns is overwritten by the next one, of any recording made here."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+        self.first: torch.cuda.CUDAGraph | None = None  # kept: the shared memory goes with the last graph in it
+
+    def __call__(self, function: Callable[[], Outputs]) -> Callable[[], Outputs]:
+        graph = torch.cuda.CUDAGraph()
+        here, side = torch.cuda.current_stream(self.device), _side_stream(self.device)
+        side.wait_stream(here)
+        try:
+            # A graph that is collected meanwhile would break the recording, and `torch.cuda.graph` waits for the device.
+            with _no_collection(), torch.cuda.stream(side):
+                function()  # kernels are loaded and workspaces taken by the first call, which cannot be recorded
+                graph.capture_begin(self.first.pool() if self.first else None, capture_error_mode="thread_local")
+                try:
+                    outputs = function()
+                finally:
+                    graph.capture_end()
+        finally:
+            here.wait_stream(side)
+        self.first = self.first or graph
+
+        def repeat() -> Outputs:
+            graph.replay()
+            return outputs
+
+        return repeat
+
+
+@cache
+def _side_stream(device: torch.device) -> torch.cuda.Stream:
+    """One for all runners of a device: graphs share memory on one stream only, and each stream costs a workspace."""
+    return torch.cuda.Stream(device)
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()

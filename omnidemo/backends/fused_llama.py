@@ -1,0 +1,363 @@
+"""A lean forward pass for Llama and Qwen2 shapes: at batch 1 the host's overhead decides the speed, so it is as few calls as can be.
+
+Computes what `transformers` computes, layer by layer: x += Wo·attention(rope(Wqkv·norm(x))); x += Wd·(silu(gate)·up).
+"""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from omnidemo.backends import bf16_weights as compact
+from omnidemo.backends import graph_rollout
+from omnidemo.backends.compiled_passes import Passes
+from omnidemo.backends.compiled_rounds import MadeRound, RoundsRequest, make_rounds
+from omnidemo.backends.cuda_graphs import CudaGraphs, FixedPasses, Rooms
+from omnidemo.backends.runner import check_ids, overwrite_named
+from omnidemo.backends.weight_arena import ROWS, Matrix, Memory, Norm, as_array
+from omnidemo.decoding.backend import Pass
+from omnidemo.decoding.rollout import Order, Rollout, nothing_drawn
+from omnidemo.decoding.sampling import Law, as_tensor
+
+START = 256  # positions that a new cache has room for; it doubles when they are used up
+LAZY = 4  # times as many on a CPU, where room costs nothing before it is written to, and to move costs as much as a pass
+SMALL = 4_000_000  # models of fewer parameters stay in a core's cache, and their products end before another thread has woken up
+LARGE = 100_000_000  # models of as many parameters keep half of the cores busy
+
+
+def pick_threads(parameters: int) -> int:
+    """CPU threads for a model's forward pass by torch. Small matrices are done before another thread has woken up, and more threads than
+    idle cores cost far more than they gain, so half of the cores is the most."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    most = max(1, cores // 2)
+    return 1 if parameters < SMALL else min(2, most) if parameters < LARGE else most
+
+
+@contextmanager
+def _threads(runner: LeanLlamaRunner, few: bool) -> Iterator[None]:
+    """As many for torch as suit a pass that it makes itself; long ones multiply enough for half of the cores."""
+    before = torch.get_num_threads()
+    suit = runner.threads or pick_threads(runner.parameters)
+    most = before if runner.device.type != "cpu" else max(suit, 1 if few else pick_threads(LARGE))
+    if most != before:
+        torch.set_num_threads(most)
+    try:
+        yield
+    finally:
+        if most != before:
+            torch.set_num_threads(before)
+
+
+@dataclass(frozen=True, slots=True)
+class _Layer:
+    before: Norm
+    qkv: Matrix
+    out: Matrix
+    after: Norm
+    gate_up: Matrix
+    down: Matrix
+
+
+class LeanLlamaRunner:
+    """Runs a `LlamaForCausalLM` or `Qwen2ForCausalLM` without its modules. The weights are held once: those of `model` become
+    views of the fused ones, so a change through either side is seen by both."""
+
+    def __init__(self, model: Any, fast: bool = True) -> None:
+        """fast: whether its passes may be compiled (on a CPU) or recorded (on CUDA); otherwise torch makes all of them."""
+        config = model.config
+        self.fast = fast
+        if not self.fits(config):
+            raise ValueError(f"{type(model).__name__} is not of the plain Llama shape; use the general runner")
+        self.limit = int(config.max_position_embeddings)
+        self.parameters = sum(parameter.numel() for parameter in model.parameters())
+        self.device, self.dtype = model.device, model.dtype
+        self.heads, self.kv_heads = config.num_attention_heads, config.num_key_value_heads
+        self.head_dim = int(getattr(config, "head_dim", None) or config.hidden_size // self.heads)
+        self.inner = int(config.intermediate_size)
+        self.eps = float(config.rms_norm_eps)
+        on_cpu = self.device.type == "cpu" and self.dtype == torch.float32
+        self._memory = Memory(self.parameters, 1 + 4 * len(model.model.layers), np.float32) if on_cpu else None
+        self.layers = [self._fuse(layer) for layer in model.model.layers]
+        self.norm = Norm(model.model.norm.weight.detach(), self.eps)
+        self.head = Matrix(self._join([model.lm_head.weight]))
+        self.embed = model.model.embed_tokens.weight.detach()  # which may be the same
+        self.rows = int(self.head.weight.shape[0])
+        half = torch.arange(0, self.head_dim, 2, dtype=torch.float32) / self.head_dim
+        self.frequencies = (1.0 / float(config.rope_parameters["rope_theta"]) ** half).to(self.device)
+        self.turns = (torch.empty(0), torch.empty(0))  # rotary cosines and sines [reach, 1, D]
+        self.threads = 0  # the most that share a pass on a CPU; 0 picks
+        self.compacts, self.rounds = False, False  # see `compact`
+        self.passes = self._passes()
+        self.fixed = FixedPasses(self.device, CudaGraphs(self.device)) if fast and self.device.type == "cuda" else None
+        self.rooms = Rooms()
+        self.states: Tensor | None = None  # what the output layer read in the newest pass
+        self._model = model  # its parameters are views of what is held here
+        self._named = {name: weight.detach() for name, weight in model.named_parameters(remove_duplicate=False)}
+
+    @staticmethod
+    def fits(config: Any) -> bool:
+        """Whether a model of this configuration is of the shape that this runner knows."""
+        rope = getattr(config, "rope_parameters", None) or {}
+        return (
+            config.model_type in ("llama", "qwen2")
+            and config.hidden_act == "silu"
+            and rope.get("rope_type", "default") == "default"
+            and rope.get("partial_rotary_factor", 1.0) == 1.0
+            and not getattr(config, "attention_bias", False)
+            and not getattr(config, "mlp_bias", False)
+            and set(getattr(config, "layer_types", None) or ["full_attention"]) == {"full_attention"}
+            and getattr(config, "quantization_config", None) is None
+        )
+
+    def new_cache(self) -> LeanCache:
+        return LeanCache(self)
+
+    def copy(self) -> LeanLlamaRunner:
+        copy = LeanLlamaRunner(deepcopy(self._model), self.fast)
+        copy.threads = self.threads
+        copy.compact(self.compacts, self.rounds)
+        return copy
+
+    def compact(self, wanted: bool, rounding: bool = False) -> None:
+        """Whether passes on a CPU run over weights of two bytes, where these hold the weights exactly. `rounding`: make them, now and after
+        each `overwrite`; for drafters alone, since it changes what the model says. Nothing for models too large."""
+        self.compacts, self.rounds = wanted, wanted and rounding and compact.fits(self)
+        self._refresh()
+
+    def four_bytes(self) -> Passes:
+        """Passes over the weights as they are, to be timed beside others."""
+        return Passes(self, two_bytes=False)
+
+    def _passes(self) -> Passes | None:
+        """What makes the passes on a CPU."""
+        if not self.fast or self.device.type != "cpu" or self.dtype != torch.float32:
+            return None
+        return Passes(self, two_bytes=self.compacts and compact.fits(self) and compact.exact(self))
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> LeanLlamaRunner:
+        return self.copy()  # recorded passes belong to the weights that they were recorded with
+
+    def weights(self) -> dict[str, Tensor]:
+        return dict(self._named)
+
+    def overwrite(self, named: Mapping[str, Tensor]) -> None:
+        overwrite_named(self._named, named)
+        self._refresh()
+
+    def _refresh(self) -> None:
+        """Follow weights that were written to."""
+        if self.rounds:
+            compact.round_matrices(self)
+        for layer in self.layers:
+            layer.before.refresh()
+            layer.after.refresh()
+        self.norm.refresh()
+        self.passes = self._passes()
+
+    def _fuse(self, layer: Any) -> _Layer:
+        attention, mlp = layer.self_attn, layer.mlp
+        qkv = [attention.q_proj, attention.k_proj, attention.v_proj]
+        bias = None if attention.q_proj.bias is None else _stacked([part.bias for part in qkv])
+        return _Layer(
+            before=Norm(layer.input_layernorm.weight.detach(), self.eps),
+            qkv=Matrix(self._join([part.weight for part in qkv]), bias),
+            out=Matrix(self._join([attention.o_proj.weight])),
+            after=Norm(layer.post_attention_layernorm.weight.detach(), self.eps),
+            gate_up=Matrix(self._join([mlp.gate_proj.weight, mlp.up_proj.weight])),
+            down=Matrix(self._join([mlp.down_proj.weight])),
+        )
+
+    def _join(self, parts: list[nn.Parameter]) -> Tensor:
+        """One matrix of several, which become views of it."""
+        if self._memory is None:
+            return _stacked(parts) if len(parts) > 1 else parts[0].detach()
+        return _stacked(parts, torch.from_numpy(self._memory.take(sum(map(len, parts)), parts[0].shape[1])))
+
+    def reach(self, length: int) -> None:
+        """Make the rotary tables cover `length` positions."""
+        if length > len(self.turns[0]):
+            self.turns = self.turns_at(torch.arange(length, device=self.device))  # both at once: another thread may be reading
+
+    def turns_at(self, positions: Tensor) -> tuple[Tensor, Tensor]:
+        """Rotary cosines and sines [T, 1, D] of positions [T]. The sines are negative in their first half, for `roll` does not negate."""
+        angles = torch.outer(positions.float(), self.frequencies)
+        cos, sin = angles.cos(), angles.sin()
+        return torch.cat([cos, cos], -1)[:, None].to(self.dtype), torch.cat([-sin, sin], -1)[:, None].to(self.dtype)
+
+    def buffer_size(self, capacity: int) -> tuple[int, ...]:
+        """The shape of a cache's keys and values for `capacity` positions."""
+        return len(self.layers), 2, self.kv_heads, capacity, self.head_dim
+
+    def forward(self, tokens: Tensor, start: int, keys: Sequence[Tensor], values: Sequence[Tensor], rows: int) -> Tensor:
+        """Logits [rows, V] of tokens [T] at positions start…; keys and values are each layer's [Hkv, start + T, D], whose last T
+        positions are written here."""
+        count = len(tokens)
+        end = start + count
+        heads, kv_heads, dim = self.heads, self.kv_heads, self.head_dim
+        both, inner = heads + kv_heads, self.inner
+        groups = heads // kv_heads
+        cos, sin, half = self.turns[0][start:end], self.turns[1][start:end], dim // 2
+        causal = count > 1 and start == 0  # then the fused attention needs no mask
+        mask = None if causal or count == 1 else _mask(count, end, self.dtype, self.device)
+        x = F.embedding(tokens, self.embed)
+        for layer, key, value in zip(self.layers, keys, values, strict=True):
+            qkv = layer.qkv.times(layer.before(x)).view(count, both + kv_heads, dim)
+            turning = qkv[:, :both]
+            turned = torch.addcmul(turning * cos, turning.roll(half, -1), sin)
+            key[:, start:].copy_(turned[:, heads:].transpose(0, 1))
+            value[:, start:].copy_(qkv[:, both:].transpose(0, 1))
+            mixed = F.scaled_dot_product_attention(
+                turned[:, :heads].transpose(0, 1)[None], key[None], value[None],
+                attn_mask=mask, is_causal=causal, enable_gqa=groups > 1,
+            )[0].transpose(0, 1)  # fmt: skip
+            x = layer.out.added(mixed.reshape(count, heads * dim), x)
+            gate_up = layer.gate_up.times(layer.after(x))
+            x = layer.down.added(F.silu(gate_up[:, :inner]) * gate_up[:, inner:], x)
+        self.states = self.norm(x[count - rows :])
+        return self.head.times(self.states)
+
+
+def _mask(count: int, end: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """[count, end]: 0 where a new token may look, −∞ at those after it."""
+    mask = torch.zeros(count, end, dtype=dtype, device=device)
+    mask[:, end - count :].fill_(float("-inf")).triu_(1)
+    return mask
+
+
+def _stacked(parts: list[nn.Parameter], out: Tensor | None = None) -> Tensor:
+    """One tensor of several stacked ones, which become views of it."""
+    whole = torch.cat([part.detach() for part in parts], out=out)
+    for part, piece in zip(parts, whole.split([len(part) for part in parts]), strict=True):
+        part.data = piece
+    return whole
+
+
+class LeanCache:
+    """One context of a `LeanLlamaRunner`: a room with a buffer [layers, 2, Hkv, capacity, D] that doubles, and a length."""
+
+    def __init__(self, runner: LeanLlamaRunner) -> None:
+        self.runner, self.limit = runner, runner.limit
+        self.length = 0
+        self._enter(min(START * (LAZY if runner.fixed is None else 1), self.limit))
+
+    def _enter(self, capacity: int) -> None:
+        """Take a room for `capacity` positions. It is given back when the next one is taken, or nobody has the cache any more."""
+        runner = self.runner
+        runner.reach(capacity)
+        self._room = runner.rooms.take(runner, capacity)
+        self._leave = weakref.finalize(self, runner.rooms.give, self._room)
+        self._leave.atexit = False
+        self.array = as_array(self._room.buffer)
+
+    @torch.inference_mode()
+    def _grow(self, end: int) -> None:
+        """Move into a room for `end` positions, with all that was read."""
+        before, leave, capacity = self._room, self._leave, self._room.capacity
+        while capacity < end:
+            capacity *= 2
+        self._enter(min(capacity, self.limit))
+        self._room.buffer[:, :, :, : self.length].copy_(before.buffer[:, :, :, : self.length])
+        leave()
+
+    def forward(self, ids: Sequence[int], last: int, stats_at: float | None = None) -> Pass:
+        """See `KVCache`."""
+        found = self._compiled(ids, last, stats_at)
+        if found is not None:
+            return found
+        logits, hidden = self._read(ids, last)
+        self.length += len(ids)
+        return Pass(logits, None, hidden)
+
+    def _compiled(self, ids: Sequence[int], rows: int, heat: float | None = None) -> Pass | None:
+        """Read `ids` by compiled code. None where there is none: then there is room for them."""
+        runner = self.runner
+        check_ids(ids, self.length, self.limit, runner.rows)
+        end = self.length + len(ids)
+        if end > self._room.capacity:
+            self._grow(end)
+        found = runner.passes.forward(ids, self.length, self.array, rows, heat) if runner.passes is not None else None
+        if found is None:
+            return None
+        logits, hidden, stats = found
+        self.length = end
+        return Pass(logits if stats is not None else torch.from_numpy(logits), stats, hidden)
+
+    @torch.inference_mode()
+    def _read(self, ids: Sequence[int], rows: int) -> tuple[Tensor, Any]:
+        """By torch: logits, and what the output layer read."""
+        runner, start, few = self.runner, self.length, len(ids) <= ROWS
+        if few and runner.fixed is not None and (fixed := runner.fixed.read(runner, self._room, ids, start, rows)) is not None:
+            return fixed
+        keys, values = self._room.buffer[:, :, :, : start + len(ids)].unbind(1)
+        tokens = torch.tensor(ids).to(runner.device, non_blocking=True)
+        with _threads(runner, few):
+            logits = runner.forward(tokens, start, keys.unbind(0), values.unbind(0), rows)
+        return logits.float(), runner.states
+
+    @property
+    def rolls(self) -> bool:
+        """Whether it can draw ahead: where passes are recorded or compiled."""
+        runner = self.runner
+        return runner.passes is not None or (runner.fixed is not None and runner.fixed.record is not None)
+
+    @property
+    def strides(self) -> int:
+        """Tokens that had better be written in one call than one by one; 1 where it makes no difference."""
+        return self.runner.passes.strides if self.runner.passes is not None and self.rolls else 1
+
+    def roll_out(self, order: Order, ids: Sequence[int], row: Law | None, state: Any) -> Rollout | None:
+        """Read `ids` and draw on; where there are none, from the logits `row` [D] and the hidden `state` [H] after all that is read. The
+        length grows by the ids alone: what is read beyond them counts as soon as somebody sets it so. A rollout without draws where only
+        the ids could be read. None where the window is too short, or nothing is recorded or compiled (yet): then nothing has changed."""
+        runner = self.runner
+        end = self.length + len(ids) + (graph_rollout.MARGIN if runner.passes is None else order.left + order.rule.overrun)
+        if end > self.limit or not self.rolls:
+            return None
+        if ids:
+            check_ids(ids, self.length, self.limit, runner.rows)
+        if end > self._room.capacity:
+            self._grow(end)
+        if runner.passes is not None:
+            rollout = runner.passes.roll_out(self.length, self.array, order, ids, row, state)
+            self.length += len(ids) if rollout is not None else 0
+            return rollout
+        return self._replay(order, ids, row, state)
+
+    @torch.inference_mode()
+    def _replay(self, order: Order, ids: Sequence[int], row: Law | None, state: Any) -> Rollout | None:
+        """`roll_out` by recorded passes."""
+        assert self.runner.fixed is not None
+        if row is None:
+            read = self.forward(ids, 1)
+            row, state = read.logits[0], read.hidden[-1]
+        roller = graph_rollout.roller_of(self.runner, self.runner.fixed)
+        last = as_tensor(row)
+        return roller.roll_out(self._room, self.length, order, last, state) or (nothing_drawn(last, state) if ids else None)
+
+    def make_rounds(
+        self, drafter: LeanCache, wanted: RoundsRequest, unread: Sequence[int], given: Sequence[int], row: Law | None, state: Any
+    ) -> list[MadeRound] | None:
+        """See `fast_rounds.make_rounds`."""
+        return make_rounds(self, drafter, wanted, unread, given, row, state)
+
+    def room_for(self, least: int, each: int, most: int) -> int:
+        """How many times `each` positions there is room for, up to `most`, after `least` of them; room is made for that."""
+        count = min(most, (self.limit - self.length - least) // each)
+        if count > 0 and (end := self.length + least + count * each) > self._room.capacity:
+            self._grow(end)
+        return count
+
+    def trim(self, length: int) -> int:
+        """See `KVCache`: what lies behind the length is never looked at."""
+        self.length = min(self.length, length)
+        return self.length

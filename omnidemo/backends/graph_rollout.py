@@ -1,0 +1,198 @@
+"""Drawing ahead on the device: read a token, draw the next, follow the trie, and again, with one wait at the end.
+
+A step is made of fixed shapes and addresses and asks the host nothing, so it is recorded once and repeated as often as needed. It mirrors
+what `NgramExact.draft` does on the host, which stays the truth: the host walks again over what was drawn here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from omnidemo.backends.cuda_graphs import FixedPasses, Outputs, Room, fixed_pass, lock
+from omnidemo.decoding.rollout import DRAWS, Order, ProposalRule, Rollout
+from omnidemo.decoding.sampling import Warp, drawn_at
+from omnidemo.vocab.trie_table import NOWHERE, DeviceTrie
+
+if TYPE_CHECKING:
+    from omnidemo.backends.fused_llama import LeanLlamaRunner
+
+STEPS = 16  # tokens that one rollout reads, at most; each step makes two draws at most, and one more comes before the first
+MARGIN = STEPS + 2  # positions that a room must have left
+# Drafter tokens that are drawn at once where the draft may end after each slot: more would often be drawn in vain, fewer mean more waits.
+FEW = 4
+KEPT = 4  # recordings that a room keeps, of which the newest are likely to be used again
+assert 2 * STEPS + 2 < DRAWS
+
+# The state. Where two numbers stand side by side, the first belongs to the walk that is under way and the second to the slot after it.
+AT, TOKEN = 0, 1  # the position of the next token to read, and its id: the inputs of a fixed pass
+PLACES = slice(2, 4)  # rows to draw from: after the token that is read next, and after what the slot proposes
+LIMITS = slice(4, 6)  # drafter tokens that the slot may use
+NODES = slice(6, 8)  # of the trie: where the walk is, and the root
+TURNS = slice(8, 10)  # the numbers of the draws
+COUNT, READ = 10, 11  # draws that were made, and tokens that were read and not thrown away
+SIZE = 12
+START, TOTAL, FLOOR = 12, 13, 14  # what is given: positions read before, the first slot's limit, and that at which no slot begins
+
+Recorded = tuple[Tensor, Callable[[], Outputs], Callable[[], Outputs]]  # the trie's keys, which must not move; open; step
+
+
+class Roller:
+    """What rollouts of one runner share: inputs, state and outputs at fixed addresses.
+
+    A step makes two draws at once: a further one in the walk, and the first one of the slot that comes next if the walk ends here, by
+    leaving the trie or because it had ended already. Which of them counts is known when both are made. A rollout that is done stays as
+    it is: further steps read the same token and draw with the same numbers.
+    """
+
+    def __init__(self, runner: LeanLlamaRunner, fixed: FixedPasses) -> None:
+        self.runner, self.fixed = runner, fixed
+        device, tokens = runner.device, runner.rows
+        whole = partial(torch.zeros, dtype=torch.int64, device=device)
+        self.numbers = whole(15)
+        self.state = self.numbers[:SIZE]
+        self.uniforms = torch.zeros(DRAWS + 1, dtype=torch.float64, device=device)
+        self.least = torch.zeros(2, tokens, dtype=torch.int32, device=device)  # the limit from which on a token may be drawn
+        self.alone = torch.zeros(2, tokens, dtype=torch.bool, device=device)  # no token of a walk is a slot by itself
+        self.rule: ProposalRule | None = None  # what these two hold
+        self.rows = torch.zeros(STEPS + 2, tokens, device=device)
+        self.states = torch.zeros(STEPS + 2, runner.embed.shape[1], dtype=runner.dtype, device=device)
+        self.read = whole(STEPS + 2)  # tokens, by the row after them
+        self.places, self.ids = whole(DRAWS + 1), whole(DRAWS + 1)  # the last of each is for draws that do not count
+        self.probabilities = torch.zeros(DRAWS + 1, device=device)
+        self.laws = torch.zeros(DRAWS + 1, tokens, device=device)
+        self.one, self.root = whole(1), whole(2)
+
+    def roll_out(self, room: Room, start: int, order: Order, row: Tensor, state: Any) -> Rollout | None:
+        """Draw from the logits `row` [D] and the `state` [H] after the `start` positions that the room holds; it needs `MARGIN` more. None
+        the first time, for a first answer must not wait for a recording, and where none can be made."""
+        key = (order.warp, id(order.rule.trie.keys))
+        if self.fixed.record is None:
+            return None
+        if key not in room.seen:
+            room.seen.add(key)
+            return None
+        with lock:
+            self._begin(start, order, row, state)
+            recorded = room.rollouts.get(key)
+            if recorded is None:
+                recorded = self._recorded(room, order.rule.trie, order.warp)
+                if recorded is None:
+                    return None
+                room.rollouts[key] = recorded
+                while len(room.rollouts) > KEPT:
+                    room.rollouts.pop(next(iter(room.rollouts)))
+                self._begin(start, order, row, state)  # to record is to try
+            _, open_, step = recorded
+            open_()
+            for _ in range(steps(order)):
+                step()
+            return self._fetched(order.states)
+
+    def _begin(self, start: int, order: Order, row: Tensor, state: Any) -> None:
+        """Set everything for the first draw: as though a slot had just ended, with no walk under way."""
+        rule, total = order.rule, order.left + order.rule.overrun
+        given = [start, 0, 0, 0, total + 1, total, NOWHERE, 0, DRAWS, 0, 0, 0, start, total, total - _aim(order)]
+        self.numbers.copy_(torch.tensor(given), non_blocking=True)
+        if order.uniforms is not None:
+            self.uniforms[:DRAWS].copy_(torch.from_numpy(order.uniforms[:DRAWS]), non_blocking=True)
+        if rule is not self.rule:
+            self.rule = rule
+            self.least[0].copy_(rule.inside)
+            self.least[1].copy_(rule.first)
+            self.alone[1].copy_(rule.alone)
+        self.rows[0].copy_(row)
+        self.states[0].copy_(torch.as_tensor(state), non_blocking=True)  # numpy's where it has been fetched before
+
+    def _recorded(self, room: Room, trie: DeviceTrie, warp: Warp) -> Recorded | None:
+        open_ = self.fixed.recorded(partial(self._draw, trie, warp))
+        step = self.fixed.recorded(partial(self._step, room.buffer, trie, warp)) if open_ else None
+        return (trie.keys, open_, step) if open_ and step else None
+
+    def _step(self, buffer: Tensor, trie: DeviceTrie, warp: Warp) -> Outputs:
+        logits, states = fixed_pass(self.runner, buffer, self.state, self.one, 1)
+        row = self.state[PLACES][:1]
+        self.rows.index_copy_(0, row, logits.float())
+        self.states.index_copy_(0, row, states)
+        self.read.index_copy_(0, row, self.state[TOKEN : TOKEN + 1])
+        return self._draw(trie, warp)
+
+    def _draw(self, trie: DeviceTrie, warp: Warp) -> Outputs:
+        places, limits, turns = self.state[PLACES], self.state[LIMITS], self.state[TURNS]
+        logits = self.rows.index_select(0, places).masked_fill_(self.least > limits[:, None], float("-inf"))
+        if warp.greedy:
+            laws, drawn = logits, logits.argmax(-1, keepdim=True)
+            probabilities = logits.softmax(-1).gather(-1, drawn)
+        else:
+            laws = warp.law(logits)
+            drawn, probabilities = drawn_at(laws, self.uniforms.index_select(0, turns)[:, None])
+        ids = drawn.squeeze(-1)
+        self.places.index_copy_(0, turns, places)
+        self.ids.index_copy_(0, turns, ids)
+        self.probabilities.index_copy_(0, turns, probabilities.squeeze(-1))
+        self.laws.index_copy_(0, turns, laws)
+        self.state.copy_(self._next(trie, ids))
+        return self.state, self.rows
+
+    def _next(self, trie: DeviceTrie, ids: Tensor) -> Tensor:
+        """The state [12] after two draws `ids` [2]: that of the walk going on, that of the next slot, or the old one."""
+        state, places, limits, turns = self.state, self.state[PLACES], self.state[LIMITS], self.state[TURNS]
+        children = trie.find(state[NODES], ids)
+        complete, within, open_ = (trie.info.index_select(0, children) <= limits[:, None]).unbind(1)
+        complete = complete | self.alone.gather(1, ids[:, None]).squeeze(1)
+        nodes = children.masked_fill(~open_, NOWHERE)  # a walk that cannot become longer has ended
+        walking = nodes > 0
+        rows, after = places + 1, turns + 1
+        end = torch.where(complete, rows, state[3])  # where the next slot begins
+        walk = after.masked_fill(~walking, DRAWS)
+        columns = [places + self.numbers[START], ids, rows, end, limits, self.numbers[TOTAL] - end, nodes, self.root]
+        going = torch.stack([*columns, walk, after + walking, after, places], 1)
+        # The draws of this turn count, and the token just read was the last.
+        staying = torch.cat([state[:10], state[9:10], state[2:3]])
+        proposes, room = state[5] < state[4], state[5] > self.numbers[FLOOR]
+        choice = ((proposes & room).long() * 2).masked_fill(within[0], 1)
+        return torch.cat([staying[None], going]).index_select(0, choice[None]).squeeze(0)
+
+    def _fetched(self, with_states: bool) -> Rollout:
+        """Everything that the host wants to know, by one transfer."""
+        parts = [self.state[COUNT : READ + 1], self.places[:DRAWS], self.ids[:DRAWS], self.read]
+        bits = [torch.cat(parts).int(), self.probabilities[:DRAWS].view(torch.int32)]
+        if with_states:
+            bits.append(self.states.float().view(torch.int32).flatten())
+        found = torch.cat(bits).cpu().numpy()
+        sizes = (2, DRAWS, DRAWS, STEPS + 2, DRAWS, len(found) - 3 * DRAWS - STEPS - 4)
+        (count, read), places, ids, tokens, probabilities, numbers = np.split(found, np.cumsum(sizes)[:-1])
+        count, read = int(count), int(read)
+        states: Any = numbers.view(np.float32).reshape(STEPS + 2, -1)[: read + 1] if with_states else self.states[: read + 1].clone()
+        return Rollout(
+            places[:count].tolist(),
+            ids[:count].tolist(),
+            probabilities.view(np.float32)[:count].tolist(),
+            self.laws[:count].clone(),
+            tokens[1 : read + 1].tolist(),
+            self.rows[: read + 1].clone(),
+            states,
+        )
+
+
+def roller_of(runner: LeanLlamaRunner, fixed: FixedPasses) -> Roller:
+    """The one of a runner, made when it is first asked for; the recordings are over its tensors."""
+    with lock:
+        if fixed.roller is None:
+            fixed.roller = Roller(runner, fixed)
+        return fixed.roller
+
+
+def _aim(order: Order) -> int:
+    return min(order.left if order.until is None else min(order.left, FEW), STEPS + 1 - order.rule.overrun)
+
+
+def steps(order: Order) -> int:
+    """Tokens that a rollout reads: those of the drafter tokens aimed at but the last, and a last walk over the budget. A walk that is
+    thrown away may need more; the host then draws on by itself."""
+    return max(0, _aim(order) + order.rule.overrun - 1)

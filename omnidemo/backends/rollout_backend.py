@@ -1,0 +1,98 @@
+"""Rounds whose draws are made several at once where the drafter computes, by compiled code or by a CUDA graph.
+
+Only the draws are made early: the method still walks over them, so what is proposed, judged and corrected is the reference's.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+from omnidemo.backends.fused_llama import LeanCache
+from omnidemo.decoding.backend import Clock, DecodingMethod, Pass, RoundPlan, RoundResult
+from omnidemo.decoding.contexts import DrafterContext
+from omnidemo.decoding.rollout import DRAWS, Order, ProposalRule, Rollout
+from omnidemo.decoding.round import RoundContext, reference_round
+from omnidemo.decoding.sampling import Law, Sampler
+
+
+def roll_out(drafter: DrafterContext, order: Order) -> Rollout | None:
+    """Have the drafter draw on from all its ids; None where it cannot. The ids stay: push those that are wanted. What was read of them is
+    not read again."""
+    beginning = drafter.beginning()
+    if beginning is None or not isinstance(drafter.cache, LeanCache):
+        return None
+    rollout = drafter.cache.roll_out(order, *beginning)
+    if rollout is not None:
+        drafter.read_ahead(rollout)
+    return rollout
+
+
+class RolledDraws:
+    """The draws of one round: see `decoding.round.Prefetch`."""
+
+    def __init__(self) -> None:
+        self._draws: deque[tuple[int, int, float, Law]] = deque()  # ids before the draw, the id, its probability and law
+        self._none = False  # nothing more is drawn ahead in this round
+        self._ends_known = False  # whether the last slot of the draft is that of the last draw
+
+    def give(self, drafter: DrafterContext, rollout: Rollout, whole: bool = False) -> None:
+        """Have these draws taken, which were made after all ids. `whole`: they are all that the draft has."""
+        start, self._ends_known = len(drafter.ids), whole
+        places = [start + place for place in rollout.places]
+        self._draws.extend(zip(places, rollout.ids, rollout.probabilities, rollout.laws, strict=True))
+
+    def fill(self, context: RoundContext, rule: Callable[[RoundContext], ProposalRule], budget: int) -> None:
+        if self._none or (self._draws and self._draws[0][0] == len(context.drafter.ids)):
+            return
+        self._draws.clear()
+        numbers = context.chooser.look_ahead(DRAWS) if isinstance(context.chooser, Sampler) and not context.warp.greedy else None
+        policy = context.policy if context.policy is not None and context.policy.watches else None
+        until, states = (policy.until(), policy.reads_states) if policy is not None else (None, False)
+        rollout = roll_out(context.drafter, Order(rule(context), context.warp, budget, numbers, until, states))
+        self._none = rollout is None or not rollout.ids
+        if rollout is not None and not self._none:
+            self.give(context.drafter, rollout)
+
+    def take(self, context: RoundContext) -> tuple[int, float, Law] | None:
+        if not self._draws:
+            return None
+        place, drawn, q, law = self._draws.popleft()
+        if place != len(context.drafter.ids):
+            self._draws.clear()
+            return None
+        if isinstance(context.chooser, Sampler) and not context.warp.greedy:
+            context.chooser.uniform()  # the number that it was drawn with
+        return drawn, q, law
+
+    def keep_drafting(self, answer: bool) -> bool:
+        return bool(self._draws) if self._ends_known else answer
+
+
+class RolloutBackend:
+    """Serves rounds with a draft, without a repetition penalty, by a drafter that can draw ahead."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+
+    def run_round(self, context: RoundContext, method: DecodingMethod, plan: RoundPlan) -> RoundResult | None:
+        if plan.draft_length == 0 or context.penalty is not None or not repeatable(context):
+            return None
+        drafter = context.drafter.cache
+        return self.with_draws(context, method, plan, RolledDraws()) if isinstance(drafter, LeanCache) and drafter.rolls else None
+
+    def with_draws(
+        self, context: RoundContext, method: DecodingMethod, plan: RoundPlan, draws: RolledDraws,
+        verify: Callable[[list[int]], Pass] | None = None,
+    ) -> RoundResult:  # fmt: skip
+        """The reference's round, whose draws are made early."""
+        context.prefetch = draws
+        try:
+            return reference_round(context, method, plan, self.clock, verify)
+        finally:
+            context.prefetch = None
+
+
+def repeatable(context: RoundContext) -> bool:
+    """Whether the numbers of later draws are known beforehand, or none are needed."""
+    return context.warp.greedy or isinstance(context.chooser, Sampler)

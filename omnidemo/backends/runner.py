@@ -1,0 +1,68 @@
+"""What a loaded model is to everything else. Two follow it: `fused_llama.py` here, and `models/transformers_runner.py` for all others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from omnidemo.decoding.backend import KVCache
+
+
+class Runner(Protocol):
+    """A loaded model that reads token ids. One runner serves many caches (conversations) at once."""
+
+    rows: int  # width of a row of logits; may exceed the tokenizer's vocabulary
+    limit: int  # positions the model can hold
+    parameters: int
+    device: torch.device
+    dtype: torch.dtype
+
+    def new_cache(self) -> KVCache:
+        """An empty cache of its own."""
+        ...
+
+    def copy(self) -> Runner:
+        """The same model with weights of its own."""
+        ...
+
+    def weights(self) -> dict[str, Tensor]:
+        """The live weights by the names `transformers` gives them; they change with `overwrite`, so copy what must stay."""
+        ...
+
+    def overwrite(self, named: Mapping[str, Tensor]) -> None:
+        """Copy new values into weights, in place, given by the same names. Caches filled before are stale afterwards.
+        ValueError for an unknown name or another shape; then nothing was changed."""
+        ...
+
+
+class ModelError(ValueError):
+    """A model that cannot be loaded. The message is one sentence: the cause, and what to do next."""
+
+
+def check_ids(ids: Sequence[int], length: int, limit: int, rows: int) -> None:
+    """Raise ValueError for ids that a model with `limit` positions and `rows` embeddings cannot read after `length` others."""
+    if not ids:
+        raise ValueError("nothing to read: give at least one token id")
+    if length + len(ids) > limit:
+        raise ValueError(f"the context is full: {length} + {len(ids)} tokens exceed the model's window of {limit}; start a new chat")
+    if min(ids) < 0 or max(ids) >= rows:
+        raise ValueError(
+            f"token ids {min(ids)} to {max(ids)} do not fit the model's {rows} embeddings; the tokenizer belongs to another model"
+        )
+
+
+def overwrite_named(weights: Mapping[str, Tensor], named: Mapping[str, Tensor]) -> None:
+    """Copy `named` into `weights`, all or nothing. ValueError as in `Runner.overwrite`."""
+    for name, value in named.items():
+        if name not in weights:
+            raise ValueError(f"the model has no weight {name!r}; the adapter belongs to another base model")
+        if weights[name].shape != value.shape:
+            raise ValueError(
+                f"{name} is {list(weights[name].shape)} in the model, not {list(value.shape)}: the adapter belongs to another base"
+            )
+    with torch.no_grad():
+        for name, value in named.items():
+            weights[name].copy_(value)

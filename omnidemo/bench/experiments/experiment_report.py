@@ -1,0 +1,248 @@
+"""What an experiment found: a long CSV, a Markdown table with paired differences, and a page of plots."""
+
+from __future__ import annotations
+
+import json
+import platform
+import subprocess
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+
+from omnidemo import charts
+from omnidemo.bench.compare_methods import Spread, sheet
+from omnidemo.bench.experiments.arm import METRICS, World
+from omnidemo.bench.experiments.plans import Arm, Experiment
+
+Row = Mapping[str, Any]
+PLACE = ("experiment", "arm", "reading", "seed", "kind", "requests", "epoch", "target", "source", "line", "prompt")
+COLUMNS = (*PLACE, *METRICS, "tokens", "steps", "train_seconds", "routed_right", "tokens_per_second", "speedup")
+SHOWN = {"acceptance_rate": "acceptance", "block_efficiency": "tokens/round", "ngram_hits": "n-grams/round"}
+SHOWN["drafted_per_round"] = "drafted/round"
+WINDOW = 16  # requests under the moving mean of a traffic curve
+
+
+def write_rows(path: Path, experiment: str, rows: Iterable[Row]) -> None:
+    """The long form: a row for each answer of the traffic, each reading of the held-out prompts, and each timed answer."""
+    with sheet(path, COLUMNS) as table:
+        for row in rows:
+            table.write({"experiment": experiment, **row})
+
+
+def write_facts(path: Path, world: World, arms: Sequence[Arm], **more: Any) -> None:
+    """What was run: arms, settings, versions, commit."""
+    packages = {"python": platform.python_version(), "torch": torch.__version__, "transformers": transformers.__version__}
+    settings = world.settings.model_dump(mode="json", exclude={"storage", "database_url", "host", "port", "auth", "share", "backup"})
+    facts = {"commit": commit(), "at": datetime.now(UTC).isoformat(timespec="seconds"), "processor": platform.machine(), **packages, **more}
+    facts |= {"drafter": world.drafter, "held_out": {name: len(texts) for name, texts in world.held_out.items()}, "settings": settings}
+    facts["arms"] = [asdict(arm) for arm in arms]
+    path.write_text(json.dumps(facts, indent=1, ensure_ascii=False, default=str), encoding="utf-8")
+
+
+def commit() -> str:
+    """The commit of the source, with a + where files differ from it; "unknown" outside of a checkout."""
+    try:
+        here = Path(__file__).parent
+        name = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=here, capture_output=True, text=True, check=True, timeout=10)
+        changed = subprocess.run(["git", "status", "--porcelain", "-uno"], cwd=here, capture_output=True, text=True, check=True, timeout=10)
+    except (OSError, subprocess.SubprocessError):
+        return "unknown"
+    return name.stdout.strip() + ("+" if changed.stdout.strip() else "")
+
+
+# the table -----------------------------------------------------------------------------------------------------------------
+
+
+def label(row: Row) -> str:
+    return " · ".join(part for part in (row["arm"], row["reading"]) if part)
+
+
+def places(rows: Sequence[Row]) -> list[tuple[str, str, str]]:
+    """The lines of the table: (arm and reading, target, source), those of an arm together."""
+    arms = list(dict.fromkeys(row["arm"] for row in rows))
+    ordered = sorted(rows, key=lambda row: arms.index(row["arm"]))
+    return list(dict.fromkeys((label(row), row["target"], row["source"]) for row in ordered))
+
+
+def by_seed(rows: Sequence[Row], place: tuple[str, str, str], column: str) -> dict[int, float]:
+    """The mean of a column per seed, over the rows of a line of the table that have a value."""
+    found: dict[int, list[float]] = {}
+    for row in rows:
+        if (label(row), row["target"], row["source"]) == place and row.get(column) is not None:
+            found.setdefault(row["seed"], []).append(row[column])
+    return {seed: sum(values) / len(values) for seed, values in found.items()}
+
+
+def final(rows: Sequence[Row]) -> list[Row]:
+    """The held-out rows at the end of each arm and seed."""
+    held = [row for row in rows if row["kind"] == "held-out"]
+    last: dict[tuple[str, int], tuple[int, int]] = {}
+    for row in held:
+        key = (row["arm"], row["seed"])
+        last[key] = max(last.get(key, (0, 0)), (row["requests"], row.get("epoch") or 0))
+    return [row for row in held if (row["requests"], row.get("epoch") or 0) == last[row["arm"], row["seed"]]]
+
+
+def table(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
+    """(headings, lines): mean ± standard deviation over seeds, and the paired difference to the line above in acceptance and speedup."""
+    held, timed = final(rows), [row for row in rows if row["kind"] == "timed"]
+    where = sorted({(row["target"], row["source"]) for row in held}, key=str)
+    order = places([*held, *timed])
+    headings = ["arm", *(["target", "topic"] if len(where) > 1 else []), "seeds", *SHOWN.values(), "Δ acceptance"]
+    headings += ["speedup", "Δ speedup"] if timed else []
+    lines: list[list[str]] = []
+    for target, source in where:
+        above: tuple[str, str, str] | None = None
+        for place in (one for one in order if one[1:] == (target, source)):
+            line = [place[0], *([target, source] if len(where) > 1 else [])]
+            line.append(str(len({row["seed"] for row in [*held, *timed] if label(row) == place[0]})))
+            line += [spread(by_seed(held, place, column).values()) for column in SHOWN]
+            line.append(difference(held, place, above, "acceptance_rate"))
+            if timed:
+                line += [spread(by_seed(timed, place, "speedup").values()), difference(timed, place, above, "speedup")]
+            lines.append(line)
+            above = place
+    return headings, lines
+
+
+def spread(values: Iterable[float]) -> str:
+    found = Spread.of(values)
+    if found.mean is None:
+        return "–"
+    return f"{found.mean:.3f}" if found.deviation is None else f"{found.mean:.3f} ± {found.deviation:.3f}"
+
+
+def difference(rows: Sequence[Row], place: tuple[str, str, str], above: tuple[str, str, str] | None, column: str) -> str:
+    """Mean ± standard deviation of the seeds' own differences to another line; – where nothing can be paired."""
+    if above is None:
+        return ""
+    ours, theirs = by_seed(rows, place, column), by_seed(rows, above, column)
+    found = Spread.of(ours[seed] - theirs[seed] for seed in ours if seed in theirs)
+    if found.mean is None:
+        return "–"
+    return f"{found.mean:+.3f}" + ("" if found.deviation is None else f" ± {found.deviation:.3f}")
+
+
+def gap_closed(rows: Sequence[Row], fresh: str, online: str, offline: str) -> dict[int, float]:
+    """seed → (online − fresh) / (best offline epoch − fresh), in held-out acceptance at the end."""
+    held = [row for row in rows if row["kind"] == "held-out" and row["acceptance_rate"] is not None]
+    ends = {(label(row), row["seed"]): row["acceptance_rate"] for row in final(rows)}
+    best: dict[int, float] = {}
+    for row in held:
+        if label(row) == offline:
+            best[row["seed"]] = max(best.get(row["seed"], 0.0), row["acceptance_rate"])
+    found = {}
+    for seed, ceiling in best.items():
+        start, end = ends.get((fresh, seed)), ends.get((online, seed))
+        if start is not None and end is not None and ceiling > start:
+            found[seed] = (end - start) / (ceiling - start)
+    return found
+
+
+def markdown(title: str, experiment: Experiment, rows: Sequence[Row], facts: str) -> str:
+    headings, lines = table(rows)
+    shown = ["| " + " | ".join(cells) + " |" for cells in (headings, ["---"] * len(headings), *lines)]
+    note = "Held-out prompts after the last request. Mean ± standard deviation over seeds; Δ: paired by seed, to the line above."
+    closed = Spread.of(gap_closed(rows, "fresh · n-grams", "L_DM + λ L_NG · n-grams", "offline · n-grams").values())
+    extra = "" if closed.mean is None else f"\n\nGap to the best offline epoch closed: {closed.mean:.0%}"
+    extra += f" ± {closed.deviation:.0%}" if closed.deviation is not None else ""
+    return f"## {title}\n\n{experiment.question} ({experiment.paper})\n\n" + "\n".join(shown) + f"\n\n{note} {facts}{extra}\n"
+
+
+# the plots -----------------------------------------------------------------------------------------------------------------
+
+
+def write_page(path: Path, experiment: Experiment, arms: Sequence[Arm], rows: Sequence[Row], results: Iterable[Row]) -> None:
+    """One HTML file with what this experiment's figure in the papers shows, and the head's calibration where one was trained."""
+    figures: dict[str, charts.Figure] = {}
+    if experiment.plot == "bars":
+        figures |= _bars(rows)
+    if experiment.plot == "traffic":
+        figures |= _traffic(arms, rows)
+    figures |= _learning(arms, rows)
+    if any(row["kind"] == "traffic" and row.get("tokens") for row in rows):
+        figures["n-gram cache on the traffic"] = _over(rows, "cache_entries", "entries")
+    figures |= _calibrations(results)
+    charts.page(path, figures)
+
+
+def _bars(rows: Sequence[Row]) -> dict[str, charts.Figure]:
+    figures = {}
+    for kind, column, form, source in (("speedup", "speedup", ".2f", "timed"), ("acceptance", "acceptance_rate", ".2f", "held-out")):
+        chosen = [row for row in rows if row["kind"] == "timed"] if source == "timed" else final(rows)
+        found = {place[0]: Spread.of(by_seed(chosen, place, column).values()) for place in places(chosen)}
+        if found:
+            means, spreads = [one.mean for one in found.values()], [one.deviation for one in found.values()]
+            base = 1.0 if kind == "speedup" else None
+            figures[f"{kind} on held-out prompts"] = charts.bars(list(found), means, spread=spreads, base=base, form=form, unit=kind)
+    return figures
+
+
+def _learning(arms: Sequence[Arm], rows: Sequence[Row]) -> dict[str, charts.Figure]:
+    """Held-out acceptance over the requests, for each target and topic. An offline arm is a dashed line at its end."""
+    held = [row for row in rows if row["kind"] == "held-out"]
+    first = {arm.name: arm.readings[0].name for arm in arms}
+    offline = {arm.name for arm in arms if arm.epochs}
+    held = [row for row in held if len(arms) < 6 or row["reading"] == first[row["arm"]]]
+    figures = {}
+    for target, source in dict.fromkeys((row["target"], row["source"]) for row in held):
+        own = [row for row in held if (row["target"], row["source"]) == (target, source)]
+        series = []
+        for name in dict.fromkeys(map(label, own)):
+            mine = [row for row in own if label(row) == name]
+            if mine[0]["arm"] in offline:
+                end = Spread.of(row["acceptance_rate"] for row in final(mine))
+                series.append(charts.Series(name, [0, mine[0]["requests"]], [end.mean] * 2, dashed=True))
+                continue
+            counts = sorted({row["requests"] for row in mine})
+            found = [Spread.of(row["acceptance_rate"] for row in mine if row["requests"] == count) for count in counts]
+            series.append(charts.Series(name, counts, [one.mean for one in found], [one.deviation for one in found]))
+        if any(len(one.xs) > 1 for one in series):
+            figures[f"held-out acceptance: {target}, {source}"] = charts.lines(series, xtitle="requests", ytitle="acceptance")
+    return figures
+
+
+def _traffic(arms: Sequence[Arm], rows: Sequence[Row]) -> dict[str, charts.Figure]:
+    """Acceptance on the traffic itself, smoothed over requests and averaged over seeds, with a mark where a phase begins."""
+    found: list[charts.Mark] = []
+    longest, before = max(arms, key=lambda arm: arm.requests), 0
+    for phase in longest.phases[:-1]:
+        before += phase.requests
+        found.append(charts.Mark(before, f"{before}", "topic"))
+    return {"acceptance on the traffic": _over(rows, "acceptance_rate", "acceptance", found, smooth=True)}
+
+
+def _over(rows: Sequence[Row], column: str, ytitle: str, found: Sequence[charts.Mark] = (), smooth: bool = False) -> charts.Figure:
+    """A column of the traffic's rows over the requests, averaged over seeds."""
+    traffic = [row for row in rows if row["kind"] == "traffic"]
+    series = []
+    for name in dict.fromkeys(map(label, traffic)):
+        at: dict[int, list[float | None]] = {}
+        for row in traffic:
+            if label(row) == name:
+                at.setdefault(row["requests"], []).append(row[column])
+        values = [Spread.of(at[count]).mean for count in sorted(at)]
+        series.append(charts.Series(name, sorted(at), charts.smooth(values, WINDOW) if smooth else values))
+    return charts.lines(series, xtitle="requests", ytitle=ytitle, form=".2f" if smooth else ",.0f", found=found)
+
+
+def _calibrations(results: Iterable[Row]) -> dict[str, charts.Figure]:
+    """The head's classes, pooled over seeds into tenths, for each arm that trained one."""
+    pooled: dict[str, dict[int, list[tuple[float, float, float]]]] = {}
+    for result in results:
+        for predicted, observed, count in result["calibration"]:
+            tenth = min(9, int(10 * predicted))
+            pooled.setdefault(result["rows"][0]["arm"], {}).setdefault(tenth, []).append((predicted, observed, count))
+    named: dict[str, list[tuple[float, float, float]]] = {}
+    for name, tenths in pooled.items():
+        for _, found in sorted(tenths.items()):
+            count = sum(n for _, _, n in found)
+            if count:
+                predicted, observed = (sum(one[at] * one[2] for one in found) / count for at in (0, 1))
+                named.setdefault(name, []).append((predicted, observed, count))
+    return {"calibration of the acceptance head": charts.reliability(named)} if named else {}

@@ -1,0 +1,102 @@
+"""An experiment from beginning to end: record, run the arms, time the final drafters, report. Each stage goes on where it was."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from transformers.utils import logging
+
+from omnidemo.bench.experiments import experiment_report, timing
+from omnidemo.bench.experiments.arm import World
+from omnidemo.bench.experiments.jobs import arms_left, recordings, results, run_jobs
+from omnidemo.bench.experiments.plans import EXPERIMENTS, Arm
+
+TOPICS = ("maths", "code", "howto")
+TARGETS = ("bundled/a", "bundled/b", "bundled/c")
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """So many of so many of a stage are done; `detail` names the last one."""
+
+    stage: str
+    done: int
+    total: int
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What to run. `timed_prompts`: held-out prompts that every final drafter is timed on (0: none)."""
+
+    name: str
+    targets: Sequence[str]
+    sources: Sequence[str]
+    requests: int
+    seeds: Sequence[int]
+    workers: int
+    timed_prompts: int
+
+    def arms(self) -> list[Arm]:
+        """ValueError for an unknown experiment, or one that needs more targets or topics."""
+        if self.name not in EXPERIMENTS:
+            raise ValueError(f"there is no experiment {self.name}; choose one of {', '.join([*EXPERIMENTS, 'training-cost'])}")
+        experiment = EXPERIMENTS[self.name]
+        return experiment.plan(self.targets, self.sources, max(1, round(experiment.share * self.requests)))
+
+
+def run(world: World, order: Order) -> Iterator[Progress]:
+    """Run what is missing and write the report anew: `NAME.csv`, `.json`, `.md` and `.html` in the folder of the world.
+
+    At the call, ValueError or ModelError for what cannot be run. RuntimeError where an arm fails.
+    """
+    arms = order.arms()
+    check_traffic(world.traffic, world.held_out)
+    for target in {target for arm in arms for target in arm.targets}:
+        world.recorded(target)
+    return _run(world, order, arms)
+
+
+def _run(world: World, order: Order, arms: list[Arm]) -> Iterator[Progress]:
+    logging.disable_progress_bar()  # of every model's weights, in the middle of the run's own
+    for stage, jobs in (("recordings", recordings), ("arms", arms_left)):
+        left = jobs(world, arms, order.seeds)
+        yield Progress(stage, 0, len(left))
+        for done, name in enumerate(run_jobs(left, order.workers), 1):
+            yield Progress(stage, done, len(left), name)
+    if order.timed_prompts:
+        yield from _time(world, order, timing.timed(arms))
+    write(world, order, arms)
+
+
+def _time(world: World, order: Order, arms: Sequence[Arm]) -> Iterator[Progress]:
+    prompts = min(order.timed_prompts, len(world.held_out[arms[0].sources[0]])) if arms else 0
+    seeds = [seed for seed in order.seeds if arms and not timing.timed_path(world, arms, seed, order.timed_prompts).exists()]
+    each = timing.answers(arms, prompts)
+    yield Progress("timed answers", 0, each * len(seeds))
+    for place, seed in enumerate(seeds):
+        for count in timing.measure(world, arms, seed, order.timed_prompts):
+            yield Progress("timed answers", place * each + count, each * len(seeds))
+
+
+def write(world: World, order: Order, arms: Sequence[Arm]) -> None:
+    """The report on what is there so far."""
+    experiment, found = EXPERIMENTS[order.name], results(world, arms, order.seeds)
+    rows = [row for result in found.values() for row in result["rows"]]
+    if order.timed_prompts:
+        rows += timing.read_rows(world, timing.timed(arms), order.seeds, order.timed_prompts)
+    experiment_report.write_facts(world.out / f"{order.name}.json", world, arms, seeds=list(order.seeds), requests=order.requests)
+    experiment_report.write_rows(world.out / f"{order.name}.csv", order.name, rows)
+    facts = f"{order.requests} requests, seeds {', '.join(map(str, order.seeds))}, commit {experiment_report.commit()}."
+    (world.out / f"{order.name}.md").write_text(experiment_report.markdown(order.name, experiment, rows, facts), encoding="utf-8")
+    experiment_report.write_page(world.out / f"{order.name}.html", experiment, arms, rows, found.values())
+
+
+def check_traffic(traffic: Mapping[str, Sequence[str]], held_out: Mapping[str, Sequence[str]]) -> None:
+    """ValueError where a source has no prompts, or one that is both traffic and held out."""
+    for name, prompts in traffic.items():
+        if not prompts or not held_out[name]:
+            raise ValueError(f"{name} has no prompts left for the traffic or for holding out; give more of them")
+        if both := set(prompts) & set(held_out[name]):
+            raise ValueError(f"{name}: the prompt {sorted(both)[0][:40]!r}… is in the traffic and held out; take it from one of them")

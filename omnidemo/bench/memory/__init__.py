@@ -1,0 +1,1 @@
+"""Whether memory or the time of a round grows."""

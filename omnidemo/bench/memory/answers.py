@@ -1,0 +1,111 @@
+"""Memory over many requests with training on: what the process takes, and what it holds."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, fields
+from itertools import cycle, islice
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+
+from omnidemo.adapters import version_folders as adapters
+from omnidemo.bench.compare_methods import check_prompts, check_writable, sheet
+from omnidemo.bench.peer import quietly
+from omnidemo.bench.speed.machine import live_tensors, resident
+from omnidemo.config import Settings
+from omnidemo.distill.distiller import Distiller
+from omnidemo.lines.trainer_pool import Lines
+from omnidemo.pair import Pair
+from omnidemo.serving.pair_loading import attach_storage, build_pair, open_store
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """After so many requests. tensors: all that Python holds; optimiser: the moments and weights that the next update starts from;
+    adapters: versions on disk."""
+
+    requests: int
+    seconds: float
+    rss_mb: float
+    tensors: int
+    tensor_mb: float
+    version: int
+    adapters: int
+    adapters_mb: float
+    optimiser_tensors: int
+    optimiser_mb: float
+    ngrams: int
+    mismatches: int
+
+
+def run(settings: Settings, prompts: Sequence[str], requests: int, every: int, out: Path, seed: int = 0) -> Iterator[Sample]:
+    """Answer the prompts again and again, learning in this process, in a storage folder that is dropped at the end. Yield a sample
+    before the first request and after each `every`; it is in the CSV `out` by then. ValueError or ModelError before anything runs;
+    RuntimeError where the drafter could not be trained."""
+    if requests < 1 or every < 1:
+        raise ValueError("requests and the distance between two samples must be at least 1")
+    check_writable(out)
+    pair = build_pair(settings.target, settings.drafter, settings)
+    check_prompts(pair, prompts)
+    with ExitStack() as stack:
+        stack.enter_context(quietly())
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="omnidemo-")))
+        changed = {"training": "inline", "cost_aware": False, "storage": folder, "database_url": ""}
+        settings = settings.model_copy(update=changed)
+        store = open_store(settings)
+        stack.callback(store.close)
+        lines = attach_storage(pair, settings, store)
+        stack.callback(lines.close)
+        distiller = lines.get()
+        rows = stack.enter_context(sheet(out, [field.name for field in fields(Sample)]))
+        began = perf_counter()
+        for count, prompt in enumerate(["", *islice(cycle(prompts), requests)]):
+            if count:
+                _serve(pair, lines, settings, prompt, seed + count)
+            if count % every == 0 or count == requests:
+                sample = _sample(pair, distiller, count, perf_counter() - began)
+                rows.write(asdict(sample))
+                yield sample
+
+
+def _serve(pair: Pair, lines: Lines, settings: Settings, prompt: str, seed: int) -> None:
+    pair.generate(
+        prompt, method=settings.method, max_new_tokens=settings.max_new_tokens, seed=seed, draft_policy=settings.draft_policy,
+        draft_length=settings.draft_length, longest_draft=settings.longest_draft,
+    )  # fmt: skip
+    if lines.run_pending() and (error := lines.status().error):
+        raise RuntimeError(f"the drafter could not be trained: {error}")
+
+
+def _sample(pair: Pair, distiller: Distiller, count: int, seconds: float) -> Sample:
+    tensors, held = live_tensors()
+    optimiser = distiller.versions.current.optimiser
+    moments = list(optimiser.moments.values()) if optimiser else []
+    files = [path for path in distiller.line.rglob("*") if path.is_file()]
+    return Sample(
+        requests=count,
+        seconds=seconds,
+        rss_mb=resident() / 1e6,
+        tensors=tensors,
+        tensor_mb=held / 1e6,
+        version=distiller.versions.current.version,
+        adapters=len(adapters.versions(distiller.line)),
+        adapters_mb=sum(path.stat().st_size for path in files) / 1e6,
+        optimiser_tensors=len(moments),
+        optimiser_mb=sum(one.nbytes for one in moments) / 1e6,
+        ngrams=len(pair.ngrams),
+        mismatches=pair.mismatches,
+    )
+
+
+def growth(samples: Sequence[Sample]) -> dict[str, float] | None:
+    """Growth of the second half, by a straight line: MB of RAM, and tensors, per 1,000 requests. None with fewer than three samples."""
+    later = [sample for sample in samples if sample.requests >= samples[-1].requests / 2]
+    if len(later) < 3:
+        return None
+    xs = [sample.requests / 1000 for sample in later]
+    return {name: float(np.polyfit(xs, [getattr(sample, name) for sample in later], 1)[0]) for name in ("rss_mb", "tensors", "tensor_mb")}

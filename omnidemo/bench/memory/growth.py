@@ -1,0 +1,179 @@
+"""How the time of a round grows: with the prompt, the answer, the vocabulary and the cache of n-grams."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from functools import partial
+from pathlib import Path
+from time import perf_counter
+
+from omnidemo import charts
+from omnidemo.bench.compare_methods import check_writable, sheet
+from omnidemo.bench.memory.scripted import compounds_only, fill, invented, one_word
+from omnidemo.bench.speed.speed_report import Middle
+from omnidemo.config import Settings
+from omnidemo.pair import Pair
+from omnidemo.records import Round
+from omnidemo.serving.comparison import BASELINE
+from omnidemo.serving.pair_loading import build_measured_pair
+
+METHOD = "ngram-exact"
+TITLES = {"prompt": "prompt, tokens", "answer": "answer, tokens"}
+TITLES |= {"vocabulary": "target's vocabulary, tokens", "ngrams": "n-grams in the cache"}
+PROMPT, DRAFTER = 16, 8_000  # tokens of a prompt that is not the question; of the invented drafters
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """What is tried. answer: tokens of an answer that is not the question."""
+
+    prompts: Sequence[int] = (16, 64, 256, 512, 1024, 1536, 2048)
+    answers: Sequence[int] = (16, 64, 256, 512, 1024)
+    vocabularies: Sequence[int] = (8_192, 16_384, 32_768, 65_536, 131_072)
+    ngrams: Sequence[int] = (0, 1_000, 10_000, 50_000, 100_000, 200_000)
+    answer: int = 64
+    repeats: int = 5
+    draft_length: int = 4
+
+
+QUICK = Sizes((16, 32), (8, 16), (600, 1_000), (0, 50), answer=12, repeats=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """Milliseconds of a round at one size: the median with the 10th and the 90th of a hundred, and medians of its parts. host: what is
+    neither the drafter's nor the target's stage, the pair's own work between two rounds included. The first round of an answer, which
+    reads the drafter's prompt, does not count."""
+
+    question: str
+    size: int
+    method: str
+    rounds: int
+    round_ms: float | None
+    low_ms: float | None
+    high_ms: float | None
+    draft_ms: float | None
+    verify_ms: float | None
+    host_ms: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Timed:
+    done: Round
+    seconds: float  # from one round to the next
+
+
+def run(settings: Settings, sizes: Sizes, out: Path) -> Iterator[tuple[Point, int]]:
+    """Measure, and yield each point with the number of all. `growth.csv` has each point at once, `growth.html` the plots at the end.
+
+    Prompts and answers are tried on the settings' pair, as long as its window allows, the rest on invented pairs. All answers are
+    scripted, so that as many drafted tokens are accepted at any size. ModelError or ValueError before anything is measured.
+    """
+    check_writable(out / "growth.csv")
+    pair = build_measured_pair(settings.target, settings.drafter, settings)
+    window = min(pair.target.context, pair.drafter.context)
+    longest = window - sizes.answer
+    prompts = sorted({min(size, longest) for size in sizes.prompts})
+    answers = sorted({min(size, window - PROMPT) for size in sizes.answers})
+    total = 2 * (len(prompts) + len(answers) + len(sizes.vocabularies)) + len(sizes.ngrams)
+    points: list[Point] = []
+    with sheet(out / "growth.csv", [field.name for field in fields(Point)]) as rows:
+        for point in _points(pair, sizes, prompts, answers):
+            points.append(point)
+            rows.write(asdict(point))
+            yield point, total
+    plot(points, out / "growth.html")
+
+
+def _points(pair: Pair, sizes: Sizes, prompts: Sequence[int], answers: Sequence[int]) -> Iterator[Point]:
+    made, ids = one_word(pair)
+    prompt = partial(_prompt, ids)
+    tries: dict[int, Try] = {size: (made, prompt(size), sizes.answer) for size in prompts}
+    yield from _question("prompt", tries, sizes)
+    yield from _question("answer", {size: (made, prompt(PROMPT), size) for size in answers}, sizes)
+    for size in sizes.vocabularies:  # one at a time: the largest take memory
+        made, ids = one_word(invented(size, min(DRAFTER, size // 2)))
+        yield from _question("vocabulary", {size: (made, _prompt(ids, PROMPT), sizes.answer)}, sizes)
+    largest = max(sizes.ngrams, default=0)
+    if sizes.ngrams:
+        tokens = min(DRAFTER, 256 + max(32, largest))
+        base = invented(tokens + largest + 1, tokens, width=32, cache_size=largest)
+        made = compounds_only(base)
+        for size in sizes.ngrams:
+            fill(made, size)
+            yield from _question("ngrams", {size: (made, _prompt(range(256, 300), PROMPT), sizes.answer)}, sizes, (METHOD,))
+
+
+def _prompt(ids: Sequence[int], size: int) -> list[int]:
+    return [ids[place % len(ids)] for place in range(size)]
+
+
+Try = tuple[Pair, Sequence[int], int]  # (pair, prompt, longest answer)
+
+
+def _question(question: str, tries: Mapping[int, Try], sizes: Sizes, methods: Sequence[str] = (BASELINE, METHOD)) -> Iterator[Point]:
+    """Every size and method in turn, several times over, after a warm-up."""
+    found: dict[tuple[int, str], list[_Timed]] = {(size, method): [] for size in tries for method in methods}
+    for repeat in range(sizes.repeats + 1):
+        for (size, method), timed in found.items():
+            pair, prompt, answer = tries[size]
+            rounds = _answer(pair, prompt, answer if repeat else min(answer, PROMPT), method, sizes.draft_length)
+            timed += rounds if repeat else []
+    for (size, method), timed in found.items():
+        yield _point(question, size, method, timed)
+
+
+def _answer(pair: Pair, prompt: Sequence[int], count: int, method: str, draft_length: int) -> list[_Timed]:
+    timed: list[_Timed] = []
+    stream = pair.stream(prompt, method=method, max_new_tokens=count, draft_length=draft_length, learn=False, reuse=False)
+    began = perf_counter()
+    for done in stream:
+        ended = perf_counter()
+        timed.append(_Timed(done, ended - began))
+        began = ended
+    return timed[1:]
+
+
+def _point(question: str, size: int, method: str, timed: Sequence[_Timed]) -> Point:
+    whole = Middle.of(one.seconds * 1e3 for one in timed)
+    draft, verify, host = (
+        Middle.of(values).median
+        for values in (
+            [one.done.seconds["draft"] * 1e3 for one in timed],
+            [one.done.seconds["verify"] * 1e3 for one in timed],
+            [(one.seconds - one.done.seconds["draft"] - one.done.seconds["verify"]) * 1e3 for one in timed],
+        )
+    )
+    return Point(question, size, method, len(timed), whole.median, whole.low, whole.high, draft, verify, host)
+
+
+def plot(points: Sequence[Point], path: Path) -> None:
+    """A figure for each question: rounds and their parts over the size."""
+    figures = {}
+    for question, title in TITLES.items():
+        series = []
+        for method in dict.fromkeys(point.method for point in points if point.question == question):
+            mine = [point for point in points if (point.question, point.method) == (question, method)]
+            xs = [point.size for point in mine]
+            series.append(charts.Series(f"{method}: round", xs, [point.round_ms for point in mine]))
+            parts = {"draft": [p.draft_ms for p in mine], "target's pass": [p.verify_ms for p in mine], "host": [p.host_ms for p in mine]}
+            series += [charts.Series(f"{method}: {name}", xs, values, dashed=True) for name, values in parts.items() if any(values)]
+        if series:
+            figures[f"Milliseconds per round over the {title}"] = charts.lines(series, xtitle=title, ytitle="ms per round", base=0.0)
+    charts.page(path, figures)
+
+
+def summary(points: Sequence[Point]) -> list[list[str]]:
+    """Lines for a table: question, method, and the first and last sizes with their times."""
+    lines = []
+    for question in TITLES:
+        for method in dict.fromkeys(point.method for point in points if point.question == question):
+            mine = [point for point in points if (point.question, point.method) == (question, method)]
+            first, last = mine[0], mine[-1]
+            cells = [f"{value or 0:.2f} → {other or 0:.2f}" for value, other in (
+                (first.round_ms, last.round_ms), (first.draft_ms, last.draft_ms), (first.verify_ms, last.verify_ms),
+                (first.host_ms, last.host_ms),
+            )]  # fmt: skip
+            lines.append([TITLES[question], f"{first.size:,} → {last.size:,}", method, *cells])
+    return lines

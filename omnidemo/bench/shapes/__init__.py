@@ -1,0 +1,1 @@
+"""Pairs of real shapes with random weights."""

@@ -1,0 +1,153 @@
+"""Pairs of real shapes with random weights, made where they run: what they cost is real, what they say is scripted."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+import transformers
+from transformers import AutoModelForCausalLM
+
+from omnidemo.backends.fused_llama import LeanLlamaRunner
+from omnidemo.backends.runner import Runner
+from omnidemo.bench.memory.scripted import fill, one_word
+from omnidemo.bench.speed.floor import Shape
+from omnidemo.bench.speed.watch import watched
+from omnidemo.models import model_files
+from omnidemo.models.load import LanguageModel
+from omnidemo.models.transformers_runner import TransformersRunner
+from omnidemo.pair import Pair
+from omnidemo.vocab.vocabulary import Vocabulary
+
+Kind = Literal["fast", "general"]
+KINDS: tuple[Kind, ...] = ("fast", "general")  # the runner that a loaded model of the shape gets, and `transformers`' own modules
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """The sizes of a Llama or Qwen2 model; the fields are those of its configuration."""
+
+    model: Literal["Llama", "Qwen2"]
+    num_hidden_layers: int
+    hidden_size: int
+    intermediate_size: int
+    num_attention_heads: int
+    num_key_value_heads: int
+    vocab_size: int
+    tie_word_embeddings: bool
+    max_position_embeddings: int
+
+    def config(self) -> Any:
+        sizes = asdict(self)
+        special = {"bos_token_id": None, "eos_token_id": None, "pad_token_id": None}
+        return getattr(transformers, f"{sizes.pop('model')}Config")(**sizes, **special)
+
+
+FORMS = {
+    "llama-68m": Form("Llama", 2, 768, 3072, 12, 12, 32_000, False, 2048),
+    "qwen2.5-0.5b": Form("Qwen2", 24, 896, 4864, 14, 2, 151_936, True, 32_768),
+    "qwen2.5-1.5b": Form("Qwen2", 28, 1536, 8960, 12, 2, 151_936, True, 32_768),
+    "qwen2.5-7b": Form("Qwen2", 28, 3584, 18_944, 28, 4, 152_064, False, 32_768),
+    "tiny-drafter": Form("Llama", 1, 32, 48, 4, 4, 400, False, 2048),
+    "tiny-target": Form("Qwen2", 2, 32, 48, 4, 2, 700, True, 2048),
+}
+TARGETS = ("qwen2.5-0.5b", "qwen2.5-1.5b", "qwen2.5-7b")
+DRAFTER = "llama-68m"
+TINY = ("tiny-target", "tiny-drafter")
+
+
+def form(name: str) -> Form:
+    """ValueError for a name that is not in `FORMS`."""
+    if name not in FORMS:
+        raise ValueError(f"there is no shape {name!r}; choose from {', '.join(FORMS)}")
+    return FORMS[name]
+
+
+def random_weights(one: Form, device: torch.device | str, dtype: torch.dtype, seed: int = 0) -> Any:
+    """A model of the form with the weights that `transformers` starts a training from, made on the device in its dtype."""
+    torch.manual_seed(seed)
+    auto: Any = AutoModelForCausalLM
+    with torch.inference_mode(False), torch.device(device):
+        return auto.from_config(one.config(), dtype=dtype).eval().requires_grad_(False)
+
+
+def parameters(one: Form) -> int:
+    """How many a model of the form has; nothing is allocated."""
+    return sum(weight.numel() for weight in random_weights(one, "meta", torch.bfloat16).parameters())
+
+
+def check_memory(names: list[str], device: torch.device, dtype: torch.dtype) -> None:
+    """ModelError where models of these shapes do not fit the device together."""
+    counts = [parameters(form(name)) for name in names]
+    need = sum(count * dtype.itemsize for count in counts) * model_files.MARGIN  # copies are made only where there is room
+    model_files.check_room(" with ".join(names), need, model_files.free_memory(str(device)), str(device))
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A model of a form: both runners over the same weights, and what their passes cost."""
+
+    name: str
+    form: Form
+    runners: dict[Kind, Runner]
+    costs: dict[Kind, Shape]
+
+
+def make(name: str, device: torch.device, dtype: torch.dtype, seed: int = 0) -> Made:
+    """Build the model of a shape, with weights that bfloat16 holds, as most published ones are. ValueError for an unknown one; memory is
+    `check_memory`'s business."""
+    one = form(name)
+    module = random_weights(one, device, dtype, seed)
+    # The general runner comes second: the lean one makes the module's weights views of its fused ones, so both share them.
+    fast = LeanLlamaRunner(module)
+    fast.compact(True, rounding=True)
+    runners: dict[Kind, Runner] = {"fast": fast, "general": TransformersRunner(module)}
+    cost = _cost(module)
+    return Made(name, one, runners, {kind: cost.read_by(runner) for kind, runner in runners.items()})
+
+
+def _cost(module: Any) -> Shape:
+    head, table = module.lm_head.weight, module.model.embed_tokens.weight
+    inner = [weight for weight in module.parameters() if weight is not head and weight is not table]
+    matrices = sum(weight.numel() for weight in inner if weight.dim() > 1)
+    weights = sum(weight.nbytes for weight in inner)
+    return Shape.counted(module.config, head.dtype.itemsize, weights=weights, head=head.nbytes, matrices=matrices, outputs=head.numel())
+
+
+def vocabularies(target_tokens: int, drafter_tokens: int) -> tuple[Vocabulary, Vocabulary]:
+    """(the target's, the drafter's): both have the bytes and words, and what is left of the larger one are compounds of two words."""
+    singles = [bytes([byte]) for byte in range(256)]
+    words = [f" {number:x}".encode() for number in range(min(target_tokens, drafter_tokens) - len(singles))]
+    pairs = (first + words[(place + step) % len(words)] for step in range(1, len(words)) for place, first in enumerate(words))
+    compounds = list(islice(pairs, abs(target_tokens - drafter_tokens)))
+    whole = [*singles, *words, *compounds]
+    return _vocabulary(whole[:target_tokens]), _vocabulary(whole[:drafter_tokens])
+
+
+def _vocabulary(tokens: list[bytes]) -> Vocabulary:
+    table = {token: token_id for token_id, token in enumerate(tokens)}
+    return Vocabulary(tuple(tokens), {}, lambda data: [table[data]] if data in table else None)
+
+
+def scripted_pairs(target: Made, drafter: Made, cache_size: int) -> tuple[dict[Kind, Pair], list[int]]:
+    """A watched pair for each kind of runner, and ids to make prompts of. The target writes one word again and again, and the drafter
+    is wrong at every ninth position (`scripted.one_word`); the n-gram cache is full of compounds."""
+    words = vocabularies(target.form.vocab_size, drafter.form.vocab_size)
+    compounds = max(0, len(words[0]) - len(words[1]))
+    pairs: dict[Kind, Pair] = {}
+    for kind in KINDS:
+        large, small = (_model(one, one.runners[kind], vocabulary) for one, vocabulary in zip((target, drafter), words, strict=True))
+        made, ids = one_word(Pair(large, small, cache_size=0))
+        pairs[kind] = Pair(watched(made.target), watched(made.drafter), cache_size=cache_size)
+        fill(pairs[kind], min(cache_size, compounds))
+    return pairs, ids
+
+
+def _model(made: Made, runner: Runner, vocabulary: Vocabulary) -> LanguageModel:
+    return LanguageModel(
+        name=made.name, tokenizer=None, vocabulary=vocabulary, runner=runner, context=runner.limit, parameters=runner.parameters,
+        memory_bytes=runner.parameters * runner.dtype.itemsize, device=runner.device, dtype=runner.dtype, folder=Path(), chat=False,
+    )  # fmt: skip

@@ -1,0 +1,132 @@
+"""Rows of `bench-shapes` as tables, and what they say about the aims."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from omnidemo.bench.speed.speed_report import Middle, about_lines, table
+
+STEP_MS, PASS_TOKENS, PASS_STEPS = 0.35, 5, 1.1  # aims on CUDA: a drafter step; the target's pass of five tokens in plain steps
+OVERHEAD = {"qwen2.5-7b": 0.05, "qwen2.5-0.5b": 0.15}
+NOTE = (
+    "Random weights; acceptance is scripted (the drafter is wrong at every ninth position), so tokens per round say nothing about a real "
+    "drafter. Medians over repeats (10th to 90th of a hundred). fast: the runner that a loaded model of the shape gets; general: "
+    "`transformers`' own modules, on the same weights. Stages are milliseconds per round. overhead: share of a round that bare passes of "
+    "the same shapes do not take. × floor: the round over the time that its bytes or operations need at the measured bandwidth and rate."
+)
+HEADINGS = ["runner", "draft length", "tokens/round, scripted", "accepted, scripted", "drafter passes", "round ms", "draft", "verify"]
+HEADINGS += ["translate, accept", "host", "bare passes", "overhead", "× floor"]
+PASSES = ["runner", "draft length", "drafter step ms", "target step ms", "target's pass of the draft ms", "in steps"]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of the CSV: one answer. Times are milliseconds; those of stages per round. round_ms: from one round to the next, on CUDA
+    from a run whose stages are not waited for, so that they need not add up to it. drafter_passes: of a round; more than the draft
+    length where the last drafted token may begin an n-gram. drafter_step_ms, step_ms: a pass of one token by drafter and target behind
+    the prompt; pass_ms: the target's of the draft and one token; pass_over_step: in plain steps. overhead: 1 − bare_ms / round_ms.
+    floor_ms: see `floor`, per round."""
+
+    shape: str
+    drafter_shape: str
+    device: str
+    runner: str
+    draft_length: int
+    repeat: int
+    threads: int
+    rounds: int
+    tokens_per_round: float
+    drafter_passes: float
+    scripted_acceptance: float
+    round_ms: float
+    draft_ms: float
+    verify_ms: float
+    settle_ms: float
+    other_ms: float
+    bare_ms: float
+    overhead: float
+    drafter_step_ms: float
+    step_ms: float
+    pass_ms: float
+    pass_over_step: float
+    floor_ms: float
+    over_floor: float
+
+
+def _over(rows: Sequence[Row], name: str, form: str = ".2f") -> str:
+    return Middle.of(getattr(row, name) for row in rows).text(form)
+
+
+def _groups(rows: Sequence[Row]) -> dict[tuple[str, int], list[Row]]:
+    """By runner and draft length, in this order."""
+    found: dict[tuple[str, int], list[Row]] = {}
+    for row in sorted(rows, key=lambda row: (row.runner, row.draft_length)):
+        found.setdefault((row.runner, row.draft_length), []).append(row)
+    return found
+
+
+def rounds(rows: Sequence[Row]) -> list[list[str]]:
+    """Where a round's time goes, under `HEADINGS`; rows of one shape."""
+    lines = []
+    for (runner, length), mine in _groups(rows).items():
+        told = [f"{mine[0].tokens_per_round:.2f}", f"{mine[0].scripted_acceptance:.0%}", f"{mine[0].drafter_passes:.1f}"]
+        times = [_over(mine, f"{name}_ms") for name in ("round", "draft", "verify", "settle", "other", "bare")]
+        lines.append([runner, str(length), *told, *times, _over(mine, "overhead", ".0%"), _over(mine, "over_floor", ".1f")])
+    return lines
+
+
+def passes(rows: Sequence[Row]) -> list[list[str]]:
+    """What single passes take, under `PASSES`; rows of one shape."""
+    return [
+        [runner, str(length), _over(mine, "drafter_step_ms", ".3f"), _over(mine, "step_ms", ".3f"), _over(mine, "pass_ms", ".3f"),
+         _over(mine, "pass_over_step")]
+        for (runner, length), mine in _groups(rows).items()
+    ]  # fmt: skip
+
+
+def verdicts(rows: Sequence[Row]) -> list[str]:
+    """What the rows of one shape say about the aims, a sentence each; medians, of the fast runner. The aims hold for CUDA."""
+    fast = [row for row in rows if row.runner == "fast"]
+    if not fast:
+        return []
+    cuda = fast[0].device == "cuda"
+    step = _median(fast, "drafter_step_ms")
+    said = [f"Drafter step, {fast[0].drafter_shape}: {step:.3f} ms" + _aim(step, STEP_MS, f"{STEP_MS} ms", cuda)]
+    of_five = [row for row in fast if row.draft_length == PASS_TOKENS - 1]
+    if of_five:
+        ratio = _median(of_five, "pass_over_step")
+        said.append(f"Verification of {PASS_TOKENS} tokens: {ratio:.2f} plain steps" + _aim(ratio, PASS_STEPS, f"{PASS_STEPS}", cuda))
+    by_length = {length: _median(mine, "overhead") for (_, length), mine in _groups(fast).items()}
+    worst = max(by_length, key=lambda length: by_length[length])
+    limit = OVERHEAD.get(fast[0].shape)
+    told = f"Overhead at {fast[0].shape}, the worst of all draft lengths ({worst}): {by_length[worst]:.1%} of the round"
+    said.append(told + (_aim(by_length[worst], limit, f"{limit:.0%}", cuda) if limit else "."))
+    general = {(row.draft_length, row.repeat): row.round_ms for row in rows if row.runner == "general"}
+    ratios = [general[place] / row.round_ms for row in fast if (place := (row.draft_length, row.repeat)) in general]
+    if ratios:
+        said.append(f"Rounds with the fast runners are {np.median(ratios):.2f} × as fast as with the general ones.")
+    return said
+
+
+def _median(rows: Sequence[Row], name: str) -> float:
+    return float(np.median([getattr(row, name) for row in rows]))
+
+
+def _aim(value: float, limit: float, shown: str, cuda: bool) -> str:
+    if not cuda:
+        return f"; the aim on CUDA is at most {shown}, and this is no CUDA."
+    return f"; the aim of at most {shown} is {'met' if value <= limit else 'missed'}."
+
+
+def markdown(rows: Sequence[Row], about: Mapping[str, Any]) -> str:
+    """The whole report."""
+    parts = ["# Real shapes", NOTE, f"Command: `{about['command']}`" if about.get("command") else "", about_lines(about)]
+    for shape in dict.fromkeys(row.shape for row in rows):
+        mine = [row for row in rows if row.shape == shape]
+        parts += [f"## {shape}, drafter {mine[0].drafter_shape}", "\n".join(f"* {said}" for said in verdicts(mine))]
+        parts += ["Rounds (acceptance is scripted):", table(HEADINGS, rounds(mine)), "Single passes:", table(PASSES, passes(mine))]
+    return "\n\n".join(part for part in parts if part) + "\n"

@@ -1,0 +1,110 @@
+"""`python -m omnidemo bench`: drafters first, then the contest of each target, then the files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from omnidemo.bench.compare_methods import check_writable, sheet
+from omnidemo.bench.speed import llama_cpp, speed_report
+from omnidemo.bench.speed.adapted import Distilled, Learned, stored
+from omnidemo.bench.speed.contest import Contest, Plan, measure
+from omnidemo.bench.speed.machine import facts
+from omnidemo.bench.speed.rows import Row
+from omnidemo.config import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What `run` does. traffic, held_out: topic → prompts. requests: how many answers to distil from (0: no adapted drafter); a line
+    in the folder `adapters` is preferred (None: there is none)."""
+
+    targets: Sequence[str]
+    traffic: Mapping[str, Sequence[str]]
+    held_out: Mapping[str, Sequence[str]]
+    requests: int
+    out: Path
+    adapters: Path | None = None
+    methods: Sequence[str] = ()
+    temperatures: Sequence[float] = (0.0, 1.0)
+    max_new_tokens: int = 128
+    draft_length: int = 4
+    seed: int = 0
+    command: str = ""
+
+
+Event = tuple[str, int, int]  # (stage, done, of)
+
+
+def run(order: Order, settings: Settings) -> Iterator[Event | Row]:
+    """Yield how far it is, and each row when it is in `speed.csv`; `speed.json` and `speed.md` follow at the end of each target.
+
+    ValueError or ModelError, before anything is measured, for what cannot be.
+    """
+    if order.max_new_tokens < 2 or order.draft_length < 1:
+        raise ValueError("max_new_tokens must be at least 2 and draft_length at least 1")
+    if any(temperature < 0 for temperature in order.temperatures):
+        raise ValueError("a temperature must be 0 or more")
+    if 0 < order.requests < settings.update_interval:
+        raise ValueError(f"a drafter learns every {settings.update_interval} answers; give at least so many requests, or 0 for none")
+    check_writable(order.out / "speed.csv")
+    rows: list[Row] = []
+    about: dict[str, Any] = {"command": order.command} if order.command else {}
+    with sheet(order.out / "speed.csv", [field.name for field in fields(Row)]) as written:
+        for target in order.targets:
+            learned: dict[str, Learned] = {}
+            for topic in order.held_out:
+                yield from _learn(order, settings, target, topic, learned)
+            plan = Plan(
+                target, order.held_out, learned, order.methods, order.temperatures, order.max_new_tokens, order.draft_length, order.seed
+            )
+            contest = Contest(plan, settings, settings.storage)
+            about = facts(contest.target.device) | about
+            for count, row in enumerate(measure(contest, written.write), 1):
+                rows.append(row)
+                yield f"{target}: answers", count, contest.total
+                yield row
+            about[target] = _about(contest, learned)
+            _write(order.out, rows, about)
+
+
+def _learn(order: Order, settings: Settings, target: str, topic: str, learned: dict[str, Learned]) -> Iterator[Event]:
+    """Find or make the adapted drafter of a topic."""
+    found = stored(order.adapters, settings, target, topic) if order.adapters else None
+    prompts = list(order.traffic.get(topic, ()))[: order.requests]
+    if found is None and prompts:
+        making = Distilled(settings.storage, settings, target, prompts, order.seed)
+        stage = f"{target}: learning {topic}"
+        if not making.done:
+            yield stage, 0, len(prompts)
+        for count in making.make():
+            yield stage, count, len(prompts)
+        found = making.load()
+    if found is not None:
+        learned[topic] = found
+
+
+def _about(contest: Contest, learned: Mapping[str, Learned]) -> dict[str, Any]:
+    """What has to be known about one target's figures."""
+    rates = {f"{count} threads": f"{contest.probe.rate(count) / 1e9:.0f} Gop/s" for count in sorted(set(contest.threads.values()))}
+    bandwidths = {f"{count} threads": contest.probe.table(count) for count in sorted(set(contest.threads.values()))}
+    tried = {side: {str(count): round(seconds, 4) for count, seconds in times.items()} for side, times in contest.tried.items()}
+    return {
+        "drafter": contest.drafter.name,
+        "dtype": str(contest.target.dtype).removeprefix("torch."),
+        "parameters": f"{contest.target.parameters:,} and {contest.drafter.parameters:,}",
+        "threads": contest.threads,
+        "seconds by threads": tried or "given",
+        "bandwidth GB/s": bandwidths,
+        "rate": rates,
+        "llama.cpp": contest.no_llama or llama_cpp.about(),
+        "adapted drafters": {topic: one.origin for topic, one in learned.items()} or "none",
+    }
+
+
+def _write(out: Path, rows: Sequence[Row], about: Mapping[str, Any]) -> None:
+    (out / "speed.json").write_text(json.dumps(about, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    (out / "speed.md").write_text(speed_report.markdown(rows, about), encoding="utf-8")

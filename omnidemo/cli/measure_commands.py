@@ -1,0 +1,207 @@
+"""The commands that measure: compare, compare-peer, adapt, experiment."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.table import Table
+
+from omnidemo.cli.common import (  # fmt: skip
+    SPREAD,
+    Drafter,
+    DraftLength,
+    MaxNewTokens,
+    Method,
+    Out,
+    Prompts,
+    Storage,
+    Target,
+    Temperature,
+    progress,
+    read_settings,
+    show,
+)
+
+NAMES = "methods, losses, rank, draft-length, cache, topic-shift, target-shift, routing, one-for-all, training-cost; all: all but that."
+
+if TYPE_CHECKING:
+    from omnidemo.bench.experiments.run_experiment import Progress
+
+
+def compare(
+    prompts: Prompts,
+    csv: Out,
+    methods: Annotated[str, typer.Option(help="Names with commas between; autoregressive, the baseline, always runs.")] = "ngram-exact",
+    limit: Annotated[int | None, typer.Option(min=1, help="Use so many prompts of the file.")] = None,
+    temperature: Temperature = 0.0,
+    max_new_tokens: MaxNewTokens = None,
+    draft_length: DraftLength = None,
+    seed: int = 0,
+    fill_cache: Annotated[bool, typer.Option(help="First fill the n-gram cache with all that the drafter can spell.")] = False,
+    target: Target = None,
+    drafter: Drafter = None,
+    storage: Storage = None,
+) -> None:
+    """Measure methods on the same prompts, interleaved.
+
+    Nothing is learned meanwhile. Without --storage the n-gram cache starts empty, unless --fill-cache is given.
+    """
+    settings = read_settings(target=target, drafter=drafter, max_new_tokens=max_new_tokens, draft_length=draft_length, training="off")
+    from omnidemo.api import load_pair
+    from omnidemo.bench import compare_methods as bench
+
+    texts = bench.read_prompts(prompts, limit)
+    names = bench.check_methods([name.strip() for name in methods.split(",") if name.strip()])
+    bench.check_writable(csv)
+    pair = load_pair(settings.target, settings.drafter, settings.device, settings.dtype, storage, settings)
+    if fill_cache or settings.warm_start:
+        pair.fill_cache()
+    options = {"max_new_tokens": settings.max_new_tokens, "draft_length": settings.draft_length}
+    measured = bench.run(pair, texts, names, csv, temperature=temperature, seed=seed, **options)
+    results = []
+    try:
+        with progress() as bar:
+            task = bar.add_task("answers", total=len(texts) * len(names))
+            for done in measured:
+                results.append(done)
+                bar.advance(task)
+    finally:  # also after Ctrl-C
+        lines = [[summary.method, *summary.cells()] for summary in bench.summarise(results)]
+        show(Table("method", *bench.HEADINGS, box=None), lines, f"{SPREAD} Rows: {csv}")
+
+
+def compare_peer(
+    prompts: Prompts,
+    csv: Out,
+    methods: Annotated[str, typer.Option(help="Ours, with commas between; autoregressive always runs.")] = "auto",
+    limit: Annotated[int | None, typer.Option(min=1, help="Use so many prompts of the file.")] = None,
+    samples: Annotated[int, typer.Option(min=0, help="Draws of each χ² test; 0: none.")] = 2000,
+    max_new_tokens: MaxNewTokens = None,
+    draft_length: DraftLength = None,
+    seed: int = 0,
+    target: Target = None,
+    drafter: Drafter = None,
+) -> None:
+    """Measure our methods beside transformers' assisted generation: same ids, same law, and how fast."""
+    settings = read_settings(target=target, drafter=drafter, max_new_tokens=max_new_tokens, draft_length=draft_length, training="off")
+    from omnidemo.bench import peer as bench
+    from omnidemo.bench.compare_methods import check_writable, read_prompts
+
+    texts = read_prompts(prompts, limit)
+    check_writable(csv)
+    with progress() as bar:
+        task = bar.add_task("rows", total=None)
+        report = bench.compare_with_peer(
+            settings.target, settings.drafter, texts, methods=[name.strip() for name in methods.split(",") if name.strip()],
+            max_new_tokens=settings.max_new_tokens, draft_length=settings.draft_length, samples=samples, seed=seed,
+            progress=lambda done, of: bar.update(task, completed=done, total=of), out=csv, settings=settings,
+        )  # fmt: skip
+    note = "exact: greedy ids equal to transformers' generate, or χ²/degrees of freedom of sampled tokens."
+    show(Table("method", *bench.HEADINGS, box=None), report.lines(), f"{note} Rows: {csv}")
+
+
+def adapt(
+    prompts: Prompts,
+    csv: Out,
+    requests: Annotated[int, typer.Option(min=1, help="Prompts to answer; the file starts again at its end.")] = 200,
+    update_interval: Annotated[int | None, typer.Option(help="Requests between two updates.")] = None,
+    steps: Annotated[int | None, typer.Option(help="Optimiser steps of an update.")] = None,
+    pause: Annotated[float, typer.Option(min=0.0, help="Seconds between two requests.")] = 0.0,
+    held_out: Annotated[Path | None, typer.Option(help="Prompts to evaluate on; default: the file's last, which are kept back.")] = None,
+    eval_at: Annotated[str, typer.Option(help="Evaluate after so many requests, and at the end.")] = "0,25,50,100,200",
+    eval_limit: Annotated[int, typer.Option(min=1, help="Held-out prompts.")] = 20,
+    draft_policy: Annotated[str, typer.Option(help="fixed, confidence, cost or head; figures compare best with fixed.")] = "fixed",
+    offline: Annotated[int, typer.Option(min=0, help="At the end train so many epochs on the same answers: the ceiling.")] = 0,
+    method: Method = None,
+    temperature: Temperature = 0.0,
+    max_new_tokens: MaxNewTokens = None,
+    draft_length: DraftLength = None,
+    seed: int = 0,
+    target: Target = None,
+    drafter: Drafter = None,
+    storage: Storage = None,
+) -> None:
+    """Answer prompts with training on, and measure on held-out prompts what that changes.
+
+    Without --storage everything learned is dropped at the end; with it, learning goes on from what is there.
+    """
+    settings = read_settings(
+        target=target, drafter=drafter, method=method, max_new_tokens=max_new_tokens, draft_length=draft_length,
+        update_interval=update_interval, steps_per_update=steps, storage=storage, draft_policy=draft_policy,
+    )  # fmt: skip
+    from omnidemo.bench import adapt as bench
+    from omnidemo.bench.compare_methods import HEADINGS, check_methods, check_writable, read_prompts
+
+    check_methods([settings.method])
+    traffic, held = bench.hold_out(read_prompts(prompts), read_prompts(held_out) if held_out else None, eval_limit)
+    what = bench.Experiment(traffic, held, requests, bench.plan_checkpoints(eval_at, requests), temperature, seed, pause, offline)
+    check_writable(csv)
+    events, points = bench.run(settings, what, csv, keep=storage is not None), list[bench.Point]()
+    try:
+        with progress() as bar:
+            task = bar.add_task("requests", total=requests)
+            for event in events:
+                if isinstance(event, int):
+                    bar.update(task, completed=event)
+                else:
+                    points.append(event)
+    finally:  # also after Ctrl-C
+        lines = [[at.name, "–" if at.offline else str(at.version), str(at.steps), at.agreed, *at.summary.cells()] for at in points]
+        note = f"Held-out prompts. Agreement: mean of Σ min(p, q) over all positions, same first choice. {SPREAD} Rows: {csv}"
+        show(Table("requests", "adapter", "steps", "agreement", *HEADINGS, box=None), lines, note)
+
+
+def experiment(
+    name: Annotated[str, typer.Argument(help=NAMES)],
+    target: Annotated[list[str] | None, typer.Option(help="Targets, in order; default bundled/a, b and c.")] = None,
+    drafter: Drafter = None,
+    domain: Annotated[list[str] | None, typer.Option(help="Bundled topics, in order; default maths, code and howto.")] = None,
+    prompts: Annotated[list[Path] | None, typer.Option(help="JSON Lines instead, a topic each; the last ones are held out.")] = None,
+    requests: Annotated[int, typer.Option(min=2, help="Requests from which the drafter learns.")] = 200,
+    limit: Annotated[int, typer.Option(min=1, help="Held-out prompts of each topic.")] = 30,
+    seeds: Annotated[str, typer.Option(help="Each orders the requests anew; with commas between.")] = "0,1,2",
+    workers: Annotated[int | None, typer.Option(min=0, help="Processes of one thread each; 0: only this one. Default: one a core.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder of results; default storage/experiments/NAME.")] = None,
+    records: Annotated[Path, typer.Option(help="Folder of the recorded answers, which all experiments share.")] = Path("storage/records"),
+    time: Annotated[bool, typer.Option(help="Time the final drafters; wants a quiet machine.")] = True,
+    timed_prompts: Annotated[int, typer.Option(min=1, help="Held-out prompts that they are timed on.")] = 10,
+    pause: Annotated[float, typer.Option(min=0.0, help="training-cost: seconds between two requests.")] = 2.0,
+    quick: Annotated[bool, typer.Option(help="Tiny sizes, to see that everything runs; the figures mean nothing.")] = False,
+    max_new_tokens: MaxNewTokens = None,
+) -> None:
+    """Repeat a claim of the papers: CSV, table and plot, from recorded answers of the target. Started again, it goes on where it was."""
+    settings = read_settings(drafter=drafter, max_new_tokens=24 if quick else max_new_tokens, device="cpu")
+    settings = settings.model_copy(update={"head": "off"})  # the arms that study the head switch it on
+    from omnidemo.bench.experiments import cost, prompt_sources
+    from omnidemo.bench.experiments.arm import World
+    from omnidemo.bench.experiments.plans import EXPERIMENTS
+    from omnidemo.bench.experiments.run_experiment import TARGETS, TOPICS, Order, run
+
+    if quick:
+        requests, limit, seeds, timed_prompts, pause = min(requests, 8), min(limit, 2), "0", 1, 0.0
+    traffic, held = prompt_sources.files(prompts, limit) if prompts else prompt_sources.bundled(domain or TOPICS, limit)
+    numbers, every = prompt_sources.numbers(seeds), list(EXPERIMENTS) if name == "all" else [name]
+    for each in every:
+        folder = (out / each if out and name == "all" else out) or settings.storage / "experiments" / each
+        world = World(settings.drafter, settings, traffic, held, records, folder)
+        order = Order(
+            each, target or TARGETS, list(traffic), requests, numbers, (os.cpu_count() or 1) if workers is None else workers,
+            timed_prompts if time else 0,
+        )  # fmt: skip
+        _follow(each, cost.run(world, order, pause) if each == "training-cost" else run(world, order))
+        typer.echo((folder / f"{each}.md").read_text(encoding="utf-8"))
+        typer.echo(f"Rows, plots and facts: {folder}", err=True)
+
+
+def _follow(name: str, events: Iterator[Progress]) -> None:
+    """A bar for each stage of an experiment."""
+    with progress() as bar:
+        tasks: dict[str, Any] = {}
+        for event in events:
+            if event.stage not in tasks:
+                tasks[event.stage] = bar.add_task(f"{name}: {event.stage}", total=event.total)
+            bar.update(tasks[event.stage], completed=event.done, total=event.total)

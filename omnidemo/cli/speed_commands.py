@@ -1,0 +1,245 @@
+"""The commands that time: bench, bench-growth, bench-shapes, bench-memory."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from omnidemo.cli.common import Drafter, Out, Target, progress, read_settings, show
+from omnidemo.config import Settings
+
+QUICK_TOKENS = 16
+Folder = Annotated[Path | None, typer.Option("--out", help="Folder of the results; default storage/bench.")]
+Threads = Annotated[int | None, typer.Option(min=1, help="CPU threads of both sides; default: the best of 1, 2 and 4 for each.")]
+Quick = Annotated[bool, typer.Option(help="Tiny sizes, to see that everything runs; the figures mean nothing.")]
+
+
+def bench(
+    target: Annotated[list[str] | None, typer.Option(help="Targets, in order; default OMNIDEMO_TARGET, else bundled/a.")] = None,
+    drafter: Drafter = None,
+    domain: Annotated[list[str] | None, typer.Option(help="Bundled topics, in order; default: all but chat.")] = None,
+    prompts: Annotated[list[Path] | None, typer.Option(help="JSON Lines instead, a topic each; the last ones are measured.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="Measured prompts of each topic.")] = 20,
+    temperature: Annotated[list[float] | None, typer.Option(min=0.0, help="Default 0 and 1.")] = None,
+    methods: Annotated[str, typer.Option(help="Ours, with commas between; default: all that fit.")] = "",
+    requests: Annotated[int, typer.Option(min=0, help="Answers of a topic that its drafter learns from; 0: fresh ones only.")] = 200,
+    max_new_tokens: Annotated[int, typer.Option(min=2, help="Longest answer.")] = 128,
+    draft_length: Annotated[int, typer.Option(min=1, help="Drafter tokens per round where it is fixed.")] = 4,
+    threads: Threads = None,
+    seed: int = 0,
+    out: Folder = None,
+    storage: Annotated[Path | None, typer.Option(help="Take the adapters of this folder where it has some.")] = None,
+    quick: Quick = False,
+) -> None:
+    """Time our methods, plain transformers and its assisted generation on the same prompts, against the machine's own limits.
+
+    Writes speed.csv (every answer), speed.md and speed.json. Drafters that had to be distilled are kept under OMNIDEMO_STORAGE.
+    """
+    settings = read_settings(drafter=drafter, threads=threads, training="off")
+    from omnidemo.bench.experiments import prompt_sources
+    from omnidemo.bench.speed import speed_report
+    from omnidemo.bench.speed.rows import Row
+    from omnidemo.bench.speed.run_bench import Order, run
+    from omnidemo.lines.sample_prompts import TOPICS
+
+    topics = domain or [topic for topic in TOPICS if topic != "chat"]
+    if quick:
+        topics, limit, max_new_tokens, methods = topics[:1], 1, QUICK_TOKENS, methods or settings.method
+        requests = min(requests, settings.update_interval)
+    if prompts and not requests:
+        traffic, held = dict[str, list[str]](), _as_they_are(prompts, limit)
+    else:
+        traffic, held = prompt_sources.files(prompts, limit) if prompts else prompt_sources.bundled(topics, limit)
+    order = Order(
+        target or [settings.target], traffic, held, requests, out or settings.storage / "bench", storage,
+        [name.strip() for name in methods.split(",") if name.strip()], temperature or (0.0, 1.0), max_new_tokens, draft_length, seed,
+        command=shlex.join(["python", "-m", "omnidemo", *sys.argv[1:]]),
+    )  # fmt: skip
+    rows: list[Row] = []
+    try:
+        with progress() as bar:
+            tasks: dict[str, Any] = {}
+            for event in run(order, settings):
+                if isinstance(event, Row):
+                    rows.append(event)
+                    continue
+                stage, done, total = event
+                if stage not in tasks:
+                    tasks[stage] = bar.add_task(stage, total=total)
+                bar.update(tasks[stage], completed=done)
+    finally:  # also after Ctrl-C
+        for (name, heat), mine in speed_report.groups(rows, lambda row: (row.target, row.temperature)).items():
+            show(Table(*speed_report.HEADINGS, box=None, title=f"{name}, temperature {heat:g}"), speed_report.speeds(mine))
+            typer.echo("\n".join(speed_report.verdicts(mine)))
+        if rows:
+            typer.echo(f"{speed_report.NOTE}\nRows and tables: {order.out}", err=True)
+
+
+def _as_they_are(prompts: list[Path], limit: int) -> dict[str, list[str]]:
+    from omnidemo.bench.compare_methods import read_prompts
+
+    return {path.stem: read_prompts(path, limit) for path in prompts}
+
+
+def bench_growth(
+    target: Target = None,
+    drafter: Drafter = None,
+    draft_length: Annotated[int, typer.Option(min=1, help="Drafter tokens per round.")] = 4,
+    repeats: Annotated[int, typer.Option(min=1, help="Answers of each size.")] = 5,
+    threads: Annotated[int | None, typer.Option(min=1, help="CPU threads; default by the model's size.")] = None,
+    out: Folder = None,
+    quick: Quick = False,
+) -> None:
+    """Time rounds against the length of prompt and answer, the size of the vocabulary, and of the n-gram cache.
+
+    Writes growth.csv and growth.html.
+    """
+    settings = read_settings(target=target, drafter=drafter, threads=threads, training="off", device="cpu")
+    from dataclasses import replace
+
+    from omnidemo.bench.memory.growth import QUICK, Point, Sizes, run, summary
+
+    folder = out or settings.storage / "bench"
+    sizes = QUICK if quick else replace(Sizes(repeats=repeats), draft_length=draft_length)
+    points: list[Point] = []
+    with progress() as bar:
+        task = bar.add_task("sizes", total=None)
+        for point, total in run(settings, sizes, folder):
+            points.append(point)
+            bar.update(task, completed=len(points), total=total)
+    headings = ("what grows", "from → to", "method", "round ms", "draft", "target's pass", "host")
+    show(Table(*headings, box=None), summary(points), f"Medians, scripted answers. All sizes: {folder / 'growth.html'}")
+
+
+def bench_shapes(
+    shape: Annotated[list[str] | None, typer.Option(help="Targets' shapes, in order; default: qwen2.5-0.5b, -1.5b and -7b.")] = None,
+    drafter_shape: Annotated[str, typer.Option(help="The drafter's shape.")] = "llama-68m",
+    device: Annotated[str | None, typer.Option(help="cpu, cuda or cuda:N; default OMNIDEMO_DEVICE, else auto.")] = None,
+    dtype: Annotated[str | None, typer.Option(help="Default OMNIDEMO_DTYPE, else bfloat16, on a CPU float32.")] = None,
+    draft_lengths: Annotated[str, typer.Option(help="Drafter tokens per round, with commas between.")] = "2,3,4,5,6,7,8",
+    rounds: Annotated[int, typer.Option(min=2, help="Timed rounds of an answer.")] = 20,
+    repeats: Annotated[int, typer.Option(min=1, help="Answers of each runner and draft length.")] = 5,
+    temperature: Annotated[float, typer.Option(min=0.0, help="0 is greedy.")] = 0.0,
+    threads: Annotated[int | None, typer.Option(min=1, help="CPU threads; default by the target's size.")] = None,
+    out: Folder = None,
+    quick: Quick = False,
+) -> None:
+    """Time rounds of models of real sizes with random weights and scripted acceptance, by the fast runners and by the general ones.
+
+    Writes shapes.csv (every answer) and shapes.md.
+    """
+    settings = read_settings(device=device, dtype=dtype, threads=threads, training="off")
+    from omnidemo.bench.shapes import shape_report
+    from omnidemo.bench.shapes.real_shapes import TARGETS, TINY
+    from omnidemo.bench.shapes.shape_rounds import Order, check, run
+
+    try:
+        lengths = [int(part) for part in draft_lengths.split(",")]
+    except ValueError:
+        raise ValueError(f"--draft-lengths is {draft_lengths!r}; give whole numbers with commas between, such as 2,4,8") from None
+    if quick:
+        shape, drafter_shape, rounds, repeats = [TINY[0]], TINY[1], 3, 1
+    order = Order(
+        out or settings.storage / "bench", shape or TARGETS, drafter_shape, settings.device, settings.dtype, lengths, rounds, repeats,
+        temperature, settings.threads, shlex.join(["python", "-m", "omnidemo", *sys.argv[1:]]),
+    )  # fmt: skip
+    check(order)  # before a progress bar appears
+    rows: list[shape_report.Row] = []
+    try:
+        with progress() as bar:
+            task = bar.add_task("answers", total=None)
+            for row, total in run(order):
+                rows.append(row)
+                bar.update(task, completed=len(rows), total=total)
+    finally:  # also after Ctrl-C
+        for name in dict.fromkeys(row.shape for row in rows):
+            mine = [row for row in rows if row.shape == name]
+            show(Table(*shape_report.HEADINGS, box=None, title=f"{name}, drafter {drafter_shape}"), shape_report.rounds(mine))
+            show(Table(*shape_report.PASSES, box=None), shape_report.passes(mine))
+            typer.echo("\n".join(shape_report.verdicts(mine)))
+        if rows:
+            typer.echo(f"{shape_report.NOTE}\nRows and tables: {order.out}", err=True)
+
+
+def bench_memory(
+    csv: Out,
+    target: Target = None,
+    drafter: Drafter = None,
+    domain: Annotated[str, typer.Option(help="Bundled topic of the requests.")] = "maths",
+    prompts: Annotated[Path | None, typer.Option(help="JSON Lines instead.")] = None,
+    requests: Annotated[int, typer.Option(min=1)] = 1000,
+    every: Annotated[int, typer.Option(min=1, help="Requests between two samples.")] = 100,
+    max_new_tokens: Annotated[int, typer.Option(min=1, help="Longest answer.")] = 64,
+    steps: Annotated[int | None, typer.Option(min=1, help="Optimiser steps of an update.")] = None,
+    browsers: Annotated[bool, typer.Option(help="Start the app, and come as a new browser each time; status 1 if memory grows.")] = False,
+    public: Annotated[bool, typer.Option(help="With --browsers: each is a visitor of a public app.")] = False,
+    seed: int = 0,
+) -> None:
+    """Answer many requests with training on and watch the process's memory, its tensors, adapters and optimiser state."""
+    settings = read_settings(target=target, drafter=drafter, max_new_tokens=max_new_tokens, steps_per_update=steps)
+    if browsers:
+        _browsers(settings, prompts, domain, requests, every, csv, public, seed)
+        return
+    from omnidemo.bench.compare_methods import read_prompts
+    from omnidemo.bench.memory.answers import Sample, growth, run
+    from omnidemo.lines.sample_prompts import sample
+
+    texts = read_prompts(prompts) if prompts else sample(domain, requests, seed, "train")
+    samples: list[Sample] = []
+    try:
+        with progress() as bar:
+            task = bar.add_task("requests", total=requests)
+            for one in run(settings, texts, requests, every, csv, seed):
+                samples.append(one)
+                bar.update(task, completed=one.requests)
+    finally:  # also after Ctrl-C
+        headings = ("requests", "RAM MB", "tensors", "their MB", "adapter", "kept", "their MB", "optimiser tensors", "their MB", "n-grams")
+        lines = [
+            [
+                f"{one.requests:,}",
+                f"{one.rss_mb:.0f}",
+                f"{one.tensors:,}",
+                f"{one.tensor_mb:.1f}",
+                str(one.version),
+                str(one.adapters),
+                f"{one.adapters_mb:.1f}",
+                str(one.optimiser_tensors),
+                f"{one.optimiser_mb:.1f}",
+                f"{one.ngrams:,}",
+            ]
+            for one in samples
+        ]
+        slope = growth(samples) if samples else None
+        said = f"Second half: {slope['rss_mb']:+.1f} MB and {slope['tensors']:+.0f} tensors per 1,000 requests. " if slope else ""
+        show(Table(*headings, box=None), lines, f"{said}Rows: {csv}")
+
+
+def _browsers(settings: Settings, prompts: Path | None, domain: str, requests: int, every: int, csv: Path, public: bool, seed: int) -> None:
+    """Memory of the app over many browsers, and whether it is flat."""
+    from omnidemo.bench.compare_methods import read_prompts
+    from omnidemo.bench.memory.browsers import FLAT, SETTLED, Sample, flat, run
+    from omnidemo.lines.sample_prompts import sample
+
+    texts = read_prompts(prompts) if prompts else sample(domain, requests, seed, "train")
+    samples: list[Sample] = []
+    try:
+        with progress() as bar:
+            task = bar.add_task("browsers", total=requests)
+            for one in run(settings, texts, requests, every, csv, public):
+                samples.append(one)
+                bar.update(task, completed=one.requests)
+    finally:  # also after Ctrl-C
+        lines = [[f"{one.requests:,}", f"{one.seconds:.0f}", f"{one.rss_mb:.0f}", f"{one.children_mb:.0f}"] for one in samples]
+        show(Table("requests", "seconds", "RAM MB", "its processes MB", box=None), lines, f"Rows: {csv}")
+    grown = flat(samples)
+    if grown is None:
+        typer.echo(f"Memory is compared from request {SETTLED} on; give --requests more than that.", err=True)
+    else:
+        typer.echo(f"From request {SETTLED} on memory went at most {grown:+.1%} above what it was then; {FLAT:.0%} is allowed.", err=True)
+        if grown > FLAT:
+            raise typer.Exit(1)

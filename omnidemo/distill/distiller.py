@@ -1,0 +1,297 @@
+"""The thread that adapts one drafter to one target: traces in, numbered adapter versions out, never in the way of a chat."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import threading
+import weakref
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from omnidemo.adapters.registry import Publish, StoreLike, Versions
+from omnidemo.adapters.version_folders import AdapterState
+from omnidemo.config import Settings, changed
+from omnidemo.distill.adaptable import ADAPTABLE as ADAPTABLE
+from omnidemo.distill.adaptable import plan_of
+from omnidemo.distill.evaluation import Worth
+from omnidemo.distill.in_process_worker import Here
+from omnidemo.distill.pause import Pacer
+from omnidemo.distill.payback import ChatCost
+from omnidemo.distill.trace_buffer import ReplayBuffer, usable
+from omnidemo.distill.train_step import Child, Plan
+from omnidemo.distill.trainer_status import State, TrainerStatus, explain, hanging
+from omnidemo.distill.update import Update
+from omnidemo.records import Trace
+
+log = logging.getLogger(__name__)
+THREADED = ("idle", "concurrent")
+_turns: weakref.WeakKeyDictionary[Any, threading.Lock] = weakref.WeakKeyDictionary()  # one update at a time in a shared child
+
+
+def turn_of(child: object) -> threading.Lock:
+    """The lock that is held by whoever has the child work, and makes it stand still."""
+    return _turns.setdefault(child, threading.Lock())
+
+
+class Distiller:
+    """Adapts a drafter to a target (one line: drafter, target, domain).
+
+    `publish(version, weights, head)` receives float32 weights of the changed matrices under the base model's parameter names and those
+    of the acceptance head ({}: none), for a version that is already on disk (0: the base weights again). It comes from this object's
+    thread, and from the caller of `restore`, `activate`, `adopt`, `reset` and `run_pending`; it must not wait for a lock that such a
+    caller holds. `busy()` says whether a request is in flight. Nothing that goes wrong while learning is raised: `status()` tells it.
+
+    Before an update trains on the answers that came since the last one, the published version is judged by them beside the trusted
+    one. A version that guesses worse is taken back.
+    """
+
+    def __init__(
+        self,
+        drafter_folder: Path | str,
+        drafter_name: str,
+        target_name: str,
+        settings: Settings,
+        storage: Path,
+        *,
+        publish: Publish,
+        store: StoreLike | None,
+        domain: str = "default",
+        busy: Callable[[], bool] = lambda: False,
+        threads: int = 1,
+        child: Child | Here | None = None,
+        cost: ChatCost | None = None,
+    ) -> None:
+        """`child`: a training process that other lines use too; its owner closes it. `cost`: what learning costs a chat, shared by the
+        same lines."""
+        self.folder, self.settings = Path(drafter_folder), settings
+        self.versions = Versions(self.folder, drafter_name, target_name, domain, storage, publish, store)
+        self.line = self.versions.line
+        self._busy = busy
+        self._child, self._own_child = child or Child(threads), child is None
+        self._turn = turn_of(self._child)  # held for an update; taken before any other lock
+        self._here = child if isinstance(child, Here) else Here()  # inline mode
+        self._news = threading.Condition()  # guards what observe() and status() touch; held for microseconds, taken last
+        self._state: State = "idle"
+        self._paused = False
+        self._closing = threading.Event()
+        self._cost = cost or ChatCost()
+        self._begin()
+        self._thread: threading.Thread | None = None
+        self._start()
+        atexit.register(self.close)
+
+    def _begin(self) -> None:
+        """Everything that a reset forgets."""
+        self._buffer = ReplayBuffer(self.settings.buffer_mb << 20, order=self.settings.buffer_order)
+        self._worth = Worth(self.versions.current.adapter)
+
+    # --- answers and settings ------------------------------------------------------------------------------------------
+
+    @property
+    def mode(self) -> str:
+        return self.settings.training
+
+    @property
+    def plan(self) -> Plan:
+        """How the next update trains."""
+        return plan_of(self.settings, slower=self._worth.slower)
+
+    def observe(self, trace: Trace) -> None:
+        """Take note of an answer. Returns at once; an answer that teaches nothing (no spelled token, NaN) is left out."""
+        if self.mode == "off" or not usable(trace):
+            return
+        with self._news:
+            self._buffer.add(trace)
+            self._worth.answer(trace)
+            self._news.notify()
+
+    def note_round(self, seconds: float, key: tuple[int, int]) -> None:
+        """Note how long a round of (draft length, proposed tokens) took. Costs about a microsecond."""
+        self._cost.note(seconds, key)
+
+    def fresh_traces(self) -> list[Trace]:
+        """The answers that no update has taken yet, oldest first."""
+        with self._news:
+            return self._buffer.fresh_traces()
+
+    def run_pending(self) -> bool:
+        """In inline mode: run the update that is due, in this thread; whether one was. While another thread learns (with the same child,
+        if that is shared) it stays due."""
+        if self.mode != "inline" or not self._due() or not self._turn.acquire(blocking=False):
+            return False
+        try:
+            due = self.mode == "inline" and self._due() and not self._closing.is_set()
+            if due:
+                self._update()
+            return due
+        finally:
+            self._turn.release()
+
+    def configure(self, **changes: Any) -> None:
+        """Change settings (names of `ADAPTABLE`) from the next update on. ValueError, one sentence, for a name or value that is not
+        possible; then nothing has changed."""
+        settings = changed(self.settings, changes, ADAPTABLE)
+        with self.versions.lock:
+            if settings.lora_rank != self.settings.lora_rank and not self.versions.untouched:
+                raise ValueError("The rank of an adapter line cannot change once it has versions: reset the line first.")
+            with self._news:
+                self.settings = settings
+                self._buffer.order = settings.buffer_order
+                if not settings.cost_aware:
+                    self._worth.payback.restart()
+                self._news.notify_all()
+            self._start()
+
+    def status(self) -> TrainerStatus:
+        cost, rounds = self._cost.measure()
+        with self._news:
+            state, worth, current, error = self._state, self._worth, self.versions.current, self.versions.error
+            if self.mode == "off":
+                state = "off"
+            elif state not in ("training", "waiting") and self._paused:
+                state = "paused"
+            elif state == "idle" and error:
+                state = "failed"
+            elif state == "idle" and worth.payback.converged:
+                state = "converged"
+            silent = getattr(self._child, "silent", 0.0) if state == "training" else 0.0
+            left = max(0, self.settings.update_interval * (1 + worth.skip) - worth.waiting, worth.payback.rest)
+            return TrainerStatus(
+                state=state,
+                why=hanging(silent) or explain(state, left, worth.remark, self.mode),
+                version=current.version,
+                step=current.optimiser.step if current.optimiser else 0,
+                loss=current.loss,
+                requests_seen=worth.requests,
+                next_in=left,
+                last_swap=current.since,
+                seconds=worth.seconds,
+                error=error,
+                mode=self.mode,
+                domain=self.versions.domain,
+                rolled_back=worth.rolled_back,
+                chat_cost=cost,
+                chat_rounds=rounds,
+                converged=worth.payback.converged,
+                gain=worth.expected(self._cost)[0],
+                shifts=worth.shifts,
+                judged=worth.judged(),
+            )
+
+    # --- by hand -------------------------------------------------------------------------------------------------------
+
+    def pause(self) -> None:
+        """Start no more updates; one that runs is finished. Answers are still collected."""
+        with self._news:
+            self._paused = True
+
+    def resume(self) -> None:
+        with self._news:
+            self._paused = False
+            self._news.notify()
+
+    def restore(self) -> int:
+        """Publish the version that was active last, or the newest whole one before it, and go on from there; its number (0: none)."""
+        with self.versions.lock:
+            version = self.versions.restore()
+            self._chosen()
+        return version
+
+    def activate(self, version: int) -> None:
+        """Go back (or forward) to a stored version; 0 is the base drafter. Raises ValueError where it is missing or damaged."""
+        with self.versions.lock:
+            self.versions.activate(version)
+            self._chosen()
+
+    def adopt(self, adapter: AdapterState) -> int:
+        """Make an adapter from elsewhere the newest version, publish and trust it; its number. ValueError where it does not fit."""
+        with self.versions.lock:
+            version = self.versions.adopt(adapter, self.settings.adapters_kept)
+            self._chosen()
+        return version
+
+    def reset(self) -> None:
+        """Back to the base drafter: versions, loss curve and collected answers of the line go."""
+        with self.versions.lock:
+            self.versions.reset()
+            with self._news:
+                self._begin()
+
+    def close(self) -> None:
+        """Stop thread and child (unless it is shared), within two seconds; what was not written is lost, what was written stays."""
+        self._closing.set()
+        atexit.unregister(self.close)
+        with self._news:
+            self._news.notify_all()
+        if self._own_child:
+            self._child.close()
+        if self._thread and self._thread is not threading.current_thread():
+            self._thread.join(1.0)
+
+    def _chosen(self) -> None:
+        """Somebody chose the published version."""
+        with self._news:
+            self._worth.chosen(self.versions.current.requests, self.versions.current.adapter)
+
+    # --- when ----------------------------------------------------------------------------------------------------------
+
+    def _start(self) -> None:
+        """Have a thread in the modes that need one."""
+        if self.mode in THREADED and self._thread is None:
+            name = f"distiller {self.versions.target} {self.versions.domain}"
+            self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+            self._thread.start()
+
+    def _run(self) -> None:
+        while not self._closing.is_set():
+            with self._news:
+                self._news.wait_for(lambda: self._closing.is_set() or (self.mode in THREADED and self._due()))
+                if self._closing.is_set():
+                    return
+                self._state = "waiting"
+            with self._turn:
+                patience = self.settings.patience if self.mode == "idle" else 0.0
+                pacer = Pacer(self._child, self._busy, patience, self._moved)
+                pacer.wait(self._closing)
+                if not self._closing.is_set() and self.mode in THREADED and self._due():
+                    self._update(pacer)
+            self._set_state("idle")
+
+    def _moved(self, stands: bool) -> None:
+        """The child was stopped for an answer, or goes on."""
+        self._cost.running = not stands
+        self._set_state("waiting" if stands else "training")
+
+    def _set_state(self, state: State) -> None:
+        with self._news:
+            self._state = state
+
+    def _due(self) -> bool:
+        worth = self._worth
+        return not self._paused and worth.waiting >= self.settings.update_interval and not worth.payback.rest
+
+    def _update(self, pacer: Pacer | None = None) -> None:
+        """One update, in the child; without a pacer in this thread. On any failure the published version stays."""
+        with self.versions.lock, self._news:
+            update = Update(self.versions, self._worth, self._buffer, self.settings, self._news, self._cost, self._closing)
+            self._state = "training"
+        self._cost.running = True
+        try:
+            with ExitStack() as stack:
+                if pacer is None:
+                    update.run(self._here, lambda: 0.0)
+                    return
+                if pacer.patience > 0:
+                    stack.enter_context(pacer)
+                update.run(self._child, lambda: pacer.stood)
+        except Exception as error:  # disk, child, model or owner: a chat must never notice
+            if not self._closing.is_set():
+                log.warning("An update of %s failed: %s", self.versions.target, error)
+                now = self.versions.current.version
+                self.versions.error = f"{error} The drafter stays at version {now}; the next answers start another attempt."
+        finally:
+            self._cost.running = False
+            self._set_state("idle")

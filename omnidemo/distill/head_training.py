@@ -1,0 +1,98 @@
+"""Steps of the acceptance head, from what a forward pass of the drafter has computed anyway."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from omnidemo.adapters import acceptance_head
+from omnidemo.distill import score_history
+from omnidemo.distill.losses import Positions
+
+log = logging.getLogger(__name__)
+PREFIX = "head."  # of Adam's moments, beside those of the drafter's adapter
+KINDS = ("exp_avg", "exp_avg_sq")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Features:
+    """t drafted tokens: the states [t, H] they were drawn from, their log q [t] and slots [t]; the labels [slots] of the slots."""
+
+    states: Tensor
+    log_q: Tensor
+    slot: Tensor
+    labels: Tensor
+
+
+class HeadTrainer:
+    """The head's weights and Adam's state between two updates. Without a step they are handed on as they came."""
+
+    def __init__(self, weights: Mapping[str, Tensor], moments: Mapping[str, Tensor], rate: float, clip: float, seed: int) -> None:
+        self.rate, self.clip, self.seed = rate, clip, seed
+        self._weights = dict(weights)
+        self._moments = {name: tensor for name, tensor in moments.items() if name.startswith(PREFIX)}
+        self._adam: torch.optim.Adam | None = None
+        self.taken = int(self._moments.get(PREFIX + "step", torch.tensor(0.0)))
+
+    def features(self, states: Tensor, logits: Tensor, at: Positions, number: int) -> Features:
+        """From states [m + s, H] and logits [m + s, D] of a batch, without gradients. `number` seeds what is drawn above temperature 0."""
+        generator = torch.Generator(states.device).manual_seed(self.seed * 1_000_003 + number)
+        split = len(at.direct)
+        found = score_history.slots(logits[:split], logits[split:], at, generator)
+        return Features(states[found.rows].float(), found.log_q, found.slot, found.labels)
+
+    def step(self, seen: Features) -> float:
+        """One step; the loss in nats per slot. NaN, and nothing changed, where there is no slot or a number is not finite."""
+        if not len(seen.labels):
+            return math.nan
+        adam = self._ready(seen.states.shape[1], seen.states.device)
+        adam.zero_grad()
+        loss = acceptance_head.slot_loss(acceptance_head.logit(self._weights, seen.states, seen.log_q), seen.slot, seen.labels)
+        loss.backward()
+        norm = float(torch.nn.utils.clip_grad_norm_(self._weights.values(), self.clip))
+        if not (loss.isfinite() and math.isfinite(norm)):
+            return math.nan
+        adam.step()
+        self.taken += 1
+        return float(loss.detach())
+
+    def weights(self) -> dict[str, Tensor]:
+        return {name: tensor.detach().cpu().clone() for name, tensor in self._weights.items()}
+
+    def moments(self) -> dict[str, Tensor]:
+        """Adam's moments under `head.exp_avg.<weight>` and `head.exp_avg_sq.<weight>`, and the number of steps as `head.step`."""
+        if self._adam is None:
+            return dict(self._moments)
+        found = {
+            f"{PREFIX}{kind}.{name}": self._adam.state[tensor][kind].detach().cpu().clone()
+            for name, tensor in self._weights.items()
+            if tensor in self._adam.state
+            for kind in KINDS
+        }
+        return found | {PREFIX + "step": torch.tensor(float(self.taken))}
+
+    @contextlib.contextmanager
+    def guarded(self) -> Iterator[None]:
+        """The head is an extra: its trouble is logged, and never costs the drafter an update."""
+        try:
+            yield
+        except Exception:
+            log.exception("The acceptance head could not be trained; the drafter's update goes on without it.")
+
+    def _ready(self, width: int, device: torch.device) -> torch.optim.Adam:
+        if self._adam is None:
+            if not acceptance_head.fits(self._weights, width):  # none yet, or one of another drafter
+                self._weights, self._moments, self.taken = acceptance_head.fresh(width, self.seed), {}, 0
+            self._weights = {name: t.detach().to(device, torch.float32, copy=True).requires_grad_() for name, t in self._weights.items()}
+            self._adam = torch.optim.Adam(self._weights.values(), lr=self.rate)
+            for name, tensor in self._weights.items():
+                if all(f"{PREFIX}{kind}.{name}" in self._moments for kind in KINDS):
+                    moments = {kind: self._moments[f"{PREFIX}{kind}.{name}"].to(device, copy=True) for kind in KINDS}
+                    self._adam.state[tensor] = {"step": torch.tensor(float(self.taken))} | moments
+        return self._adam

@@ -1,0 +1,74 @@
+"""What the files of a line say about it while it is not in memory."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from omnidemo.adapters import version_folders
+from omnidemo.config import Settings
+from omnidemo.distill.trainer_status import State, TrainerStatus
+from omnidemo.records import AdapterVersion
+
+
+def resting(folder: Path, domain: str, settings: Settings, paused: bool, waiting: int) -> TrainerStatus:
+    """The status of the line whose versions are in `folder`; so many answers of it `waiting` for an update."""
+    noted, stored = version_folders.read_note(folder, "active"), version_folders.versions(folder)
+    version = noted if noted is not None else max(stored, default=0)
+    known = manifest(folder, version) if version else {}
+    state: State
+    if settings.training == "off":
+        state, why = "off", "Learning is switched off in the settings."
+    elif paused:
+        state, why = "paused", "Learning is paused; answers are still collected."
+    else:
+        state, why = "idle", "This line waits on disk until the next answer of its topic." if stored else "This line has no answer yet."
+    return TrainerStatus(
+        state=state,
+        why=why,
+        version=version,
+        step=int(known.get("steps") or 0),
+        loss=known.get("loss"),
+        requests_seen=int(known.get("requests_seen") or 0) + waiting,
+        next_in=max(1, settings.update_interval - waiting),
+        last_swap=None,
+        seconds=0.0,
+        error=None,
+        mode=settings.training,
+        domain=domain,
+    )
+
+
+def domains(folder: Path, known: dict[str, str]) -> list[str]:
+    """The domains of the lines in `folder`. A line's folder name is not its domain's, so a manifest is asked, once: `known` (folder name
+    → domain) is added to."""
+    try:
+        folders = [one for one in folder.iterdir() if not one.name.startswith(".")]
+        held = {one.name: stored for one in folders if (stored := version_folders.versions(one))}
+    except OSError:  # nothing was learned yet, or the disk is gone: the open lines remain
+        return []
+    for name in held.keys() - known.keys():
+        told = (manifest(folder / name, version).get("domain") for version in held[name])
+        if (domain := next(filter(None, told), None)) is not None:
+            known[name] = str(domain)
+    return [known[name] for name in held if name in known]
+
+
+def manifest(folder: Path, version: int) -> dict[str, Any]:
+    """The manifest of a version; empty where it is damaged (the distiller says so when it is used)."""
+    try:
+        found = json.loads((version_folders.version_folder(folder, version) / version_folders.MANIFEST).read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def info(folder: Path, version: int) -> AdapterVersion | None:
+    """What the manifest of a version says; None where it is damaged."""
+    found = manifest(folder, version)
+    found.pop("files", None)
+    try:
+        return AdapterVersion(drafter=found.pop("base"), path=str(version_folders.version_folder(folder, version)), **found)
+    except (KeyError, TypeError):
+        return None

@@ -1,0 +1,300 @@
+"""One update of the drafter and of its acceptance head: pure functions on a scratch copy of the model. See `child.py` for its process.
+
+`transformers` and `peft` are imported where a model is built: the parent of the child process needs neither.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from omnidemo.adapters.version_folders import AdapterState, OptimiserState
+from omnidemo.distill import losses, score_history
+from omnidemo.distill.head_training import HeadTrainer
+from omnidemo.distill.process_worker import Child as Child
+from omnidemo.distill.process_worker import ChildError as ChildError
+from omnidemo.records import Agreement, Trace, TrainStep
+
+Batches = Sequence[Sequence[Trace]]
+Update = tuple[AdapterState, OptimiserState, list[TrainStep]]
+FULL: dict[str, Any] = {"peft_type": "FULL"}  # the configuration of a full fine-tuning
+JUDGED_AT_ONCE = 8  # traces in a forward pass of `judge`
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How to train. `window`: most drafter tokens read per trace (less where the drafter's own context is shorter)."""
+
+    rank: int = 128  # 0: all parameters
+    learning_rate: float = 5e-4
+    warmup: int = 48  # steps at the start of a line with a growing rate: a full rate overfits the first few answers
+    schedule: Literal["constant", "cosine"] = "constant"
+    schedule_steps: int = 600  # over which "cosine" falls to a tenth, and stays there
+    divergence: losses.Divergence = "forward"
+    jsd_beta: float = 0.5
+    ngram_loss: losses.NgramLoss = "nll"
+    ngram_weight: float = 0.2
+    errors_only: bool = False  # learn only where the drafter was wrong
+    head: Literal["off", "joint", "interleaved"] = "interleaved"
+    head_rate: float = 3e-4  # a higher one learns the few answers of an update by heart
+    head_steps: int = 8  # of "interleaved", per update
+    clip: float = 1.0
+    memory: float = 0.98  # of the running average of the weights over steps, which is what is published
+    window: int = 1024
+    seed: int = 0
+
+    def rate(self, step: int) -> float:
+        """Learning rate of the step with this number (from 1)."""
+        rate = self.learning_rate * min(1.0, step / max(1, self.warmup))
+        if self.schedule == "cosine":
+            rate *= 0.55 + 0.45 * math.cos(math.pi * min(1.0, step / self.schedule_steps))
+        return rate
+
+
+class Learner:
+    """The base drafter with trainable LoRA matrices on every linear layer, or (rank 0) all of its parameters; scratch space."""
+
+    def __init__(self, folder: Path, rank: int, seed: int = 0, device: str = "cpu") -> None:
+        """Reads safetensors from a local folder, never code. Raises OSError or ValueError where there is no such model."""
+        from omnidemo.models.read_weights import read_model  # transformers takes a second to import
+
+        base = read_model(folder, dtype=torch.float32, local_files_only=True)
+        self.device = torch.device(device)
+        self.base: Any = base
+        self.parameters: dict[str, Tensor]
+        if rank:
+            self.parameters, self.initial = self._with_lora(rank, seed)
+        else:
+            self.base.to(device).eval().requires_grad_(True)
+            # Tied matrices are one parameter, under the name that comes first.
+            self.parameters = dict(self.base.named_parameters())
+            self.initial = AdapterState(_copy(self.parameters), FULL)
+        self.context = int(getattr(base.config, "max_position_embeddings", None) or 1 << 30)
+        self._head_is_linear = self._check_head()
+
+    def _with_lora(self, rank: int, seed: int) -> tuple[dict[str, Tensor], AdapterState]:
+        from peft import LoraConfig, get_peft_model, get_peft_model_state_dict
+
+        config = LoraConfig(r=rank, lora_alpha=2 * rank, target_modules="all-linear", task_type="CAUSAL_LM")
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            model = get_peft_model(self.base, config).to(self.device).eval()  # eval: no dropout, so that a step is deterministic
+        self.base = model.get_base_model()
+        named: dict[str, Tensor] = {name.replace(".default.", "."): p for name, p in model.named_parameters() if p.requires_grad}
+        return named, AdapterState(_copy(get_peft_model_state_dict(model)), _plain_config(config))
+
+    def read(self, ids: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """States [n, H] that the output layer reads, and logits [n, D], of (batch, position) pairs `rows` [n, 2]."""
+        if self._head_is_linear:  # only these rows have to pass the output layer
+            states = self.base.base_model(input_ids=ids, use_cache=False).last_hidden_state[rows[:, 0], rows[:, 1]]
+            return states, self.base.get_output_embeddings()(states)
+        seen: list[Tensor] = []
+        hook = self.base.get_output_embeddings().register_forward_pre_hook(lambda module, given: seen.append(given[0]))
+        try:
+            logits = self.base(input_ids=ids, use_cache=False).logits
+        finally:
+            hook.remove()
+        return seen[-1][rows[:, 0], rows[:, 1]], logits[rows[:, 0], rows[:, 1]]
+
+    def completed(self, adapter: AdapterState | None) -> AdapterState:
+        """The adapter with fresh LoRA matrices (which change nothing) where it has none, as one from elsewhere may."""
+        if adapter is None:
+            return self.initial
+        if not adapter.weights.keys() <= self.initial.weights.keys():
+            return adapter  # of another drafter: `load` says so
+        return replace(adapter, weights={**self.initial.weights, **adapter.weights})
+
+    @torch.no_grad()
+    def load(self, weights: Mapping[str, Tensor]) -> None:
+        """Put these weights in place. Raises ValueError where they belong to another drafter or another rank."""
+        for name, parameter in self.parameters.items():
+            if name not in weights or weights[name].shape != parameter.shape:
+                raise ValueError(f"The adapter does not fit this drafter at {name}: it has another rank, or belongs to another drafter.")
+            parameter.copy_(weights[name])
+
+    @torch.no_grad()
+    def _check_head(self) -> bool:
+        """Whether hidden state → output layer is all there is: some models scale or cap their logits afterwards."""
+        self._head_is_linear = True
+        ids = torch.arange(4, device=self.device)[None] % self.base.config.vocab_size
+        rows = torch.tensor([[0, 1], [0, 3]], device=self.device)
+        full = self.base(input_ids=ids, use_cache=False).logits[0, [1, 3]]
+        try:
+            return torch.allclose(self.read(ids, rows)[1], full, atol=1e-4, rtol=1e-4)
+        except (AttributeError, TypeError, RuntimeError):
+            return False
+
+
+def train(
+    learner: Learner,
+    adapter: AdapterState | None,
+    optimiser: OptimiserState | None,
+    batches: Batches,
+    plan: Plan,
+    head_batches: Batches = (),
+) -> Update:
+    """One AdamW step per batch, starting from `adapter` (None: a fresh one): the new adapter, optimiser state, and the steps.
+
+    The adapter is the running average of the weights over all steps of its line: steps on the few answers of a chat are noisy, and
+    their average drafts better than any of them. The weights themselves go on in the optimiser's state. Nothing given is changed,
+    and nothing of an earlier call counts. A batch with a loss or gradient that is not finite changes nothing and is reported with
+    its loss NaN; one without anything to learn is reported with loss 0.
+
+    The acceptance head learns on the same batches (`plan.head` "joint"; OmniDraft, algorithm 3), or before them on `head_batches`, in
+    turn, with the published weights in place ("interleaved"; algorithm 4). Those batches should be answers that no update has seen:
+    the paper draws them from all earlier ones, but what a drafter has learnt from it guesses better than anything new, so that such
+    a head promises too much (measured: 1.0 nats on new answers, untrained 0.57, on unseen answers 0.54). Whatever goes wrong with
+    the head, the drafter's update stays.
+    """
+    start, state = learner.completed(adapter), optimiser or OptimiserState(0, {})
+    average = {name: start.weights[name].to(learner.device, copy=True) for name in learner.parameters}
+    head = HeadTrainer(start.head, state.moments, plan.head_rate, plan.clip, plan.seed)
+    loss_head = _interleaved(learner, start, head, head_batches, plan) if plan.head == "interleaved" and head_batches else math.nan
+    learner.load({name: state.moments.get(f"weight.{name}", start.weights[name]) for name in learner.parameters})
+    adamw = _adamw(learner, state, plan)
+    steps: list[TrainStep] = []
+    for number, batch in enumerate(batches, state.step + 1):
+        for group in adamw.param_groups:
+            group["lr"] = plan.rate(number)
+        steps.append(_step(learner, adamw, batch, number, plan, head if plan.head == "joint" else None))
+        # The first steps weigh more, or the average would begin as the untrained weights.
+        forget = 1.0 - min(plan.memory, number / (number + 10))
+        torch._foreach_lerp_(list(average.values()), [parameter.detach() for parameter in learner.parameters.values()], forget)
+    adamw.zero_grad()
+    moments = {
+        f"{kind}.{name}": adamw.state[parameter][kind].detach().cpu().clone()
+        for name, parameter in learner.parameters.items()
+        if parameter in adamw.state
+        for kind in ("exp_avg", "exp_avg_sq")
+    }
+    moments |= {f"weight.{name}": parameter.detach().cpu().clone() for name, parameter in learner.parameters.items()}
+    if plan.head == "interleaved":
+        steps[-1:] = [replace(step, loss_head=loss_head) for step in steps[-1:]]
+    trained = AdapterState(_copy(average), start.config, head.weights())
+    return trained, OptimiserState(state.step + len(steps), moments | head.moments()), steps
+
+
+def judge(learner: Learner, states: Sequence[AdapterState | None], traces: Sequence[Trace], window: int = 1024) -> list[np.ndarray]:
+    """For each state (None: the base drafter) the probability [positions] that its proposal would be accepted, teacher-forced.
+
+    The positions are the spelled ones of all traces in reading order, the same for every state; see `acceptance.expected` for the
+    probabilities. Raises ValueError for a state that does not fit the learner.
+    """
+    found: list[np.ndarray] = []
+    for state in states:
+        learner.load(learner.completed(state).weights)
+        parts = [np.zeros(0, dtype=np.float32)]
+        for index in range(0, len(traces), JUDGED_AT_ONCE):
+            with torch.no_grad():
+                _, logits, at = _forward(learner, traces[index : index + JUDGED_AT_ONCE], window)
+                split = len(at.direct)
+                parts.append(score_history.expected(logits[:split], logits[split:], at).cpu().numpy())
+        found.append(np.concatenate(parts))
+    return found
+
+
+def agree(learner: Learner, state: AdapterState | None, traces: Sequence[Trace], window: int = 1024) -> list[Agreement]:
+    """How far the drafter with these weights (None: the base drafter) agrees with the target on each trace; see `acceptance.agreement`.
+    Raises ValueError for a state that does not fit the learner."""
+    learner.load(learner.completed(state).weights)
+    found: list[Agreement] = []
+    for trace in traces:
+        overlap = same = 0.0
+        for part in losses.parts(trace, min(window, learner.context)):
+            with torch.no_grad():
+                _, logits, at = _forward(learner, [part], window)
+                split = len(at.direct)
+                shared, first = score_history.agreement(logits[:split].float(), logits[split:].float(), at)
+            overlap, same = overlap + float(shared.sum()), same + float(first.sum())
+        count = len(trace.p)
+        found.append(Agreement(overlap / count, same / count, count) if count else Agreement(0.0, 0.0, 0))
+    return found
+
+
+def _forward(learner: Learner, batch: Sequence[Trace], window: int, errors_only: bool = False) -> tuple[Tensor, Tensor, losses.Positions]:
+    """States [m + s, H], logits [m + s, D] and the positions of a batch: first the directly mapped ones, then the sub-tokens."""
+    traces = [losses.newest(trace, min(window, learner.context)) for trace in batch]
+    at = losses.positions(traces, errors_only).to(learner.device)
+    length = max(len(trace.drafter_ids) for trace in traces)
+    ids = torch.zeros(len(traces), length, dtype=torch.int64)  # right-padded: attention is causal, so no mask is needed
+    for row, trace in zip(ids, traces, strict=True):
+        row[: len(trace.drafter_ids)] = torch.from_numpy(trace.drafter_ids.astype("int64"))
+    states, logits = learner.read(ids.to(learner.device), torch.cat([at.direct, at.sub]))
+    return states, logits, at
+
+
+def _step(
+    learner: Learner, adamw: torch.optim.Optimizer, batch: Sequence[Trace], number: int, plan: Plan, head: HeadTrainer | None
+) -> TrainStep:
+    began = time.perf_counter()
+    states, logits, at = _forward(learner, batch, plan.window, plan.errors_only)
+    split = len(at.direct)
+    found = losses.distillation(logits[:split], logits[split:], at, plan.ngram_weight, plan.divergence, plan.ngram_loss, plan.jsd_beta)
+    adamw.zero_grad()
+    norm = math.nan if len(at) else 0.0
+    if found.total.isfinite() and len(at):
+        found.total.backward()
+        norm = float(torch.nn.utils.clip_grad_norm_(learner.parameters.values(), plan.clip))
+        if math.isfinite(norm):
+            adamw.step()
+    whole = math.isfinite(norm)
+    total, direct, ngram = (float(value.detach()) if whole else math.nan for value in (found.total, found.direct, found.ngram))
+    loss_head = math.nan
+    if head is not None:
+        with head.guarded():
+            if plan.errors_only:  # the head has to see what is accepted, too
+                with torch.no_grad():
+                    states, logits, at = _forward(learner, batch, plan.window)
+            loss_head = head.step(head.features(states.detach(), logits.detach(), at, number))
+    return TrainStep(number, total, direct, ngram, norm, adamw.param_groups[0]["lr"], time.perf_counter() - began, loss_head)
+
+
+def _interleaved(learner: Learner, start: AdapterState, head: HeadTrainer, batches: Batches, plan: Plan) -> float:
+    """`plan.head_steps` steps of the head alone, each batch read only once; the mean loss, NaN where no step was taken."""
+    found: list[float] = []
+    with head.guarded():
+        learner.load(start.weights)
+        with torch.no_grad():
+            ready = [_forward(learner, batch, plan.window) for batch in batches[: plan.head_steps]]
+        for number in range(plan.head_steps):
+            found.append(head.step(head.features(*ready[number % len(ready)], head.taken)))
+    return float(np.mean(found)) if found else math.nan
+
+
+def _adamw(learner: Learner, state: OptimiserState, plan: Plan) -> torch.optim.AdamW:
+    adamw = torch.optim.AdamW(learner.parameters.values(), lr=plan.learning_rate)
+    for name, parameter in learner.parameters.items():
+        if f"exp_avg.{name}" in state.moments:
+            moments = {kind: state.moments[f"{kind}.{name}"].to(learner.device, copy=True) for kind in ("exp_avg", "exp_avg_sq")}
+            adamw.state[parameter] = {"step": torch.tensor(float(state.step))} | moments
+    return adamw
+
+
+def _copy(weights: Any) -> dict[str, Tensor]:
+    return {name: tensor.detach().cpu().clone() for name, tensor in weights.items()}
+
+
+def _plain_config(config: Any) -> dict[str, Any]:
+    values = config.to_dict() | {"inference_mode": True}
+    return json.loads(json.dumps(values, default=lambda one: sorted(one) if isinstance(one, set) else str(one)))
+
+
+def learner_for(
+    known: dict[tuple[str, int], Learner], folder: Path | str, adapter: AdapterState | None, plan: Plan, device: str = "cpu"
+) -> Learner:
+    """The learner of a drafter folder, built when first needed; an adapter keeps the rank that it was started with (0: full)."""
+    rank = int(adapter.config.get("r", 0)) if adapter else plan.rank
+    key = (str(folder), rank)
+    if key not in known:
+        known.clear()  # one model in memory at a time
+        known[key] = Learner(Path(folder), rank, plan.seed, device)
+    return known[key]

@@ -1,0 +1,56 @@
+"""What the trainer tells people about itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+SUSPICIOUS_SECONDS = 10.0
+State = Literal["idle", "waiting", "training", "paused", "off", "failed", "converged"]
+
+
+@dataclass(frozen=True, slots=True)
+class TrainerStatus:
+    state: State
+    why: str  # one or two sentences in plain words
+    version: int
+    step: int
+    loss: float | None
+    requests_seen: int
+    next_in: int  # requests until the next update
+    last_swap: str | None  # UTC ISO
+    seconds: float  # training seconds of the last update, without those in which it stood still
+    error: str | None
+    mode: str = "idle"
+    domain: str = "default"
+    rolled_back: int = 0  # versions that were taken back because they guessed worse
+    chat_cost: float | None = None  # how much longer a round took while a step ran: 0.1 is 10 %
+    chat_rounds: int = 0  # rounds that met a step
+    converged: bool = False
+    gain: float | None = None  # expected from the next update: relative change of tokens per second
+    shifts: int = 0  # topic shifts noticed
+    judged: Mapping[str, float] = field(default_factory=dict)  # trusted (a version), difference and error (acceptance), requests, positions
+
+
+def explain(state: State, left: int, remark: str = "", mode: str = "idle") -> str:
+    """What happens and why, in plain words. `left`: answers until the next update; `remark`: a sentence about the last one."""
+    requests = "one more answer" if left == 1 else f"{left} more answers"
+    due = f"An update is due and starts {'with the next answer' if mode == 'inline' else 'at once'}."
+    sentences = {
+        "off": "Learning is switched off in the settings.",
+        "paused": "Learning is paused; answers are still collected.",
+        "failed": f"Learning met a problem; it is tried again after {requests}.",
+        "training": "The drafter is learning from the latest answers.",
+        "waiting": "An update is due and stands back while an answer is being written, or another topic learns.",
+        "converged": f"Resting: more training would not pay now; it goes on when guesses get worse, or tries again after {requests}.",
+        "idle": f"Waiting for {requests}." if left else due,
+    }
+    return " ".join(filter(None, (sentences[state], remark if state != "off" else "")))
+
+
+def hanging(silent: float) -> str:
+    """What is said of a training process that has not been heard of for so many seconds; nothing while that is usual."""
+    if silent < SUSPICIOUS_SECONDS:
+        return ""
+    return f"The training process has given no sign of life for {silent:.0f} s; it is killed and started again if that goes on."

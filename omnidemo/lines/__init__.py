@@ -1,0 +1,1 @@
+"""Adapter lines: the pool of their trainers, the topics that choose among them, and what they have learned."""

@@ -1,0 +1,114 @@
+"""The one curve that shows learning: tokens per step of the target on a topic's probe prompts, for the fresh drafter and each version.
+
+Every number comes from the same recorded answers, replayed with drafts of 4 tokens and the same n-grams. So no draft policy, no
+temperature and no clock enters, and nothing of another topic, target or line does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from omnidemo.probes.probe import DRAFT_LENGTH
+from omnidemo.records import Replayed
+from omnidemo.store.learning_tables import replayed
+from omnidemo.store.store import Store
+
+STRETCH = 3  # answers of one topic in a row that make a change of topic worth a mark
+LOOKED_AT = 1000  # newest requests of a pair that are searched for changes of topic
+MOST_CHANGES = 12
+
+
+@dataclass(frozen=True, slots=True)
+class BeforeAfter:
+    """The same recorded answers as two versions went through them; `before` is the fresh drafter. There are no real seconds in it."""
+
+    topic: str
+    line: str
+    before_version: int
+    after_version: int
+    before: tuple[Replayed, ...]
+    after: tuple[Replayed, ...]
+    label: str = "replayed, no wall times"
+
+
+def curve(store: Store, target: str, drafter: str, line: str, topic: str) -> dict[str, Any]:
+    """What a page draws, as plain data.
+
+    points: one per version that was replayed, oldest first: version, examples (answers that it had learned from), steps (tokens per step),
+    agreement, same_first, rolled_back. fresh: the same of version 0, or None. today: of the version that drafts now, or None.
+    marks: x (examples), kind (swap, rollback or topic), label; of the swaps the newest alone. topics: those that have a figure.
+    """
+    rows = store.probes(target, drafter, line)
+    own = _of_one_recording([row for row in rows if row["topic"] == topic])
+    versions = {one.version: one for one in store.adapters(target, drafter, line)}
+    gone = {number for number, one in versions.items() if one.effect.get("rolled_back")}
+    points = [_point(row, row["version"] in gone) for row in own]
+    fresh = next((one for one in points if one["version"] == 0), None)
+    active = store.active_version(target, drafter, line)
+    today = next((one for one in points if one["version"] == active and active), None)
+    learned = sorted((one for one in points if one["version"]), key=lambda one: one["version"])
+    marks = [{"x": one["examples"], "kind": "rollback", "label": f"v{one['version']} taken back"} for one in learned if one["rolled_back"]]
+    if learned and not learned[-1]["rolled_back"]:
+        marks.append({"x": learned[-1]["examples"], "kind": "swap", "label": f"v{learned[-1]['version']}"})
+    return {
+        "target": target,
+        "drafter": drafter,
+        "line": line,
+        "topic": topic,
+        "draft_length": DRAFT_LENGTH,
+        "prompts": own[-1]["prompts"] if own else 0,
+        "fresh": fresh,
+        "today": today,
+        "points": learned,
+        "marks": sorted(marks + _changes(store, target, drafter, line, versions), key=lambda one: one["x"]),
+        "topics": sorted({row["topic"] for row in rows}),
+    }
+
+
+def before_after(store: Store, target: str, drafter: str, line: str, topic: str) -> BeforeAfter | None:
+    """The probe prompts whose rounds are kept, by the fresh drafter and by the line's newest version; None where either is not there."""
+    rows = _of_one_recording(store.probes(target, drafter, line, topic, shown=True))
+    shown = {row["version"]: tuple(replayed(row["shown"])) for row in rows if row["shown"]}
+    newest = max(shown, default=0)
+    if not newest or 0 not in shown:
+        return None
+    pairs = [(one, other) for one in shown[0] for other in shown[newest] if one.prompt == other.prompt]
+    return BeforeAfter(topic, line, 0, newest, tuple(one for one, _ in pairs), tuple(other for _, other in pairs))
+
+
+def _of_one_recording(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Those of the newest recording: figures of another one are about other answers."""
+    newest = max(rows, key=lambda row: str(row["created_at"]), default=None)
+    return [row for row in rows if newest is not None and row["recording"] == newest["recording"]]
+
+
+def _point(row: Mapping[str, Any], rolled_back: bool) -> dict[str, Any]:
+    names = ("version", "examples", "agreement", "same_first")
+    return {name: row[name] for name in names} | {"steps": row["tokens"] / row["passes"], "rolled_back": rolled_back}
+
+
+def _changes(store: Store, target: str, drafter: str, line: str, versions: Mapping[int, Any]) -> list[dict[str, Any]]:
+    """Where a line's answers began to be about another topic, in answers that it had learned from by then; passing visits are none."""
+    rows = [row for row in store.curve(target, drafter, limit=LOOKED_AT) if row["domain"] == line and row["kind"] != "compare"]
+    known = [row for row in rows if row["topic"]]
+    found: list[dict[str, Any]] = []
+    before = None
+    for topic, group in groupby(known, key=lambda row: row["topic"]):
+        stretch = list(group)
+        if len(stretch) < STRETCH or topic == before:
+            continue
+        if before is not None:
+            found.append({"x": _examples(rows, stretch[0], versions), "kind": "topic", "label": f"{before} → {topic}"})
+        before = topic
+    return found[-MOST_CHANGES:]
+
+
+def _examples(rows: Sequence[Mapping[str, Any]], row: Mapping[str, Any], versions: Mapping[int, Any]) -> int:
+    """Answers that a line had seen before this one: those of its newest version then, and what came since."""
+    earlier = [one for one in versions.values() if one.created_at <= row["created_at"]]
+    last = max(earlier, key=lambda one: one.version, default=None)
+    since = last.created_at if last is not None else ""
+    return (last.requests_seen if last is not None else 0) + sum(since < one["created_at"] < row["created_at"] for one in rows)

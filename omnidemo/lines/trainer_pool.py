@@ -1,0 +1,319 @@
+"""The adapter lines of a pair: one distiller per topic, a bounded number in memory, the others waiting on disk."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import Counter, OrderedDict
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from omnidemo.adapters import peft_zip, version_folders
+from omnidemo.config import Settings
+from omnidemo.distill import read_status
+from omnidemo.distill.adaptable import ADAPTABLE
+from omnidemo.distill.distiller import THREADED, Distiller, turn_of
+from omnidemo.distill.in_process_worker import Here
+from omnidemo.distill.payback import ChatCost
+from omnidemo.distill.train_step import Child
+from omnidemo.distill.trainer_status import TrainerStatus
+from omnidemo.lines.measurer import Measurer
+from omnidemo.lines.router import DEFAULT
+from omnidemo.pair import Pair
+from omnidemo.records import Round, Trace
+from omnidemo.store.store import Store
+from omnidemo.store.visitor_state import line_settings
+from omnidemo.store.visitors import owned
+
+log = logging.getLogger(__name__)
+AUTO = "auto"  # no line, but the wish that one is chosen by the prompt
+LONGEST_NAME = 40  # characters
+MOST_LINES = 32  # of a pair, so that visitors cannot fill the disk with them
+
+
+@dataclass(frozen=True, slots=True)
+class LineInfo:
+    """A line of a pair, in memory or on disk. Version 0: it drafts with the base drafter."""
+
+    domain: str
+    version: int
+    requests_seen: int
+    in_memory: bool
+
+
+class Lines:
+    """The distillers of one pair by domain. At most `lines_in_memory` are open: the one unused for longest is closed, its state is on
+    disk. A line that drafts an answer, learns, or has an update due stays until that is done. All of them share one training process.
+    Methods may be called from any thread."""
+
+    def __init__(self, pair: Pair, settings: Settings, store: Store) -> None:
+        self.settings = settings
+        self._pair, self._store = pair, store
+        device = pair.drafter.device
+        self._child = Here(str(device)) if device.type == "cuda" else Child()
+        self._aside = Here()  # where measurements run while lines learn in the answering thread, so that no process is started
+        self._cost = ChatCost()
+        self.measurer = Measurer(pair, settings, store, self._worker, self._turn, self._folder)
+        self._lock = threading.RLock()
+        self._open: OrderedDict[str, Distiller] = OrderedDict()  # in order of last use
+        self._users: Counter[str] = Counter()  # answers that are being written
+        self._waiting: dict[str, list[Trace]] = {}  # what closed lines had not learned from yet
+        self._paused: set[str] = set()
+        self._domains: dict[str, str] = {}  # folder name → domain
+        self._closed = False
+        store.when_renewed(self.tell_again)
+
+    # lines ---------------------------------------------------------------------------------------------------------------
+
+    def get(self, domain: str = DEFAULT) -> Distiller:
+        """The distiller of a line, restored from disk where it is not open. ValueError, one sentence, for a name that cannot be one."""
+        domain = check_domain(domain)
+        with self._lock:
+            line = self._open.get(domain)
+            if line is None:
+                if not self.accepts(domain):
+                    raise ValueError(f"This pair has {MOST_LINES} topic lines, which is the most; use one of them, or reset one.")
+                line = self._open[domain] = self._make(domain)
+            self._open.move_to_end(domain)
+            self._make_room(domain)
+            return line
+
+    @contextmanager
+    def using(self, domain: str = DEFAULT) -> Iterator[Distiller]:
+        """Like `get`, and the line stays open within the block."""
+        domain = check_domain(domain)
+        with self._lock:
+            line = self.get(domain)
+            self._users[domain] += 1
+        try:
+            yield line
+        finally:
+            with self._lock:
+                self._users[domain] -= 1
+                self._make_room()
+
+    def accepts(self, domain: str) -> bool:
+        """Whether a line of this name is there or may be started."""
+        names = self.names()
+        return owned(domain) or domain in names or sum(not owned(name) for name in names) < MOST_LINES
+
+    def names(self) -> list[str]:
+        """The lines in memory and on disk, "default" first, the others by name."""
+        with self._lock:
+            found = {DEFAULT, *self._open, *self._waiting, *read_status.domains(self._folder(DEFAULT).parent, self._domains)}
+        return [DEFAULT, *sorted(found - {DEFAULT})]
+
+    def infos(self) -> list[LineInfo]:
+        """All lines with their active version and how many requests they have seen."""
+        with self._lock:
+            return [self._info(domain) for domain in self.names()]
+
+    # what they do --------------------------------------------------------------------------------------------------------
+
+    def observe(self, trace: Trace) -> None:
+        """Give the trace of an answer to the line that drafted it. Nothing that goes wrong is raised: the answer is already there."""
+        try:
+            self.get(trace.domain).observe(trace)
+        except Exception:
+            log.exception("The line %s could not take an answer", trace.domain)
+        self.measurer.observe(trace)
+
+    def note_round(self, done: Round) -> None:
+        """Take note of how long a round took, so that all lines know what learning costs a chat."""
+        self._cost.note(done.seconds["total"], (done.draft_length, done.proposed))
+
+    def run_pending(self, domain: str = DEFAULT) -> bool:
+        """In the mode `inline`: run the line's update that is due, in this thread; whether one was. One runs at a time: while another
+        thread learns, it stays due until the line's next answer."""
+        with self.using(domain) as line:
+            return line.run_pending()
+
+    def status(self, domain: str = DEFAULT) -> TrainerStatus:
+        """The trainer of a line. Asking opens no line: of one on disk it says what its files say."""
+        domain = check_domain(domain)
+        with self._lock:
+            line = self._open.get(domain)
+            if line is not None:
+                return line.status()
+            waiting = len(self._waiting.get(domain, ()))
+            return read_status.resting(self._folder(domain), domain, self.settings, domain in self._paused, waiting)
+
+    def pause(self, domain: str = DEFAULT) -> None:
+        """The line starts no more updates; one that runs is finished. Answers are still collected."""
+        with self._lock:
+            self.get(domain).pause()
+            self._paused.add(check_domain(domain))
+
+    def resume(self, domain: str = DEFAULT) -> None:
+        with self._lock:
+            self.get(domain).resume()
+            self._paused.discard(check_domain(domain))
+
+    def configure(self, settings: Settings) -> None:
+        """Learn by these settings from the next update on. A line that has versions keeps its rank until it is reset."""
+        with self._lock:
+            self.settings = self.measurer.settings = settings
+            for line in self._open.values():
+                self._tell(line)
+            self._make_room()
+
+    def reset(self, domain: str = DEFAULT) -> None:
+        """A line goes back to the base drafter: its versions, loss curve and collected answers are forgotten."""
+        with self.using(domain) as line:
+            line.reset()
+            self._tell(line)
+            self.measurer.forget(check_domain(domain))
+            self._pair.forget(domain)
+
+    def forget(self, domain: str) -> bool:
+        """A line goes, and all that it has learned. False, and it stays, while an answer is being written with it."""
+        with self._lock:
+            if self._users[domain]:
+                return False
+            line = self._open.pop(domain, None)
+            self._waiting.pop(domain, None)
+            self._paused.discard(domain)
+            self._domains.pop(self._folder(domain).name, None)
+            del self._users[domain]
+        if line is not None:
+            line.close()
+        version_folders.remove_line(self._folder(domain))
+        self.measurer.gone(domain)
+        self._pair.forget_domain(domain)
+        return True
+
+    def export(self, domain: str, version: int, folder: Path) -> Path:
+        """Write a version as a zip in PEFT's format into a folder; its path. ValueError, one sentence, where that cannot be."""
+        domain = check_domain(domain)
+        if version < 1:
+            raise ValueError("Version 0 is the base drafter and has no adapter; choose a later version.")
+        target = self._pair.target.name.rstrip("/").split("/")[-1]
+        name = "".join(char if char.isalnum() or char in ".-" else "-" for char in f"{target}-{domain}")
+        stored = version_folders.version_folder(self._folder(domain), version)
+        if not stored.is_dir():
+            raise ValueError(f"Version {version} of the line {domain} is not on disk any more; choose another one.")
+        return peft_zip.export_peft(stored, Path(folder) / f"omnidemo-{name}-v{version}.zip")
+
+    def adopt(self, domain: str, source: Path) -> int:
+        """Make an adapter from a zip or folder in PEFT's format the line's newest, active version; its number. ValueError, one
+        sentence, for anything else."""
+        adapter = peft_zip.import_peft(source, self._pair.drafter.folder)
+        with self.using(domain) as line:
+            return line.adopt(adapter)
+
+    def tell_again(self) -> None:
+        """Tell the store of every version on disk: its database was deleted or replaced. Loss curves and measured effects are gone."""
+        drafter, target = self._pair.drafter.name, self._pair.target.name
+        for domain in self.names():
+            folder = self._folder(domain)
+            active = version_folders.read_note(folder, "active")
+            for version in reversed(version_folders.versions(folder)):
+                if info := read_status.info(folder, version):
+                    self._store.add_adapter(replace(info, drafter=drafter, target=target, domain=domain), version == active)
+
+    def close(self) -> None:
+        """Stop all lines and the training process; what was not written is lost, what was written stays."""
+        with self._lock:
+            self._closed = True
+            lines = list(self._open.values())
+        closing = [threading.Thread(target=line.close) for line in lines]
+        for thread in closing:
+            thread.start()
+        self._child.close()  # so that no line waits for its update
+        self.measurer.close()
+        for thread in closing:
+            thread.join()
+
+    # inside, with the lock held ------------------------------------------------------------------------------------------
+
+    def _make(self, domain: str) -> Distiller:
+        pair = self._pair
+        line = Distiller(
+            pair.drafter.folder,
+            pair.drafter.name,
+            pair.target.name,
+            self._settings_of(domain),
+            self.settings.storage,
+            publish=lambda version, weights, head: self._publish(domain, version, weights, head),
+            store=self._store,
+            domain=domain,
+            busy=lambda: pair.busy,
+            child=self._child,
+            cost=self._cost,
+        )
+        try:
+            line.restore()
+        except Exception:  # an unreadable disk: the line starts from the base drafter, and the answer is written
+            log.exception("The line %s could not be restored", domain)
+        if domain in self._paused:
+            line.pause()
+        for trace in self._waiting.pop(domain, []):
+            line.observe(trace)
+        return line
+
+    def _publish(self, domain: str, version: int, weights: Mapping[str, Tensor], head: Mapping[str, Tensor]) -> None:
+        self._pair.publish(version, weights, head, domain=domain)
+        self.measurer.swapped(domain, version)
+
+    def _worker(self) -> Child | Here:
+        return self._aside if self.settings.training == "inline" else self._child
+
+    def _turn(self) -> threading.Lock | None:
+        """What is held by whoever makes the training process stand still."""
+        return turn_of(self._child) if isinstance(self._worker(), Child) else None
+
+    def _make_room(self, wanted: str = "") -> None:
+        """Close the lines unused for longest, the default line last: whoever names no line drafts with it."""
+        for domain in sorted(self._open, key=lambda name: name == DEFAULT):  # stable: else in order of last use
+            if self._closed or len(self._open) <= self.settings.lines_in_memory:
+                return
+            if domain == wanted or self._users[domain] or _occupied(self._open[domain]):
+                continue
+            line = self._open.pop(domain)
+            if fresh := line.fresh_traces():
+                self._waiting[domain] = fresh
+            line.close()
+            self._pair.drop_domain(domain)
+
+    def _tell(self, line: Distiller) -> None:
+        settings = self._settings_of(line.versions.domain)
+        changes: dict[str, Any] = {name: getattr(settings, name) for name in ADAPTABLE}
+        changes = {name: value for name, value in changes.items() if value != getattr(line.settings, name)}
+        if line.status().version or version_folders.versions(line.line):
+            changes.pop("lora_rank", None)
+        if changes:
+            line.configure(**changes)
+
+    def _settings_of(self, domain: str) -> Settings:
+        if not owned(domain):
+            return self.settings
+        return line_settings(self.settings, {name: tuple(weight.shape) for name, weight in self._pair.drafter.runner.weights().items()})
+
+    def _info(self, domain: str) -> LineInfo:
+        status = self.status(domain)
+        return LineInfo(domain, status.version, status.requests_seen, domain in self._open)
+
+    def _folder(self, domain: str) -> Path:
+        return version_folders.line_folder(self.settings.storage, self._pair.drafter.name, self._pair.target.name, domain)
+
+
+def check_domain(name: str) -> str:
+    """A topic line's name, without spaces around. ValueError, one sentence, for one that cannot be."""
+    name = str(name).strip()
+    if not name or len(name) > LONGEST_NAME or not name.isprintable():
+        raise ValueError(f"A topic line's name has 1 to {LONGEST_NAME} printable characters; {name[:LONGEST_NAME]!r} does not.")
+    if name == AUTO:
+        raise ValueError("“auto” chooses a topic line by the prompt and is not one itself; name another line.")
+    return name
+
+
+def _occupied(line: Distiller) -> bool:
+    """Whether a line learns, or is about to by itself."""
+    status = line.status()
+    due = status.mode in THREADED and status.state in ("idle", "failed") and status.next_in == 0
+    return due or status.state in ("training", "waiting")

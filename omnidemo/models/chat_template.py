@@ -1,0 +1,141 @@
+"""A prompt's ids, in which only the chat template makes control tokens: what a person types is text, whatever it looks like."""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from tokenizers import Tokenizer
+
+from omnidemo.vocab.vocabulary import Vocabulary
+
+DEEPEST = 8  # levels of lists in a message's content
+ROLE = re.compile(r"[\w-]{1,32}")
+
+
+class Speller:
+    """The ids of texts and chats for one tokenizer.
+
+    Without a control token's name in a message the ids are exactly those of the tokenizer and of `apply_chat_template`. A text that holds
+    one is read by a second tokenizer, made when it is first needed, in which control tokens have other names, known to nobody: what the
+    template wrote is renamed to them, and what was typed is spelled in pieces.
+    """
+
+    def __init__(self, tokenizer: Any, vocabulary: Vocabulary) -> None:
+        self._tokenizer = tokenizer
+        added = tokenizer.backend_tokenizer.get_added_tokens_decoder()
+        control = {entry.content: entry for token_id, entry in added.items() if vocabulary.tokens[token_id] is None and entry.content}
+        # Longest first, as the tokenizer itself takes them.
+        self._names = sorted(control, key=len, reverse=True)
+        self._pattern = re.compile("|".join(map(re.escape, self._names))) if control else None
+        self._normalises = any(entry.normalized for entry in control.values())
+        self._lock = threading.Lock()
+        self._second: tuple[Tokenizer, dict[str, str], dict[str, str]] | None = None
+
+    def text(self, text: str) -> list[int]:
+        """The ids of a text as the tokenizer reads one. ValueError for one that cannot be written."""
+        check_text(text)
+        if not self._holds(text):
+            return list(self._tokenizer(text)["input_ids"])
+        return list(self._renamed()[0].encode(text, add_special_tokens=True).ids)
+
+    def messages(self, messages: Sequence[Mapping[str, Any]]) -> list[int]:
+        """The ids of a chat with the beginning of an answer. ValueError for what is no chat; else whatever the template raises."""
+        check_messages(messages)
+        if not any(_any_text(message, self._holds) for message in messages):
+            found = self._tokenizer.apply_chat_template(list(messages), add_generation_prompt=True, tokenize=True, return_dict=False)
+            return list(found)
+        second, names, marks = self._renamed()
+        assert self._pattern is not None
+        marked = [_each_text(message, lambda text: self._pattern.sub(lambda found: marks[found[0]], text)) for message in messages]  # type: ignore[union-attr]
+        rendered = self._tokenizer.apply_chat_template(marked, add_generation_prompt=True, tokenize=False)
+        rendered = self._pattern.sub(lambda found: names[found[0]], rendered)
+        for name, mark in marks.items():
+            rendered = rendered.replace(mark, name)
+        return list(second.encode(rendered, add_special_tokens=False).ids)
+
+    def _holds(self, text: str) -> bool:
+        """Whether the tokenizer would find a control token in what was typed."""
+        if self._pattern is None:
+            return False
+        if self._pattern.search(text):
+            return True
+        normalizer = self._tokenizer.backend_tokenizer.normalizer if self._normalises else None
+        return normalizer is not None and bool(self._pattern.search(normalizer.normalize_str(text)))
+
+    def _renamed(self) -> tuple[Tokenizer, dict[str, str], dict[str, str]]:
+        """(the tokenizer in which control tokens have other names, those names, and what stands for a typed one while a template is
+        filled in)."""
+        with self._lock:
+            if self._second is None:
+                nonce = secrets.token_hex(8)  # from a range of characters that no text has, and not to be guessed
+                names = {name: f"\ue000{nonce}{number}\ue001" for number, name in enumerate(self._names)}
+                marks = {name: f"\ue002{nonce}{number}\ue003" for number, name in enumerate(self._names)}
+                backend = self._tokenizer.backend_tokenizer
+                second = Tokenizer.from_str(json.dumps(_with_names(json.loads(backend.to_str()), names)))
+                second.no_truncation()
+                second.no_padding()
+                moved = next((name for name in names if second.token_to_id(names[name]) != backend.token_to_id(name)), None)
+                if moved is not None:
+                    raise ValueError(f"this tokenizer cannot spell {moved!r} as a text; leave it out of the message")
+                self._second = (second, names, marks)
+            return self._second
+
+
+def _with_names(described: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    """A tokenizer's description with other names for some tokens."""
+    model = described["model"]
+    if isinstance(model["vocab"], dict):
+        model["vocab"] = {names.get(piece, piece): token_id for piece, token_id in model["vocab"].items()}
+    else:
+        model["vocab"] = [[names.get(piece, piece), score] for piece, score in model["vocab"]]
+    if model.get("unk_token") in names:
+        model["unk_token"] = names[model["unk_token"]]
+    for entry in described["added_tokens"]:
+        if entry["content"] in names:
+            entry |= {"content": names[entry["content"]], "normalized": False}
+    return described
+
+
+def check_text(text: str) -> None:
+    """ValueError for a text with half of a surrogate pair, which cannot be written as bytes."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f"the text holds half a character (a lone surrogate) at position {error.start}; remove it") from None
+
+
+def check_messages(messages: Any, texts: bool = False) -> None:
+    """ValueError, one sentence, for what is no list of messages, or, with `texts`, has contents of parts."""
+    if isinstance(messages, (str, Mapping)) or not isinstance(messages, Sequence):
+        raise ValueError("the messages are no list")
+    for message in messages:
+        if not isinstance(message, Mapping) or not isinstance(message.get("role"), str) or "content" not in message:
+            raise ValueError('a message is an object such as {"role": "user", "content": "Hello"}')
+        if not ROLE.fullmatch(message["role"]):
+            raise ValueError(f"{message['role'][:40]!r} is no role of a message; write user, assistant or system")
+        if not isinstance(message["content"], str if texts else (str, list, type(None))):
+            raise ValueError(f"the content of a message is a text, not {type(message['content']).__name__}")
+        _each_text(message, check_text)
+
+
+def _any_text(message: Any, holds: Callable[[str], bool]) -> bool:
+    """Whether some text in a message holds what is asked for."""
+    found: list[bool] = []
+    _each_text(message, lambda text: found.append(holds(text)))
+    return any(found)
+
+
+def _each_text(value: Any, change: Callable[[str], Any], depth: int = 0) -> Any:
+    """The value with each text in it changed, but for roles and the names of fields."""
+    if depth > DEEPEST:
+        raise ValueError("the content of a message is nested too deeply; give a text")
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, Mapping):
+        return {key: part if key == "role" and not depth else _each_text(part, change, depth + 1) for key, part in value.items()}
+    return [_each_text(part, change, depth + 1) for part in value] if isinstance(value, (list, tuple)) else value

@@ -1,0 +1,208 @@
+"""Where a model's files are: in this project, in a local folder, in the Hub's cache, or still on the Hub. Reads no weights."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from huggingface_hub import snapshot_download
+from huggingface_hub.errors import (
+    DryRunError,
+    GatedRepoError,
+    HfHubHTTPError,
+    HFValidationError,
+    LocalEntryNotFoundError,
+    RepositoryNotFoundError,
+)
+from huggingface_hub.utils import tqdm
+
+from omnidemo.backends.runner import ModelError
+
+BUNDLED = Path(__file__).parents[2] / "assets" / "models"
+# Weights at the top of a repository and nothing else: no pickles, no second copy in another format.
+WANTED = ["*.json", "*.safetensors", "*.model", "*.txt", "*.jinja", "*.tiktoken"]
+UNWANTED = ["*/*", "consolidated*", "training_args*"]
+TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "spiece.model", "vocab.json", "vocab.txt")
+MARGIN = 1.2  # memory beside the weights: activations, caches, the fused copy of a layer
+
+Progress = Callable[[str, float], None]
+
+
+def find(name: str, *, cache_dir: Path | None = None, hub: bool = True, progress: Progress | None = None, room: int | None = None) -> Path:
+    """The folder of a model's files, downloaded if need be. `room` is the free memory in bytes that its weights have to fit.
+
+    ModelError when there is no such model, no way to it, or no room for it.
+    """
+    folder = local_folder(name)
+    if folder is None:
+        folder = cached_folder(name, cache_dir)
+    if folder is None:
+        if not hub:
+            raise ModelError(f"{name} is not on this machine and downloads are switched off; allow them with OMNIDEMO_TRUST_HUB=true")
+        folder = _download(name, cache_dir, progress or (lambda stage, fraction: None), room)
+    check_files(name, folder)
+    return folder
+
+
+def local_folder(name: str) -> Path | None:
+    """The folder of a bundled or local model, None for what can only be a Hub id. ModelError for a folder that is not there."""
+    if name.startswith("bundled/"):
+        folder = BUNDLED / name.removeprefix("bundled/")
+        if not (folder / "config.json").exists():
+            there = ", ".join(sorted(f"bundled/{path.parent.name}" for path in BUNDLED.glob("*/config.json"))) or "none yet"
+            raise ModelError(
+                f"{name} is not there (bundled models on this machine: {there}); make it with `python -m omnidemo train-bundled`"
+            )
+        return folder
+    path = Path(name).expanduser()
+    if path.is_dir():
+        return path
+    if path.is_absolute() or name.startswith((".", "~")) or not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", name):
+        raise ModelError(f"there is no folder {name}, and it is no Hub id such as Qwen/Qwen2.5-0.5B-Instruct; check the spelling")
+    return None
+
+
+def check_files(name: str, folder: Path) -> None:
+    """ModelError unless the folder has a configuration, safetensors weights and a tokenizer."""
+    if not (folder / "config.json").exists():
+        raise ModelError(f"{name} has no config.json; give the folder of a model saved with `save_pretrained`")
+    if not weight_files(folder):
+        pickles = [path.name for pattern in ("*.bin", "*.pt", "*.pth", "*.ckpt") for path in sorted(folder.glob(pattern))]
+        if pickles:
+            raise ModelError(
+                f"{name} has its weights only as a pickle ({pickles[0]}), which can run code when it is opened; "
+                "convert them with `save_pretrained(folder, safe_serialization=True)` where you trust them"
+            )
+        raise ModelError(f"{name} has no safetensors weights; choose a repository or folder that has, as most models do by now")
+    if missing := missing_shards(folder):
+        raise ModelError(f"{name} lacks {missing[0]}, one of its weight files; download or save the model again")
+    if not any((folder / file).exists() for file in TOKENIZER_FILES):
+        raise ModelError(f"{name} has no tokenizer; save one beside the weights with `tokenizer.save_pretrained(folder)`")
+
+
+def weight_files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.glob("*.safetensors") if not path.name.startswith(("consolidated", "adapter_")))
+
+
+def missing_shards(folder: Path) -> list[str]:
+    """Weight files that the index names and the folder lacks."""
+    index = folder / "model.safetensors.index.json"
+    if not index.exists():
+        return []
+    try:
+        shards = sorted(set(json.loads(index.read_text())["weight_map"].values()))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return [index.name]
+    return [shard for shard in shards if not (folder / shard).exists()]
+
+
+def count_parameters(folder: Path) -> int:
+    """Numbers in all weights, from the headers of the safetensors files alone. ModelError for a damaged file."""
+    return sum(math.prod(shape) for shape in _shapes(folder))
+
+
+def count_tensors(folder: Path) -> int:
+    """Tensors in all weights, likewise."""
+    return len(_shapes(folder))
+
+
+def _shapes(folder: Path) -> list[list[int]]:
+    found: list[list[int]] = []
+    for path in weight_files(folder):
+        try:
+            with path.open("rb") as file:
+                size = int.from_bytes(file.read(8), "little")
+                header: dict[str, Any] = json.loads(file.read(min(size, path.stat().st_size)))
+            found += [[int(side) for side in entry["shape"]] for key, entry in header.items() if key != "__metadata__"]
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise ModelError(f"the weights file {path.name} in {folder} is damaged; download or save the model again") from error
+    return found
+
+
+def free_memory(device: str) -> int:
+    """Bytes free on a device: of its own memory on cuda, of the machine's elsewhere."""
+    if device.startswith("cuda") or (":" not in device and device not in ("cpu", "mps") and torch.cuda.is_available()):
+        devices = [int(device.partition(":")[2] or 0)] if device.startswith("cuda") else range(torch.cuda.device_count())
+        return sum(torch.cuda.mem_get_info(index)[0] for index in devices)
+    try:
+        with open("/proc/meminfo") as file:
+            return next(int(line.split()[1]) * 1024 for line in file if line.startswith("MemAvailable"))
+    except (OSError, StopIteration):
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def check_room(name: str, need: float, free: float, device: str) -> None:
+    if need > free:
+        raise ModelError(
+            f"{name} needs about {need / 1e9:.1f} GB and {device} has {free / 1e9:.1f} GB free; "
+            "choose a smaller model or dtype=bfloat16, or free memory"
+        )
+
+
+def cached_folder(name: str, cache_dir: Path | None = None) -> Path | None:
+    """The Hub cache's folder of a model with everything that loading needs, else None. No network."""
+    try:
+        folder = Path(snapshot_download(name, cache_dir=cache_dir, local_files_only=True, allow_patterns=WANTED, ignore_patterns=UNWANTED))
+    except (LocalEntryNotFoundError, HFValidationError):
+        return None
+    try:
+        check_files(name, folder)
+    except ModelError:
+        return None
+    return folder
+
+
+def _download(name: str, cache_dir: Path | None, progress: Progress, room: int | None) -> Path:
+    options: dict[str, Any] = {"cache_dir": cache_dir, "allow_patterns": WANTED, "ignore_patterns": UNWANTED}
+    try:
+        files = snapshot_download(name, dry_run=True, **options)
+        weights = sum(file.file_size for file in files if file.filename.endswith(".safetensors"))
+        if room is not None:
+            check_room(name, weights, room, "this machine")
+        total = sum(file.file_size for file in files if file.will_download)
+        return Path(snapshot_download(name, tqdm_class=_reporting(progress, total), **options))
+    except (DryRunError, OSError, HFValidationError) as error:
+        raise ModelError(_hub_sentence(name, error.__cause__ or error)) from error
+
+
+def _reporting(progress: Progress, total: int) -> type[tqdm]:
+    """A progress bar that draws nothing and reports the share of the bytes; the Hub's own total grows as files begin."""
+    best = 0.0
+
+    class Reporting(tqdm):
+        def __init__(self, *args: Any, **options: Any) -> None:
+            self.bytes = options.get("unit") == "B"
+            self.done = 0.0
+            super().__init__(*args, **{**options, "disable": True})
+
+        def update(self, n: float | None = 1) -> bool | None:
+            nonlocal best
+            self.done += n or 0
+            if self.bytes and total:
+                best = max(best, min(1.0, self.done / total))
+                progress("downloading", best)
+            return None
+
+    return Reporting
+
+
+def _hub_sentence(name: str, error: BaseException) -> str:
+    if isinstance(error, GatedRepoError):
+        return (
+            f"{name} is gated: accept its licence at https://huggingface.co/{name}, then run `hf auth login` or set HF_TOKEN to your token"
+        )
+    if isinstance(error, RepositoryNotFoundError) or (isinstance(error, HfHubHTTPError) and error.response.status_code == 401):
+        return f"the Hub knows no model {name}, or it is private; check the spelling, or log in with `hf auth login` if it is yours"
+    if isinstance(error, HFValidationError):
+        return f"{name} is neither a folder nor a Hub id such as Qwen/Qwen2.5-0.5B-Instruct; check the spelling"
+    if isinstance(error, OSError) and error.errno == 28:
+        return f"the disk is full, so {name} cannot be downloaded; free space or set HF_HOME to another disk"
+    if isinstance(error, HfHubHTTPError):
+        return f"the Hub answered {error.response.status_code} for {name}; try again in a few minutes"
+    return f"{name} is not on this machine and the Hub cannot be reached; check the connection, or choose a bundled model"

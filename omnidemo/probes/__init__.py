@@ -1,0 +1,1 @@
+"""A drafter version measured on recorded answers."""

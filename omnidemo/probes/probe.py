@@ -1,0 +1,87 @@
+"""A drafter version on recorded answers: the real engine with drafts of a fixed length, no draft policy and no clock."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from torch import Tensor
+
+from omnidemo.adapters import version_folders
+from omnidemo.adapters.version_folders import AdapterState
+from omnidemo.backends import compile_kernels
+from omnidemo.backends.fused_llama import LeanLlamaRunner
+from omnidemo.config import Settings
+from omnidemo.methods import METHODS
+from omnidemo.models import model_files
+from omnidemo.models.load import load_model
+from omnidemo.probes.replayed_target import Records, Replay
+from omnidemo.records import Replayed, Round
+
+DRAFT_LENGTH = 4  # drafter tokens a round
+METHOD = "ngram-exact"  # or the one that suits a pair which cannot use it
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What is replayed: the recordings in `folder` of a target for a drafter. `settings` bound the answers as they did the recording."""
+
+    folder: Path
+    target: str
+    drafter: str
+    settings: Settings
+    maps: Path
+
+    def records(self) -> Records:
+        return Records(self.folder, self.target, self.drafter, self.settings)
+
+
+class Stage:
+    """Replays recorded answers with the adapters that it is given; the drafter stays loaded. For one caller at a time."""
+
+    def __init__(self, compiled: bool = True) -> None:
+        """compiled: whether this process may compile what makes passes fast; a helper that replays for half a second should not."""
+        self._compiled = compiled
+        self._known: tuple[Scene, Replay] | None = None
+
+    def replay(self, scene: Scene, adapter: AdapterState | None, prompts: Sequence[str]) -> list[Replayed]:
+        """The recorded answers to these prompts, drafted with an adapter (None: the base drafter). The n-gram cache holds the n-grams of
+        these answers, whatever the adapter, so that only the drafter differs. ValueError for an adapter that does not fit,
+        FileNotFoundError for what was not recorded."""
+        replay = self._of(scene)
+        pair = replay.pair
+        base = version_folders.BaseWeights(pair.drafter.folder)
+        weights: Mapping[str, Tensor] = version_folders.merged_weights(base, adapter) if adapter is not None else {}
+        pair.publish(0, weights)
+        pair.clear_cache()
+        for prompt in prompts:
+            for target_id in replay.records.load(prompt).answer_ids:
+                if spelled := pair.map.ngram(target_id):
+                    pair.ngrams.insert(target_id, spelled)
+        method = "auto" if METHODS[METHOD].refusal(pair.map) else METHOD
+        found = []
+        for prompt in prompts:
+            made, _ = replay.answer(prompt, learn=False, method=method, draft_policy="fixed", draft_length=DRAFT_LENGTH)
+            found.append(Replayed(prompt, tuple(_without_times(one) for one in made.rounds)))
+        return found
+
+    def _of(self, scene: Scene) -> Replay:
+        if self._known is None or self._known[0] != scene:
+            if not self._compiled:
+                compile_kernels.forgo()
+            settings = scene.settings
+            folder = model_files.find(scene.drafter, hub=settings.trust_hub)
+            drafter = load_model(str(folder), device="cpu", dtype="float32", hub=False, fast=settings.backend != "reference")
+            if isinstance(drafter.runner, LeanLlamaRunner):
+                drafter.runner.threads = 1
+                if settings.compact != "neither":
+                    drafter.runner.compact(True, rounding=True)  # as it drafts for people
+            self._known = scene, Replay(scene.records(), drafter, settings, scene.maps)
+        return self._known[1]
+
+
+def _without_times(done: Round) -> Round:
+    """The target did not compute, so the times are nobody's."""
+    done.seconds = {}
+    return done

@@ -1,1 +1,0 @@
-"""What numba compiles. `omnidemo.runtime.compiling` alone imports it, when its machine code is ready."""

@@ -1,0 +1,1 @@
+"""What an app needs: pairs in memory, chats, comparisons, adaptation, and the same for the visitors of a public app."""

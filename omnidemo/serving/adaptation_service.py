@@ -1,0 +1,211 @@
+"""What people ask about learning and change about it: lines, trainers, routing, adaptable settings, adapters in and out."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from omnidemo import config, private_folders
+from omnidemo.config import Settings
+from omnidemo.decoding.draft_policy import Drafting
+from omnidemo.distill.distiller import ADAPTABLE
+from omnidemo.distill.trainer_status import TrainerStatus
+from omnidemo.lines import learning_curve as hero
+from omnidemo.lines import sample_prompts
+from omnidemo.lines.learning_curve import BeforeAfter
+from omnidemo.lines.router import DEFAULT, OTHER, Route, Router
+from omnidemo.lines.slowdown import Pace, Paces, Scope
+from omnidemo.lines.trainer_pool import AUTO, LineInfo, Lines, check_domain
+from omnidemo.serving.pair_pool import Shelf
+from omnidemo.store.store import Store
+from omnidemo.store.visitors import owned
+
+log = logging.getLogger(__name__)
+CONTROLS = (*sorted(ADAPTABLE), "draft_policy", "draft_length", "longest_draft", "confidence", "gamma", "domain")
+# What a visitor may set for everybody: more would let one page use up the machine. The operator's own settings are not bound by it.
+LIMITS = {"patience": 3600, "update_interval": 1000, "steps_per_update": 500, "batch_size": 128, "learning_rate": 0.1}
+LIMITS |= {"schedule_steps": 1_000_000, "lora_rank": 1024, "ngram_weight": 10}
+SEEDS = 100  # sample prompts of each topic that a new router knows
+
+
+class Adaptation:
+    """Works on the pairs of a shelf and on the app's one router. All methods may be called from any thread; those that name a pair raise
+    RuntimeError, one sentence, while it is not ready, and those that name a line ValueError where no line can have that name."""
+
+    def __init__(self, shelf: Shelf, store: Store) -> None:
+        self._shelf, self._store = shelf, store
+        # Text does not depend on the target: one router serves all pairs.
+        self.router = Router(shelf.settings.storage / "router" / "words.safetensors", _sample_prompts())
+        self.paces = Paces()
+
+    def prepare(self) -> None:
+        """Have the router read its counts now. Its trouble is logged."""
+        try:
+            self.router.domains()
+        except Exception:
+            log.exception("the router could not be prepared")
+
+    def close(self) -> None:
+        self.router.save()
+
+    # lines ---------------------------------------------------------------------------------------------------------------
+
+    def trainer(self, target: str, drafter: str, domain: str = DEFAULT) -> TrainerStatus:
+        """The trainer of a line; of a line that is not in memory, what its files say. Also while no pair is loaded."""
+        try:
+            lines = self._lines(target, drafter)
+        except RuntimeError:
+            return TrainerStatus("off", "No pair is loaded.", 0, 0, None, 0, 0, None, 0.0, None, domain=domain)
+        return lines.status(domain)
+
+    def lines(self, target: str, drafter: str) -> list[LineInfo]:
+        return self._lines(target, drafter).infos()
+
+    def pause(self, target: str, drafter: str, domain: str = DEFAULT) -> None:
+        self._lines(target, drafter).pause(domain)
+
+    def resume(self, target: str, drafter: str, domain: str = DEFAULT) -> None:
+        self._lines(target, drafter).resume(domain)
+
+    def reset(self, target: str, drafter: str, domain: str = DEFAULT) -> None:
+        """A line goes back to the base drafter and forgets its adapters; with the default line the pair's n-gram cache goes, too. The
+        history stays."""
+        pair, lines = self._shelf.ready(target, drafter)
+        lines.reset(domain)
+        self.paces.forget(target, drafter, domain)
+        if domain == DEFAULT:
+            pair.clear_cache()
+
+    def activate(self, target: str, drafter: str, version: int, domain: str = DEFAULT) -> None:
+        """Swap in a stored adapter version (0: the base drafter). ValueError where it is missing or damaged."""
+        self._lines(target, drafter).get(domain).activate(version)
+
+    def drafting(self, target: str, drafter: str, domain: str = DEFAULT) -> Drafting:
+        """How a line drafts now, by the policy of the settings, with a sentence for people."""
+        pair, _ = self._shelf.ready(target, drafter)
+        return pair.drafting(check_domain(domain), self._shelf.settings.draft_policy, self._shelf.settings.draft_length)
+
+    def pace_of(self, target: str, drafter: str, topic: str, domain: str = DEFAULT) -> Pace:
+        """How fast a line is on a topic, over plain decoding, by the topic's newest tokens."""
+        return self.paces.now(Scope(target, drafter, domain, topic))
+
+    def hero(self, target: str, drafter: str, topic: str, domain: str = DEFAULT) -> dict[str, Any]:
+        """What a line has learned of a topic; see `runtime.hero.curve`. Also while the pair is not loaded."""
+        return hero.curve(self._store, target, drafter, check_domain(domain), topic)
+
+    def before_after(self, target: str, drafter: str, domain: str, topic: str) -> BeforeAfter | None:
+        """Probe prompts of a topic as the fresh drafter and as the line's newest version went through them; None where neither did yet."""
+        return hero.before_after(self._store, target, drafter, check_domain(domain), topic)
+
+    def measuring(self, target: str, drafter: str, topic: str) -> bool:
+        """Whether a replay of the topic's probe prompts is due or under way."""
+        try:
+            return self._lines(target, drafter).measurer.pending(topic)
+        except RuntimeError:
+            return False
+
+    def export_adapter(self, target: str, drafter: str, domain: str, version: int) -> Path:
+        """A version as a zip in PEFT's format; the file is there until the app ends. ValueError or RuntimeError, one sentence."""
+        try:
+            return self._lines(target, drafter).export(domain, version, private_folders.temporary_folder() / "adapters")
+        except OSError as error:
+            raise RuntimeError(f"The adapter could not be written ({error}); free some space and try again.") from error
+
+    def forget_exports(self, domain: str) -> None:
+        """Delete the zips of a line's versions."""
+        for file in (private_folders.temporary_folder() / "adapters").glob(f"*{domain.strip('~')}*"):
+            file.unlink(missing_ok=True)
+
+    def import_adapter(self, target: str, drafter: str, domain: str, path: Path) -> int:
+        """Make an adapter from a zip or folder in PEFT's format the line's active version; its number. ValueError or RuntimeError, one
+        sentence, for anything else."""
+        try:
+            return self._lines(target, drafter).adopt(domain, Path(path))
+        except OSError as error:
+            raise RuntimeError(f"The adapter could not be stored ({error}); free some space and try again.") from error
+
+    # settings ------------------------------------------------------------------------------------------------------------
+
+    def controls(self, target: str, drafter: str) -> dict[str, Any]:
+        """The values of the adaptable settings. They hold for the whole app: all pairs learn and draft alike."""
+        return {name: getattr(self._shelf.settings, name) for name in CONTROLS}
+
+    def configure(self, target: str, drafter: str, **changes: Any) -> None:
+        """Change adaptable settings, for all pairs and from the next request and update on. ValueError, one sentence, for a name or
+        value that is not possible; then nothing has changed."""
+        self._shelf.settings = changed(self._shelf.settings, changes)
+        for lines in self._shelf.all_lines():
+            lines.configure(self._shelf.settings)
+
+    # routing -------------------------------------------------------------------------------------------------------------
+
+    def route(self, target: str, drafter: str, prompt: str) -> Route:
+        """Where a prompt would go if its line were chosen by the prompt."""
+        return self._routed(self._lines(target, drafter), [prompt])
+
+    def choose(self, lines: Lines, domain: str | None, messages: Sequence[Mapping[str, str]]) -> Route:
+        """The line of an answer. `domain`: a line's name, "auto", or None for what the settings say. ValueError for a name that no line
+        can have."""
+        asked = self._shelf.settings.domain if domain is None else domain
+        said = [str(message["content"]) for message in messages if message["role"] == "user"]
+        if asked == AUTO:
+            return self._routed(lines, said)
+        chosen = Route(check_domain(asked), 1.0, "Chosen in the settings." if domain is None else "Chosen by hand.")
+        about = self._about(said)
+        return replace(chosen, topic=about.topic, topic_why=about.topic_why)
+
+    def teach(self, prompt: str, domain: str) -> None:
+        """Tell the router where a prompt belongs. Its trouble is logged: the answer is already there."""
+        if owned(domain):  # everybody shares the router, and nobody the line
+            return
+        try:
+            self.router.teach(prompt, domain)
+        except Exception:
+            log.exception("the router could not learn")
+
+    def _routed(self, lines: Lines, said: Sequence[str]) -> Route:
+        """The line that the words choose."""
+        route = self._about(said)
+        if lines.accepts(route.domain):
+            return route
+        return replace(route, domain=DEFAULT, why=f"{route.why} There is no room for another line, so the default one answers.")
+
+    def _about(self, said: Sequence[str]) -> Route:
+        """What is talked about: by the newest turn; where that says too little ("and then?"), by all turns together."""
+        try:
+            route = self.router.route(said[-1]) if said else Route(DEFAULT, 0.0, "There is no prompt yet.")
+            if route.domain == DEFAULT and len(said) > 1:
+                route = self.router.route("\n".join(reversed(said)))
+            return replace(route, topic=OTHER if route.domain == DEFAULT else route.domain, topic_why=route.why)
+        except Exception:
+            log.exception("the router failed")
+            return Route(DEFAULT, 0.0, "The router failed, so the default line answers; the log says why.")
+
+    def _lines(self, target: str, drafter: str) -> Lines:
+        return self._shelf.ready(target, drafter)[1]
+
+
+def changed(settings: Settings, changes: Mapping[str, Any]) -> Settings:
+    """The settings with a visitor's changes. ValueError, one sentence, for a name that is not adaptable or a value that is not possible.
+
+    What came out is compared with the limits, not what was given: numbers may be written as texts.
+    """
+    if changes.get("domain", AUTO) != AUTO:
+        changes = {**changes, "domain": check_domain(changes["domain"])}
+    made = config.changed(settings, changes, CONTROLS)
+    for name in set(changes) & set(LIMITS):
+        if getattr(made, name) > LIMITS[name]:
+            raise ValueError(f"{name} = {str(changes[name])[:40]} is not possible: give at most {LIMITS[name]:,}.")
+    return made
+
+
+def _sample_prompts() -> list[tuple[str, str]]:
+    """Labelled prompts for a new router, from what ships with the project; none where that is missing."""
+    try:
+        return [(prompt, topic) for topic in sample_prompts.TOPICS for prompt in sample_prompts.sample(topic, SEEDS, 0, "train")]
+    except (OSError, ValueError, KeyError):
+        log.warning("the sample prompts cannot be read, so the router knows no topic yet")
+        return []

@@ -1,0 +1,120 @@
+"""The same prompt once more, beside an answer: by the target alone, or by the fresh drafter and by today's. Nobody waits for these runs."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from omnidemo.lines.trainer_pool import Lines
+from omnidemo.methods import METHODS, make_method
+from omnidemo.models.catalogue import reading
+from omnidemo.pair import Pair
+from omnidemo.records import Generation
+from omnidemo.serving.conversation_window import newest
+from omnidemo.serving.pair_pool import Shelf
+
+PLAIN = "autoregressive"
+FRESH = "\x00fresh"  # a domain that no line can be named: nothing is ever published for it, so the drafter itself drafts
+DRAFT_LENGTH = 4  # of before and after: no rule of draft length is part of what is compared
+WARM_UP = 8  # tokens before the clock counts
+PATIENCE = 10.0  # seconds to wait for a pair that answers others
+TRIES = 3  # runs that are given up because somebody asked something meanwhile
+LOOK_SECONDS = 0.05
+RUNS, RUN_SECONDS = 3, 1.5  # most runs of a kind, and seconds after which no other one begins
+
+
+class Beside:
+    """Measured runs that are neither recorded nor learned from. They begin while nobody is answered and give way at once, so they hold
+    nobody up and nobody slows them down. RuntimeError or ValueError, one sentence, where they cannot be made."""
+
+    def __init__(self, shelf: Shelf) -> None:
+        self._shelf = shelf
+
+    def plain(
+        self,
+        *,
+        target: str,
+        drafter: str,
+        messages: Sequence[Mapping[str, str]],
+        max_new_tokens: int,
+        temperature: float,
+        top_p: float = 1.0,
+        seed: int | None = None,
+        cancel: threading.Event | None = None,
+    ) -> list[Generation]:
+        """The answer by the target alone, one token a round: the middle one of its runs first."""
+        with self._shelf.using(target, drafter) as (pair, _):
+            prompt = newest(pair, messages, reading(target), max_new_tokens)
+            options = {"max_new_tokens": max_new_tokens, "temperature": temperature, "top_p": top_p, "seed": seed}
+            return _often(lambda: (_alone(pair, prompt, cancel, method=PLAIN, **options),))[0]
+
+    def fresh_and_today(
+        self,
+        *,
+        target: str,
+        drafter: str,
+        messages: Sequence[Mapping[str, str]],
+        method: str,
+        max_new_tokens: int,
+        domain: str,
+        cancel: threading.Event | None = None,
+    ) -> tuple[list[Generation], list[Generation]]:
+        """The greedy answer with the base drafter and with what drafts for `domain` now, four guesses a round each: runs in turn, the
+        middle one of each first. A method that does not draft is replaced by the one that suits the pair."""
+        with self._shelf.using(target, drafter) as (pair, lines):
+            prompt = newest(pair, messages, reading(target), max_new_tokens)
+            drafting = method in METHODS and METHODS[method].drafts and not METHODS[method].refusal(pair.map)
+            options = {"method": method if drafting else make_method("auto", pair.map).name, "draft_length": DRAFT_LENGTH}
+            options |= {"draft_policy": "fixed", "max_new_tokens": max_new_tokens, "temperature": 0.0, "seed": 0}
+            with lines.using(_known(lines, domain)):
+                before, after = _often(lambda: tuple(_alone(pair, prompt, cancel, domain=one, **options) for one in (FRESH, domain)))
+                return before, after
+
+
+def _known(lines: Lines, domain: str) -> str:
+    """A line that is there: looking at one must not start it."""
+    if domain not in lines.names():
+        raise ValueError("The topic memory that drafted this answer is not there any more, so there is nothing to compare with.")
+    return domain
+
+
+def _often(make: Callable[[], tuple[Generation, ...]]) -> list[list[Generation]]:
+    """Up to RUNS runs of each kind in turn, as long as they are short, the middle one of each first: one slow spell of the machine must
+    decide nothing."""
+    until, made = time.monotonic() + RUN_SECONDS, [make()]
+    while len(made) < RUNS and time.monotonic() < until:
+        made.append(make())
+    return [_middle_first(list(runs)) for runs in zip(*made, strict=True)]
+
+
+def _middle_first(runs: list[Generation]) -> list[Generation]:
+    runs.sort(key=lambda one: sum(done.seconds["total"] for done in one.rounds))
+    return [runs.pop((len(runs) - 1) // 2), *runs]
+
+
+def _alone(pair: Pair, prompt: Sequence[Mapping[str, str]], cancel: threading.Event | None, **options: Any) -> Generation:
+    """Generate while the pair answers nobody else; from the beginning again where somebody came in between."""
+    stopped = cancel or threading.Event()
+    for _ in range(TRIES):
+        until = time.monotonic() + PATIENCE
+        while pair.busy and not stopped.is_set():
+            if time.monotonic() > until:
+                raise RuntimeError("Others are being answered right now; try again in a moment.")
+            time.sleep(LOOK_SECONDS)
+        if stopped.is_set():
+            break
+        unasked: dict[str, Any] = {
+            "learn": False,
+            "note": False,
+            "reuse": False,
+            "cancelled": lambda: stopped.is_set() or pair.in_flight > 1,
+        }
+        pair.generate(prompt, **options | unasked | {"max_new_tokens": WARM_UP})
+        made = pair.generate(prompt, **options | unasked)
+        if made.finish_reason != "cancelled":
+            return made
+    if stopped.is_set():
+        raise RuntimeError("The measurement was stopped.")
+    raise RuntimeError("Others asked something meanwhile, so nothing could be measured; try again in a moment.")

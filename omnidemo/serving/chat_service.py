@@ -1,0 +1,316 @@
+"""Answers to people: chats that are recorded and learned from, played traffic, comparisons."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from omnidemo.config import GenerationConfig
+from omnidemo.lines import sample_prompts as prompts
+from omnidemo.lines.router import DEFAULT, Route
+from omnidemo.lines.slowdown import PLAIN, Scope
+from omnidemo.lines.trainer_pool import AUTO
+from omnidemo.models.catalogue import reading
+from omnidemo.models.chat_template import check_messages
+from omnidemo.pair import Pair
+from omnidemo.records import Generation, RequestRecord, Round
+from omnidemo.serving.adaptation_service import Adaptation
+from omnidemo.serving.comparison import Comparison, compare
+from omnidemo.serving.conversation_window import newest
+from omnidemo.serving.pair_pool import Shelf
+from omnidemo.store.store import Store
+
+PROBE_EVERY = 12  # rounds between two plain ones, from which the speedup of a chat is estimated
+LEARN_SECONDS = 8.0  # longest rest between two requests of played traffic
+TRAFFIC = " traffic"  # after the name of a session: what it had played
+COMMIT_SECONDS = 0.5  # longest wait for a row at the end of an answer; it takes a few milliseconds
+SESSIONS_KNOWN = 256  # sessions whose newest route is remembered
+Kind = Literal["chat", "traffic", "compare", "api"]
+
+
+class Answers:
+    """Generates with the pairs of a shelf. All methods may be called from any thread."""
+
+    def __init__(self, shelf: Shelf, adaptation: Adaptation, store: Store) -> None:
+        self._shelf, self._adaptation, self._store = shelf, adaptation, store
+        self._routes: OrderedDict[str, Route] = OrderedDict()  # newest of each session
+        self._lock = threading.Lock()
+
+    def chat(
+        self,
+        *,
+        session: str,
+        target: str,
+        drafter: str,
+        messages: Sequence[Mapping[str, str]],
+        method: str,
+        max_new_tokens: int,
+        temperature: float,
+        top_p: float = 1.0,
+        draft_policy: str | None = None,
+        draft_length: int | None = None,
+        longest_draft: int | None = None,
+        confidence: float | None = None,
+        gamma: float | None = None,
+        seed: int | None = None,
+        learn: bool = True,
+        keep: bool = True,
+        cancel: threading.Event | None = None,
+        kind: Kind = "chat",
+        domain: str | None = None,
+        topic: str | None = None,
+    ) -> Iterator[Round | Generation]:
+        """Yield the rounds of an answer and at the end its one `Generation`, also when it was cancelled.
+
+        The request is recorded (unless `keep` is off) and learned from (unless `learn` is off). domain: the adapter line that drafts and
+        learns, "auto" to have it chosen by the prompt; it and the drafting options are those of the settings where they are None. The
+        session's `routed` says which line it became and why. A target reads as much of the conversation as the catalogue says it was made
+        for. topic: what the prompt is about, where that is known; else the router labels it. RuntimeError or ValueError, one sentence,
+        if it cannot start.
+        """
+        drafting: dict[str, Any] = {"draft_policy": draft_policy, "draft_length": draft_length, "longest_draft": longest_draft}
+        drafting |= {"confidence": confidence, "gamma": gamma}
+        options: dict[str, Any] = {"temperature": temperature, "top_p": top_p, "max_new_tokens": max_new_tokens}
+        options |= {name: getattr(self._shelf.settings, name) if value is None else value for name, value in drafting.items()}
+        asked = GenerationConfig.of(method=method, seed=seed, **options)  # a mistake is told before anything is done
+        seed, options = asked.seed, {name: getattr(asked, name) for name in options}
+        created = datetime.now(UTC).isoformat(timespec="milliseconds")
+        gone = threading.Event()  # whoever listened has gone: a closed page
+        check_messages(messages, texts=True)
+        prompt = str(messages[-1]["content"]) if messages else ""
+        with self._shelf.using(target, drafter) as (pair, lines):
+            route = self._adaptation.choose(lines, domain, messages)
+            if topic is not None:
+                route = replace(route, topic=topic, topic_why=f"Sample prompts of the topic “{topic}”.")
+            self._remember(session, route)
+            if learn:
+                lines.measurer.topic(route.topic, route.domain)
+
+            def finish(generation: Generation) -> None:
+                if learn and self._chosen(domain) not in (AUTO, DEFAULT):
+                    self._adaptation.teach(prompt, route.domain)
+                self._store.start_session(session, keep=keep, learn=learn)
+                slower = self._adaptation.paces.note(Scope(target, drafter, route.domain, route.topic), generation).slower
+                if keep:
+                    used = {**options, "seed": seed}
+                    self._record(pair, session, prompt, generation, used, route, created, kind, slower if method != PLAIN else None)
+                    # Who has seen the end of an answer finds it in the history, whatever happens next. A database that does not work
+                    # at the moment is not waited for.
+                    if self._store.status.ok:
+                        self._store.flush(COMMIT_SECONDS)
+
+            def cancelled() -> bool:
+                return gone.is_set() or (cancel is not None and cancel.is_set())
+
+            with lines.using(route.domain):
+                rounds = pair.stream(
+                    newest(pair, messages, reading(target), asked.max_new_tokens, cancelled),
+                    method=method,
+                    domain=route.domain,
+                    seed=seed,
+                    learn=learn,
+                    cancelled=cancelled,
+                    probe_every=PROBE_EVERY,
+                    **options,
+                )
+                yield from _listen(rounds, gone, finish)
+                if learn:
+                    lines.run_pending(route.domain)
+
+    def play(
+        self,
+        *,
+        session: str,
+        target: str,
+        drafter: str,
+        topic: str,
+        count: int,
+        method: str = "ngram-exact",
+        temperature: float = 0.0,
+        max_new_tokens: int | None = None,
+        seed: int = 0,
+        learn: bool = True,
+        cancel: threading.Event | None = None,
+        domain: str | None = None,
+        rest: bool = True,
+        **options: Any,
+    ) -> Iterator[tuple[int, str, Generation]]:
+        """Stream sample prompts of a topic through the pair, like a visitor who types fast: (index, prompt, generation) each.
+
+        The router learns the topic of each; where lines are chosen by the prompt, the topic is the line. `options` are those of `chat`.
+        rest: pause after a request while an update that is due gets its turn; who holds something that people wait for calls `rest`
+        after letting it go instead.
+        They belong to a session of their own: nobody wrote them, so no visitor's opt-out is about them.
+        """
+        chosen = self._chosen(domain)
+        line = topic if chosen == AUTO else chosen
+        for index, prompt in enumerate(prompts.sample(topic, count, seed, "train")):
+            if cancel is not None and cancel.is_set():
+                return
+            for done in self.chat(
+                session=f"{session}{TRAFFIC}",
+                target=target,
+                drafter=drafter,
+                messages=[{"role": "user", "content": prompt}],
+                method=method,
+                max_new_tokens=max_new_tokens or self._shelf.settings.max_new_tokens,
+                temperature=temperature,
+                learn=learn,
+                cancel=cancel,
+                kind="traffic",
+                domain=line,
+                topic=topic,
+                **options,
+            ):
+                if isinstance(done, Generation):
+                    yield index, prompt, done
+            if learn and line == DEFAULT:
+                self._adaptation.teach(prompt, topic)
+            if learn and rest:
+                self.rest(target, drafter, line, cancel, topic)
+
+    def rest(self, target: str, drafter: str, line: str, cancel: threading.Event | None = None, topic: str = "") -> None:
+        """Rest, as a person does between two requests, while an update that is due gets its turn, and its effect on the topic is measured;
+        at most LEARN_SECONDS."""
+        until = time.monotonic() + LEARN_SECONDS
+        while time.monotonic() < until and not (cancel is not None and cancel.is_set()):
+            status = self._adaptation.trainer(target, drafter, line)
+            learns = status.state == "training" or (status.state in ("waiting", "idle") and not status.next_in)
+            if not learns and not self._adaptation.measuring(target, drafter, topic):
+                return
+            time.sleep(0.05)
+
+    def compare(
+        self,
+        *,
+        target: str,
+        drafter: str,
+        prompts: Sequence[str],
+        methods: Sequence[str],
+        max_new_tokens: int,
+        temperature: float,
+        draft_length: int | None = None,
+        seed: int | None = 0,
+        cancel: threading.Event | None = None,
+        domain: str = DEFAULT,
+    ) -> Iterator[Comparison]:
+        """Each method on each prompt, interleaved, with what the pair has learned; see `runtime.comparison.compare`. Without a
+        `draft_length` drafts are as long as the settings' policy makes them, as in a chat."""
+        settings = self._shelf.settings
+        names = ("draft_policy", "draft_length", "longest_draft", "confidence", "gamma")
+        drafting: dict[str, Any] = {name: getattr(settings, name) for name in names}
+        if draft_length is not None:
+            drafting |= {"draft_policy": "fixed", "draft_length": draft_length}
+        with self._shelf.using(target, drafter) as (pair, lines), lines.using(domain):
+            yield from compare(
+                pair,
+                prompts,
+                methods,
+                max_new_tokens=max_new_tokens,
+                temperature=temperature,
+                seed=seed,
+                domain=domain,
+                warm=True,
+                cancelled=cancel.is_set if cancel is not None else lambda: False,
+                **drafting,
+            )
+
+    def following(self, session: str) -> Route | None:
+        """Line and topic of what the session asked, or had played, last; None where that was nothing lately."""
+        with self._lock:
+            own = (session, f"{session}{TRAFFIC}")
+            return next((route for known, route in reversed(self._routes.items()) if known in own), None)
+
+    def routed(self, session: str) -> Route | None:
+        """The line of a session's newest answer, and why; None for a session that asked nothing lately."""
+        return self._routes.get(session)
+
+    def forget(self, session: str) -> None:
+        """Forget what a session asked last: the reasons of a route quote it."""
+        with self._lock:
+            for known in (session, f"{session}{TRAFFIC}"):
+                self._routes.pop(known, None)
+
+    # inside --------------------------------------------------------------------------------------------------------------
+
+    def _chosen(self, domain: str | None) -> str:
+        return self._shelf.settings.domain if domain is None else domain
+
+    def _remember(self, session: str, route: Route) -> None:
+        with self._lock:
+            self._routes[session] = route
+            self._routes.move_to_end(session)
+            while len(self._routes) > SESSIONS_KNOWN:
+                self._routes.popitem(last=False)
+
+    def _record(
+        self,
+        pair: Pair,
+        session: str,
+        prompt: str,
+        made: Generation,
+        settings: dict[str, Any],
+        route: Route,
+        created: str,
+        kind: Kind,
+        slower: bool | None,
+    ) -> None:
+        """Put a request into the history. The reason of a route quotes the prompt, so it is kept only where that is."""
+        keep_text = self._shelf.settings.keep_text
+        settings |= {"route_confidence": route.confidence, "route_why": route.why if keep_text else None}
+        self._store.record_request(
+            RequestRecord(
+                session=session,
+                target=pair.target.name,
+                drafter=pair.drafter.name,
+                domain=made.domain,
+                method=made.method,
+                prompt=prompt if keep_text else None,
+                generation=made,
+                settings=settings,
+                created_at=created,
+                kind=kind,
+                cache_entries=len(pair.ngrams),
+                cache_bytes=pair.ngrams.nbytes,
+                topic=route.topic,
+                slower=slower,
+            )
+        )
+
+
+def _listen(
+    rounds: Generator[Round, None, Generation], gone: threading.Event, finish: Callable[[Generation], None]
+) -> Iterator[Round | Generation]:
+    """Yield the rounds and the generation, which `finish` gets first, also where nobody listens any more."""
+    generation: Generation | None = None
+    try:
+        while generation is None:
+            try:
+                yield next(rounds)
+            except StopIteration as finished:
+                generation = finished.value
+    except GeneratorExit:
+        gone.set()
+        partial = _finish(rounds)
+        if partial is not None:
+            finish(partial)
+        raise
+    finish(generation)
+    yield generation
+
+
+def _finish(rounds: Generator[Round, None, Generation]) -> Generation | None:
+    """What a cancelled generation has come to; it ends at its next round."""
+    while True:
+        try:
+            next(rounds)
+        except StopIteration as finished:
+            generation: Generation = finished.value
+            return generation
+        except Exception:  # nobody listens any more; the engine's own trouble was told before
+            return None

@@ -1,0 +1,105 @@
+"""Several methods on the same prompts, interleaved, so that whatever else the machine does hits all of them alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from omnidemo.decoding.draft_policy import Policy
+from omnidemo.methods import make_method
+from omnidemo.pair import Pair
+from omnidemo.records import Generation, Prompt
+from omnidemo.serving.beside import FRESH as FRESH_DOMAIN
+
+BASELINE = "autoregressive"
+FRESH = "fresh"  # not a method of its own: the one that suits the pair, with the drafter as it was before it learned anything
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One method on one prompt. `speedup`: tokens/s over the baseline's on the same prompt; `identical`: the same ids as the
+    baseline's at temperature 0. Both are None where the baseline did not run, `identical` also above temperature 0."""
+
+    prompt_index: int
+    prompt: str
+    method: str
+    generation: Generation
+    identical: bool | None
+    speedup: float | None
+
+
+def compare(
+    pair: Pair,
+    prompts: Sequence[Prompt],
+    methods: Sequence[str],
+    *,
+    max_new_tokens: int = 128,
+    temperature: float = 0.0,
+    top_p: float = 1.0,
+    draft_length: int = 4,
+    draft_policy: Policy = "fixed",
+    longest_draft: int = 14,
+    confidence: float = 0.4,
+    gamma: float = 0.7,
+    domain: str = "default",
+    seed: int | None = 0,
+    warm: bool = False,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> Iterator[Comparison]:
+    """Yield one `Comparison` for each prompt and method. Nothing is learned between two methods, so that each meets the same drafter and
+    cache; each reads the prompt afresh; the order of the methods turns from prompt to prompt. The baseline, where it is among the
+    methods, always runs first. `warm` has every prompt answered once before, untimed, so that its n-grams are in the cache as they are
+    in a chat that goes on. The name FRESH stands for a run with the base drafter. ValueError, before anything runs, for no method, an
+    unknown one, or one that this pair cannot use."""
+    names = list(dict.fromkeys(name if name == FRESH else make_method(name, pair.map).name for name in methods))
+    drafting = {name: (make_method("auto", pair.map).name, FRESH_DOMAIN) if name == FRESH else (name, domain) for name in names}
+    if not names:
+        raise ValueError("choose at least one method to compare")
+    others = [name for name in names if name != BASELINE]
+    if prompts:
+        for name in names:  # warm-up, untimed
+            method, line = drafting[name]
+            pair.generate(prompts[0], method=method, domain=line, max_new_tokens=8, temperature=temperature, learn=False, reuse=False)
+    for index, prompt in enumerate(prompts):
+        turn = index % max(1, len(others))
+        order = ([BASELINE] if BASELINE in names else []) + others[turn:] + others[:turn]
+        baseline: Generation | None = None
+        if warm:
+            _meet(pair, prompt, max_new_tokens, domain, cancelled)
+        for name in order:
+            if cancelled():
+                return
+            method, line = drafting[name]
+            generation = pair.generate(
+                prompt,
+                method=method,
+                max_new_tokens=max_new_tokens,
+                temperature=temperature,
+                top_p=top_p,
+                draft_length=draft_length,
+                draft_policy=draft_policy,
+                longest_draft=longest_draft,
+                confidence=confidence,
+                gamma=gamma,
+                domain=line,
+                seed=seed,
+                cancelled=cancelled,
+                learn=False,
+                reuse=False,
+            )
+            if generation.finish_reason == "cancelled":
+                return
+            baseline = generation if name == BASELINE else baseline
+            speedup = identical = None
+            if baseline is not None:
+                rate, plain = generation.metrics["tokens_per_second"], baseline.metrics["tokens_per_second"]
+                speedup = rate / plain if rate and plain else None
+                identical = generation.token_ids == baseline.token_ids if temperature == 0 else None
+            yield Comparison(index, prompt if isinstance(prompt, str) else str(prompt), name, generation, identical, speedup)
+
+
+def _meet(pair: Pair, prompt: Prompt, max_new_tokens: int, domain: str, cancelled: Callable[[], bool]) -> None:
+    """Answer a prompt greedily, keeping the n-grams that the answer needs and nothing else."""
+    options = {"max_new_tokens": max_new_tokens, "domain": domain, "learn": False, "reuse": False, "cancelled": cancelled}
+    for done in pair.stream(prompt, method=make_method("auto", pair.map).name, **options):  # type: ignore[arg-type]
+        pair.remember(done, domain)

@@ -1,0 +1,84 @@
+"""Building a pair from names: load both models, join them, attach storage and the adapter lines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import torch
+
+from omnidemo.backends import bf16_weights, choice, compile_kernels
+from omnidemo.backends.fused_llama import LeanLlamaRunner, pick_threads
+from omnidemo.config import Settings
+from omnidemo.lines.trainer_pool import Lines
+from omnidemo.models.load import load_model
+from omnidemo.pair import Pair
+from omnidemo.store.store import Store
+
+Stage = Callable[[str, float, str], None]  # (stage, fraction of the whole, detail)
+
+
+def build_pair(
+    target: str, drafter: str, settings: Settings, tell: Stage = lambda stage, fraction, detail: None, maps: Path | None = None
+) -> Pair:
+    """Load both models and join them; `maps` is the folder that keeps vocabulary maps (None: none is kept). ModelError or
+    ValueError, one sentence, when that cannot be done."""
+
+    def reporter(role: str, low: float, high: float, name: str) -> Callable[[str, float], None]:
+        def report(stage: str, fraction: float) -> None:
+            shown = stage if stage in ("files", "downloading", "tokenizers") else role
+            tell(shown, low + (high - low) * fraction, f"{stage}: {name}")
+
+        return report
+
+    options = {"dtype": settings.dtype, "hub": settings.trust_hub, "fast": settings.backend != "reference"}
+    options["device"] = choice.device(settings.backend, settings.device)
+    # A drafter's weights have to stay trainable, so only the target's can be packed.
+    packed = settings.quantization or None
+    large = load_model(target, quantization=packed, progress=reporter("target", 0.0, 0.6, target), **options)  # type: ignore[arg-type]
+    small = load_model(drafter, progress=reporter("drafter", 0.6, 0.8, drafter), **{**options, "device": str(large.device)})  # type: ignore[arg-type]
+    choice.choose(settings.backend, large.runner, small.runner)
+    if isinstance(small.runner, LeanLlamaRunner) and settings.compact != "neither":
+        small.runner.compact(True, rounding=True)
+    if isinstance(large.runner, LeanLlamaRunner) and settings.compact in ("both", "auto"):
+        large.runner.compact(True)
+    if large.device.type == "cpu":
+        # After its sums torch's threads turn for a while, and after a pass those that share it: each would be in the others' way.
+        shared = isinstance(large.runner, LeanLlamaRunner) and large.runner.passes is not None
+        for runner in (large.runner, small.runner):
+            if isinstance(runner, LeanLlamaRunner):
+                runner.threads = settings.threads if shared or runner is large.runner else 1
+        torch.set_num_threads(1 if shared else settings.threads or pick_threads(large.parameters))
+        if isinstance(large.runner, LeanLlamaRunner) and shared and settings.compact == "auto":
+            compile_kernels.when_ready(partial(bf16_weights.pick, large.runner))
+    tell("vocabulary map", 0.8, f"{len(large.vocabulary):,} × {len(small.vocabulary):,} tokens")
+    limits = {"cache_size": settings.cache_size, "cache_policy": settings.cache_policy, "top_k": settings.top_k_traces}
+    return Pair(large, small, maps=maps, **limits)  # type: ignore[arg-type]
+
+
+def build_measured_pair(
+    target: str, drafter: str, settings: Settings, tell: Stage = lambda stage, fraction, detail: None, maps: Path | None = None
+) -> Pair:
+    """`build_pair`, and wait until passes run as fast as they will: for whoever takes times."""
+    pair = build_pair(target, drafter, settings, tell, maps)
+    if pair.target.device.type == "cpu" and settings.backend != "reference":
+        compile_kernels.wait()
+    return pair
+
+
+def attach_storage(pair: Pair, settings: Settings, store: Store) -> Lines:
+    """Restore the pair's n-gram cache and the newest adapter of its default line, and let its lines learn from its traffic."""
+    pair.attach(store)
+    if settings.warm_start and not len(pair.ngrams):
+        pair.fill_cache()
+    lines = Lines(pair, settings, store)
+    lines.get()
+    pair.learners.append(lines.observe)
+    pair.round_listeners.append(lines.note_round)
+    return lines
+
+
+def open_store(settings: Settings) -> Store:
+    """The store that the settings name: their URL, else SQLite inside the storage folder."""
+    return Store(settings.database_url or f"sqlite:///{Path(settings.storage).absolute() / 'omnidemo.db'}")

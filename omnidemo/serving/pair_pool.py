@@ -1,0 +1,142 @@
+"""The pairs in memory: loaded in the background, one at a time, and put away when too many are there."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from omnidemo.config import Settings
+from omnidemo.lines.trainer_pool import Lines
+from omnidemo.pair import Pair
+from omnidemo.serving import gc_pauses
+from omnidemo.serving.pair_loading import attach_storage, build_pair
+from omnidemo.store.store import Store
+
+log = logging.getLogger(__name__)
+Stage = Literal[
+    "absent", "queued", "files", "downloading", "tokenizers", "target", "drafter", "vocabulary map", "cache and adapter", "ready", "failed"
+]
+PAIRS_LOADED = 3  # pairs kept in memory; the one unused for longest goes first
+
+
+@dataclass(frozen=True, slots=True)
+class PairState:
+    """How far a pair is. `fraction` is 0 to 1; `error` names cause and next step; `info` is `Pair.summary()` once ready."""
+
+    target: str
+    drafter: str
+    stage: Stage = "absent"
+    fraction: float = 0.0
+    detail: str = ""
+    error: str | None = None
+    info: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Place:
+    state: PairState
+    pair: Pair | None = None
+    lines: Lines | None = None
+    users: int = 0  # generations that run now
+
+
+class Shelf:
+    """`settings` are those of pairs that are loaded from now on. All methods may be called from any thread."""
+
+    def __init__(self, settings: Settings, store: Store, then: Callable[[], object] = lambda: None) -> None:
+        """`then` is called after a pair became ready, in the thread that loaded it."""
+        self.settings = settings
+        self._store, self._then = store, then
+        self._places: dict[tuple[str, str], _Place] = {}  # in order of last use
+        self._lock = threading.Lock()
+        self._loading = threading.Lock()  # one model at a time: two at once would only be slower
+
+    def load(self, target: str, drafter: str) -> PairState:
+        """Have a pair loaded in the background, if it is not there or on its way; a failed one is tried again. Returns at once."""
+        key = _key(target, drafter)
+        with self._lock:
+            known = self._places.get(key)
+            if known is not None and known.state.stage != "failed":
+                self._places[key] = self._places.pop(key)
+                return known.state
+            state = PairState(target, drafter, "queued", 0.0, "waiting for another model to finish loading")
+            self._places[key] = _Place(state)
+        threading.Thread(target=self._load, args=key, name=f"load {target}", daemon=True).start()
+        return self.state(target, drafter)
+
+    def state(self, target: str, drafter: str) -> PairState:
+        known = self._places.get(_key(target, drafter))
+        return known.state if known is not None else PairState(target, drafter)
+
+    def ready(self, target: str, drafter: str) -> tuple[Pair, Lines]:
+        """RuntimeError, one sentence, while the pair is not ready."""
+        known = self._places.get(_key(target, drafter))
+        if known is None or known.pair is None or known.lines is None:
+            state = self.state(target, drafter)
+            raise RuntimeError(state.error or f"{target} is not loaded yet ({state.stage}); wait until it is ready")
+        return known.pair, known.lines
+
+    @contextmanager
+    def using(self, target: str, drafter: str) -> Iterator[tuple[Pair, Lines]]:
+        """Like `ready`, and the pair stays in memory within the block."""
+        with self._lock:
+            found, place = self.ready(target, drafter), self._places[target, drafter]
+            place.users += 1
+        try:
+            yield found
+        finally:
+            with self._lock:
+                place.users -= 1
+
+    def all_lines(self) -> list[Lines]:
+        with self._lock:
+            return [place.lines for place in self._places.values() if place.lines is not None]
+
+    def close(self) -> None:
+        """Stop the trainers of all pairs."""
+        for lines in self.all_lines():
+            lines.close()
+
+    def _load(self, target: str, drafter: str) -> None:
+        known = self._places[target, drafter]
+
+        def tell(stage: str, fraction: float, detail: str) -> None:
+            known.state = replace(known.state, stage=stage, fraction=fraction, detail=detail)  # type: ignore[arg-type]
+
+        with self._loading:
+            try:
+                self._make_room()
+                pair = build_pair(target, drafter, self.settings, tell, self.settings.storage / "maps")
+                tell("cache and adapter", 0.9, "restoring the n-gram cache and the newest adapter")
+                lines = attach_storage(pair, self.settings, self._store)
+                gc_pauses.settle()
+                pair.warm_up()
+                known.pair, known.lines = pair, lines
+                lines.configure(self.settings)  # they may have changed meanwhile
+                known.state = PairState(target, drafter, "ready", 1.0, "", None, pair.summary())
+            except Exception as error:  # whatever a model folder can cause: the page shows it, the app goes on
+                if not isinstance(error, ValueError):
+                    log.exception("loading %s with %s failed", target, drafter)
+                known.state = PairState(target, drafter, "failed", 0.0, "", str(error) or type(error).__name__)
+                return
+        self._then()
+
+    def _make_room(self) -> None:
+        with self._lock:
+            idle = [key for key, place in self._places.items() if place.pair is not None and not place.users]
+            gone = [self._places.pop(key) for key in idle[: max(0, len(idle) - PAIRS_LOADED + 1)]]
+        for place in gone:
+            if place.lines is not None:
+                place.lines.close()
+
+
+def _key(target: str, drafter: str) -> tuple[str, str]:
+    """ValueError for what is no name: a page that has not said yet which pair it means."""
+    for name, role in ((target, "target"), (drafter, "drafter")):
+        if not isinstance(name, str) or not name.strip():
+            raise ValueError(f"No {role} is chosen; choose one from the list.")
+    return target, drafter

@@ -1,0 +1,365 @@
+"""The services as a public app offers them: everybody has a line, n-grams and a history of their own, and the rest is the operator's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from omnidemo.config import Settings
+from omnidemo.lines.router import DEFAULT, Route
+from omnidemo.records import Generation, Round
+from omnidemo.serving.quotas import Quotas, Refused
+from omnidemo.store.pruning import sessions_of
+from omnidemo.store.visitor_state import OwnLines
+from omnidemo.store.visitors import OWN, Caller, Visitors, is_operator, is_public, owned
+
+LONGEST_ANSWER = 1024  # tokens
+MOST_PROMPTS = 10  # of one comparison
+UPLOADS = 30  # files of one visitor in an hour
+NO_ID = "This call carries no valid visitor's id; load the page again, or send the one that a POST to /visitor gives."
+BUSY = "One of your answers is still being written; press again when it has ended."
+WHY = "Here everybody has a line of their own, which learns from their chats only."
+# What all may ask for: it shows nothing of anybody, and changes nothing.
+FREE = {"methods", "refusals", "topics", "sample_prompts", "examples", "controls"}
+
+
+class Hosted:
+    """Stands before the services for everything that comes through the page. `who()` says whose call it is; None: this program's own.
+
+    On this computer alone, and for the operator, everything is as without it. For a visitor of a public app each call is turned into one
+    about their own things, or refused in one sentence (`Refused`).
+    """
+
+    def __init__(self, services: Any, who: Callable[[], Caller | None]) -> None:
+        settings = services.settings
+        self._services, self._who = services, who
+        self._proxied = False
+        self._shown: tuple[Settings, str, Settings] | None = None
+        self.visitors = Visitors(settings.storage)
+        each, together = (settings.visitor_requests, settings.visitor_tokens), (settings.public_requests, settings.public_tokens)
+        self.quotas = Quotas(each, together)
+        most = settings.upload_mb * 1000
+        self.uploads = Quotas((UPLOADS, 5 * most), (10 * UPLOADS, 50 * most), words=("files", "kB of files"))
+
+    # who may what --------------------------------------------------------------------------------------------------------
+
+    @property
+    def public(self) -> bool:
+        """Whether strangers may come."""
+        own = self._services.settings
+        return is_public(own) or (self._proxied and own.public == "auto")
+
+    def seen_through_proxy(self) -> None:
+        """A request came through a proxy: with `auto` the app is public from now on."""
+        self._proxied = True
+
+    @property
+    def settings(self) -> Settings:
+        """As the caller sees them: `public` is "true" or "false"."""
+        own: Settings = self._services.settings
+        stated = "true" if self.public and not self._operator() else "false"
+        if own.public == stated:
+            return own
+        if self._shown is None or self._shown[0] is not own or self._shown[1] != stated:
+            self._shown = own, stated, own.model_copy(update={"public": stated})
+        return self._shown[2]
+
+    def fits(self, key: str | None) -> bool:
+        """Whether a key is the operator's."""
+        return is_operator(self._services.settings, key)
+
+    def refusal(self) -> str:
+        """What is said where something concerns everybody."""
+        how = "enter the operator's key first" if self._services.settings.operator_key else "it is off, for the app has no operator's key"
+        return f"This concerns everybody who uses this app: {how}."
+
+    def _operator(self) -> bool:
+        caller = self._who()
+        return caller is not None and caller.operator
+
+    def _visitor(self) -> Caller | None:
+        """The visitor who calls; None for the operator, on this computer alone, and for the program itself."""
+        caller = self._who()
+        if caller is None or caller.operator or not self.public:
+            return None
+        if not caller.name:
+            raise Refused(NO_ID)
+        return caller
+
+    def _own(self, domain: str | None = None) -> str | None:
+        """The visitor's line; None where lines are everybody's. `Refused` where another one was named."""
+        visitor = self._visitor()
+        if visitor is None:
+            return None
+        if domain not in (None, "", DEFAULT, "auto", visitor.own):
+            raise Refused(f"The line {str(domain)[:40]} is not yours. {self.refusal()}")
+        return visitor.own
+
+    def _shared(self) -> None:
+        """`Refused` for whoever may not do what concerns everybody."""
+        if self._visitor() is not None:
+            raise Refused(self.refusal())
+
+    def __getattr__(self, name: str) -> Any:
+        # Only what this class does not have itself. What nobody thought of is not for visitors.
+        found = getattr(self._services, name)
+        if name.startswith("_") or name in FREE or not callable(found):
+            return found
+
+        def guarded(*args: Any, **options: Any) -> Any:
+            self._shared()
+            return found(*args, **options)
+
+        return guarded
+
+    # models --------------------------------------------------------------------------------------------------------------
+
+    def models(self) -> list[Any]:
+        """In a public app the bundled models and the configured pair, for visitors and for the page that all get."""
+        found = list(self._services.models())
+        return found if not self.public or self._operator() else [card for card in found if self._offered(card.name)]
+
+    def _offered(self, name: str) -> bool:
+        settings = self._services.settings
+        return name.startswith("bundled/") or name in (settings.target, settings.drafter)
+
+    def load(self, target: str, drafter: str) -> Any:
+        if self._visitor() is None or (self._offered(target) and self._offered(drafter)):
+            return self._services.load(target, drafter)
+        state = self._services.state(target, drafter)
+        return replace(state, stage="failed", error=f"Only the models of the list are loaded here. {self.refusal()}")
+
+    def state(self, target: str, drafter: str) -> Any:
+        return self._services.state(target, drafter)
+
+    # answers -------------------------------------------------------------------------------------------------------------
+
+    def chat(self, *, session: str = "api", domain: str | None = None, **options: Any) -> Iterator[Round | Generation]:
+        """As `Answers.chat`, in the visitor's session and with their line, as long as the quotas last."""
+        caller, visitor = self._who(), self._visitor()
+        if visitor is None:
+            return self._services.chat(session=(caller.name if caller else "") or session, domain=domain, **options)
+        self.quotas.ask(visitor.name)
+        self._use(visitor)
+        options["max_new_tokens"] = min(options["max_new_tokens"], max(LONGEST_ANSWER, self._services.settings.max_new_tokens))
+        return self._counted(visitor, self._services.chat(session=visitor.own, domain=visitor.own, **options))
+
+    def _counted(self, visitor: Caller, answer: Iterator[Any]) -> Iterator[Any]:
+        try:
+            for item in answer:
+                if isinstance(item, Round):
+                    self.quotas.spend(visitor.name, len(item.tokens))
+                yield replace(item, domain=DEFAULT) if isinstance(item, Generation) else item
+        finally:
+            close = getattr(answer, "close", None)
+            if close is not None:
+                close()
+
+    def play(self, *, session: str = "api", domain: str | None = None, **options: Any) -> Iterator[tuple[int, str, Generation]]:
+        caller, visitor = self._who(), self._visitor()
+        if visitor is None:
+            yield from self._services.play(session=(caller.name if caller else "") or session, domain=domain, **options)
+            return
+        self.quotas.ask(visitor.name)
+        self._use(visitor)
+        for index, prompt, generation in self._services.play(session=visitor.own, domain=visitor.own, **options):
+            left = self.quotas.spend(visitor.name, len(generation.token_ids))
+            yield index, prompt, replace(generation, domain=DEFAULT)
+            if not left:
+                return
+            self.quotas.ask(visitor.name)
+
+    def compare(self, *, prompts: Sequence[str], methods: Sequence[str], max_new_tokens: int, **options: Any) -> Iterator[Any]:
+        visitor = self._visitor()
+        if visitor is not None and len(prompts) > MOST_PROMPTS:
+            raise Refused(f"A comparison takes at most {MOST_PROMPTS} prompts here; choose fewer.")
+        if visitor is not None:
+            max_new_tokens = min(max_new_tokens, LONGEST_ANSWER)
+            self.quotas.ask(visitor.name)
+            self._use(visitor)
+            options["domain"] = visitor.own
+        for one in self._services.compare(prompts=prompts, methods=methods, max_new_tokens=max_new_tokens, **options):
+            left = visitor is None or self.quotas.spend(visitor.name, len(one.generation.token_ids))
+            yield one
+            if not left:
+                return
+
+    def rest(self, target: str, drafter: str, line: str = DEFAULT, cancel: Any = None, topic: str = "") -> None:
+        self._services.rest(target, drafter, self._own(line) or line, cancel, topic)
+
+    def following(self, session: str) -> Any:
+        visitor = self._visitor()
+        found = self._services.following(session if visitor is None else visitor.own)
+        return found if visitor is None or found is None else replace(found, domain=DEFAULT)
+
+    def pace_of(self, target: str, drafter: str, topic: str, domain: str = DEFAULT) -> Any:
+        return self._services.pace_of(target, drafter, topic, self._own(domain) or domain)
+
+    def hero(self, target: str, drafter: str, topic: str, domain: str = DEFAULT) -> dict[str, Any]:
+        return self._services.hero(target, drafter, topic, self._own(domain) or domain) | {"line": domain}
+
+    def before_after(self, target: str, drafter: str, domain: str, topic: str) -> Any:
+        found = self._services.before_after(target, drafter, self._own(domain) or domain, topic)
+        return None if found is None else replace(found, line=domain)
+
+    def measuring(self, target: str, drafter: str, topic: str) -> bool:
+        return self._services.measuring(target, drafter, topic)
+
+    def plain(self, **options: Any) -> list[Generation]:
+        return self._beside(lambda **given: (self._services.plain(**given),), options)[0]
+
+    def fresh_and_today(self, *, domain: str, **options: Any) -> Sequence[list[Generation]]:
+        own = self._own(domain)
+        return self._beside(self._services.fresh_and_today, options | {"domain": own or domain})
+
+    def _beside(self, run: Callable[..., Sequence[list[Generation]]], options: dict[str, Any]) -> Sequence[list[Generation]]:
+        """Runs beside an answer, which count like one each."""
+        visitor = self._visitor()
+        if visitor is None:
+            return run(**options)
+        self.quotas.ask(visitor.name)
+        options["max_new_tokens"] = min(options["max_new_tokens"], LONGEST_ANSWER)
+        made = run(**options)
+        for one in (run for runs in made for run in runs):
+            self.quotas.spend(visitor.name, len(one.token_ids))
+        return made
+
+    def _use(self, visitor: Caller) -> None:
+        lines: OwnLines = self._services.own
+        lines.use(visitor.own)
+
+    def routed(self, session: str) -> Route | None:
+        caller, visitor = self._who(), self._visitor()
+        if visitor is None:
+            return self._services.routed((caller.name if caller else "") or session)
+        found: Route | None = self._services.routed(visitor.own)
+        return None if found is None else replace(found, domain=DEFAULT, why=WHY)
+
+    def route(self, target: str, drafter: str, prompt: str) -> Route:
+        return self._services.route(target, drafter, prompt) if self._visitor() is None else Route(DEFAULT, 1.0, "")
+
+    # learning ------------------------------------------------------------------------------------------------------------
+
+    def trainer(self, target: str, drafter: str, domain: str = DEFAULT) -> Any:
+        visitor = self._visitor()
+        if visitor is None:
+            return self._services.trainer(target, drafter, domain)
+        return replace(self._services.trainer(target, drafter, visitor.own), domain=DEFAULT)
+
+    def lines(self, target: str, drafter: str) -> list[Any]:
+        visitor, found = self._visitor(), self._services.lines(target, drafter)
+        if visitor is None:
+            return [line for line in found if not owned(line.domain)]
+        return [replace(line, domain=DEFAULT) for line in found if line.domain == visitor.own]
+
+    def drafting(self, target: str, drafter: str, domain: str = DEFAULT) -> Any:
+        visitor = self._visitor()
+        return self._services.drafting(target, drafter, domain if visitor is None else visitor.own)
+
+    def pause(self, target: str, drafter: str, domain: str = DEFAULT) -> None:
+        self._on_line(self._services.pause, target, drafter, domain)
+
+    def resume(self, target: str, drafter: str, domain: str = DEFAULT) -> None:
+        self._on_line(self._services.resume, target, drafter, domain)
+
+    def reset(self, target: str, drafter: str, domain: str = DEFAULT) -> None:
+        self._on_line(self._services.reset, target, drafter, domain)
+
+    def activate(self, target: str, drafter: str, version: int, domain: str = DEFAULT) -> None:
+        self._on_line(lambda *pair, domain: self._services.activate(*pair, version, domain=domain), target, drafter, domain)
+
+    def _on_line(self, act: Callable[..., None], target: str, drafter: str, domain: str) -> None:
+        """Do something to a line: in a public app to the visitor's own, whatever the page calls it."""
+        own = self._own(domain)
+        if own is not None:
+            self._services.own.use(own)
+        act(target, drafter, domain=own or domain)
+
+    def export_adapter(self, target: str, drafter: str, domain: str, version: int) -> Path:
+        own = self._own(domain)
+        return self._services.export_adapter(target, drafter, own or domain, version)
+
+    # the history ---------------------------------------------------------------------------------------------------------
+
+    @property
+    def store(self) -> Any:
+        visitor = self._visitor()
+        return self._services.store if visitor is None else OwnStore(self._services.store, visitor)
+
+    def forget(self, name: str) -> str:
+        """Delete everything that is kept about a visitor; what happened, in one sentence."""
+        services, own = self._services, OWN + name
+        if not services.own.forget(own):
+            raise Refused(BUSY)
+        services.forget_exports(own)
+        services.forget_asked(own)
+        gone = services.store.forget_visitor(own) + services.store.forget_visitor(name)  # the latter from before the app was public
+        status = services.store.status
+        if not status.ok:
+            return f"Your adapter and n-grams are deleted; your history not yet: {status.message}"
+        return f"Deleted: {gone} request{'' if gone == 1 else 's'} and all that was learned from you."
+
+    def sweep(self) -> None:
+        """Have what visitors left behind go when its time is over. Called at the start and every few minutes."""
+        settings = self._services.settings
+        self._services.own.sweep()
+        self._services.store.prune_visitors(settings.visitor_hours, settings.visitor_rows, settings.public_rows)
+
+
+class OwnStore:
+    """The store as a visitor sees it: what is theirs."""
+
+    def __init__(self, store: Any, visitor: Caller) -> None:
+        self._store, self._visitor = store, visitor
+
+    @property
+    def status(self) -> Any:
+        return self._store.status
+
+    def requests(self, *, session: str | None = None, **filters: Any) -> list[dict[str, Any]]:
+        rows = self._store.requests(session=self._visitor.own, **filters)
+        return [row | {"domain": DEFAULT} for row in rows]
+
+    def curve(self, target: str, drafter: str, limit: int | None = 1000) -> list[dict[str, Any]]:
+        rows = self._store.curve(target, drafter, limit, sessions=sessions_of(self._visitor.own))
+        return [row | {"domain": DEFAULT} for row in rows]
+
+    def steps(self, target: str, drafter: str, domain: str = DEFAULT, limit: int | None = 1000) -> list[dict[str, Any]]:
+        return self._store.steps(target, drafter, self._visitor.own, limit)
+
+    def adapters(self, target: str, drafter: str, domain: str = DEFAULT) -> list[Any]:
+        return [replace(one, domain=DEFAULT, path=None) for one in self._store.adapters(target, drafter, self._visitor.own)]
+
+    def sessions(self) -> list[dict[str, Any]]:
+        return []
+
+    def recording(self, request: int, *, session: str | None = None) -> dict[str, Any] | None:
+        return self._store.recording(request, session=self._visitor.own)
+
+    def recorded(self, requests: Iterable[int]) -> set[int]:
+        return self._store.recorded(requests)
+
+    def probes(self, target: str, drafter: str, domain: str = DEFAULT, *wanted: Any, **more: Any) -> list[dict[str, Any]]:
+        return self._store.probes(target, drafter, self._visitor.own, *wanted, **more)
+
+    def banners(self, target: str, drafter: str) -> list[dict[str, Any]]:
+        return []
+
+    def delete_session(self, session: str) -> int:
+        return self._store.forget_visitor(self._visitor.own)
+
+    def delete_requests(self, ids: Sequence[int]) -> int:
+        own = {int(row["id"]) for row in self.requests(limit=None)}
+        return self._store.delete_requests([one for one in ids if one in own])
+
+    def export_csv(self, kind: Any, path: Path, /, **filters: str | None) -> int:
+        mine: Mapping[str, str | None] = {"domain": self._visitor.own} if kind == "steps" else {"session": self._visitor.own}
+        return self._store.export_csv(kind, path, **{**filters, **mine})
+
+    def flush(self, timeout: float = 10.0) -> bool:
+        return self._store.flush(timeout)
+
+    def __getattr__(self, name: str) -> Any:
+        raise Refused("In a public app visitors see and change what is theirs only.")

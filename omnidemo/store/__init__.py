@@ -1,0 +1,1 @@
+"""The database: one writer, the tables, CSV, and what belongs to which visitor."""

@@ -1,0 +1,67 @@
+"""What was learned and recorded, copied to a disk that outlives the machine: a Space's own is lost at every restart."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from omnidemo.config import Settings
+from omnidemo.store.store import Store, restore
+
+log = logging.getLogger(__name__)
+EVERY_SECONDS = 300.0
+FOLDERS = ("adapters", "router")  # of the storage folder
+UNFINISHED = shutil.ignore_patterns(".new-*", ".gone-*")
+
+
+class Safekeeping:
+    """Restores at once where the storage is empty; then `start` copies now and then, `close` once more. A failure is logged."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings, self._folder = settings, Path(settings.backup)
+        self._store: Store | None = None
+        self._closing = threading.Event()
+        if settings.backup:
+            _quietly(self._restore)
+
+    def start(self, store: Store) -> None:
+        self._store = store
+        if self._settings.backup:
+            threading.Thread(target=self._now_and_then, name="backup", daemon=True).start()
+
+    def close(self) -> None:
+        """Copy for the last time; call it before the store is closed."""
+        self._closing.set()
+        if self._settings.backup:
+            _quietly(self._back_up)
+
+    def _restore(self) -> None:
+        storage = self._settings.storage
+        if not self._settings.database_url:
+            restore(self._folder / "omnidemo.db", f"sqlite:///{storage.absolute() / 'omnidemo.db'}")
+        for name in FOLDERS:
+            if (self._folder / name).is_dir() and not (storage / name).exists():
+                shutil.copytree(self._folder / name, storage / name)
+
+    def _back_up(self) -> None:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        if self._store is not None and not self._settings.database_url:
+            self._store.backup(self._folder / "omnidemo.db")
+        for name in FOLDERS:
+            if (self._settings.storage / name).is_dir():
+                shutil.copytree(self._settings.storage / name, self._folder / name, dirs_exist_ok=True, ignore=UNFINISHED)
+
+    def _now_and_then(self) -> None:
+        while not self._closing.wait(EVERY_SECONDS):
+            _quietly(self._back_up)
+
+
+def _quietly(action: Callable[[], Any]) -> None:
+    try:
+        action()
+    except (RuntimeError, OSError, ValueError) as error:
+        log.warning("backup: %s", error)

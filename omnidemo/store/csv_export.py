@@ -1,0 +1,96 @@
+"""CSV that opens unharmed in pandas and in a spreadsheet: units in the header, UTC times, ids on every row."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Select, select
+
+from omnidemo.store.tables import FILTERS, PairRow, RequestRow, RoundRow, StepRow
+
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet would run text that starts like this
+UNITS = {
+    "created_at": "created_at_utc",
+    "time_to_first_token": "time_to_first_token_seconds",
+    "engine_overhead": "engine_overhead_share",
+    "block_efficiency": "block_efficiency_tokens_per_round",
+    "loss": "loss_nats",
+    "loss_direct": "loss_direct_nats",
+    "loss_ngram": "loss_ngram_nats",
+    "loss_head": "loss_head_nats",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A query whose columns are the CSV's, named with their units."""
+
+    query: Select[Any]
+    header: tuple[str, ...]
+
+
+def plan(kind: str, filters: Mapping[str, str | None]) -> Plan:
+    """The columns and rows of an export. Raises ValueError for an unknown table or filter."""
+    pair: dict[str, Any] = {"target": PairRow.target, "drafter": PairRow.drafter}
+    request: dict[str, Any] = {"session": RequestRow.session_id} | pair
+    request |= {name: getattr(RequestRow, name) for name in ("domain", "topic", "adapter_version", "method", "kind", "created_at")}
+    allowed, columns = dict(FILTERS), dict[str, Any]()
+    if kind == "requests":
+        columns = {"request_id": RequestRow.id} | request | _others(RequestRow, request, "id", "session_id", "pair_id", "key")
+        query = select(*columns.values()).select_from(RequestRow).join(PairRow).order_by(RequestRow.id)
+    elif kind == "rounds":
+        columns = {"request_id": RequestRow.id} | request | _others(RoundRow, {}, "request_id")
+        query = select(*columns.values()).select_from(RoundRow).join(RequestRow).join(PairRow, PairRow.id == RequestRow.pair_id)
+        query = query.order_by(RoundRow.request_id, RoundRow.index)
+    elif kind == "steps":
+        allowed = pair | {"domain": StepRow.domain}
+        columns = pair | {"domain": StepRow.domain, "adapter_version": StepRow.version}
+        columns |= _others(StepRow, {}, "id", "pair_id", "domain", "version")
+        query = select(*columns.values()).select_from(StepRow).join(PairRow).order_by(StepRow.id)
+    else:
+        raise ValueError(f"There is no table {kind!r} to export; choose requests, rounds or steps.")
+    if unknown := sorted(set(filters) - set(allowed)):
+        raise ValueError(f"The {kind} cannot be filtered by {', '.join(unknown)}; choose from {', '.join(allowed)}.")
+    query = query.where(*(allowed[name] == value for name, value in filters.items() if value is not None))
+    return Plan(query, tuple(UNITS.get(name, name) for name in columns))
+
+
+def write(connection: Connection, what: Plan, path: Path) -> int:
+    """Stream the plan's rows into `path`, which appears only when it is whole; how many rows. RuntimeError: the file failed."""
+    partial, count = path.with_name(path.name + ".tmp"), 0
+    rows = connection.execution_options(yield_per=500).execute(what.query)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # The mark at the start (utf-8-sig) tells spreadsheets the encoding; pandas skips it.
+        with partial.open("w", encoding="utf-8-sig", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(what.header)
+            for row in rows:
+                writer.writerow([_cell(value) for value in row])
+                count += 1
+        os.replace(partial, path)
+    except OSError as error:
+        raise RuntimeError(f"The CSV could not be written to {path} ({error}); choose a folder that is writable and has room.") from error
+    finally:
+        with suppress(OSError):
+            partial.unlink()
+    return count
+
+
+def _cell(value: Any) -> Any:
+    """Numbers stay numbers; text that a spreadsheet would take for a formula gets a leading apostrophe."""
+    if isinstance(value, (dict, list)):
+        value = json.dumps(value, ensure_ascii=False, sort_keys=True)
+    return "'" + value if isinstance(value, str) and value.startswith(FORMULA) else value
+
+
+def _others(table: Any, taken: Mapping[str, Any], *hidden: str) -> dict[str, Any]:
+    names = [str(column.name) for column in table.__table__.columns]
+    return {name: getattr(table, name) for name in names if name not in taken and name not in hidden}

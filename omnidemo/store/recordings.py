@@ -1,0 +1,53 @@
+"""The table of recorded rounds: the newest answers of each session, for as long as their requests are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from sqlalchemy import Connection, delete, insert, select
+
+from omnidemo.records import RequestRecord
+from omnidemo.store.recorded_rounds import pack, unpack
+from omnidemo.store.tables import PairRow, RecordingRow, RequestRow
+
+MOST_ANSWERS = 50  # of a session
+ABOUT = ("prompt", "method", "adapter_version", "created_at", "finish_reason", "metrics")  # of its request, beside a recording
+
+
+def wanted(record: RequestRecord) -> bool:
+    """Only answers to a person are recorded, and none whose text is withheld."""
+    return record.kind == "chat" and record.prompt is not None and bool(record.generation.rounds)
+
+
+def add(connection: Connection, request_id: int, record: RequestRecord) -> None:
+    """Record the rounds of a stored request; what the session has too many goes, oldest first."""
+    rounds = record.generation.rounds
+    packed, kept = pack(rounds)
+    if not kept:
+        return
+    connection.execute(insert(RecordingRow).values(request_id=request_id, packed=packed, kept=kept, rounds=len(rounds)))
+    own = select(RecordingRow.request_id).join(RequestRow).where(RequestRow.session_id == record.session)
+    old = list(connection.scalars(own.order_by(RecordingRow.request_id.desc()).limit(1000).offset(MOST_ANSWERS)))
+    if old:
+        connection.execute(delete(RecordingRow).where(RecordingRow.request_id.in_(old)))
+
+
+def read(connection: Connection, request_id: int, session: str | None) -> dict[str, Any] | None:
+    """A recording with what its replay says about it; None where there is none, or where it is not this session's (None: any)."""
+    request = [getattr(RequestRow, name) for name in ABOUT]
+    query = select(RecordingRow.packed, RecordingRow.kept, RecordingRow.rounds, *request, PairRow.target, PairRow.drafter)
+    query = query.join(RequestRow, RequestRow.id == RecordingRow.request_id).join(PairRow, PairRow.id == RequestRow.pair_id)
+    query = query.where(RecordingRow.request_id == request_id)
+    if session is not None:
+        query = query.where(RequestRow.session_id == session)
+    row = connection.execute(query).mappings().first()
+    if row is None:
+        return None
+    found = dict(row)
+    return found | {"lines": unpack(found.pop("packed"))}
+
+
+def among(connection: Connection, request_ids: Iterable[int]) -> set[int]:
+    """Which of these requests have a recording."""
+    return set(connection.scalars(select(RecordingRow.request_id).where(RecordingRow.request_id.in_(list(request_ids)))))

@@ -1,0 +1,169 @@
+"""What the Adaptation tab shows, as data: the requests with their marks, the charts, the lines and the versions. No gradio."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from omnidemo import charts
+from omnidemo.distill.drift import shifts
+from omnidemo.records import AdapterVersion
+from omnidemo.ui import text
+from omnidemo.ui.downloads import for_browser
+from omnidemo.ui.tabs.trainer_panel import calibration
+from omnidemo.ui.token_lines import finite
+
+MOST_REQUESTS = 500  # points of a curve; older ones stay in the history
+MOST_STEPS = 2000
+MOST_VERSIONS = 30
+RELIABILITY = charts.Curve(
+    "calibration",
+    "How well it judges its guesses",
+    "off on average",
+    ".0%",
+    None,
+    "Chance of acceptance that was predicted for a guess, against the share that the target accepted; on the diagonal it is right. "
+    "With the policy “by the acceptance head” these are the head's predictions, else the drafter's own probabilities.",
+)
+
+# The history counts the n-grams of a whole answer, where an experiment averages over its rounds.
+PER_ANSWER: dict[str, dict[str, Any]] = {"ngram_hits": {"unit": "per answer", "form": ".0f", "help": "Merged n-grams that were accepted."}}
+CURVES = [replace(what, **PER_ANSWER.get(what.key, {})) for what in charts.CURVES]
+
+
+@dataclass(frozen=True)
+class View:
+    """What the reader looks at: a pair, one of its lines, and how the curves are drawn."""
+
+    target: str
+    drafter: str
+    line: str = "default"
+    window: int = 8  # requests of the smoothed line
+    every: bool = False  # all targets of this drafter
+    only: bool = False  # only the requests of the line
+
+
+def request_rows(services: Any, view: View) -> list[dict[str, Any]]:
+    """The newest requests in order, topic shifts marked by the key `shift`; with `every`, each row names its target.
+
+    Runs of the Compare tab are left out: they try all methods in turn and would draw a saw.
+    """
+    names = [card.name for card in services.models() if card.role in ("target", "both")] if view.every else []
+    rows: list[dict[str, Any]] = []
+    for name in dict.fromkeys([view.target, *names]):
+        own = [dict(row) for row in services.store.curve(name, view.drafter, limit=MOST_REQUESTS) if row.get("kind") != "compare"]
+        if view.only:
+            own = [row for row in own if (row.get("domain") or "default") == view.line]
+        rows += _marked([row | {"target": name} for row in own] if view.every else own)
+    if view.every:
+        rows.sort(key=lambda row: row.get("id") or 0)
+    return rows[-MOST_REQUESTS:]
+
+
+def _marked(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows of one target, those where the acceptance of a line fell for good marked; a change of line is no such fall."""
+    lines: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        lines.setdefault(row.get("domain") or "default", []).append(row)
+    for own in lines.values():
+        for index in shifts([charts.finite(row.get("acceptance_rate")) for row in own]):
+            own[index]["shift"] = True
+    return rows
+
+
+def figures(
+    rows: Sequence[Mapping[str, Any]],
+    steps: Sequence[Mapping[str, Any]],
+    window: int,
+    revision: str,
+    target: str,
+    bins: Sequence[tuple[float, float, float]] = (),
+) -> list[dict[str, Any]]:
+    """The charts of the tab, each with its headline: the latest mean over `window` points, and where it came from. That is compared within
+    one scope alone (target, line, topic, method, policy, temperature), the newest request's; a loss is of all topics, so it has none."""
+    own = charts.comparable([row for row in rows if row.get("target", target) == target])
+    where = said(own[-1]) if own else ""
+    shown = {}
+    for what in CURVES:
+        latest, first = charts.change([charts.finite(row.get(what.key)) for row in own], window if what.noisy else 1)
+        drawn = charts.curve(rows, what, window=window, revision=revision)
+        shown[what.key] = _chart(what, drawn, latest, first if what.noisy else None, where if what.noisy else "")
+    latest, _ = charts.change([charts.finite(step.get("loss")) for step in steps], window)
+    # After a roll-back a line counts its steps from the older version on; on the chart time only goes forward.
+    steps = [dict(step) | {"step": place} for place, step in enumerate(steps, start=1)]
+    shown["loss"] = _chart(charts.LOSS, charts.losses(steps, window=window, revision=revision), latest, None)
+    shown["calibration"] = _chart(RELIABILITY, charts.reliability({RELIABILITY.title: bins}, revision=revision), _error(bins), None)
+    order = ("acceptance_rate", "estimated_speedup", "loss", "ngram_hits", "cache_entries", "draft_length")
+    return [shown[key] for key in dict.fromkeys([*order, *shown])]
+
+
+def said(row: Mapping[str, Any]) -> str:
+    """The scope of a live figure, in words: topic and draft policy, which move it beside what was learned."""
+    topic, policy = str(row.get("topic") or ""), str(row.get("policy") or "")
+    name, _, length = policy.partition(" ")
+    rule = f"{length} guessed tokens" if name == "fixed" and length else text.CHOICES["draft_policy"].get(name, name)
+    return " · ".join(filter(None, [f"“{text.TOPICS.get(topic, topic)}”" if topic else "", rule]))
+
+
+def _error(bins: Sequence[tuple[float, float, float]]) -> float | None:
+    """Expected calibration error: Σ n |predicted − observed| / Σ n; None without observations."""
+    total = sum(count for *_, count in bins)
+    return sum(count * abs(predicted - observed) for predicted, observed, count in bins) / total if total else None
+
+
+def _chart(what: charts.Curve, figure: charts.Figure, latest: float | None, first: float | None, where: str = "") -> dict[str, Any]:
+    card = {"key": what.key, "title": what.title, "unit": what.unit, "form": what.form, "help": what.help}
+    return card | {"latest": finite(latest), "first": finite(first), "scope": where, "figure": figure}
+
+
+def version_rows(versions: Sequence[AdapterVersion], live: int) -> list[dict[str, Any]]:
+    """The versions table, newest first; `live` marks the one that drafts now, also where it is the base drafter, version 0."""
+    names = ("version", "created_at", "requests_seen", "steps", "parent")
+    return [
+        {name: getattr(one, name) for name in names} | {"loss": finite(one.loss), "effect": dict(one.effect), "live": one.version == live}
+        for one in versions[:MOST_VERSIONS]
+    ]
+
+
+def line_rows(services: Any, view: View) -> list[dict[str, Any]]:
+    """The adapter lines of the pair, the default one first, each with what the page says about it."""
+    try:
+        found = list(services.lines(view.target, view.drafter))
+    except (RuntimeError, ValueError):  # the pair is not loaded
+        found = []
+    rows = [
+        {"domain": one.domain, "version": one.version, "requests": one.requests_seen, "memory": bool(one.in_memory)}
+        for one in sorted(found, key=lambda one: (one.domain != "default", one.domain))
+    ]
+    known = {row["domain"] for row in rows}
+    for missing in [name for name in dict.fromkeys(["default", view.line]) if name not in known]:
+        rows.append({"domain": missing, "version": 0, "requests": 0, "memory": False})
+    return rows
+
+
+def page_json(services: Any, view: View, live: int, plotly: str, key: str, note: str = "") -> str:
+    """Everything the tab shows, as the value of the `adaptation` widget; `live` is the version that drafts, `note` what was refused."""
+    rows = request_rows(services, view)
+    store = services.store
+    steps = store.steps(view.target, view.drafter, domain=view.line, limit=MOST_STEPS)
+    revision = f"{view.target} {view.drafter} {view.every} {view.only and view.line}"
+    bins = calibration(services, view.target, view.drafter, view.line)
+    value = {
+        "key": key,
+        "plotly": plotly,
+        "requests": len(rows),
+        "steps": len(steps),
+        "every": view.every,
+        "targets": list(dict.fromkeys(row["target"] for row in rows)) if view.every else [],
+        "domains": list(dict.fromkeys(row.get("domain") or "default" for row in rows)),
+        "kinds": sorted({mark.kind for mark in charts.marks(rows)}),
+        "palette": charts.PALETTE,
+        "charts": figures(rows, steps, view.window, revision, view.target, bins) if rows or steps else [],
+        "line": view.line,
+        "lines": line_rows(services, view),
+        "versions": version_rows(store.adapters(view.target, view.drafter, domain=view.line), live),
+        "live": live,
+        "note": note,
+    }
+    return for_browser(value)

@@ -1,0 +1,184 @@
+"""The results of a comparison, as the page and the CSV show them. Pure but for reading an uploaded batch."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from omnidemo import charts
+from omnidemo.serving.comparison import BASELINE, FRESH
+from omnidemo.ui import text
+from omnidemo.ui.downloads import for_browser
+from omnidemo.ui.token_lines import finite, round_lines
+
+MOST_PROMPTS = 500
+BASE = BASELINE
+# CSV: column → key of Generation.metrics; units are in the names.
+MEASURED = {
+    "seconds": "seconds",
+    "tokens_per_second": "tokens_per_second",
+    "acceptance_rate": "acceptance_rate",
+    "alpha": "alpha",
+    "block_efficiency_tokens_per_round": "block_efficiency",
+    "ngram_hits_per_round": "ngram_hits",
+    "time_to_first_token_seconds": "time_to_first_token",
+    "draft_seconds": "draft_seconds",
+    "verify_seconds": "verify_seconds",
+    "settle_seconds": "settle_seconds",
+    "other_seconds": "other_seconds",
+    "engine_overhead_share": "engine_overhead",
+}
+HEADER = [
+    "run",
+    "created_at_utc",
+    "target",
+    "drafter",
+    "adapter_version",
+    "method",
+    "prompt_index",
+    "seed",
+    "temperature",
+    "draft_length",
+    "max_new_tokens",
+]
+HEADER += ["tokens", "rounds", *MEASURED, "measured_speedup", "identical_to_autoregressive", "finish_reason", "prompt", "answer"]
+SUMMARY = ("tokens_per_second", "speedup", "acceptance_rate", "block_efficiency", "time_to_first_token")
+
+
+class BadBatch(ValueError):
+    """An uploaded batch that cannot be used; the message names the line, the cause and the next step."""
+
+
+def read_batch(path: str | Path) -> list[str]:
+    """The prompts of a JSON Lines file: one object with a text field `prompt` per line. Raises BadBatch."""
+    prompts = []
+    try:
+        lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadBatch("The file is not UTF-8 text. Save it as JSON Lines in UTF-8 and upload it again.") from error
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            item = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise BadBatch(f'Line {number} is not JSON. Every line has to look like {{"prompt": "What is 17 plus 25?"}}.') from error
+        prompt = item.get("prompt") if isinstance(item, dict) else None
+        if not isinstance(prompt, str) or not prompt.strip():
+            raise BadBatch(
+                f'Line {number} has no text in the field "prompt". Every line has to look like {{"prompt": "What is 17 plus 25?"}}.'
+            )
+        prompts.append(prompt)
+    if not prompts:
+        raise BadBatch('The file holds no prompts. Every line has to look like {"prompt": "What is 17 plus 25?"}.')
+    if len(prompts) > MOST_PROMPTS:
+        raise BadBatch(f"The file holds {len(prompts)} prompts, more than {MOST_PROMPTS}. Split it and run the parts one after another.")
+    return prompts
+
+
+def summary(results: Sequence[Mapping[str, Any]], methods: Sequence[str]) -> list[dict[str, Any]]:
+    """Per method: n and, for each figure, mean and standard deviation over the prompts where it is defined."""
+    table = []
+    for method in methods:
+        own = [result for result in results if result["method"] == method]
+        row: dict[str, Any] = {"method": method, "n": len(own)}
+        for name in SUMMARY:
+            seen = [result[name] for result in own if result.get(name) is not None]
+            row[name] = (
+                [finite(statistics.fmean(seen)), finite(statistics.stdev(seen)) if len(seen) > 1 else None] if seen else [None, None]
+            )
+        checked = [result["identical"] for result in own if result["identical"] is not None]
+        table.append(row | {"identical": sum(checked), "checked": len(checked)})
+    return table
+
+
+def bar_charts(table: Sequence[Mapping[str, Any]], titles: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Speed and block efficiency of the methods that were measured, as bar charts; whiskers are one standard deviation."""
+    rows = [row for row in table if row["n"]]
+    names, colours = [titles.get(row["method"], row["method"]) for row in rows], [charts.method_colour(row["method"]) for row in rows]
+    plain = next((row["tokens_per_second"][0] for row in rows if row["method"] == BASE), None)
+    out = []
+    for key, title, unit, form, base in (
+        ("tokens_per_second", "Speed", "tokens per second", ".0f", plain),
+        ("block_efficiency", "Block efficiency", "tokens per pass of the target", ".2f", 1.0),
+    ):
+        figure = charts.bars(
+            names, [row[key][0] for row in rows], colours=colours, spread=[row[key][1] for row in rows], base=base, form=form, unit=unit
+        )
+        out.append({"key": key, "title": title, "figure": figure})
+    return out if rows else []
+
+
+class Board:
+    """The results of one run: what the page shows and the rows of the CSV."""
+
+    def __init__(
+        self, services: Any, run: str, prompts: Sequence[str], methods: Sequence[str], common: Mapping[str, Any], plotly: str
+    ) -> None:
+        self.infos = {info.name: info for info in services.methods()}
+        self.prompts, self.methods, self.common = list(prompts), list(methods), dict(common, run=run)
+        self.results: list[dict[str, Any]] = []
+        self.csv: list[dict[str, Any]] = []
+        self.head = {
+            "run": run,
+            "plotly": plotly,
+            "prompt": prompts[0] if len(prompts) == 1 else "",
+            "prompts": len(prompts),
+            "total": len(prompts) * len(methods),
+        }
+
+    def add(self, comparison: Any) -> None:
+        """Take one `Comparison` (prompt_index, method, generation, identical, speedup)."""
+        generation, method = comparison.generation, comparison.method
+        metrics = generation.metrics
+        result: dict[str, Any] = {key: finite(value) for key, value in metrics.items()}
+        result |= {
+            "method": method,
+            "prompt": comparison.prompt_index,
+            "identical": comparison.identical,
+            "speedup": finite(comparison.speedup),
+        }
+        result |= {"version": generation.adapter_version, "finish": generation.finish_reason}
+        if len(self.prompts) == 1:
+            result["lines"] = "".join(line for one in generation.rounds for line in round_lines(one))
+        self.results.append(result)
+        row = dict(self.common) | {column: finite(metrics.get(key), 6) for column, key in MEASURED.items()}
+        row |= {
+            "created_at_utc": datetime.now(UTC).isoformat(timespec="milliseconds"),
+            "method": method,
+            "prompt_index": comparison.prompt_index,
+        }
+        row |= {"adapter_version": generation.adapter_version, "tokens": len(generation.token_ids), "rounds": len(generation.rounds)}
+        row |= {"measured_speedup": finite(comparison.speedup), "identical_to_autoregressive": comparison.identical}
+        row |= {"finish_reason": generation.finish_reason, "prompt": self.prompts[comparison.prompt_index], "answer": generation.text}
+        self.csv.append(row)
+
+    def json(self, state: str, error: str = "") -> str:
+        """The value of the `compare` widget."""
+        table = summary(self.results, self.methods)
+        titles = {name: text.method_title(info) for name, info in self.infos.items()} | text.LANES
+        lanes = self.results if len(self.prompts) == 1 else []
+        methods = [
+            {
+                "name": name,
+                "title": titles.get(name, name),
+                "colour": charts.method_colour(name),
+                "lossless": name == FRESH or getattr(self.infos.get(name), "lossless", False),
+            }
+            for name in self.methods
+        ]
+        value = self.head | {"state": state, "error": error, "done": len(self.results), "methods": methods, "lanes": lanes, "table": table}
+        return for_browser(
+            value | {"temperature": self.common["temperature"], "charts": bar_charts(table, titles), "base": BASE in self.methods}
+        )
+
+
+def problem(state: str) -> str:
+    """A widget value that only says what is wrong."""
+    return for_browser(
+        {"state": "error", "error": state, "methods": [], "lanes": [], "table": [], "charts": [], "done": 0, "total": 0, "prompts": 0}
+    )

@@ -1,0 +1,79 @@
+"""The one curve of the page, as data for the `hero` widget: what a line has learned of the topic that was asked or taught last."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import gradio as gr
+
+from omnidemo.ui import text
+from omnidemo.ui.downloads import for_browser
+from omnidemo.ui.shell import QUIET, Shell, only_when_changed
+from omnidemo.ui.token_lines import finite
+
+EVENT = "look"
+
+
+def hero_json(services: Any, target: str, drafter: str, line: str, session: str, wanted: str = "") -> str:
+    """The value of the `hero` widget. `wanted`: a topic that the reader chose; else the one that the session asked or taught last."""
+    route = services.following(session)
+    known = services.topics()
+    topic = wanted if wanted in known else route.topic if route is not None else ""
+    if line == text.AUTO_LINE or not line:
+        line = route.domain if route is not None else "default"
+    try:
+        value = services.hero(target, drafter, topic, line)
+    except ValueError:  # no line can have the name that somebody is typing
+        line = "default"
+        value = services.hero(target, drafter, topic, line)
+    shown = {
+        **value,
+        "points": [_point(one) for one in value["points"]],
+        "marks": [_mark(one) for one in value["marks"]],
+        "fresh": _point(value["fresh"]),
+        "today": _point(value["today"]),
+        "chosen": wanted if wanted in known else "",
+        "label": text.TOPICS.get(topic, topic),
+        "names": {name: text.TOPICS.get(name, name) for name in known},
+        "taught": topic in known,
+        "measuring": topic in known and services.measuring(target, drafter, topic),
+        "learns": services.settings.training != "off",
+        "slower": slower(services, target, drafter, topic, line),
+    }
+    return for_browser(shown)
+
+
+def slower(services: Any, target: str, drafter: str, topic: str, line: str) -> str:
+    """The banner's sentence where guessing was slower than plain decoding over a topic's newest tokens; empty where it was not."""
+    pace = services.pace_of(target, drafter, topic, line)
+    if not pace.slower:
+        return ""
+    about = f"on “{text.TOPICS.get(topic, topic)}” " if topic else ""
+    return f"Guessing ahead was slower than plain decoding {about}over the last {pace.tokens:,} tokens ({pace.speedup:.2f}×)."
+
+
+def _mark(one: Mapping[str, Any]) -> dict[str, Any]:
+    """A mark with the topics' names as people read them."""
+    named = " → ".join(text.TOPICS.get(topic, topic) for topic in one["label"].split(" → "))
+    return dict(one) | ({"label": named} if one["kind"] == "topic" else {})
+
+
+def _point(one: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    return None if one is None else dict(one) | {name: finite(one[name]) for name in ("steps", "agreement", "same_first")}
+
+
+def follow(services: Any, shell: Shell, panel: gr.HTML, line: Any = None) -> None:
+    """Keep a panel up to date. `line`: the picker of the topic line, None for the line that the Adaptation tab looks at."""
+    seen, wanted = gr.State(""), gr.Textbox(visible=False, label="topic")
+    line = line if line is not None else gr.Textbox(visible=False, label="line")
+    own = "omni.adaptation.line" if panel.elem_id == "omni-hero-adaptation" else "line"
+    know = {"js": f"(target, drafter, line, session, wanted, seen) => [target, drafter, {own}, session, omni.hero.wanted, seen]"}
+
+    def show(target: str, drafter: str, domain: str, session: str, topic: str) -> str:
+        return hero_json(services, target, drafter, domain, session, topic)
+
+    inputs, outputs, poll = [shell.target, shell.drafter, line, shell.session, wanted, seen], [panel, seen], only_when_changed(show)
+    name = "hero_chat" if own == "line" else "hero_adaptation"
+    gr.on([shell.page.load, shell.tick.tick], poll, inputs, outputs, api_name=name, **know, **QUIET)
+    getattr(panel, EVENT)(poll, inputs, outputs, api_name=f"{name}_chosen", **know, **QUIET)

@@ -1,0 +1,119 @@
+"""What goes to the browser beside the page: widget values, plotly's script, CSV files made when a button is pressed."""
+
+from __future__ import annotations
+
+import csv
+import json
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+
+from omnidemo import private_folders
+from omnidemo.charts import PLOTLY_JS
+from omnidemo.store.csv_export import FORMULA
+from omnidemo.ui.shell import PRIVATE
+
+KEEP_SECONDS = 600  # Gradio copies a file into its own cache when it is handed over; ours may go soon
+
+
+def for_browser(value: Any) -> str:
+    """A widget's value as JSON; `<` is spelled out, so that no text of a model ever looks like markup on the way."""
+    return json.dumps(value, default=str).replace("<", "\\u003c")
+
+
+def fields(value: Any, what: str) -> Mapping[str, Any]:
+    """What a page sends as an object, nothing for none; ValueError for a list, which Gradio's JSON lets through as well."""
+    if value is not None and not isinstance(value, Mapping):
+        raise ValueError(f"The {what} are not names with values. Reload the page, or look up the types at its foot.")
+    return value or {}
+
+
+def serve_plotly() -> str:
+    """Let the app serve plotly.min.js from the installed package; its address below the app's root."""
+    gr.set_static_paths([PLOTLY_JS])
+    return f"gradio_api/file={PLOTLY_JS.resolve().as_posix()}"
+
+
+def downloads() -> Path:
+    """Where files that are handed over are made."""
+    folder = private_folders.temporary_folder() / "downloads"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    return folder
+
+
+def uploads() -> Path:
+    """Where Gradio keeps what it was handed and what came in; its own folder would be readable for others and stay after a kill."""
+    folder = private_folders.temporary_folder() / "gradio"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    return folder
+
+
+def forget_files() -> None:
+    """Remove what was exported: its history has just been deleted."""
+    for folder in (downloads(), uploads()):
+        for file in folder.rglob("*.csv"):
+            with suppress(OSError):
+                file.unlink()
+
+
+def temporary(name: str) -> Path:
+    """A path for a file of that name in a fresh temporary folder; older ones are removed on the way."""
+    root = downloads()
+    for folder in root.iterdir():
+        try:
+            if time.time() - folder.stat().st_mtime > KEEP_SECONDS:
+                for file in folder.iterdir():
+                    file.unlink()
+                folder.rmdir()
+        except OSError:  # another process was quicker
+            continue
+    return Path(tempfile.mkdtemp(dir=root)) / name
+
+
+def write_csv(path: Path, header: Iterable[str], rows: Iterable[Mapping[str, Any]]) -> Path:
+    """Rows under `header`; numbers stay numbers, text that a spreadsheet would run gets a leading apostrophe."""
+    columns = list(header)
+    with path.open("w", encoding="utf-8-sig", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(columns)
+        writer.writerows([_cell(row.get(column)) for column in columns] for row in rows)
+    return path
+
+
+def _cell(value: Any) -> Any:
+    return "'" + value if isinstance(value, str) and value.startswith(FORMULA) else value
+
+
+def download(event: Any, name: str, make: Callable[..., Path | None], inputs: list[Any], *, js: str | None = None, empty: str = "") -> None:
+    """Make `event` download the file that `make(*inputs)` returns; None says `empty`, an error its sentence. `js` may fill the inputs.
+
+    Gradio's own button downloads the file it held *before* the press, so a hidden one receives the new file and is pressed by the page.
+    """
+    carrier = gr.DownloadButton(visible="hidden", elem_id=f"omni-file-{name}")
+
+    def prepare(*values: Any) -> Any:
+        try:
+            path, why = make(*values), empty
+        except (RuntimeError, ValueError, OSError) as refused:
+            path, why = None, str(refused)
+        if path is None:
+            gr.Info(why)
+        return None if path is None else str(path)  # None also takes an older file away from the hidden button
+
+    press = f"() => {{ omni.pressDownload({json.dumps(f'omni-file-{name}')}); return []; }}"
+    done = event(prepare, inputs, carrier, js=js, api_name=f"prepare_{name}", concurrency_limit=2, **PRIVATE)
+    done.success(None, None, None, js=press, **PRIVATE)
+
+
+def download_button(
+    label: str, name: str, make: Callable[..., Path | None], inputs: list[Any], *, js: str | None = None, empty: str = "", **options: Any
+) -> gr.Button:
+    """A button that runs `make(*inputs)` and downloads the file it returns, as `download` does."""
+    button = gr.Button(label, **options)
+    download(button.click, name, make, inputs, js=js, empty=empty)
+    return button

@@ -1,0 +1,108 @@
+"""What a replay asks the server for: recorded rounds of the history, and runs beside an answer."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import gradio as gr
+
+from omnidemo.records import Generation, Replayed
+from omnidemo.ui import token_lines
+from omnidemo.ui.downloads import for_browser
+from omnidemo.ui.shell import PRIVATE, QUIET, Shell, longest_answer, widget
+from omnidemo.ui.tabs import history_tab
+from omnidemo.ui.tabs.chat_tab import conversation, read_line, read_seed
+
+log = logging.getLogger(__name__)
+
+
+def lane(runs: Sequence[Generation]) -> dict[str, Any]:
+    """The middle one of some measured runs, which is the first, for the player: its rounds as lines, and what is said beside them."""
+    made = runs[0]
+    lines = "".join(line for one in made.rounds for line in token_lines.round_lines(one))
+    return {"lines": lines, "version": made.adapter_version, "method": made.method, "at": time.time(), "runs": len(runs)}
+
+
+def beside(services: Any, wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """The lanes of a measurement beside an answer. `wanted` comes from the browser: kind (plain or fresh), target, drafter, message,
+    history, tokens, and for plain temperature, top_p and seed, for fresh method and line. RuntimeError or ValueError, one sentence, where
+    there are none."""
+    names = {"target": str(wanted.get("target") or ""), "drafter": str(wanted.get("drafter") or "")}
+    most = max(1, min(int(wanted.get("tokens") or 1), longest_answer(services.settings)))
+    asked = {**names, "messages": conversation(wanted.get("history"), str(wanted.get("message") or "")), "max_new_tokens": most}
+    made: Sequence[Sequence[Generation]]
+    if wanted.get("kind") == "fresh":
+        line = read_line(str(wanted.get("line") or ""))
+        made = services.fresh_and_today(**asked, method=str(wanted.get("method") or "auto"), domain=line)
+    else:
+        warp = {"temperature": float(wanted.get("temperature") or 0.0), "top_p": float(wanted.get("top_p") or 1.0)}
+        made = (services.plain(**asked, **warp, seed=read_seed(wanted.get("seed"))),)
+    return {"lanes": [lane(one) for one in made]}
+
+
+def probes(services: Any, wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """Probe prompts of a topic by the fresh drafter and by today's, replayed, so without times: pairs of (prompt, lanes); and the topics
+    that have some. The wanted topic, or the first that has any."""
+    names = (str(wanted.get("target") or ""), str(wanted.get("drafter") or ""), read_line(str(wanted.get("line") or "")))
+    found = {topic: services.before_after(*names, topic) for topic in services.topics()}
+    known = {topic: one for topic, one in found.items() if one is not None and one.before}
+    topic = wanted["topic"] if wanted.get("topic") in known else next(iter(known), None)
+    if topic is None:
+        return {"topics": [], "pairs": []}
+    both = known[topic]
+    pairs = [
+        {"prompt": before.prompt, "lanes": [_replayed(before, both.before_version), _replayed(after, both.after_version)]}
+        for before, after in zip(both.before, both.after, strict=True)
+    ]
+    return {"topics": list(known), "topic": topic, "pairs": pairs}
+
+
+def _replayed(one: Replayed, version: int) -> dict[str, Any]:
+    return {"lines": "".join(line for done in one.rounds for line in token_lines.round_lines(done)), "version": version}
+
+
+def recall(services: Any, session: str, request: Any) -> dict[str, Any]:
+    """A recorded answer of the visitor's own history, as the player reads it. ValueError, one sentence, where there is none."""
+    known = isinstance(request, int) and services.store.recording(
+        request, session=history_tab.scope(services.settings, session, {})["session"]
+    )
+    if not known:
+        raise ValueError("The rounds of this answer are not kept any more: only those of your newest answers are.")
+    about = {name: known[name] for name in ("prompt", "method", "target", "drafter", "kept", "rounds", "created_at", "finish_reason")}
+    return about | {"lines": known["lines"], "version": known["adapter_version"], "plain": token_lines.plain_pace(known["metrics"])}
+
+
+def _answer(asked: Mapping[str, Any] | None, make: Callable[[Mapping[str, Any]], dict[str, Any]]) -> str:
+    """What was asked for with the number of the question, or a sentence that says why there is nothing."""
+    wanted = asked if isinstance(asked, Mapping) else {}
+    try:
+        found = make(wanted)
+    except (RuntimeError, ValueError, TypeError) as error:
+        found = {"error": str(error)}
+    except Exception as error:  # any cause: the page says it and lives on
+        log.exception("a replay could not be had")
+        found = {"error": str(error) or type(error).__name__}
+    return for_browser({"id": wanted.get("id"), **found})
+
+
+def build(services: Any, shell: Shell) -> None:
+    """The player's line to the server; the page itself opens and draws it."""
+    page = widget("replay", events=("measure", "recall"), visible="hidden")
+    wanted = gr.JSON(visible=False)
+    inputs, js = [shell.session, wanted], "() => omni.replay.take()"
+
+    def measure(session: str, asked: dict[str, Any] | None) -> str:
+        return _answer(asked, lambda wanted: beside(services, wanted))
+
+    def fetch(session: str, asked: dict[str, Any] | None) -> str:
+        def look(wanted: Mapping[str, Any]) -> dict[str, Any]:
+            return probes(services, wanted) if wanted.get("kind") == "probes" else recall(services, session, wanted.get("request"))
+
+        return _answer(asked, look)
+
+    alone: dict[str, Any] = {"concurrency_id": "beside", "concurrency_limit": 1, "trigger_mode": "multiple"}
+    page.measure(measure, inputs, [page], js=js, api_name="measure_beside", **alone, **PRIVATE)
+    page.recall(fetch, inputs, [page], js=js, api_name="recall", **QUIET)

@@ -1,0 +1,1 @@
+"""The tabs of the page and their panels: one file each."""

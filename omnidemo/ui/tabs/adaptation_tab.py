@@ -1,0 +1,135 @@
+"""The Adaptation tab: how the drafter gets better over the requests of a pair, everything that steers it, and its adapter versions."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+
+from omnidemo.ui import curve_data, downloads
+from omnidemo.ui.adaptation_data import View, page_json
+from omnidemo.ui.downloads import serve_plotly
+from omnidemo.ui.shell import EXPERT, PRIVATE, QUIET, Shell, widget
+from omnidemo.ui.tabs import settings_panel, traffic_panel
+from omnidemo.ui.tabs.trainer_panel import trainer_json
+
+
+def read_view(target: str, drafter: str, line: str, window: float, every: bool, only: bool) -> View:
+    """The browser's view, made safe: a window from 1 up, and a line. ValueError where no pair is named."""
+    if not (isinstance(target, str) and target and isinstance(drafter, str) and drafter):
+        raise ValueError("No pair is chosen. Choose a target and a drafter from the lists.")
+    return View(target, drafter, line or "default", max(1, int(window or 1)), bool(every), bool(only))
+
+
+class Page:
+    """The values of the tab's widgets, sent again only when something in them changed."""
+
+    def __init__(self, services: Any, plotly: str) -> None:
+        self.services, self.plotly = services, plotly
+
+    def show(self, view: View, seen: str = "", note: str = "") -> Any:
+        """(page, trainer), skipped while what they show is still what `seen` stands for."""
+        services, store = self.services, self.services.store
+        trainer = trainer_json(services, view.target, view.drafter, view.line)
+        newest: list[Any] = [
+            store.curve(view.target, view.drafter, limit=1),
+            store.steps(view.target, view.drafter, domain=view.line, limit=1),
+            [(one.version, dict(one.effect)) for one in store.adapters(view.target, view.drafter, domain=view.line)],
+            settings_panel.line_names(services, view.target, view.drafter),
+        ]
+        if view.every:
+            newest.append(store.requests(drafter=view.drafter, limit=1))
+        key = hashlib.sha1(json.dumps([repr(view), trainer, newest], default=str).encode()).hexdigest()
+        if key == seen:
+            return gr.skip(), gr.skip()
+        live = int(json.loads(trainer)["version"])
+        return page_json(services, view, live, self.plotly, key, note), trainer
+
+    def after(self, view: View, act: Any) -> Any:
+        """Do `act()` and show what came of it; what it refuses is said on the page."""
+        try:
+            act()
+        except (RuntimeError, ValueError, OSError) as refused:
+            return self.show(view, note=str(refused))
+        return self.show(view)
+
+
+def build(services: Any, shell: Shell) -> None:
+    """Everything inside the Adaptation tab."""
+    page_of = Page(services, serve_plotly())
+    with gr.Row(elem_id="omni-adaptation-row", elem_classes="omni-two", equal_height=False):
+        with gr.Column(scale=7, min_width=320):
+            player = widget("play", traffic_panel.first(services), events=("play", "halt"))
+            curve = widget("hero", elem_id="omni-hero-adaptation", events=(curve_data.EVENT,))
+            page = widget("adaptation", events=("poll", "rollback", "export"))
+        with gr.Column(scale=3, min_width=300):
+            widget("lines", elem_classes=EXPERT)
+            trainer = widget("trainer", elem_id="omni-trainer-adaptation", events=("pause", "resume", "reset"))
+            steering = widget("controls", elem_id="omni-steer", elem_classes=EXPERT, events=("adjust",))
+            widget("versions", elem_classes=EXPERT)
+            upload = gr.UploadButton(
+                "↑ Import an adapter (zip)", file_types=[".zip"], type="filepath", size="sm", elem_id="omni-import", elem_classes=EXPERT
+            )
+    names = [shell.target, shell.drafter]
+    line, window = gr.Textbox(visible=False, label="line"), gr.Number(visible=False, label="window")
+    every, only = gr.Checkbox(visible=False, label="every"), gr.Checkbox(visible=False, label="only")
+    seen, version = gr.Textbox(visible=False, label="seen"), gr.Number(visible=False, label="version")
+    view, outputs = [*names, line, window, every, only], [page, trainer]
+    know = {"js": "(...values) => omni.adaptation.request(values)"}
+
+    def poll(*inputs: Any) -> Any:
+        *given, last = inputs
+        return page_of.show(read_view(*given), last)
+
+    page.poll(poll, [*view, seen], outputs, api_name="adaptation_state", **know, **QUIET)
+    for name, act in (("pause", services.pause), ("resume", services.resume), ("reset", services.reset)):
+
+        def press(*given: Any, act: Any = act) -> Any:
+            asked = read_view(*given)
+            return page_of.after(asked, lambda: act(asked.target, asked.drafter, domain=asked.line))
+
+        getattr(trainer, name)(press, view, outputs, api_name=f"adaptation_{name}", **know, **QUIET)
+
+    def back(*inputs: Any) -> Any:
+        *given, chosen = inputs
+        asked = read_view(*given)
+        return page_of.after(asked, lambda: services.activate(asked.target, asked.drafter, int(chosen or 0), domain=asked.line))
+
+    choose = {"js": "(...values) => omni.adaptation.request(values, omni.adaptation.version)"}
+    page.rollback(back, [*view, version], outputs, api_name="adaptation_rollback", **choose, **QUIET)
+    _files(services, page_of, page, upload, [*view, version], outputs, choose)
+    settings_panel.steer(services, shell, steering, "adaptation")
+    curve_data.follow(services, shell, curve)
+    traffic_panel.wire(services, shell, player, "play")
+
+
+def export_file(services: Any, view: View, version: int) -> Path:
+    """An adapter version as a zip in PEFT's own format, outside of the storage folder, from which nothing is served."""
+    made = Path(services.export_adapter(view.target, view.drafter, view.line, version))
+    return Path(shutil.copyfile(made, downloads.temporary(made.name)))
+
+
+def _files(services: Any, page_of: Page, page: gr.HTML, upload: Any, inputs: list[Any], outputs: list[Any], choose: Any) -> None:
+    def make(*given: Any) -> Path:
+        *view, version = given
+        return export_file(services, read_view(*view), int(version or 0))
+
+    downloads.download(page.export, "adapter", make, inputs, js=choose["js"])
+
+    def take(file: str | None, *given: Any) -> Any:
+        view = read_view(*given)
+
+        def add() -> None:
+            if not file:
+                raise ValueError("No file arrived. Choose the zip of an adapter and upload it again.")
+            got = services.import_adapter(view.target, view.drafter, view.line, Path(file))
+            gr.Info(f"Imported as v{got} of the line {view.line}; it drafts from the next answer on.")
+
+        return page_of.after(view, add)
+
+    js = "(file, ...values) => [file, ...omni.adaptation.request(values)]"
+    upload.upload(take, [upload, *inputs[:-1]], outputs, js=js, api_name="import_adapter", concurrency_limit=1, **PRIVATE)

@@ -1,0 +1,244 @@
+"""The Chat tab. The browser keeps the conversation; the server gets it with each request and streams JSON lines back."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import gradio as gr
+
+from omnidemo.records import Generation, Round
+from omnidemo.serving.quotas import Refused
+from omnidemo.ui import curve_data, text, token_lines
+from omnidemo.ui.errors import tell
+from omnidemo.ui.running_answers import Running
+from omnidemo.ui.shell import ENGINE, EXPERT, PRIVATE, QUIET, Shell, longest_answer, widget
+from omnidemo.ui.tabs import settings_panel, traffic_panel
+from omnidemo.ui.tabs.trainer_panel import follow
+
+UPDATE_SECONDS = 1 / 12  # at most this often to the browser
+MOST_MESSAGES = 400  # of a conversation that are looked at
+PLAIN = "autoregressive"
+
+
+def conversation(history: Any, message: str) -> list[dict[str, str]]:
+    """The messages of a request. `history` comes from the browser: anything but the newest user and assistant texts is dropped."""
+    messages = []
+    for item in history[-MOST_MESSAGES:] if isinstance(history, list) else []:
+        if isinstance(item, dict) and item.get("role") in ("user", "assistant") and isinstance(item.get("content"), str):
+            messages.append({"role": item["role"], "content": item["content"]})
+    return [*messages, {"role": "user", "content": message}]
+
+
+def read_seed(value: str | int | None) -> int | None:
+    """A whole number from 0 to 2**63 - 1, or None for an empty field; ValueError says what to write instead."""
+    shown = "" if value is None else str(value).strip()
+    if not shown:
+        return None
+    if not (shown.isascii() and shown.isdigit() and int(shown) < 2**63):
+        raise ValueError(f"The seed “{shown[:40]}” is not a whole number from 0 up. Correct it under Advanced, or leave it empty.")
+    return int(shown)
+
+
+def read_line(name: str | None) -> str:
+    """The topic line of a request: a name, `auto`, or `default` for an empty field."""
+    return " ".join(str(name or "").split()) or "default"
+
+
+def provenance(services: Any, target: str, drafter: str, session: str, line: str) -> Callable[[Generation], dict[str, str]]:
+    """What the page says beside an answer: which line drafted, what it was about and how one can tell, and that guessing was slower."""
+
+    def about(generation: Generation) -> dict[str, str]:
+        route = services.routed(session)
+        topic, why = (route.topic, route.topic_why) if route is not None else ("", "")
+        note = curve_data.slower(services, target, drafter, topic, generation.domain) if generation.method != PLAIN else ""
+        return {"line": generation.domain, "topic": topic, "why": why, "note": note}
+
+    return about
+
+
+def stream(
+    answer: Iterator[Round | Generation], started: float, about: Callable[[Generation], Mapping[str, str]] = lambda _: {}
+) -> Iterator[str]:
+    """An answer as a growing string of JSON lines, at most 12 updates a second; `about` adds fields to the last line."""
+    tally = token_lines.Tally()
+    value, shown_at = "", 0.0
+    for item in answer:
+        now = time.perf_counter()
+        if isinstance(item, Generation):
+            yield value + tally.line() + token_lines.end_line(item, tally, **about(item))
+            return
+        tally.add(item, now - started)
+        value += "".join(token_lines.round_lines(item))
+        if now - shown_at >= UPDATE_SECONDS:
+            value += tally.line()
+            shown_at = now
+            yield value
+    yield value + token_lines.line("error", text="The answer ended without its figures. Send the message again.")
+
+
+def _chat(services: Any, running: Running) -> Any:
+    def chat(
+        message: str,
+        history: list[dict[str, str]] | None,
+        session: str,
+        run: str,
+        target: str,
+        drafter: str,
+        method: str,
+        line: str,
+        temperature: float,
+        top_p: float,
+        max_new_tokens: int,
+        seed: str | int | None,
+        learn: bool,
+        keep: bool,
+    ) -> Iterator[str]:
+        """Answer `message`; streams JSON lines (see omnidemo/ui/token_lines.py), the last one holds the text and the figures."""
+        message, session, run = message or "", session or f"api-{secrets.token_hex(8)}", run or secrets.token_hex(8)
+        asked = {"temperature": temperature, "top_p": top_p}
+        head = token_lines.line("run", run=run, method=method, target=target, drafter=drafter, **asked)
+        if not message.strip():
+            yield head + token_lines.line("error", text="The message is empty. Type a question first.")
+            return
+        try:
+            number = read_seed(seed)
+        except ValueError as error:
+            yield head + token_lines.line("error", text=str(error))
+            return
+        state = services.load(target, drafter)
+        if state.stage != "ready":
+            why = state.error or f"{target} is still loading ({text.STAGES.get(state.stage, state.stage)}). Send again when it is ready."
+            yield head + token_lines.line("error", text=why)
+            return
+        yield head
+        cancel, last = running.start(session, run), ""
+        try:
+            about = provenance(services, target, drafter, session, read_line(line))
+            answer = services.chat(
+                session=session,
+                target=target,
+                drafter=drafter,
+                messages=conversation(history, message),
+                method=method,
+                max_new_tokens=max_new_tokens,
+                temperature=temperature,
+                top_p=top_p,
+                seed=number,
+                learn=bool(learn),
+                keep=bool(keep),
+                cancel=cancel,
+                domain=read_line(line),
+            )
+            for last in stream(answer, time.perf_counter(), about):
+                yield head + last
+        except Refused as refused:  # nothing is wrong, so nothing is logged
+            yield head + last + token_lines.line("error", text=str(refused))
+        except Exception as error:  # any cause: the page says it and lives on
+            yield head + last + token_lines.line("error", text=tell(error, "an answer"))
+        finally:
+            running.finish(session, run)
+
+    return chat
+
+
+def line_choices(names: Iterable[str]) -> list[tuple[str, str]]:
+    """The entries of the picker of the topic memory, as the page calls an adapter line."""
+    return [(text.LINES.get(name, name), name) for name in [text.AUTO_LINE, *names]]
+
+
+def _bar(services: Any) -> list[Any]:
+    """The row above the chat: method with its help, topic line, temperature."""
+    settings = services.settings
+    methods = [(text.method_title(info), info.name) for info in services.methods()]
+    with gr.Row(elem_id="omni-controls", elem_classes=EXPERT, equal_height=False):
+        method = gr.Dropdown(methods, value=settings.method, label="Method", elem_id="omni-method", filterable=False, min_width=180)
+        widget("method", elem_id="omni-method-help")
+        line = gr.Dropdown(
+            line_choices(["default"]),
+            value=settings.domain,
+            label="Topic memory",
+            elem_id="omni-line",
+            allow_custom_value=True,
+            min_width=180,
+        )
+        temperature = gr.Slider(0, 1.5, 0, step=0.05, label="Temperature", elem_id="omni-temperature", min_width=160)
+    method.change(None, [method], None, js="(name) => { omni.showMethod(name); return []; }", **PRIVATE)
+    return [method, line, temperature]
+
+
+def _advanced(services: Any) -> tuple[gr.HTML, list[Any]]:
+    """The folded settings: the draft policy, which is everybody's, and the own ones in the order of `chat`'s last parameters."""
+    settings = services.settings
+    learns = settings.training != "off"
+    with gr.Accordion("Advanced", open=False, elem_id="omni-advanced", elem_classes=EXPERT):
+        top_p = gr.Slider(0.05, 1, 1, step=0.05, label="Top-p", info=text.HELP["top_p"])
+        most = gr.Slider(
+            1, longest_answer(settings), settings.max_new_tokens, step=1, label="Longest answer", info=text.HELP["max_new_tokens"]
+        )
+        # A gr.Number turns "empty" into 0 as soon as it is shown.
+        seed = gr.Textbox("", label="Seed", placeholder="a new one each time", max_lines=1, info=text.HELP["seed"])
+        learn = gr.Checkbox(learns, label="Learn from this chat", info=text.HELP["learn"], interactive=learns)
+        keep = gr.Checkbox(settings.keep_text, label="Store this chat", info=text.HELP["keep"], interactive=settings.keep_text)
+        steering = widget("ahead", events=("adjust",))
+    return steering, [top_p, most, seed, learn, keep]
+
+
+def build(services: Any, shell: Shell) -> None:
+    """Everything inside the Chat tab."""
+    running = Running()
+    settings = _bar(services)
+    with gr.Row(elem_id="omni-chat-row", equal_height=False):
+        with gr.Column(scale=7, min_width=320, elem_id="omni-main"):
+            page = widget("chat", events=("ask", "halt"))
+            widget("prompts", json.dumps(services.examples()), visible="hidden")
+            widget("notice", json.dumps(text.notice(services.settings.keep_text, services.settings.training != "off")))
+        with gr.Column(scale=3, min_width=300, elem_id="omni-side"):
+            widget("answer")
+            curve = widget("hero", events=(curve_data.EVENT,))  # tokens per step on the probe prompts of a topic
+            player = widget("teach", traffic_panel.first(services), events=("play", "halt"))
+            trainer = widget("trainer", events=("pause", "resume", "reset"))
+            steering, advanced = _advanced(services)
+            settings += advanced
+    message, history, run = (
+        gr.Textbox(visible=False, label="message"),
+        gr.JSON(visible=False, label="history"),
+        gr.Textbox(visible=False, label="run"),
+    )
+    page.ask(
+        _chat(services, running),
+        [message, history, shell.session, run, shell.target, shell.drafter, *settings],
+        [page],
+        js="(...values) => omni.chat.request(values)",
+        api_name="chat",
+        concurrency_id=ENGINE,
+        concurrency_limit=1,
+        trigger_mode="multiple",  # the browser lets one through at a time; one that got lost must not block the next
+        show_progress="minimal",  # hidden by our css; the browser reads the queue position from it
+    ).then(None, [page], None, js="(value) => { omni.chat.settled(value); return []; }", **PRIVATE)
+
+    def stop(session: str, run_id: str) -> None:
+        running.stop(session, run_id)
+
+    page.halt(stop, [shell.session, run], None, js="() => omni.chat.current()", api_name="stop", queue=False, **PRIVATE)
+    follow(services, shell, trainer, settings[1])
+    curve_data.follow(services, shell, curve, settings[1])
+    settings_panel.steer(services, shell, steering, "chat")
+    _follow_lines(services, shell, settings[1])
+    traffic_panel.wire(services, shell, player, "teach")
+
+
+def _follow_lines(services: Any, shell: Shell, line: gr.Dropdown) -> None:
+    """Keep the names in the topic line's picker up to date."""
+    known = gr.State("")
+
+    def show(target: str, drafter: str, seen: str) -> Any:
+        names = settings_panel.line_names(services, target, drafter)
+        shown = json.dumps(names)
+        return (gr.skip(), gr.skip()) if shown == seen else (gr.Dropdown(choices=line_choices(names)), shown)
+
+    when = [shell.page.load, shell.tick.tick]
+    gr.on(when, show, [shell.target, shell.drafter, known], [line, known], api_name="line_names", **QUIET)

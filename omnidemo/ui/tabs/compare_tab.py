@@ -1,0 +1,194 @@
+"""The Compare tab: the same prompt, seed and budget for several methods, side by side; or a batch of prompts in one table."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+
+from omnidemo.methods import AUTO
+from omnidemo.serving.comparison import BASELINE, FRESH
+from omnidemo.serving.services import MethodInfo
+from omnidemo.ui import downloads, text
+from omnidemo.ui.comparison_tables import HEADER, MOST_PROMPTS, BadBatch, Board, problem, read_batch
+from omnidemo.ui.downloads import for_browser
+from omnidemo.ui.errors import tell
+from omnidemo.ui.running_answers import Running
+from omnidemo.ui.shell import ENGINE, EXPERT, PRIVATE, Shell, widget
+
+# In this order from the top: what a newcomer wants to see is ticked at first.
+FIRST = (BASELINE, FRESH, "ngram-exact")
+UPDATE_SECONDS = 0.25  # at most this often to the browser while a batch runs
+
+
+def _run(services: Any, running: Running, plotly: str) -> Any:
+    def run(
+        session: str,
+        run_id: str,
+        target: str,
+        drafter: str,
+        prompts: Sequence[str],
+        methods: Sequence[str],
+        temperature: float,
+        length: float,
+        most: float,
+        seed: float | None,
+    ) -> Iterator[tuple[Any, Any]]:
+        """Yields (widget value, rows for the CSV); the rows come once, at the end, also after a stop or an error."""
+        methods = [info.name for info in _methods(services) if info.name in methods]
+        why = "" if methods else "No method is chosen. Tick at least one, plain decoding among them for speedups."
+        why = why or ("" if any(prompt.strip() for prompt in prompts) else "There is no prompt. Type one, or pick an example.")
+        state = services.load(target, drafter) if not why else None
+        if state is not None and state.stage != "ready":
+            why = state.error or f"{target} is still loading ({text.STAGES.get(state.stage, state.stage)}). Run again when it is ready."
+        if why:
+            yield problem(why), gr.skip()
+            return
+        refused = {name: reason for name, reason in services.refusals(target, drafter).items() if name in methods}
+        methods = [name for name in methods if name not in refused]
+        left_out = " ".join(f"{name} was left out: {reason}." for name, reason in refused.items())
+        if not methods:
+            yield problem(left_out), gr.skip()
+            return
+        options = {
+            "max_new_tokens": int(most),
+            "temperature": float(temperature),
+            "draft_length": int(length) or None,
+            "seed": 0 if seed is None else int(seed),
+        }
+        common = {"target": target, "drafter": drafter} | options
+        common["draft_length"] = options["draft_length"] or services.settings.draft_policy  # the length, or the rule that finds it
+        board = Board(services, run_id, prompts, methods, common, plotly)
+        yield board.json("running"), []
+        cancel = running.start(session, run_id)
+        end, error, shown_at = "done", "", 0.0
+        try:
+            for comparison in services.compare(
+                target=target, drafter=drafter, prompts=list(prompts), methods=methods, cancel=cancel, **options
+            ):
+                if comparison.generation.finish_reason == "cancelled":
+                    continue  # a part of an answer compares with nothing
+                board.add(comparison)
+                if len(prompts) == 1 or time.monotonic() - shown_at >= UPDATE_SECONDS:
+                    shown_at = time.monotonic()
+                    yield board.json("running"), gr.skip()
+            end = "stopped" if cancel.is_set() else "done"
+        except Exception as caught:  # any cause: what was measured stays, the page says why it ended
+            end, error = "error", tell(caught, "a comparison")
+        finally:
+            running.finish(session, run_id)
+        yield board.json(end, error or left_out), board.csv
+
+    return run
+
+
+def _events(services: Any, shell: Shell, board: gr.HTML, settings: list[Any], one: list[Any], many: list[Any], rows: gr.State) -> None:
+    """Run on one prompt, run on a batch, stop. `one`: prompt, button; `many`: topic, count, file, button."""
+    running, plotly = Running(), downloads.serve_plotly()
+    run = _run(services, running, plotly)
+    run_id = gr.Textbox(visible=False, label="run")
+    engine: dict[str, Any] = {"concurrency_id": ENGINE, "concurrency_limit": 1, "show_progress": "hidden"}
+    common = [shell.session, run_id, shell.target, shell.drafter]
+
+    def compare(session: str, run_id: str, target: str, drafter: str, prompt: str, *more: Any) -> Iterator[Any]:
+        yield from run(session or f"api-{secrets.token_hex(8)}", run_id or secrets.token_hex(8), target, drafter, [prompt or ""], *more)
+
+    def compare_batch(
+        session: str, run_id: str, target: str, drafter: str, topic: str, count: float, file: str | None, *more: Any
+    ) -> Iterator[Any]:
+        try:
+            prompts = read_batch(file) if file else services.sample_prompts(topic, min(MOST_PROMPTS, int(count or 1)))
+        except BadBatch as error:
+            yield problem(str(error)), gr.skip()
+            return
+        yield from run(session or f"api-{secrets.token_hex(8)}", run_id or secrets.token_hex(8), target, drafter, prompts, *more)
+
+    *prompt, first = one
+    *batch, second = many
+    js = "(...values) => omni.compare.request(values)"
+    settled = {"fn": None, "js": "() => { omni.compare.settled(); return []; }", **PRIVATE}
+    outputs = [board, rows]
+    first.click(compare, [*common, *prompt, *settings], outputs, js=js, api_name="compare", **engine).then(**settled)
+    second.click(compare_batch, [*common, *batch, *settings], outputs, js=js, api_name="compare_batch", **engine).then(**settled)
+
+    def stop(session: str, run_id: str) -> None:
+        running.stop(session, run_id)
+
+    board.halt(stop, [shell.session, run_id], None, js="() => omni.compare.current()", api_name="stop_compare", queue=False, **PRIVATE)
+
+
+def _methods(services: Any) -> list[Any]:
+    """What can be compared, from the top: plain decoding, the fresh drafter, then all methods but "auto", which is one of them."""
+    infos = {info.name: info for info in services.methods() if info.name != AUTO}
+    title, hint = text.FRESH
+    infos[FRESH] = MethodInfo(FRESH, title, True, hint)
+    return [infos[name] for name in dict.fromkeys([*FIRST, *infos]) if name in infos]
+
+
+def _settings(services: Any) -> list[Any]:
+    """Methods, temperature, draft length, tokens, seed: in the order of `run`'s parameters."""
+    own, names = services.settings, [(text.method_title(info), info.name) for info in _methods(services)]
+    methods = gr.CheckboxGroup(names, value=[name for _, name in names if name in FIRST], label="Methods", elem_classes=EXPERT)
+    with gr.Row(elem_classes=["omni-tight", EXPERT]):
+        temperature = gr.Slider(0, 1.5, value=0, step=0.05, label="Temperature", info="Identical output is checked at 0.", min_width=140)
+        length = gr.Slider(
+            0, 16, value=0, step=1, label="Draft length", info="Drafter tokens per round; 0: as long as in the chat.", min_width=140
+        )
+    with gr.Row(elem_classes=["omni-tight", EXPERT]):
+        most = gr.Slider(
+            8, 512, value=min(own.max_new_tokens, 128), step=8, label="Most new tokens", info="The same budget for all.", min_width=140
+        )
+        seed = gr.Number(0, label="Seed", precision=0, info="The same for all.", min_width=140)
+    return [methods, temperature, length, most, seed]
+
+
+def build(services: Any, shell: Shell) -> None:
+    """Everything inside the Compare tab."""
+    topics = services.topics()
+    with gr.Row(elem_id="omni-compare-row", elem_classes="omni-two", equal_height=False):
+        with gr.Column(scale=5, min_width=320), gr.Tabs(elem_id="omni-compare-mode", elem_classes="omni-sub"):
+            with gr.Tab("One prompt"):
+                prompt = gr.Textbox(
+                    label="Prompt",
+                    lines=3,
+                    max_lines=8,
+                    placeholder="Type a prompt, or pick an example below.",
+                    elem_id="omni-compare-prompt",
+                )
+                chips = widget("examples", for_browser(services.examples()), events=("pick",))
+                first = gr.Button("Run side by side", variant="primary", elem_id="omni-compare-run")
+            with gr.Tab("Many prompts", elem_classes=EXPERT):
+                with gr.Row(elem_classes="omni-tight"):
+                    topic = gr.Dropdown(topics, value=topics[0] if topics else None, label="Topic", filterable=False, min_width=140)
+                    count = gr.Slider(2, 100, value=8, step=1, label="Prompts", min_width=140)
+                file = gr.File(
+                    label='…or JSON Lines: {"prompt": "…"} per line',
+                    file_types=[".jsonl", ".json", ".txt"],
+                    type="filepath",
+                    height=140,
+                    elem_id="omni-compare-file",
+                )
+                second = gr.Button("Run the batch", variant="primary", elem_id="omni-compare-batch")
+        with gr.Column(scale=5, min_width=320, elem_classes=EXPERT):
+            settings = _settings(services)
+    board = widget("compare", for_browser({"state": "empty"}), events=("halt",))
+    rows = gr.State([])
+    chips.pick(None, None, [prompt], js="() => omni.compare.picked()", **PRIVATE)
+    _events(services, shell, board, settings, [prompt, first], [topic, count, file, second], rows)
+
+    def make(measured: list[dict[str, Any]]) -> Path | None:
+        return downloads.write_csv(downloads.temporary("omnidemo-compare.csv"), HEADER, measured) if measured else None
+
+    with gr.Row(elem_classes="omni-files"):
+        downloads.download_button(
+            "↓ All rows as CSV",
+            "compare_csv",
+            make,
+            [rows],
+            empty="There are no rows yet. They are ready when a run has ended or was stopped.",
+            size="sm",
+        )

@@ -1,0 +1,137 @@
+"""The History tab: past requests of the store, CSV downloads, deletion. A visitor of a public app sees only their own session."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import gradio as gr
+
+from omnidemo.config import Settings
+from omnidemo.store.visitors import is_public
+from omnidemo.ui import downloads, text
+from omnidemo.ui.downloads import for_browser
+from omnidemo.ui.shell import PRIVATE, QUIET, Shell, widget
+from omnidemo.ui.token_lines import finite
+
+NEWEST = 200
+LONGEST_TEXT = 2000  # characters of a prompt or answer that the page gets; the CSV has all
+SHOWN = (
+    *("id", "created_at", "session", "target", "drafter", "method", "kind", "domain", "topic", "tokens"),
+    *("adapter_version", "finish_reason"),
+)
+FIGURES = ("tokens_per_second", "acceptance_rate", "agreement", "same_first", "block_efficiency", "seconds")
+SEPARATOR = " ⇠ "
+
+
+def single_user(settings: Settings) -> bool:
+    """Whether only this machine's user can reach the app: then every session is theirs."""
+    return not is_public(settings)
+
+
+def scope(settings: Settings, session: str, filters: Mapping[str, Any]) -> dict[str, str | None]:
+    """The store's filters for what the page asked, narrowed to the visitor's own session where others use the app too.
+
+    An empty session id matches nothing: it must never mean "no filter".
+    """
+    target, _, drafter = str(filters.get("pair") or "").partition(SEPARATOR)
+    wanted = str(filters.get("session") or "") or None
+    own = session or "no session"
+    wanted = own if wanted == "mine" or not single_user(settings) else wanted
+    return {"target": target or None, "drafter": drafter or None, "method": str(filters.get("method") or "") or None, "session": wanted}
+
+
+def page_json(services: Any, session: str, filters: Mapping[str, Any]) -> str:
+    """The table, the choices of the filters and what is wrong with the database, as the value of the `history` widget."""
+    store, settings = services.store, services.settings
+    where = scope(settings, session, filters)
+    rows = store.requests(**where, limit=NEWEST)
+    visible = store.requests(session=where["session"], limit=NEWEST) if any(where.values()) else rows
+    recorded = store.recorded(row["id"] for row in rows)
+    everyone = single_user(settings)
+    sessions = (
+        [{"id": one["id"], "requests": one["requests"], "at": one["created_at"]} for one in store.sessions() if one["requests"]]
+        if everyone
+        else []
+    )
+    status = store.status
+    value = {
+        "rows": [_row(row) | {"replay": row["id"] in recorded} for row in rows],
+        "newest": NEWEST,
+        "pairs": sorted({f"{row['target']}{SEPARATOR}{row['drafter']}" for row in visible}),
+        "methods": {info.name: info.title for info in services.methods()},
+        "sessions": sessions,
+        "mine": session,
+        "everyone": everyone,
+        "keep_text": settings.keep_text,
+        "store": {"ok": status.ok, "message": text.without_folders(status.message)},
+    }
+    return for_browser(value)
+
+
+def _row(row: Mapping[str, Any]) -> dict[str, Any]:
+    shown = {name: row.get(name) for name in SHOWN} | {name: finite(row.get(name)) for name in FIGURES}
+    return shown | {name: None if row.get(name) is None else str(row[name])[:LONGEST_TEXT] for name in ("prompt", "answer")}
+
+
+def delete(services: Any, session: str, what: Mapping[str, Any]) -> str:
+    """Delete `ids`, a `session`, or `mine`; what happened, in one sentence. Others' requests are left alone on a public app."""
+    store, everyone = services.store, single_user(services.settings)
+    wanted = str(what.get("session") or "")
+    if what.get("mine") or wanted:
+        chosen = wanted if everyone and wanted else session
+        gone = store.delete_session(chosen) if chosen else 0
+    else:
+        asked = what.get("ids")
+        ids = {one for one in asked if isinstance(one, int) and 0 < one < 2**63} if isinstance(asked, list) else set()
+        if not everyone:
+            ids &= {int(row["id"]) for row in store.requests(session=session or "no session", limit=None)}
+        gone = store.delete_requests(sorted(ids)) if ids else 0
+    if gone:
+        downloads.forget_files()
+    if not gone and not store.status.ok:
+        return f"Not deleted yet: {text.without_folders(store.status.message)}"
+    return f"{gone} request{'' if gone == 1 else 's'} deleted." if gone else "There was nothing to delete."
+
+
+def export(services: Any, kind: Literal["requests", "rounds", "steps"]) -> Callable[[str, Mapping[str, Any] | None], Path]:
+    """A function (session, filters) → CSV file of the requests, rounds or training steps the visitor may see."""
+
+    def make(session: str, filters: Mapping[str, Any] | None) -> Path:
+        where = scope(services.settings, session, downloads.fields(filters, "filters"))
+        if kind == "steps":  # training has no session; it holds no text
+            where = {name: where[name] for name in ("target", "drafter")}
+        path = downloads.temporary(f"omnidemo-{kind}.csv")
+        try:
+            services.store.export_csv(kind, path, **where)
+        except (RuntimeError, ValueError) as error:
+            raise gr.Error(str(error)) from error
+        return path
+
+    return make
+
+
+def build(services: Any, shell: Shell) -> None:
+    """Everything inside the History tab."""
+    js = "(...values) => omni.history.request(values)"
+    page = widget("history", events=("poll", "remove"))
+    filters, seen = gr.JSON(visible=False), gr.Textbox(visible=False)
+    with gr.Row(elem_classes="omni-files"):
+        for kind, label in (("requests", "↓ Requests as CSV"), ("rounds", "↓ Rounds as CSV"), ("steps", "↓ Training steps as CSV")):
+            downloads.download_button(label, f"{kind}_csv", export(services, kind), [shell.session, filters], js=js, size="sm")  # type: ignore[arg-type]
+
+    def show(session: str, wanted: dict[str, Any] | None, last: str, said: str = "") -> Any:
+        value = page_json(services, session, downloads.fields(wanted, "filters"))
+        key = hashlib.sha1(value.encode()).hexdigest()
+        return gr.skip() if key == last and not said else for_browser({**json.loads(value), "key": key, "said": said})
+
+    def remove(session: str, wanted: dict[str, Any] | None, last: str) -> Any:
+        asked = downloads.fields(downloads.fields(wanted, "filters").get("remove"), "requests to delete")
+        return show(session, wanted, last, delete(services, session, asked))
+
+    inputs = [shell.session, filters, seen]
+    page.poll(show, inputs, [page], js=js, api_name="history", **QUIET)
+    page.remove(remove, inputs, [page], js=js, api_name="delete_history", **PRIVATE)

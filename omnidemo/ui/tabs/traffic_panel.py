@@ -1,0 +1,159 @@
+"""Playing traffic: sample prompts through a pair, in short turns, so that a chat waits for one turn at most."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import gradio as gr
+
+from omnidemo.records import Generation
+from omnidemo.ui import text
+from omnidemo.ui.downloads import for_browser
+from omnidemo.ui.errors import tell
+from omnidemo.ui.running_answers import Running
+from omnidemo.ui.shell import ENGINE, PRIVATE, Shell
+from omnidemo.ui.token_lines import finite
+
+FEWEST, MOST, USUAL = 5, 200, 40  # requests of one play
+TURN_SECONDS = 1.0  # then whoever waits for the engine comes first, and the browser asks for the next turn
+MOST_PARKED = 32  # plays between two turns; a closed browser leaves one behind
+SHOWN_TEXT = 400
+Key = tuple[str, str]  # session, run
+
+
+class Parked:
+    """Plays between two turns. The oldest leaves when there are too many: its browser is gone."""
+
+    def __init__(self, drop: Callable[[Key], None]) -> None:
+        self._plays: dict[Key, tuple[Iterator[Any], dict[str, Any]]] = {}
+        self._lock = threading.Lock()
+        self._drop = drop
+
+    def put(self, key: Key, played: Iterator[Any], value: dict[str, Any]) -> None:
+        with self._lock:
+            self._plays[key] = (played, value)
+            gone = [self._plays.pop(old) and old for old in list(self._plays)[:-MOST_PARKED]]
+        for old in gone:
+            self._drop(old)
+
+    def take(self, key: Key) -> tuple[Iterator[Any], dict[str, Any]] | None:
+        with self._lock:
+            return self._plays.pop(key, None)
+
+
+def player(services: Any, running: Running) -> Any:
+    """The event behind the play button."""
+    parked = Parked(lambda key: running.finish(*key))
+
+    def play_traffic(session: str, run: str, target: str, drafter: str, topic: str, count: float) -> Iterator[str]:
+        """Stream `count` sample prompts of a topic through the pair; JSON after each: run, state, done, prompt, text, figures.
+
+        After a second the answer ends with the state `more`: call again with the same session and its `run` for the next turn.
+        """
+        run = run or secrets.token_hex(8)
+        key = (session or f"api-{run}", run)
+        wanted = min(MOST, max(1, int(count or USUAL)))
+        played, value = parked.take(key) or (None, {"run": key[1], "topic": topic, "count": wanted, "done": 0, "state": "playing"})
+
+        def shown(**changes: Any) -> str:
+            value.update(changes)
+            return for_browser(value)
+
+        state = services.load(target, drafter)
+        if state.stage != "ready":
+            why = (
+                state.error or f"{target} is still loading ({text.STAGES.get(state.stage, state.stage)}). Start it again when it is ready."
+            )
+            running.finish(*key)
+            yield shown(state="error", error=why)
+            return
+        yield shown(state="playing")
+        cancel, until, more = running.start(*key), time.monotonic() + TURN_SECONDS, False
+        try:
+            played = played or _play(services, key[0], target, drafter, topic, wanted, cancel)
+            for index, prompt, generation in played:
+                if generation.finish_reason != "cancelled":
+                    yield shown(done=index + 1, line=generation.domain, prompt=prompt[:SHOWN_TEXT], **_result(generation))
+                more = time.monotonic() > until and not cancel.is_set() and value["done"] < value["count"]
+                if more:
+                    break
+            yield shown(state="more" if more else "stopped" if cancel.is_set() else "done")
+        except Exception as error:  # any cause: the page says it and lives on
+            yield shown(state="error", error=tell(error, "playing traffic"))
+        finally:
+            if more and played is not None:
+                parked.put(key, played, value)
+            else:
+                running.finish(*key)
+
+    return play_traffic
+
+
+def _play(services: Any, session: str, target: str, drafter: str, topic: str, count: int, cancel: threading.Event) -> Iterator[Any]:
+    pair = {"target": target, "drafter": drafter, "method": services.settings.method}
+    # Other prompts each time: on the ones of the last play the drafter would only show that it knows them by heart.
+    seed = secrets.randbelow(2**31)
+    return iter(services.play(session=session, topic=topic, count=count, cancel=cancel, seed=seed, rest=False, **pair))
+
+
+def rester(services: Any, running: Running) -> Any:
+    """What follows a turn, outside of the engine's queue: an update that is due gets its time, and whoever waits gets the engine."""
+
+    def rest(value: str, session: str, run: str, target: str, drafter: str) -> None:
+        shown = json.loads(value or "{}")
+        if shown.get("state") != "more" or shown.get("run") != run:
+            return
+        try:
+            line, topic = str(shown.get("line") or "default"), str(shown.get("topic") or "")
+            services.rest(target, drafter, line, running.flag(session, run), topic)
+        except (RuntimeError, ValueError):  # the pair is gone, or it is no line
+            return
+
+    return rest
+
+
+def wire(services: Any, shell: Shell, widget: gr.HTML, name: str) -> None:
+    """Let a widget of teach.js play traffic; `name` is its name there."""
+    running = Running()
+    run, topic = gr.Textbox(visible=False, label="run"), gr.Textbox(visible=False, label="topic")
+    count = gr.Number(visible=False, label="count")
+    calls = f"omni.players.{name}"
+    pair = [shell.target, shell.drafter]
+    widget.play(
+        player(services, running),
+        [shell.session, run, *pair, topic, count],
+        [widget],
+        js=f"(...values) => {calls}.request(values)",
+        api_name=f"{name}_traffic",
+        concurrency_id=ENGINE,
+        concurrency_limit=1,
+        show_progress="hidden",
+    ).then(
+        rester(services, running),
+        [widget, shell.session, run, *pair],
+        None,
+        js=f"(value, ...more) => [value, ...{calls}.current(), ...more.slice(2)]",
+        concurrency_limit=8,
+        **PRIVATE,
+    ).then(None, None, None, js=f"() => {{ {calls}.settled(); return []; }}", **PRIVATE)
+
+    def stop(session: str, run_id: str) -> None:
+        running.stop(session, run_id)
+
+    widget.halt(stop, [shell.session, run], None, js=f"() => {calls}.current()", api_name=f"stop_{name}", queue=False, **PRIVATE)
+
+
+def first(services: Any) -> str:
+    """The value with which such a widget begins."""
+    return for_browser({"topics": services.topics(), "fewest": FEWEST, "most": MOST, "usual": USUAL})
+
+
+def _result(generation: Generation) -> dict[str, Any]:
+    names = ("tokens", "acceptance_rate", "block_efficiency", "tokens_per_second", "estimated_speedup", "guesses_right")
+    figures = {name: finite(generation.metrics.get(name)) for name in names}
+    return {"text": generation.text[:SHOWN_TEXT], "version": generation.adapter_version, "figures": figures}

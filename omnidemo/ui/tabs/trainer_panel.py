@@ -1,0 +1,105 @@
+"""The trainer panel: what one adapter line learns now, what it expects of it, and how far the pair guesses ahead."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import gradio as gr
+
+from omnidemo.ui import text
+from omnidemo.ui.downloads import for_browser
+from omnidemo.ui.shell import QUIET, Shell, only_when_changed
+from omnidemo.ui.token_lines import finite
+
+
+def drafting_json(services: Any, target: str, drafter: str, domain: str) -> dict[str, Any] | None:
+    """How far the pair guesses ahead now; None while it is not loaded."""
+    try:
+        now = services.drafting(target, drafter, domain)
+    except (RuntimeError, ValueError):
+        return None
+    return {
+        "policy": now.policy,
+        "title": text.CHOICES["draft_policy"].get(now.policy, now.policy),
+        "length": finite(now.length, 2),
+        "speculating": bool(now.speculating),
+        "speedup": finite(now.estimated_speedup),
+        "sentence": now.sentence,
+        "off": now.policy == "fixed" and not now.length,
+    }
+
+
+def calibration(services: Any, target: str, drafter: str, domain: str) -> list[tuple[float, float, float]]:
+    """(predicted, observed, count) per bin of the acceptance head; empty without one."""
+    try:
+        bins = services.drafting(target, drafter, domain).calibration
+    except (RuntimeError, ValueError):
+        return []
+    return [(float(p), float(o), float(n)) for p, o, n in bins if n and math.isfinite(p) and math.isfinite(o)]
+
+
+def trainer_json(services: Any, target: str, drafter: str, domain: str = "default") -> str:
+    """Trainer, draft length and database line of one adapter line, as the value of the `trainer` widget."""
+    domain = domain if domain and domain != text.AUTO_LINE else "default"
+    try:
+        status = services.trainer(target, drafter, domain)
+    except ValueError:  # no line can have the name that somebody is typing
+        domain = "default"
+        status = services.trainer(target, drafter, domain)
+    store = services.store.status
+    shown = {
+        "loaded": services.state(target, drafter).stage == "ready",
+        "domain": domain,
+        "state": status.state,
+        "title": text.TRAINER.get(status.state, status.state),
+        "why": status.why,
+        "version": status.version,
+        "step": status.step,
+        "loss": finite(status.loss),
+        "seen": status.requests_seen,
+        "next": status.next_in,
+        "swap": status.last_swap,
+        "error": status.error or (store.message if store.ok else None) or None,
+        "mode": text.CHOICES["training"].get(status.mode, status.mode),
+        "gain": finite(status.gain),
+        "cost": finite(status.chat_cost),
+        "rounds": status.chat_rounds,
+        "rolled": status.rolled_back,
+        "shifts": status.shifts,
+        "seconds": finite(status.seconds, 2),
+        "drafting": drafting_json(services, target, drafter, domain),
+        "store": {"ok": store.ok, "message": text.without_folders(store.message), "pending": store.pending, "lost": store.lost},
+    }
+    return for_browser(shown)
+
+
+def follow(services: Any, shell: Shell, panel: gr.HTML, line: Any) -> None:
+    """Keep the chat's trainer panel up to date and wire its buttons. `line`: the picker of the topic line."""
+    names, seen = [shell.target, shell.drafter, line, shell.session], gr.State("")
+
+    def chosen(domain: str, session: str) -> str:
+        """With the automatic choice the line of what was asked, or taught, last."""
+        route = services.following(session) if domain == text.AUTO_LINE else None
+        return route.domain if route is not None else domain
+
+    def show(target: str, drafter: str, domain: str, session: str) -> str:
+        return trainer_json(services, target, drafter, chosen(domain, session))
+
+    gr.on(
+        [shell.page.load, shell.tick.tick],
+        only_when_changed(show),
+        [*names, seen],
+        [panel, seen],
+        api_name="trainer_state",
+        **QUIET,
+    )
+    for name, act in (("pause", services.pause), ("resume", services.resume), ("reset", services.reset)):
+
+        def run(target: str, drafter: str, domain: str, session: str, act: Any = act) -> tuple[str, str]:
+            line = chosen(domain, session) or "default"
+            act(target, drafter, domain="default" if line == text.AUTO_LINE else line)
+            shown = show(target, drafter, domain, session)
+            return shown, shown
+
+        getattr(panel, name)(run, names, [panel, seen], api_name=f"trainer_{name}", **QUIET)

@@ -1,0 +1,1 @@
+"""Tokenizers as bytes: vocabularies, the map between two of them, and the n-gram cache."""
