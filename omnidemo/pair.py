@@ -20,11 +20,14 @@ from omnidemo.backends.choice import make_backend
 from omnidemo.backends.runner import Runner
 from omnidemo.config import GenerationConfig
 from omnidemo.decoding.backend import Backend, Clock, KVCache
-from omnidemo.decoding.contexts import DrafterContext, TargetContext, common_prefix
+from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.cost_model import Knowledge
-from omnidemo.decoding.draft_policy import ByCost, ByHead, Confidence, Drafting, DraftLength, Fixed, Head, Policy, describe
+from omnidemo.decoding.cost_policy import ByCost, Drafting, describe
+from omnidemo.decoding.draft_policy import ByHead, Confidence, DraftLength, Fixed, Head, Policy
 from omnidemo.decoding.engine import DecodingState, Limits, decode
-from omnidemo.decoding.sampling import Sampler, Warp
+from omnidemo.decoding.randomness import Sampler
+from omnidemo.decoding.sampling import Warp
+from omnidemo.decoding.state import TargetContext, common_prefix
 from omnidemo.decoding.tracing import Tracer
 from omnidemo.methods import Method, make_method
 from omnidemo.metrics import measure

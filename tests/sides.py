@@ -14,14 +14,16 @@ import torch
 from omnidemo.backends.fused_llama import LeanCache, LeanLlamaRunner
 from omnidemo.backends.rollout_backend import RolledDraws
 from omnidemo.decoding.backend import Pass
-from omnidemo.decoding.contexts import DrafterContext, TargetContext
+from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.draft_policy import Fixed, StopRule
+from omnidemo.decoding.randomness import Sampler
 from omnidemo.decoding.rollout import Order, Rollout
-from omnidemo.decoding.sampling import Sampler, Warp, as_tensor
+from omnidemo.decoding.sampling import Warp, as_tensor
+from omnidemo.decoding.state import TargetContext
 from omnidemo.methods import fitting
 from omnidemo.methods.base import Draft, Method, RoundContext
 from omnidemo.vocab.ngram_cache import NgramCache
-from omnidemo.vocab.vocabulary import VocabularyMap
+from omnidemo.vocab.vocabulary_map import VocabularyMap
 from test_pair import PROMPT
 from test_runners import close
 from worlds import TableCache, vocabulary

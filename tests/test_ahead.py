@@ -24,18 +24,19 @@ from omnidemo.bench.tiny import random_model
 from omnidemo.decoding import round as decoding_round
 from omnidemo.decoding import sampling
 from omnidemo.decoding.backend import RoundPlan
-from omnidemo.decoding.contexts import DrafterContext, TargetContext
+from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.draft_policy import Fixed
 from omnidemo.decoding.engine import DecodingState, Limits, decode
-from omnidemo.decoding.penalty import RepetitionPenalty
+from omnidemo.decoding.randomness import Sampler
 from omnidemo.decoding.rollout import Order, ProposalRule, least, token_by_token
-from omnidemo.decoding.sampling import Sampler, Warp, as_tensor
+from omnidemo.decoding.sampling import RepetitionPenalty, Warp, as_tensor
+from omnidemo.decoding.state import TargetContext
 from omnidemo.methods import NgramExact, make_method, ngram_residual
 from omnidemo.methods.base import RoundContext
 from omnidemo.vocab import trie_table
 from omnidemo.vocab.ngram_cache import NgramCache
 from omnidemo.vocab.trie_table import CHILD, SIBLING, TOKEN, DeviceTrie
-from omnidemo.vocab.vocabulary import VocabularyMap
+from omnidemo.vocab.vocabulary_map import VocabularyMap
 from sides import DRAFTER, MAP, TARGET, TOKENS, WARPS, Asking, Counting, Side, answers_agree, left_over, random_trie, rounds, same
 from test_graphs import CUDA, Notes, recorded
 from test_pair import save

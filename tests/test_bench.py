@@ -17,9 +17,9 @@ from transformers import AutoModelForCausalLM
 
 from omnidemo.backends.fused_llama import LeanLlamaRunner
 from omnidemo.bench import tiny
+from omnidemo.bench.assisted import ASSISTED, DEFAULTS, LOOKUP, PLAIN
 from omnidemo.bench.memory import answers, growth
 from omnidemo.bench.memory.scripted import compounds_only, fill, invented, one_word
-from omnidemo.bench.peer import ASSISTED, DEFAULTS, LOOKUP, PLAIN
 from omnidemo.bench.shapes import real_shapes, shape_report, shape_rounds
 from omnidemo.bench.speed import llama_cpp, machine, speed_report, watch
 from omnidemo.bench.speed.adapted import stored
@@ -126,7 +126,7 @@ def test_an_adapter_of_the_storage_is_preferred(settings: Settings, tmp_path: Pa
 def test_without_requests_no_drafter_is_adapted_and_a_failure_of_theirs_is_told(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from omnidemo.bench.peer import Peer
+    from omnidemo.bench.assisted import Peer
 
     assistance = Peer._assistance
 

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from omnidemo import charts
-from omnidemo.charts import CURVES, Mark
+from omnidemo.figures import charts, layout, marks
+from omnidemo.figures.charts import CURVES
+from omnidemo.figures.marks import Mark
 
 ACCEPTANCE = CURVES[0]
 
@@ -43,34 +44,34 @@ def test_change_compares_the_last_window_with_the_first() -> None:
 
 def test_swaps_are_marked_between_the_requests_also_backwards() -> None:
     rows = [row(0.1), row(0.2), row(0.3, 1), row(0.3, 2), row(0.3, 2), row(0.1, 0)]
-    assert charts.marks(rows) == [Mark(3.5, "v2", "swap"), Mark(5.5, "↩ v0", "rollback")]  # of the swaps the newest alone
+    assert marks.marks(rows) == [Mark(3.5, "v2", "swap"), Mark(5.5, "↩ v0", "rollback")]  # of the swaps the newest alone
 
 
 def test_switching_the_target_is_a_switch_and_no_swap() -> None:
     rows = [row(0.1, 3, target="a"), row(0.1, 1, target="b"), row(0.1, 3, target="a"), row(0.1, 2, target="b")]
-    kinds = [(mark.x, mark.label, mark.kind) for mark in charts.marks(rows)]
+    kinds = [(mark.x, mark.label, mark.kind) for mark in marks.marks(rows)]
     assert kinds == [(1.5, "b", "target"), (2.5, "a", "target"), (3.5, "b", "target"), (3.5, "v2", "swap")]
 
 
 def test_a_topic_shift_is_marked() -> None:
     taught = [row(0.1, topic=topic) for topic in ["howto"] * 3 + ["news"] + ["stories"] * 4]  # one adapter line for all of them
-    assert charts.marks(taught) == [Mark(4.5, "howto → stories", "topic")]
-    assert charts.marks([row(0.1), row(0.1, topic="code")]) == []  # requests from before there were topics, and a single visit
-    assert charts.marks([row(0.6), row(0.2, shift=True)]) == [Mark(1.5, "topic shift", "topic")]
+    assert marks.marks(taught) == [Mark(4.5, "howto → stories", "topic")]
+    assert marks.marks([row(0.1), row(0.1, topic="code")]) == []  # requests from before there were topics, and a single visit
+    assert marks.marks([row(0.6), row(0.2, shift=True)]) == [Mark(1.5, "topic shift", "topic")]
 
 
 def test_figures_are_compared_within_one_topic_line_target_and_policy_alone() -> None:
     newest = {"target": "a", "domain": "default", "topic": "code", "method": "ngram-exact", "policy": "cost", "temperature": 0.0}
     other = {"target": "b", "domain": "x", "topic": "howto", "method": "union", "policy": "fixed 4", "temperature": 1.0}
     others = [newest | {name: value} for name, value in other.items()]
-    assert charts.comparable([*others, newest, *others, newest]) == [newest, newest] and charts.comparable([]) == []
+    assert marks.comparable([*others, newest, *others, newest]) == [newest, newest] and marks.comparable([]) == []
 
 
 def test_every_line_has_versions_of_its_own_and_mixed_traffic_is_no_fence() -> None:
     rows = [row(0.1, 3, domain="maths"), row(0.1, 1, domain="code"), row(0.1, 3, domain="maths"), row(0.1, 2, domain="code")]
-    assert [(mark.label, mark.kind) for mark in charts.marks(rows) if mark.kind != "topic"] == [("v2", "swap")]
+    assert [(mark.label, mark.kind) for mark in marks.marks(rows) if mark.kind != "topic"] == [("v2", "swap")]
     mixed = [row(0.1, topic=("maths", "code")[place // 3 % 2]) for place in range(120)]
-    assert charts.marks(mixed) == []
+    assert marks.marks(mixed) == []
 
 
 def test_the_reliability_chart_has_a_point_per_class_and_the_diagonal() -> None:
@@ -105,7 +106,7 @@ def test_each_target_has_its_own_line_and_colour() -> None:
 def test_many_roll_backs_keep_their_lines_but_not_all_their_labels() -> None:
     layout = charts.curve([row(0.5, version) for version in range(60, -1, -1)], ACCEPTANCE)["layout"]
     labels = [note["text"] for note in layout["annotations"]]
-    assert len(layout["shapes"]) == 60 and len(labels) <= charts.MOST_LABELS and labels[-1] == "↩ v0"
+    assert len(layout["shapes"]) == 60 and len(labels) <= marks.MOST_LABELS and labels[-1] == "↩ v0"
 
 
 def test_nothing_in_the_layout_moves_with_the_number_of_requests() -> None:
@@ -140,17 +141,17 @@ def test_bars_have_whiskers_only_with_a_spread_and_a_line_for_plain_decoding() -
 
 def test_a_method_has_one_colour_everywhere() -> None:
     names = ("ngram-exact", "ngram-merge", "token-intersection", "autoregressive")
-    assert len({charts.method_colour(name) for name in names}) == 4
-    assert charts.method_colour("another") == charts.method_colour("another")
+    assert len({layout.method_colour(name) for name in names}) == 4
+    assert layout.method_colour("another") == layout.method_colour("another")
 
 
 def test_the_script_of_the_browser_comes_with_the_package() -> None:
-    assert charts.PLOTLY_JS.stat().st_size > 1_000_000
+    assert layout.PLOTLY_JS.stat().st_size > 1_000_000
 
 
 def test_lines_have_whiskers_marks_and_a_legend() -> None:
     series = [charts.Series("a <b>", [0, 1], [0.2, math.nan], [0.1, None]), charts.Series("offline", [0, 1], [0.5, 0.5], dashed=True)]
-    figure = charts.lines(series, xtitle="requests", ytitle="acceptance", found=[charts.Mark(0.5, "code", "topic")])
+    figure = charts.lines(series, xtitle="requests", ytitle="acceptance", found=[marks.Mark(0.5, "code", "topic")])
     first, second = figure["data"]
     assert list(first["y"]) == [0.2, None]
     assert first["name"] == "a &lt;b>" and list(first["error_y"]["array"]) == [0.1, 0.0]
@@ -160,7 +161,7 @@ def test_lines_have_whiskers_marks_and_a_legend() -> None:
 
 def test_a_page_of_figures_needs_no_network(tmp_path: Path) -> None:
     figure = charts.lines([charts.Series("a", [0, 1], [1.0, 2.0])], xtitle="x", ytitle="y")
-    charts.page(tmp_path / "page.html", {"one & two": figure, "three": figure})
+    layout.page(tmp_path / "page.html", {"one & two": figure, "three": figure})
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "<h2>one &amp; two</h2>" in text and "<h2>three</h2>" in text
     assert text.count("Plotly.newPlot(") >= 2 and "<script src" not in text and len(text) > 1_000_000
@@ -169,7 +170,7 @@ def test_a_page_of_figures_needs_no_network(tmp_path: Path) -> None:
 def test_nothing_of_plotly_is_left_to_be_imported_by_two_threads_at_once() -> None:
     code = """
 import sys
-from omnidemo import charts
+from omnidemo.figures import charts, layout, marks
 charts.import_everything()
 before = set(sys.modules)
 rows = [{"acceptance_rate": 0.1 * i, "adapter_version": i // 2, "domain": "ab"[i > 2]} for i in range(6)]

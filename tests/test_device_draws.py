@@ -14,7 +14,8 @@ from omnidemo.decoding import round as decoding_round
 from omnidemo.decoding import sampling
 from omnidemo.decoding.draft_policy import Fixed
 from omnidemo.decoding.engine import Limits, decode
-from omnidemo.decoding.sampling import Sampler, Warp, draw_known, fetch
+from omnidemo.decoding.randomness import Sampler, draw_known
+from omnidemo.decoding.sampling import Warp, fetch
 from omnidemo.methods import base, make_method, ngram_residual
 from test_engine import CASES
 from worlds import NESTED, Branching, World

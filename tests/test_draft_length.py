@@ -6,20 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from omnidemo.decoding.cost_model import FIRST_WAIT, LEAST, LONGEST_WAIT, MOST, STRETCH, TRY, Calibration, Hindsight, Knowledge
-from omnidemo.decoding.draft_policy import (
-    BLIND_EVERY,
-    EARLY,
-    ENOUGH,
-    ENOUGH_DRAFTS,
-    PLAIN_EVERY,
-    ByCost,
-    ByHead,
-    Confidence,
-    DraftLength,
-    Fixed,
-    describe,
-)
+from omnidemo.decoding.calibration import Calibration
+from omnidemo.decoding.cost_model import FIRST_WAIT, LEAST, LONGEST_WAIT, MOST, STRETCH, TRY, Hindsight, Knowledge
+from omnidemo.decoding.cost_policy import BLIND_EVERY, EARLY, ENOUGH_DRAFTS, PLAIN_EVERY, ByCost, describe
+from omnidemo.decoding.draft_policy import ENOUGH, ByHead, Confidence, DraftLength, Fixed
 from omnidemo.decoding.sampling import Warp
 from omnidemo.methods import NgramExact, StringExactMatch, StringRejection, TokenIntersection, Union
 from worlds import CROSSING, NESTED, PLAIN, World, distance

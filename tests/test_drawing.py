@@ -16,11 +16,14 @@ from omnidemo.backends import fused_llama
 from omnidemo.backends.fused_llama import LeanCache, LeanLlamaRunner
 from omnidemo.backends.rollout_backend import roll_out
 from omnidemo.bench.tiny import random_model
+from omnidemo.decoding.calibration import EDGES, Calibration
 from omnidemo.decoding.contexts import DrafterContext
-from omnidemo.decoding.cost_model import EDGES, Calibration, Knowledge
-from omnidemo.decoding.draft_policy import ByCost, ByHead, Confidence, StopRule
+from omnidemo.decoding.cost_model import Knowledge
+from omnidemo.decoding.cost_policy import ByCost
+from omnidemo.decoding.draft_policy import ByHead, Confidence, StopRule
+from omnidemo.decoding.randomness import Sampler
 from omnidemo.decoding.rollout import Order, token_by_token
-from omnidemo.decoding.sampling import Sampler, Warp, as_tensor
+from omnidemo.decoding.sampling import Warp, as_tensor
 from omnidemo.methods import NgramExact, make_method
 from omnidemo.vocab.ngram_cache import NgramCache
 from sides import MAP, TOKENS, WARPS, Asking, Side, answers_agree, left_over, random_trie, rounds, same

@@ -11,14 +11,15 @@ import torch
 from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.draft_policy import Fixed
 from omnidemo.decoding.engine import STAGES, DecodingState, Limits, decode
-from omnidemo.decoding.sampling import Sampler, Warp
+from omnidemo.decoding.randomness import Sampler
+from omnidemo.decoding.sampling import Warp
 from omnidemo.decoding.tracing import Tracer
 from omnidemo.methods import fitting, make_method
 from omnidemo.metrics import measure
 from omnidemo.records import Round, Token
 from omnidemo.store.tables import round_row
 from omnidemo.ui.token_lines import Tally
-from omnidemo.vocab.vocabulary import VocabularyMap
+from omnidemo.vocab.vocabulary_map import VocabularyMap
 from worlds import CROSSING, NESTED, SAME, WORLDS, TableCache, World, vocabulary
 
 CASES = [(world, method) for world in (*WORLDS.values(), SAME, CROSSING) for method in fitting(world.map)]

@@ -12,9 +12,11 @@ import torch
 from omnidemo.backends.fused_llama import LeanLlamaRunner
 from omnidemo.bench.tiny import random_model
 from omnidemo.decoding.backend import Pass
-from omnidemo.decoding.contexts import DrafterContext, TargetContext
+from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.engine import DecodingState
-from omnidemo.decoding.sampling import Sampler, Warp
+from omnidemo.decoding.randomness import Sampler
+from omnidemo.decoding.sampling import Warp
+from omnidemo.decoding.state import TargetContext
 from omnidemo.methods import (
     METHODS,
     Autoregressive,

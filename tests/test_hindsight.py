@@ -8,9 +8,11 @@ import pytest
 import torch
 
 from omnidemo.decoding.cost_model import LONGEST_WAIT, Hindsight, Knowledge
-from omnidemo.decoding.draft_policy import BLIND_EVERY, ENOUGH, ByCost
+from omnidemo.decoding.cost_policy import BLIND_EVERY, ByCost
+from omnidemo.decoding.draft_policy import ENOUGH
 from omnidemo.decoding.engine import Limits, decode
-from omnidemo.decoding.sampling import Sampler, Warp
+from omnidemo.decoding.randomness import Sampler
+from omnidemo.decoding.sampling import Warp
 from omnidemo.methods import TokenIntersection
 from test_draft_length import known, simulate
 from worlds import NESTED, SAME

@@ -17,7 +17,8 @@ from omnidemo.config import Settings
 from omnidemo.distill import in_process_worker, train_step
 from omnidemo.distill.distiller import Distiller
 from omnidemo.lines import trainer_pool as module
-from omnidemo.lines.trainer_pool import Lines, check_domain
+from omnidemo.lines.line_names import check_domain
+from omnidemo.lines.trainer_pool import Lines
 from omnidemo.pair import Pair
 from omnidemo.records import Trace
 from omnidemo.serving.pair_loading import attach_storage, build_pair

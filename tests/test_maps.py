@@ -11,7 +11,8 @@ from safetensors.torch import load, save, save_file
 
 from omnidemo.models.map_cache import load_or_build
 from omnidemo.vocab import vocabulary as core
-from omnidemo.vocab.vocabulary import Vocabulary, VocabularyMap
+from omnidemo.vocab.vocabulary import Vocabulary
+from omnidemo.vocab.vocabulary_map import VocabularyMap
 from worlds import vocabulary
 
 TARGET, DRAFTER = vocabulary([b"a", b"b", b"ab", "é".encode(), None], end=4), vocabulary([b"b", b"a", None], end=2)

@@ -13,7 +13,7 @@ from omnidemo.backends import compiled_passes as cpu_passes
 from omnidemo.backends.fused_llama import LeanCache, LeanLlamaRunner
 from omnidemo.backends.kernels.rows_kernel import highest, mass
 from omnidemo.bench.tiny import random_model
-from omnidemo.decoding.row_stats import BEST, MASS, TOP, WARM, RowStats
+from omnidemo.decoding.row_ops import BEST, MASS, TOP, WARM, RowStats
 from omnidemo.decoding.sampling import Warp
 from test_pair import PROMPT, save
 

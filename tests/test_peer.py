@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from omnidemo.bench import peer as bench
-from omnidemo.bench.peer import ASSISTED, DEFAULTS, LOOKUP, PEER, PLAIN, Answer, Peer, PeerReport, chi_square, compare_with_peer, upper_tail
+from omnidemo.bench.assisted import ASSISTED, DEFAULTS, LOOKUP, PEER, PLAIN, Answer, Peer
+from omnidemo.bench.peer import PeerReport, chi_square, compare_with_peer, upper_tail
 from omnidemo.config import Settings
 from omnidemo.lines import sample_prompts
 from omnidemo.serving.pair_loading import build_pair

@@ -20,16 +20,19 @@ from omnidemo.backends.cpu_backend import CpuBackend
 from omnidemo.backends.fused_llama import LeanCache, LeanLlamaRunner
 from omnidemo.bench.tiny import random_model
 from omnidemo.decoding import engine
-from omnidemo.decoding.contexts import DrafterContext, TargetContext
+from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.cost_model import STRETCH, Knowledge, Stretch
-from omnidemo.decoding.draft_policy import CLEAR, EARLY, ByCost, Confidence, Fixed, stretch, until_stretch
+from omnidemo.decoding.cost_policy import CLEAR, EARLY, ByCost
+from omnidemo.decoding.draft_policy import Confidence, Fixed, stretch, until_stretch
 from omnidemo.decoding.engine import DecodingState, Limits, decode
-from omnidemo.decoding.sampling import Sampler, Warp, as_tensor
+from omnidemo.decoding.randomness import Sampler
+from omnidemo.decoding.sampling import Warp, as_tensor
+from omnidemo.decoding.state import TargetContext
 from omnidemo.methods import make_method
 from omnidemo.pair import Pair
 from omnidemo.records import Round
 from omnidemo.vocab.ngram_cache import NgramCache
-from omnidemo.vocab.vocabulary import LONGEST
+from omnidemo.vocab.vocabulary_map import LONGEST
 from test_pair import PROMPT, save
 from test_runners import close
 from worlds import NESTED, World, distance, law_of, p_value

@@ -13,7 +13,8 @@ from transformers import PreTrainedTokenizerFast
 from omnidemo.backends.runner import ModelError
 from omnidemo.bench import vocabularies as coverage
 from omnidemo.vocab.alphabets import byte_alphabet
-from omnidemo.vocab.vocabulary import Vocabulary, VocabularyMap, read_vocabulary
+from omnidemo.vocab.vocabulary import Vocabulary, read_vocabulary
+from omnidemo.vocab.vocabulary_map import VocabularyMap
 from tokenizer_families import FAMILIES, byte_level, large_byte_level, large_sentence_piece, llama, sentence_piece, unigram_bytes
 from worlds import vocabulary
 

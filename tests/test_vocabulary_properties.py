@@ -15,7 +15,8 @@ from transformers import PreTrainedTokenizerFast
 
 from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.vocab.ngram_cache import NgramCache
-from omnidemo.vocab.vocabulary import Vocabulary, VocabularyMap, read_vocabulary
+from omnidemo.vocab.vocabulary import Vocabulary, read_vocabulary
+from omnidemo.vocab.vocabulary_map import VocabularyMap
 from tokenizer_families import FAMILIES, SPECIAL
 from worlds import TableCache, vocabulary
 

@@ -17,12 +17,14 @@ from omnidemo.backends.cpu_backend import CpuBackend
 from omnidemo.backends.fused_llama import LeanCache, LeanLlamaRunner
 from omnidemo.bench.tiny import random_model
 from omnidemo.decoding.backend import RoundPlan, RoundResult
-from omnidemo.decoding.contexts import TargetContext
 from omnidemo.decoding.cost_model import Knowledge
-from omnidemo.decoding.draft_policy import ByCost, Fixed
+from omnidemo.decoding.cost_policy import ByCost
+from omnidemo.decoding.draft_policy import Fixed
+from omnidemo.decoding.randomness import Sampler
 from omnidemo.decoding.rollout import Order, Rollout, anything
 from omnidemo.decoding.round import RoundContext
-from omnidemo.decoding.sampling import Sampler, Warp, as_tensor
+from omnidemo.decoding.sampling import Warp, as_tensor
+from omnidemo.decoding.state import TargetContext
 from omnidemo.methods import Autoregressive
 from omnidemo.pair import Pair
 from omnidemo.vocab.ngram_cache import NgramCache

@@ -10,13 +10,16 @@ import torch
 from torch import Tensor
 
 from omnidemo.decoding.backend import Pass
-from omnidemo.decoding.contexts import DrafterContext, TargetContext
+from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.draft_policy import DraftLength, Fixed
 from omnidemo.decoding.engine import DecodingState, Limits, decode
-from omnidemo.decoding.sampling import Chooser, Warp
+from omnidemo.decoding.randomness import Chooser
+from omnidemo.decoding.sampling import Warp
+from omnidemo.decoding.state import TargetContext
 from omnidemo.methods import Method
 from omnidemo.vocab.ngram_cache import NgramCache
-from omnidemo.vocab.vocabulary import Vocabulary, VocabularyMap
+from omnidemo.vocab.vocabulary import Vocabulary
+from omnidemo.vocab.vocabulary_map import VocabularyMap
 
 Budget = int | Callable[[], DraftLength]  # a fixed draft length, or what makes the rule of a round
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from omnidemo.backends import bf16_weights, compile_kernels, thread_pool
 from omnidemo.decoding.draft_policy import NEVER
 from omnidemo.decoding.rollout import DRAWS, FEW, Order, ProposalRule, Rollout
-from omnidemo.decoding.row_stats import RowStats
+from omnidemo.decoding.row_ops import RowStats
 from omnidemo.decoding.sampling import Law, as_array
 
 if TYPE_CHECKING:

@@ -14,10 +14,10 @@ from omnidemo.backends.compiled_passes import CHUNK, NOTHING, STRIDES
 from omnidemo.backends.round_layout import FACTS, HOST, NONE
 from omnidemo.decoding.draft_policy import NEVER
 from omnidemo.decoding.rollout import DRAWS, FEW, Order, Rollout
-from omnidemo.decoding.row_stats import RowStats
+from omnidemo.decoding.row_ops import RowStats
 from omnidemo.decoding.sampling import as_array
 from omnidemo.vocab.trie_table import no_ngrams
-from omnidemo.vocab.vocabulary import LONGEST, VocabularyMap
+from omnidemo.vocab.vocabulary_map import LONGEST, VocabularyMap
 
 if TYPE_CHECKING:
     from omnidemo.backends.fused_llama import LeanCache

@@ -17,10 +17,11 @@ from omnidemo.backends.compiled_rounds import MadeRound, RoundsRequest
 from omnidemo.backends.fused_llama import LeanCache
 from omnidemo.backends.rollout_backend import RolledDraws, RolloutBackend, repeatable
 from omnidemo.decoding.backend import Clock, DecodingMethod, Pass, RoundPlan, RoundResult, Slot, StageSeconds, StateKey
+from omnidemo.decoding.randomness import Sampler
 from omnidemo.decoding.rollout import DRAWS, FEW, Order, ProposalRule, Rollout, anything
 from omnidemo.decoding.round import RoundContext
 from omnidemo.decoding.row_ops import share
-from omnidemo.decoding.sampling import Sampler, as_array
+from omnidemo.decoding.sampling import as_array
 
 NUMBERS = 384  # uniform numbers that are given for all rounds of a call
 

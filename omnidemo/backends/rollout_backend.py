@@ -11,9 +11,10 @@ from collections.abc import Callable
 from omnidemo.backends.fused_llama import LeanCache
 from omnidemo.decoding.backend import Clock, DecodingMethod, Pass, RoundPlan, RoundResult
 from omnidemo.decoding.contexts import DrafterContext
+from omnidemo.decoding.randomness import Sampler
 from omnidemo.decoding.rollout import DRAWS, Order, ProposalRule, Rollout
 from omnidemo.decoding.round import RoundContext, reference_round
-from omnidemo.decoding.sampling import Law, Sampler
+from omnidemo.decoding.sampling import Law
 
 
 def roll_out(drafter: DrafterContext, order: Order) -> Rollout | None:

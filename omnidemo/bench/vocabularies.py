@@ -11,7 +11,8 @@ from transformers import AutoTokenizer
 
 from omnidemo.backends.runner import ModelError
 from omnidemo.models.model_files import local_folder
-from omnidemo.vocab.vocabulary import Vocabulary, VocabularyMap, read_vocabulary
+from omnidemo.vocab.vocabulary import Vocabulary, read_vocabulary
+from omnidemo.vocab.vocabulary_map import VocabularyMap
 
 HEADINGS = ("target", "drafter", "mapped", "tokens", "direct", "2-grams", "3-grams", "4-grams", "longer", "none", "n-grams", "map ms")
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from omnidemo.decoding.rollout import ProposalRule
-from omnidemo.decoding.row_stats import RowStats
+from omnidemo.decoding.row_ops import RowStats
 from omnidemo.decoding.sampling import Law
 
 if TYPE_CHECKING:

@@ -12,58 +12,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from omnidemo.decoding.backend import KVCache, Pass
+from omnidemo.decoding.backend import KVCache
 from omnidemo.decoding.rollout import Rollout
 from omnidemo.decoding.sampling import Law, as_tensor, highest_each
-from omnidemo.vocab.vocabulary import VocabularyMap
-
-
-def common_prefix(left: Sequence[int], right: Sequence[int]) -> int:
-    length = 0
-    for a, b in zip(left, right, strict=False):
-        if a != b:
-            break
-        length += 1
-    return length
-
-
-class TargetContext:
-    """The target's ids, and a cache that holds all of them but the newest, which the next pass reads."""
-
-    def __init__(self, cache: KVCache) -> None:
-        self.cache = cache
-        self.ids: list[int] = []
-        self.passes = 0  # that were made from here: what a backend has read further is overwritten by them
-
-    def start(self, prompt: Sequence[int]) -> int:
-        """Make `prompt` the context, reading all but its last id; returns how many ids were kept from before."""
-        self.passes += 1
-        kept = self.cache.trim(min(common_prefix(self.ids, prompt), self.cache.length, len(prompt) - 1))
-        self.ids = list(prompt)
-        if kept < len(prompt) - 1:
-            self.cache.forward(self.ids[kept:-1], 0)
-        return kept
-
-    def verify(self, proposal: Sequence[int], temperature: float = 1.0) -> Pass:
-        """One pass over what is unread and all of the proposal: a row for each proposed token, and one for the token after all of them.
-        `temperature`: what they will be judged at."""
-        self.passes += 1
-        return self.cache.forward([*self.unread, *proposal], len(proposal) + 1, temperature)
-
-    @property
-    def unread(self) -> list[int]:
-        """The ids that the cache lacks."""
-        return self.ids[self.cache.length :]
-
-    def append(self, ids: Sequence[int]) -> None:
-        """Take the emitted tokens. What the cache read beyond all but the newest is forgotten."""
-        self.ids.extend(ids)
-        self.cache.trim(min(self.cache.length, len(self.ids) - 1))
-
-    @property
-    def room(self) -> int:
-        """Tokens that still fit into the target's window."""
-        return self.cache.limit - len(self.ids)
+from omnidemo.decoding.state import common_prefix
+from omnidemo.vocab.vocabulary_map import VocabularyMap
 
 
 class DrafterContext:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
 from collections import defaultdict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,12 +11,11 @@ from statistics import median
 import numpy as np
 from numpy.typing import NDArray
 
+from omnidemo.decoding.calibration import EDGES, Calibration
+
 # Of each of the newest target tokens: how many drafter tokens spell it, and with which probability it would have been accepted.
 Hindsight = Sequence[tuple[int, float]]
 
-EDGES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98)  # of the classes of a calibration
-FORGET = 0.99  # weight of what a class knew, per new observation in it
-BELIEF = 5.0  # observations that the drafter's own probability is worth at first
 RECENT = 0.975  # the same for tokens and seconds of drafting rounds: 40 rounds are remembered
 FIRST_WAIT, LONGEST_WAIT = 24, 96  # plain rounds between two looks or tries of a pair that loses, and more where those are dear:
 TRY = 6  # rounds of a try
@@ -30,50 +28,6 @@ LEAST, MOST = 0.5, 2.2  # bounds of t_1, in mean times of a drafter token; its r
 STRETCHES = 5  # newest stretches of plain rounds that count
 FITTED_EVERY = 8  # drafts
 TIMES = 15  # newest times of each kind, whose median counts: one slow round must not
-
-
-class Calibration:
-    """P(accepted) by classes of what was predicted, from what came of it. The prediction itself counts as `BELIEF` observations."""
-
-    def __init__(self, prior: float | None = None, lines: NDArray[np.float64] | None = None) -> None:
-        self.prior = prior  # believed instead of the prediction
-        self._lines = np.zeros((len(EDGES) + 1, 2)) if lines is None else lines
-        self._stale = set(range(len(EDGES) + 1))
-        self.weight = [0.0] * (len(EDGES) + 1)
-        self.accepted = [0.0] * (len(EDGES) + 1)
-        self.predicted = [0.0] * (len(EDGES) + 1)
-
-    def __call__(self, predicted: float) -> float:
-        at = bisect_right(EDGES, predicted)
-        believed = predicted if self.prior is None else self.prior
-        return (self.accepted[at] + BELIEF * believed) / (self.weight[at] + BELIEF)
-
-    def learn(self, predicted: float, accepted: float) -> None:
-        """Take note of an acceptance (0 or 1, or its probability)."""
-        at = bisect_right(EDGES, predicted)
-        self.weight[at] = FORGET * self.weight[at] + 1.0
-        self.accepted[at] = FORGET * self.accepted[at] + accepted
-        self.predicted[at] = FORGET * self.predicted[at] + predicted
-        self._stale.add(at)
-
-    @property
-    def lines(self) -> NDArray[np.float64]:
-        """(a, b) of each class: P is a + b · prediction."""
-        self.refresh()
-        return self._lines
-
-    def refresh(self) -> None:
-        """Bring the lines up to date, which what is learned in each round does not wait for."""
-        for at in self._stale:
-            seen, line = self.weight[at] + BELIEF, self._lines[at]
-            line[0] = (self.accepted[at] + (0.0 if self.prior is None else BELIEF * self.prior)) / seen
-            line[1] = BELIEF / seen if self.prior is None else 0.0
-        self._stale.clear()
-
-    def rows(self) -> list[tuple[float, float, float]]:
-        """(mean prediction, acceptance observed, weight of the observations) of each class that has any: a reliability plot."""
-        seen = zip(self.predicted, self.accepted, self.weight, strict=True)
-        return [(predicted / weight, accepted / weight, weight) for predicted, accepted, weight in seen if weight > 0]
 
 
 @dataclass(slots=True)

@@ -14,15 +14,15 @@ from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.cost_model import Hindsight
 from omnidemo.decoding.draft_policy import LOOK, DraftLength, Look
 from omnidemo.decoding.limits import Limits
-from omnidemo.decoding.penalty import RepetitionPenalty
+from omnidemo.decoding.randomness import Chooser
 from omnidemo.decoding.render import discarded_tokens, emitted_tokens, new_ngrams
 from omnidemo.decoding.round import RoundContext, reference_round
-from omnidemo.decoding.sampling import Chooser, Warp
+from omnidemo.decoding.sampling import RepetitionPenalty, Warp
 from omnidemo.decoding.state import DecodingState
 from omnidemo.decoding.tracing import Tracer
 from omnidemo.records import FinishReason, Round
 from omnidemo.vocab.ngram_cache import NgramCache
-from omnidemo.vocab.vocabulary import VocabularyMap
+from omnidemo.vocab.vocabulary_map import VocabularyMap
 
 __all__ = ["STAGES", "DecodingState", "Limits", "decode"]
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from omnidemo.decoding.backend import RoundResult, Slot
 from omnidemo.records import Source, Token
 from omnidemo.vocab.ngram_cache import NgramCache
-from omnidemo.vocab.vocabulary import VocabularyMap
+from omnidemo.vocab.vocabulary_map import VocabularyMap
 
 
 def emitted_tokens(

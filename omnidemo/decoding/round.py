@@ -10,15 +10,15 @@ import torch
 from torch import Tensor
 
 from omnidemo.decoding.backend import Acceptance, Clock, DecodingMethod, Draft, Pass, RoundPlan, RoundResult, Slot, StageSeconds
-from omnidemo.decoding.contexts import DrafterContext, TargetContext
+from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.draft_policy import DraftLength, State
-from omnidemo.decoding.penalty import RepetitionPenalty
+from omnidemo.decoding.randomness import Chooser, draw_known
 from omnidemo.decoding.rollout import ProposalRule, token_by_token
-from omnidemo.decoding.row_ops import share, warm
-from omnidemo.decoding.row_stats import RowStats
-from omnidemo.decoding.sampling import Chooser, Law, Warp, as_array, as_tensor, draw_known, fetch, highest, on_host
+from omnidemo.decoding.row_ops import RowStats, share, warm
+from omnidemo.decoding.sampling import Law, RepetitionPenalty, Warp, as_array, as_tensor, fetch, highest, on_host
+from omnidemo.decoding.state import TargetContext
 from omnidemo.vocab.ngram_cache import NgramCache
-from omnidemo.vocab.vocabulary import VocabularyMap
+from omnidemo.vocab.vocabulary_map import VocabularyMap
 
 
 class NotFinite(ArithmeticError):

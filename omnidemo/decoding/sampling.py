@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from omnidemo.decoding.row_ops import add_up, place, place_by
+from omnidemo.vocab.vocabulary_map import VocabularyMap
 
 # Logits or probabilities, as rows or as one. On the host they are numpy's wherever nothing has to be done with them that only torch can:
 # a call of torch behind a pass that has used up the caches takes 10 to 30 µs, one of numpy a quarter of it.
@@ -196,130 +196,32 @@ def _nucleus(law: Tensor, mass: float) -> Tensor:
     return law.masked_fill(~((law > least) | (equal & (equal.cumsum(-1) <= among))), 0.0)
 
 
-class Chooser(Protocol):
-    """Every random choice of a generation. Tests replace it by one that branches on each choice."""
+class RepetitionPenalty:
+    """Both views of which tokens the text has, kept up with the contexts' ids and never counted anew."""
 
-    def draw(self, law: Law) -> int:
-        """An index of `law` [V], which sums to one."""
-        ...
+    def __init__(self, vocabulary: VocabularyMap) -> None:
+        self.device = vocabulary.to_drafter.device
+        self._target = torch.zeros(len(vocabulary.to_drafter), dtype=torch.bool, device=self.device)
+        self._drafter = torch.zeros(len(vocabulary.to_target), dtype=torch.bool, device=self.device)
+        self._read = [0, 0]  # ids that are marked, of target and drafter
 
-    def accept(self, probability: float) -> bool: ...
+    def of_drafter(self, ids: Sequence[int], start: int) -> Tensor:
+        """[D] bool: what a text of drafter ids has, of which those from `start` on may be taken back."""
+        seen = self._follow(1, self._drafter, ids, start)
+        if len(ids) > start:
+            seen = seen.clone()
+            seen[torch.tensor(ids[start:], device=self.device)] = True
+        return seen
 
-    def first(self, attempt: Callable[[], int | None], attempts: int) -> int | None:
-        """Call `attempt` until it returns a token; None when `attempts` independent calls returned none."""
-        ...
+    def of_target(self, ids: Sequence[int], proposal: Sequence[int]) -> Tensor:
+        """[m + 1, T] bool: what each row of a verification has before it, which grows with the proposal."""
+        rows = self._follow(0, self._target, ids, len(ids)).repeat(len(proposal) + 1, 1)
+        for position, token_id in enumerate(proposal):
+            rows[position + 1 :, token_id] = True
+        return rows
 
-
-NUMBERS = 256
-
-
-class Sampler:
-    """The real chooser: a seeded generator of its own, so that a seed repeats a run. It lives on the host, whatever the laws' device."""
-
-    def __init__(self, seed: int | None = None) -> None:
-        self._host = np.random.default_rng(seed)
-        self._numbers = np.empty(0)  # made together, which takes a fraction of the time
-        self._at = 0  # from here on they are not used yet
-        self._gone = 0  # numbers that were used and are not kept any more
-
-    @property
-    def position(self) -> int:
-        """How many numbers were used."""
-        return self._gone + self._at
-
-    def uniform(self) -> float:
-        """The next number from [0, 1)."""
-        if self._at == len(self._numbers):
-            self._provide()
-        self._at += 1
-        return float(self._numbers[self._at - 1])
-
-    def look_ahead(self, count: int) -> NDArray[np.float64]:
-        """What the next `count` calls of `uniform` will return. Not to be written to."""
-        while self._at + count > len(self._numbers):
-            self._provide()
-        return self._numbers[self._at : self._at + count]
-
-    def skip(self, count: int) -> None:
-        """Count as used what `look_ahead` told."""
-        self._at += count
-
-    def _provide(self) -> None:
-        self._gone += self._at
-        self._numbers, self._at = np.concatenate([self._numbers[self._at :], self._host.random(NUMBERS)]), 0
-
-    def draw(self, law: Law) -> int:
-        if not on_host(law):
-            return self.draw_known(law)[0]
-        return place(as_array(law), self.uniform())
-
-    def draw_known(self, law: Law) -> tuple[int, float]:
-        """`draw` on a device: (index, its probability in float32) with a single wait, where `multinomial` alone has several."""
-        return fetch(*drawn_at(as_tensor(law), self.uniform()))
-
-    def accept(self, probability: float) -> bool:
-        return probability >= 1.0 or bool(self.uniform() < probability)
-
-    def first(self, attempt: Callable[[], int | None], attempts: int) -> int | None:
-        for _ in range(attempts):
-            token = attempt()
-            if token is not None:
-                return token
-        return None
-
-
-def draw_known(chooser: Chooser, law: Law) -> tuple[int, float]:
-    """(an index drawn from `law` [V], its probability)."""
-    if isinstance(chooser, Sampler) and not on_host(law):
-        return chooser.draw_known(law)
-    drawn = chooser.draw(law)
-    return drawn, float(as_array(law)[drawn] if on_host(law) else law[drawn])
-
-
-BATCH = 32  # draws that a device is asked for at once; a residual rarely needs as many
-
-
-class Draws:
-    """Draws from one `law` [V], as often as needed. On the host it is added up once. On a device each draw would wait, so it is asked at
-    once what all of a sampler's next numbers draw, whichever of them will be used for it. `beside` makes numbers [V] to be told with each
-    draw, if there is a device to ask.
-    """
-
-    def __init__(self, chooser: Chooser, law: Law, beside: Callable[[], Tensor] | None = None) -> None:
-        self.chooser, self.law, self._beside = chooser, law, beside
-        self._row = as_array(law) if on_host(law) else None
-        self._sums: NDArray[np.float64] | None = None
-        self._foresees = self._row is None and isinstance(chooser, Sampler)
-        self._known: dict[float, tuple[int, float, float | None]] = {}
-
-    def draw(self) -> tuple[int, float, float | None]:
-        """(an index, its probability, the number beside it or None)."""
-        row = self._row
-        if row is not None and isinstance(self.chooser, Sampler):
-            if self._sums is None:
-                self._sums = add_up(row)
-            drawn = place_by(row, self._sums, self.chooser.uniform())
-            return drawn, float(row[drawn]), None
-        if not self._foresees or not isinstance(self.chooser, Sampler):
-            drawn = self.chooser.draw(self.law)
-            return drawn, float(self.law[drawn] if row is None else row[drawn]), None
-        number = self.chooser.uniform()
-        if number not in self._known:
-            self._ask([number, *self.chooser.look_ahead(BATCH - 1).tolist()])
-        return self._known[number]
-
-    def passes_over(self, probability: float) -> bool:
-        """Whether `accept` would refuse by the next number, known before; the number is used up then. False where it is not known."""
-        if not isinstance(self.chooser, Sampler) or self.chooser.look_ahead(1)[0] < probability:
-            return False
-        self.chooser.uniform()
-        return True
-
-    def _ask(self, numbers: list[float]) -> None:
-        law = as_tensor(self.law)
-        drawn, p = drawn_at(law, torch.tensor(numbers, dtype=torch.float64).to(law.device, non_blocking=True))
-        if self._beside is None:
-            ids, shares = fetch_all(drawn, p)
-            self._known = dict(zip(numbers, zip(ids, shares, [None] * len(ids), strict=True), strict=True))
-        else:
-            self._known = dict(zip(numbers, zip(*fetch_all(drawn, p, self._beside()[drawn]), strict=True), strict=True))
+    def _follow(self, side: int, seen: Tensor, ids: Sequence[int], end: int) -> Tensor:
+        if end > self._read[side]:
+            seen[torch.tensor(ids[self._read[side] : end], dtype=torch.long, device=self.device)] = True
+            self._read[side] = end
+        return seen

@@ -9,7 +9,7 @@ from torch import Tensor
 from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.sampling import Law, as_tensor, on_host
 from omnidemo.records import Trace
-from omnidemo.vocab.vocabulary import VocabularyMap
+from omnidemo.vocab.vocabulary_map import VocabularyMap
 
 BATCH = 32  # rows whose best entries are looked for at once: the search costs as much for one row as for many
 

@@ -7,7 +7,7 @@ import threading
 from collections import Counter, OrderedDict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +15,14 @@ from torch import Tensor
 
 from omnidemo.adapters import peft_zip, version_folders
 from omnidemo.config import Settings
-from omnidemo.distill import read_status
 from omnidemo.distill.adaptable import ADAPTABLE
 from omnidemo.distill.distiller import THREADED, Distiller, turn_of
 from omnidemo.distill.in_process_worker import Here
 from omnidemo.distill.payback import ChatCost
 from omnidemo.distill.train_step import Child
 from omnidemo.distill.trainer_status import TrainerStatus
+from omnidemo.lines import read_status
+from omnidemo.lines.line_names import LineInfo, check_domain
 from omnidemo.lines.measurer import Measurer
 from omnidemo.lines.router import DEFAULT
 from omnidemo.pair import Pair
@@ -31,19 +32,7 @@ from omnidemo.store.visitor_state import line_settings
 from omnidemo.store.visitors import owned
 
 log = logging.getLogger(__name__)
-AUTO = "auto"  # no line, but the wish that one is chosen by the prompt
-LONGEST_NAME = 40  # characters
 MOST_LINES = 32  # of a pair, so that visitors cannot fill the disk with them
-
-
-@dataclass(frozen=True, slots=True)
-class LineInfo:
-    """A line of a pair, in memory or on disk. Version 0: it drafts with the base drafter."""
-
-    domain: str
-    version: int
-    requests_seen: int
-    in_memory: bool
 
 
 class Lines:
@@ -300,16 +289,6 @@ class Lines:
 
     def _folder(self, domain: str) -> Path:
         return version_folders.line_folder(self.settings.storage, self._pair.drafter.name, self._pair.target.name, domain)
-
-
-def check_domain(name: str) -> str:
-    """A topic line's name, without spaces around. ValueError, one sentence, for one that cannot be."""
-    name = str(name).strip()
-    if not name or len(name) > LONGEST_NAME or not name.isprintable():
-        raise ValueError(f"A topic line's name has 1 to {LONGEST_NAME} printable characters; {name[:LONGEST_NAME]!r} does not.")
-    if name == AUTO:
-        raise ValueError("“auto” chooses a topic line by the prompt and is not one itself; name another line.")
-    return name
 
 
 def _occupied(line: Distiller) -> bool:

@@ -11,7 +11,7 @@ from omnidemo.methods.string_exact_match import StringExactMatch
 from omnidemo.methods.string_rejection import StringRejection
 from omnidemo.methods.token_intersection import TokenIntersection
 from omnidemo.methods.union import Union
-from omnidemo.vocab.vocabulary import VocabularyMap
+from omnidemo.vocab.vocabulary_map import VocabularyMap
 
 AUTO = "auto"
 AUTO_HELP = "One vocabulary: the original speculative decoding. Two: our exact merging. Both are exact at every temperature."

@@ -8,11 +8,12 @@ from typing import ClassVar
 from torch import Tensor
 
 from omnidemo.decoding.backend import Acceptance, Draft, Slot
+from omnidemo.decoding.randomness import Chooser
 from omnidemo.decoding.rollout import ProposalRule
 from omnidemo.decoding.round import NotFinite, RoundContext
-from omnidemo.decoding.row_stats import RowStats
-from omnidemo.decoding.sampling import Chooser, Law, chosen, highest_each
-from omnidemo.vocab.vocabulary import VocabularyMap
+from omnidemo.decoding.row_ops import RowStats
+from omnidemo.decoding.sampling import Law, chosen, highest_each
+from omnidemo.vocab.vocabulary_map import VocabularyMap
 
 __all__ = ["Acceptance", "Draft", "Method", "NotFinite", "RoundContext", "Slot", "subtract"]
 

@@ -12,7 +12,7 @@ from omnidemo.decoding.sampling import Law, totals
 from omnidemo.methods.base import Draft, Method, NotFinite, RoundContext, Slot
 from omnidemo.methods.ngram_residual import Path, Residual, complete_children, goes_on
 from omnidemo.vocab.ngram_cache import NgramCache
-from omnidemo.vocab.vocabulary import VocabularyMap, bars
+from omnidemo.vocab.vocabulary_map import VocabularyMap, bars
 
 # A trie's version, the bars of first draws by their limit, and the rule by which they are drawn.
 Known = tuple[int, dict[int, Tensor], list[ProposalRule]]

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 import torch
 
-from omnidemo.decoding.sampling import Draws, Law, among, as_tensor, on_host, total, without
+from omnidemo.decoding.randomness import Draws
+from omnidemo.decoding.sampling import Law, among, as_tensor, on_host, total, without
 from omnidemo.methods.base import RoundContext, Slot
 from omnidemo.vocab.ngram_cache import FAR, Node
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from omnidemo.methods.token_intersection import TokenIntersection
-from omnidemo.vocab.vocabulary import VocabularyMap
+from omnidemo.vocab.vocabulary_map import VocabularyMap
 
 
 class Speculative(TokenIntersection):

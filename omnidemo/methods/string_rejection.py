@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 
 from omnidemo.decoding.sampling import Law, as_tensor
 from omnidemo.methods.base import Draft, Method, NotFinite, RoundContext, Slot
-from omnidemo.vocab.vocabulary import VocabularyMap
+from omnidemo.vocab.vocabulary_map import VocabularyMap
 
 CAP = 64  # spellings of one target token, at most: the proposal's law is a sum over all of them
 Path = tuple[int, ...]

@@ -7,8 +7,9 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from omnidemo.decoding.randomness import Draws
 from omnidemo.decoding.rollout import ProposalRule, token_by_token
-from omnidemo.decoding.sampling import Draws, Law, as_tensor
+from omnidemo.decoding.sampling import Law, as_tensor
 from omnidemo.methods.base import Draft, Method, NotFinite, RoundContext, Slot, subtract
 
 ATTEMPTS = 256  # draws of a correction before it is computed in full: that takes as long as ten

@@ -7,7 +7,7 @@ from torch import Tensor
 from omnidemo.decoding.rollout import ProposalRule, least, token_by_token
 from omnidemo.methods.base import RoundContext
 from omnidemo.methods.token_intersection import TokenIntersection
-from omnidemo.vocab.vocabulary import VocabularyMap
+from omnidemo.vocab.vocabulary_map import VocabularyMap
 
 
 class Union(TokenIntersection):

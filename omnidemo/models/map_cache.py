@@ -14,7 +14,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from omnidemo.vocab.vocabulary import Vocabulary, VocabularyMap
+from omnidemo.vocab.vocabulary import Vocabulary
+from omnidemo.vocab.vocabulary_map import VocabularyMap
 
 FORMAT = "1"  # changes with the way that maps are built, so that older files are not read
 log = logging.getLogger(__name__)

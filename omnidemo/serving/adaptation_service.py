@@ -10,15 +10,16 @@ from typing import Any
 
 from omnidemo import config, private_folders
 from omnidemo.config import Settings
-from omnidemo.decoding.draft_policy import Drafting
+from omnidemo.decoding.cost_policy import Drafting
 from omnidemo.distill.distiller import ADAPTABLE
 from omnidemo.distill.trainer_status import TrainerStatus
 from omnidemo.lines import learning_curve as hero
 from omnidemo.lines import sample_prompts
 from omnidemo.lines.learning_curve import BeforeAfter
+from omnidemo.lines.line_names import AUTO, LineInfo, check_domain
 from omnidemo.lines.router import DEFAULT, OTHER, Route, Router
 from omnidemo.lines.slowdown import Pace, Paces, Scope
-from omnidemo.lines.trainer_pool import AUTO, LineInfo, Lines, check_domain
+from omnidemo.lines.trainer_pool import Lines
 from omnidemo.serving.pair_pool import Shelf
 from omnidemo.store.store import Store
 from omnidemo.store.visitors import owned

@@ -5,16 +5,16 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Literal
 
 from omnidemo.config import GenerationConfig
 from omnidemo.lines import sample_prompts as prompts
+from omnidemo.lines.line_names import AUTO
 from omnidemo.lines.router import DEFAULT, Route
 from omnidemo.lines.slowdown import PLAIN, Scope
-from omnidemo.lines.trainer_pool import AUTO
 from omnidemo.models.catalogue import reading
 from omnidemo.models.chat_template import check_messages
 from omnidemo.pair import Pair
@@ -22,6 +22,7 @@ from omnidemo.records import Generation, RequestRecord, Round
 from omnidemo.serving.adaptation_service import Adaptation
 from omnidemo.serving.comparison import Comparison, compare
 from omnidemo.serving.conversation_window import newest
+from omnidemo.serving.listening import _listen
 from omnidemo.serving.pair_pool import Shelf
 from omnidemo.store.store import Store
 
@@ -281,36 +282,3 @@ class Answers:
                 slower=slower,
             )
         )
-
-
-def _listen(
-    rounds: Generator[Round, None, Generation], gone: threading.Event, finish: Callable[[Generation], None]
-) -> Iterator[Round | Generation]:
-    """Yield the rounds and the generation, which `finish` gets first, also where nobody listens any more."""
-    generation: Generation | None = None
-    try:
-        while generation is None:
-            try:
-                yield next(rounds)
-            except StopIteration as finished:
-                generation = finished.value
-    except GeneratorExit:
-        gone.set()
-        partial = _finish(rounds)
-        if partial is not None:
-            finish(partial)
-        raise
-    finish(generation)
-    yield generation
-
-
-def _finish(rounds: Generator[Round, None, Generation]) -> Generation | None:
-    """What a cancelled generation has come to; it ends at its next round."""
-    while True:
-        try:
-            next(rounds)
-        except StopIteration as finished:
-            generation: Generation = finished.value
-            return generation
-        except Exception:  # nobody listens any more; the engine's own trouble was told before
-            return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from omnidemo.config import Settings
 from omnidemo.lines.router import DEFAULT, Route
 from omnidemo.records import Generation, Round
 from omnidemo.serving.quotas import Quotas, Refused
-from omnidemo.store.pruning import sessions_of
+from omnidemo.serving.visitor_store import OwnStore
 from omnidemo.store.visitor_state import OwnLines
 from omnidemo.store.visitors import OWN, Caller, Visitors, is_operator, is_public, owned
 
@@ -306,60 +306,3 @@ class Hosted:
         settings = self._services.settings
         self._services.own.sweep()
         self._services.store.prune_visitors(settings.visitor_hours, settings.visitor_rows, settings.public_rows)
-
-
-class OwnStore:
-    """The store as a visitor sees it: what is theirs."""
-
-    def __init__(self, store: Any, visitor: Caller) -> None:
-        self._store, self._visitor = store, visitor
-
-    @property
-    def status(self) -> Any:
-        return self._store.status
-
-    def requests(self, *, session: str | None = None, **filters: Any) -> list[dict[str, Any]]:
-        rows = self._store.requests(session=self._visitor.own, **filters)
-        return [row | {"domain": DEFAULT} for row in rows]
-
-    def curve(self, target: str, drafter: str, limit: int | None = 1000) -> list[dict[str, Any]]:
-        rows = self._store.curve(target, drafter, limit, sessions=sessions_of(self._visitor.own))
-        return [row | {"domain": DEFAULT} for row in rows]
-
-    def steps(self, target: str, drafter: str, domain: str = DEFAULT, limit: int | None = 1000) -> list[dict[str, Any]]:
-        return self._store.steps(target, drafter, self._visitor.own, limit)
-
-    def adapters(self, target: str, drafter: str, domain: str = DEFAULT) -> list[Any]:
-        return [replace(one, domain=DEFAULT, path=None) for one in self._store.adapters(target, drafter, self._visitor.own)]
-
-    def sessions(self) -> list[dict[str, Any]]:
-        return []
-
-    def recording(self, request: int, *, session: str | None = None) -> dict[str, Any] | None:
-        return self._store.recording(request, session=self._visitor.own)
-
-    def recorded(self, requests: Iterable[int]) -> set[int]:
-        return self._store.recorded(requests)
-
-    def probes(self, target: str, drafter: str, domain: str = DEFAULT, *wanted: Any, **more: Any) -> list[dict[str, Any]]:
-        return self._store.probes(target, drafter, self._visitor.own, *wanted, **more)
-
-    def banners(self, target: str, drafter: str) -> list[dict[str, Any]]:
-        return []
-
-    def delete_session(self, session: str) -> int:
-        return self._store.forget_visitor(self._visitor.own)
-
-    def delete_requests(self, ids: Sequence[int]) -> int:
-        own = {int(row["id"]) for row in self.requests(limit=None)}
-        return self._store.delete_requests([one for one in ids if one in own])
-
-    def export_csv(self, kind: Any, path: Path, /, **filters: str | None) -> int:
-        mine: Mapping[str, str | None] = {"domain": self._visitor.own} if kind == "steps" else {"session": self._visitor.own}
-        return self._store.export_csv(kind, path, **{**filters, **mine})
-
-    def flush(self, timeout: float = 10.0) -> bool:
-        return self._store.flush(timeout)
-
-    def __getattr__(self, name: str) -> Any:
-        raise Refused("In a public app visitors see and change what is theirs only.")

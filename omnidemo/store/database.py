@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import json
 import logging
 import sqlite3
 import threading
@@ -18,15 +17,14 @@ from typing import Any, TypeVar
 
 from alembic import command
 from alembic.config import Config
-from alembic.util import CommandError
-from sqlalchemy import Connection, Engine, create_engine, event, make_url
-from sqlalchemy.exc import DatabaseError, DataError, IntegrityError, NotSupportedError, ProgrammingError, SQLAlchemyError
-from sqlalchemy.exc import TimeoutError as PoolTimeout
+from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import SQLAlchemyError
+
+from omnidemo.store.connections import _beside, _cause, _engine, _inode, _is_down, _next_step, _write_ahead
 
 T = TypeVar("T")
 MIGRATIONS = Path(__file__).parent / "migrations"
 BATCH = 200  # most writes in one transaction
-LOCK_SECONDS = 5  # how long to wait for another process's lock
 log = logging.getLogger(__name__)
 _upgrading = threading.Lock()  # alembic's context is one per process
 
@@ -261,91 +259,3 @@ class Database:
     def _give_up(self) -> None:
         while self._queue:
             self._finish(self._queue[0], None, RuntimeError("The store was closed while the database did not work."))
-
-
-def _beside(file: Path, ending: str) -> Path:
-    return file.with_name(file.name + ending)
-
-
-def _inode(file: Path) -> int | None:
-    """What tells a file from another of the same name; None where there is none."""
-    try:
-        return file.stat().st_ino
-    except OSError:
-        return None
-
-
-def _plain(value: Any) -> Any:
-    """What JSON does not know: numpy's scalars as numbers, anything else as its text."""
-    return value.item() if hasattr(value, "item") else str(value)
-
-
-def _engine(address: str) -> Engine:
-    url = make_url(address)
-    sqlite = url.get_backend_name() == "sqlite"
-    if sqlite and url.database in (None, "", ":memory:"):
-        raise ValueError("an in-memory SQLite database cannot be shared between threads")
-    engine = create_engine(
-        url,
-        json_serializer=lambda value: json.dumps(value, default=_plain),
-        pool_pre_ping=not sqlite,
-        connect_args={"timeout": LOCK_SECONDS} if sqlite else {},
-    )
-    if sqlite:
-        event.listen(engine, "connect", _on_connect)
-        event.listen(engine, "begin", _on_begin)
-    return engine
-
-
-def _on_connect(connection: Any, _: Any) -> None:
-    connection.isolation_level = None  # we begin transactions ourselves: the driver's own begin comes too late
-    for pragma in ("foreign_keys=ON", "synchronous=NORMAL"):
-        connection.execute(f"PRAGMA {pragma}")
-
-
-def _write_ahead(cursor: Any) -> None:
-    """Switch the file to write-ahead logging, which it keeps; outside a transaction only."""
-    # SQLite does not wait its timeout here: of several processes that switch at once, all but one are told "locked" at once.
-    until = time.monotonic() + LOCK_SECONDS
-    while True:
-        try:
-            cursor.execute("PRAGMA journal_mode=WAL").fetchall()
-            return
-        except sqlite3.OperationalError as error:
-            if "locked" not in str(error) or time.monotonic() > until:
-                raise
-        time.sleep(0.02)
-
-
-def _on_begin(connection: Connection) -> None:
-    # A writer takes the lock at once, so that it never reads what another process is about to change.
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if connection.get_execution_options().get("write") else "BEGIN")
-
-
-def _is_down(error: Exception) -> bool:
-    """Whether the database failed, rather than this one write."""
-    if getattr(error, "connection_invalidated", False):
-        return True
-    its_own = (IntegrityError, DataError, ProgrammingError, NotSupportedError)
-    return isinstance(error, (DatabaseError, PoolTimeout, OSError)) and not isinstance(error, its_own)
-
-
-def _cause(error: Exception) -> str:
-    lines = str(getattr(error, "orig", None) or error).strip().splitlines()
-    return (lines[0] if lines else type(error).__name__).rstrip(".")
-
-
-def _next_step(error: Exception, file: Path | None) -> str:
-    cause = _cause(error).lower()
-    place = f"`{file}`" if file is not None else "the database"
-    if "not a database" in cause or "malformed" in cause:
-        return f"Move {place} away or put a backup in its place."
-    if isinstance(error, CommandError) and "locate revision" in cause:
-        return "This database was written by a newer OmniDemo: update, or name another one in OMNIDEMO_DATABASE_URL."
-    if "locked" in cause:
-        return f"Close the other program that holds {place}."
-    if "full" in cause or "no space" in cause:
-        return "Free some disk space."
-    if file is not None and (isinstance(error, OSError) or "unable to open" in cause or "readonly" in cause or "disk i/o" in cause):
-        return f"Make {place} and its folder writable, or name another folder in OMNIDEMO_STORAGE."
-    return "Check OMNIDEMO_DATABASE_URL and that the database is running."

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from omnidemo import charts
 from omnidemo.distill.drift import shifts
+from omnidemo.figures import charts, layout, marks
 from omnidemo.records import AdapterVersion
 from omnidemo.ui import text
 from omnidemo.ui.downloads import for_browser
@@ -67,7 +67,7 @@ def _marked(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     for row in rows:
         lines.setdefault(row.get("domain") or "default", []).append(row)
     for own in lines.values():
-        for index in shifts([charts.finite(row.get("acceptance_rate")) for row in own]):
+        for index in shifts([layout.finite(row.get("acceptance_rate")) for row in own]):
             own[index]["shift"] = True
     return rows
 
@@ -82,14 +82,14 @@ def figures(
 ) -> list[dict[str, Any]]:
     """The charts of the tab, each with its headline: the latest mean over `window` points, and where it came from. That is compared within
     one scope alone (target, line, topic, method, policy, temperature), the newest request's; a loss is of all topics, so it has none."""
-    own = charts.comparable([row for row in rows if row.get("target", target) == target])
+    own = marks.comparable([row for row in rows if row.get("target", target) == target])
     where = said(own[-1]) if own else ""
     shown = {}
     for what in CURVES:
-        latest, first = charts.change([charts.finite(row.get(what.key)) for row in own], window if what.noisy else 1)
+        latest, first = charts.change([layout.finite(row.get(what.key)) for row in own], window if what.noisy else 1)
         drawn = charts.curve(rows, what, window=window, revision=revision)
         shown[what.key] = _chart(what, drawn, latest, first if what.noisy else None, where if what.noisy else "")
-    latest, _ = charts.change([charts.finite(step.get("loss")) for step in steps], window)
+    latest, _ = charts.change([layout.finite(step.get("loss")) for step in steps], window)
     # After a roll-back a line counts its steps from the older version on; on the chart time only goes forward.
     steps = [dict(step) | {"step": place} for place, step in enumerate(steps, start=1)]
     shown["loss"] = _chart(charts.LOSS, charts.losses(steps, window=window, revision=revision), latest, None)
@@ -112,7 +112,7 @@ def _error(bins: Sequence[tuple[float, float, float]]) -> float | None:
     return sum(count * abs(predicted - observed) for predicted, observed, count in bins) / total if total else None
 
 
-def _chart(what: charts.Curve, figure: charts.Figure, latest: float | None, first: float | None, where: str = "") -> dict[str, Any]:
+def _chart(what: charts.Curve, figure: layout.Figure, latest: float | None, first: float | None, where: str = "") -> dict[str, Any]:
     card = {"key": what.key, "title": what.title, "unit": what.unit, "form": what.form, "help": what.help}
     return card | {"latest": finite(latest), "first": finite(first), "scope": where, "figure": figure}
 
@@ -157,8 +157,8 @@ def page_json(services: Any, view: View, live: int, plotly: str, key: str, note:
         "every": view.every,
         "targets": list(dict.fromkeys(row["target"] for row in rows)) if view.every else [],
         "domains": list(dict.fromkeys(row.get("domain") or "default" for row in rows)),
-        "kinds": sorted({mark.kind for mark in charts.marks(rows)}),
-        "palette": charts.PALETTE,
+        "kinds": sorted({mark.kind for mark in marks.marks(rows)}),
+        "palette": layout.PALETTE,
         "charts": figures(rows, steps, view.window, revision, view.target, bins) if rows or steps else [],
         "line": view.line,
         "lines": line_rows(services, view),

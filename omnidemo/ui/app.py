@@ -9,8 +9,8 @@ from typing import Any
 
 import gradio as gr
 
-from omnidemo import charts
 from omnidemo.config import GenerationConfig
+from omnidemo.figures import charts
 from omnidemo.ui import downloads, replay_data, text, token_lines
 from omnidemo.ui.errors import Events
 from omnidemo.ui.guard import around

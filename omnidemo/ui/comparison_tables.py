@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from omnidemo import charts
+from omnidemo.figures import charts, layout
 from omnidemo.serving.comparison import BASELINE, FRESH
 from omnidemo.ui import text
 from omnidemo.ui.downloads import for_browser
@@ -99,7 +99,7 @@ def summary(results: Sequence[Mapping[str, Any]], methods: Sequence[str]) -> lis
 def bar_charts(table: Sequence[Mapping[str, Any]], titles: Mapping[str, str]) -> list[dict[str, Any]]:
     """Speed and block efficiency of the methods that were measured, as bar charts; whiskers are one standard deviation."""
     rows = [row for row in table if row["n"]]
-    names, colours = [titles.get(row["method"], row["method"]) for row in rows], [charts.method_colour(row["method"]) for row in rows]
+    names, colours = [titles.get(row["method"], row["method"]) for row in rows], [layout.method_colour(row["method"]) for row in rows]
     plain = next((row["tokens_per_second"][0] for row in rows if row["method"] == BASE), None)
     out = []
     for key, title, unit, form, base in (
@@ -166,7 +166,7 @@ class Board:
             {
                 "name": name,
                 "title": titles.get(name, name),
-                "colour": charts.method_colour(name),
+                "colour": layout.method_colour(name),
                 "lossless": name == FRESH or getattr(self.infos.get(name), "lossless", False),
             }
             for name in self.methods

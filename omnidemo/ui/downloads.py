@@ -14,7 +14,7 @@ from typing import Any
 import gradio as gr
 
 from omnidemo import private_folders
-from omnidemo.charts import PLOTLY_JS
+from omnidemo.figures.layout import PLOTLY_JS
 from omnidemo.store.csv_export import FORMULA
 from omnidemo.ui.shell import PRIVATE
 

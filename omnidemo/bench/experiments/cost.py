@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from transformers.utils import logging
 
-from omnidemo import charts
 from omnidemo.bench.compare_methods import sheet
 from omnidemo.bench.experiments import experiment_report
 from omnidemo.bench.experiments.arm import World
 from omnidemo.bench.experiments.plans import Arm, Phase, stream
 from omnidemo.bench.experiments.run_experiment import Order, Progress
+from omnidemo.figures import charts, layout
 from omnidemo.serving.pair_loading import attach_storage, build_measured_pair, open_store
 
 NAME = "training-cost"
@@ -126,4 +126,4 @@ def _report(world: World, rows: Sequence[Mapping[str, Any]], seed: int, pause: f
         shares = [(place + 1) / len(seconds) for place in range(len(seconds))]
         series.append(charts.Series(f"training {mode}", seconds, shares))
     figure = charts.lines(series, xtitle="seconds to the whole answer", ytitle="share of answers", form=".0%")
-    charts.page(world.out / f"{NAME}.html", {"time to an answer": figure})
+    layout.page(world.out / f"{NAME}.html", {"time to an answer": figure})

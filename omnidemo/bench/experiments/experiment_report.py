@@ -14,10 +14,10 @@ from typing import Any
 import torch
 import transformers
 
-from omnidemo import charts
 from omnidemo.bench.compare_methods import Spread, sheet
 from omnidemo.bench.experiments.arm import METRICS, World
 from omnidemo.bench.experiments.plans import Arm, Experiment
+from omnidemo.figures import charts, layout, marks
 
 Row = Mapping[str, Any]
 PLACE = ("experiment", "arm", "reading", "seed", "kind", "requests", "epoch", "target", "source", "line", "prompt")
@@ -159,7 +159,7 @@ def markdown(title: str, experiment: Experiment, rows: Sequence[Row], facts: str
 
 def write_page(path: Path, experiment: Experiment, arms: Sequence[Arm], rows: Sequence[Row], results: Iterable[Row]) -> None:
     """One HTML file with what this experiment's figure in the papers shows, and the head's calibration where one was trained."""
-    figures: dict[str, charts.Figure] = {}
+    figures: dict[str, layout.Figure] = {}
     if experiment.plot == "bars":
         figures |= _bars(rows)
     if experiment.plot == "traffic":
@@ -168,10 +168,10 @@ def write_page(path: Path, experiment: Experiment, arms: Sequence[Arm], rows: Se
     if any(row["kind"] == "traffic" and row.get("tokens") for row in rows):
         figures["n-gram cache on the traffic"] = _over(rows, "cache_entries", "entries")
     figures |= _calibrations(results)
-    charts.page(path, figures)
+    layout.page(path, figures)
 
 
-def _bars(rows: Sequence[Row]) -> dict[str, charts.Figure]:
+def _bars(rows: Sequence[Row]) -> dict[str, layout.Figure]:
     figures = {}
     for kind, column, form, source in (("speedup", "speedup", ".2f", "timed"), ("acceptance", "acceptance_rate", ".2f", "held-out")):
         chosen = [row for row in rows if row["kind"] == "timed"] if source == "timed" else final(rows)
@@ -183,7 +183,7 @@ def _bars(rows: Sequence[Row]) -> dict[str, charts.Figure]:
     return figures
 
 
-def _learning(arms: Sequence[Arm], rows: Sequence[Row]) -> dict[str, charts.Figure]:
+def _learning(arms: Sequence[Arm], rows: Sequence[Row]) -> dict[str, layout.Figure]:
     """Held-out acceptance over the requests, for each target and topic. An offline arm is a dashed line at its end."""
     held = [row for row in rows if row["kind"] == "held-out"]
     first = {arm.name: arm.readings[0].name for arm in arms}
@@ -207,17 +207,17 @@ def _learning(arms: Sequence[Arm], rows: Sequence[Row]) -> dict[str, charts.Figu
     return figures
 
 
-def _traffic(arms: Sequence[Arm], rows: Sequence[Row]) -> dict[str, charts.Figure]:
+def _traffic(arms: Sequence[Arm], rows: Sequence[Row]) -> dict[str, layout.Figure]:
     """Acceptance on the traffic itself, smoothed over requests and averaged over seeds, with a mark where a phase begins."""
-    found: list[charts.Mark] = []
+    found: list[marks.Mark] = []
     longest, before = max(arms, key=lambda arm: arm.requests), 0
     for phase in longest.phases[:-1]:
         before += phase.requests
-        found.append(charts.Mark(before, f"{before}", "topic"))
+        found.append(marks.Mark(before, f"{before}", "topic"))
     return {"acceptance on the traffic": _over(rows, "acceptance_rate", "acceptance", found, smooth=True)}
 
 
-def _over(rows: Sequence[Row], column: str, ytitle: str, found: Sequence[charts.Mark] = (), smooth: bool = False) -> charts.Figure:
+def _over(rows: Sequence[Row], column: str, ytitle: str, found: Sequence[marks.Mark] = (), smooth: bool = False) -> layout.Figure:
     """A column of the traffic's rows over the requests, averaged over seeds."""
     traffic = [row for row in rows if row["kind"] == "traffic"]
     series = []
@@ -231,7 +231,7 @@ def _over(rows: Sequence[Row], column: str, ytitle: str, found: Sequence[charts.
     return charts.lines(series, xtitle="requests", ytitle=ytitle, form=".2f" if smooth else ",.0f", found=found)
 
 
-def _calibrations(results: Iterable[Row]) -> dict[str, charts.Figure]:
+def _calibrations(results: Iterable[Row]) -> dict[str, layout.Figure]:
     """The head's classes, pooled over seeds into tenths, for each arm that trained one."""
     pooled: dict[str, dict[int, list[tuple[float, float, float]]]] = {}
     for result in results:

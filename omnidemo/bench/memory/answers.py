@@ -13,8 +13,8 @@ from time import perf_counter
 import numpy as np
 
 from omnidemo.adapters import version_folders as adapters
+from omnidemo.bench.assisted import quietly
 from omnidemo.bench.compare_methods import check_prompts, check_writable, sheet
-from omnidemo.bench.peer import quietly
 from omnidemo.bench.speed.machine import live_tensors, resident
 from omnidemo.config import Settings
 from omnidemo.distill.distiller import Distiller

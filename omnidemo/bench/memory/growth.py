@@ -8,11 +8,11 @@ from functools import partial
 from pathlib import Path
 from time import perf_counter
 
-from omnidemo import charts
 from omnidemo.bench.compare_methods import check_writable, sheet
 from omnidemo.bench.memory.scripted import compounds_only, fill, invented, one_word
 from omnidemo.bench.speed.speed_report import Middle
 from omnidemo.config import Settings
+from omnidemo.figures import charts, layout
 from omnidemo.pair import Pair
 from omnidemo.records import Round
 from omnidemo.serving.comparison import BASELINE
@@ -161,7 +161,7 @@ def plot(points: Sequence[Point], path: Path) -> None:
             series += [charts.Series(f"{method}: {name}", xs, values, dashed=True) for name, values in parts.items() if any(values)]
         if series:
             figures[f"Milliseconds per round over the {title}"] = charts.lines(series, xtitle=title, ytitle="ms per round", base=0.0)
-    charts.page(path, figures)
+    layout.page(path, figures)
 
 
 def summary(points: Sequence[Point]) -> list[list[str]]:

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import torch
 
-from omnidemo.bench.peer import PLAIN, Peer
+from omnidemo.bench.assisted import PLAIN, Peer
 from omnidemo.bench.speed.floor import Pass, Shape
 from omnidemo.bench.speed.machine import synchronise
 from omnidemo.bench.speed.watch import bare, take_reads, waiting_clock

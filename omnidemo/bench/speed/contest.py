@@ -10,8 +10,8 @@ from typing import Any
 import torch
 
 from omnidemo.backends.fused_llama import LeanLlamaRunner
+from omnidemo.bench.assisted import ASSISTED, DEFAULTS, LOOKUP, PLAIN, Peer, quietly
 from omnidemo.bench.compare_methods import check_prompts
-from omnidemo.bench.peer import ASSISTED, DEFAULTS, LOOKUP, PLAIN, Peer, quietly
 from omnidemo.bench.speed import llama_cpp
 from omnidemo.bench.speed.adapted import Learned
 from omnidemo.bench.speed.arms import ADAPTED, FRESH, STAGES, Arm, OurArm, Request, TheirArm, Took

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from omnidemo.bench.peer import ASSISTED, DEFAULTS, LOOKUP, PLAIN
+from omnidemo.bench.assisted import ASSISTED, DEFAULTS, LOOKUP, PLAIN
 from omnidemo.bench.speed.arms import FRESH
 from omnidemo.bench.speed.llama_cpp import LLAMA, LLAMA_LOOKUP
 from omnidemo.bench.speed.rows import Row

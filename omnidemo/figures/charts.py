@@ -2,51 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
-from pathlib import Path
 from typing import Any
 
-import plotly
 import plotly.graph_objects as go
 
-PLOTLY_JS = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"  # the browser's half, served without a CDN
+from omnidemo.figures.layout import ACCENT, INK, PALETTE, Figure, Row, _figure, _safe, _title, finite
+from omnidemo.figures.marks import Mark, _marking, marks
 
-Figure = dict[str, Any]
-Row = Mapping[str, Any]
-
-# Half-transparent greys read on white and on black; the page replaces the text colour by its own.
-INK, GRID, CLEAR = "#7b8496", "rgba(128,138,156,0.18)", "rgba(0,0,0,0)"
-ACCENT = "#6366f1"
-TOPIC = "#b45309"  # of a change of topic, so that nobody takes it for a new adapter
-# Told apart by every kind of colour vision; a chart names its series in words too.
-PALETTE = (ACCENT, "#b45309", "#0f766e", "#db2777", "#64748b", "#0284c7", "#7c3aed", "#65a30d")
-METHOD_COLOURS = {
-    "ngram-exact": ACCENT,
-    "ngram-merge": "#b45309",
-    "token-intersection": "#0f766e",
-    "string-exact-match": "#7c3aed",
-    "string-rejection": "#be185d",
-    "union": "#4d7c0f",
-    "speculative": "#0369a1",
-    "autoregressive": "#64748b",
-}
-MOST_LABELS = 8  # more labels on one chart run into each other
-MOST_CHANGES = 16  # more changes of topic are mixed traffic, whose marks would be a fence
-STRETCH = 3  # requests of one topic in a row that make it more than a passing visit
 FEWEST = 3  # requests on either side of a comparison
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """A vertical line between two points: an adapter swap, a roll-back, a target switch or a topic shift."""
-
-    x: float
-    label: str
-    kind: str  # swap, rollback, target, topic
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +76,6 @@ LOSS = Curve(
 )
 
 
-def finite(value: Any) -> float | None:
-    """A plain float, or None for what cannot be drawn."""
-    return float(value) if isinstance(value, (int, float)) and math.isfinite(value) else None
-
-
 def smooth(values: Sequence[float | None], window: int) -> list[float | None]:
     """Trailing mean over the last `window` points, None left out. A point never sees the future: no swap works backwards."""
     out: list[float | None] = []
@@ -132,107 +93,6 @@ def change(values: Sequence[float | None], window: int) -> tuple[float | None, f
     last = seen[-max(1, window) :]
     earlier = seen[:count] if count >= FEWEST else []
     return (sum(last) / len(last) if last else None), (sum(earlier) / len(earlier) if earlier else None)
-
-
-def marks(rows: Sequence[Row]) -> list[Mark]:
-    """The newest adapter swap of each line, roll-backs, target switches and changes of topic, of requests in order; x counts from 1.
-
-    Every target and domain has its own adapter line: a swap is a change against the last request of the same line, and a version below the
-    one before is a roll-back. A change of topic is one of the label that the router gave, once so many requests in a row have it that it
-    is no passing visit, or a row whose key `shift` is true.
-    """
-    found: list[Mark] = []
-    versions: dict[Any, int] = {}
-    newest: dict[Any, Mark] = {}
-    changed = _changes([row.get("topic") for row in rows])
-    for x, (before, row) in enumerate(zip([None, *rows], rows, strict=False), start=1):
-        line, version = (row.get("target"), row.get("domain")), int(row.get("adapter_version") or 0)
-        if before is not None and before.get("target") != row.get("target"):
-            found.append(Mark(x - 0.5, str(row.get("target")), "target"))
-        elif x - 1 in changed:
-            found.append(Mark(x - 0.5, f"{changed[x - 1]} → {row.get('topic')}", "topic"))
-        elif row.get("shift"):
-            found.append(Mark(x - 0.5, "topic shift", "topic"))
-        last = versions.get(line, version)
-        if version > last:
-            newest[line] = Mark(x - 0.5, f"v{version}", "swap")
-        elif version < last:
-            found.append(Mark(x - 0.5, f"↩ v{version}", "rollback"))
-        versions[line] = version
-    return sorted([*found, *newest.values()], key=lambda mark: mark.x)
-
-
-def _changes(topics: Sequence[Any]) -> dict[int, Any]:
-    """Where a stretch of another topic begins → the topic before; none where there are too many to be read."""
-    found: dict[int, Any] = {}
-    place, before = 0, None
-    for topic, group in groupby(topics):
-        length = len(list(group))
-        if topic is not None and length >= STRETCH and topic != before:
-            if before is not None:
-                found[place] = before
-            before = topic
-        place += length
-    return found if len(found) <= MOST_CHANGES else {}
-
-
-def scope(row: Row) -> tuple[Any, ...]:
-    """What a figure of a request may be compared within: target, line, topic, method, draft policy and temperature."""
-    return tuple(row.get(key) for key in ("target", "domain", "topic", "method", "policy", "temperature"))
-
-
-def comparable(rows: Sequence[Row]) -> list[Row]:
-    """The requests that the newest one may be compared with, itself included."""
-    return [row for row in rows if scope(row) == scope(rows[-1])] if rows else []
-
-
-def _marking(found: Sequence[Mark], base: float | None = None) -> dict[str, Any]:
-    """Shapes and annotations of the marks, for one `update_layout`: adding them one by one takes plotly seconds."""
-    dashes = {"swap": "dot", "rollback": "dot", "target": "solid", "topic": "dash"}
-    colour = {"swap": ACCENT, "rollback": "#e5484d", "target": INK, "topic": TOPIC}
-    shapes: list[dict[str, Any]] = [
-        {"type": "line", "x0": m.x, "x1": m.x, "y0": 0, "y1": 1, "yref": "paper", "opacity": 0.55, "layer": "below"}
-        | {"line": {"color": colour[m.kind], "width": 1, "dash": dashes[m.kind]}}
-        for m in found
-    ]
-    if base is not None:
-        line = {"color": INK, "width": 1, "dash": "dash"}
-        shapes.append({"type": "line", "x0": 0, "x1": 1, "xref": "paper", "y0": base, "y1": base, "opacity": 0.6, "line": line})
-    step = math.ceil(len(found) / MOST_LABELS) or 1
-    named = found[(len(found) - 1) % step :: step] if found else []  # the newest is always named
-    # Labels stand in the margin above the plot, where no curve runs.
-    place = {"y": 1, "yref": "paper", "yanchor": "bottom", "showarrow": False}
-    return {
-        "shapes": shapes,
-        "annotations": [place | {"x": m.x, "text": _safe(m.label), "font": {"size": 10, "color": colour[m.kind]}} for m in named],
-    }
-
-
-def _safe(text: Any) -> str:
-    """Plotly reads labels as HTML; a model's name or a topic is only text."""
-    return str(text).replace("&", "&amp;").replace("<", "&lt;")
-
-
-def _figure(traces: Iterable[Any], revision: str, **layout: Any) -> go.Figure:
-    """A transparent figure; `uirevision` keeps the reader's zoom over updates. Axes are given as `xaxis`, `yaxis`."""
-    axis = {"gridcolor": GRID, "zeroline": False, "linecolor": GRID, "ticks": "", "automargin": True}
-    base: dict[str, Any] = {
-        "template": None,
-        "paper_bgcolor": CLEAR,
-        "plot_bgcolor": CLEAR,
-        "font": {"color": INK, "size": 11},
-        "margin": {"l": 8, "r": 8, "t": 18, "b": 8},
-        "hovermode": "closest",
-        "showlegend": False,
-        "uirevision": revision,
-        "dragmode": "zoom",
-    }
-    axes = {name: axis | layout.pop(name, {}) for name in ("xaxis", "yaxis")}
-    return go.Figure(data=list(traces), layout=base | axes | layout)
-
-
-def _title(text: str) -> dict[str, Any]:
-    return {"text": text, "font": {"size": 11}, "standoff": 6}
 
 
 def _points(
@@ -382,21 +242,6 @@ def reliability(named: Mapping[str, Sequence[tuple[float, float, float]]], *, re
     return _figure(traces, revision, showlegend=len(named) > 1, **axes).to_dict()
 
 
-def import_everything() -> None:
-    """Draw one figure of each kind: plotly imports its parts, and narwhals, when they are first used, and two threads that do so at once
-    get a deadlock error. Called once, before anybody is served."""
-    rows = [{"block_efficiency": 1.5, "adapter_version": i // 2, "domain": "ab"[i // 3]} for i in range(6)]  # with every kind of mark
-    curve(rows, next(what for what in CURVES if what.base is not None))
-    losses([{"step": i, "loss": 1.0, "version": i // 2} for i in range(4)])
-    bars(["a", "b"], [1.0, 2.0], colours=[ACCENT, ACCENT], spread=[None, 0.5], base=1.0)
-    reliability({"a": [(0.5, 0.5, 1.0)]})
-
-
-def method_colour(name: str) -> str:
-    """The same colour for a method on every chart and lane; unknown names get one that stays theirs."""
-    return METHOD_COLOURS.get(name) or PALETTE[sum(map(ord, name)) % len(PALETTE)]
-
-
 @dataclass(frozen=True, slots=True)
 class Series:
     """A line of a chart with its spread (± around each value, None: none)."""
@@ -440,14 +285,11 @@ def lines(
     return _figure(traces, revision, xaxis=xaxis, yaxis=yaxis, **layout, **_marking(found, base)).to_dict()
 
 
-def page(path: Path, figures: Mapping[str, Figure]) -> None:
-    """Write titled figures as one HTML file that needs no network; with kaleido installed also each as a PNG beside it."""
-    parts = []
-    for place, (title, figure) in enumerate(figures.items()):
-        html = go.Figure(figure).to_html(full_html=False, include_plotlyjs=place == 0, default_height="420px")
-        parts.append(f"<h2>{_safe(title)}</h2>\n{html}")
-    head = '<!doctype html><meta charset="utf-8"><body style="font-family: sans-serif; max-width: 60rem; margin: 2rem auto">'
-    path.write_text(head + "\n".join(parts) + "</body>\n", encoding="utf-8")
-    if importlib.util.find_spec("kaleido"):
-        for place, figure in enumerate(figures.values()):
-            go.Figure(figure).update_layout(paper_bgcolor="white").write_image(path.with_name(f"{path.stem}-{place + 1}.png"))
+def import_everything() -> None:
+    """Draw one figure of each kind: plotly imports its parts, and narwhals, when they are first used, and two threads that do so at once
+    get a deadlock error. Called once, before anybody is served."""
+    rows = [{"block_efficiency": 1.5, "adapter_version": i // 2, "domain": "ab"[i // 3]} for i in range(6)]  # with every kind of mark
+    curve(rows, next(what for what in CURVES if what.base is not None))
+    losses([{"step": i, "loss": 1.0, "version": i // 2} for i in range(4)])
+    bars(["a", "b"], [1.0, 2.0], colours=[ACCENT, ACCENT], spread=[None, 0.5], base=1.0)
+    reliability({"a": [(0.5, 0.5, 1.0)]})

@@ -1,0 +1,83 @@
+"""What all figures share: colours, frames and titles."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import plotly
+import plotly.graph_objects as go
+
+PLOTLY_JS = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"  # the browser's half, served without a CDN
+Figure = dict[str, Any]
+Row = Mapping[str, Any]
+# Half-transparent greys read on white and on black; the page replaces the text colour by its own.
+INK = "#7b8496"
+GRID = "rgba(128,138,156,0.18)"
+CLEAR = "rgba(0,0,0,0)"
+ACCENT = "#6366f1"
+# Told apart by every kind of colour vision; a chart names its series in words too.
+PALETTE = (ACCENT, "#b45309", "#0f766e", "#db2777", "#64748b", "#0284c7", "#7c3aed", "#65a30d")
+METHOD_COLOURS = {
+    "ngram-exact": ACCENT,
+    "ngram-merge": "#b45309",
+    "token-intersection": "#0f766e",
+    "string-exact-match": "#7c3aed",
+    "string-rejection": "#be185d",
+    "union": "#4d7c0f",
+    "speculative": "#0369a1",
+    "autoregressive": "#64748b",
+}
+
+
+def finite(value: Any) -> float | None:
+    """A plain float, or None for what cannot be drawn."""
+    return float(value) if isinstance(value, (int, float)) and math.isfinite(value) else None
+
+
+def _safe(text: Any) -> str:
+    """Plotly reads labels as HTML; a model's name or a topic is only text."""
+    return str(text).replace("&", "&amp;").replace("<", "&lt;")
+
+
+def _figure(traces: Iterable[Any], revision: str, **layout: Any) -> go.Figure:
+    """A transparent figure; `uirevision` keeps the reader's zoom over updates. Axes are given as `xaxis`, `yaxis`."""
+    axis = {"gridcolor": GRID, "zeroline": False, "linecolor": GRID, "ticks": "", "automargin": True}
+    base: dict[str, Any] = {
+        "template": None,
+        "paper_bgcolor": CLEAR,
+        "plot_bgcolor": CLEAR,
+        "font": {"color": INK, "size": 11},
+        "margin": {"l": 8, "r": 8, "t": 18, "b": 8},
+        "hovermode": "closest",
+        "showlegend": False,
+        "uirevision": revision,
+        "dragmode": "zoom",
+    }
+    axes = {name: axis | layout.pop(name, {}) for name in ("xaxis", "yaxis")}
+    return go.Figure(data=list(traces), layout=base | axes | layout)
+
+
+def _title(text: str) -> dict[str, Any]:
+    return {"text": text, "font": {"size": 11}, "standoff": 6}
+
+
+def method_colour(name: str) -> str:
+    """The same colour for a method on every chart and lane; unknown names get one that stays theirs."""
+    return METHOD_COLOURS.get(name) or PALETTE[sum(map(ord, name)) % len(PALETTE)]
+
+
+def page(path: Path, figures: Mapping[str, Figure]) -> None:
+    """Write titled figures as one HTML file that needs no network; with kaleido installed also each as a PNG beside it."""
+    parts = []
+    for place, (title, figure) in enumerate(figures.items()):
+        html = go.Figure(figure).to_html(full_html=False, include_plotlyjs=place == 0, default_height="420px")
+        parts.append(f"<h2>{_safe(title)}</h2>\n{html}")
+    head = '<!doctype html><meta charset="utf-8"><body style="font-family: sans-serif; max-width: 60rem; margin: 2rem auto">'
+    path.write_text(head + "\n".join(parts) + "</body>\n", encoding="utf-8")
+    if importlib.util.find_spec("kaleido"):
+        for place, figure in enumerate(figures.values()):
+            go.Figure(figure).update_layout(paper_bgcolor="white").write_image(path.with_name(f"{path.stem}-{place + 1}.png"))

@@ -1,0 +1,99 @@
+"""Changes over the requests that a figure marks: new adapters, targets and topics; and which requests may be compared."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from omnidemo.figures.layout import ACCENT, INK, Row, _safe
+
+TOPIC = "#b45309"  # of a change of topic, so that nobody takes it for a new adapter
+MOST_LABELS = 8  # more labels on one chart run into each other
+MOST_CHANGES = 16  # more changes of topic are mixed traffic, whose marks would be a fence
+STRETCH = 3  # requests of one topic in a row that make it more than a passing visit
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A vertical line between two points: an adapter swap, a roll-back, a target switch or a topic shift."""
+
+    x: float
+    label: str
+    kind: str  # swap, rollback, target, topic
+
+
+def marks(rows: Sequence[Row]) -> list[Mark]:
+    """The newest adapter swap of each line, roll-backs, target switches and changes of topic, of requests in order; x counts from 1.
+
+    Every target and domain has its own adapter line: a swap is a change against the last request of the same line, and a version below the
+    one before is a roll-back. A change of topic is one of the label that the router gave, once so many requests in a row have it that it
+    is no passing visit, or a row whose key `shift` is true.
+    """
+    found: list[Mark] = []
+    versions: dict[Any, int] = {}
+    newest: dict[Any, Mark] = {}
+    changed = _changes([row.get("topic") for row in rows])
+    for x, (before, row) in enumerate(zip([None, *rows], rows, strict=False), start=1):
+        line, version = (row.get("target"), row.get("domain")), int(row.get("adapter_version") or 0)
+        if before is not None and before.get("target") != row.get("target"):
+            found.append(Mark(x - 0.5, str(row.get("target")), "target"))
+        elif x - 1 in changed:
+            found.append(Mark(x - 0.5, f"{changed[x - 1]} → {row.get('topic')}", "topic"))
+        elif row.get("shift"):
+            found.append(Mark(x - 0.5, "topic shift", "topic"))
+        last = versions.get(line, version)
+        if version > last:
+            newest[line] = Mark(x - 0.5, f"v{version}", "swap")
+        elif version < last:
+            found.append(Mark(x - 0.5, f"↩ v{version}", "rollback"))
+        versions[line] = version
+    return sorted([*found, *newest.values()], key=lambda mark: mark.x)
+
+
+def _changes(topics: Sequence[Any]) -> dict[int, Any]:
+    """Where a stretch of another topic begins → the topic before; none where there are too many to be read."""
+    found: dict[int, Any] = {}
+    place, before = 0, None
+    for topic, group in groupby(topics):
+        length = len(list(group))
+        if topic is not None and length >= STRETCH and topic != before:
+            if before is not None:
+                found[place] = before
+            before = topic
+        place += length
+    return found if len(found) <= MOST_CHANGES else {}
+
+
+def scope(row: Row) -> tuple[Any, ...]:
+    """What a figure of a request may be compared within: target, line, topic, method, draft policy and temperature."""
+    return tuple(row.get(key) for key in ("target", "domain", "topic", "method", "policy", "temperature"))
+
+
+def comparable(rows: Sequence[Row]) -> list[Row]:
+    """The requests that the newest one may be compared with, itself included."""
+    return [row for row in rows if scope(row) == scope(rows[-1])] if rows else []
+
+
+def _marking(found: Sequence[Mark], base: float | None = None) -> dict[str, Any]:
+    """Shapes and annotations of the marks, for one `update_layout`: adding them one by one takes plotly seconds."""
+    dashes = {"swap": "dot", "rollback": "dot", "target": "solid", "topic": "dash"}
+    colour = {"swap": ACCENT, "rollback": "#e5484d", "target": INK, "topic": TOPIC}
+    shapes: list[dict[str, Any]] = [
+        {"type": "line", "x0": m.x, "x1": m.x, "y0": 0, "y1": 1, "yref": "paper", "opacity": 0.55, "layer": "below"}
+        | {"line": {"color": colour[m.kind], "width": 1, "dash": dashes[m.kind]}}
+        for m in found
+    ]
+    if base is not None:
+        line = {"color": INK, "width": 1, "dash": "dash"}
+        shapes.append({"type": "line", "x0": 0, "x1": 1, "xref": "paper", "y0": base, "y1": base, "opacity": 0.6, "line": line})
+    step = math.ceil(len(found) / MOST_LABELS) or 1
+    named = found[(len(found) - 1) % step :: step] if found else []  # the newest is always named
+    # Labels stand in the margin above the plot, where no curve runs.
+    place = {"y": 1, "yref": "paper", "yanchor": "bottom", "showarrow": False}
+    return {
+        "shapes": shapes,
+        "annotations": [place | {"x": m.x, "text": _safe(m.label), "font": {"size": 10, "color": colour[m.kind]}} for m in named],
+    }

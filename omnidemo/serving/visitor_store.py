@@ -1,0 +1,70 @@
+"""The store as one visitor sees it: their own rows and no others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from omnidemo.lines.router import DEFAULT
+from omnidemo.serving.quotas import Refused
+from omnidemo.store.pruning import sessions_of
+from omnidemo.store.visitors import Caller
+
+
+class OwnStore:
+    """The store as a visitor sees it: what is theirs."""
+
+    def __init__(self, store: Any, visitor: Caller) -> None:
+        self._store, self._visitor = store, visitor
+
+    @property
+    def status(self) -> Any:
+        return self._store.status
+
+    def requests(self, *, session: str | None = None, **filters: Any) -> list[dict[str, Any]]:
+        rows = self._store.requests(session=self._visitor.own, **filters)
+        return [row | {"domain": DEFAULT} for row in rows]
+
+    def curve(self, target: str, drafter: str, limit: int | None = 1000) -> list[dict[str, Any]]:
+        rows = self._store.curve(target, drafter, limit, sessions=sessions_of(self._visitor.own))
+        return [row | {"domain": DEFAULT} for row in rows]
+
+    def steps(self, target: str, drafter: str, domain: str = DEFAULT, limit: int | None = 1000) -> list[dict[str, Any]]:
+        return self._store.steps(target, drafter, self._visitor.own, limit)
+
+    def adapters(self, target: str, drafter: str, domain: str = DEFAULT) -> list[Any]:
+        return [replace(one, domain=DEFAULT, path=None) for one in self._store.adapters(target, drafter, self._visitor.own)]
+
+    def sessions(self) -> list[dict[str, Any]]:
+        return []
+
+    def recording(self, request: int, *, session: str | None = None) -> dict[str, Any] | None:
+        return self._store.recording(request, session=self._visitor.own)
+
+    def recorded(self, requests: Iterable[int]) -> set[int]:
+        return self._store.recorded(requests)
+
+    def probes(self, target: str, drafter: str, domain: str = DEFAULT, *wanted: Any, **more: Any) -> list[dict[str, Any]]:
+        return self._store.probes(target, drafter, self._visitor.own, *wanted, **more)
+
+    def banners(self, target: str, drafter: str) -> list[dict[str, Any]]:
+        return []
+
+    def delete_session(self, session: str) -> int:
+        return self._store.forget_visitor(self._visitor.own)
+
+    def delete_requests(self, ids: Sequence[int]) -> int:
+        own = {int(row["id"]) for row in self.requests(limit=None)}
+        return self._store.delete_requests([one for one in ids if one in own])
+
+    def export_csv(self, kind: Any, path: Path, /, **filters: str | None) -> int:
+        mine: Mapping[str, str | None] = {"domain": self._visitor.own} if kind == "steps" else {"session": self._visitor.own}
+        return self._store.export_csv(kind, path, **{**filters, **mine})
+
+    def flush(self, timeout: float = 10.0) -> bool:
+        return self._store.flush(timeout)
+
+    def __getattr__(self, name: str) -> Any:
+        raise Refused("In a public app visitors see and change what is theirs only.")
