@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from omnidemo.api import load_pair
-    from omnidemo.pair import Pair
+    from omnidemo.pair.pair import Pair
     from omnidemo.records import Generation, Round
 
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")  # read by huggingface_hub when it is imported
 __all__ = ["Generation", "Pair", "Round", "load_pair"]
 _HOMES = {
     "load_pair": "omnidemo.api",
-    "Pair": "omnidemo.pair",
+    "Pair": "omnidemo.pair.pair",
     "Generation": "omnidemo.records",
     "Round": "omnidemo.records",
 }

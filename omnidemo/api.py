@@ -8,7 +8,7 @@ from typing import Literal
 
 from omnidemo import private_folders
 from omnidemo.config import Settings, changed
-from omnidemo.pair import Pair
+from omnidemo.pair.pair import Pair
 from omnidemo.serving.pair_loading import attach_storage, build_pair, open_store
 
 

@@ -129,7 +129,20 @@ def _heat(value: Any) -> Any:
 
 
 class GenerationConfig(BaseModel):
-    """How one answer is made, for every way in: API, page and command line. `Pair.stream` says what each option means.
+    """How one answer is made, for every way in: API, page and command line.
+
+    method: a name of `omnidemo.methods.METHODS`, or "auto" for the one that suits the pair.
+    temperature: 0 is greedy. It, `top_p`, `top_k`, `min_p` and `repetition_penalty` are those of `Warp`.
+    draft_policy: "fixed" drafts `draft_length` drafter tokens in each round, the others up to `longest_draft`: "confidence" while the
+        drafter gives its tokens at least `confidence`, "head" while the acceptance head finds a rejection no likelier than `gamma`,
+        "cost" while it pays, and not at all where plain decoding is faster.
+    domain: the adapter line that drafts, and that the answer may teach.
+    seed: repeats a run above temperature 0 while adapter and n-gram cache stay the same (not with "cost", which goes by measured times).
+    stop: strings after which the answer ends; they stay in it.
+    learn: whether the answer may feed the n-gram cache and the learners.
+    reuse: go on from a conversation that begins like the prompt.
+    probe_every: one in so many rounds, several in a row, goes without a draft; the speedup of a chat is estimated from them (0: none;
+        "cost" has its own).
 
     Numbers are read first and compared then, so "20" is 20 and "1e999" is refused. Make one with `of`, whose ValueError is one sentence.
     """

@@ -5,12 +5,13 @@ Nobody changes one. What is made in every round is not frozen all the same: that
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
+T = TypeVar("T")
 # Where an emitted (or discarded) target token came from.
 #   direct     proposed through the direct vocabulary map and accepted
 #   ngram      proposed by merging several drafter tokens through the n-gram cache and accepted
@@ -245,3 +246,13 @@ class Message:
 
 
 Prompt = str | Sequence[Mapping[str, str]] | Sequence[int]
+
+
+def drain(steps: Generator[Any, None, T]) -> T:
+    """Run a generator to its end; returns its value."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as finished:
+            value: T = finished.value
+            return value

@@ -14,7 +14,7 @@ from omnidemo import load_pair
 from omnidemo.config import Settings
 from omnidemo.distill.distiller import Distiller
 from omnidemo.distill.train_step import Learner, learner_for
-from omnidemo.pair import Pair
+from omnidemo.pair.pair import Pair
 from omnidemo.records import RequestRecord
 from omnidemo.store.store import Store
 

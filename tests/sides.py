@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 import torch
 
-from omnidemo.backends.fused_llama import LeanCache, LeanLlamaRunner
+from omnidemo.backends.fused_cache import LeanCache
+from omnidemo.backends.fused_llama import LeanLlamaRunner
 from omnidemo.backends.rollout_backend import RolledDraws
 from omnidemo.decoding.backend import Pass
 from omnidemo.decoding.contexts import DrafterContext
@@ -179,7 +180,7 @@ def answers_agree(pair: Any, policy: Any, warps: Sequence[tuple[float, float]], 
     def answers(rolls: bool) -> Iterator[Any]:
         monkeypatch.setattr(LeanCache, "rolls", property(lambda self: rolls))
         pair.clear_cache()
-        pair._idle.clear()
+        pair._conversations._idle.clear()
         for method in fitting(pair.map):
             for temperature, top_p in warps:
                 done = pair.generate(

@@ -17,7 +17,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from omnidemo import load_pair
 from omnidemo.backends import fused_llama
 from omnidemo.backends.cuda_graphs import FixedPasses
-from omnidemo.backends.fused_llama import LeanCache, LeanLlamaRunner
+from omnidemo.backends.fused_cache import LeanCache
+from omnidemo.backends.fused_llama import LeanLlamaRunner
 from omnidemo.backends.graph_rollout import Roller, roller_of
 from omnidemo.backends.rollout_backend import RolledDraws, RolloutBackend, roll_out
 from omnidemo.bench.tiny import random_model

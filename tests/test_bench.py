@@ -32,7 +32,7 @@ from omnidemo.bench.speed.run_bench import Order, run
 from omnidemo.bench.speed.watch import bare, take_reads, waiting_clock, watched
 from omnidemo.config import Settings
 from omnidemo.models import model_files
-from omnidemo.pair import Pair
+from omnidemo.pair.pair import Pair
 from omnidemo.serving.pair_loading import attach_storage, build_pair, open_store
 
 TEXTS = ["the small duck", "def double(n):", "therefore there is another"]
@@ -472,7 +472,7 @@ def test_rounds_are_timed_behind_the_prompt_and_without_it() -> None:
     pair = stand.pairs["fast"]
     for _ in range(2):  # the second answer goes on with the first one's conversation
         answer = stand._answer(pair, 4)
-        assert len(answer.rounds) == TINY.rounds == len(answer.reads[0]) and len(pair._idle) == 1
+        assert len(answer.rounds) == TINY.rounds == len(answer.reads[0]) and len(pair._conversations._idle) == 1
         assert [(len(read.ids), read.rows) for read in answer.reads[0]] == [(one.proposed + 1,) * 2 for one in answer.rounds]
         assert min(read.start for reads in answer.reads for read in reads) >= TINY.prompt_tokens
     assert len(pair.ngrams) == 300 and pair.mismatches == 0

@@ -16,7 +16,7 @@ from omnidemo.config import Settings
 from omnidemo.lines import sample_prompts
 from omnidemo.methods import fitting
 from omnidemo.models.model_files import BUNDLED
-from omnidemo.pair import Pair
+from omnidemo.pair.pair import Pair
 from omnidemo.serving.pair_loading import build_pair
 from omnidemo.serving.services import Services
 

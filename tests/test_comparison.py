@@ -11,7 +11,7 @@ import pytest
 
 from omnidemo import load_pair
 from omnidemo.config import Settings
-from omnidemo.pair import Pair
+from omnidemo.pair.pair import Pair
 from omnidemo.serving import chat_service
 from omnidemo.serving.beside import FRESH as FRESH_DOMAIN
 from omnidemo.serving.comparison import BASELINE, FRESH, compare

@@ -13,7 +13,8 @@ import torch
 from omnidemo import load_pair
 from omnidemo.backends import compiled_passes as cpu_passes
 from omnidemo.backends import fused_llama
-from omnidemo.backends.fused_llama import LeanCache, LeanLlamaRunner
+from omnidemo.backends.fused_cache import LeanCache
+from omnidemo.backends.fused_llama import LeanLlamaRunner
 from omnidemo.backends.rollout_backend import roll_out
 from omnidemo.bench.tiny import random_model
 from omnidemo.decoding.calibration import EDGES, Calibration

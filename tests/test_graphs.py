@@ -16,7 +16,8 @@ import torch
 from omnidemo import load_pair
 from omnidemo.backends import cuda_graphs, fused_llama
 from omnidemo.backends.cuda_graphs import CudaGraphs, FixedPasses, Outputs, fixed_pass
-from omnidemo.backends.fused_llama import LeanCache, LeanLlamaRunner
+from omnidemo.backends.fused_cache import LeanCache
+from omnidemo.backends.fused_llama import LeanLlamaRunner
 from omnidemo.backends.weight_arena import ROWS
 from omnidemo.methods import fitting
 from omnidemo.models.transformers_runner import TransformersRunner
@@ -284,7 +285,7 @@ def test_greedy_answers_of_a_pair(tmp_path: Path, ends: bool) -> None:
         assert isinstance(model.runner, LeanLlamaRunner)
         notes.append(Notes())
         model.runner.passes, model.runner.fixed = None, FixedPasses(model.runner.device, notes[-1])
-    pair._idle.clear()
+    pair._conversations._idle.clear()
     assert answers() == before and answers() == before
     assert all(one.repeated > 50 for one in notes)
 

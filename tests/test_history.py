@@ -13,7 +13,7 @@ from omnidemo import load_pair
 from omnidemo.bundled import conversations, write_prompts
 from omnidemo.bundled.corpus import mixer
 from omnidemo.models.catalogue import Reading, reading
-from omnidemo.pair import Pair
+from omnidemo.pair.pair import Pair
 from omnidemo.serving import conversation_window
 from omnidemo.serving.conversation_window import newest
 from test_pair import save

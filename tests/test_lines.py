@@ -19,7 +19,7 @@ from omnidemo.distill.distiller import Distiller
 from omnidemo.lines import trainer_pool as module
 from omnidemo.lines.line_names import check_domain
 from omnidemo.lines.trainer_pool import Lines
-from omnidemo.pair import Pair
+from omnidemo.pair.pair import Pair
 from omnidemo.records import Trace
 from omnidemo.serving.pair_loading import attach_storage, build_pair
 from omnidemo.store.store import Store

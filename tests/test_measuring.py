@@ -195,7 +195,7 @@ def test_recording_gives_way_to_whoever_asks(world: World, monkeypatch: pytest.M
         passes.append(True)
         return len(passes) > 3
 
-    assert world.pair.record(ids, 12, cancelled) is None and len(passes) == 4 and not world.pair.busy
+    assert world.pair.record(ids, 12, cancelled) is None and len(passes) == 4 and not world.pair.in_flight
     made = world.pair.record(ids, 12, lambda: False)
     greedy = world.pair.generate(ids, method="autoregressive", max_new_tokens=12, reuse=False, learn=False)
     assert made is not None and made[0] == greedy.token_ids and len(made[1].p) == 12
@@ -206,7 +206,7 @@ def test_recording_gives_way_to_whoever_asks(world: World, monkeypatch: pytest.M
     next(rounds)
     world.measurer.observe(make_trace(1))
     time.sleep(0.3)
-    assert world.pair.busy and not working.is_set()  # it waits for the answer's end
+    assert world.pair.in_flight and not working.is_set()  # it waits for the answer's end
     for _ in rounds:
         pass
     until(working.is_set, 10)

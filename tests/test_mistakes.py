@@ -18,7 +18,7 @@ from fakes import FakeServices
 from omnidemo import load_pair
 from omnidemo.config import GenerationConfig, Settings
 from omnidemo.models.load import ModelError, load_model
-from omnidemo.pair import Pair
+from omnidemo.pair.pair import Pair
 from omnidemo.ui import build_app
 from test_cli import Cli, cli, names, refused  # noqa: F401
 from test_pair import save

@@ -15,7 +15,7 @@ from omnidemo.adapters.peft_zip import import_peft
 from omnidemo.adapters.version_folders import CONFIG, PREFIX, WEIGHTS, AdapterState, BaseWeights
 from omnidemo.methods import METHODS
 from omnidemo.models.load import ModelError, load_model
-from omnidemo.pair import Pair
+from omnidemo.pair.pair import Pair
 from test_pair import save
 
 MODULE = "model.layers.0.mlp.down_proj"

@@ -16,7 +16,7 @@ from omnidemo.config import Settings
 from omnidemo.decoding.cost_model import Knowledge
 from omnidemo.decoding.draft_policy import Policy
 from omnidemo.methods import fitting
-from omnidemo.pair import Pair
+from omnidemo.pair.pair import Pair
 from omnidemo.records import Generation, Round, Trace
 from tokenizer_families import FAMILIES
 
@@ -245,11 +245,11 @@ def test_two_chats_at_once_do_not_mix(pair: Pair) -> None:
 def test_the_next_turn_goes_on_from_the_same_context(pair: Pair) -> None:
     first = pair.generate(PROMPT, max_new_tokens=20)
     ids = [*pair.prompt_ids(PROMPT), *first.token_ids, *pair.prompt_ids("and then")]
-    pair._idle[:] = pair._idle[-1:]
-    talk = pair._idle[0]
+    pair._conversations._idle[:] = pair._conversations._idle[-1:]
+    talk = pair._conversations._idle[0]
     kept = talk.target.cache.length
     second = pair.generate(ids, max_new_tokens=20)
-    assert pair._idle[-1] is talk and kept >= len(pair.prompt_ids(PROMPT)) + 19
+    assert pair._conversations._idle[-1] is talk and kept >= len(pair.prompt_ids(PROMPT)) + 19
     assert second.token_ids == pair.generate(ids, method="autoregressive", max_new_tokens=20, reuse=False).token_ids
 
 

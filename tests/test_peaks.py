@@ -10,7 +10,8 @@ import pytest
 
 from omnidemo import load_pair
 from omnidemo.backends import compiled_passes as cpu_passes
-from omnidemo.backends.fused_llama import LeanCache, LeanLlamaRunner
+from omnidemo.backends.fused_cache import LeanCache
+from omnidemo.backends.fused_llama import LeanLlamaRunner
 from omnidemo.backends.kernels.rows_kernel import highest, mass
 from omnidemo.bench.tiny import random_model
 from omnidemo.decoding.row_ops import BEST, MASS, TOP, WARM, RowStats

@@ -13,7 +13,7 @@ from transformers import AutoTokenizer
 
 from omnidemo import load_pair
 from omnidemo.models.chat_template import Speller
-from omnidemo.pair import Pair
+from omnidemo.pair.pair import Pair
 from omnidemo.vocab.vocabulary import Vocabulary, read_vocabulary
 from test_pair import save
 from tokenizer_families import FAMILIES, SPECIAL

@@ -23,7 +23,7 @@ from omnidemo.adapters import acceptance_head
 from omnidemo.config import Settings
 from omnidemo.decoding.draft_policy import Policy
 from omnidemo.lines.trainer_pool import Lines
-from omnidemo.pair import Pair
+from omnidemo.pair.pair import Pair
 from omnidemo.records import Generation
 from omnidemo.serving.pair_loading import attach_storage, build_pair
 from omnidemo.store.store import Store

@@ -17,7 +17,8 @@ from omnidemo.backends import compile_kernels, compiled_passes, compiled_rounds,
 from omnidemo.backends.choice import make_backend
 from omnidemo.backends.compiled_rounds import MadeRound
 from omnidemo.backends.cpu_backend import CpuBackend
-from omnidemo.backends.fused_llama import LeanCache, LeanLlamaRunner
+from omnidemo.backends.fused_cache import LeanCache
+from omnidemo.backends.fused_llama import LeanLlamaRunner
 from omnidemo.bench.tiny import random_model
 from omnidemo.decoding import engine
 from omnidemo.decoding.contexts import DrafterContext
@@ -29,7 +30,7 @@ from omnidemo.decoding.randomness import Sampler
 from omnidemo.decoding.sampling import Warp, as_tensor
 from omnidemo.decoding.state import TargetContext
 from omnidemo.methods import make_method
-from omnidemo.pair import Pair
+from omnidemo.pair.pair import Pair
 from omnidemo.records import Round
 from omnidemo.vocab.ngram_cache import NgramCache
 from omnidemo.vocab.vocabulary_map import LONGEST
@@ -125,7 +126,7 @@ def test_answers_are_those_of_round_by_round(
     answers = []
     for _ in both(monkeypatch):
         bundled.clear_cache()
-        bundled._idle.clear()
+        bundled._conversations._idle.clear()
         bundled._lines.clear()
         if not given["learn"]:
             bundled.fill_cache()
@@ -324,7 +325,7 @@ def test_a_cancelled_answer_leaves_contexts_to_go_on_from(bundled: Pair, made: l
     given = {"max_new_tokens": 40, "learn": False}
     fresh = bundled.generate(BUNDLED[0], **given, reuse=False)
     for count in range(2, 6):
-        bundled._idle.clear()
+        bundled._conversations._idle.clear()
         rounds = bundled.stream(BUNDLED[0], **given)
         for _ in range(count):
             next(rounds)

@@ -199,13 +199,13 @@ def test_two_visitors_have_lines_ngrams_and_a_history_of_their_own(app: App) -> 
     one, two = app.front.compare(target=app.pair[0], drafter=app.pair[1], prompts=["the small duck swims"], **options)
     assert {one.generation.adapter_version, two.generation.adapter_version} == {app.front.trainer(*app.pair).version}
     assert pair.adapter_version == 0 and len(pair.ngrams) == before  # what all share is as it was
-    assert len(pair._own.of(OWN + "a", pair.ngrams)) > 0
+    assert len(pair._memory.of(OWN + "a")) > 0
 
     app.who = Caller("b")
     assert app.front.store.requests() == app.front.store.curve(*app.pair) == app.front.store.steps(*app.pair) == []
     assert app.front.store.adapters(*app.pair) == app.front.store.sessions() == app.front.lines(*app.pair) == []
     assert app.front.trainer(*app.pair).version == 0 and app.front.store.delete_requests([row["id"] for row in mine[0]]) == 0
-    assert app.ask("b").adapter_version == 0 and len(pair._own.of(OWN + "b", pair.ngrams)) <= len(pair._own.of(OWN + "a", pair.ngrams))
+    assert app.ask("b").adapter_version == 0 and len(pair._memory.of(OWN + "b")) <= len(pair._memory.of(OWN + "a"))
     with pytest.raises(Refused, match="is not yours"):
         app.front.reset(*app.pair, domain=OWN + "a")
 

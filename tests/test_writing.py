@@ -14,7 +14,8 @@ import torch
 from omnidemo import load_pair
 from omnidemo.backends import compiled_passes
 from omnidemo.backends.cpu_backend import CpuBackend
-from omnidemo.backends.fused_llama import LeanCache, LeanLlamaRunner
+from omnidemo.backends.fused_cache import LeanCache
+from omnidemo.backends.fused_llama import LeanLlamaRunner
 from omnidemo.bench.tiny import random_model
 from omnidemo.decoding.backend import RoundPlan, RoundResult
 from omnidemo.decoding.cost_model import Knowledge
@@ -26,7 +27,7 @@ from omnidemo.decoding.round import RoundContext
 from omnidemo.decoding.sampling import Warp, as_tensor
 from omnidemo.decoding.state import TargetContext
 from omnidemo.methods import Autoregressive
-from omnidemo.pair import Pair
+from omnidemo.pair.pair import Pair
 from omnidemo.vocab.ngram_cache import NgramCache
 from test_pair import PROMPT, save
 from test_runners import close

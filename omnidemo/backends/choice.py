@@ -11,7 +11,8 @@ import torch
 
 from omnidemo.backends import compile_kernels
 from omnidemo.backends.cpu_backend import CpuBackend
-from omnidemo.backends.fused_llama import LeanCache, LeanLlamaRunner
+from omnidemo.backends.fused_cache import LeanCache
+from omnidemo.backends.fused_llama import LeanLlamaRunner
 from omnidemo.backends.rollout_backend import RolloutBackend
 from omnidemo.backends.runner import ModelError, Runner
 from omnidemo.decoding.backend import Backend, Clock, KVCache

@@ -20,7 +20,7 @@ from omnidemo.vocab.trie_table import no_ngrams
 from omnidemo.vocab.vocabulary_map import LONGEST, VocabularyMap
 
 if TYPE_CHECKING:
-    from omnidemo.backends.fused_llama import LeanCache
+    from omnidemo.backends.fused_cache import LeanCache
 
 MOST = 2 * STRIDES  # rounds in one call: each begins in cold caches, and takes as long for the host as three of them
 ROOM = 900_000  # logits in one call, unless a round needs more: memory for 4 MB comes by pages of 2 MB, each of which takes half a round

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omnidemo.backends.compiled_rounds import MadeRound, RoundsRequest
-from omnidemo.backends.fused_llama import LeanCache
+from omnidemo.backends.fused_cache import LeanCache
 from omnidemo.backends.rollout_backend import RolledDraws, RolloutBackend, repeatable
 from omnidemo.decoding.backend import Clock, DecodingMethod, Pass, RoundPlan, RoundResult, Slot, StageSeconds, StateKey
 from omnidemo.decoding.randomness import Sampler

@@ -5,10 +5,7 @@ Computes what `transformers` computes, layer by layer: x += Wo·attention(rope(W
 
 from __future__ import annotations
 
-import os
-import weakref
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
@@ -19,43 +16,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from omnidemo.backends import bf16_weights as compact
-from omnidemo.backends import graph_rollout
 from omnidemo.backends.compiled_passes import Passes
-from omnidemo.backends.compiled_rounds import MadeRound, RoundsRequest, make_rounds
 from omnidemo.backends.cuda_graphs import CudaGraphs, FixedPasses, Rooms
-from omnidemo.backends.runner import check_ids, overwrite_named
-from omnidemo.backends.weight_arena import ROWS, Matrix, Memory, Norm, as_array
-from omnidemo.decoding.backend import Pass
-from omnidemo.decoding.rollout import Order, Rollout, nothing_drawn
-from omnidemo.decoding.sampling import Law, as_tensor
-
-START = 256  # positions that a new cache has room for; it doubles when they are used up
-LAZY = 4  # times as many on a CPU, where room costs nothing before it is written to, and to move costs as much as a pass
-SMALL = 4_000_000  # models of fewer parameters stay in a core's cache, and their products end before another thread has woken up
-LARGE = 100_000_000  # models of as many parameters keep half of the cores busy
-
-
-def pick_threads(parameters: int) -> int:
-    """CPU threads for a model's forward pass by torch. Small matrices are done before another thread has woken up, and more threads than
-    idle cores cost far more than they gain, so half of the cores is the most."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    most = max(1, cores // 2)
-    return 1 if parameters < SMALL else min(2, most) if parameters < LARGE else most
-
-
-@contextmanager
-def _threads(runner: LeanLlamaRunner, few: bool) -> Iterator[None]:
-    """As many for torch as suit a pass that it makes itself; long ones multiply enough for half of the cores."""
-    before = torch.get_num_threads()
-    suit = runner.threads or pick_threads(runner.parameters)
-    most = before if runner.device.type != "cpu" else max(suit, 1 if few else pick_threads(LARGE))
-    if most != before:
-        torch.set_num_threads(most)
-    try:
-        yield
-    finally:
-        if most != before:
-            torch.set_num_threads(before)
+from omnidemo.backends.fused_cache import LeanCache
+from omnidemo.backends.runner import overwrite_named
+from omnidemo.backends.weight_arena import Matrix, Memory, Norm
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,124 +205,3 @@ def _stacked(parts: list[nn.Parameter], out: Tensor | None = None) -> Tensor:
     for part, piece in zip(parts, whole.split([len(part) for part in parts]), strict=True):
         part.data = piece
     return whole
-
-
-class LeanCache:
-    """One context of a `LeanLlamaRunner`: a room with a buffer [layers, 2, Hkv, capacity, D] that doubles, and a length."""
-
-    def __init__(self, runner: LeanLlamaRunner) -> None:
-        self.runner, self.limit = runner, runner.limit
-        self.length = 0
-        self._enter(min(START * (LAZY if runner.fixed is None else 1), self.limit))
-
-    def _enter(self, capacity: int) -> None:
-        """Take a room for `capacity` positions. It is given back when the next one is taken, or nobody has the cache any more."""
-        runner = self.runner
-        runner.reach(capacity)
-        self._room = runner.rooms.take(runner, capacity)
-        self._leave = weakref.finalize(self, runner.rooms.give, self._room)
-        self._leave.atexit = False
-        self.array = as_array(self._room.buffer)
-
-    @torch.inference_mode()
-    def _grow(self, end: int) -> None:
-        """Move into a room for `end` positions, with all that was read."""
-        before, leave, capacity = self._room, self._leave, self._room.capacity
-        while capacity < end:
-            capacity *= 2
-        self._enter(min(capacity, self.limit))
-        self._room.buffer[:, :, :, : self.length].copy_(before.buffer[:, :, :, : self.length])
-        leave()
-
-    def forward(self, ids: Sequence[int], last: int, stats_at: float | None = None) -> Pass:
-        """See `KVCache`."""
-        found = self._compiled(ids, last, stats_at)
-        if found is not None:
-            return found
-        logits, hidden = self._read(ids, last)
-        self.length += len(ids)
-        return Pass(logits, None, hidden)
-
-    def _compiled(self, ids: Sequence[int], rows: int, heat: float | None = None) -> Pass | None:
-        """Read `ids` by compiled code. None where there is none: then there is room for them."""
-        runner = self.runner
-        check_ids(ids, self.length, self.limit, runner.rows)
-        end = self.length + len(ids)
-        if end > self._room.capacity:
-            self._grow(end)
-        found = runner.passes.forward(ids, self.length, self.array, rows, heat) if runner.passes is not None else None
-        if found is None:
-            return None
-        logits, hidden, stats = found
-        self.length = end
-        return Pass(logits if stats is not None else torch.from_numpy(logits), stats, hidden)
-
-    @torch.inference_mode()
-    def _read(self, ids: Sequence[int], rows: int) -> tuple[Tensor, Any]:
-        """By torch: logits, and what the output layer read."""
-        runner, start, few = self.runner, self.length, len(ids) <= ROWS
-        if few and runner.fixed is not None and (fixed := runner.fixed.read(runner, self._room, ids, start, rows)) is not None:
-            return fixed
-        keys, values = self._room.buffer[:, :, :, : start + len(ids)].unbind(1)
-        tokens = torch.tensor(ids).to(runner.device, non_blocking=True)
-        with _threads(runner, few):
-            logits = runner.forward(tokens, start, keys.unbind(0), values.unbind(0), rows)
-        return logits.float(), runner.states
-
-    @property
-    def rolls(self) -> bool:
-        """Whether it can draw ahead: where passes are recorded or compiled."""
-        runner = self.runner
-        return runner.passes is not None or (runner.fixed is not None and runner.fixed.record is not None)
-
-    @property
-    def strides(self) -> int:
-        """Tokens that had better be written in one call than one by one; 1 where it makes no difference."""
-        return self.runner.passes.strides if self.runner.passes is not None and self.rolls else 1
-
-    def roll_out(self, order: Order, ids: Sequence[int], row: Law | None, state: Any) -> Rollout | None:
-        """Read `ids` and draw on; where there are none, from the logits `row` [D] and the hidden `state` [H] after all that is read. The
-        length grows by the ids alone: what is read beyond them counts as soon as somebody sets it so. A rollout without draws where only
-        the ids could be read. None where the window is too short, or nothing is recorded or compiled (yet): then nothing has changed."""
-        runner = self.runner
-        end = self.length + len(ids) + (graph_rollout.MARGIN if runner.passes is None else order.left + order.rule.overrun)
-        if end > self.limit or not self.rolls:
-            return None
-        if ids:
-            check_ids(ids, self.length, self.limit, runner.rows)
-        if end > self._room.capacity:
-            self._grow(end)
-        if runner.passes is not None:
-            rollout = runner.passes.roll_out(self.length, self.array, order, ids, row, state)
-            self.length += len(ids) if rollout is not None else 0
-            return rollout
-        return self._replay(order, ids, row, state)
-
-    @torch.inference_mode()
-    def _replay(self, order: Order, ids: Sequence[int], row: Law | None, state: Any) -> Rollout | None:
-        """`roll_out` by recorded passes."""
-        assert self.runner.fixed is not None
-        if row is None:
-            read = self.forward(ids, 1)
-            row, state = read.logits[0], read.hidden[-1]
-        roller = graph_rollout.roller_of(self.runner, self.runner.fixed)
-        last = as_tensor(row)
-        return roller.roll_out(self._room, self.length, order, last, state) or (nothing_drawn(last, state) if ids else None)
-
-    def make_rounds(
-        self, drafter: LeanCache, wanted: RoundsRequest, unread: Sequence[int], given: Sequence[int], row: Law | None, state: Any
-    ) -> list[MadeRound] | None:
-        """See `fast_rounds.make_rounds`."""
-        return make_rounds(self, drafter, wanted, unread, given, row, state)
-
-    def room_for(self, least: int, each: int, most: int) -> int:
-        """How many times `each` positions there is room for, up to `most`, after `least` of them; room is made for that."""
-        count = min(most, (self.limit - self.length - least) // each)
-        if count > 0 and (end := self.length + least + count * each) > self._room.capacity:
-            self._grow(end)
-        return count
-
-    def trim(self, length: int) -> int:
-        """See `KVCache`: what lies behind the length is never looked at."""
-        self.length = min(self.length, length)
-        return self.length

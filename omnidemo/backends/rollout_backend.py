@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
-from omnidemo.backends.fused_llama import LeanCache
+from omnidemo.backends.fused_cache import LeanCache
 from omnidemo.decoding.backend import Clock, DecodingMethod, Pass, RoundPlan, RoundResult
 from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.randomness import Sampler

@@ -20,7 +20,7 @@ from omnidemo.config import Settings
 from omnidemo.distill.distiller import Distiller, TrainerStatus
 from omnidemo.lines.measurer import Measurer, mean_of
 from omnidemo.lines.trainer_pool import Lines
-from omnidemo.pair import Pair
+from omnidemo.pair.pair import Pair
 from omnidemo.records import Agreement, RequestRecord, Trace
 from omnidemo.serving.comparison import BASELINE, Comparison, compare
 from omnidemo.serving.pair_loading import attach_storage, build_measured_pair, open_store

@@ -14,10 +14,10 @@ from transformers import AutoTokenizer, GenerationConfig
 from transformers.utils import logging
 
 from omnidemo.backends.runner import overwrite_named
-from omnidemo.decoding.state import common_prefix
+from omnidemo.decoding.contexts import common_prefix
 from omnidemo.models.load import LanguageModel
 from omnidemo.models.read_weights import read_model
-from omnidemo.pair import Pair
+from omnidemo.pair.pair import Pair
 
 PLAIN = "transformers"
 ASSISTED = "transformers-assisted"

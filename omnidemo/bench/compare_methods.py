@@ -13,7 +13,7 @@ from statistics import fmean, stdev
 from typing import Any, TextIO
 
 from omnidemo.methods import check_method
-from omnidemo.pair import Pair
+from omnidemo.pair.pair import Pair
 from omnidemo.serving.comparison import BASELINE, Comparison, compare
 from omnidemo.store.csv_export import FORMULA
 

@@ -22,7 +22,7 @@ from omnidemo.backends import compile_kernels
 from omnidemo.bench import tiny
 from omnidemo.methods import METHODS
 from omnidemo.models.load import LanguageModel, load_model
-from omnidemo.pair import Pair
+from omnidemo.pair.pair import Pair
 from omnidemo.records import Generation
 
 WINDOW = 48  # of the drafter; the targets read 600 tokens

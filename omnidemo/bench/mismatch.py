@@ -11,7 +11,7 @@ from omnidemo.backends import choice
 from omnidemo.config import Settings
 from omnidemo.decoding.sampling import as_tensor
 from omnidemo.methods import fitting, make_method
-from omnidemo.pair import Pair
+from omnidemo.pair.pair import Pair
 from omnidemo.records import Generation, Token
 from omnidemo.serving.pair_loading import build_measured_pair
 

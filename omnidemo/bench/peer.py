@@ -17,7 +17,7 @@ from omnidemo.bench.assisted import PEER, PLAIN, Answer, Peer, quietly
 from omnidemo.bench.compare_methods import Spread, check_prompts, sheet
 from omnidemo.config import Settings
 from omnidemo.methods import make_method
-from omnidemo.pair import Pair
+from omnidemo.pair.pair import Pair
 from omnidemo.serving.comparison import BASELINE
 from omnidemo.serving.pair_loading import build_measured_pair
 

@@ -17,7 +17,7 @@ import typer
 from omnidemo.bundled import write_prompts
 from omnidemo.config import Settings
 from omnidemo.models.catalogue import Reading, reading
-from omnidemo.pair import Pair
+from omnidemo.pair.pair import Pair
 from omnidemo.serving.conversation_window import Message, newest
 from omnidemo.serving.pair_loading import build_pair
 

@@ -15,7 +15,6 @@ from torch import Tensor
 from omnidemo.decoding.backend import KVCache
 from omnidemo.decoding.rollout import Rollout
 from omnidemo.decoding.sampling import Law, as_tensor, highest_each
-from omnidemo.decoding.state import common_prefix
 from omnidemo.vocab.vocabulary_map import VocabularyMap
 
 
@@ -261,3 +260,12 @@ class DrafterContext:
         self._ahead = None
         self._dropped = max(0, len(self.ids) - self.cache.limit // 2)
         self.cache.trim(0)
+
+
+def common_prefix(left: Sequence[int], right: Sequence[int]) -> int:
+    length = 0
+    for a, b in zip(left, right, strict=False):
+        if a != b:
+            break
+        length += 1
+    return length

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from omnidemo.decoding.backend import KVCache, Pass, RoundResult
-from omnidemo.decoding.contexts import DrafterContext
+from omnidemo.decoding.contexts import DrafterContext, common_prefix
 from omnidemo.decoding.cost_model import Hindsight
 from omnidemo.decoding.draft_policy import ENOUGH
 
@@ -48,15 +48,6 @@ class DecodingState:
         products = [product if q and math.isfinite(product := math.prod(q)) else 0.0 for q in found]
         each = [(len(q), min(1.0, product / max(p, 1e-30))) for q, product, p in zip(found, products, reversed(target_probs), strict=False)]
         return each[::-1]
-
-
-def common_prefix(left: Sequence[int], right: Sequence[int]) -> int:
-    length = 0
-    for a, b in zip(left, right, strict=False):
-        if a != b:
-            break
-        length += 1
-    return length
 
 
 class TargetContext:

@@ -20,7 +20,7 @@ from omnidemo.distill.pause import Pacer
 from omnidemo.distill.trace_buffer import usable
 from omnidemo.distill.train_step import Plan
 from omnidemo.lines import sample_prompts as prompts
-from omnidemo.pair import Pair
+from omnidemo.pair.pair import Pair
 from omnidemo.probes.probe import Scene
 from omnidemo.probes.replayed_target import Recorded, Records
 from omnidemo.records import Agreement, Probe, Replayed, Trace
@@ -152,7 +152,7 @@ class Measurer:
                     self._news.wait(1.0)
                     continue
             key, work = found
-            pacer = Pacer(_NoChild(), lambda: self._pair.busy, self.settings.patience, lambda stands: None)
+            pacer = Pacer(_NoChild(), lambda: self._pair.in_flight > 0, self.settings.patience, lambda stands: None)
             pacer.wait(self._closing)
             if self._closing.is_set():
                 return
@@ -252,7 +252,7 @@ class Measurer:
     def _record(self, records: Records, prompt: str) -> bool:
         """Have the target answer a prompt, unless somebody comes; whether it has."""
         ids = self._pair.prompt_ids(prompt)
-        made = self._pair.record(ids, ANSWER_TOKENS, lambda: self._pair.busy or self._closing.is_set())
+        made = self._pair.record(ids, ANSWER_TOKENS, lambda: self._pair.in_flight > 0 or self._closing.is_set())
         if made is not None:
             records.save(prompt, Recorded(tuple(ids), *made))
         return made is not None
@@ -277,7 +277,7 @@ class Measurer:
         if turn is None:
             yield worker
             return
-        with turn, Pacer(worker, lambda: self._pair.busy, self.settings.patience, lambda stands: None):
+        with turn, Pacer(worker, lambda: self._pair.in_flight > 0, self.settings.patience, lambda stands: None):
             yield worker
 
 

@@ -25,7 +25,7 @@ from omnidemo.lines import read_status
 from omnidemo.lines.line_names import LineInfo, check_domain
 from omnidemo.lines.measurer import Measurer
 from omnidemo.lines.router import DEFAULT
-from omnidemo.pair import Pair
+from omnidemo.pair.pair import Pair
 from omnidemo.records import Round, Trace
 from omnidemo.store.store import Store
 from omnidemo.store.visitor_state import line_settings
@@ -231,7 +231,7 @@ class Lines:
             publish=lambda version, weights, head: self._publish(domain, version, weights, head),
             store=self._store,
             domain=domain,
-            busy=lambda: pair.busy,
+            busy=lambda: pair.in_flight > 0,
             child=self._child,
             cost=self._cost,
         )

@@ -24,7 +24,7 @@ from omnidemo.config import Settings
 from omnidemo.decoding.backend import Pass
 from omnidemo.models import model_files
 from omnidemo.models.load import LanguageModel
-from omnidemo.pair import Pair
+from omnidemo.pair.pair import Pair
 from omnidemo.records import Generation, Trace
 from omnidemo.vocab.vocabulary import read_vocabulary
 

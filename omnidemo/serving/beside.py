@@ -10,7 +10,7 @@ from typing import Any
 from omnidemo.lines.trainer_pool import Lines
 from omnidemo.methods import METHODS, make_method
 from omnidemo.models.catalogue import reading
-from omnidemo.pair import Pair
+from omnidemo.pair.pair import Pair
 from omnidemo.records import Generation
 from omnidemo.serving.conversation_window import newest
 from omnidemo.serving.pair_pool import Shelf
@@ -99,7 +99,7 @@ def _alone(pair: Pair, prompt: Sequence[Mapping[str, str]], cancel: threading.Ev
     stopped = cancel or threading.Event()
     for _ in range(TRIES):
         until = time.monotonic() + PATIENCE
-        while pair.busy and not stopped.is_set():
+        while pair.in_flight and not stopped.is_set():
             if time.monotonic() > until:
                 raise RuntimeError("Others are being answered right now; try again in a moment.")
             time.sleep(LOOK_SECONDS)

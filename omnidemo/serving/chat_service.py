@@ -17,12 +17,12 @@ from omnidemo.lines.router import DEFAULT, Route
 from omnidemo.lines.slowdown import PLAIN, Scope
 from omnidemo.models.catalogue import reading
 from omnidemo.models.chat_template import check_messages
-from omnidemo.pair import Pair
+from omnidemo.pair.pair import Pair
 from omnidemo.records import Generation, RequestRecord, Round
 from omnidemo.serving.adaptation_service import Adaptation
 from omnidemo.serving.comparison import Comparison, compare
 from omnidemo.serving.conversation_window import newest
-from omnidemo.serving.listening import _listen
+from omnidemo.serving.listening import listen
 from omnidemo.serving.pair_pool import Shelf
 from omnidemo.store.store import Store
 
@@ -119,7 +119,7 @@ class Answers:
                     probe_every=PROBE_EVERY,
                     **options,
                 )
-                yield from _listen(rounds, gone, finish)
+                yield from listen(rounds, gone, finish)
                 if learn:
                     lines.run_pending(route.domain)
 

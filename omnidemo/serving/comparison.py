@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from omnidemo.decoding.draft_policy import Policy
 from omnidemo.methods import make_method
-from omnidemo.pair import Pair
+from omnidemo.pair.pair import Pair
 from omnidemo.records import Generation, Prompt
 from omnidemo.serving.beside import FRESH as FRESH_DOMAIN
 

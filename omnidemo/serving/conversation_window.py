@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from omnidemo.models.catalogue import Reading
-from omnidemo.pair import Pair
+from omnidemo.pair.pair import Pair
 
 Message = Mapping[str, str]
 LONGEST_TOKEN = 64  # characters; a text with more of them for each token of room is not even counted

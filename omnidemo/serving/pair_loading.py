@@ -9,11 +9,12 @@ from pathlib import Path
 import torch
 
 from omnidemo.backends import bf16_weights, choice, compile_kernels
-from omnidemo.backends.fused_llama import LeanLlamaRunner, pick_threads
+from omnidemo.backends.fused_cache import pick_threads
+from omnidemo.backends.fused_llama import LeanLlamaRunner
 from omnidemo.config import Settings
 from omnidemo.lines.trainer_pool import Lines
 from omnidemo.models.load import load_model
-from omnidemo.pair import Pair
+from omnidemo.pair.pair import Pair
 from omnidemo.store.store import Store
 
 Stage = Callable[[str, float, str], None]  # (stage, fraction of the whole, detail)

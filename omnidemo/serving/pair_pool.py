@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from omnidemo.config import Settings
 from omnidemo.lines.trainer_pool import Lines
-from omnidemo.pair import Pair
+from omnidemo.pair.pair import Pair
 from omnidemo.serving import gc_pauses
 from omnidemo.serving.pair_loading import attach_storage, build_pair
 from omnidemo.store.store import Store

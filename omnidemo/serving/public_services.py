@@ -10,17 +10,11 @@ from typing import Any
 from omnidemo.config import Settings
 from omnidemo.lines.router import DEFAULT, Route
 from omnidemo.records import Generation, Round
-from omnidemo.serving.quotas import Quotas, Refused
+from omnidemo.serving.quotas import BUSY, LONGEST_ANSWER, MOST_PROMPTS, NO_ID, UPLOADS, WHY, Quotas, Refused
 from omnidemo.serving.visitor_store import OwnStore
 from omnidemo.store.visitor_state import OwnLines
 from omnidemo.store.visitors import OWN, Caller, Visitors, is_operator, is_public, owned
 
-LONGEST_ANSWER = 1024  # tokens
-MOST_PROMPTS = 10  # of one comparison
-UPLOADS = 30  # files of one visitor in an hour
-NO_ID = "This call carries no valid visitor's id; load the page again, or send the one that a POST to /visitor gives."
-BUSY = "One of your answers is still being written; press again when it has ended."
-WHY = "Here everybody has a line of their own, which learns from their chats only."
 # What all may ask for: it shows nothing of anybody, and changes nothing.
 FREE = {"methods", "refusals", "topics", "sample_prompts", "examples", "controls"}
 
@@ -58,8 +52,7 @@ class Hosted:
     @property
     def settings(self) -> Settings:
         """As the caller sees them: `public` is "true" or "false"."""
-        own: Settings = self._services.settings
-        stated = "true" if self.public and not self._operator() else "false"
+        own, stated = self._services.settings, "true" if self.public and not self._operator() else "false"
         if own.public == stated:
             return own
         if self._shown is None or self._shown[0] is not own or self._shown[1] != stated:
@@ -296,9 +289,8 @@ class Hosted:
         services.forget_exports(own)
         services.forget_asked(own)
         gone = services.store.forget_visitor(own) + services.store.forget_visitor(name)  # the latter from before the app was public
-        status = services.store.status
-        if not status.ok:
-            return f"Your adapter and n-grams are deleted; your history not yet: {status.message}"
+        if not services.store.status.ok:
+            return f"Your adapter and n-grams are deleted; your history not yet: {services.store.status.message}"
         return f"Deleted: {gone} request{'' if gone == 1 else 's'} and all that was learned from you."
 
     def sweep(self) -> None:

@@ -76,3 +76,11 @@ class Quotas:
         while len(self._known) > self._most:
             self._known.popitem(last=False)
         return mine, self._all
+
+
+LONGEST_ANSWER = 1024  # tokens
+MOST_PROMPTS = 10  # of one comparison
+UPLOADS = 30  # files of one visitor in an hour
+NO_ID = "This call carries no valid visitor's id; load the page again, or send the one that a POST to /visitor gives."
+BUSY = "One of your answers is still being written; press again when it has ended."
+WHY = "Here everybody has a line of their own, which learns from their chats only."

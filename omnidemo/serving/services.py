@@ -9,7 +9,7 @@ from omnidemo.config import Settings
 from omnidemo.lines import sample_prompts as prompts
 from omnidemo.methods import AUTO, AUTO_HELP, METHODS
 from omnidemo.models.catalogue import ModelCard, list_models
-from omnidemo.pair import Pair
+from omnidemo.pair.pair import Pair
 from omnidemo.serving.adaptation_service import Adaptation
 from omnidemo.serving.beside import Beside
 from omnidemo.serving.chat_service import Answers

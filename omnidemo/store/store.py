@@ -6,26 +6,22 @@ import logging
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, wait
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
 
-from sqlalchemy import Connection, case, delete, func, insert, make_url, select, update
+from sqlalchemy import Connection, delete, func, insert, make_url, select, update
 
-from omnidemo.records import AdapterVersion, Agreement, NgramEntry, Probe, RequestRecord, TrainStep
-from omnidemo.store import csv_export, learning_tables, pruning, recordings
+from omnidemo.records import RequestRecord
+from omnidemo.store import csv_export, pruning, recordings
 from omnidemo.store import sqlite_copy as backup
 from omnidemo.store.database import Database, StoreStatus
+from omnidemo.store.line_store import CHUNK, LineStore, Rows, _pair_id
 from omnidemo.store.tables import (
-    AdapterRow,
     Base,
-    NgramRow,
     PairRow,
-    ProbeRow,
     RequestRow,
     RoundRow,
     SessionRow,
-    StepRow,
     drafted_per_round,
     latest,
     number,
@@ -39,13 +35,11 @@ from omnidemo.store.visitors import owned
 __all__ = ["Store", "StoreStatus", "restore"]
 log = logging.getLogger(__name__)
 DEFAULT_URL = "sqlite:///storage/omnidemo.db"
-CHUNK = 500  # ids in one statement; databases limit its parameters
 CURVE = ["created_at", "kind", "method", "domain", "acceptance_rate", "block_efficiency", "tokens_per_second", "estimated_speedup"]
 CURVE += ["ngram_hits", "cache_entries", "cache_bytes", "adapter_version", "topic", "agreement", "same_first"]
-Rows = list[dict[str, Any]]
 
 
-class Store:
+class Store(LineStore):
     """Writes return at once and are done by one thread; reads see committed data. Neither raises because of the database:
     `status` says what is wrong, and writes wait (up to `queue_size`) until it works again."""
 
@@ -219,142 +213,6 @@ class Store:
 
         return self._database.read(read, {})
 
-    # --- n-gram caches -----------------------------------------------------------------------------------------------
-
-    def save_ngrams(self, target: str, drafter: str, entries: Iterable[NgramEntry], removed: Iterable[int] = ()) -> None:
-        """Write n-grams over those of the same target id, and drop the `removed` target ids (an entry wins over its removal)."""
-        new = {entry.target_id: entry for entry in entries}
-        gone = [int(one) for one in {*removed, *new}]
-        if not gone:
-            return
-
-        def write(connection: Connection) -> None:
-            pair = _pair_id(connection, target, drafter)
-            for start in range(0, len(gone), CHUNK):
-                chunk = gone[start : start + CHUNK]
-                connection.execute(delete(NgramRow).where(NgramRow.pair_id == pair, NgramRow.target_id.in_(chunk)))
-            if new:
-                connection.execute(insert(NgramRow), [{"pair_id": pair} | _ngram_row(entry) for entry in new.values()])
-
-        self._database.submit(write)
-
-    def load_ngrams(self, target: str, drafter: str) -> list[NgramEntry]:
-        """The n-grams of a pair, least recently inserted first."""
-        columns = [column for column in NgramRow.__table__.columns if column.name != "pair_id"]
-        query = select(*columns).join(PairRow, PairRow.id == NgramRow.pair_id).where(PairRow.target == target, PairRow.drafter == drafter)
-        rows = self._rows(query.order_by(NgramRow.inserted_at, NgramRow.target_id))
-        return [NgramEntry(**row | {"drafter_ids": tuple(row["drafter_ids"])}) for row in rows]
-
-    # --- adapters ----------------------------------------------------------------------------------------------------
-
-    def add_adapter(self, version: AdapterVersion, active: bool = True) -> None:
-        """Note a published version of its line (again: it is replaced); `active` makes it the current one."""
-
-        def write(connection: Connection) -> None:
-            pair = _pair_id(connection, version.target, version.drafter)
-            line = _line(AdapterRow, pair, version.domain)
-            connection.execute(delete(AdapterRow).where(*line, AdapterRow.version == version.version))
-            if active:
-                connection.execute(update(AdapterRow).where(*line).values(active=False))
-            row = {name: value for name, value in asdict(version).items() if name not in ("target", "drafter")}
-            row |= {name: int(row[name]) for name in ("version", "requests_seen", "steps")}
-            row |= {"created_at": utc(version.created_at), "loss": number(version.loss), "effect": _finite(version.effect)}
-            connection.execute(insert(AdapterRow).values(pair_id=pair, active=active, **row))
-
-        self._database.submit(write)
-
-    def adapters(self, target: str, drafter: str, domain: str = "default") -> list[AdapterVersion]:
-        """The versions of a line, newest first."""
-        hidden = ("pair_id", "active")
-        columns = [column for column in AdapterRow.__table__.columns if column.name not in hidden]
-        query = select(*columns, PairRow.target, PairRow.drafter).join(PairRow, PairRow.id == AdapterRow.pair_id)
-        query = query.where(PairRow.target == target, PairRow.drafter == drafter, AdapterRow.domain == domain)
-        return [AdapterVersion(**row) for row in self._rows(query.order_by(AdapterRow.version.desc()))]
-
-    def lines(self, target: str, drafter: str) -> Rows:
-        """The lines of a pair that have versions, by name: domain, number of versions, the newest one, the active one (0: the base
-        drafter), and the most requests that one had seen."""
-        active = func.coalesce(func.max(case((AdapterRow.active, AdapterRow.version))), 0).label("active")
-        measured = [func.count().label("versions"), func.max(AdapterRow.version).label("newest"), active]
-        query = select(AdapterRow.domain, *measured, func.max(AdapterRow.requests_seen).label("requests_seen"))
-        query = query.join(PairRow, PairRow.id == AdapterRow.pair_id).where(PairRow.target == target, PairRow.drafter == drafter)
-        return self._rows(query.group_by(AdapterRow.domain).order_by(AdapterRow.domain))
-
-    def active_version(self, target: str, drafter: str, domain: str = "default") -> int:
-        """The current version of a line; 0 is the base drafter."""
-        query = select(AdapterRow.version).join(PairRow, PairRow.id == AdapterRow.pair_id)
-        query = query.where(PairRow.target == target, PairRow.drafter == drafter, AdapterRow.domain == domain, AdapterRow.active)
-        return self._database.read(lambda connection: connection.scalar(query) or 0, 0)
-
-    def set_active(self, target: str, drafter: str, domain: str, version: int) -> None:
-        """Make a stored version the current one; 0 goes back to the base drafter."""
-
-        def write(connection: Connection) -> None:
-            line = _line(AdapterRow, _pair_id(connection, target, drafter), domain)
-            connection.execute(update(AdapterRow).where(*line).values(active=AdapterRow.version == version))
-
-        self._database.submit(write)
-
-    def set_effect(self, target: str, drafter: str, domain: str, version: int, effect: Mapping[str, float]) -> None:
-        """Note what a version was measured to change."""
-        values = _finite(effect)
-
-        def write(connection: Connection) -> None:
-            line = _line(AdapterRow, _pair_id(connection, target, drafter), domain)
-            connection.execute(update(AdapterRow).where(*line, AdapterRow.version == version).values(effect=values))
-
-        self._database.submit(write)
-
-    def forget_line(self, target: str, drafter: str, domain: str) -> None:
-        """Reset a line: its versions, their probes and its training steps go."""
-
-        def write(connection: Connection) -> None:
-            pair = _pair_id(connection, target, drafter)
-            for table in (AdapterRow, StepRow, ProbeRow):
-                connection.execute(delete(table).where(*_line(table, pair, domain)))
-
-        self._database.submit(write)
-
-    def record_steps(self, target: str, drafter: str, domain: str, version: int, steps: Sequence[TrainStep]) -> None:
-        """Append optimiser steps of a line to its loss curve; `version` is the adapter version they went into."""
-        now, taken = utc(), [asdict(step) for step in steps]
-        if not taken:
-            return
-
-        def write(connection: Connection) -> None:
-            line = {"pair_id": _pair_id(connection, target, drafter), "domain": domain, "version": version, "created_at": now}
-            rows = [{name: number(value) for name, value in step.items()} | {"step": int(step["step"])} | line for step in taken]
-            connection.execute(insert(StepRow), rows)
-
-        self._database.submit(write)
-
-    def steps(self, target: str, drafter: str, domain: str = "default", limit: int | None = 1000) -> Rows:
-        """The newest `limit` training steps of a line, oldest first."""
-        columns = [column for column in StepRow.__table__.columns if column.name not in ("id", "pair_id")]
-        query = select(*columns).join(PairRow, PairRow.id == StepRow.pair_id)
-        query = query.where(PairRow.target == target, PairRow.drafter == drafter, StepRow.domain == domain)
-        return self._rows(latest(query, StepRow.id, limit))[::-1]
-
-    # --- what was learned, without a draft policy ----------------------------------------------------------------------
-
-    def set_agreement(self, key: str, found: Agreement) -> None:
-        """Note how far drafter and target agree on the answer whose generation has this key."""
-        self._database.submit(lambda connection: learning_tables.write_agreement(connection, key, found))
-
-    def record_probe(self, probe: Probe) -> None:
-        """Note how a version does on the probe prompts of a topic (again: it is replaced)."""
-        self._database.submit(
-            lambda connection: learning_tables.write_probe(connection, _pair_id(connection, probe.target, probe.drafter), probe)
-        )
-
-    def probes(self, target: str, drafter: str, domain: str = "default", topic: str | None = None, *, shown: bool = False) -> Rows:
-        """The probes of a line and of the fresh drafter (version 0), by version; `shown`: with the rounds of some prompts."""
-        return self._rows(learning_tables.probes_query(target, drafter, domain, topic, shown))
-
-    def banners(self, target: str, drafter: str) -> Rows:
-        """How often the page called guessing slower than plain decoding; see `learned.count_banners`."""
-        return learning_tables.count_banners(self._rows(learning_tables.banners_query(target, drafter)))
-
     # --- files -------------------------------------------------------------------------------------------------------
 
     def export_csv(self, kind: Literal["requests", "rounds", "steps"], path: Path, /, **filters: str | None) -> int:
@@ -374,9 +232,6 @@ class Store:
             self.flush()
         backup.backup(self._database.file, Path(path))
 
-    def _rows(self, query: Any) -> Rows:
-        return self._database.read(lambda connection: [dict(row) for row in connection.execute(query).mappings()], [])
-
 
 def restore(path: Path, url: str = "") -> bool:
     """Put a sound backup in place where the SQLite database of `url` does not exist yet; whether it did. Call it before `Store`."""
@@ -386,32 +241,10 @@ def restore(path: Path, url: str = "") -> bool:
     return backup.restore(Path(path), Path(address.database))
 
 
-def _pair_id(connection: Connection, target: str, drafter: str) -> int:
-    found = connection.scalar(select(PairRow.id).where(PairRow.target == target, PairRow.drafter == drafter))
-    if found is not None:
-        return found
-    key = connection.execute(insert(PairRow).values(target=target, drafter=drafter)).inserted_primary_key
-    assert key is not None
-    return int(key[0])
-
-
-def _line(table: type[AdapterRow | StepRow | ProbeRow], pair: int, domain: str) -> tuple[Any, Any]:
-    return table.pair_id == pair, table.domain == domain
-
-
 def _asked(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Draft policy and temperature of a request; a fixed length is part of the policy."""
     policy, length = settings.get("draft_policy"), settings.get("draft_length")
     return {"policy": f"fixed {length}" if policy == "fixed" else policy, "temperature": number(settings.get("temperature"))}
-
-
-def _ngram_row(entry: NgramEntry) -> dict[str, Any]:
-    counters = ("target_id", "hits", "accepts", "inserted_at", "last_used")
-    return {name: int(getattr(entry, name)) for name in counters} | {"drafter_ids": [int(one) for one in entry.drafter_ids]}
-
-
-def _finite(effect: Mapping[str, float]) -> dict[str, float | None]:
-    return {name: number(value) for name, value in effect.items()}
 
 
 def _wait(write: Future[int], timeout: float = 10.0) -> int:

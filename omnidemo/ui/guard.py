@@ -16,8 +16,8 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from omnidemo.config import Settings
-from omnidemo.serving.public_services import NO_ID, Hosted
-from omnidemo.serving.quotas import Refused
+from omnidemo.serving.public_services import Hosted
+from omnidemo.serving.quotas import NO_ID, Refused
 from omnidemo.store.visitors import LOOPBACK, is_loopback
 from omnidemo.ui.errors import tell
 

@@ -106,7 +106,7 @@ def test_a_stream_that_is_closed_leaves_contexts_to_go_on_from(sides: Sides) -> 
                 next(rounds)
             rounds.close()
             assert answer(pair, STORY, max_new_tokens=40, reuse=True).token_ids == whole.token_ids
-        assert not pair.busy
+        assert not pair.in_flight
 
 
 @pytest.mark.parametrize("temperature", HEATS)

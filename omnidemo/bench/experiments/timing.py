@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 from omnidemo.bench.experiments.arm import World, figures, options
 from omnidemo.bench.experiments.jobs import result_path
 from omnidemo.bench.experiments.plans import Arm, Reading
-from omnidemo.pair import Pair
+from omnidemo.pair.pair import Pair
 from omnidemo.probes.replayed_target import replacing
 from omnidemo.records import Generation, NgramEntry
 from omnidemo.serving.comparison import BASELINE

@@ -19,7 +19,7 @@ from omnidemo.bench.speed.machine import live_tensors, resident
 from omnidemo.config import Settings
 from omnidemo.distill.distiller import Distiller
 from omnidemo.lines.trainer_pool import Lines
-from omnidemo.pair import Pair
+from omnidemo.pair.pair import Pair
 from omnidemo.serving.pair_loading import attach_storage, build_pair, open_store
 
 

@@ -13,7 +13,7 @@ from omnidemo.bench.memory.scripted import compounds_only, fill, invented, one_w
 from omnidemo.bench.speed.speed_report import Middle
 from omnidemo.config import Settings
 from omnidemo.figures import charts, layout
-from omnidemo.pair import Pair
+from omnidemo.pair.pair import Pair
 from omnidemo.records import Round
 from omnidemo.serving.comparison import BASELINE
 from omnidemo.serving.pair_loading import build_measured_pair

@@ -15,7 +15,7 @@ from omnidemo.backends.runner import Runner
 from omnidemo.bench.tiny import random_model
 from omnidemo.decoding.backend import KVCache, Pass
 from omnidemo.models.load import LanguageModel
-from omnidemo.pair import Pair
+from omnidemo.pair.pair import Pair
 from omnidemo.vocab.vocabulary import Vocabulary
 
 SURE = 1e4  # added to the scripted token's logit: the others' probabilities vanish

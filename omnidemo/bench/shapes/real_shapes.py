@@ -19,7 +19,7 @@ from omnidemo.bench.speed.watch import watched
 from omnidemo.models import model_files
 from omnidemo.models.load import LanguageModel
 from omnidemo.models.transformers_runner import TransformersRunner
-from omnidemo.pair import Pair
+from omnidemo.pair.pair import Pair
 from omnidemo.vocab.vocabulary import Vocabulary
 
 Kind = Literal["fast", "general"]

@@ -15,7 +15,7 @@ import torch
 
 from omnidemo.backends import compile_kernels
 from omnidemo.backends.compiled_passes import Passes
-from omnidemo.backends.fused_llama import pick_threads
+from omnidemo.backends.fused_cache import pick_threads
 from omnidemo.bench.compare_methods import check_writable, sheet
 from omnidemo.bench.shapes import shape_report
 from omnidemo.bench.shapes.real_shapes import DRAFTER, KINDS, TARGETS, Kind, Made, check_memory, form, make, parameters, scripted_pairs
@@ -25,7 +25,7 @@ from omnidemo.bench.speed.machine import Probe, facts, synchronise
 from omnidemo.bench.speed.watch import Read, take_reads, waiting_clock
 from omnidemo.decoding.backend import KVCache
 from omnidemo.models.load import pick_device, pick_dtype
-from omnidemo.pair import Pair
+from omnidemo.pair.pair import Pair
 from omnidemo.records import Round
 
 LARGEST = 1 << 30  # bytes: no cache holds so much, so a larger probe would measure the same bandwidth and might not fit

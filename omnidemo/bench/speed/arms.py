@@ -15,7 +15,7 @@ from omnidemo.bench.speed.floor import Pass, Shape
 from omnidemo.bench.speed.machine import synchronise
 from omnidemo.bench.speed.watch import bare, take_reads, waiting_clock
 from omnidemo.decoding.draft_policy import Policy
-from omnidemo.pair import Pair
+from omnidemo.pair.pair import Pair
 from omnidemo.records import Generation
 
 FRESH, ADAPTED = "fresh", "adapted"

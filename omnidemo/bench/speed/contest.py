@@ -21,7 +21,7 @@ from omnidemo.bench.speed.rows import Row
 from omnidemo.bench.speed.watch import share_among, watched
 from omnidemo.config import Settings
 from omnidemo.methods import fitting, make_method
-from omnidemo.pair import Pair
+from omnidemo.pair.pair import Pair
 from omnidemo.serving import gc_pauses
 from omnidemo.serving.comparison import BASELINE
 from omnidemo.serving.pair_loading import build_measured_pair

@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 
 from omnidemo.backends.compiled_rounds import MadeRound, RoundsRequest
-from omnidemo.backends.fused_llama import LeanCache, LeanLlamaRunner
+from omnidemo.backends.fused_cache import LeanCache
+from omnidemo.backends.fused_llama import LeanLlamaRunner
 from omnidemo.backends.runner import Runner
 from omnidemo.bench.speed import floor
 from omnidemo.bench.speed.machine import synchronise
@@ -21,7 +22,7 @@ from omnidemo.decoding.backend import KVCache, Pass
 from omnidemo.decoding.rollout import Order, Rollout
 from omnidemo.decoding.sampling import Law
 from omnidemo.models.load import LanguageModel
-from omnidemo.pair import Pair
+from omnidemo.pair.pair import Pair
 
 
 @dataclass(frozen=True, slots=True)

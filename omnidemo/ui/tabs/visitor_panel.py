@@ -11,8 +11,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from omnidemo.serving.public_services import NO_ID, Hosted
-from omnidemo.serving.quotas import Refused
+from omnidemo.serving.public_services import Hosted
+from omnidemo.serving.quotas import NO_ID, Refused
 from omnidemo.store.visitors import Caller
 from omnidemo.ui import text
 from omnidemo.ui.guard import OPERATOR, VISITOR

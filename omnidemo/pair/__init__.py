@@ -1,0 +1,1 @@
+"""`Pair`: a target and a drafter, ready to generate."""

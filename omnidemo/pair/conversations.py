@@ -1,0 +1,64 @@
+"""The conversations of a pair: those that are being written, and some that may go on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from omnidemo.backends.runner import Runner
+from omnidemo.decoding.contexts import DrafterContext, common_prefix
+from omnidemo.decoding.state import DecodingState, TargetContext
+from omnidemo.store.visitors import owned
+from omnidemo.vocab.vocabulary_map import VocabularyMap
+
+DOMAIN = "default"
+IDLE_CONVERSATIONS = 4  # contexts kept for the next message of a chat
+
+
+class Conversations:
+    """Contexts that models have read. Not safe for threads: the pair holds its lock."""
+
+    def __init__(self, target: Runner, vocabulary_map: VocabularyMap) -> None:
+        self._target, self._map = target, vocabulary_map
+        self._idle: list[DecodingState] = []
+        self.running: list[DecodingState] = []  # those of the generations in flight
+
+    def take(self, ids: Sequence[int], reuse: bool, domain: str, drafter: Runner) -> DecodingState:
+        """The idle conversation with the longest common beginning, or a new one; it runs until it is given back."""
+        talk = self._known(ids, domain) if reuse else None
+        if talk is None:
+            talk = self.fresh(drafter, domain)
+        elif talk.domain != domain and talk.drafter is not None:
+            talk.domain = domain
+            talk.drafter.read_again(drafter.new_cache())
+        self.running.append(talk)
+        return talk
+
+    def fresh(self, drafter: Runner, domain: str = DOMAIN) -> DecodingState:
+        """One that nobody knows of."""
+        return DecodingState(TargetContext(self._target.new_cache()), DrafterContext(drafter.new_cache(), self._map), domain)
+
+    def _known(self, ids: Sequence[int], domain: str) -> DecodingState | None:
+        # Nobody goes on from a visitor's conversation but that visitor: else the first token's time would tell what others wrote.
+        mine = [talk for talk in self._idle if talk.domain == domain or not (owned(domain) or owned(talk.domain))]
+        best = max(mine, key=lambda talk: common_prefix(talk.target.ids, ids), default=None)
+        # Half of a context in common: below, another chat may want it more.
+        if best is None or 2 * common_prefix(best.target.ids, ids) < len(best.target.ids):
+            return None
+        self._idle.remove(best)
+        return best
+
+    def give_back(self, talk: DecodingState) -> None:
+        """The newest few stay, for an answer that goes on from them."""
+        self.running = [one for one in self.running if one is not talk]
+        self._idle.append(talk)
+        del self._idle[:-IDLE_CONVERSATIONS]
+
+    def drop(self, domain: str) -> None:
+        """Forget the idle conversations of a domain."""
+        self._idle = [talk for talk in self._idle if talk.domain != domain]
+
+    def read_again(self, domain: str, drafter: Runner) -> None:
+        """Have every drafter context of a domain read its text anew, with other weights."""
+        for talk in (*self._idle, *self.running):
+            if talk.drafter is not None and talk.domain == domain:
+                talk.drafter.read_again(drafter.new_cache())

@@ -1,0 +1,73 @@
+"""What drafts for one domain of a pair."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from time import time
+
+import torch
+from torch import Tensor
+
+from omnidemo.adapters.acceptance_head import NumpyHead
+from omnidemo.backends.runner import Runner
+from omnidemo.config import GenerationConfig
+from omnidemo.decoding.cost_model import Knowledge
+from omnidemo.decoding.cost_policy import ByCost
+from omnidemo.decoding.draft_policy import ByHead, Confidence, DraftLength, Fixed, Head
+from omnidemo.records import Round
+
+
+@dataclass(slots=True, eq=False)
+class DraftingLine:
+    """The drafter itself, or a copy with the adapter of a domain; and what is known of drafting there."""
+
+    runner: Runner
+    version: int = 0
+    head: Head | None = None
+    knowledge: Knowledge = field(default_factory=Knowledge)
+    plain_at: float | None = None  # UNIX time of the newest plain round
+    published: tuple[int, Mapping[str, Tensor], Mapping[str, Tensor]] | None = None  # waits for the next round
+
+    def swap(self, base: Runner) -> bool:
+        """Swap in published weights, those of `base` where they name none. Returns whether there were any."""
+        if self.published is None:
+            return False
+        (version, weights, head), self.published = self.published, None
+        with torch.inference_mode(False):  # a copy made between two rounds must stay writable outside of them
+            if self.runner is base:
+                self.runner = base.copy()  # the given drafter may serve other pairs, so it never changes
+            self.runner.overwrite({**base.weights(), **weights})
+        self.version, self.head = version, NumpyHead(head) if head else None
+        self.knowledge.renew()
+        return True
+
+    def note(self, done: Round) -> None:
+        """Take the round's times. The first round of an answer also pays for what the prompt left to be read."""
+        if done.index == 0:
+            self.knowledge.begin(done.drafted, done.seconds["draft"])
+            return
+        self.plain_at = self.plain_at if done.draft_length else time()
+        took = (done.seconds["draft"], done.seconds["total"])
+        self.knowledge.time(done.draft_length, done.drafted, done.proposed, len(done.tokens), *took)
+
+    def policy(self, asked: GenerationConfig) -> DraftLength:
+        """How long the drafts of one generation get."""
+        longest, known, probes = asked.longest_draft, self.knowledge, asked.probe_every
+        if asked.draft_policy == "fixed":
+            return Fixed(asked.draft_length, probes)
+        if asked.draft_policy == "confidence":
+            return Confidence(longest, known, asked.confidence, probes)
+        if asked.draft_policy == "head":
+            return ByHead(longest, known, asked.gamma, self.head, probes)
+        return ByCost(longest, known)
+
+
+class Unhurried(Fixed):
+    """Nothing is drafted, and each token is a pass of its own, so that whoever waits comes between any two."""
+
+    def __init__(self) -> None:
+        super().__init__(0)
+
+    def resting(self) -> int:
+        return 0

@@ -1,0 +1,76 @@
+"""The n-grams of a pair: those that all share, which the store keeps, and those of visitors."""
+
+from __future__ import annotations
+
+import threading
+
+from omnidemo.records import Round
+from omnidemo.store.store import Store
+from omnidemo.store.visitor_state import OwnNgrams
+from omnidemo.vocab.ngram_cache import NgramCache
+from omnidemo.vocab.vocabulary_map import VocabularyMap
+
+
+class NgramMemory:
+    """`names`: those of target and drafter, under which the store has the cache. `lock`: the pair's, held while the trie changes."""
+
+    def __init__(self, cache: NgramCache, vocabulary_map: VocabularyMap, names: tuple[str, str], lock: threading.Lock) -> None:
+        self._cache, self._map, self._names, self._lock = cache, vocabulary_map, names, lock
+        self._own = OwnNgrams()
+        self._store: Store | None = None
+
+    def of(self, domain: str) -> NgramCache:
+        """The n-grams that a domain drafts with. The caller holds the lock."""
+        return self._own.of(domain, self._cache)
+
+    def forget(self, domain: str) -> None:
+        """Drop a visitor's own n-grams. The caller holds the lock."""
+        self._own.forget(domain)
+
+    def attach(self, store: Store) -> None:
+        self._store = store
+        store.when_renewed(self.save_again)
+        with self._lock:
+            self._cache.load(store.load_ngrams(*self._names))
+            for entry in self._cache:
+                self._map.spelling(entry.target_id)  # compiled code knows of n-grams what was asked
+
+    def fill(self) -> int:
+        with self._lock:
+            for target_id in range(len(self._map.target)):
+                spelled = self._map.ngram(target_id)
+                if spelled and len(self._cache) < self._cache.size:
+                    self._cache.insert(target_id, spelled)
+        self.save()
+        return len(self._cache)
+
+    def clear(self) -> None:
+        with self._lock:
+            self._cache.clear()
+        self.save()
+
+    def save(self) -> None:
+        """Hand what has changed to the store."""
+        if self._store is not None:
+            with self._lock:
+                changed, removed = self._cache.take_changes()
+            if changed or removed:
+                self._store.save_ngrams(*self._names, changed, removed)
+
+    def save_again(self) -> None:
+        """Hand all of it to a store that has lost it."""
+        with self._lock:
+            self._cache.forget_saved()
+        self.save()
+
+
+def remember(ngrams: NgramCache, done: Round) -> None:
+    """Feed the n-gram cache: what the round would insert, and which n-grams were proposed and accepted."""
+    for target_id, drafter_ids in done.inserts:
+        ngrams.insert(target_id, drafter_ids)
+    for token in done.tokens:
+        if token.source == "ngram":
+            ngrams.touch(token.id, True)
+    for token in done.discarded:
+        if token.source == "ngram" and token.accept is not None:
+            ngrams.touch(token.id, False)

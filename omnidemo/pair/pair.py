@@ -1,0 +1,297 @@
+"""A target and a drafter, ready to generate: the public API's `Pair`."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from secrets import token_hex
+from time import perf_counter
+from typing import Any, Literal
+
+from torch import Tensor
+
+from omnidemo.backends import compile_kernels
+from omnidemo.backends.choice import make_backend
+from omnidemo.config import GenerationConfig
+from omnidemo.decoding.backend import Backend, Clock, KVCache
+from omnidemo.decoding.cost_model import Knowledge
+from omnidemo.decoding.cost_policy import Drafting, describe
+from omnidemo.decoding.draft_policy import Policy
+from omnidemo.decoding.engine import Limits, decode
+from omnidemo.decoding.randomness import Sampler
+from omnidemo.decoding.sampling import Warp
+from omnidemo.decoding.tracing import Tracer
+from omnidemo.methods import Method, make_method
+from omnidemo.metrics import measure
+from omnidemo.models.load import LanguageModel
+from omnidemo.models.map_cache import load_or_build
+from omnidemo.pair.conversations import DOMAIN, Conversations
+from omnidemo.pair.drafting_line import DraftingLine, Unhurried
+from omnidemo.pair.ngram_memory import NgramMemory, remember
+from omnidemo.pair.prompt_reader import PromptReader
+from omnidemo.records import Agreement, FinishReason, Generation, Prompt, Round, Trace, drain
+from omnidemo.store.store import Store
+from omnidemo.vocab.ngram_cache import NgramCache
+
+AGREEMENTS = 500  # answers whose agreement is remembered
+
+
+class Pair:
+    """A target model and the drafter that guesses ahead for it.
+
+    Shared by everybody who generates with it; all state of one generation is its own. `learners` receive the trace of each
+    answer that may be learned from, `round_listeners` every round. New drafter weights (`publish`) are swapped in between two rounds;
+    each domain has weights of its own.
+    """
+
+    def __init__(
+        self,
+        target: LanguageModel,
+        drafter: LanguageModel,
+        *,
+        cache_size: int = 20_000,
+        cache_policy: Literal["lfu", "lru"] = "lfu",
+        top_k: int = 128,
+        maps: Path | None = None,
+    ) -> None:
+        """`maps`: the folder that keeps vocabulary maps; None builds the map anew."""
+        self.target, self.drafter = target, drafter
+        self._prompts = PromptReader(target)
+        device = target.device
+        self.map = load_or_build(target.vocabulary, drafter.vocabulary, target.runner.rows, drafter.runner.rows, device, maps)
+        self.ngrams = NgramCache(drafter.runner.rows, cache_size, cache_policy, device)
+        self.learners: list[Callable[[Trace], object]] = []
+        self.round_listeners: list[Callable[[Round], object]] = []
+        self.mismatches = 0  # answers after which the drafter's bytes did not spell the target's
+        self._methods: dict[str, Method] = {}
+        self._lines: dict[str, DraftingLine] = {}
+        self._turn = threading.Lock()  # held for one round, a swap, or a change of the trie
+        self._memory = NgramMemory(self.ngrams, self.map, (target.name, drafter.name), self._turn)
+        self._top_k = top_k
+        self._conversations = Conversations(target.runner, self.map)
+        self._agreements: OrderedDict[str, Agreement] = OrderedDict()  # of the newest answers, by key
+        self._compiled = compile_kernels.kernels() is not None  # when what things cost was measured
+        self.clock: Callable[[], float] = perf_counter  # seconds, by which the stages of rounds are timed
+        self.make_backend: Callable[[KVCache, KVCache | None, Clock], Backend | None] = make_backend  # who makes a generation's rounds
+
+    def generate(self, prompt: Prompt, **options: Any) -> Generation:
+        """Generate an answer. The options are those of `stream`."""
+        return drain(self.stream(prompt, **options))
+
+    def stream(
+        self, prompt: Prompt, *, cancelled: Callable[[], bool] = lambda: False, note: bool = True, **options: Any
+    ) -> Generator[Round, None, Generation]:
+        """Yield one `Round` after another; the generator's value is the finished `Generation`.
+
+        prompt: a text (one user message where the target has a chat template, else the text itself), chat messages, or ids.
+        options: those of `omnidemo.config.GenerationConfig`, which says what each means. cancelled: looked at before each round.
+        note: whether the pair takes note of what the rounds took, by which the policy "cost" drafts.
+        ValueError, before anything runs, for options or prompts that cannot be served.
+        """
+        asked = GenerationConfig.of(**options)
+        chosen = self._method(asked.method)
+        warp = Warp(asked.temperature, asked.top_k, asked.top_p, asked.min_p, asked.repetition_penalty)
+        domain, seed, learn = asked.domain, asked.seed, asked.learn
+        ids = self.prompt_ids(prompt)
+        limits = Limits(asked.max_new_tokens, tuple(text for text in asked.stop if text), cancelled)
+        began = perf_counter()
+        with self._turn:
+            line = self._line(domain)
+            self._swap(domain, line)
+            if self._compiled != (compile_kernels.kernels() is not None):
+                self._compiled = not self._compiled
+                for one in self._lines.values():
+                    one.knowledge.forget_times()
+            length = line.policy(asked)
+            talk = self._conversations.take(ids, asked.reuse, domain, line.runner)
+            ngrams = self._memory.of(domain)
+        rounds: list[Round] = []
+        tracer = Tracer(self.map, len(ids), self._top_k) if learn and self.learners else None
+        version, entries, key = line.version, len(ngrams), token_hex(12)
+        first: float | None = None
+        reason: FinishReason = "cancelled"
+        started = perf_counter()
+        try:
+            with self._turn:
+                talk.start(ids)
+            started = perf_counter()
+            caches = talk.target.cache, talk.drafter.cache if talk.drafter is not None else None
+            backend = self.make_backend(*caches, self.clock)
+            steps = decode(talk, chosen, self.map, ngrams, warp, Sampler(seed), limits, length, tracer, self.clock, backend)
+            while True:
+                with self._turn:
+                    self._swap(domain, line)
+                    done = next(steps, None)
+                    if done is not None and learn:
+                        remember(ngrams, done)
+                    if done is not None and note:
+                        line.note(done)
+                if done is None:
+                    break
+                first = first if first is not None else perf_counter() - began
+                rounds.append(done)
+                for listener in self.round_listeners if note else ():
+                    listener(done)
+                reason = done.finish_reason or reason
+                yield done
+        finally:
+            seconds = perf_counter() - started
+            with self._turn:
+                self._conversations.give_back(talk)
+                mismatch = float(talk.drafter is not None and not talk.drafter.spells(talk.target.ids))
+                self.mismatches += int(mismatch)
+                if learn:
+                    ngrams.clock += 1
+            if tracer is not None and rounds and talk.drafter is not None:
+                trace = tracer.finish(talk.drafter)
+                for learner in self.learners if trace else ():
+                    assert trace is not None
+                    learner(replace(trace, temperature=asked.temperature, domain=domain, version=version, key=key))
+            self._memory.save()
+        drafts = [(done.drafted, done.seconds["total"]) for done in rounds[1:] if done.drafted]
+        with self._turn:
+            plain = line.knowledge.plain_beside(drafts) if chosen.drafts else None
+        return Generation(
+            token_ids=tuple(token.id for r in rounds for token in r.tokens),
+            text="".join(r.text for r in rounds),
+            rounds=tuple(rounds),
+            metrics={**measure(rounds, seconds, first, plain), "context_mismatch": mismatch, "plain_at": line.plain_at if plain else None},
+            finish_reason=reason,
+            method=chosen.name,
+            prompt_tokens=len(ids),
+            seed=seed,
+            adapter_version=version,
+            cache_entries=entries,
+            domain=domain,
+            key=key,
+        )
+
+    def record(self, ids: Sequence[int], max_new_tokens: int, cancelled: Callable[[], bool]) -> tuple[tuple[int, ...], Trace] | None:
+        """The target's greedy answer to a prompt, given as ids, with its trace; None where `cancelled` said so after a pass.
+        Nobody waits for it: it does not count as a generation, leaves nothing behind, and gives way after each pass."""
+        talk = self._conversations.fresh(self.drafter.runner)
+        tracer, nothing = Tracer(self.map, len(ids), self._top_k), Unhurried()
+        with self._turn:
+            talk.start(ids)
+        steps = decode(talk, self._method("auto"), self.map, self.ngrams, Warp(0.0), Sampler(0), Limits(max_new_tokens), nothing, tracer)
+        written: list[int] = []
+        while not cancelled():
+            with self._turn:
+                done = next(steps, None)
+            if done is not None:
+                written += [token.id for token in done.tokens]
+                continue
+            assert talk.drafter is not None
+            trace = tracer.finish(talk.drafter)
+            if trace is None:
+                raise ValueError(f"the answer of {self.target.name} left no trace to replay")
+            return tuple(written), trace
+        return None
+
+    def agreement(self, answer: Generation) -> Agreement | None:
+        """How far drafter and target agreed on an answer, by the version that drafted at its beginning. It is measured where the drafter
+        learns, while nobody waits, so it comes *later*: None until then. None for good without storage, with training off, for an answer
+        that was not learned from, and for all but the newest answers (the history keeps theirs)."""
+        return self._agreements.get(answer.key)
+
+    def note_agreement(self, key: str, found: Agreement) -> None:
+        """Keep what was measured of the answer with this key."""
+        self._agreements[key] = found
+        while len(self._agreements) > AGREEMENTS:
+            self._agreements.popitem(last=False)
+
+    def prompt_ids(self, prompt: Prompt) -> list[int]:
+        """The target's ids of a prompt; ValueError where it is empty or does not fit the window."""
+        return self._prompts.ids(prompt)
+
+    def warm_up(self) -> None:
+        """Run each model once, so that the first answer does not pay for it, and time plain rounds."""
+        prompt = self.prompt_ids("Hello")
+        for method in ("autoregressive", "ngram-exact"):
+            self.generate(prompt, method=method, max_new_tokens=12, learn=False, reuse=False)
+
+    @property
+    def adapter_version(self) -> int:
+        """The version that drafts for the default domain; 0 is the base drafter."""
+        return self._line(DOMAIN).version
+
+    def drafting(self, domain: str = DOMAIN, policy: Policy = "cost", draft_length: int = 4) -> Drafting:
+        """How the pair drafts for a domain now, with a sentence for people."""
+        line = self._lines.get(domain) or DraftingLine(self.drafter.runner)  # asking makes none: others ask for ever new ones
+        return describe(policy, line.knowledge, line.head is not None, draft_length)
+
+    def drafting_weights(self, domain: str = DOMAIN) -> dict[str, Tensor]:
+        """The weights that draft now, the adapter merged; they change in place with the next swap."""
+        return self._line(domain).runner.weights()
+
+    def forget(self, domain: str) -> None:
+        """Forget how drafting went for a domain, whose drafter begins anew: what rounds cost, and how often guesses were right."""
+        with self._turn:
+            self._line(domain).knowledge = Knowledge()
+
+    def drop_domain(self, domain: str) -> None:
+        """Free what drafts for a domain; the next answer there starts from the base drafter, until something is published."""
+        with self._turn:
+            self._lines.pop(domain, None)
+            self._conversations.drop(domain)
+
+    def forget_domain(self, domain: str) -> None:
+        """As `drop_domain`, and the domain's own n-grams go."""
+        self.drop_domain(domain)
+        with self._turn:
+            self._memory.forget(domain)
+
+    @property
+    def in_flight(self) -> int:
+        """How many generations are being made."""
+        return len(self._conversations.running)
+
+    def publish(self, version: int, weights: Mapping[str, Tensor], head: Mapping[str, Tensor] | None = None, domain: str = DOMAIN) -> None:
+        """Have these drafter weights (by name; all others go back to the base) and this acceptance head draft for a domain from the
+        next round on."""
+        self._line(domain).published = (version, weights, head or {})
+
+    def attach(self, store: Store) -> None:
+        """Take the n-gram cache from the store, and keep it there from now on."""
+        self._memory.attach(store)
+
+    def remember(self, done: Round, domain: str = DOMAIN) -> None:
+        """Feed the domain's n-gram cache with a round of an answer that was not to be learned from."""
+        with self._turn:
+            remember(self._memory.of(domain), done)
+
+    def fill_cache(self) -> int:
+        """Warm start: insert every target token that only an n-gram can spell; returns how many there are now."""
+        return self._memory.fill()
+
+    def clear_cache(self) -> None:
+        """Forget the shared n-grams, also those in the store."""
+        self._memory.clear()
+
+    def summary(self) -> dict[str, Any]:
+        """Facts about the pair for people: sizes, the vocabulary map, device and dtype."""
+        return {
+            **self.map.summary(),
+            "target_parameters": self.target.parameters,
+            "drafter_parameters": self.drafter.parameters,
+            "context": self.target.context,
+            "device": str(self.target.device),
+            "dtype": str(self.target.dtype).removeprefix("torch."),
+        }
+
+    def _method(self, name: str) -> Method:
+        """The method of that name. One serves all answers, whose rounds come one at a time: what it has made of map and trie stays."""
+        if name not in self._methods:
+            self._methods[name] = make_method(name, self.map)
+        return self._methods[name]
+
+    def _line(self, domain: str) -> DraftingLine:
+        return self._lines.setdefault(domain, DraftingLine(self.drafter.runner))
+
+    def _swap(self, domain: str, line: DraftingLine) -> None:
+        """Swap in published weights. What the drafter has read with the old ones is forgotten, in all conversations of the domain."""
+        if line.swap(self.drafter.runner):
+            self._conversations.read_again(domain, line.runner)

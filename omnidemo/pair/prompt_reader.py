@@ -1,0 +1,55 @@
+"""A prompt as ids: of a text, of chat messages, or of ids."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from numbers import Integral
+from typing import Any
+
+from omnidemo.models.chat_template import Speller
+from omnidemo.models.load import LanguageModel
+from omnidemo.records import Prompt
+
+
+class PromptReader:
+    """Spells prompts for one target."""
+
+    def __init__(self, target: LanguageModel) -> None:
+        self._target = target
+        self._speller: Speller | None = None
+
+    def ids(self, prompt: Prompt) -> list[int]:
+        """The target's ids of a prompt; ValueError where it is empty or does not fit the window."""
+        if isinstance(prompt, str) and self._target.chat:
+            prompt = [{"role": "user", "content": prompt}]
+        parts: list[Any] = list(prompt) if isinstance(prompt, Iterable) and not isinstance(prompt, (str, Mapping)) else []
+        if isinstance(prompt, str):
+            ids = self._spelling().text(prompt)
+        elif isinstance(prompt, Mapping) or not isinstance(prompt, Iterable):
+            raise ValueError("the prompt is neither a text, nor a list of messages, nor a list of ids")
+        elif all(isinstance(part, Integral) for part in parts):
+            ids = [int(part) for part in parts]
+        elif self._target.chat:
+            try:
+                ids = self._spelling().messages(parts)
+            except ValueError:
+                raise
+            except Exception as error:  # a template raises what it likes, jinja2's errors among them
+                raise ValueError(f"the chat template of {self._target.name} refuses these messages: {error}") from error
+        else:
+            raise ValueError(f"{self._target.name} has no chat template; give the prompt as a text")
+        begin = self._target.vocabulary.roles.get("begin", ())
+        ids = ids or list(begin[:1])
+        if not ids:
+            raise ValueError("the prompt is empty, and this target has no token to begin with; write something")
+        if len(ids) >= self._target.context:
+            window = self._target.context
+            raise ValueError(f"the prompt has {len(ids)} tokens and {self._target.name} reads {window}; shorten it or start a new chat")
+        if not 0 <= min(ids) <= max(ids) < self._target.runner.rows:
+            raise ValueError(f"prompt ids must lie between 0 and {self._target.runner.rows - 1}")
+        return ids
+
+    def _spelling(self) -> Speller:
+        if self._speller is None:  # models that were made for measuring have no tokenizer, and are given ids
+            self._speller = Speller(self._target.tokenizer, self._target.vocabulary)
+        return self._speller
