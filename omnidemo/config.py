@@ -132,7 +132,7 @@ class GenerationConfig(BaseModel):
     """How one answer is made, for every way in: API, page and command line.
 
     method: a name of `omnidemo.methods.METHODS`, or "auto" for the one that suits the pair.
-    temperature: 0 is greedy. It, `top_p`, `top_k`, `min_p` and `repetition_penalty` are those of `Warp`.
+    temperature: 0 is greedy. It, `top_p`, `top_k`, `min_p` and `repetition_penalty` are those of `SamplingParams`.
     draft_policy: "fixed" drafts `draft_length` drafter tokens in each round, the others up to `longest_draft`: "confidence" while the
         drafter gives its tokens at least `confidence`, "head" while the acceptance head finds a rejection no likelier than `gamma`,
         "cost" while it pays, and not at all where plain decoding is faster.

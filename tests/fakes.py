@@ -15,7 +15,7 @@ from typing import Any
 
 from omnidemo.config import Settings
 from omnidemo.lines.learning_curve import BeforeAfter
-from omnidemo.lines.slowdown import Pace
+from omnidemo.lines.slowdown import Slowdown
 from omnidemo.records import AdapterVersion, Generation, Replayed, Round, Token
 
 HOSTILE = 'def double(n):\n    """<b>Return</b> ${1+1} 😀 naïve."""\n    return 2 * n  # Therefore: <script>alert(1)</script>\n'
@@ -429,8 +429,8 @@ class FakeServices:
     def following(self, session: str) -> Route | None:
         return self.newest
 
-    def pace_of(self, target: str, drafter: str, topic: str, domain: str = "default") -> Pace:
-        return Pace(0.9, 412) if self.plain else Pace(1.4, 500)
+    def pace_of(self, target: str, drafter: str, topic: str, domain: str = "default") -> Slowdown:
+        return Slowdown(0.9, 412) if self.plain else Slowdown(1.4, 500)
 
     def measuring(self, target: str, drafter: str, topic: str) -> bool:
         return False

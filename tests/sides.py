@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 import torch
 
-from omnidemo.backends.fused_cache import LeanCache
-from omnidemo.backends.fused_llama import LeanLlamaRunner
+from omnidemo.backends.fused_cache import FusedCache
+from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.backends.rollout_backend import RolledDraws
 from omnidemo.decoding.backend import Pass
 from omnidemo.decoding.contexts import DrafterContext
-from omnidemo.decoding.draft_policy import Fixed, StopRule
+from omnidemo.decoding.draft_policy import FixedPolicy, StopRule
 from omnidemo.decoding.randomness import Sampler
-from omnidemo.decoding.rollout import Order, Rollout
-from omnidemo.decoding.sampling import Warp, as_tensor
+from omnidemo.decoding.rollout import Rollout, RolloutRequest
+from omnidemo.decoding.sampling import SamplingParams, as_tensor
 from omnidemo.decoding.state import TargetContext
 from omnidemo.methods import fitting
 from omnidemo.methods.base import Draft, Method, RoundContext
@@ -35,17 +35,17 @@ DRAFTER = vocabulary([*LETTERS, b"zz", b"zx", None], end=8)  # 6 and 7 have no t
 MAP = VocabularyMap(TARGET, DRAFTER, len(TARGET) + 1, len(DRAFTER) + 2)
 TOKENS = len(DRAFTER) + 2
 WARPS = {
-    "greedy": Warp(0.0),
-    "t0.7": Warp(0.7),
-    "t1": Warp(1.0),
-    "top-k": Warp(1.0, top_k=3),
-    "top-p": Warp(1.0, top_p=0.8),
-    "all": Warp(0.9, top_k=6, top_p=0.9, min_p=0.05),
+    "greedy": SamplingParams(0.0),
+    "t0.7": SamplingParams(0.7),
+    "t1": SamplingParams(1.0),
+    "top-k": SamplingParams(1.0, top_k=3),
+    "top-p": SamplingParams(1.0, top_p=0.8),
+    "all": SamplingParams(0.9, top_k=6, top_p=0.9, min_p=0.05),
 }
 
 
 @dataclass
-class Asking(Fixed):
+class Asking(FixedPolicy):
     """A rule of fixed length that wants to know how sure the drafter was, and stops by that."""
 
     watches: bool = True
@@ -75,20 +75,20 @@ def random_trie(seed: int, count: int = 14, size: int = 20_000) -> NgramCache:
 class Side:
     """A drafter's context in which a method drafts; `rolls` or not."""
 
-    def __init__(self, runner: LeanLlamaRunner, rolls: bool) -> None:
+    def __init__(self, runner: FusedLlama, rolls: bool) -> None:
         self.runner, self.rolls = runner, rolls
         self.cache = Counting(self.runner, rolls)
         self.drafter = DrafterContext(self.cache, MAP)
         self.drafter.start([0, 1, 2], 0)
         self.sampler, self.own = Sampler(5), 0
 
-    def context(self, ngrams: NgramCache, warp: Warp, rule: Any = None) -> RoundContext:
+    def context(self, ngrams: NgramCache, warp: SamplingParams, rule: Any = None) -> RoundContext:
         start, target = len(self.drafter.ids), TargetContext(TableCache(1, 0))  # the target has no part in a draft
         made = RoundContext(self.drafter, MAP, ngrams, warp, self.sampler, frozenset({42}), None, start, rule, target=target)
         made.prefetch = RolledDraws() if self.rolls else None
         return made
 
-    def draft(self, method: Method, ngrams: NgramCache, warp: Warp, budget: int, rule: Any = None) -> Draft:
+    def draft(self, method: Method, ngrams: NgramCache, warp: SamplingParams, budget: int, rule: Any = None) -> Draft:
         before = self.cache.passes
         with torch.inference_mode():
             self.newest = self.context(ngrams, warp, rule)
@@ -97,10 +97,10 @@ class Side:
         return draft
 
 
-class Counting(LeanCache):
+class Counting(FusedCache):
     """Counts its rollouts, or has none."""
 
-    def __init__(self, runner: LeanLlamaRunner, rolls: bool) -> None:
+    def __init__(self, runner: FusedLlama, rolls: bool) -> None:
         super().__init__(runner)
         self.can, self.rollouts, self.passes, self.reading = rolls, 0, 0, False
 
@@ -108,7 +108,7 @@ class Counting(LeanCache):
     def rolls(self) -> bool:
         return self.can and super().rolls
 
-    def roll_out(self, order: Order, ids: Any, row: Any, state: Any) -> Rollout | None:
+    def roll_out(self, order: RolloutRequest, ids: Any, row: Any, state: Any) -> Rollout | None:
         self.reading = True
         found = super().roll_out(order, ids, row, state)
         self.reading = False
@@ -136,7 +136,15 @@ def same(left: Draft, right: Draft) -> None:
 
 
 def rounds(
-    ahead: Side, plain: Side, method: Method, ngrams: NgramCache, warp: Warp, budget: int, seed: int, count: int = 6, rule: Any = None
+    ahead: Side,
+    plain: Side,
+    method: Method,
+    ngrams: NgramCache,
+    warp: SamplingParams,
+    budget: int,
+    seed: int,
+    count: int = 6,
+    rule: Any = None,
 ) -> None:
     """Draft on both sides, keep some of it, go on; the caches hold the truth all along."""
     chance = random.Random(seed)
@@ -161,7 +169,7 @@ def rounds(
             assert side.cache.length < len(side.drafter.ids)
         assert ahead.drafter.ids == plain.drafter.ids
     with torch.inference_mode():
-        fresh = LeanCache(plain.runner)
+        fresh = FusedCache(plain.runner)
         assert close(as_tensor(ahead.drafter.logits()), fresh.forward(ahead.drafter.ids, 1).logits[0], 1e-4)
 
 
@@ -169,16 +177,16 @@ def answers_agree(pair: Any, policy: Any, warps: Sequence[tuple[float, float]], 
     """Whole answers of all methods with and without drawing ahead, at (temperature, top-p): id for id, round for round, above temperature
     0 with the same uniform numbers."""
     found: list[Rollout | None] = []
-    original = LeanCache.roll_out
+    original = FusedCache.roll_out
 
-    def noted(self: LeanCache, *given: Any) -> Rollout | None:
+    def noted(self: FusedCache, *given: Any) -> Rollout | None:
         found.append(original(self, *given))
         return found[-1]
 
-    monkeypatch.setattr(LeanCache, "roll_out", noted)
+    monkeypatch.setattr(FusedCache, "roll_out", noted)
 
     def answers(rolls: bool) -> Iterator[Any]:
-        monkeypatch.setattr(LeanCache, "rolls", property(lambda self: rolls))
+        monkeypatch.setattr(FusedCache, "rolls", property(lambda self: rolls))
         pair.clear_cache()
         pair._conversations._idle.clear()
         for method in fitting(pair.map):

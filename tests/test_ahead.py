@@ -16,27 +16,27 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from omnidemo import load_pair
 from omnidemo.backends import fused_llama
-from omnidemo.backends.cuda_graphs import FixedPasses
-from omnidemo.backends.fused_cache import LeanCache
-from omnidemo.backends.fused_llama import LeanLlamaRunner
-from omnidemo.backends.graph_rollout import Roller, roller_of
+from omnidemo.backends.cuda_graphs import GraphCache
+from omnidemo.backends.fused_cache import FusedCache
+from omnidemo.backends.fused_llama import FusedLlama
+from omnidemo.backends.graph_rollout import GraphRollout, roller_of
 from omnidemo.backends.rollout_backend import RolledDraws, RolloutBackend, roll_out
 from omnidemo.bench.tiny import random_model
 from omnidemo.decoding import round as decoding_round
 from omnidemo.decoding import sampling
 from omnidemo.decoding.backend import RoundPlan
 from omnidemo.decoding.contexts import DrafterContext
-from omnidemo.decoding.draft_policy import Fixed
+from omnidemo.decoding.draft_policy import FixedPolicy
 from omnidemo.decoding.engine import DecodingState, Limits, decode
 from omnidemo.decoding.randomness import Sampler
-from omnidemo.decoding.rollout import Order, ProposalRule, least, token_by_token
-from omnidemo.decoding.sampling import RepetitionPenalty, Warp, as_tensor
+from omnidemo.decoding.rollout import ProposalRule, RolloutRequest, least, token_by_token
+from omnidemo.decoding.sampling import RepetitionPenalty, SamplingParams, as_tensor
 from omnidemo.decoding.state import TargetContext
 from omnidemo.methods import NgramExact, make_method, ngram_residual
 from omnidemo.methods.base import RoundContext
 from omnidemo.vocab import trie_table
 from omnidemo.vocab.ngram_cache import NgramCache
-from omnidemo.vocab.trie_table import CHILD, SIBLING, TOKEN, DeviceTrie
+from omnidemo.vocab.trie_table import CHILD, SIBLING, TOKEN, TrieTable
 from omnidemo.vocab.vocabulary_map import VocabularyMap
 from sides import DRAFTER, MAP, TARGET, TOKENS, WARPS, Asking, Counting, Side, answers_agree, left_over, random_trie, rounds, same
 from test_graphs import CUDA, Notes, recorded
@@ -61,7 +61,7 @@ def side_of(model: Any, rolls: bool) -> Side:
 @pytest.mark.parametrize("warp", WARPS.values(), ids=WARPS)
 @pytest.mark.parametrize("overrun", [0, 2])
 @pytest.mark.parametrize("budget", [1, 2, 3, 4, 6])
-def test_a_rollout_is_the_hosts_walk(model: Any, warp: Warp, overrun: int, budget: int) -> None:
+def test_a_rollout_is_the_hosts_walk(model: Any, warp: SamplingParams, overrun: int, budget: int) -> None:
     rollouts = deeper = own = drafted = 0
     for seed in range(3):
         ahead, plain = side_of(model, True), side_of(model, False)
@@ -75,17 +75,19 @@ def test_a_rollout_is_the_hosts_walk(model: Any, warp: Warp, overrun: int, budge
     assert own <= 0.35 * drafted + 1, (own, drafted)  # the first round's, and what came after walks that were thrown away
 
 
-@pytest.mark.parametrize("warp", [Warp(0.0), Warp(1.0, top_p=0.9)], ids=["greedy", "top-p"])
+@pytest.mark.parametrize("warp", [SamplingParams(0.0), SamplingParams(1.0, top_p=0.9)], ids=["greedy", "top-p"])
 @pytest.mark.parametrize("name", ["token-intersection", "union", "string-exact-match", "ngram-merge"])
-def test_other_methods_draw_ahead_too(model: Any, name: str, warp: Warp) -> None:
+def test_other_methods_draw_ahead_too(model: Any, name: str, warp: SamplingParams) -> None:
     ahead, plain = side_of(model, True), side_of(model, False)
     rounds(ahead, plain, make_method(name, MAP), random_trie(1), warp, 5, 1)
     assert ahead.cache.rollouts >= 4 and ahead.cache.passes < plain.cache.passes
 
 
-@pytest.mark.parametrize("warp", [Warp(0.0), Warp(1.0)], ids=["greedy", "t1"])
+@pytest.mark.parametrize("warp", [SamplingParams(0.0), SamplingParams(1.0)], ids=["greedy", "t1"])
 @pytest.mark.parametrize(("name", "threshold"), [("ngram-exact", 0.0), ("ngram-exact", 0.1), ("union", 0.1), ("string-exact-match", 0.0)])
-def test_rules_that_watch_hear_the_same(model: Any, name: str, threshold: float, warp: Warp, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rules_that_watch_hear_the_same(
+    model: Any, name: str, threshold: float, warp: SamplingParams, monkeypatch: pytest.MonkeyPatch
+) -> None:
     elsewhere(monkeypatch)
     sides = side_of(model, True), side_of(model, False)
     rules = [Asking(9, threshold=threshold) for _ in sides]
@@ -111,7 +113,7 @@ def test_a_whole_draft_is_foreseen(model: Any, name: str, budget: int) -> None:
     for turn in range(8):
         side.drafter.rollback(3)
         own = side.own
-        draft = side.draft(make_method(name, MAP), ngrams, Warp(1.0), budget)
+        draft = side.draft(make_method(name, MAP), ngrams, SamplingParams(1.0), budget)
         assert turn == 0 or (side.own == own and side.cache.rollouts == turn)
         assert draft.drafted >= budget or draft.slots[-1].target_id in (-1, 42)
 
@@ -120,7 +122,9 @@ def test_corrections_of_earlier_slots(model: Any) -> None:
     """Where a rule watches, a draft takes several rollouts, and a correction goes back behind the newest."""
     ahead, plain = side_of(model, True), side_of(model, False)
     for seed in range(3):
-        rounds(ahead, plain, make_method("token-intersection", MAP), NgramCache(TOKENS), Warp(0.0), 9, seed, rule=Asking(9), count=10)
+        rounds(
+            ahead, plain, make_method("token-intersection", MAP), NgramCache(TOKENS), SamplingParams(0.0), 9, seed, rule=Asking(9), count=10
+        )
     assert ahead.cache.rollouts > 30
 
 
@@ -128,7 +132,7 @@ def test_ids_that_agree_again_after_others_were_read(model: Any) -> None:
     side = side_of(model, True)
     drafter, rule = side.drafter, token_by_token(MAP.draftable_bars)
     with torch.inference_mode():
-        order = Order(rule, Warp(0.0), 4)
+        order = RolloutRequest(rule, SamplingParams(0.0), 4)
         first = roll_out(drafter, order)  # which reads, and then sees that nothing has been recorded yet
         assert first is not None and not first.ids and not first.read
         rollout = roll_out(drafter, order)
@@ -140,7 +144,7 @@ def test_ids_that_agree_again_after_others_were_read(model: Any) -> None:
             drafter.rollback(3)
             for one in ids:
                 drafter.push(one)
-            assert close(drafter.logits(), LeanCache(side.runner).forward([0, 1, 2, *ids], 1).logits[0], 1e-4)
+            assert close(drafter.logits(), FusedCache(side.runner).forward([0, 1, 2, *ids], 1).logits[0], 1e-4)
             assert side.cache.passes - before == passes
 
         check(rollout.read, 0)
@@ -153,11 +157,11 @@ def test_ids_that_agree_again_after_others_were_read(model: Any) -> None:
 
 def test_little_is_drawn_in_vain_where_a_rule_may_stop(model: Any) -> None:
     counts = []
-    for rule in (Asking(12), Fixed(12)):
+    for rule in (Asking(12), FixedPolicy(12)):
         side = side_of(model, True)
         for _ in range(2):
             side.drafter.rollback(3)
-            draft = side.draft(make_method("token-intersection", MAP), NgramCache(TOKENS), Warp(0.0), 12, rule)
+            draft = side.draft(make_method("token-intersection", MAP), NgramCache(TOKENS), SamplingParams(0.0), 12, rule)
         assert draft.drafted == 12
         counts.append(side.cache.rollouts)
     assert counts == [3, 1]  # a few tokens at a time, or all at once
@@ -189,7 +193,9 @@ def watched_reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.mark.parametrize("warp", WARPS.values(), ids=WARPS)
 @pytest.mark.parametrize("name", ["ngram-exact", "token-intersection", "string-exact-match"])
-def test_the_number_of_waits_does_not_grow_with_the_draft(model: Any, name: str, warp: Warp, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_waits_does_not_grow_with_the_draft(
+    model: Any, name: str, warp: SamplingParams, monkeypatch: pytest.MonkeyPatch
+) -> None:
     elsewhere(monkeypatch)
     method, ngrams, ahead, plain = make_method(name, MAP), NgramCache(TOKENS), side_of(model, True), side_of(model, False)
     for target_id, path in enumerate(((0, 1), (1, 2), (2, 0), (6, 1), (7, 3), (2, 1)), 6):
@@ -216,7 +222,7 @@ def test_the_number_of_waits_does_not_grow_with_the_draft(model: Any, name: str,
 @pytest.mark.parametrize("name", ["ngram-exact", "token-intersection"])
 def test_waits_of_whole_rounds(model: Any, name: str, temperature: float, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     elsewhere(monkeypatch)
-    side, ngrams, target = side_of(model, True), random_trie(1, count=6), LeanLlamaRunner(random_model("llama", len(TARGET) + 1, seed=8))
+    side, ngrams, target = side_of(model, True), random_trie(1, count=6), FusedLlama(random_model("llama", len(TARGET) + 1, seed=8))
     target.passes = None
     drafted, waits = [], []
     for budget in (2, 4, 8, 12) * 2:
@@ -226,7 +232,9 @@ def test_waits_of_whole_rounds(model: Any, name: str, temperature: float, most: 
             reads = watched_reads(watching)
             method = make_method(name, MAP)
             rolled = RolloutBackend(lambda: 0.0)
-            for r in decode(talk, method, MAP, ngrams, Warp(temperature), Sampler(budget), Limits(30), Fixed(budget), backend=rolled):
+            for r in decode(
+                talk, method, MAP, ngrams, SamplingParams(temperature), Sampler(budget), Limits(30), FixedPolicy(budget), backend=rolled
+            ):
                 if r.drafted:
                     drafted.append(r.drafted)
                     waits.append(len(reads))
@@ -249,11 +257,11 @@ class Asked(TorchDispatchMode):
 
 
 @pytest.mark.parametrize("warp", WARPS.values(), ids=WARPS)
-def test_a_step_asks_the_host_nothing(model: Any, warp: Warp, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_step_asks_the_host_nothing(model: Any, warp: SamplingParams, monkeypatch: pytest.MonkeyPatch) -> None:
     elsewhere(monkeypatch)
     runner, _ = recorded(model)
     assert runner.fixed is not None
-    roller, cache, trie = Roller(runner, runner.fixed), runner.new_cache(), random_trie(0).on_device()
+    roller, cache, trie = GraphRollout(runner, runner.fixed), runner.new_cache(), random_trie(0).on_device()
     with torch.inference_mode(), Asked() as asked:
         roller._step(cache._room.buffer, trie, warp)
     waits = {"_local_scalar_dense", "is_nonzero", "item", "nonzero", "masked_select", "equal", "multinomial"}
@@ -263,11 +271,11 @@ def test_a_step_asks_the_host_nothing(model: Any, warp: Warp, monkeypatch: pytes
 
 
 @pytest.mark.parametrize("warp", WARPS.values(), ids=WARPS)
-def test_a_step_stays_on_its_device(warp: Warp) -> None:
+def test_a_step_stays_on_its_device(warp: SamplingParams) -> None:
     """With tensors that have a device and no numbers: whoever reads a number, or mixes devices, fails."""
     runner: Any = SimpleNamespace(device=torch.device("meta"), rows=TOKENS, embed=torch.zeros(TOKENS, 32), dtype=torch.bfloat16)
     with torch.inference_mode():
-        roller, trie = Roller(runner, None), DeviceTrie(TOKENS, "meta")  # type: ignore[arg-type]
+        roller, trie = GraphRollout(runner, None), TrieTable(TOKENS, "meta")  # type: ignore[arg-type]
         state, rows = roller._draw(trie, warp)
         assert state.device.type == rows.device.type == "meta" and state.shape == (12,)
         with pytest.raises((RuntimeError, NotImplementedError), match="meta"):
@@ -288,11 +296,11 @@ def test_a_residual_rarely_waits_more_than_once(model: Any, near: float, monkeyp
         tokens, waits = [], []
         for seed in range(60):
             with torch.inference_mode():
-                draft = side.draft(method, ngrams, Warp(1.0), 3)
+                draft = side.draft(method, ngrams, SamplingParams(1.0), 3)
                 p = torch.rand(len(TARGET) + 1, generator=torch.Generator().manual_seed(seed)) ** 6
                 q = torch.zeros_like(p).index_put_((MAP.mapped_targets,), as_tensor(draft.slots[0].laws[()])[MAP.mapped_drafters])
                 p = (1 - near) * p / p.sum() + near * q / q.sum()
-                hand = side.context(ngrams, Warp(1.0))
+                hand = side.context(ngrams, SamplingParams(1.0))
                 if device:
                     reads.clear()
                 tokens.append(method.residual(hand, draft.slots[0], p / p.sum()))
@@ -306,15 +314,15 @@ def test_a_residual_rarely_waits_more_than_once(model: Any, near: float, monkeyp
 def test_growing_shrinking_and_full_tries(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("omnidemo.vocab.trie_table.SIZES", (11, 101, 1009))
     chance, ahead, plain = random.Random(4), side_of(model, True), side_of(model, False)
-    ngrams, warp, method = NgramCache(TOKENS, size=25), Warp(1.0), NgramExact()
+    ngrams, warp, method = NgramCache(TOKENS, size=25), SamplingParams(1.0), NgramExact()
     filled: list[int] = []
-    original = DeviceTrie.fill
+    original = TrieTable.fill
 
-    def fill(self: DeviceTrie, paths: Any) -> None:
+    def fill(self: TrieTable, paths: Any) -> None:
         filled.append(len(ngrams))
         original(self, paths)
 
-    monkeypatch.setattr(DeviceTrie, "fill", fill)
+    monkeypatch.setattr(TrieTable, "fill", fill)
     target_id = 6
     for turn in range(30):
         for _ in range(2):
@@ -366,7 +374,7 @@ def test_the_table_holds_the_trie(grams: list[tuple[int, ...]], gone: int, later
 
 
 def test_a_table_that_cannot_grow_says_so() -> None:
-    trie = DeviceTrie(1000, sizes=(1,))
+    trie = TrieTable(1000, sizes=(1,))
     with pytest.raises(ValueError, match="give it a smaller cache_size"):
         trie.fill(((first, second), 0) for first in range(10) for second in range(10))
 
@@ -383,20 +391,20 @@ def test_answers_are_those_without(folders: tuple[str, str], policy: Any, cache_
     pair = load_pair(*folders)
     pair.ngrams = NgramCache(pair.drafter.runner.rows, cache_size)
     for one in (pair.target, pair.drafter):
-        assert isinstance(one.runner, LeanLlamaRunner)
-        one.runner.passes, one.runner.fixed = None, FixedPasses(one.runner.device, Notes())
+        assert isinstance(one.runner, FusedLlama)
+        one.runner.passes, one.runner.fixed = None, GraphCache(one.runner.device, Notes())
     answers_agree(pair, policy, [(0.0, 1.0), (1.0, 1.0), (0.7, 0.9)], monkeypatch)
     assert cache_size > 30 or len(pair.ngrams) <= 30
 
 
 def test_a_recording_that_fails_falls_back(model: Any, caplog: pytest.LogCaptureFixture) -> None:
     ahead, plain, ngrams = side_of(model, True), side_of(model, False), random_trie(1)
-    rounds(ahead, plain, NgramExact(), ngrams, Warp(1.0), 4, 1)
+    rounds(ahead, plain, NgramExact(), ngrams, SamplingParams(1.0), 4, 1)
     done = ahead.cache.rollouts
     assert ahead.runner.fixed is not None and isinstance(ahead.runner.fixed.record, Notes)
     ahead.runner.fixed.record.fail = RuntimeError("operation not permitted when stream is capturing")
     with caplog.at_level(logging.WARNING):
-        rounds(ahead, plain, NgramExact(), ngrams, Warp(0.5), 4, 2)  # another warp is another recording
+        rounds(ahead, plain, NgramExact(), ngrams, SamplingParams(0.5), 4, 2)  # another warp is another recording
     assert done > 0 and ahead.cache.rollouts == done
     assert [record.getMessage() for record in caplog.records] == [
         "Passes of this model cannot be recorded (operation not permitted when stream is capturing); it goes on without, at a higher "
@@ -405,7 +413,7 @@ def test_a_recording_that_fails_falls_back(model: Any, caplog: pytest.LogCapture
 
 
 def test_where_nothing_is_drawn_ahead(model: Any) -> None:
-    ngrams, warp = random_trie(1), Warp(1.0)
+    ngrams, warp = random_trie(1), SamplingParams(1.0)
     side = side_of(model, True)
     for _ in range(2):
         draft = side.draft(NgramExact(), ngrams, warp, 4)
@@ -414,7 +422,7 @@ def test_where_nothing_is_drawn_ahead(model: Any) -> None:
     with torch.inference_mode():
         other = side.context(ngrams, warp)
         other.chooser = Branching([])
-        penalised = side.context(ngrams, Warp(1.0, repetition_penalty=1.2))
+        penalised = side.context(ngrams, SamplingParams(1.0, repetition_penalty=1.2))
         penalised.penalty = RepetitionPenalty(MAP)
         for one in (other, penalised):
             assert RolloutBackend(lambda: 0.0).run_round(one, NgramExact(), RoundPlan(4, 9, 0)) is None
@@ -423,17 +431,17 @@ def test_where_nothing_is_drawn_ahead(model: Any) -> None:
         near.begin_slot(NgramExact().proposal_rule, 4)
         assert not left_over(near) and side.cache.rollouts == 1
         side.cache.limit = 600
-        general = LeanLlamaRunner(model)
+        general = FusedLlama(model)
         general.passes = None
         assert not general.new_cache().rolls
 
 
 def test_what_was_foreseen_for_another_place_is_dropped(model: Any) -> None:
     side, ngrams = side_of(model, True), random_trie(1)
-    side.draft(NgramExact(), ngrams, Warp(1.0), 4)
+    side.draft(NgramExact(), ngrams, SamplingParams(1.0), 4)
     side.drafter.rollback(3)
     with torch.inference_mode():
-        hand = side.context(ngrams, Warp(1.0))
+        hand = side.context(ngrams, SamplingParams(1.0))
         hand.begin_slot(NgramExact().proposal_rule, 4)
         assert left_over(hand) >= 2
         side.drafter.push(5)
@@ -452,12 +460,12 @@ def test_a_rollout_that_is_done_changes_nothing_more(model: Any) -> None:
     sampler = Sampler(9)
     with torch.inference_mode():
         for _ in range(5):
-            roller._begin(3, Order(rule, Warp(1.0), 3, sampler.look_ahead(40)), row, torch.zeros(32))
-            roller._draw(rule.trie, Warp(1.0))
+            roller._begin(3, RolloutRequest(rule, SamplingParams(1.0), 3, sampler.look_ahead(40)), row, torch.zeros(32))
+            roller._draw(rule.trie, SamplingParams(1.0))
             for _ in range(12):
-                roller._step(cache._room.buffer, rule.trie, Warp(1.0))
+                roller._step(cache._room.buffer, rule.trie, SamplingParams(1.0))
             before = [one.clone() for one in (roller.state, roller.ids[:40], roller.rows, roller.laws[:40], cache._room.buffer)]
-            roller._step(cache._room.buffer, rule.trie, Warp(1.0))
+            roller._step(cache._room.buffer, rule.trie, SamplingParams(1.0))
             after = (roller.state, roller.ids[:40], roller.rows, roller.laws[:40], cache._room.buffer)
             assert all(torch.equal(one, other) for one, other in zip(before, after, strict=True))
             for _ in range(7):
@@ -469,7 +477,7 @@ def test_rooms_grow_and_recordings_are_few(model: Any, monkeypatch: pytest.Monke
     ahead, plain = side_of(model, True), side_of(model, False)
     ngrams = random_trie(2)
     for seed, temperature in enumerate((1.0, 0.5, 0.6, 0.7, 0.8, 0.9)):
-        rounds(ahead, plain, NgramExact(), ngrams, Warp(temperature), 4, seed, count=4)
+        rounds(ahead, plain, NgramExact(), ngrams, SamplingParams(temperature), 4, seed, count=4)
     assert ahead.cache._room.capacity >= 64 and 1 <= len(ahead.cache._room.rollouts) <= 4
 
 
@@ -485,14 +493,14 @@ def test_numbers_that_were_looked_at_are_used_next() -> None:
 
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=CUDA)])
 @pytest.mark.parametrize("warp", WARPS.values(), ids=WARPS)
-def test_graphs_draw_what_the_host_would(device: str, warp: Warp) -> None:
+def test_graphs_draw_what_the_host_would(device: str, warp: SamplingParams) -> None:
     """On a device with real recordings, id for id; a CPU shows that the test itself is sound."""
     vocabulary_map = VocabularyMap(TARGET, DRAFTER, len(TARGET) + 1, TOKENS, device)
     answers = []
     for rolls in (True, False):
-        runner = LeanLlamaRunner(random_model("llama", TOKENS, seed=3).to(device))
+        runner = FusedLlama(random_model("llama", TOKENS, seed=3).to(device))
         if device == "cpu":
-            runner.passes, runner.fixed = None, FixedPasses(runner.device, Notes())
+            runner.passes, runner.fixed = None, GraphCache(runner.device, Notes())
         assert runner.fixed is not None
         cache, ngrams, sampler = Counting(runner, rolls), NgramCache(TOKENS, device=device), Sampler(2)
         drafter = DrafterContext(cache, vocabulary_map)

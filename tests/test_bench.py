@@ -15,7 +15,7 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
-from omnidemo.backends.fused_llama import LeanLlamaRunner
+from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.bench import tiny
 from omnidemo.bench.assisted import ASSISTED, DEFAULTS, LOOKUP, PLAIN
 from omnidemo.bench.memory import answers, growth
@@ -28,7 +28,7 @@ from omnidemo.bench.speed.floor import Pass, Shape, floor
 from omnidemo.bench.speed.llama_cpp import LLAMA, LLAMA_LOOKUP
 from omnidemo.bench.speed.machine import Probe
 from omnidemo.bench.speed.rows import Row
-from omnidemo.bench.speed.run_bench import Order, run
+from omnidemo.bench.speed.run_bench import RolloutRequest, run
 from omnidemo.bench.speed.watch import bare, take_reads, waiting_clock, watched
 from omnidemo.config import Settings
 from omnidemo.models import model_files
@@ -62,8 +62,8 @@ def _threads() -> Iterator[None]:
     torch.set_num_threads(before)
 
 
-def order(settings: Settings, out: Path, **changes: object) -> Order:
-    base = Order([settings.target], {"texts": TEXTS[:2]}, {"texts": TEXTS[2:]}, 2, out, methods=["ngram-exact"], max_new_tokens=12)
+def order(settings: Settings, out: Path, **changes: object) -> RolloutRequest:
+    base = RolloutRequest([settings.target], {"texts": TEXTS[:2]}, {"texts": TEXTS[2:]}, 2, out, methods=["ngram-exact"], max_new_tokens=12)
     return replace(base, **changes)  # type: ignore[arg-type]
 
 
@@ -405,7 +405,7 @@ def test_llama_says_what_transformers_says(architecture: str, settings: Settings
 
 # real shapes -----------------------------------------------------------------------------------------------------------------
 
-TINY = shape_rounds.Order(
+TINY = shape_rounds.RolloutRequest(
     Path(), [real_shapes.TINY[0]], real_shapes.TINY[1], "cpu", "float32", draft_lengths=(1, 4), rounds=4, repeats=2, threads=1
 )  # fmt: skip
 
@@ -415,7 +415,7 @@ def test_shapes_have_the_published_numbers_of_parameters() -> None:
     assert counted == {
         "llama-68m": 68_030_208, "qwen2.5-0.5b": 494_032_768, "qwen2.5-1.5b": 1_543_714_304, "qwen2.5-7b": 7_615_616_512,
     }  # fmt: skip
-    assert all(LeanLlamaRunner.fits(form.config()) for form in real_shapes.FORMS.values())
+    assert all(FusedLlama.fits(form.config()) for form in real_shapes.FORMS.values())
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
@@ -423,7 +423,7 @@ def test_shapes_have_the_published_numbers_of_parameters() -> None:
 def test_both_runners_of_a_shape_share_their_weights(name: str, dtype: torch.dtype, tmp_path: Path) -> None:
     made = real_shapes.make(name, CPU, dtype)
     fast, general = made.runners["fast"], made.runners["general"]
-    assert isinstance(fast, LeanLlamaRunner) and fast.dtype == general.dtype == dtype
+    assert isinstance(fast, FusedLlama) and fast.dtype == general.dtype == dtype
     assert all(weight.data_ptr() == general.weights()[key].data_ptr() for key, weight in fast.weights().items())
     left, right = (runner.new_cache().forward([3, 1, 4, 1, 5], 5).logits for runner in (fast, general))
     assert torch.allclose(left, right, atol=1e-5 if dtype == torch.float32 else 0.02) and float(left.std()) > 0.01

@@ -18,7 +18,7 @@ from omnidemo.bundled.corpus.base import Example
 from omnidemo.bundled.family import Shape
 from omnidemo.bundled.grown import grown, widened
 from omnidemo.bundled.optimiser import Rates, orthogonal
-from omnidemo.bundled.training_llama import Lean
+from omnidemo.bundled.training_llama import TrainingLlama
 from omnidemo.bundled.training_loop import Job, Plan, latest, train
 from omnidemo.bundled.transplant import transplanted
 
@@ -100,7 +100,7 @@ def test_lean_equals_transformers_chat_by_chat(family_tokenizers: dict[str, PreT
     gradient = torch.zeros_like(flat)
     row = next(data.pack(iter(data.Speller(tokenizer).chats(list(islice(mixer.stream(5, "train"), 20)))), 300, 0)).astype(np.int64)
     tokens, mask, start = torch.from_numpy(row)[:, None]
-    loss = Lean(shape, flat, gradient, compiled=False).step(tokens, mask, start, 1.0)
+    loss = TrainingLlama(shape, flat, gradient, compiled=False).step(tokens, mask, start, 1.0)
     model = family.to_transformers(shape, flat, tokenizer)
     edges = [*sorted(set(row[2].tolist())), 300]
     total = torch.zeros(())

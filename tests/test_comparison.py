@@ -52,7 +52,7 @@ def test_drafts_are_as_long_as_in_the_chat_unless_a_length_is_given(
         yield None, SimpleNamespace(using=using)
 
     shelf: Any = SimpleNamespace(settings=Settings(), using=using)
-    made = chat_service.Answers(shelf, None, None)  # type: ignore[arg-type]
+    made = chat_service.ChatService(shelf, None, None)  # type: ignore[arg-type]
     options: dict[str, Any] = {"target": "t", "drafter": "d", "prompts": ["a"], "methods": [FRESH], "max_new_tokens": 8, "temperature": 0.0}
     assert list(made.compare(**options, draft_length=length)) == []
     assert (asked[0]["draft_policy"], asked[0]["draft_length"]) == drafting and asked[0]["warm"]

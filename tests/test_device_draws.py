@@ -12,10 +12,10 @@ from torch import Tensor
 
 from omnidemo.decoding import round as decoding_round
 from omnidemo.decoding import sampling
-from omnidemo.decoding.draft_policy import Fixed
+from omnidemo.decoding.draft_policy import FixedPolicy
 from omnidemo.decoding.engine import Limits, decode
-from omnidemo.decoding.randomness import Sampler, draw_known
-from omnidemo.decoding.sampling import Warp, fetch
+from omnidemo.decoding.randomness import Sampler, draw_with_prob
+from omnidemo.decoding.sampling import SamplingParams, fetch
 from omnidemo.methods import base, make_method, ngram_residual
 from test_engine import CASES
 from worlds import NESTED, Branching, World
@@ -29,7 +29,7 @@ def elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @dataclass
-class Asking(Fixed):
+class Asking(FixedPolicy):
     """A rule of fixed length that wants to know how sure the drafter was."""
 
     watches: bool = True
@@ -53,7 +53,7 @@ def test_draws_elsewhere_are_those_on_a_cpu(elsewhere: None, monkeypatch: pytest
     law /= law.sum()
     there, known, here = Sampler(3), Sampler(3), Sampler(3)
     ids = [there.draw(law) for _ in range(200)]
-    pairs = [draw_known(known, law) for _ in range(200)]
+    pairs = [draw_with_prob(known, law) for _ in range(200)]
     monkeypatch.undo()
     assert ids == [here.draw(law) for _ in range(200)] == [index for index, _ in pairs]
     assert all(probability == float(law[index]) > 0 for index, probability in pairs)
@@ -69,10 +69,10 @@ def test_draws_follow_the_law(elsewhere: None) -> None:
 
 def test_other_choosers_need_not_know(elsewhere: None) -> None:
     law = torch.tensor([0.0, 0.25, 0.75], dtype=torch.float64)
-    assert draw_known(Branching([2]), law) == (2, 0.75)
+    assert draw_with_prob(Branching([2]), law) == (2, 0.75)
 
 
-def _run(world: World, method: str, warp: Warp) -> tuple[list[list[int]], list[float]]:
+def _run(world: World, method: str, warp: SamplingParams) -> tuple[list[list[int]], list[float]]:
     rule, answers = Asking(4), []
     for seed in range(5):
         one = replace(world, seed=seed)
@@ -83,8 +83,12 @@ def _run(world: World, method: str, warp: Warp) -> tuple[list[list[int]], list[f
 
 
 @pytest.mark.parametrize(("world", "method"), CASES, ids=lambda one: one if isinstance(one, str) else "")
-@pytest.mark.parametrize("warp", [Warp(0.0), Warp(1.0), Warp(0.8, top_k=3, repetition_penalty=1.2)], ids=["greedy", "sampled", "warped"])
-def test_the_engine_says_the_same_elsewhere(world: World, method: str, warp: Warp, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "warp",
+    [SamplingParams(0.0), SamplingParams(1.0), SamplingParams(0.8, top_k=3, repetition_penalty=1.2)],
+    ids=["greedy", "sampled", "warped"],
+)
+def test_the_engine_says_the_same_elsewhere(world: World, method: str, warp: SamplingParams, monkeypatch: pytest.MonkeyPatch) -> None:
     here = _run(world, method, warp)
     for module in (sampling, decoding_round, ngram_residual):
         monkeypatch.setattr(module, "on_host", lambda tensor: False)
@@ -110,7 +114,7 @@ def test_a_drafted_token_costs_one_wait(temperature: float, elsewhere: None, mon
     world = NESTED
     talk = world.conversation(world.prompt)
     assert talk.drafter is not None
-    warp, rule = Warp(temperature), Asking(4)
+    warp, rule = SamplingParams(temperature), Asking(4)
     hand = base.RoundContext(talk.drafter, world.map, world.cache(), warp, Sampler(1), frozenset(), policy=rule, target=talk.target)
     talk.drafter.logits()
     for name in ("cpu", "item", "tolist", "__int__", "__float__", "__bool__"):

@@ -22,7 +22,7 @@ from omnidemo.adapters.version_folders import AdapterState
 from omnidemo.config import Settings
 from omnidemo.distill import in_process_worker, train_step
 from omnidemo.distill.distiller import ADAPTABLE, Distiller
-from omnidemo.distill.pause import Pacer
+from omnidemo.distill.pause import PauseController
 from omnidemo.distill.payback import SURE_UPDATES, TRIAL_REQUESTS
 
 torch.set_num_threads(1)
@@ -427,7 +427,7 @@ def test_a_pacer_that_breaks_leaves_no_process_standing() -> None:
         if stands:
             raise RuntimeError("right after the child was stopped")
 
-    with Pacer(child, lambda: True, 5.0, moved) as pacer:
+    with PauseController(child, lambda: True, 5.0, moved) as pacer:
         until(lambda: not pacer._thread.is_alive())
     assert [moved for _, moved in child.moves] == [True, False]
 

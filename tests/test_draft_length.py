@@ -7,19 +7,19 @@ from collections.abc import Callable
 import pytest
 
 from omnidemo.decoding.calibration import Calibration
-from omnidemo.decoding.cost_model import FIRST_WAIT, LEAST, LONGEST_WAIT, MOST, STRETCH, TRY, Hindsight, Knowledge
-from omnidemo.decoding.cost_policy import BLIND_EVERY, EARLY, ENOUGH_DRAFTS, PLAIN_EVERY, ByCost, describe
-from omnidemo.decoding.draft_policy import ENOUGH, ByHead, Confidence, DraftLength, Fixed
-from omnidemo.decoding.sampling import Warp
+from omnidemo.decoding.cost_model import FIRST_WAIT, LEAST, LONGEST_WAIT, MOST, STRETCH, TRY, CostModel, Hindsight
+from omnidemo.decoding.cost_policy import BLIND_EVERY, EARLY, ENOUGH_DRAFTS, PLAIN_EVERY, CostPolicy, describe
+from omnidemo.decoding.draft_policy import ENOUGH, ConfidencePolicy, DraftPolicy, FixedPolicy, HeadPolicy
+from omnidemo.decoding.sampling import SamplingParams
 from omnidemo.methods import NgramExact, StringExactMatch, StringRejection, TokenIntersection, Union
 from worlds import CROSSING, NESTED, PLAIN, World, distance
 
 LONGEST = 3
 
 
-def known(draft: float = 0.2, first: float = 1.0, plain: float = 1.0) -> Knowledge:
+def known(draft: float = 0.2, first: float = 1.0, plain: float = 1.0) -> CostModel:
     """Knowledge of a machine with these times."""
-    knowledge = Knowledge()
+    knowledge = CostModel()
     for number in range(40):
         if number % 4 == 3:
             knowledge.time(0, 0, 0, 1, 0.0, plain)
@@ -34,11 +34,11 @@ def unseen() -> tuple[Hindsight, float]:
     return [], 0.0
 
 
-RULES: dict[str, Callable[[], DraftLength]] = {
-    "confidence": lambda: Confidence(LONGEST, Knowledge(), 0.45),
-    "head": lambda: ByHead(LONGEST, Knowledge(), 0.6, lambda state, log_q: 0.7 if log_q > -1.0 else 0.3),
-    "no head": lambda: ByHead(LONGEST, Knowledge(), 0.6, None),
-    "cost": lambda: ByCost(LONGEST, known()),
+RULES: dict[str, Callable[[], DraftPolicy]] = {
+    "confidence": lambda: ConfidencePolicy(LONGEST, CostModel(), 0.45),
+    "head": lambda: HeadPolicy(LONGEST, CostModel(), 0.6, lambda state, log_q: 0.7 if log_q > -1.0 else 0.3),
+    "no head": lambda: HeadPolicy(LONGEST, CostModel(), 0.6, None),
+    "cost": lambda: CostPolicy(LONGEST, known()),
 }
 
 
@@ -46,9 +46,9 @@ RULES: dict[str, Callable[[], DraftLength]] = {
 @pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
 @pytest.mark.parametrize("method", [NgramExact(), NgramExact(0), TokenIntersection(), Union(), StringExactMatch(), StringRejection()])
 def test_a_draft_that_ends_early_leaves_the_law_as_it_is(
-    world: World, rule: Callable[[], DraftLength], method: NgramExact | TokenIntersection | StringExactMatch | StringRejection
+    world: World, rule: Callable[[], DraftPolicy], method: NgramExact | TokenIntersection | StringExactMatch | StringRejection
 ) -> None:
-    for warp in (Warp(1.0), Warp(0.7)) if world is PLAIN else (Warp(1.0),):
+    for warp in (SamplingParams(1.0), SamplingParams(0.7)) if world is PLAIN else (SamplingParams(1.0),):
         law = world.emitted_law(method, warp, rule, 2)
         assert sum(law.values()) == pytest.approx(1, abs=1e-9)
         assert distance(law, world.law(warp, 2)) < 1e-12
@@ -74,7 +74,7 @@ def test_times_become_costs_and_one_slow_round_changes_nothing() -> None:
 
 
 def test_a_busy_machine_cannot_make_a_drafter_token_look_dear_or_free() -> None:
-    knowledge = Knowledge()
+    knowledge = CostModel()
     for number in range(64):
         count = 1 + number % 2
         knowledge.time(4, count, count, 2, 0.2 * count, 1.0 + (3.0 if count == 2 else 0.0))
@@ -94,7 +94,7 @@ def test_a_burst_of_load_on_plain_rounds_does_not_inflate_the_speedup() -> None:
 
 def test_a_plain_round_lasts_as_long_as_on_average_over_a_stretch() -> None:
     """The first one of a stretch takes longer: behind it the host has everything at hand."""
-    knowledge = Knowledge()
+    knowledge = CostModel()
     for _ in range(3):
         for place in range(STRETCH):
             knowledge.time(0, 0, 0, 1, 0.0, 2.0 if place == 0 else 1.0)
@@ -113,7 +113,7 @@ def test_a_machine_that_changes_its_pace_changes_no_comparison(pace: float) -> N
     assert knowledge.promises([(1, 1.0)] * 30) and not knowledge.promises([(1, 0.1)] * 30)
 
 
-def drafted(rule: DraftLength, sure: float) -> int:
+def drafted(rule: DraftPolicy, sure: float) -> int:
     """How many slots the rule drafts when the drafter is as sure of each."""
     count = rule.budget(0, unseen)
     for slot in range(count):
@@ -128,21 +128,21 @@ def test_cost_drafts_further_the_surer_the_drafter_and_the_cheaper_a_token() -> 
         for _ in range(200):  # as sure as it is right
             knowledge.sure.learn(sure, sure)
             knowledge.next.learn(sure, sure)
-        return drafted(ByCost(12, knowledge), sure)
+        return drafted(CostPolicy(12, knowledge), sure)
 
     assert far(0.2) == 1 and 1 < far(0.75) < far(0.97)
     assert far(0.8, draft=0.05) > far(0.8, draft=0.4)
 
 
 def test_the_head_stops_at_its_threshold() -> None:
-    assert drafted(ByHead(10, Knowledge(), 0.3, None), 0.9) == 4  # 0.9³ = 0.73, 0.9⁴ = 0.66: a rejection is likelier than 0.3
-    assert drafted(ByHead(10, Knowledge(), 0.9, None), 0.9) == 10
-    assert drafted(Confidence(10, Knowledge(), 0.95), 0.9) == 1
+    assert drafted(HeadPolicy(10, CostModel(), 0.3, None), 0.9) == 4  # 0.9³ = 0.73, 0.9⁴ = 0.66: a rejection is likelier than 0.3
+    assert drafted(HeadPolicy(10, CostModel(), 0.9, None), 0.9) == 10
+    assert drafted(ConfidencePolicy(10, CostModel(), 0.95), 0.9) == 1
 
 
-def simulate(knowledge: Knowledge, rounds: int, tokens: int, rule: ByCost | None = None) -> int:
+def simulate(knowledge: CostModel, rounds: int, tokens: int, rule: CostPolicy | None = None) -> int:
     """Rounds in which a draft was tried, when each brings so many tokens and lasts 1 + 0.4 s against 1 s of a plain one."""
-    rule = rule or ByCost(4, knowledge)
+    rule = rule or CostPolicy(4, knowledge)
     tries = 0
     for index in range(rounds):
         budget = rule.budget(index, unseen)
@@ -157,7 +157,7 @@ def simulate(knowledge: Knowledge, rounds: int, tokens: int, rule: ByCost | None
 
 
 def test_a_pair_that_loses_falls_back_says_so_and_finds_out_when_it_can_win() -> None:
-    knowledge = Knowledge()
+    knowledge = CostModel()
     simulate(knowledge, 200, tokens=1)
     assert not knowledge.speculating and "slower" in describe("cost", knowledge, False).sentence
     assert simulate(knowledge, 400, tokens=1) < 60  # it tries ever less often
@@ -170,8 +170,8 @@ def test_a_pair_that_loses_falls_back_says_so_and_finds_out_when_it_can_win() ->
 @pytest.mark.parametrize("slow", [1.5, 2.0])
 def test_a_slow_spell_at_the_start_does_not_decide_for_long(slow: float) -> None:
     """Drafts that last longer for a while, as they do while code is compiled beside them, and would win by 1.4 otherwise."""
-    knowledge = Knowledge()
-    rule = ByCost(4, knowledge)
+    knowledge = CostModel()
+    rule = CostPolicy(4, knowledge)
     drafts = []
     for index in range(700):
         drafts.append(rule.budget(index, lambda: ([(1, 0.5)] * ENOUGH, 0.0)) > 0)
@@ -189,9 +189,9 @@ def test_a_slow_spell_at_the_start_does_not_decide_for_long(slow: float) -> None
 @pytest.mark.parametrize("pace", [0.4, 1.0, 3.0])
 def test_the_gain_that_is_shown_holds_while_the_machine_changes_its_pace(pace: float) -> None:
     """It takes until the next plain rounds, and many drafts, before the times are those of the new pace."""
-    knowledge = Knowledge()
+    knowledge = CostModel()
     assert knowledge.gain is None and knowledge.plain_beside([(1, 1.0)]) is None
-    rule, shown = ByCost(4, knowledge), []
+    rule, shown = CostPolicy(4, knowledge), []
     for index in range(300):
         now = 1.0 if index < 150 else pace
         budget = rule.budget(index, unseen)
@@ -208,7 +208,7 @@ def test_the_gain_that_is_shown_holds_while_the_machine_changes_its_pace(pace: f
 
 
 def test_a_pair_is_not_given_up_after_a_few_drafts() -> None:
-    knowledge = Knowledge()
+    knowledge = CostModel()
     tries = simulate(knowledge, ENOUGH_DRAFTS + STRETCH - 1, tokens=1)
     assert tries == ENOUGH_DRAFTS - 1 and knowledge.plain_rounds == STRETCH and knowledge.speculating
     # The first verdict is thrown away with the times it came from; the second one counts.
@@ -219,8 +219,8 @@ def test_a_pair_is_not_given_up_after_a_few_drafts() -> None:
 
 def test_a_pair_that_began_slowly_is_not_given_up() -> None:
     """Rounds that last twice as long until some are made lose, and win from then on."""
-    knowledge = Knowledge()
-    rule, drafts = ByCost(4, knowledge), 0
+    knowledge = CostModel()
+    rule, drafts = CostPolicy(4, knowledge), 0
     for index in range(300):
         budget = rule.budget(index, unseen)
         if budget:
@@ -235,11 +235,11 @@ def test_a_pair_that_began_slowly_is_not_given_up() -> None:
 
 def test_the_first_round_of_a_try_is_not_timed() -> None:
     """It reads what was written meanwhile, too."""
-    knowledge = Knowledge()
+    knowledge = CostModel()
     simulate(knowledge, 200, tokens=1)
     assert not knowledge.speculating
     knowledge.left, knowledge.tries, knowledge.refused = 0, 0, BLIND_EVERY - 1
-    rule = ByCost(4, knowledge)
+    rule = CostPolicy(4, knowledge)
     for index in range(TRY):
         assert rule.budget(index, unseen) == 4
         rule.goes_on([0.5], [])
@@ -251,7 +251,7 @@ def test_the_first_round_of_a_try_is_not_timed() -> None:
 def test_a_gain_that_is_small_is_held_against_new_plain_rounds() -> None:
     """The machine has become half as fast again since it was last known what a plain round takes."""
     knowledge = known(draft=0.1, first=1.0, plain=1.2)
-    rule, drafts = ByCost(4, knowledge), 0
+    rule, drafts = CostPolicy(4, knowledge), 0
     for index in range(1000):
         budget = rule.budget(index, unseen)
         drafts += budget > 0
@@ -263,13 +263,13 @@ def test_a_gain_that_is_small_is_held_against_new_plain_rounds() -> None:
 
 
 def test_a_pair_that_loses_looks_at_a_new_drafter_at_once() -> None:
-    knowledge = Knowledge()
+    knowledge = CostModel()
     simulate(knowledge, 405, tokens=1)
-    rule = ByCost(4, knowledge)
+    rule = CostPolicy(4, knowledge)
     assert not knowledge.speculating and rule.budget(0, unseen) == 0
     knowledge.renew()
     assert rule.budget(1, lambda: ([(1, 1.0)] * 20, 0.0)) == 4
-    knowledge = Knowledge()
+    knowledge = CostModel()
     while knowledge.speculating:
         simulate(knowledge, 1, tokens=1)
     knowledge.renew()
@@ -277,33 +277,33 @@ def test_a_pair_that_loses_looks_at_a_new_drafter_at_once() -> None:
 
 
 def test_a_pair_that_wins_drafts_nearly_always() -> None:
-    knowledge = Knowledge()
+    knowledge = CostModel()
     assert simulate(knowledge, 640, tokens=3) >= 640 - 3 * STRETCH
 
 
 def test_plain_rounds_among_drafts_come_in_a_row() -> None:
     """As many as one in so many, and the rule says how many follow."""
-    for rule in (Fixed(4, 12), Confidence(4, Knowledge(), 0.5, 12), ByHead(4, Knowledge(), 0.5, None, 12)):
+    for rule in (FixedPolicy(4, 12), ConfidencePolicy(4, CostModel(), 0.5, 12), HeadPolicy(4, CostModel(), 0.5, None, 12)):
         plain = [index for index in range(12 * STRETCH * 3) if rule.budget(index, unseen) == 0]
         assert len(plain) == 3 * STRETCH and plain[:STRETCH] == list(range(11, 11 + STRETCH))
         rests = []
         for index in range(40):
             rule.budget(index, unseen)
-            rests.append(rule.resting())
+            rests.append(rule.plain_lookahead())
         assert rests[11 : 11 + STRETCH] == [*range(STRETCH - 1, -1, -1)] and sum(rests) == sum(range(STRETCH))
-    assert all(Fixed(4).budget(index, unseen) == 4 for index in range(200))
+    assert all(FixedPolicy(4).budget(index, unseen) == 4 for index in range(200))
 
 
 def test_cost_looks_for_plain_times_early_and_then_seldom() -> None:
     """Over all answers: of rounds that draft and win, one in so many is plain."""
-    knowledge, plain, rests = Knowledge(), [], 0
+    knowledge, plain, rests = CostModel(), [], 0
     for answer in range(90):
-        rule = ByCost(8, knowledge)
+        rule = CostPolicy(8, knowledge)
         for index in range(30):
             budget = rule.budget(index, unseen)
             if budget == 0:
                 plain.append(30 * answer + index)
-                rests += rule.resting() > 0
+                rests += rule.plain_lookahead() > 0
             knowledge.time(budget, budget, budget, 5 if budget else 1, 0.001, 0.002)
     assert plain[:STRETCH] == list(range(EARLY - 1, EARLY - 1 + STRETCH))
     later = [place for place in plain if place > 100]
@@ -312,4 +312,4 @@ def test_cost_looks_for_plain_times_early_and_then_seldom() -> None:
 
 
 def test_an_untrained_head_is_told() -> None:
-    assert "not trained" in describe("head", Knowledge(), False).sentence
+    assert "not trained" in describe("head", CostModel(), False).sentence

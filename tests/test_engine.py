@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from omnidemo.decoding.contexts import DrafterContext
-from omnidemo.decoding.draft_policy import Fixed
+from omnidemo.decoding.draft_policy import FixedPolicy
 from omnidemo.decoding.engine import STAGES, DecodingState, Limits, decode
 from omnidemo.decoding.randomness import Sampler
-from omnidemo.decoding.sampling import Warp
+from omnidemo.decoding.sampling import SamplingParams
 from omnidemo.decoding.tracing import Tracer
 from omnidemo.methods import fitting, make_method
 from omnidemo.metrics import measure
@@ -26,12 +26,12 @@ CASES = [(world, method) for world in (*WORLDS.values(), SAME, CROSSING) for met
 
 
 def run(
-    world: World, method: str, warp: Warp, limits: Limits, budget: int = 4, talk: DecodingState | None = None, **options: object
+    world: World, method: str, warp: SamplingParams, limits: Limits, budget: int = 4, talk: DecodingState | None = None, **options: object
 ) -> list[Round]:
     talk = talk or world.conversation(world.prompt)
     chosen, sampler = make_method(method, world.map), Sampler(1)
     options = {"clock": perf_counter} | options
-    steps = decode(talk, chosen, world.map, world.cache(), warp, sampler, limits, Fixed(budget), **options)  # type: ignore[arg-type]
+    steps = decode(talk, chosen, world.map, world.cache(), warp, sampler, limits, FixedPolicy(budget), **options)  # type: ignore[arg-type]
     rounds = []
     for r in steps:
         assert talk.drafter is not None and (talk.drafter.lost or talk.drafter.spells(talk.target.ids))
@@ -45,7 +45,7 @@ def run(
 def test_contexts_never_drift_and_every_round_adds_up(world: World, method: str, temperature: float) -> None:
     for seed in range(5):
         world.seed = seed
-        rounds = run(world, method, Warp(temperature), Limits(30))
+        rounds = run(world, method, SamplingParams(temperature), Limits(30))
         for r in rounds:
             assert r.accepted <= r.judged <= r.proposed and len(r.tokens) - r.accepted in (0, 1)
             assert len(r.discarded) == r.proposed - r.accepted
@@ -57,7 +57,7 @@ def test_contexts_never_drift_and_every_round_adds_up(world: World, method: str,
 
 def test_a_round_says_how_long_all_of_it_took() -> None:
     """So that the page's live speed is one, and the history's rounds have a time."""
-    rounds = run(WORLDS["sparse"], "ngram-exact", Warp(1.0), Limits(30))
+    rounds = run(WORLDS["sparse"], "ngram-exact", SamplingParams(1.0), Limits(30))
     for r in rounds:
         stages = [r.seconds[name] for name in STAGES]
         assert set(r.seconds) == {*STAGES, "total"} and r.seconds["total"] == pytest.approx(sum(stages)) and r.seconds["total"] > 0
@@ -71,7 +71,7 @@ def test_a_round_says_how_long_all_of_it_took() -> None:
 
 def test_a_round_is_timed_by_the_clock_that_the_engine_is_given() -> None:
     ticks = iter(range(10_000))
-    rounds = run(WORLDS["sparse"], "ngram-exact", Warp(1.0), Limits(30), clock=lambda: float(next(ticks)))
+    rounds = run(WORLDS["sparse"], "ngram-exact", SamplingParams(1.0), Limits(30), clock=lambda: float(next(ticks)))
     assert [r.seconds for r in rounds] == [{"draft": 2.0, "verify": 1.0, "settle": 2.0, "other": 1.0, "total": 6.0}] * len(rounds)
 
 
@@ -79,7 +79,7 @@ def test_a_round_is_timed_by_the_clock_that_the_engine_is_given() -> None:
 @pytest.mark.parametrize("method", fitting(WORLDS["sparse"].map))
 def test_max_new_tokens_is_exact(method: str, count: int) -> None:
     world = WORLDS["sparse"]  # it has no end token
-    rounds = run(world, method, Warp(1.0), Limits(count))
+    rounds = run(world, method, SamplingParams(1.0), Limits(count))
     assert sum(len(r.tokens) for r in rounds) == count and rounds[-1].finish_reason == "length"
 
 
@@ -88,7 +88,7 @@ def test_a_drafter_token_of_two_target_tokens_does_not_exceed_it(count: int) -> 
     world = World(vocabulary([b"a", b"b"]), vocabulary([b"a", b"b", b"ba"]), (0,))
     for seed in range(20):
         world.seed = seed
-        rounds = run(world, "string-exact-match", Warp(1.0), Limits(count))
+        rounds = run(world, "string-exact-match", SamplingParams(1.0), Limits(count))
         assert sum(len(r.tokens) for r in rounds) == count
 
 
@@ -97,7 +97,7 @@ def test_texts_join_to_the_decoded_bytes_across_split_characters() -> None:
     world = World(target, vocabulary([b"\xe2", b"\x9c", b"\x93", b"a"]), (2,))
     for seed in range(20):
         world.seed = seed
-        rounds = run(world, "ngram-exact", Warp(1.0), Limits(12))
+        rounds = run(world, "ngram-exact", SamplingParams(1.0), Limits(12))
         ids = [token.id for r in rounds for token in r.tokens]
         assert "".join(r.text for r in rounds) == target.text_bytes(ids).decode("utf-8", "replace")
 
@@ -116,10 +116,10 @@ def test_bytes_that_cannot_be_spelled_yet_wait_and_stop_the_drafting() -> None:
 def test_a_stop_string_ends_after_the_token_that_completes_it() -> None:
     for seed in range(10):
         NESTED.seed = seed
-        whole = [token for r in run(NESTED, "autoregressive", Warp(0.0), Limits(60)) for token in r.tokens]
+        whole = [token for r in run(NESTED, "autoregressive", SamplingParams(0.0), Limits(60)) for token in r.tokens]
         texts = ["".join(token.text for token in whole[:count]) for count in range(len(whole) + 1)]
         expected = next((count for count, text in enumerate(texts) if "aa" in text), len(whole))
-        rounds = run(NESTED, "ngram-exact", Warp(0.0), Limits(60, stop=("aa",)))
+        rounds = run(NESTED, "ngram-exact", SamplingParams(0.0), Limits(60, stop=("aa",)))
         assert [token.id for r in rounds for token in r.tokens] == [token.id for token in whole[:expected]]
         assert (rounds[-1].finish_reason == "stop") == ("aa" in texts[expected])
 
@@ -128,15 +128,15 @@ def test_the_window_of_the_target_ends_a_generation() -> None:
     world = WORLDS["sparse"]
     talk = world.conversation(world.prompt)
     talk.target.cache.limit = 9
-    rounds = run(world, "ngram-exact", Warp(1.0), Limits(100), talk=talk)
+    rounds = run(world, "ngram-exact", SamplingParams(1.0), Limits(100), talk=talk)
     assert rounds[-1].finish_reason == "context" and len(talk.target.ids) == 9
 
 
 def test_a_drafter_with_a_short_window_slides_and_the_ids_stay_the_same() -> None:
     world = WORLDS["sparse"]
-    greedy = [token.id for r in run(world, "autoregressive", Warp(0.0), Limits(60)) for token in r.tokens]
+    greedy = [token.id for r in run(world, "autoregressive", SamplingParams(0.0), Limits(60)) for token in r.tokens]
     talk = world.conversation(world.prompt, limit=12)
-    rounds = run(world, "ngram-exact", Warp(0.0), Limits(60), talk=talk)
+    rounds = run(world, "ngram-exact", SamplingParams(0.0), Limits(60), talk=talk)
     assert [token.id for r in rounds for token in r.tokens] == greedy
     assert sum(r.drafted for r in rounds) > 20
 
@@ -144,7 +144,7 @@ def test_a_drafter_with_a_short_window_slides_and_the_ids_stay_the_same() -> Non
 def test_a_second_turn_reads_only_what_is_new() -> None:
     world = WORLDS["sparse"]
     talk = world.conversation(world.prompt)
-    run(world, "ngram-exact", Warp(0.0), Limits(20), talk=talk)
+    run(world, "ngram-exact", SamplingParams(0.0), Limits(20), talk=talk)
     before = list(talk.target.ids)
     assert talk.target.start([*before, 1, 2]) == len(before) - 1
     assert talk.drafter is not None
@@ -157,7 +157,7 @@ def test_one_target_pass_a_round_and_one_drafter_pass_a_drawn_token() -> None:
     world = WORLDS["plain"]
     talk = world.conversation(world.prompt)
     assert isinstance(talk.target.cache, TableCache) and talk.drafter is not None and isinstance(talk.drafter.cache, TableCache)
-    rounds = run(world, "token-intersection", Warp(0.0), Limits(40), talk=talk)
+    rounds = run(world, "token-intersection", SamplingParams(0.0), Limits(40), talk=talk)
     assert talk.target.cache.passes == len(rounds)  # a prompt of one id needs no pass of its own
     assert talk.drafter.cache.passes == sum(r.drafted for r in rounds)
 
@@ -165,7 +165,7 @@ def test_one_target_pass_a_round_and_one_drafter_pass_a_drawn_token() -> None:
 def test_a_trace_holds_the_targets_own_probabilities() -> None:
     talk = NESTED.conversation(NESTED.prompt)
     tracer = Tracer(NESTED.map, len(NESTED.prompt), top_k=100)
-    rounds = run(NESTED, "ngram-exact", Warp(0.0), Limits(25), talk=talk, tracer=tracer)
+    rounds = run(NESTED, "ngram-exact", SamplingParams(0.0), Limits(25), talk=talk, tracer=tracer)
     assert talk.drafter is not None
     trace = tracer.finish(talk.drafter)
     ids = [token.id for r in rounds for token in r.tokens]
@@ -186,7 +186,7 @@ def test_unknown_names_and_bad_options_are_refused() -> None:
         make_method("fast", NESTED.map)
     for options in ({"temperature": -1.0}, {"top_p": 0.0}, {"top_k": -1}):
         with pytest.raises(ValueError):
-            Warp(**options)  # type: ignore[arg-type]
+            SamplingParams(**options)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("tokens", "flat"), [(40, False), (40, True), (3_000, False), (3_000, True)])
@@ -199,7 +199,7 @@ def test_top_p_keeps_what_a_full_sort_keeps(tokens: int, flat: bool, mass: float
     ordered, order = law.sort(descending=True, stable=True)
     kept = ordered.masked_fill(ordered.cumsum(-1) - ordered >= mass, 0.0)
     wanted = torch.zeros_like(law).scatter_(-1, order, kept)
-    found = Warp(1.0, top_p=mass).law(logits)
+    found = SamplingParams(1.0, top_p=mass).law(logits)
     count = (found > 0).sum(-1) - (wanted > 0).sum(-1)
     assert (count.abs() <= 1).all()  # sums of another order may differ in the last bit
     same = count == 0

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 import torch
 
-from omnidemo.backends.fused_llama import LeanLlamaRunner
+from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.bench.tiny import random_model
 from omnidemo.decoding.backend import Pass
 from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.engine import DecodingState
 from omnidemo.decoding.randomness import Sampler
-from omnidemo.decoding.sampling import Warp
+from omnidemo.decoding.sampling import SamplingParams
 from omnidemo.decoding.state import TargetContext
 from omnidemo.methods import (
     METHODS,
@@ -37,13 +37,13 @@ from omnidemo.models.transformers_runner import TransformersRunner
 from worlds import CROSSING, NESTED, PLAIN, SAME, WORLDS, World, distance, law_of, p_value, vocabulary
 
 WARPS = {
-    "t1": Warp(1.0),
-    "t0.7": Warp(0.7),
-    "t1.5": Warp(1.5),
-    "top-p": Warp(1.0, top_p=0.9),
-    "top-k": Warp(1.0, top_k=3),
-    "min-p": Warp(1.0, min_p=0.2),
-    "penalty": Warp(1.0, repetition_penalty=1.7),
+    "t1": SamplingParams(1.0),
+    "t0.7": SamplingParams(0.7),
+    "t1.5": SamplingParams(1.5),
+    "top-p": SamplingParams(1.0, top_p=0.9),
+    "top-k": SamplingParams(1.0, top_k=3),
+    "min-p": SamplingParams(1.0, min_p=0.2),
+    "penalty": SamplingParams(1.0, repetition_penalty=1.7),
 }
 # Every method that claims to be lossless, with its variants.
 LOSSLESS: dict[str, Method] = {
@@ -58,7 +58,7 @@ LOSSLESS: dict[str, Method] = {
 }
 
 
-def emitted(world: World, method: Method, warp: Warp, budget: int, count: int = 2) -> float:
+def emitted(world: World, method: Method, warp: SamplingParams, budget: int, count: int = 2) -> float:
     law = world.emitted_law(method, warp, budget, count)
     assert sum(law.values()) == pytest.approx(1, abs=1e-9)
     return distance(law, world.law(warp, count))
@@ -68,24 +68,24 @@ def emitted(world: World, method: Method, warp: Warp, budget: int, count: int = 
 @pytest.mark.parametrize("budget", [1, 2])
 @pytest.mark.parametrize("method", LOSSLESS.values(), ids=LOSSLESS)
 def test_lossless_methods_emit_the_targets_own_law(world: World, budget: int, method: Method) -> None:
-    assert emitted(world, method, Warp(1.0), budget) < 1e-12
+    assert emitted(world, method, SamplingParams(1.0), budget) < 1e-12
 
 
 @pytest.mark.parametrize("budget", [3, 4, 5])
 @pytest.mark.parametrize("method", LOSSLESS.values(), ids=LOSSLESS)
 def test_longer_drafts_are_lossless_too(budget: int, method: Method) -> None:
-    assert emitted(PLAIN, method, Warp(1.0), budget) < 1e-12
+    assert emitted(PLAIN, method, SamplingParams(1.0), budget) < 1e-12
 
 
 @pytest.mark.parametrize("budget", [1, 2, 3])
 def test_one_vocabulary(budget: int) -> None:
-    assert emitted(SAME, Speculative(), Warp(0.7), budget) < 1e-12
+    assert emitted(SAME, Speculative(), SamplingParams(0.7), budget) < 1e-12
 
 
 @pytest.mark.parametrize("warp", WARPS.values(), ids=WARPS)
 @pytest.mark.parametrize("world", [PLAIN, CROSSING], ids=["plain", "crossing"])
 @pytest.mark.parametrize("method", [*LOSSLESS.values(), Autoregressive()], ids=[*LOSSLESS, "plain"])
-def test_warping_keeps_them_lossless(world: World, warp: Warp, method: Method) -> None:
+def test_warping_keeps_them_lossless(world: World, warp: SamplingParams, method: Method) -> None:
     assert emitted(world, method, warp, 2) < 1e-12
 
 
@@ -99,7 +99,7 @@ class Modelled(World):
             model = random_model("llama", rows, seed=rows)
             for weight in model.parameters():
                 weight.data.copy_(weight.data.bfloat16())
-            runner = LeanLlamaRunner(model)
+            runner = FusedLlama(model)
             runner.threads = threads
             runner.compact(compact)
             self.runners.append((runner, TransformersRunner(model)))
@@ -110,7 +110,7 @@ class Modelled(World):
         talk.start(prompt)
         return talk
 
-    def general(self, warp: Warp, count: int) -> dict[tuple[int, ...], float]:
+    def general(self, warp: SamplingParams, count: int) -> dict[tuple[int, ...], float]:
         def row(ids: list[int]) -> torch.Tensor:
             return _Widened(self.runners[0][1].new_cache()).forward(ids, 1).logits[0]
 
@@ -142,10 +142,10 @@ def test_the_fast_runners_keep_the_law(name: str, compact: bool, threads: int, m
     monkeypatch.setattr("omnidemo.backends.compiled_passes.WORTH_SHARING", 0)
     world = Modelled(PLAIN, compact, threads)
     assert world.runners[0][0].passes.two_bytes == compact
-    law, warp = world.emitted_law(LOSSLESS[name], Warp(0.8), 2, 2), Warp(0.8)
+    law, warp = world.emitted_law(LOSSLESS[name], SamplingParams(0.8), 2, 2), SamplingParams(0.8)
     assert sum(law.values()) == pytest.approx(1, abs=1e-9)
     assert distance(law, world.general(warp, 2)) < 1e-6
-    assert distance(law, world.general(Warp(0.9), 2)) > 1e-3  # so that it would show
+    assert distance(law, world.general(SamplingParams(0.9), 2)) > 1e-3  # so that it would show
 
 
 def test_every_lossless_method_is_tried() -> None:
@@ -154,7 +154,7 @@ def test_every_lossless_method_is_tried() -> None:
 
 
 def test_the_papers_merging_is_not_lossless_and_the_test_sees_it() -> None:
-    assert emitted(NESTED, NgramMerge(), Warp(1.0), 2) > 1e-3
+    assert emitted(NESTED, NgramMerge(), SamplingParams(1.0), 2) > 1e-3
 
 
 def test_a_broken_residual_is_seen() -> None:
@@ -162,7 +162,7 @@ def test_a_broken_residual_is_seen() -> None:
         def residual(self, context: RoundContext, slot: Slot, law: torch.Tensor) -> int:
             return subtract(context.chooser, law, torch.zeros_like(law))
 
-    assert emitted(NESTED, Broken(), Warp(1.0), 2) > 1e-3
+    assert emitted(NESTED, Broken(), SamplingParams(1.0), 2) > 1e-3
 
 
 @pytest.mark.parametrize("method", [*LOSSLESS.values(), NgramMerge()], ids=[*LOSSLESS, "merge"])
@@ -170,8 +170,8 @@ def test_a_broken_residual_is_seen() -> None:
 def test_greedy_ids_are_the_targets_own(world: World, method: Method) -> None:
     for seed in range(20):
         world.seed = seed
-        expected = next(iter(world.law(Warp(0.0), 8)))
-        assert world.sample(method, Warp(0.0), Sampler(0), 4, 8) == expected
+        expected = next(iter(world.law(SamplingParams(0.0), 8)))
+        assert world.sample(method, SamplingParams(0.0), Sampler(0), 4, 8) == expected
 
 
 @pytest.mark.parametrize("method", [*LOSSLESS.values(), Speculative()], ids=[*LOSSLESS, "speculative"])
@@ -187,7 +187,7 @@ def test_samples_do_not_agree_with_the_papers_merging() -> None:
 
 def chi_square(world: World, method: Method, runs: int, count: int = 1) -> float:
     """p-value of the counts of the first ids emitted."""
-    warp, sampler, cache = Warp(1.0), Sampler(3), world.cache()
+    warp, sampler, cache = SamplingParams(1.0), Sampler(3), world.cache()
     with torch.inference_mode():
         # Two drafter tokens are too few for the overrun of a walk to be all there is, and enough for it to happen.
         counts = Counter(world.sample(method, warp, sampler, 2, count, cache) for _ in range(runs))
@@ -197,7 +197,7 @@ def chi_square(world: World, method: Method, runs: int, count: int = 1) -> float
 # Expected acceptance (Timor et al., table 3) ------------------------------------------------------------------------------
 
 
-def first_tokens(world: World, warp: Warp, budget: int) -> dict[int, float]:
+def first_tokens(world: World, warp: SamplingParams, budget: int) -> dict[int, float]:
     """ψ by brute force: the law of the first target token of a string that is drafted until it is settled."""
     found: dict[int, float] = {}
     pending: list[tuple[tuple[int, ...], float]] = [((), 1.0)]
@@ -216,7 +216,7 @@ def first_tokens(world: World, warp: Warp, budget: int) -> dict[int, float]:
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("base", [NESTED, PLAIN, CROSSING], ids=["nested", "plain", "crossing"])
 def test_expected_acceptance_is_the_papers(base: World, seed: int) -> None:
-    world, warp = World(base.target, base.drafter, base.prompt, seed), Warp(1.0)
+    world, warp = World(base.target, base.drafter, base.prompt, seed), SamplingParams(1.0)
     p = target_law(world, warp)
     q = world.draft_law(warp)
     mapped = list(zip(world.map.mapped_targets.tolist(), world.map.mapped_drafters.tolist(), strict=True))
@@ -235,7 +235,7 @@ def test_expected_acceptance_is_the_papers(base: World, seed: int) -> None:
 @pytest.mark.parametrize("seed", range(6))
 def test_expected_acceptance_of_string_match(seed: int) -> None:
     """Σ p·q', with q' the law of the first token of the draft's own spelling."""
-    world, warp, budget = World(CROSSING.target, CROSSING.drafter, CROSSING.prompt, seed), Warp(1.0), 2
+    world, warp, budget = World(CROSSING.target, CROSSING.drafter, CROSSING.prompt, seed), SamplingParams(1.0), 2
     p, q_first = target_law(world, warp), Counter[int]()
     for one, share in enumerate(world.draft_law(warp).tolist()):
         if share > 0 and world.map.targets[one] in world.target.roles["end"]:
@@ -249,7 +249,7 @@ def test_expected_acceptance_of_string_match(seed: int) -> None:
     assert world.acceptance(StringExactMatch(), warp, budget) == pytest.approx(wanted, abs=1e-9)
 
 
-def target_law(world: World, warp: Warp) -> list[float]:
+def target_law(world: World, warp: SamplingParams) -> list[float]:
     law = world.law(warp, 1)
     return [law.get((token,), 0.0) for token in range(len(world.target) + 1)]
 

@@ -20,10 +20,10 @@ from omnidemo.bench.experiments.arm import Run, World, run_arm
 from omnidemo.bench.experiments.jobs import Job, arms_left, result_path, run_jobs
 from omnidemo.bench.experiments.line import without_direct
 from omnidemo.bench.experiments.plans import EXPERIMENTS, Arm, Phase, Reading, checkpoints, stream
-from omnidemo.bench.experiments.run_experiment import TARGETS, Order, run
+from omnidemo.bench.experiments.run_experiment import TARGETS, RolloutRequest, run
 from omnidemo.bench.record_target import record
 from omnidemo.config import Settings
-from omnidemo.probes.replayed_target import Records, Replay, ReplayCache, replacing
+from omnidemo.probes.replayed_target import Replay, ReplayCache, TargetRecords, replacing
 from omnidemo.records import Round
 from omnidemo.serving.pair_loading import build_pair
 from test_pair import save
@@ -45,7 +45,7 @@ def settings() -> Settings:
 @pytest.fixture(scope="module")
 def recorded(names: tuple[str, str], settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("records")
-    assert list(record(Records(folder, *names, settings), TEXTS, settings)) == TEXTS
+    assert list(record(TargetRecords(folder, *names, settings), TEXTS, settings)) == TEXTS
     return folder
 
 
@@ -69,7 +69,7 @@ def test_a_replay_does_what_the_pair_does(names: tuple[str, str], settings: Sett
     pair = build_pair(*names, settings)
     traces: list[Any] = []
     pair.learners.append(traces.append)
-    replay = Replay(Records(recorded, *names, settings), pair.drafter, settings)
+    replay = Replay(TargetRecords(recorded, *names, settings), pair.drafter, settings)
     for text in TEXTS:  # the n-gram caches grow alike, too
         made, trace = replay.answer(text, method=method, draft_length=length, domain="default")
         real = pair.generate(text, method=method, draft_length=length, max_new_tokens=16, reuse=False)
@@ -83,18 +83,18 @@ def test_a_replay_does_what_the_pair_does(names: tuple[str, str], settings: Sett
 
 
 def test_a_replayed_answer_is_drafted_by_its_own_line(names: tuple[str, str], settings: Settings, recorded: Path) -> None:
-    replay = Replay(Records(recorded, *names, settings), build_pair(*names, settings).drafter, settings)
+    replay = Replay(TargetRecords(recorded, *names, settings), build_pair(*names, settings).drafter, settings)
     replay.pair.publish(7, {}, domain="maths")
     versions = [replay.answer(TEXTS[0], domain=domain)[0].adapter_version for domain in ("default", "maths")]
     assert versions == [0, 7]
 
 
 def test_a_recording_goes_on_where_it_was(names: tuple[str, str], settings: Settings, tmp_path: Path) -> None:
-    records = Records(tmp_path, *names, settings)
+    records = TargetRecords(tmp_path, *names, settings)
     next(iter(record(records, TEXTS[:3], settings)))  # interrupted after the first
-    again = Records(tmp_path, *names, settings)
+    again = TargetRecords(tmp_path, *names, settings)
     assert again.missing([*TEXTS[:3], TEXTS[0]]) == TEXTS[1:3]
-    other = Records(tmp_path, *names, settings.model_copy(update={"max_new_tokens": 5}))
+    other = TargetRecords(tmp_path, *names, settings.model_copy(update={"max_new_tokens": 5}))
     assert other.missing(TEXTS[:1]) == TEXTS[:1]
     with pytest.raises(FileNotFoundError):
         again.load(TEXTS[2])
@@ -195,7 +195,7 @@ def test_offline_passes_over_the_traffic(names: tuple[str, str], world: World) -
 
 
 def test_the_ngram_loss_alone(names: tuple[str, str], settings: Settings, recorded: Path) -> None:
-    trace = Records(recorded, *names, settings).load(TEXTS[0]).trace
+    trace = TargetRecords(recorded, *names, settings).load(TEXTS[0]).trace
     lengths = without_direct(trace).lengths
     assert (trace.lengths == 1).any() and not (lengths == 1).any() and lengths.max() == trace.lengths.max()
 
@@ -204,7 +204,7 @@ def test_the_ngram_loss_alone(names: tuple[str, str], settings: Settings, record
 
 
 def test_an_experiment_is_resumed_and_reported(names: tuple[str, str], world: World, tmp_path: Path) -> None:
-    order = Order("methods", [names[0]], ["one"], 4, [0, 1], 0, 1)
+    order = RolloutRequest("methods", [names[0]], ["one"], 4, [0, 1], 0, 1)
     events = list(run(world, order))
     arms = order.arms()
     assert {event.stage: event.total for event in events} == {"recordings": 0, "arms": 10, "timed answers": 14}

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from learning import make_trace, noise
-from omnidemo.distill.evaluation import HELD_OUT, MOST_HALVINGS, SPAN, Worth
+from omnidemo.distill.evaluation import HELD_OUT, MOST_HALVINGS, SPAN, Evaluation
 from omnidemo.distill.payback import (
     HORIZON,
     KEPT,
@@ -112,7 +112,7 @@ def judged(difference: float, count: int = 200) -> list[np.ndarray]:
 
 
 def test_setbacks_slow_learning_down_within_limits_and_a_better_version_ends_them() -> None:
-    worth = Worth(None)
+    worth = Evaluation(None)
     for version in range(1, 9):
         assert worth.conclude(judged(-0.3), 4, version, 0)[0] == "worse"
         worth.taken_back(version, 0, None)
@@ -128,16 +128,16 @@ def test_setbacks_slow_learning_down_within_limits_and_a_better_version_ends_the
 
 
 def test_a_version_answers_for_itself_not_for_its_forerunners() -> None:
-    worth = Worth(None)
+    worth = Evaluation(None)
     assert worth.conclude(judged(0.3), 1, 1, 0)[0] == worth.conclude(judged(0.3), 2, 2, 0)[0] == "open"  # too few answers
     assert worth.conclude(judged(-0.05), 1, 3, 0)[0] == "open"  # all together better, this one worse
-    worth = Worth(None)
+    worth = Evaluation(None)
     worth.conclude(judged(-0.3), 3, 1, 0)
     assert worth.conclude(judged(0.05), 1, 2, 0)[0] == "open"  # all together worse, this one better
 
 
 def test_a_new_topic_starts_afresh() -> None:
-    worth = Worth(None)
+    worth = Evaluation(None)
     worth.conclude(judged(-0.3), 4, 1, 0)
     worth.taken_back(1, 0, None)
     worth.payback.converged = True
@@ -151,7 +151,7 @@ def test_a_new_topic_starts_afresh() -> None:
 
 
 def test_gains_are_measured_over_several_updates() -> None:
-    worth = Worth(None)
+    worth = Evaluation(None)
     first = [noise(number) for number in range(14)]
     for number, adapter in enumerate(first, 1):
         worth.kept(adapter)

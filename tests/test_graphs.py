@@ -15,9 +15,9 @@ import torch
 
 from omnidemo import load_pair
 from omnidemo.backends import cuda_graphs, fused_llama
-from omnidemo.backends.cuda_graphs import CudaGraphs, FixedPasses, Outputs, fixed_pass
-from omnidemo.backends.fused_cache import LeanCache
-from omnidemo.backends.fused_llama import LeanLlamaRunner
+from omnidemo.backends.cuda_graphs import CudaGraphs, GraphCache, Outputs, fixed_pass
+from omnidemo.backends.fused_cache import FusedCache
+from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.backends.weight_arena import ROWS
 from omnidemo.methods import fitting
 from omnidemo.models.transformers_runner import TransformersRunner
@@ -50,15 +50,15 @@ class Notes:
         return repeat
 
 
-def recorded(model: Any) -> tuple[LeanLlamaRunner, Notes]:
+def recorded(model: Any) -> tuple[FusedLlama, Notes]:
     """A runner whose passes are fixed, and never numpy's."""
-    runner, notes = LeanLlamaRunner(model), Notes()
-    runner.passes, runner.fixed = None, FixedPasses(runner.device, notes)
+    runner, notes = FusedLlama(model), Notes()
+    runner.passes, runner.fixed = None, GraphCache(runner.device, notes)
     return runner, notes
 
 
-def general(model: Any) -> LeanLlamaRunner:
-    runner = LeanLlamaRunner(model)
+def general(model: Any) -> FusedLlama:
+    runner = FusedLlama(model)
     runner.passes = runner.fixed = None
     return runner
 
@@ -181,7 +181,7 @@ def test_the_next_conversation_finds_the_recordings(shape: str, monkeypatch: pyt
 
 def test_the_next_conversation_takes_the_memory_of_the_last_one() -> None:
     model = make("llama")
-    runner = fused_llama.LeanLlamaRunner(model)
+    runner = fused_llama.FusedLlama(model)
     first = runner.new_cache()
     kept, ids = first._room, some_ids(40, 3)
     first.forward(ids, 1)
@@ -263,7 +263,7 @@ def test_copies_have_their_own(shape: str) -> None:
 
 
 def test_without_recordings_nothing_is_kept() -> None:
-    runner = LeanLlamaRunner(make("llama"))
+    runner = FusedLlama(make("llama"))
     cache = runner.new_cache()
     assert runner.fixed is None
     for one in some_ids(20):
@@ -282,9 +282,9 @@ def test_greedy_answers_of_a_pair(tmp_path: Path, ends: bool) -> None:
     before = answers()
     notes = []
     for model in (pair.target, pair.drafter):
-        assert isinstance(model.runner, LeanLlamaRunner)
+        assert isinstance(model.runner, FusedLlama)
         notes.append(Notes())
-        model.runner.passes, model.runner.fixed = None, FixedPasses(model.runner.device, notes[-1])
+        model.runner.passes, model.runner.fixed = None, GraphCache(model.runner.device, notes[-1])
     pair._conversations._idle.clear()
     assert answers() == before and answers() == before
     assert all(one.repeated > 50 for one in notes)
@@ -367,7 +367,7 @@ def test_what_a_recording_asks_of_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(("dtype", "bound"), [(torch.float32, 1e-4), (torch.bfloat16, 0.05)])
 def test_graphs_on_a_device(shape: str, dtype: torch.dtype, bound: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fused_llama, "START", 32)
-    runner = LeanLlamaRunner(make(shape).to("cuda", dtype))
+    runner = FusedLlama(make(shape).to("cuda", dtype))
     plain = general(make(shape).to("cuda", dtype)).new_cache()
     assert runner.fixed is not None
     for conversation in range(2):  # the second one finds the graphs of the first
@@ -393,7 +393,7 @@ def test_graphs_on_a_device(shape: str, dtype: torch.dtype, bound: float, monkey
 @CUDA
 def test_new_weights_and_copies_on_a_device() -> None:
     model = make("qwen2").to("cuda")
-    runner = LeanLlamaRunner(model)
+    runner = FusedLlama(model)
     cache, ids = runner.new_cache(), some_ids(8)
     for _ in range(3):
         cache.trim(0)
@@ -406,5 +406,5 @@ def test_new_weights_and_copies_on_a_device() -> None:
     assert close(copied.new_cache().forward(ids, 3).logits, before, 1e-4)
 
 
-def _passes(cache: LeanCache) -> dict[tuple[int, int], Any]:
+def _passes(cache: FusedCache) -> dict[tuple[int, int], Any]:
     return cache._room.passes

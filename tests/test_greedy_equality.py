@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from omnidemo.backends.fused_llama import LeanLlamaRunner
+from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.bench.equality import CASES, Laboratory, all_pairs, equality_matrix
 from omnidemo.bench.tiny import ARCHITECTURES, FAMILIES
 from omnidemo.methods import METHODS
@@ -47,7 +47,7 @@ def test_the_answers_vary(laboratory: Laboratory) -> None:
 
 def test_the_cases_are_what_they_say(laboratory: Laboratory) -> None:
     pair = laboratory.pair("llama", "byte-level", "sentence-piece", False)
-    assert isinstance(pair.target.runner, LeanLlamaRunner)
+    assert isinstance(pair.target.runner, FusedLlama)
     assert isinstance(laboratory.pair("gemma3", "byte-level", "sentence-piece", False).target.runner, TransformersRunner)
     assert laboratory.prompt("llama", "byte-level", "empty prompt") == ()
     assert laboratory.prompt("llama", "byte-level", "begin token") == (pair.target.tokenizer.bos_token_id,)

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from omnidemo.adapters import acceptance_head
-from omnidemo.distill import losses, score_history
+from omnidemo.distill import losses, trace_agreement
 from omnidemo.distill.head_training import Features, HeadTrainer
 from omnidemo.records import Trace
 
@@ -147,13 +147,13 @@ def test_slots_at_temperature_zero_by_hand() -> None:
     """The second 2-gram is followed to its second sub-token and missed there; the last direct token is missed."""
     at = losses.positions([a_trace(0.0)])
     assert at.order.tolist() == [0, 2, 4, 1, 3] and at.owner.tolist() == [0, 0, 1, 1]
-    found = score_history.slots(DIRECT, SUB, at)
+    found = trace_agreement.slots(DIRECT, SUB, at)
     assert found.labels.tolist() == [1.0, 1.0, 0.0, 1.0, 0.0]
     assert found.rows.tolist() == [0, 1, 2, 3, 4, 5, 6] and found.slot.tolist() == [0, 1, 2, 3, 3, 4, 4]
     assert found.log_q.exp().tolist() == pytest.approx([0.4, 0.4, 0.6, 0.5, 0.7, 0.7, 0.6])
-    missed = score_history.slots(DIRECT, SUB[[3, 1, 2, 3]], at)  # the first 2-gram is left at once: one token, no second
+    missed = trace_agreement.slots(DIRECT, SUB[[3, 1, 2, 3]], at)  # the first 2-gram is left at once: one token, no second
     assert missed.rows.tolist() == [0, 1, 2, 3, 5, 6] and missed.slot.tolist() == [0, 1, 2, 3, 4, 4] and missed.labels[3] == 0
-    assert score_history.expected(DIRECT, SUB, at).tolist() == [1.0, 1.0, 1.0, 0.0, 0.0]
+    assert trace_agreement.expected(DIRECT, SUB, at).tolist() == [1.0, 1.0, 1.0, 0.0, 0.0]
 
 
 def test_labels_above_zero_are_the_acceptance_ratios() -> None:
@@ -162,7 +162,7 @@ def test_labels_above_zero_are_the_acceptance_ratios() -> None:
     target, drafter = {3: 0.5, 1: 0.3}, [0.1, 0.2, 0.3, 0.4]
     seen_direct, seen_ngram = set(), set()
     for seed in range(60):
-        found = score_history.slots(DIRECT, SUB, at, torch.Generator().manual_seed(seed))
+        found = trace_agreement.slots(DIRECT, SUB, at, torch.Generator().manual_seed(seed))
         q = found.log_q.exp()
         drawn = int((torch.tensor(drafter) - q[0]).abs().argmin())
         assert found.labels[0].item() == pytest.approx(min(1.0, target.get(drawn, 0.0) / drafter[drawn]), abs=1e-5)
@@ -189,7 +189,7 @@ def test_drawing_is_seeded_and_follows_q() -> None:
     )  # fmt: skip
     at = losses.positions([trace])
     logits = logits_of([0.2, 0.4, 0.4]).expand(many, 3)
-    draw = lambda seed: score_history.slots(logits, torch.zeros(0, 3), at, torch.Generator().manual_seed(seed))  # noqa: E731
+    draw = lambda seed: trace_agreement.slots(logits, torch.zeros(0, 3), at, torch.Generator().manual_seed(seed))  # noqa: E731
     once, again, other = draw(1), draw(1), draw(2)
     assert torch.equal(once.log_q, again.log_q) and not torch.equal(once.log_q, other.log_q)
     share = (once.log_q < math.log(0.3)).float().mean().item()
@@ -197,12 +197,12 @@ def test_drawing_is_seeded_and_follows_q() -> None:
 
 
 def test_the_targets_law_at_its_temperature() -> None:
-    p, ngram = score_history.target_law(
+    p, ngram = trace_agreement.target_law(
         torch.tensor([[0, 2, -1]]), torch.tensor([[0.5, 0.2, 0.0]]), torch.tensor([0.2]), torch.tensor([0.5])
     )
     total = 0.25 + 0.04 + 0.04 + 0.01
     assert p.tolist()[0] == pytest.approx([0.25 / total, 0.04 / total, 0.0]) and ngram.item() == pytest.approx(0.04 / total)
-    cold, _ = score_history.target_law(torch.tensor([[0, 1]]), torch.tensor([[0.6, 0.4]]), torch.zeros(1), torch.tensor([0.005]))
+    cold, _ = trace_agreement.target_law(torch.tensor([[0, 1]]), torch.tensor([[0.6, 0.4]]), torch.zeros(1), torch.tensor([0.005]))
     assert cold.isfinite().all() and cold[0, 0] > 0.999
 
 
@@ -210,7 +210,7 @@ def test_the_targets_law_at_its_temperature() -> None:
 def test_expected_acceptance_equals_a_slow_reference(temperature: float) -> None:
     trace = a_trace(temperature)
     at = losses.positions([trace])
-    found = score_history.expected(DIRECT, SUB, at).tolist()
+    found = trace_agreement.expected(DIRECT, SUB, at).tolist()
     rows = {0: DIRECT[0], 3: DIRECT[1], 6: DIRECT[2], 1: SUB[0], 2: SUB[1], 4: SUB[2], 5: SUB[3]}
     assert found == pytest.approx(slow_expected(trace, rows))
 
@@ -239,5 +239,5 @@ def slow_expected(trace: Trace, rows: dict[int, torch.Tensor]) -> list[float]:
 def test_no_positions() -> None:
     at = losses.positions([])
     empty = torch.zeros(0, 4)
-    found = score_history.slots(empty, empty, at)
-    assert len(found.rows) == len(found.labels) == 0 and len(score_history.expected(empty, empty, at)) == 0
+    found = trace_agreement.slots(empty, empty, at)
+    assert len(found.rows) == len(found.labels) == 0 and len(trace_agreement.expected(empty, empty, at)) == 0

@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 import torch
 
-from omnidemo.decoding.cost_model import LONGEST_WAIT, Hindsight, Knowledge
-from omnidemo.decoding.cost_policy import BLIND_EVERY, ByCost
+from omnidemo.decoding.cost_model import LONGEST_WAIT, CostModel, Hindsight
+from omnidemo.decoding.cost_policy import BLIND_EVERY, CostPolicy
 from omnidemo.decoding.draft_policy import ENOUGH
 from omnidemo.decoding.engine import Limits, decode
 from omnidemo.decoding.randomness import Sampler
-from omnidemo.decoding.sampling import Warp
+from omnidemo.decoding.sampling import SamplingParams
 from omnidemo.methods import TokenIntersection
 from test_draft_length import known, simulate
 from worlds import NESTED, SAME
@@ -26,8 +26,8 @@ def test_hindsight_tells_what_the_drafter_would_have_said_in_the_pass_that_a_dra
     assert drafter is not None
     talk.target.append(ids)
     drafter.commit(len(drafter.ids), [], ids)
-    assert drafter.hindsight(32, 40, greedy) == [] and drafter.cache.passes == 0, "there are fewer"
-    found = drafter.hindsight(10, 20, greedy)
+    assert drafter.score_history(32, 40, greedy) == [] and drafter.cache.passes == 0, "there are fewer"
+    found = drafter.score_history(10, 20, greedy)
     assert drafter.cache.passes == 1 and len(found) == 20
     at = len(drafter.ids)
     for pieces, token in zip(found[::-1], ids[::-1], strict=False):
@@ -56,7 +56,7 @@ def test_a_promise_is_a_fixed_length_that_would_have_won() -> None:
 
 
 def test_a_pair_that_loses_tries_where_it_sees_a_chance_and_now_and_then_without() -> None:
-    knowledge = Knowledge()
+    knowledge = CostModel()
     simulate(knowledge, 405, tokens=1)
     assert not knowledge.speculating
     knowledge.wait, knowledge.left, knowledge.tries, knowledge.pause = LONGEST_WAIT, 0, 0, 0
@@ -67,7 +67,7 @@ def test_a_pair_that_loses_tries_where_it_sees_a_chance_and_now_and_then_without
             looks.append(seen)
             return seen, 0.0
 
-        return [ByCost(4, knowledge).budget(index, look) for index in range(rounds)]
+        return [CostPolicy(4, knowledge).budget(index, look) for index in range(rounds)]
 
     assert not any(budgets([(1, 0.0)] * ENOUGH, (LONGEST_WAIT + 1) * (BLIND_EVERY - 1))) and len(looks) == BLIND_EVERY - 1
     assert budgets([(1, 0.0)] * ENOUGH, 1) == [4], "times change, so it is not for ever"
@@ -90,6 +90,8 @@ def test_a_generation_drafts_again_where_the_drafter_would_have_been_right(right
     drafter.row = lambda ids: torch.cat([target.row(ids) * (1 if right else -1), torch.tensor([-30.0])])
     knowledge = known()
     knowledge.speculating, knowledge.left = False, 0
-    rounds = decode(talk, TokenIntersection(), world.map, world.cache(), Warp(0.0), Sampler(1), Limits(40), ByCost(4, knowledge))
+    rounds = decode(
+        talk, TokenIntersection(), world.map, world.cache(), SamplingParams(0.0), Sampler(1), Limits(40), CostPolicy(4, knowledge)
+    )
     drafted = [r.drafted for r in rounds]
     assert len(drafted) > ENOUGH and not any(drafted[:ENOUGH]) and any(drafted) is right

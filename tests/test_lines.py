@@ -18,7 +18,7 @@ from omnidemo.distill import in_process_worker, train_step
 from omnidemo.distill.distiller import Distiller
 from omnidemo.lines import trainer_pool as module
 from omnidemo.lines.line_names import check_domain
-from omnidemo.lines.trainer_pool import Lines
+from omnidemo.lines.trainer_pool import TrainerPool
 from omnidemo.pair.pair import Pair
 from omnidemo.records import Trace
 from omnidemo.serving.pair_loading import attach_storage, build_pair
@@ -53,13 +53,13 @@ def pair(models: tuple[str, str], settings: Settings) -> Pair:
 
 
 @pytest.fixture
-def lines(pair: Pair, settings: Settings, store: Store) -> Iterator[Lines]:
+def lines(pair: Pair, settings: Settings, store: Store) -> Iterator[TrainerPool]:
     made = attach_storage(pair, settings, store)
     yield made
     made.close()
 
 
-def ask(pair: Pair, lines: Lines, domain: str, count: int = 1) -> None:
+def ask(pair: Pair, lines: TrainerPool, domain: str, count: int = 1) -> None:
     """Requests that are answered and learned from, as the services do it."""
     for number in range(count):
         with lines.using(domain):
@@ -67,7 +67,7 @@ def ask(pair: Pair, lines: Lines, domain: str, count: int = 1) -> None:
             lines.run_pending(domain)
 
 
-def open_lines(lines: Lines) -> list[str]:
+def open_lines(lines: TrainerPool) -> list[str]:
     return [info.domain for info in lines.infos() if info.in_memory]
 
 
@@ -80,15 +80,19 @@ def same(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:
     return all(torch.equal(tensor, other[name]) for name, tensor in one.items())
 
 
-def test_a_line_that_waited_on_disk_comes_back_as_it_was(pair: Pair, lines: Lines) -> None:
+def test_a_line_that_waited_on_disk_comes_back_as_it_was(pair: Pair, lines: TrainerPool) -> None:
     ask(pair, lines, "maths", 4)
     learned, before = weights(pair, "maths"), lines.status("maths")
     assert before.version == 2 and not same(learned, weights(pair, "default"))
     for name in ("code", "stories"):
         ask(pair, lines, name)
     assert open_lines(lines) == ["default", "code", "stories"]
-    resting = lines.status("maths")
-    assert (resting.version, resting.step, resting.requests_seen) == (2, before.step, 4) and "on disk" in resting.why
+    plain_lookahead = lines.status("maths")
+    assert (plain_lookahead.version, plain_lookahead.step, plain_lookahead.requests_seen) == (
+        2,
+        before.step,
+        4,
+    ) and "on disk" in plain_lookahead.why
     with lines.using("maths") as line:
         back = line.status()
         assert (back.version, back.step, back.requests_seen) == (before.version, before.step, before.requests_seen)
@@ -96,14 +100,14 @@ def test_a_line_that_waited_on_disk_comes_back_as_it_was(pair: Pair, lines: Line
         assert pair.generate("duck", domain="maths", max_new_tokens=2, learn=False).adapter_version == 2
 
 
-def test_lines_do_not_touch_one_another(pair: Pair, lines: Lines) -> None:
+def test_lines_do_not_touch_one_another(pair: Pair, lines: TrainerPool) -> None:
     base = weights(pair, "default")
     ask(pair, lines, "maths", 2)
     assert lines.status("maths").version == 1 and lines.status().version == 0
     assert same(weights(pair, "default"), base) and not same(weights(pair, "maths"), base)
 
 
-def test_the_number_in_memory_is_bounded_and_the_default_line_goes_last(pair: Pair, lines: Lines) -> None:
+def test_the_number_in_memory_is_bounded_and_the_default_line_goes_last(pair: Pair, lines: TrainerPool) -> None:
     for turn in range(8):
         ask(pair, lines, NAMES[turn % 3])
         assert len(open_lines(lines)) <= 3
@@ -113,7 +117,7 @@ def test_the_number_in_memory_is_bounded_and_the_default_line_goes_last(pair: Pa
     assert open_lines(lines) == ["default", "code", "maths"]
 
 
-def test_answers_that_a_line_had_not_learned_from_yet_are_not_lost(pair: Pair, lines: Lines) -> None:
+def test_answers_that_a_line_had_not_learned_from_yet_are_not_lost(pair: Pair, lines: TrainerPool) -> None:
     """More lines than fit take turns: each is put away after a single answer, and an update needs two."""
     for _ in range(2):
         for name in NAMES:
@@ -122,7 +126,7 @@ def test_answers_that_a_line_had_not_learned_from_yet_are_not_lost(pair: Pair, l
     assert [lines.status(name).requests_seen for name in NAMES] == [2, 2, 2]
 
 
-def test_a_line_in_use_stays(pair: Pair, lines: Lines) -> None:
+def test_a_line_in_use_stays(pair: Pair, lines: TrainerPool) -> None:
     with lines.using("maths") as line:
         for name in ("code", "stories", "default"):
             lines.get(name)
@@ -131,15 +135,15 @@ def test_a_line_in_use_stays(pair: Pair, lines: Lines) -> None:
     assert len(open_lines(lines)) == 3
 
 
-def test_all_lines_share_one_training_process(lines: Lines) -> None:
+def test_all_lines_share_one_training_process(lines: TrainerPool) -> None:
     assert lines.get("maths")._child is lines.get("code")._child is lines._child
 
 
-def test_names_come_from_disk_too(pair: Pair, lines: Lines, settings: Settings, store: Store) -> None:
+def test_names_come_from_disk_too(pair: Pair, lines: TrainerPool, settings: Settings, store: Store) -> None:
     strange = "Ärzte & co. ✓"
     ask(pair, lines, strange, 2)
     lines.close()
-    again = Lines(pair, settings, store)
+    again = TrainerPool(pair, settings, store)
     try:
         assert again.names() == ["default", strange]
         (info,) = [info for info in again.infos() if info.domain == strange]
@@ -149,7 +153,7 @@ def test_names_come_from_disk_too(pair: Pair, lines: Lines, settings: Settings, 
 
 
 @pytest.mark.parametrize("name", ["", "  ", "auto", "x" * 41, "a\nb", "\x00"])
-def test_a_name_that_cannot_be_one_is_refused(lines: Lines, name: str) -> None:
+def test_a_name_that_cannot_be_one_is_refused(lines: TrainerPool, name: str) -> None:
     with pytest.raises(ValueError, match=r"name"):
         lines.get(name)
     assert lines.names() == ["default"]
@@ -159,7 +163,7 @@ def test_a_name_is_taken_without_spaces_around() -> None:
     assert check_domain(" maths ") == "maths"
 
 
-def test_visitors_cannot_start_lines_without_end(lines: Lines, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_visitors_cannot_start_lines_without_end(lines: TrainerPool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_LINES", 2)
     lines.get("maths")
     assert lines.accepts("maths") and not lines.accepts("code")
@@ -167,12 +171,12 @@ def test_visitors_cannot_start_lines_without_end(lines: Lines, monkeypatch: pyte
         lines.get("code")
 
 
-def test_asking_for_a_status_opens_no_line(lines: Lines) -> None:
+def test_asking_for_a_status_opens_no_line(lines: TrainerPool) -> None:
     assert lines.status("nobody").version == 0 and "no answer yet" in lines.status("nobody").why
     assert open_lines(lines) == ["default"] and lines.names() == ["default"]
 
 
-def test_a_paused_line_is_still_paused_when_it_comes_back(pair: Pair, lines: Lines) -> None:
+def test_a_paused_line_is_still_paused_when_it_comes_back(pair: Pair, lines: TrainerPool) -> None:
     lines.pause("maths")
     for name in ("code", "stories"):
         ask(pair, lines, name)
@@ -184,7 +188,7 @@ def test_a_paused_line_is_still_paused_when_it_comes_back(pair: Pair, lines: Lin
     assert lines.status("maths").version == 1
 
 
-def test_new_settings_hold_for_open_lines_and_for_those_to_come(pair: Pair, lines: Lines, settings: Settings) -> None:
+def test_new_settings_hold_for_open_lines_and_for_those_to_come(pair: Pair, lines: TrainerPool, settings: Settings) -> None:
     ask(pair, lines, "maths", 2)
     lines.configure(settings.model_copy(update={"learning_rate": 1e-3, "lora_rank": 4}))
     assert lines.get("maths").settings.learning_rate == lines.get("code").settings.learning_rate == 1e-3
@@ -195,7 +199,7 @@ def test_new_settings_hold_for_open_lines_and_for_those_to_come(pair: Pair, line
     assert lines.status("maths").version == 1
 
 
-def test_an_adapter_goes_out_and_comes_back_in(pair: Pair, lines: Lines, tmp_path: Path) -> None:
+def test_an_adapter_goes_out_and_comes_back_in(pair: Pair, lines: TrainerPool, tmp_path: Path) -> None:
     ask(pair, lines, "maths", 2)
     file = lines.export("maths", 1, tmp_path)
     assert file.name == "omnidemo-target-maths-v1.zip"
@@ -215,13 +219,13 @@ def test_an_adapter_goes_out_and_comes_back_in(pair: Pair, lines: Lines, tmp_pat
     assert lines.status("maths").version == 1
 
 
-def test_a_damaged_manifest_hides_nothing_else(pair: Pair, lines: Lines, settings: Settings, store: Store) -> None:
+def test_a_damaged_manifest_hides_nothing_else(pair: Pair, lines: TrainerPool, settings: Settings, store: Store) -> None:
     ask(pair, lines, "maths", 4)
     ask(pair, lines, "code", 2)
     lines.close()
     for manifest in Path(settings.storage).rglob("v000002/manifest.json"):
         manifest.write_text("{")
-    again = Lines(pair, settings, store)
+    again = TrainerPool(pair, settings, store)
     try:
         assert again.names() == ["default", "code", "maths"]
         assert again.get("maths").status().version == 1
@@ -229,7 +233,7 @@ def test_a_damaged_manifest_hides_nothing_else(pair: Pair, lines: Lines, setting
         again.close()
 
 
-def test_threads_use_more_lines_than_fit(pair: Pair, lines: Lines) -> None:
+def test_threads_use_more_lines_than_fit(pair: Pair, lines: TrainerPool) -> None:
     troubles: list[BaseException] = []
 
     def work(number: int) -> None:
@@ -252,7 +256,7 @@ def test_threads_use_more_lines_than_fit(pair: Pair, lines: Lines) -> None:
     assert all(lines.status(name).version > 0 for name in NAMES)
 
 
-def test_what_a_line_cannot_take_does_not_reach_the_answer(pair: Pair, lines: Lines, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_line_cannot_take_does_not_reach_the_answer(pair: Pair, lines: TrainerPool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Distiller, "observe", lambda self, trace: 1 / 0)
     assert len(pair.generate("the duck", max_new_tokens=8).token_ids) == 8
     monkeypatch.undo()
@@ -260,7 +264,9 @@ def test_what_a_line_cannot_take_does_not_reach_the_answer(pair: Pair, lines: Li
     lines.observe(Trace(empty, empty, empty, empty.astype(bool), empty.astype(float), empty, empty.astype(float), domain="\x00"))
 
 
-def test_a_line_that_cannot_be_restored_starts_from_the_base_drafter(pair: Pair, lines: Lines, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_line_that_cannot_be_restored_starts_from_the_base_drafter(
+    pair: Pair, lines: TrainerPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fails(self: Distiller) -> int:
         raise OSError("the disk is gone")
 
@@ -268,7 +274,7 @@ def test_a_line_that_cannot_be_restored_starts_from_the_base_drafter(pair: Pair,
     assert lines.get("maths").status().version == 0
 
 
-def test_noting_a_round_costs_next_to_nothing(pair: Pair, lines: Lines) -> None:
+def test_noting_a_round_costs_next_to_nothing(pair: Pair, lines: TrainerPool) -> None:
     done = pair.generate("the small duck", max_new_tokens=12).rounds[0]
     lines.get("maths")
     times = []
@@ -279,7 +285,7 @@ def test_noting_a_round_costs_next_to_nothing(pair: Pair, lines: Lines) -> None:
     assert sorted(times)[1000] < 20e-6
 
 
-def test_all_answers_pay_for_what_one_line_learns(pair: Pair, lines: Lines, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_answers_pay_for_what_one_line_learns(pair: Pair, lines: TrainerPool, monkeypatch: pytest.MonkeyPatch) -> None:
     """A round of another topic counts as one that met a training step."""
     real = train_step.train
 
@@ -296,7 +302,7 @@ def test_all_answers_pay_for_what_one_line_learns(pair: Pair, lines: Lines, monk
     assert lines.status("maths").chat_rounds == met
 
 
-def test_the_history_knows_the_lines(pair: Pair, lines: Lines, store: Store) -> None:
+def test_the_history_knows_the_lines(pair: Pair, lines: TrainerPool, store: Store) -> None:
     ask(pair, lines, "maths", 2)
     assert store.flush()
     (row,) = store.lines(pair.target.name, pair.drafter.name)
@@ -304,7 +310,7 @@ def test_the_history_knows_the_lines(pair: Pair, lines: Lines, store: Store) -> 
     assert json.loads((lines.get("maths").line / "v000001" / "manifest.json").read_text())["domain"] == "maths"
 
 
-def test_a_database_that_was_deleted_gets_ngrams_and_adapters_again(lines: Lines, pair: Pair, store: Store, tmp_path: Path) -> None:
+def test_a_database_that_was_deleted_gets_ngrams_and_adapters_again(lines: TrainerPool, pair: Pair, store: Store, tmp_path: Path) -> None:
     pair.generate("the small duck swims", max_new_tokens=40, temperature=1.0, seed=1)
     for domain in (*NAMES[:2], "default"):
         for number in range(2):

@@ -11,15 +11,15 @@ from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM
 
 from omnidemo.backends.bf16_weights import matrices
-from omnidemo.backends.fused_llama import LeanLlamaRunner
-from omnidemo.backends.weight_arena import LINE, Memory
+from omnidemo.backends.fused_llama import FusedLlama
+from omnidemo.backends.weight_arena import LINE, WeightArena
 from test_runners import LEAN, close, make, some_ids
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.uint16])
 def test_arrays_lie_apart_and_on_lines(kind: type[np.float32] | type[np.uint16]) -> None:
     shapes = [(3, 5), (1, 1), (7, 16), (2, 33)]
-    memory = Memory(sum(rows * columns for rows, columns in shapes), len(shapes), kind)
+    memory = WeightArena(sum(rows * columns for rows, columns in shapes), len(shapes), kind)
     arrays = [memory.take(*shape) for shape in shapes]
     for number, array in enumerate(arrays):
         array[:] = number
@@ -33,7 +33,7 @@ def test_a_model_in_one_piece_is_copied_saved_and_overwritten(shape: str, tmp_pa
     model, ids = make(shape), some_ids(12)
     with torch.inference_mode():
         wanted = model(torch.tensor([ids])).logits[0]
-    runner = LeanLlamaRunner(model)
+    runner = FusedLlama(model)
     places = [weight.data_ptr() for weight in matrices(runner)]
     assert places == sorted(places) and places[-1] + runner.head.weight.nbytes - places[0] <= 4 * runner.parameters + LINE * len(places)
     copy = runner.copy()

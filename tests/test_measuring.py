@@ -15,9 +15,9 @@ import torch
 
 from learning import make_trace, save_drafter, until
 from omnidemo.config import Settings
-from omnidemo.distill import losses, score_history, train_step
+from omnidemo.distill import losses, trace_agreement, train_step
 from omnidemo.lines import learning_curve, measurer, sample_prompts
-from omnidemo.lines.slowdown import Paces, Scope
+from omnidemo.lines.slowdown import Scope, Slowdowns
 from omnidemo.records import Generation, Trace
 from omnidemo.serving.pair_loading import attach_storage, build_pair, open_store
 from test_pair import save
@@ -49,7 +49,7 @@ def logits(trace: Trace) -> tuple[torch.Tensor, torch.Tensor, losses.Positions]:
 
 @pytest.mark.parametrize("temperature", [0.0, 0.7, 1.0])
 def test_agreement_is_the_overlap_at_temperature_1_whatever_the_request_asked_for(temperature: float) -> None:
-    overlap, same = score_history.agreement(*logits(a_trace(temperature)))
+    overlap, same = trace_agreement.agreement(*logits(a_trace(temperature)))
     product = 0.6 * 0.8  # of the n-gram's pieces 1 and 2, read at rows 1 and 2
     by_hand = [
         min(0.6, 0.3) + min(0.3, 0.5),  # row 0
@@ -64,7 +64,7 @@ def test_agreement_is_the_overlap_at_temperature_1_whatever_the_request_asked_fo
 
 def test_the_first_choice_is_not_the_same_where_an_unknown_token_may_be_the_targets() -> None:
     trace = replace(a_trace(1.0), top_p=np.array([[0.3, 0.1], [0.3, 0.1], [0, 0], [0.1, 0.3]], np.float32), p=np.full(4, 0.2, np.float32))
-    assert score_history.agreement(*logits(trace))[1].tolist() == [0.0, 0.0, 0.0]
+    assert trace_agreement.agreement(*logits(trace))[1].tolist() == [0.0, 0.0, 0.0]
 
 
 def test_positions_that_cannot_be_spelled_count_zero(tmp_path: Path) -> None:
@@ -272,7 +272,7 @@ def test_slower_is_said_of_a_topics_newest_500_tokens_alone() -> None:
         figures = {"draft_seconds": 0.25, "verify_seconds": 0.25, "settle_seconds": 0.5, "other_seconds": 0.0}
         return Generation((5,) * tokens, "", (), figures | {"plain_seconds": speedup / tokens}, "end", method, 3)
 
-    paces, code, howto = Paces(), Scope("a", "d", "default", "code"), Scope("a", "d", "default", "howto")
+    paces, code, howto = Slowdowns(), Scope("a", "d", "default", "code"), Scope("a", "d", "default", "howto")
     assert not paces.now(code).slower
     assert paces.note(code, made(100, 0.9)).slower and not paces.now(howto).slower  # no other topic, line or target
     assert not paces.now(Scope("b", "d", "default", "code")).slower

@@ -18,7 +18,7 @@ from tokenizers import Tokenizer, decoders, pre_tokenizers, trainers
 from tokenizers import models as tokenizer_models
 from transformers import PreTrainedTokenizerFast
 
-from omnidemo.backends.fused_llama import LeanLlamaRunner
+from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.config import Settings
 from omnidemo.models import catalogue, load, model_files
 from omnidemo.models.catalogue import list_models
@@ -84,7 +84,7 @@ def test_two_bytes_on_a_cpu_take_the_path_of_four(save: Callable[..., Path], dty
     """The weights are rounded and computed with in float32, by the compiled passes; where there is no room they stay."""
     folder = str(save())
     usual, model = load_model(folder, device="cpu"), load_model(folder, device="cpu", dtype=dtype)
-    assert isinstance(model.runner, LeanLlamaRunner) and model.dtype == torch.float32 and model.runner.passes is not None
+    assert isinstance(model.runner, FusedLlama) and model.dtype == torch.float32 and model.runner.passes is not None
     for name, weight in model.runner.weights().items():
         assert torch.equal(weight, usual.runner.weights()[name].to(getattr(torch, dtype)).float())
     if dtype == "bfloat16":  # which is what the file holds
@@ -99,7 +99,7 @@ def test_a_local_folder(save: Callable[..., Path], tokenizer: PreTrainedTokenize
     stages: list[tuple[str, float]] = []
     folder = save(tie_word_embeddings=True)
     model = load_model(str(folder), device="cpu", progress=lambda stage, fraction: stages.append((stage, fraction)))
-    assert isinstance(model.runner, LeanLlamaRunner)
+    assert isinstance(model.runner, FusedLlama)
     assert (model.dtype, model.device, model.context, model.folder) == (torch.float32, torch.device("cpu"), 64, folder)
     assert model.chat and len(model.vocabulary) == len(tokenizer) == model.runner.rows
     assert model.parameters == model_files.count_parameters(folder) and model.memory_bytes == 4 * model.parameters

@@ -13,7 +13,7 @@ from omnidemo import load_pair
 from omnidemo.adapters import acceptance_head
 from omnidemo.backends import compile_kernels
 from omnidemo.config import Settings
-from omnidemo.decoding.cost_model import Knowledge
+from omnidemo.decoding.cost_model import CostModel
 from omnidemo.decoding.draft_policy import Policy
 from omnidemo.methods import fitting
 from omnidemo.pair.pair import Pair
@@ -100,13 +100,13 @@ def test_what_rounds_took_is_noted_under_the_lock(pair: Pair, monkeypatch: pytes
     held: dict[str, list[bool]] = {"begin": [], "time": [], "plain_beside": []}
 
     def watch(name: str) -> None:
-        original = getattr(Knowledge, name)
+        original = getattr(CostModel, name)
 
-        def watched(self: Knowledge, *given: object) -> object:
+        def watched(self: CostModel, *given: object) -> object:
             held[name].append(pair._turn.locked())
             return original(self, *given)
 
-        monkeypatch.setattr(Knowledge, name, watched)
+        monkeypatch.setattr(CostModel, name, watched)
 
     for name in held:
         watch(name)

@@ -10,12 +10,12 @@ import pytest
 
 from omnidemo import load_pair
 from omnidemo.backends import compiled_passes as cpu_passes
-from omnidemo.backends.fused_cache import LeanCache
-from omnidemo.backends.fused_llama import LeanLlamaRunner
+from omnidemo.backends.fused_cache import FusedCache
+from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.backends.kernels.rows_kernel import highest, mass
 from omnidemo.bench.tiny import random_model
 from omnidemo.decoding.row_ops import BEST, MASS, TOP, WARM, RowStats
-from omnidemo.decoding.sampling import Warp
+from omnidemo.decoding.sampling import SamplingParams
 from test_pair import PROMPT, save
 
 
@@ -28,18 +28,18 @@ def peaks_of(rows: Any, heat: float) -> RowStats:
 
 
 @pytest.fixture(scope="module")
-def runner() -> LeanLlamaRunner:
-    return LeanLlamaRunner(random_model("llama", 517, seed=2))
+def runner() -> FusedLlama:
+    return FusedLlama(random_model("llama", 517, seed=2))
 
 
 @pytest.mark.parametrize("heat", [0.0, 0.3, 1.0, 1.8])
 @pytest.mark.parametrize("rows", [1, 2, 5])
 @pytest.mark.parametrize("shared", [False, True])
-def test_a_pass_tells_its_peaks(runner: LeanLlamaRunner, heat: float, rows: int, shared: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pass_tells_its_peaks(runner: FusedLlama, heat: float, rows: int, shared: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if shared:
         monkeypatch.setattr(cpu_passes, "WORTH_SHARING", 1)
-        monkeypatch.setattr(cpu_passes.Passes, "helpers", property(lambda self: 2))
-    cache = LeanCache(runner)
+        monkeypatch.setattr(cpu_passes.CompiledPasses, "helpers", property(lambda self: 2))
+    cache = FusedCache(runner)
     cache.forward([1, 2, 3], 1)
     peaks = cache.forward([4, 5, 6, 7, 8], rows, heat).stats
     assert peaks is not None and cache.length == 8
@@ -54,7 +54,7 @@ def test_a_pass_tells_its_peaks(runner: LeanLlamaRunner, heat: float, rows: int,
     assert peaks.shares(tokens) == pytest.approx([float(row.softmax(-1)[one]) for row, one in zip(logits, tokens, strict=True)], rel=1e-5)
     assert peaks.shares(tokens[1:], 1) == pytest.approx(peaks.shares(tokens)[1:])
     if heat:
-        law = Warp(heat).law(logits)
+        law = SamplingParams(heat).law(logits)
         for row in range(rows):
             assert np.allclose(peaks.law(row), law[row].numpy(), rtol=1e-5, atol=1e-9)
         assert peaks.chances(tokens) == pytest.approx([float(row[one]) for row, one in zip(law, tokens, strict=True)], rel=1e-5, abs=1e-30)
@@ -100,8 +100,8 @@ def test_answers_are_those_without(tmp_path: Any, method: str, options: dict[str
 
     ids, shown = answer()
     assert bool(asked) == (options.get("temperature", 0.0) == 0.0 and "repetition_penalty" not in options)
-    forward = LeanCache.forward
-    monkeypatch.setattr(LeanCache, "forward", lambda self, ids, last, stats_at=None: forward(self, ids, last))
+    forward = FusedCache.forward
+    monkeypatch.setattr(FusedCache, "forward", lambda self, ids, last, stats_at=None: forward(self, ids, last))
     plain_ids, plain_shown = answer()
     assert ids == plain_ids and len(shown) == len(plain_shown)
     for one, other in zip(shown, plain_shown, strict=True):

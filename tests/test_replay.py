@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from omnidemo.distill.trace_buffer import ReplayBuffer, usable
+from omnidemo.distill.trace_buffer import TraceBuffer, usable
 from omnidemo.records import Trace
 
 
@@ -24,9 +24,9 @@ def make_trace(accepted: float = 0.5, n: int = 10) -> Trace:
     )
 
 
-def filled(order: str, traces: list[Trace], fresh: int, seed: int = 0) -> ReplayBuffer:
+def filled(order: str, traces: list[Trace], fresh: int, seed: int = 0) -> TraceBuffer:
     """A buffer with these traces, of which the last `fresh` have not been taken."""
-    buffer = ReplayBuffer(1 << 24, seed, order)  # type: ignore[arg-type]
+    buffer = TraceBuffer(1 << 24, seed, order)  # type: ignore[arg-type]
     for trace in traces[: len(traces) - fresh]:
         buffer.add(trace)
     buffer.take(1, 1)
@@ -93,7 +93,7 @@ def test_fresh_traces_and_draws_are_what_no_update_has_learnt_from() -> None:
     assert len(after) == 1 and len(after[0]) == 4 and set(numbers(traces, after[0])) <= {7, 8, 9, 10, 11}
     buffer.add(make_trace())
     assert [len(batch) for batch in buffer.draw(8, 8)] == [1]
-    assert ReplayBuffer(1000).draw(2, 2) == []
+    assert TraceBuffer(1000).draw(2, 2) == []
 
 
 def test_drawing_does_not_change_what_is_taken() -> None:
@@ -105,7 +105,7 @@ def test_drawing_does_not_change_what_is_taken() -> None:
 
 def test_bytes_are_bounded_also_after_a_change() -> None:
     size = make_trace().nbytes
-    buffer = ReplayBuffer(10 * size)
+    buffer = TraceBuffer(10 * size)
     traces = [make_trace() for _ in range(26)]
     for trace in traces:
         buffer.add(trace)
@@ -119,8 +119,8 @@ def test_bytes_are_bounded_also_after_a_change() -> None:
 
 def test_an_unknown_order_is_refused() -> None:
     with pytest.raises(ValueError, match="mixed, newest, informative, uniform"):
-        ReplayBuffer(1000, order="best")  # type: ignore[arg-type]
-    buffer = ReplayBuffer(1000)
+        TraceBuffer(1000, order="best")  # type: ignore[arg-type]
+    buffer = TraceBuffer(1000)
     with pytest.raises(ValueError, match="best"):
         buffer.order = "best"  # type: ignore[assignment]
     buffer.order = "newest"

@@ -16,7 +16,7 @@ import transformers
 from transformers.cache_utils import DynamicCache
 
 from omnidemo.backends import bf16_weights, compile_kernels, compiled_passes, fused_llama
-from omnidemo.backends.fused_llama import LeanLlamaRunner
+from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.bench.tiny import ARCHITECTURES, random_model
 from omnidemo.models.transformers_runner import TransformersRunner, check_cache, context_limit
 
@@ -58,7 +58,7 @@ CASES = [(shape, "transformers") for shape in ARCHITECTURES] + [(shape, "lean") 
 def pair(request: pytest.FixtureRequest) -> tuple[Any, Any]:
     shape, kind = request.param
     model = make(shape)
-    return model, LeanLlamaRunner(model) if kind == "lean" else TransformersRunner(model)
+    return model, FusedLlama(model) if kind == "lean" else TransformersRunner(model)
 
 
 def test_pieces_equal_one_pass(pair: tuple[Any, Any]) -> None:
@@ -128,7 +128,7 @@ def test_refuses_what_cannot_be_read(pair: tuple[Any, Any]) -> None:
 @pytest.mark.parametrize("shape", ["llama grouped, wide heads", "qwen2"])
 def test_overwrite_equals_a_reloaded_model(shape: str, kind: str) -> None:
     model = make(shape)
-    runner = LeanLlamaRunner(model) if kind == "lean" else TransformersRunner(model)
+    runner = FusedLlama(model) if kind == "lean" else TransformersRunner(model)
     addresses = {name: weight.data_ptr() for name, weight in runner.weights().items()}
     other = make(shape)
     names = {f"model.layers.1.{part}.weight" for part in ("self_attn.k_proj", "self_attn.o_proj", "mlp.gate_proj", "mlp.down_proj")}
@@ -157,7 +157,7 @@ def test_overwrite_equals_a_reloaded_model(shape: str, kind: str) -> None:
 @pytest.mark.parametrize("kind", ["transformers", "lean"])
 def test_overwrite_is_all_or_nothing(kind: str) -> None:
     model = make("llama")
-    runner = LeanLlamaRunner(model) if kind == "lean" else TransformersRunner(model)
+    runner = FusedLlama(model) if kind == "lean" else TransformersRunner(model)
     before = {name: weight.clone() for name, weight in runner.weights().items()}
     good = {"model.norm.weight": torch.zeros(32)}
     with pytest.raises(ValueError, match="no weight 'lm_head\\.scale'"):
@@ -178,7 +178,7 @@ def test_lean_greedy_answers_are_those_of_transformers(shape: str, products: str
         monkeypatch.setattr(compiled_passes, "WORTH_SHARING", 0)
     if "two bytes" in products:
         models = of_two_bytes(models[0]), of_two_bytes(models[1])
-    runner = LeanLlamaRunner(models[1])
+    runner = FusedLlama(models[1])
     runner.threads = 4
     runner.compact("two bytes" in products)
     assert runner.passes is not None and runner.passes.two_bytes == ("two bytes" in products)
@@ -203,7 +203,7 @@ def test_weights_of_two_bytes_say_what_those_of_four_say(shape: str, ready: bool
         monkeypatch.setattr(compile_kernels, "_ready", None)
     model, ids = of_two_bytes(make(shape)), some_ids(60)
     before = {name: weight.clone() for name, weight in model.named_parameters()}
-    runner = LeanLlamaRunner(model)
+    runner = FusedLlama(model)
     runner.compact(True)
     assert runner.passes is not None and runner.passes.two_bytes
     wanted = reference(model, ids)
@@ -223,7 +223,7 @@ def test_weights_of_two_bytes_say_what_those_of_four_say(shape: str, ready: bool
 def test_shared_passes_are_those_of_one_thread(shape: str, two_bytes: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiled_passes, "WORTH_SHARING", 0)
     monkeypatch.setattr(compiled_passes, "CHUNK", 17)  # so that a prompt is read in several
-    runner, ids = LeanLlamaRunner(of_two_bytes(make(shape))), some_ids(40)
+    runner, ids = FusedLlama(of_two_bytes(make(shape))), some_ids(40)
 
     def read(threads: int) -> list[torch.Tensor]:
         runner.threads = threads
@@ -244,7 +244,7 @@ def test_shared_passes_are_those_of_one_thread(shape: str, two_bytes: bool, monk
 
 def test_answers_that_are_given_at_once_share_no_piece(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiled_passes, "WORTH_SHARING", 0)
-    runner, ids = LeanLlamaRunner(make("llama")), some_ids(200)
+    runner, ids = FusedLlama(make("llama")), some_ids(200)
     runner.threads = 3
 
     def read(start: int) -> torch.Tensor:
@@ -259,13 +259,13 @@ def test_answers_that_are_given_at_once_share_no_piece(monkeypatch: pytest.Monke
             assert all(close(one, other) for one, other in zip(pool.map(read, range(8)), wanted, strict=True))
 
 
-def two_bytes(runner: LeanLlamaRunner) -> bool:
+def two_bytes(runner: FusedLlama) -> bool:
     assert runner.passes is not None
     return runner.passes.two_bytes
 
 
 def test_rounding_follows_new_weights_and_copies() -> None:
-    runner, ids = LeanLlamaRunner(make("llama")), some_ids(12)
+    runner, ids = FusedLlama(make("llama")), some_ids(12)
     assert not two_bytes(runner)
     exact = runner.new_cache().forward(ids, 5).logits
     runner.compact(True)
@@ -290,18 +290,18 @@ def test_rounding_follows_new_weights_and_copies() -> None:
 
 def test_weights_that_need_four_bytes_keep_them(monkeypatch: pytest.MonkeyPatch) -> None:
     model = of_two_bytes(make("llama"))
-    runner, ids = LeanLlamaRunner(model), some_ids(12)
+    runner, ids = FusedLlama(model), some_ids(12)
     assert not two_bytes(runner)  # unless asked for
     runner.compact(True)
     assert two_bytes(runner)
     runner.overwrite({"model.layers.1.mlp.up_proj.weight": model.model.layers[1].mlp.up_proj.weight.detach() * 1.01})
     assert not two_bytes(runner)
     assert close(runner.new_cache().forward(ids, 5).logits, reference(model, ids)[-5:])
-    half = LeanLlamaRunner(make("llama").to(torch.bfloat16))
+    half = FusedLlama(make("llama").to(torch.bfloat16))
     half.compact(True, rounding=True)
     assert half.passes is None
     monkeypatch.setattr(bf16_weights.psutil, "virtual_memory", lambda: SimpleNamespace(available=1000))
-    large = LeanLlamaRunner(make("llama"))
+    large = FusedLlama(make("llama"))
     large.compact(True, rounding=True)
     assert not two_bytes(large)
 
@@ -311,22 +311,22 @@ def test_a_target_takes_the_form_in_which_it_decodes_fastest_alone(
     seconds: dict[int, float], chosen: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And reads drafts in the same one: there is one form for all of its passes."""
-    runner, ids = LeanLlamaRunner(of_two_bytes(make("llama"))), some_ids(12)
+    runner, ids = FusedLlama(of_two_bytes(make("llama"))), some_ids(12)
     now, shown = 0.0, []
 
-    def forward(self: compiled_passes.Passes, given: Sequence[int], *rest: Any) -> Any:
+    def forward(self: compiled_passes.CompiledPasses, given: Sequence[int], *rest: Any) -> Any:
         nonlocal now
         now += seconds[2 if self.two_bytes else 4] * (3 if not shown else 1)  # the first pass of a process is slow
         shown.append(len(given))
         return ()
 
     with monkeypatch.context() as patched:
-        patched.setattr(compiled_passes.Passes, "forward", forward)
+        patched.setattr(compiled_passes.CompiledPasses, "forward", forward)
         bf16_weights.pick(runner, lambda: now)
     assert set(shown) == {1} and len(shown) >= 6
     assert two_bytes(runner) == (chosen == 2)
     assert close(runner.new_cache().forward(ids, 5).logits, reference(runner._model, ids)[-5:])
-    uneven = LeanLlamaRunner(make("llama"))  # weights that need four bytes are not even timed
+    uneven = FusedLlama(make("llama"))  # weights that need four bytes are not even timed
     bf16_weights.pick(uneven, lambda: pytest.fail("timed"))
     assert not two_bytes(uneven)
 
@@ -369,7 +369,7 @@ def test_a_compiler_that_fails_is_told_once_and_done_without(monkeypatch: pytest
     assert not compile_kernels.wait()
     assert [record.getMessage() for record in caplog.records if "slower" in record.getMessage()]
     model, ids = make("qwen2"), some_ids(20)
-    assert close(LeanLlamaRunner(model).new_cache().forward(ids, 5).logits, reference(model, ids)[-5:])
+    assert close(FusedLlama(model).new_cache().forward(ids, 5).logits, reference(model, ids)[-5:])
 
 
 @pytest.mark.parametrize("shape", LEAN)
@@ -377,7 +377,7 @@ def test_lean_in_bfloat16(shape: str) -> None:
     model = make(shape).to(torch.bfloat16)
     ids = some_ids(40)
     wanted = reference(model, ids)
-    cache = LeanLlamaRunner(model).new_cache()
+    cache = FusedLlama(model).new_cache()
     parts = ((0, 25), (25, 30), (30, 31), (31, 40))
     rows = torch.cat([cache.forward(ids[low:high], high - low).logits for low, high in parts])
     assert close(rows, wanted, 0.05)
@@ -385,7 +385,7 @@ def test_lean_in_bfloat16(shape: str) -> None:
 
 def test_lean_holds_the_weights_once() -> None:
     model = make("qwen2")
-    runner = LeanLlamaRunner(model)
+    runner = FusedLlama(model)
     fused = runner.layers[0].qkv.weight
     assert model.model.layers[0].self_attn.k_proj.weight.untyped_storage().data_ptr() == fused.untyped_storage().data_ptr()
     assert runner.parameters == sum(parameter.numel() for parameter in make("qwen2").parameters())
@@ -402,18 +402,18 @@ def test_lean_holds_the_weights_once() -> None:
 )
 def test_lean_knows_what_it_does_not_fit(changes: dict[str, Any]) -> None:
     model = make("llama", **changes)
-    assert not LeanLlamaRunner.fits(model.config)
+    assert not FusedLlama.fits(model.config)
     with pytest.raises(ValueError, match="general runner"):
-        LeanLlamaRunner(model)
+        FusedLlama(model)
     ids = some_ids(10)  # and the general one takes them
     assert close(TransformersRunner(model).new_cache().forward(ids, 3).logits, reference(model, ids)[-3:])
 
 
 def test_lean_refuses_sliding_windows_and_other_families() -> None:
     sliding = make("qwen2", use_sliding_window=True, sliding_window=8, max_window_layers=1)
-    assert not LeanLlamaRunner.fits(sliding.config)
-    assert not LeanLlamaRunner.fits(make("qwen3").config)
-    assert LeanLlamaRunner.fits(make("qwen2").config)
+    assert not FusedLlama.fits(sliding.config)
+    assert not FusedLlama.fits(make("qwen3").config)
+    assert FusedLlama.fits(make("qwen2").config)
 
 
 @pytest.mark.parametrize("kind", ["Mamba", "Mamba2", "FalconMamba", "RecurrentGemma", "Jamba", "Rwkv", "Qwen3Next", "OpenAIGPT", "XLNet"])

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from omnidemo.distill.drift import RECENT, ShiftDetector, shifts
+from omnidemo.distill.drift import RECENT, DriftDetector, shifts
 
 
 def noisy(levels: list[float], deviation: float, seed: int) -> list[float | None]:
@@ -20,7 +20,7 @@ def test_a_drop_is_found_soon_and_placed_well(drop: float, deviation: float) -> 
         values = noisy([0.6] * 60 + [0.6 - drop] * 40, deviation, seed)
         found = [index for index in shifts(values) if index >= 54]
         assert len(found) == 1 and abs(found[0] - 60) <= 4
-        detector = ShiftDetector()
+        detector = DriftDetector()
         when = next(index for index, value in enumerate(values) if detector.add(value) and index >= 54)
         assert when <= 60 + RECENT + 3
 

@@ -22,7 +22,7 @@ from torch import Tensor
 from omnidemo.adapters import acceptance_head
 from omnidemo.config import Settings
 from omnidemo.decoding.draft_policy import Policy
-from omnidemo.lines.trainer_pool import Lines
+from omnidemo.lines.trainer_pool import TrainerPool
 from omnidemo.pair.pair import Pair
 from omnidemo.records import Generation
 from omnidemo.serving.pair_loading import attach_storage, build_pair
@@ -55,7 +55,7 @@ class World:
     """A pair that learns from its traffic as the app's does, and what it answered so far."""
 
     pair: Pair
-    lines: Lines
+    lines: TrainerPool
     expected: dict[str, tuple[int, ...]]
     answers: list[Generation]
 

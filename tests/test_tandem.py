@@ -17,17 +17,17 @@ from omnidemo.backends import compile_kernels, compiled_passes, compiled_rounds,
 from omnidemo.backends.choice import make_backend
 from omnidemo.backends.compiled_rounds import MadeRound
 from omnidemo.backends.cpu_backend import CpuBackend
-from omnidemo.backends.fused_cache import LeanCache
-from omnidemo.backends.fused_llama import LeanLlamaRunner
+from omnidemo.backends.fused_cache import FusedCache
+from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.bench.tiny import random_model
 from omnidemo.decoding import engine
 from omnidemo.decoding.contexts import DrafterContext
-from omnidemo.decoding.cost_model import STRETCH, Knowledge, Stretch
-from omnidemo.decoding.cost_policy import CLEAR, EARLY, ByCost
-from omnidemo.decoding.draft_policy import Confidence, Fixed, stretch, until_stretch
+from omnidemo.decoding.cost_model import STRETCH, CostModel, ProbeBlock
+from omnidemo.decoding.cost_policy import CLEAR, EARLY, CostPolicy
+from omnidemo.decoding.draft_policy import ConfidencePolicy, FixedPolicy, stretch, until_stretch
 from omnidemo.decoding.engine import DecodingState, Limits, decode
 from omnidemo.decoding.randomness import Sampler
-from omnidemo.decoding.sampling import Warp, as_tensor
+from omnidemo.decoding.sampling import SamplingParams, as_tensor
 from omnidemo.decoding.state import TargetContext
 from omnidemo.methods import make_method
 from omnidemo.pair.pair import Pair
@@ -195,7 +195,7 @@ def fast(talk: DecodingState) -> Any:
     return make_backend(talk.target.cache, talk.drafter.cache, perf_counter)
 
 
-class Unsteady(Fixed):
+class Unsteady(FixedPolicy):
     """Another budget every few rounds, and sometimes none."""
 
     def budget(self, index: int, look: Any) -> int:
@@ -215,9 +215,9 @@ def test_rounds_that_were_made_in_vain_leave_no_trace(
         for target_id in range(0, 8000, 2):
             ngrams.insert(target_id, bundled.map.ngram(target_id) or ())
         talk = conversation(bundled)
-        rule = Unsteady(4) if trouble in ("budget", "everything") else Fixed(4)
+        rule = Unsteady(4) if trouble in ("budget", "everything") else FixedPolicy(4)
         rounds: list[Round] = []
-        method, warp = make_method("ngram-exact", bundled.map), Warp(temperature)
+        method, warp = make_method("ngram-exact", bundled.map), SamplingParams(temperature)
         for done in decode(talk, method, bundled.map, ngrams, warp, Sampler(5), Limits(90), rule, backend=fast(talk)):
             rounds.append(done)
             if trouble in ("trie", "everything") and done.index % 3 == 2:
@@ -232,8 +232,8 @@ def test_rounds_that_were_made_in_vain_leave_no_trace(
         with torch.inference_mode():
             drafter = talk.drafter
             assert drafter is not None and drafter.spells(talk.target.ids)
-            assert close(as_tensor(drafter.logits()), LeanCache(bundled.drafter.runner).forward(drafter.ids, 1).logits[0], 1e-3)
-            wanted = LeanCache(bundled.target.runner).forward(talk.target.ids, 1).logits
+            assert close(as_tensor(drafter.logits()), FusedCache(bundled.drafter.runner).forward(drafter.ids, 1).logits[0], 1e-3)
+            wanted = FusedCache(bundled.target.runner).forward(talk.target.ids, 1).logits
             assert close(as_tensor(talk.target.verify([]).logits), wanted, 1e-3)
     assert kinds(made)["several"] > 3
 
@@ -249,7 +249,9 @@ def test_other_passes_overwrite_what_was_made(bundled: Pair, made: list[list[Mad
         drafter = talk.drafter
         assert drafter is not None
         method = make_method("ngram-exact", bundled.map)
-        for _ in decode(talk, method, bundled.map, bundled.ngrams, Warp(0.0), Sampler(1), Limits(60), Fixed(4), backend=fast(talk)):
+        for _ in decode(
+            talk, method, bundled.map, bundled.ngrams, SamplingParams(0.0), Sampler(1), Limits(60), FixedPolicy(4), backend=fast(talk)
+        ):
             if touch == "drafter":
                 drafter.logits()
             else:
@@ -258,7 +260,7 @@ def test_other_passes_overwrite_what_was_made(bundled: Pair, made: list[list[Mad
         assert kinds(made)["several"] > 5 and len(taken) > 10 and not any(taken)
         made.clear()
         with torch.inference_mode():
-            assert close(as_tensor(drafter.logits()), LeanCache(bundled.drafter.runner).forward(drafter.ids, 1).logits[0], 1e-3)
+            assert close(as_tensor(drafter.logits()), FusedCache(bundled.drafter.runner).forward(drafter.ids, 1).logits[0], 1e-3)
 
 
 def test_seconds_are_those_of_each_round(bundled: Pair, made: list[list[MadeRound]]) -> None:
@@ -281,28 +283,30 @@ def test_every_token_that_the_drafter_reads_is_told(
 ) -> None:
     """Those of walks that were thrown away too: as many as the host reads, which comes back for each."""
     bundled.fill_cache()
-    method, warp, read = make_method("ngram-exact", bundled.map), Warp(temperature), []
-    forward, roll_out = LeanCache.forward, LeanCache.roll_out
+    method, warp, read = make_method("ngram-exact", bundled.map), SamplingParams(temperature), []
+    forward, roll_out = FusedCache.forward, FusedCache.roll_out
 
-    def noted(self: LeanCache, ids: Any, last: int, stats_at: float | None = None) -> Any:
+    def noted(self: FusedCache, ids: Any, last: int, stats_at: float | None = None) -> Any:
         read[-1] += len(ids) * (self.runner is bundled.drafter.runner)
         return forward(self, ids, last, stats_at)
 
-    def rolled(self: LeanCache, order: Any, ids: Any, row: Any, state: Any) -> Any:
+    def rolled(self: FusedCache, order: Any, ids: Any, row: Any, state: Any) -> Any:
         found = roll_out(self, order, ids, row, state)
         read[-1] += len(ids) + len(found.read) + found.vain if found is not None else 0
         return found
 
-    monkeypatch.setattr(LeanCache, "forward", noted)
-    monkeypatch.setattr(LeanCache, "roll_out", rolled)
+    monkeypatch.setattr(FusedCache, "forward", noted)
+    monkeypatch.setattr(FusedCache, "roll_out", rolled)
     for _ in both(monkeypatch):
         read.append(0)
         with monkeypatch.context() as patch:
             if len(read) == 2:
-                patch.setattr(LeanCache, "rolls", property(lambda self: False))
+                patch.setattr(FusedCache, "rolls", property(lambda self: False))
             for seed, prompt in enumerate(BUNDLED):
                 talk = conversation(bundled, prompt)
-                for _ in decode(talk, method, bundled.map, bundled.ngrams, warp, Sampler(seed), Limits(90), Fixed(4), backend=fast(talk)):
+                for _ in decode(
+                    talk, method, bundled.map, bundled.ngrams, warp, Sampler(seed), Limits(90), FixedPolicy(4), backend=fast(talk)
+                ):
                     pass
     turns = [turn for turns in made for turn in turns]
     assert sum(turn.vain for turn in turns) > 0
@@ -397,20 +401,20 @@ def test_rules_say_how_long_they_draft() -> None:
                 after = until_stretch(index, every)
                 assert all(stretch(index + more, every) == 0 for more in range(1, after + 1)) and stretch(index + after + 1, every) > 0
     assert until_stretch(5, 0) > 8
-    known = Knowledge()
-    for rule in (Fixed(4, probe_every=3), Confidence(8, known, 0.4, probe_every=3)):
+    known = CostModel()
+    for rule in (FixedPolicy(4, probe_every=3), ConfidencePolicy(8, known, 0.4, probe_every=3)):
         assert [rule.drafting() for index in range(2) if rule.budget(index, list)] == [1, 0]
-    cost, told = ByCost(8, known), []
+    cost, told = CostPolicy(8, known), []
     for index in range(EARLY):
         if cost.budget(index, list):
             told.append(cost.drafting())
     assert told == list(range(EARLY - 2, -1, -1))
     known.drafting, known._plain_then, known._tokens, known._weight, known.first_seconds = 2 * EARLY * STRETCH + 5, 1.0, 1.1, 1.0, 1.0
     assert known.speedup is not None and known.speedup < CLEAR  # since a moment ago, so that the next plain rounds should have been made
-    known._plain.extend([Stretch(1.0)] * 4)
-    cost = ByCost(8, known)
+    known._plain.extend([ProbeBlock(1.0)] * 4)
+    cost = CostPolicy(8, known)
     told = [cost.drafting() for _ in range(3) if cost.budget(0, list)]
-    assert told == [1, 0] and cost.resting() == STRETCH - 1
+    assert told == [1, 0] and cost.plain_lookahead() == STRETCH - 1
     known.speculating, known.tries = False, 2
     assert cost.drafting() == 3
 
@@ -420,17 +424,17 @@ class Compiled(World):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.runners = [LeanLlamaRunner(random_model("llama", rows, seed=rows)) for rows in (len(self.target) + 1, len(self.drafter) + 2)]
+        self.runners = [FusedLlama(random_model("llama", rows, seed=rows)) for rows in (len(self.target) + 1, len(self.drafter) + 2)]
 
     def conversation(self, prompt: Any, limit: int = 1000) -> DecodingState:
-        target, drafter = (LeanCache(runner) for runner in self.runners)
+        target, drafter = (FusedCache(runner) for runner in self.runners)
         talk = DecodingState(TargetContext(target), DrafterContext(drafter, self.map))
         talk.start(prompt)
         return talk
 
-    def law(self, warp: Warp, count: int) -> dict[tuple[int, ...], float]:
+    def law(self, warp: SamplingParams, count: int) -> dict[tuple[int, ...], float]:
         def row(ids: list[int]) -> torch.Tensor:
-            return as_tensor(LeanCache(self.runners[0]).forward(ids, 1).logits[0]).double()
+            return as_tensor(FusedCache(self.runners[0]).forward(ids, 1).logits[0]).double()
 
         return law_of(row, self.prompt, set(self.target.roles.get("end", ())), warp, count)
 
@@ -442,7 +446,7 @@ def test_what_is_emitted_follows_the_targets_law(method: str, made: list[list[Ma
     monkeypatch.setattr(engine, "_plan", lambda *given: plan(*given[:4], index=1, look=given[5]))  # several rounds from the first one on
     monkeypatch.setattr("worlds.decode", lambda talk, *given: decode(talk, *given, backend=fast(talk)))
     world = Compiled(NESTED.target, NESTED.drafter, NESTED.prompt)
-    warp, sampler, cache, runs, ids = Warp(0.8), Sampler(3), world.cache(), 10_000, 4
+    warp, sampler, cache, runs, ids = SamplingParams(0.8), Sampler(3), world.cache(), 10_000, 4
     rule = make_method(method, world.map)
     with torch.inference_mode():
         counts = Counter(world.sample(rule, warp, sampler, 2, ids, cache)[-2:] for _ in range(runs))
@@ -455,7 +459,7 @@ def test_what_is_emitted_follows_the_targets_law(method: str, made: list[list[Ma
             ends[path[-2:]] = ends.get(path[-2:], 0.0) + mass
         return p_value(counts, ends, runs)
 
-    law, other = world.law(warp, ids), world.law(Warp(1.0), ids)
+    law, other = world.law(warp, ids), world.law(SamplingParams(1.0), ids)
     assert fit(law) > 0.001
     assert distance(law, other) > 1e-2 and fit(other) < 0.001  # so that it would show
 

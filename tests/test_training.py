@@ -23,7 +23,7 @@ from omnidemo.adapters import acceptance_head as heads
 from omnidemo.adapters.version_folders import AdapterState, OptimiserState
 from omnidemo.distill import train_step
 from omnidemo.distill.head_training import HeadTrainer
-from omnidemo.distill.in_process_worker import Here
+from omnidemo.distill.in_process_worker import InProcessWorker
 from omnidemo.distill.trainer_status import hanging
 from omnidemo.records import Trace
 
@@ -53,8 +53,8 @@ def whole(folder: Path) -> train_step.Learner:
 
 
 @pytest.fixture
-def child() -> Iterator[train_step.Child]:
-    one = train_step.Child()
+def child() -> Iterator[train_step.ProcessWorker]:
+    one = train_step.ProcessWorker()
     yield one
     one.close()
 
@@ -298,7 +298,7 @@ def test_judge_above_temperature_zero_is_a_probability_that_training_raises(lear
 # --- the child process -----------------------------------------------------------------------------------------------------
 
 
-def test_the_child_trains_and_judges_as_here(child: train_step.Child, folder: Path, learner: train_step.Learner) -> None:
+def test_the_child_trains_and_judges_as_here(child: train_step.ProcessWorker, folder: Path, learner: train_step.Learner) -> None:
     batches, fresh = [[make_trace(0), make_trace(1)]] * 2, [[make_trace(5)]]
     here, _, _ = train_step.train(learner, None, None, batches, PLAN, fresh)
     there, _, steps = child.train(folder, None, None, batches, PLAN, fresh)
@@ -311,11 +311,11 @@ def test_the_child_trains_and_judges_as_here(child: train_step.Child, folder: Pa
         np.testing.assert_allclose(one, other, atol=1e-4)
     full = child.train(folder, None, None, batches, replace(PLAN, rank=0))[0]
     assert full.config == train_step.FULL and child.judge(folder, [full], fresh[0], PLAN)[0].shape == judged[0].shape
-    with pytest.raises(train_step.ChildError, match="does not fit"):
+    with pytest.raises(train_step.WorkerError, match="does not fit"):
         child.judge(folder, [full, there], fresh[0], PLAN)
 
 
-def test_the_child_lowers_its_priority_before_it_loads_torch(child: train_step.Child, folder: Path) -> None:
+def test_the_child_lowers_its_priority_before_it_loads_torch(child: train_step.ProcessWorker, folder: Path) -> None:
     code = (
         "import sys; import omnidemo.distill.process_worker; print([name for name in ('torch', 'numpy', 'gradio') if name in sys.modules])"
     )
@@ -339,7 +339,7 @@ def test_a_process_whose_parent_was_killed_as_it_began_ends_at_once() -> None:
         assert done.stdout == said and (done.returncode == 0) is bool(said), done.stderr
 
 
-def test_threads_share_the_child(child: train_step.Child, folder: Path) -> None:
+def test_threads_share_the_child(child: train_step.ProcessWorker, folder: Path) -> None:
     results: dict[int, tuple[OptimiserState, int | None]] = {}
 
     def ask(count: int) -> None:
@@ -357,7 +357,7 @@ def test_threads_share_the_child(child: train_step.Child, folder: Path) -> None:
 
 @pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="the system cannot stop a process")
 def test_a_paused_child_rests_and_its_time_does_not_run(folder: Path) -> None:
-    child = train_step.Child(timeout=8.0)
+    child = train_step.ProcessWorker(timeout=8.0)
     child.pause()
     done = threading.Event()
     asked: list[train_step.Update] = []
@@ -392,10 +392,10 @@ def _cpu_seconds(pid: int | None) -> int:
 
 
 def test_a_request_that_takes_too_long_is_given_up(folder: Path) -> None:
-    child = train_step.Child(timeout=60.0)
+    child = train_step.ProcessWorker(timeout=60.0)
     child.train(folder, None, None, [[make_trace(0)]], PLAN)
     first, child.timeout = child.pid, 0.6
-    with pytest.raises(train_step.ChildError, match=r"longer than 0\.6 seconds"):
+    with pytest.raises(train_step.WorkerError, match=r"longer than 0\.6 seconds"):
         child.train(folder, None, None, [[make_trace(0)]] * 20_000, PLAN)
     child.timeout = 60.0
     assert child.train(folder, None, None, [[make_trace(0)]], PLAN)[1].step == 1 and child.pid != first
@@ -405,13 +405,13 @@ def test_a_request_that_takes_too_long_is_given_up(folder: Path) -> None:
 @pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="the system cannot stop a process")
 def test_a_process_that_hangs_is_noticed_killed_and_started_again(folder: Path) -> None:
     """Somebody else stops it: before a request that does not fit into its pipe, and in the middle of one. A pause of ours is none."""
-    child = train_step.Child(patience=6.0)
+    child = train_step.ProcessWorker(patience=6.0)
     child.train(folder, None, None, [[make_trace(0)]], PLAN)
     assert child.silent == 0.0
     first = child.pid
     assert first is not None
     os.kill(first, signal.SIGSTOP)
-    with pytest.raises(train_step.ChildError, match="no sign of life for 6 seconds"):
+    with pytest.raises(train_step.WorkerError, match="no sign of life for 6 seconds"):
         child.train(folder, None, None, [[make_trace(0)]] * 5_000, PLAN)
     child.patience = 60.0  # it has to load everything anew
     assert child.train(folder, None, None, [[make_trace(0)]], PLAN)[1].step == 1 and child.pid != first
@@ -420,7 +420,7 @@ def test_a_process_that_hangs_is_noticed_killed_and_started_again(folder: Path) 
     def ask() -> None:
         try:
             child.train(folder, None, None, [[make_trace(0)]] * 20_000, PLAN)
-        except train_step.ChildError as error:
+        except train_step.WorkerError as error:
             failed.append(error)
 
     asking = threading.Thread(target=ask)
@@ -444,12 +444,12 @@ def test_a_hanging_trainer_is_said_to_hang() -> None:
     assert hanging(3.0) == "" and "no sign of life for 12 s" in hanging(12.2)
 
 
-def test_closing_ends_a_request_in_flight(child: train_step.Child, folder: Path) -> None:
+def test_closing_ends_a_request_in_flight(child: train_step.ProcessWorker, folder: Path) -> None:
     child.train(folder, None, None, [[make_trace(0)]], PLAN)
     threading.Timer(0.3, child.close).start()
-    with pytest.raises(train_step.ChildError):
+    with pytest.raises(train_step.WorkerError):
         child.train(folder, None, None, [[make_trace(0)]] * 20_000, PLAN)
-    with pytest.raises(train_step.ChildError, match="closed"):
+    with pytest.raises(train_step.WorkerError, match="closed"):
         child.judge(folder, [None], [make_trace(0)], PLAN)
 
 
@@ -485,7 +485,7 @@ def _alive(pid: int) -> bool:
 
 
 def test_training_here_is_the_same_pure_step(folder: Path, learner: train_step.Learner) -> None:
-    here = Here()
+    here = InProcessWorker()
     batches = [[make_trace(seed)] for seed in range(3)]
     mine, theirs = here.train(folder, None, None, batches, PLAN), train_step.train(learner, None, None, batches, PLAN)
     assert all(torch.equal(mine[0].weights[name], weight) for name, weight in theirs[0].weights.items())

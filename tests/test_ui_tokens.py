@@ -252,12 +252,12 @@ def test_an_abandoned_answer_tells_the_engine_to_stop() -> None:
 
     seen: list[threading.Event] = []
 
-    class Watching(FakeServices):
+    class AdaptivePolicy(FakeServices):
         def chat(self, **more: Any) -> Iterator[Round | Generation]:
             seen.append(more["cancel"])
             yield from super().chat(**more)
 
-    services = Watching(load_seconds=0.0, pace=0.001)
+    services = AdaptivePolicy(load_seconds=0.0, pace=0.001)
     services.load("bundled/a", "bundled/drafter")
     answer = _chat(services, Running())(
         "long", [], "s", "r", "bundled/a", "bundled/drafter", "ngram-exact", "default", 0.0, 1.0, 64, None, True, True

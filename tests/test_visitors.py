@@ -15,7 +15,7 @@ import pytest
 from omnidemo.adapters import version_folders
 from omnidemo.config import Settings
 from omnidemo.records import Generation, RequestRecord, Round
-from omnidemo.serving.public_services import Hosted
+from omnidemo.serving.public_services import PublicServices
 from omnidemo.serving.quotas import HOUR, Quotas, Refused
 from omnidemo.serving.services import Services
 from omnidemo.store.store import Store
@@ -150,7 +150,7 @@ class App:
     def __init__(self, settings: Settings) -> None:
         self.services = Services(settings)
         self.who: Caller | None = Caller("a")
-        self.front = Hosted(self.services, lambda: self.who)
+        self.front = PublicServices(self.services, lambda: self.who)
         self.pair = (settings.target, settings.drafter)
         self.front.load(*self.pair)
         until = time.monotonic() + 120
@@ -226,7 +226,7 @@ def test_two_visitors_at_once_take_turns(app: App) -> None:
     order: list[str] = []
 
     def talk(name: str, began: threading.Event, other: threading.Event) -> None:
-        front = Hosted(app.services, lambda: Caller(name))
+        front = PublicServices(app.services, lambda: Caller(name))
         message = [{"role": "user", "content": f"a story of {name}"}]
         options = {"method": "ngram-exact", "max_new_tokens": 48, "temperature": 1.0, "seed": 1, "draft_policy": "fixed", "draft_length": 2}
         for item in front.chat(target=app.pair[0], drafter=app.pair[1], messages=message, **options):

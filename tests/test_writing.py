@@ -14,17 +14,17 @@ import torch
 from omnidemo import load_pair
 from omnidemo.backends import compiled_passes
 from omnidemo.backends.cpu_backend import CpuBackend
-from omnidemo.backends.fused_cache import LeanCache
-from omnidemo.backends.fused_llama import LeanLlamaRunner
+from omnidemo.backends.fused_cache import FusedCache
+from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.bench.tiny import random_model
 from omnidemo.decoding.backend import RoundPlan, RoundResult
-from omnidemo.decoding.cost_model import Knowledge
-from omnidemo.decoding.cost_policy import ByCost
-from omnidemo.decoding.draft_policy import Fixed
+from omnidemo.decoding.cost_model import CostModel
+from omnidemo.decoding.cost_policy import CostPolicy
+from omnidemo.decoding.draft_policy import FixedPolicy
 from omnidemo.decoding.randomness import Sampler
-from omnidemo.decoding.rollout import Order, Rollout, anything
+from omnidemo.decoding.rollout import Rollout, RolloutRequest, anything
 from omnidemo.decoding.round import RoundContext
-from omnidemo.decoding.sampling import Warp, as_tensor
+from omnidemo.decoding.sampling import SamplingParams, as_tensor
 from omnidemo.decoding.state import TargetContext
 from omnidemo.methods import Autoregressive
 from omnidemo.pair.pair import Pair
@@ -36,8 +36,8 @@ ROWS = 61
 
 
 @pytest.fixture(scope="module")
-def runner() -> LeanLlamaRunner:
-    return LeanLlamaRunner(random_model("llama", ROWS, seed=4))
+def runner() -> FusedLlama:
+    return FusedLlama(random_model("llama", ROWS, seed=4))
 
 
 @pytest.fixture(scope="module")
@@ -50,29 +50,29 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Pair:
 def written(monkeypatch: pytest.MonkeyPatch) -> list[Rollout]:
     """What targets write in one go from now on."""
     found: list[Rollout] = []
-    original = LeanCache.roll_out
+    original = FusedCache.roll_out
 
-    def noted(self: LeanCache, order: Order, *given: Any) -> Rollout | None:
+    def noted(self: FusedCache, order: RolloutRequest, *given: Any) -> Rollout | None:
         rollout = original(self, order, *given)
         if order.rule is anything(self.runner.rows, self.runner.device) and rollout is not None:
             found.append(rollout)
         return rollout
 
-    monkeypatch.setattr(LeanCache, "roll_out", noted)
+    monkeypatch.setattr(FusedCache, "roll_out", noted)
     return found
 
 
 class Plain:
     """A target that makes plain rounds through the backend, as the engine has it made them."""
 
-    def __init__(self, runner: LeanLlamaRunner, temperature: float = 0.0, ends: tuple[int, ...] = (), seed: int = 0) -> None:
-        self.target, self.backend = TargetContext(LeanCache(runner)), CpuBackend(perf_counter)
+    def __init__(self, runner: FusedLlama, temperature: float = 0.0, ends: tuple[int, ...] = (), seed: int = 0) -> None:
+        self.target, self.backend = TargetContext(FusedCache(runner)), CpuBackend(perf_counter)
         self.target.start([1, 2, 3])
         known: Any = SimpleNamespace(to_drafter=torch.zeros(ROWS))  # all that a round without a draft asks of a vocabulary map
         nobody: Any = None
         self.sampler = Sampler(seed)
         self.context = RoundContext(
-            nobody, known, NgramCache(ROWS), Warp(temperature), self.sampler, frozenset(ends), target=self.target
+            nobody, known, NgramCache(ROWS), SamplingParams(temperature), self.sampler, frozenset(ends), target=self.target
         )  # fmt: skip
 
     @property
@@ -85,14 +85,14 @@ class Plain:
             return self.backend.run_round(self.context, Autoregressive(), RoundPlan(0, 50, lookahead))
 
 
-def true_row(runner: LeanLlamaRunner, ids: list[int]) -> Any:
-    return LeanCache(runner).forward(ids, 1).logits
+def true_row(runner: FusedLlama, ids: list[int]) -> Any:
+    return FusedCache(runner).forward(ids, 1).logits
 
 
 def both(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """In one go, and one by one."""
-    for strides in (8, 1):
-        monkeypatch.setattr(compiled_passes, "STRIDES", strides)
+    for steps_per_call in (8, 1):
+        monkeypatch.setattr(compiled_passes, "STRIDES", steps_per_call)
         yield
 
 
@@ -149,14 +149,14 @@ def test_a_cancelled_answer_leaves_a_context_to_go_on_from(pair: Pair) -> None:
     assert pair.generate(PROMPT, method="autoregressive", max_new_tokens=30).token_ids == fresh.token_ids
 
 
-def test_no_row_is_read_twice_and_each_is_the_models(runner: LeanLlamaRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_row_is_read_twice_and_each_is_the_models(runner: FusedLlama, monkeypatch: pytest.MonkeyPatch) -> None:
     plain, rows = Plain(runner), []
     for place in range(5):
         made = plain.round()
         assert made is not None and made.next_token == int(as_tensor(made.logits)[0].argmax()) and not made.slots
         assert plain.target.cache.length == len(plain.target.ids) and all(one >= 0.0 for one in made.seconds)
-        monkeypatch.setattr(LeanCache, "_compiled", None)  # no other pass is made
-        monkeypatch.setattr(LeanCache, "roll_out", None)
+        monkeypatch.setattr(FusedCache, "_compiled", None)  # no other pass is made
+        monkeypatch.setattr(FusedCache, "roll_out", None)
         rows.append(made.logits)
         plain.target.append([made.next_token])
         assert (plain.written is None) is (place == 4)
@@ -166,7 +166,7 @@ def test_no_row_is_read_twice_and_each_is_the_models(runner: LeanLlamaRunner, mo
 
 
 @pytest.mark.parametrize("taken", [0, 1, 3])
-def test_a_draft_after_all(runner: LeanLlamaRunner, taken: int) -> None:
+def test_a_draft_after_all(runner: FusedLlama, taken: int) -> None:
     """What was written is dropped, and its seconds are charged to the next round that the backend makes."""
     plain = Plain(runner)
     for _ in range(max(1, taken)):
@@ -185,7 +185,7 @@ def test_a_draft_after_all(runner: LeanLlamaRunner, taken: int) -> None:
     assert made is not None and made.seconds.draft >= each * (5 - max(1, taken)) and plain.backend._wasted == 0.0
 
 
-def test_another_token_than_the_one_drawn(runner: LeanLlamaRunner) -> None:
+def test_another_token_than_the_one_drawn(runner: FusedLlama) -> None:
     plain = Plain(runner)
     made = plain.round()
     assert made is not None and made.next_token is not None and plain.written is not None
@@ -194,7 +194,7 @@ def test_another_token_than_the_one_drawn(runner: LeanLlamaRunner) -> None:
     assert close(as_tensor(plain.target.verify([]).logits), true_row(runner, plain.target.ids), 1e-4)
 
 
-def test_nothing_is_written_after_an_end(runner: LeanLlamaRunner) -> None:
+def test_nothing_is_written_after_an_end(runner: FusedLlama) -> None:
     plain = Plain(runner)
     plain.round(5)
     assert plain.written is not None
@@ -205,51 +205,51 @@ def test_nothing_is_written_after_an_end(runner: LeanLlamaRunner) -> None:
     assert again.written is not None and again.written.ids == ids[: third + 1] and len(again.written.read) == third
 
 
-def test_a_window_that_ends(runner: LeanLlamaRunner) -> None:
+def test_a_window_that_ends(runner: FusedLlama) -> None:
     plain = Plain(runner)
     plain.target.cache.limit = 6
     assert plain.round() is None and plain.target.cache.length == 2
     assert close(as_tensor(plain.target.verify([]).logits), true_row(runner, [1, 2, 3]), 1e-4)
 
 
-def test_logits_that_are_no_numbers(runner: LeanLlamaRunner) -> None:
+def test_logits_that_are_no_numbers(runner: FusedLlama) -> None:
     """A broken model is not made worse: the reference sees its row."""
-    broken = LeanLlamaRunner(random_model("llama", ROWS, seed=4))
+    broken = FusedLlama(random_model("llama", ROWS, seed=4))
     broken.overwrite({name: weight * float("nan") for name, weight in broken.weights().items() if "lm_head" in name or "embed" in name})
     plain = Plain(broken)
     assert plain.round() is None and plain.target.cache.length == 2
     assert bool(as_tensor(plain.target.verify([]).logits).isnan().all())
 
 
-def test_large_models_write_token_by_token(runner: LeanLlamaRunner, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = LeanCache(runner)
-    assert made.strides == compiled_passes.STRIDES
-    for parameters, strides in ((8_600_000, 8), (20_000_000, 4), (135_000_000, 1)):
+def test_large_models_write_token_by_token(runner: FusedLlama, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = FusedCache(runner)
+    assert made.steps_per_call == compiled_passes.STRIDES
+    for parameters, steps_per_call in ((8_600_000, 8), (20_000_000, 4), (135_000_000, 1)):
         monkeypatch.setattr(runner, "parameters", parameters)
-        assert made.strides == strides
+        assert made.steps_per_call == steps_per_call
     monkeypatch.setattr(runner, "passes", None)
-    assert made.strides == 1
+    assert made.steps_per_call == 1
 
 
 def test_rules_say_how_long_they_rest() -> None:
-    assert Fixed(4).resting() == 0 and Fixed(0).resting() > 8
-    known = Knowledge()
-    rule = ByCost(8, known)
-    assert rule.resting() == 0
+    assert FixedPolicy(4).plain_lookahead() == 0 and FixedPolicy(0).plain_lookahead() > 8
+    known = CostModel()
+    rule = CostPolicy(8, known)
+    assert rule.plain_lookahead() == 0
     known.speculating, known.left = False, 5
     rests = []
     while rule.budget(1, lambda: ([], 0.0)) == 0 and len(rests) < 9:
-        rests.append(rule.resting())
+        rests.append(rule.plain_lookahead())
     assert rests == [4, 3, 2, 1, 0]
 
 
-def test_sampled_tokens_use_the_numbers_that_they_were_drawn_with(runner: LeanLlamaRunner) -> None:
+def test_sampled_tokens_use_the_numbers_that_they_were_drawn_with(runner: FusedLlama) -> None:
     plain, other = Plain(runner, temperature=0.9, seed=3), Sampler(3)
     for _ in range(4):
         made = plain.round(3)
         assert made is not None and made.next_token is not None
         row = as_tensor(made.logits)[0]
-        assert made.next_token == other.draw(Warp(0.9).law(row)) and plain.sampler.position == other.position
+        assert made.next_token == other.draw(SamplingParams(0.9).law(row)) and plain.sampler.position == other.position
         assert made.target_probs == [pytest.approx(float(row.softmax(-1)[made.next_token]), rel=1e-4)]
         plain.target.append([made.next_token])
 

@@ -11,17 +11,17 @@ from torch import Tensor
 
 from omnidemo.decoding.backend import Pass
 from omnidemo.decoding.contexts import DrafterContext
-from omnidemo.decoding.draft_policy import DraftLength, Fixed
+from omnidemo.decoding.draft_policy import DraftPolicy, FixedPolicy
 from omnidemo.decoding.engine import DecodingState, Limits, decode
-from omnidemo.decoding.randomness import Chooser
-from omnidemo.decoding.sampling import Warp
+from omnidemo.decoding.randomness import Randomness
+from omnidemo.decoding.sampling import SamplingParams
 from omnidemo.decoding.state import TargetContext
 from omnidemo.methods import Method
 from omnidemo.vocab.ngram_cache import NgramCache
 from omnidemo.vocab.vocabulary import Vocabulary
 from omnidemo.vocab.vocabulary_map import VocabularyMap
 
-Budget = int | Callable[[], DraftLength]  # a fixed draft length, or what makes the rule of a round
+Budget = int | Callable[[], DraftPolicy]  # a fixed draft length, or what makes the rule of a round
 
 
 def vocabulary(tokens: Sequence[bytes | None], **roles: int) -> Vocabulary:
@@ -91,25 +91,25 @@ class World:
         return talk
 
     def round(
-        self, method: Method, warp: Warp, chooser: Chooser, budget: Budget, cache: NgramCache, before: Sequence[int] = ()
+        self, method: Method, warp: SamplingParams, chooser: Randomness, budget: Budget, cache: NgramCache, before: Sequence[int] = ()
     ) -> tuple[int, ...]:
         """The ids that one round emits after `before`."""
         talk = self.conversation((*self.prompt, *before))
-        length = Fixed(budget) if isinstance(budget, int) else budget()
+        length = FixedPolicy(budget) if isinstance(budget, int) else budget()
         return tuple(t.id for t in next(decode(talk, method, self.map, cache, warp, chooser, Limits(50), length)).tokens)
 
-    def acceptance(self, method: Method, warp: Warp, budget: int) -> float:
+    def acceptance(self, method: Method, warp: SamplingParams, budget: int) -> float:
         """The exact probability that the first thing proposed after the prompt is accepted, ∅ counting as a rejection."""
         cache = self.cache()
 
-        def run(chooser: Chooser) -> tuple[int, ...]:
+        def run(chooser: Randomness) -> tuple[int, ...]:
             talk = self.conversation(self.prompt)
-            done = next(decode(talk, method, self.map, cache, warp, chooser, Limits(50), Fixed(budget)))
+            done = next(decode(talk, method, self.map, cache, warp, chooser, Limits(50), FixedPolicy(budget)))
             return (int(done.accepted > 0),)
 
         return exact_law(run).get((1,), 0.0)
 
-    def emitted_law(self, method: Method, warp: Warp, budget: Budget, count: int) -> dict[tuple[int, ...], float]:
+    def emitted_law(self, method: Method, warp: SamplingParams, budget: Budget, count: int) -> dict[tuple[int, ...], float]:
         """The exact law of the first `count` ids that the engine emits, over every branch of every random choice.
 
         What a round does depends on the ids before it alone, so the rounds after the first are enumerated once per prefix.
@@ -130,14 +130,14 @@ class World:
         return finished
 
     def sample(
-        self, method: Method, warp: Warp, chooser: Chooser, budget: int, count: int, cache: NgramCache | None = None
+        self, method: Method, warp: SamplingParams, chooser: Randomness, budget: int, count: int, cache: NgramCache | None = None
     ) -> tuple[int, ...]:
         """The first `count` ids (fewer after an end token) of one generation."""
         cache = self.cache() if cache is None else cache
-        rounds = decode(self.conversation(self.prompt), method, self.map, cache, warp, chooser, Limits(count), Fixed(budget))
+        rounds = decode(self.conversation(self.prompt), method, self.map, cache, warp, chooser, Limits(count), FixedPolicy(budget))
         return tuple(token.id for r in rounds for token in r.tokens)
 
-    def draft_law(self, warp: Warp, path: tuple[int, ...] = ()) -> Tensor:
+    def draft_law(self, warp: SamplingParams, path: tuple[int, ...] = ()) -> Tensor:
         """The drafter's own law [D] after the prompt and `path`, over what it may write: nothing of ours but its table."""
         talk = self.conversation(self.prompt)
         assert talk.drafter is not None
@@ -145,7 +145,7 @@ class World:
             talk.drafter.push(piece)
         return warp.law(torch.where(self.map.readable, talk.drafter.logits(), -torch.inf))
 
-    def law(self, warp: Warp, count: int) -> dict[tuple[int, ...], float]:
+    def law(self, warp: SamplingParams, count: int) -> dict[tuple[int, ...], float]:
         """The exact law of the target alone."""
         table = _Padded(len(self.target) + 1, self.seed)
         laws = {(): 1.0}
@@ -169,7 +169,7 @@ class World:
 
 
 def law_of(
-    row: Callable[[list[int]], Tensor], prompt: Sequence[int], ends: set[int], warp: Warp, count: int
+    row: Callable[[list[int]], Tensor], prompt: Sequence[int], ends: set[int], warp: SamplingParams, count: int
 ) -> dict[tuple[int, ...], float]:
     """The exact law of `count` ids after a prompt, fewer after an end, of a model whose logits after some ids are a `row`."""
     laws: dict[tuple[int, ...], float] = {(): 1.0}
@@ -244,7 +244,7 @@ class Branching:
         return token
 
 
-def exact_law(run: Callable[[Chooser], tuple[int, ...]]) -> dict[tuple[int, ...], float]:
+def exact_law(run: Callable[[Randomness], tuple[int, ...]]) -> dict[tuple[int, ...], float]:
     """The law of `run`'s result over every branch of every random choice."""
     pending: list[list[int]] = [[]]
     finished: list[tuple[tuple[int, ...], float, list[tuple[tuple[int, ...], float]]]] = []

@@ -41,7 +41,7 @@ class Published:
     since: str | None = None  # UTC ISO, when it was swapped in
 
 
-class Versions:
+class AdapterRegistry:
     """Keeps the versions of a line (drafter, target, domain) on disk, publishes one of them, and tells the store.
 
     `publish(version, weights, head)` comes with `lock` held, after the version is on disk. What the store refuses is told in `error`.
@@ -123,7 +123,7 @@ class Versions:
             self.trusted = self.current
             version_folders.write_note(self.line, "trusted", self.current.version)
 
-    def take_back(self) -> None:
+    def roll_back(self) -> None:
         """Publish the trusted version again, and go on from there; the base drafter where the files of that version are gone."""
         try:
             self.activate(self.trusted.version)

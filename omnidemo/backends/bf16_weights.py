@@ -16,52 +16,52 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from omnidemo.backends.weight_arena import Memory
+from omnidemo.backends.weight_arena import WeightArena
 
 if TYPE_CHECKING:
-    from omnidemo.backends.fused_llama import LeanLlamaRunner
+    from omnidemo.backends.fused_llama import FusedLlama
 
 PASSES = 15  # of each form, that a probe times at most,
 SECONDS = 0.5  # and the time after which it has seen enough, if there were three of each
 
 
-def fits(runner: LeanLlamaRunner) -> bool:
+def fits(runner: FusedLlama) -> bool:
     """Whether such copies can be used here, had the weights no more than two bytes' worth: half of the memory that is free is the most
     that they may take."""
     roomy = 2 * runner.parameters < psutil.virtual_memory().available / 2
     return runner.device.type == "cpu" and runner.dtype == torch.float32 and roomy
 
 
-def exact(runner: LeanLlamaRunner) -> bool:
+def exact(runner: FusedLlama) -> bool:
     """Whether all matrices are what bfloat16 can hold."""
     return all(torch.equal(weight, weight.to(torch.bfloat16).to(weight.dtype)) for weight in matrices(runner))
 
 
-def round_matrices(runner: LeanLlamaRunner) -> None:
+def round_matrices(runner: FusedLlama) -> None:
     """Round all matrices, in place, to what bfloat16 can hold."""
     with torch.no_grad():
         for weight in matrices(runner):
             weight.copy_(weight.to(torch.bfloat16))
 
 
-def matrices(runner: LeanLlamaRunner) -> Iterator[Tensor]:
+def matrices(runner: FusedLlama) -> Iterator[Tensor]:
     """Those of each layer in the order of a pass, and the output layer's."""
     for layer in runner.layers:
         yield from (layer.qkv.weight, layer.out.weight, layer.gate_up.weight, layer.down.weight)
     yield runner.head.weight
 
 
-def bits(runner: LeanLlamaRunner) -> list[NDArray[np.uint16]]:
+def bits(runner: FusedLlama) -> list[NDArray[np.uint16]]:
     """Of each matrix the upper halves of its numbers, which are those in bfloat16."""
     each = list(matrices(runner))
-    memory, found = Memory(sum(weight.numel() for weight in each), len(each), np.uint16), []
+    memory, found = WeightArena(sum(weight.numel() for weight in each), len(each), np.uint16), []
     for weight in each:
         found.append(memory.take(*weight.shape))
         np.copyto(found[-1], weight.to(torch.bfloat16).view(torch.int16).numpy().view(np.uint16))
     return found
 
 
-def pick(runner: LeanLlamaRunner, clock: Callable[[], float] = time.perf_counter) -> None:
+def pick(runner: FusedLlama, clock: Callable[[], float] = time.perf_counter) -> None:
     """Have a target run in the form in which it decodes fastest alone, verifying too, so that drafting is held against plain decoding at
     its best. Passes of one token are timed in both forms by turns, and the fastest of each are compared: what else the machine does can
     only slow a pass down. Nothing where the weights are not exactly those of two bytes."""

@@ -11,8 +11,8 @@ import torch
 
 from omnidemo.backends import compile_kernels
 from omnidemo.backends.cpu_backend import CpuBackend
-from omnidemo.backends.fused_cache import LeanCache
-from omnidemo.backends.fused_llama import LeanLlamaRunner
+from omnidemo.backends.fused_cache import FusedCache
+from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.backends.rollout_backend import RolloutBackend
 from omnidemo.backends.runner import ModelError, Runner
 from omnidemo.decoding.backend import Backend, Clock, KVCache
@@ -56,14 +56,14 @@ def choose(setting: Setting, target: Runner, drafter: Runner) -> Name:
 
 def _able(runner: Runner) -> Name:
     """The backend that this runner's passes were made for."""
-    if isinstance(runner, LeanLlamaRunner) and runner.fast:
+    if isinstance(runner, FusedLlama) and runner.fast:
         return "cpu" if runner.passes is not None else "cuda" if runner.fixed is not None else "reference"
     return "reference"
 
 
 def make_backend(target: KVCache, drafter: KVCache | None, clock: Clock) -> Backend | None:
     """What makes the rounds of a generation with these caches; None where the reference makes all of them."""
-    able = [cache for cache in (target, drafter) if isinstance(cache, LeanCache) and cache.rolls]
+    able = [cache for cache in (target, drafter) if isinstance(cache, FusedCache) and cache.rolls]
     if any(cache.runner.passes is not None for cache in able):
         return CpuBackend(clock)
     return RolloutBackend(clock) if able else None

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from omnidemo.backends import bf16_weights, compile_kernels, thread_pool
 from omnidemo.decoding.draft_policy import NEVER
-from omnidemo.decoding.rollout import DRAWS, FEW, Order, ProposalRule, Rollout
+from omnidemo.decoding.rollout import DRAWS, FEW, ProposalRule, Rollout, RolloutRequest
 from omnidemo.decoding.row_ops import RowStats
 from omnidemo.decoding.sampling import Law, as_array
 
 if TYPE_CHECKING:
-    from omnidemo.backends.fused_llama import LeanLlamaRunner
+    from omnidemo.backends.fused_llama import FusedLlama
 
 Array = NDArray[np.float32]
 WORTH_SHARING = 400_000  # passes of fewer parameters times tokens are done before another thread has looked up
@@ -28,11 +28,11 @@ NOTHING = np.zeros(DRAWS)  # instead of numbers that are not needed
 STRIDE, STRIDES = 80_000_000, 8  # parameters read, and tokens written at most, until a target's host sees what was written
 
 
-class Passes:
-    """The forward passes of a `LeanLlamaRunner` in float32 on a CPU. `two_bytes`: over copies of its matrices in bfloat16, else over the
+class CompiledPasses:
+    """The forward passes of a `FusedLlama` in float32 on a CPU. `two_bytes`: over copies of its matrices in bfloat16, else over the
     matrices themselves."""
 
-    def __init__(self, runner: LeanLlamaRunner, two_bytes: bool) -> None:
+    def __init__(self, runner: FusedLlama, two_bytes: bool) -> None:
         self.runner, self.two_bytes = runner, two_bytes
         layers = runner.layers
         biases = [np.zeros(len(layer.qkv.weight), np.float32) if layer.qkv.bias is None else layer.qkv.bias.numpy() for layer in layers]
@@ -52,7 +52,7 @@ class Passes:
         return thread_pool.pick_size(self.runner.threads)
 
     @property
-    def strides(self) -> int:
+    def steps_per_call(self) -> int:
         """Tokens that a target had better write in one go: what the host does per token costs as much as a part of a small model's pass."""
         return max(1, min(STRIDES, STRIDE // self.runner.parameters))
 
@@ -70,8 +70,8 @@ class Passes:
         self.share(kernels.forward, len(ids), CHUNK, self.model(buffer), np.array(ids), start, logits, states, heat or 1.0, numbers)
         return logits, states, RowStats(logits, numbers, heat) if heat is not None else None
 
-    def roll_out(self, start: int, buffer: Array, order: Order, ids: Sequence[int], row: Law | None, state: Any) -> Rollout | None:
-        """See `LeanCache.roll_out`; the cache's `buffer` holds `start` positions and has room for all. None as long as there is no compiled
+    def roll_out(self, start: int, buffer: Array, order: RolloutRequest, ids: Sequence[int], row: Law | None, state: Any) -> Rollout | None:
+        """See `FusedCache.roll_out`; the `buffer` of the cache holds `start` positions and has room for all. None while there is no compiled
         code, and where more than a temperature is asked for."""
         kernels, runner, rule, warp = compile_kernels.kernels(), self.runner, order.rule, order.warp
         if kernels is None or not warp.plain:

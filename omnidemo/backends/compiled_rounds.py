@@ -13,14 +13,14 @@ from omnidemo.backends import compile_kernels
 from omnidemo.backends.compiled_passes import CHUNK, NOTHING, STRIDES
 from omnidemo.backends.round_layout import FACTS, HOST, NONE
 from omnidemo.decoding.draft_policy import NEVER
-from omnidemo.decoding.rollout import DRAWS, FEW, Order, Rollout
+from omnidemo.decoding.rollout import DRAWS, FEW, Rollout, RolloutRequest
 from omnidemo.decoding.row_ops import RowStats
 from omnidemo.decoding.sampling import as_array
 from omnidemo.vocab.trie_table import no_ngrams
 from omnidemo.vocab.vocabulary_map import LONGEST, VocabularyMap
 
 if TYPE_CHECKING:
-    from omnidemo.backends.fused_cache import LeanCache
+    from omnidemo.backends.fused_cache import FusedCache
 
 MOST = 2 * STRIDES  # rounds in one call: each begins in cold caches, and takes as long for the host as three of them
 ROOM = 900_000  # logits in one call, unless a round needs more: memory for 4 MB comes by pages of 2 MB, each of which takes half a round
@@ -32,7 +32,7 @@ class RoundsRequest:
     first, with numbers for everything. At most `left` target tokens are proposed or written in all, one fewer than are wanted, and nothing
     follows the target's tokens `ends`, which are `last` for the drafter."""
 
-    order: Order
+    order: RolloutRequest
     most: int
     left: int
     map: VocabularyMap
@@ -82,7 +82,7 @@ class MadeRound:
 
 
 def make_rounds(
-    target: LeanCache, drafter: LeanCache, wanted: RoundsRequest, unread: Sequence[int], given: Sequence[int], row: Any, state: Any
+    target: FusedCache, drafter: FusedCache, wanted: RoundsRequest, unread: Sequence[int], given: Sequence[int], row: Any, state: Any
 ) -> list[MadeRound] | None:
     """Have the target read `unread` and the drafter `given`, and make rounds; where nothing is given, from the drafter's newest logits
     `row` [D] and hidden `state` [H]. The caches' lengths stay as they are. None as long as there is no compiled code, where more than a
@@ -92,8 +92,8 @@ def make_rounds(
     if kernels is None or passes is None or few is None or not order.warp.plain or len(unread) > FEW or len(given) > FEW:
         return None
     budget, total, heat = order.left, order.left + order.rule.overrun, order.warp.temperature
-    count = target.room_for(len(unread), budget + 1, min(wanted.most, MOST if passes.strides > 1 else 1))
-    count = drafter.room_for(len(given), total + LONGEST, count)
+    count = target.rounds_that_fit(len(unread), budget + 1, min(wanted.most, MOST if passes.steps_per_call > 1 else 1))
+    count = drafter.rounds_that_fit(len(given), total + LONGEST, count)
     if count < 1:
         return None
     draws, tokens, width = min(DRAWS, 3 * total), drafter.runner.rows, budget + 1

@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omnidemo.backends.compiled_rounds import MadeRound, RoundsRequest
-from omnidemo.backends.fused_cache import LeanCache
+from omnidemo.backends.fused_cache import FusedCache
 from omnidemo.backends.rollout_backend import RolledDraws, RolloutBackend, repeatable
 from omnidemo.decoding.backend import Clock, DecodingMethod, Pass, RoundPlan, RoundResult, Slot, StageSeconds, StateKey
 from omnidemo.decoding.randomness import Sampler
-from omnidemo.decoding.rollout import DRAWS, FEW, Order, ProposalRule, Rollout, anything
+from omnidemo.decoding.rollout import DRAWS, FEW, ProposalRule, Rollout, RolloutRequest, anything
 from omnidemo.decoding.round import RoundContext
 from omnidemo.decoding.row_ops import share
 from omnidemo.decoding.sampling import as_array
@@ -43,7 +43,7 @@ class CpuBackend(RolloutBackend):
         if context.penalty is not None or not context.warp.plain or not repeatable(context):
             return None
         target = context.target.cache
-        if not isinstance(target, LeanCache) or not target.rolls:
+        if not isinstance(target, FusedCache) or not target.rolls:
             return super().run_round(context, method, plan)
         result = self._plain(context, target, plan) if plan.draft_length == 0 else self._drafted(context, target, method, plan)
         if result is not None and self._wasted:
@@ -53,11 +53,11 @@ class CpuBackend(RolloutBackend):
 
     # rounds with a draft -------------------------------------------------------------------------------------------------
 
-    def _drafted(self, context: RoundContext, target: LeanCache, method: DecodingMethod, plan: RoundPlan) -> RoundResult | None:
+    def _drafted(self, context: RoundContext, target: FusedCache, method: DecodingMethod, plan: RoundPlan) -> RoundResult | None:
         began, drafter, policy = self.clock(), context.drafter.cache, context.policy
         self._drop_plain(context)
         watched = policy is not None and policy.watches
-        rule = method.proposal_rule(context) if isinstance(drafter, LeanCache) and drafter.rolls else None
+        rule = method.proposal_rule(context) if isinstance(drafter, FusedCache) and drafter.rolls else None
         if rule is None or (watched and policy is not None and policy.reads_states):
             return super().run_round(context, method, plan)
         made, others = self._next(context, rule, plan), 0.0
@@ -96,7 +96,7 @@ class CpuBackend(RolloutBackend):
         self._rounds.clear()
         return None
 
-    def _make(self, context: RoundContext, target: LeanCache, rule: ProposalRule, plan: RoundPlan) -> MadeRound | None:
+    def _make(self, context: RoundContext, target: FusedCache, rule: ProposalRule, plan: RoundPlan) -> MadeRound | None:
         """Make this round and up to `plan.lookahead` more. None where that is not possible."""
         drafter, policy = context.drafter, context.policy
         beginning = drafter.beginning()
@@ -108,13 +108,13 @@ class CpuBackend(RolloutBackend):
             assert beginning is not None
         sampler = context.chooser if isinstance(context.chooser, Sampler) and not context.warp.greedy else None
         until = policy.until() if policy is not None and policy.watches else None
-        order = Order(rule, context.warp, plan.draft_length, sampler.look_ahead(NUMBERS) if sampler is not None else None, until)
+        order = RolloutRequest(rule, context.warp, plan.draft_length, sampler.look_ahead(NUMBERS) if sampler is not None else None, until)
         if self._ends is None:
             last = [drafter_id for end in context.end_ids if (drafter_id := context.map.drafters[end]) >= 0]
             self._ends = np.array(tuple(context.end_ids), np.int64), np.array(last, np.int64)
         wanted = RoundsRequest(order, 1 + plan.lookahead, plan.max_tokens - 1, context.map, *self._ends)
         self._made_at = state_key(context, rule)
-        assert isinstance(drafter.cache, LeanCache)
+        assert isinstance(drafter.cache, FusedCache)
         made = target.make_rounds(drafter.cache, wanted, context.target.unread, *beginning)
         if not made or not made[0].sure:
             return None
@@ -142,7 +142,7 @@ class CpuBackend(RolloutBackend):
 
     # plain rounds --------------------------------------------------------------------------------------------------------
 
-    def _plain(self, context: RoundContext, target: LeanCache, plan: RoundPlan) -> RoundResult | None:
+    def _plain(self, context: RoundContext, target: FusedCache, plan: RoundPlan) -> RoundResult | None:
         began, written = self.clock(), self._written
         if written is None:
             written = self._write(context, target, plan)
@@ -168,9 +168,9 @@ class CpuBackend(RolloutBackend):
         seconds = StageSeconds(0.0, each if place else self.clock() - began - each * (len(tokens.ids) - 1))
         return RoundResult([], 0, token, False, [], [p], 0, row, seconds)
 
-    def _write(self, context: RoundContext, target: LeanCache, plan: RoundPlan) -> tuple[StateKey, Rollout, float] | None:
+    def _write(self, context: RoundContext, target: FusedCache, plan: RoundPlan) -> tuple[StateKey, Rollout, float] | None:
         """Have the target write this token and up to `plan.lookahead` more in one call, where that saves time."""
-        count = min(1 + plan.lookahead, target.strides)
+        count = min(1 + plan.lookahead, target.steps_per_call)
         if count < 2:
             return None
         began = self.clock()
@@ -178,7 +178,7 @@ class CpuBackend(RolloutBackend):
         before, vocabulary = state_key(context, None), context.map
         numbers = context.chooser.look_ahead(DRAWS) if isinstance(context.chooser, Sampler) and not context.warp.greedy else None
         rule = anything(len(vocabulary.to_drafter), vocabulary.to_drafter.device)
-        order = Order(rule, context.warp, count, numbers, ends=tuple(context.end_ids))
+        order = RolloutRequest(rule, context.warp, count, numbers, ends=tuple(context.end_ids))
         tokens = target.roll_out(order, context.target.unread, None, None)
         if tokens is None or not tokens.ids:
             target.trim(len(context.target.ids) - 1)  # it has only read
@@ -202,7 +202,7 @@ def state_key(context: RoundContext, rule: ProposalRule | None) -> StateKey:
     )  # fmt: skip
 
 
-def _result(context: RoundContext, target: LeanCache, made: MadeRound) -> RoundResult:
+def _result(context: RoundContext, target: FusedCache, made: MadeRound) -> RoundResult:
     """A round that needs nothing more; the drafter has its proposal then, and the numbers are used up."""
     slots, base = [], 0
     drafter, sure, drafted = context.drafter, made.sure, made.drafted

@@ -19,11 +19,11 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from omnidemo.backends.weight_arena import ROWS
-from omnidemo.decoding.sampling import Warp
+from omnidemo.decoding.sampling import SamplingParams
 
 if TYPE_CHECKING:
-    from omnidemo.backends.fused_llama import LeanLlamaRunner
-    from omnidemo.backends.graph_rollout import Recorded, Roller
+    from omnidemo.backends.fused_llama import FusedLlama
+    from omnidemo.backends.graph_rollout import GraphRollout, RecordedAnswer
 
 Outputs = tuple[Tensor, Tensor]  # logits [rows, V], and what the output layer read for them [rows, H]
 Record = Callable[[Callable[[], Outputs]], Callable[[], Outputs]]  # what a function does → the same again, on what its inputs hold then
@@ -33,52 +33,52 @@ lock = Lock()
 
 
 @dataclass(slots=True, eq=False)
-class Room:
+class KVBuffer:
     """A cache's buffer [layers, 2, Hkv, capacity, D] with the passes over it, by (count of tokens, rows of logits), and the rollouts, by
     warp and trie."""
 
     buffer: Tensor
     seen: set[tuple[Any, int]] = field(default_factory=set)
     passes: dict[tuple[int, int], Callable[[], Outputs]] = field(default_factory=dict)
-    rollouts: dict[tuple[Warp, int], Recorded] = field(default_factory=dict)
+    rollouts: dict[tuple[SamplingParams, int], RecordedAnswer] = field(default_factory=dict)
 
     @property
     def capacity(self) -> int:
         return self.buffer.shape[3]
 
 
-class Rooms:
+class KVBufferPool:
     """The rooms of one runner that no conversation uses. The next one finds passes recorded, or on a CPU memory that is there already."""
 
     def __init__(self) -> None:
-        self.idle: dict[int, Room] = {}  # one of each capacity, so that they never hold more than twice the largest
+        self.idle: dict[int, KVBuffer] = {}  # one of each capacity, so that they never hold more than twice the largest
 
-    def take(self, runner: LeanLlamaRunner, capacity: int) -> Room:
+    def take(self, runner: FusedLlama, capacity: int) -> KVBuffer:
         """A room; for recorded passes one of zeros, for each multiplies all of it, and a weight of 0 does not remove what is no number."""
         room, zeros = self.idle.pop(capacity, None), runner.fixed is not None
         if room is None:
             make = torch.zeros if zeros else torch.empty
-            return Room(make(runner.buffer_size(capacity), dtype=runner.dtype, device=runner.device))
+            return KVBuffer(make(runner.buffer_size(capacity), dtype=runner.dtype, device=runner.device))
         if zeros:
             with torch.inference_mode():  # the buffer may have been made in this mode
                 room.buffer.zero_()
         return room
 
-    def give(self, room: Room) -> None:
+    def give(self, room: KVBuffer) -> None:
         """Take a room back. Takes no lock, for the garbage collector may call this at any time."""
         self.idle.setdefault(room.capacity, room)
 
 
-class FixedPasses:
+class GraphCache:
     """The recorded passes of one runner."""
 
     def __init__(self, device: torch.device, record: Record) -> None:
         self.record: Record | None = record  # None after a recording that failed
         self.inputs = torch.zeros(1 + ROWS, dtype=torch.int64, device=device)  # the first position, and the ids
         self.steps = torch.arange(ROWS, device=device)
-        self.roller: Roller | None = None  # made by the first rollout: a target never draws ahead
+        self.roller: GraphRollout | None = None  # made by the first rollout: a target never draws ahead
 
-    def read(self, runner: LeanLlamaRunner, room: Room, ids: Sequence[int], start: int, rows: int) -> Outputs | None:
+    def read(self, runner: FusedLlama, room: KVBuffer, ids: Sequence[int], start: int, rows: int) -> Outputs | None:
         """Logits [rows, V] and states [rows, H] of at most ROWS `ids` at positions start…, in float32 and the caller's own. None where
         the general pass has to serve: the first time, for a first answer must not wait for a recording, and where none can be made."""
         key = (len(ids), rows)
@@ -96,7 +96,7 @@ class FixedPasses:
             logits, states = repeat()
             return logits.to(torch.float32, copy=True), states.to(torch.float32, copy=True)
 
-    def _recorded(self, runner: LeanLlamaRunner, room: Room, key: tuple[int, int]) -> Callable[[], Outputs] | None:
+    def _recorded(self, runner: FusedLlama, room: KVBuffer, key: tuple[int, int]) -> Callable[[], Outputs] | None:
         repeat = self.recorded(partial(fixed_pass, runner, room.buffer, self.inputs, self.steps[: key[0]], key[1]))
         if repeat is not None:
             room.passes[key] = repeat
@@ -116,8 +116,8 @@ class FixedPasses:
             return None
 
 
-def fixed_pass(runner: LeanLlamaRunner, buffer: Tensor, inputs: Tensor, steps: Tensor, rows: int) -> Outputs:
-    """What `LeanLlamaRunner.forward` computes, with shapes and addresses that depend on nothing but the number of `steps` and `rows`.
+def fixed_pass(runner: FusedLlama, buffer: Tensor, inputs: Tensor, steps: Tensor, rows: int) -> Outputs:
+    """What `FusedLlama.forward` computes, with shapes and addresses that depend on nothing but the number of `steps` and `rows`.
 
     `inputs` [1 + ROWS] int64 are the first position and the ids, `steps` [T] is 0…T − 1. Keys and values are written into `buffer`
     [layers, 2, Hkv, capacity, D], which must hold numbers everywhere. Attention goes over all of it, with −∞ at later positions.
@@ -126,7 +126,7 @@ def fixed_pass(runner: LeanLlamaRunner, buffer: Tensor, inputs: Tensor, steps: T
     heads, kv_heads, dim, inner = runner.heads, runner.kv_heads, runner.head_dim, runner.inner
     both, groups, half = heads + kv_heads, heads // kv_heads, dim // 2
     positions = inputs[:1] + steps
-    cos, sin = runner.turns_at(positions)
+    cos, sin = runner.rope_at(positions)
     later = torch.arange(capacity, device=buffer.device) > positions[:, None]
     # Query heads that share a key head are rows of one product.
     mask = torch.zeros(groups, count, capacity, dtype=buffer.dtype, device=buffer.device).masked_fill_(later, float("-inf"))

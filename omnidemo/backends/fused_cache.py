@@ -16,11 +16,11 @@ from omnidemo.backends.compiled_rounds import MadeRound, RoundsRequest, make_rou
 from omnidemo.backends.runner import check_ids
 from omnidemo.backends.weight_arena import ROWS, as_array
 from omnidemo.decoding.backend import Pass
-from omnidemo.decoding.rollout import Order, Rollout, nothing_drawn
+from omnidemo.decoding.rollout import Rollout, RolloutRequest, nothing_drawn
 from omnidemo.decoding.sampling import Law, as_tensor
 
 if TYPE_CHECKING:
-    from omnidemo.backends.fused_llama import LeanLlamaRunner
+    from omnidemo.backends.fused_llama import FusedLlama
 
 START = 256  # positions that a new cache has room for; it doubles when they are used up
 LAZY = 4  # times as many on a CPU, where room costs nothing before it is written to, and to move costs as much as a pass
@@ -28,7 +28,7 @@ SMALL = 4_000_000  # models of fewer parameters stay in a core's cache, and thei
 
 
 @contextmanager
-def _threads(runner: LeanLlamaRunner, few: bool) -> Iterator[None]:
+def _threads(runner: FusedLlama, few: bool) -> Iterator[None]:
     """As many for torch as suit a pass that it makes itself; long ones multiply enough for half of the cores."""
     before = torch.get_num_threads()
     suit = runner.threads or pick_threads(runner.parameters)
@@ -42,10 +42,10 @@ def _threads(runner: LeanLlamaRunner, few: bool) -> Iterator[None]:
             torch.set_num_threads(before)
 
 
-class LeanCache:
-    """One context of a `LeanLlamaRunner`: a room with a buffer [layers, 2, Hkv, capacity, D] that doubles, and a length."""
+class FusedCache:
+    """One context of a `FusedLlama`: a room with a buffer [layers, 2, Hkv, capacity, D] that doubles, and a length."""
 
-    def __init__(self, runner: LeanLlamaRunner) -> None:
+    def __init__(self, runner: FusedLlama) -> None:
         self.runner, self.limit = runner, runner.limit
         self.length = 0
         self._enter(min(START * (LAZY if runner.fixed is None else 1), self.limit))
@@ -111,11 +111,11 @@ class LeanCache:
         return runner.passes is not None or (runner.fixed is not None and runner.fixed.record is not None)
 
     @property
-    def strides(self) -> int:
+    def steps_per_call(self) -> int:
         """Tokens that had better be written in one call than one by one; 1 where it makes no difference."""
-        return self.runner.passes.strides if self.runner.passes is not None and self.rolls else 1
+        return self.runner.passes.steps_per_call if self.runner.passes is not None and self.rolls else 1
 
-    def roll_out(self, order: Order, ids: Sequence[int], row: Law | None, state: Any) -> Rollout | None:
+    def roll_out(self, order: RolloutRequest, ids: Sequence[int], row: Law | None, state: Any) -> Rollout | None:
         """Read `ids` and draw on; where there are none, from the logits `row` [D] and the hidden `state` [H] after all that is read. The
         length grows by the ids alone: what is read beyond them counts as soon as somebody sets it so. A rollout without draws where only
         the ids could be read. None where the window is too short, or nothing is recorded or compiled (yet): then nothing has changed."""
@@ -134,7 +134,7 @@ class LeanCache:
         return self._replay(order, ids, row, state)
 
     @torch.inference_mode()
-    def _replay(self, order: Order, ids: Sequence[int], row: Law | None, state: Any) -> Rollout | None:
+    def _replay(self, order: RolloutRequest, ids: Sequence[int], row: Law | None, state: Any) -> Rollout | None:
         """`roll_out` by recorded passes."""
         assert self.runner.fixed is not None
         if row is None:
@@ -145,12 +145,12 @@ class LeanCache:
         return roller.roll_out(self._room, self.length, order, last, state) or (nothing_drawn(last, state) if ids else None)
 
     def make_rounds(
-        self, drafter: LeanCache, wanted: RoundsRequest, unread: Sequence[int], given: Sequence[int], row: Law | None, state: Any
+        self, drafter: FusedCache, wanted: RoundsRequest, unread: Sequence[int], given: Sequence[int], row: Law | None, state: Any
     ) -> list[MadeRound] | None:
         """See `fast_rounds.make_rounds`."""
         return make_rounds(self, drafter, wanted, unread, given, row, state)
 
-    def room_for(self, least: int, each: int, most: int) -> int:
+    def rounds_that_fit(self, least: int, each: int, most: int) -> int:
         """How many times `each` positions there is room for, up to `most`, after `least` of them; room is made for that."""
         count = min(most, (self.limit - self.length - least) // each)
         if count > 0 and (end := self.length + least + count * each) > self._room.capacity:

@@ -16,11 +16,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from omnidemo.backends import bf16_weights as compact
-from omnidemo.backends.compiled_passes import Passes
-from omnidemo.backends.cuda_graphs import CudaGraphs, FixedPasses, Rooms
-from omnidemo.backends.fused_cache import LeanCache
+from omnidemo.backends.compiled_passes import CompiledPasses
+from omnidemo.backends.cuda_graphs import CudaGraphs, GraphCache, KVBufferPool
+from omnidemo.backends.fused_cache import FusedCache
 from omnidemo.backends.runner import overwrite_named
-from omnidemo.backends.weight_arena import Matrix, Memory, Norm
+from omnidemo.backends.weight_arena import Matrix, Norm, WeightArena
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class _Layer:
     down: Matrix
 
 
-class LeanLlamaRunner:
+class FusedLlama:
     """Runs a `LlamaForCausalLM` or `Qwen2ForCausalLM` without its modules. The weights are held once: those of `model` become
     views of the fused ones, so a change through either side is seen by both."""
 
@@ -51,7 +51,7 @@ class LeanLlamaRunner:
         self.inner = int(config.intermediate_size)
         self.eps = float(config.rms_norm_eps)
         on_cpu = self.device.type == "cpu" and self.dtype == torch.float32
-        self._memory = Memory(self.parameters, 1 + 4 * len(model.model.layers), np.float32) if on_cpu else None
+        self._memory = WeightArena(self.parameters, 1 + 4 * len(model.model.layers), np.float32) if on_cpu else None
         self.layers = [self._fuse(layer) for layer in model.model.layers]
         self.norm = Norm(model.model.norm.weight.detach(), self.eps)
         self.head = Matrix(self._join([model.lm_head.weight]))
@@ -63,8 +63,8 @@ class LeanLlamaRunner:
         self.threads = 0  # the most that share a pass on a CPU; 0 picks
         self.compacts, self.rounds = False, False  # see `compact`
         self.passes = self._passes()
-        self.fixed = FixedPasses(self.device, CudaGraphs(self.device)) if fast and self.device.type == "cuda" else None
-        self.rooms = Rooms()
+        self.fixed = GraphCache(self.device, CudaGraphs(self.device)) if fast and self.device.type == "cuda" else None
+        self.rooms = KVBufferPool()
         self.states: Tensor | None = None  # what the output layer read in the newest pass
         self._model = model  # its parameters are views of what is held here
         self._named = {name: weight.detach() for name, weight in model.named_parameters(remove_duplicate=False)}
@@ -84,11 +84,11 @@ class LeanLlamaRunner:
             and getattr(config, "quantization_config", None) is None
         )
 
-    def new_cache(self) -> LeanCache:
-        return LeanCache(self)
+    def new_cache(self) -> FusedCache:
+        return FusedCache(self)
 
-    def copy(self) -> LeanLlamaRunner:
-        copy = LeanLlamaRunner(deepcopy(self._model), self.fast)
+    def copy(self) -> FusedLlama:
+        copy = FusedLlama(deepcopy(self._model), self.fast)
         copy.threads = self.threads
         copy.compact(self.compacts, self.rounds)
         return copy
@@ -99,17 +99,17 @@ class LeanLlamaRunner:
         self.compacts, self.rounds = wanted, wanted and rounding and compact.fits(self)
         self._refresh()
 
-    def four_bytes(self) -> Passes:
+    def four_bytes(self) -> CompiledPasses:
         """Passes over the weights as they are, to be timed beside others."""
-        return Passes(self, two_bytes=False)
+        return CompiledPasses(self, two_bytes=False)
 
-    def _passes(self) -> Passes | None:
+    def _passes(self) -> CompiledPasses | None:
         """What makes the passes on a CPU."""
         if not self.fast or self.device.type != "cpu" or self.dtype != torch.float32:
             return None
-        return Passes(self, two_bytes=self.compacts and compact.fits(self) and compact.exact(self))
+        return CompiledPasses(self, two_bytes=self.compacts and compact.fits(self) and compact.exact(self))
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> LeanLlamaRunner:
+    def __deepcopy__(self, memo: dict[int, Any]) -> FusedLlama:
         return self.copy()  # recorded passes belong to the weights that they were recorded with
 
     def weights(self) -> dict[str, Tensor]:
@@ -151,9 +151,9 @@ class LeanLlamaRunner:
     def reach(self, length: int) -> None:
         """Make the rotary tables cover `length` positions."""
         if length > len(self.turns[0]):
-            self.turns = self.turns_at(torch.arange(length, device=self.device))  # both at once: another thread may be reading
+            self.turns = self.rope_at(torch.arange(length, device=self.device))  # both at once: another thread may be reading
 
-    def turns_at(self, positions: Tensor) -> tuple[Tensor, Tensor]:
+    def rope_at(self, positions: Tensor) -> tuple[Tensor, Tensor]:
         """Rotary cosines and sines [T, 1, D] of positions [T]. The sines are negative in their first half, for `roll` does not negate."""
         angles = torch.outer(positions.float(), self.frequencies)
         cos, sin = angles.cos(), angles.sin()

@@ -14,13 +14,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from omnidemo.backends.cuda_graphs import FixedPasses, Outputs, Room, fixed_pass, lock
-from omnidemo.decoding.rollout import DRAWS, Order, ProposalRule, Rollout
-from omnidemo.decoding.sampling import Warp, drawn_at
-from omnidemo.vocab.trie_table import NOWHERE, DeviceTrie
+from omnidemo.backends.cuda_graphs import GraphCache, KVBuffer, Outputs, fixed_pass, lock
+from omnidemo.decoding.rollout import DRAWS, ProposalRule, Rollout, RolloutRequest
+from omnidemo.decoding.sampling import SamplingParams, drawn_at
+from omnidemo.vocab.trie_table import NOWHERE, TrieTable
 
 if TYPE_CHECKING:
-    from omnidemo.backends.fused_llama import LeanLlamaRunner
+    from omnidemo.backends.fused_llama import FusedLlama
 
 STEPS = 16  # tokens that one rollout reads, at most; each step makes two draws at most, and one more comes before the first
 MARGIN = STEPS + 2  # positions that a room must have left
@@ -39,10 +39,10 @@ COUNT, READ = 10, 11  # draws that were made, and tokens that were read and not 
 SIZE = 12
 START, TOTAL, FLOOR = 12, 13, 14  # what is given: positions read before, the first slot's limit, and that at which no slot begins
 
-Recorded = tuple[Tensor, Callable[[], Outputs], Callable[[], Outputs]]  # the trie's keys, which must not move; open; step
+RecordedAnswer = tuple[Tensor, Callable[[], Outputs], Callable[[], Outputs]]  # the trie's keys, which must not move; open; step
 
 
-class Roller:
+class GraphRollout:
     """What rollouts of one runner share: inputs, state and outputs at fixed addresses.
 
     A step makes two draws at once: a further one in the walk, and the first one of the slot that comes next if the walk ends here, by
@@ -50,7 +50,7 @@ class Roller:
     it is: further steps read the same token and draw with the same numbers.
     """
 
-    def __init__(self, runner: LeanLlamaRunner, fixed: FixedPasses) -> None:
+    def __init__(self, runner: FusedLlama, fixed: GraphCache) -> None:
         self.runner, self.fixed = runner, fixed
         device, tokens = runner.device, runner.rows
         whole = partial(torch.zeros, dtype=torch.int64, device=device)
@@ -68,7 +68,7 @@ class Roller:
         self.laws = torch.zeros(DRAWS + 1, tokens, device=device)
         self.one, self.root = whole(1), whole(2)
 
-    def roll_out(self, room: Room, start: int, order: Order, row: Tensor, state: Any) -> Rollout | None:
+    def roll_out(self, room: KVBuffer, start: int, order: RolloutRequest, row: Tensor, state: Any) -> Rollout | None:
         """Draw from the logits `row` [D] and the `state` [H] after the `start` positions that the room holds; it needs `MARGIN` more. None
         the first time, for a first answer must not wait for a recording, and where none can be made."""
         key = (order.warp, id(order.rule.trie.keys))
@@ -94,7 +94,7 @@ class Roller:
                 step()
             return self._fetched(order.states)
 
-    def _begin(self, start: int, order: Order, row: Tensor, state: Any) -> None:
+    def _begin(self, start: int, order: RolloutRequest, row: Tensor, state: Any) -> None:
         """Set everything for the first draw: as though a slot had just ended, with no walk under way."""
         rule, total = order.rule, order.left + order.rule.overrun
         given = [start, 0, 0, 0, total + 1, total, NOWHERE, 0, DRAWS, 0, 0, 0, start, total, total - _aim(order)]
@@ -109,12 +109,12 @@ class Roller:
         self.rows[0].copy_(row)
         self.states[0].copy_(torch.as_tensor(state), non_blocking=True)  # numpy's where it has been fetched before
 
-    def _recorded(self, room: Room, trie: DeviceTrie, warp: Warp) -> Recorded | None:
+    def _recorded(self, room: KVBuffer, trie: TrieTable, warp: SamplingParams) -> RecordedAnswer | None:
         open_ = self.fixed.recorded(partial(self._draw, trie, warp))
         step = self.fixed.recorded(partial(self._step, room.buffer, trie, warp)) if open_ else None
         return (trie.keys, open_, step) if open_ and step else None
 
-    def _step(self, buffer: Tensor, trie: DeviceTrie, warp: Warp) -> Outputs:
+    def _step(self, buffer: Tensor, trie: TrieTable, warp: SamplingParams) -> Outputs:
         logits, states = fixed_pass(self.runner, buffer, self.state, self.one, 1)
         row = self.state[PLACES][:1]
         self.rows.index_copy_(0, row, logits.float())
@@ -122,7 +122,7 @@ class Roller:
         self.read.index_copy_(0, row, self.state[TOKEN : TOKEN + 1])
         return self._draw(trie, warp)
 
-    def _draw(self, trie: DeviceTrie, warp: Warp) -> Outputs:
+    def _draw(self, trie: TrieTable, warp: SamplingParams) -> Outputs:
         places, limits, turns = self.state[PLACES], self.state[LIMITS], self.state[TURNS]
         logits = self.rows.index_select(0, places).masked_fill_(self.least > limits[:, None], float("-inf"))
         if warp.greedy:
@@ -139,7 +139,7 @@ class Roller:
         self.state.copy_(self._next(trie, ids))
         return self.state, self.rows
 
-    def _next(self, trie: DeviceTrie, ids: Tensor) -> Tensor:
+    def _next(self, trie: TrieTable, ids: Tensor) -> Tensor:
         """The state [12] after two draws `ids` [2]: that of the walk going on, that of the next slot, or the old one."""
         state, places, limits, turns = self.state, self.state[PLACES], self.state[LIMITS], self.state[TURNS]
         children = trie.find(state[NODES], ids)
@@ -180,19 +180,19 @@ class Roller:
         )
 
 
-def roller_of(runner: LeanLlamaRunner, fixed: FixedPasses) -> Roller:
+def roller_of(runner: FusedLlama, fixed: GraphCache) -> GraphRollout:
     """The one of a runner, made when it is first asked for; the recordings are over its tensors."""
     with lock:
         if fixed.roller is None:
-            fixed.roller = Roller(runner, fixed)
+            fixed.roller = GraphRollout(runner, fixed)
         return fixed.roller
 
 
-def _aim(order: Order) -> int:
+def _aim(order: RolloutRequest) -> int:
     return min(order.left if order.until is None else min(order.left, FEW), STEPS + 1 - order.rule.overrun)
 
 
-def steps(order: Order) -> int:
+def steps(order: RolloutRequest) -> int:
     """Tokens that a rollout reads: those of the drafter tokens aimed at but the last, and a last walk over the budget. A walk that is
     thrown away may need more; the host then draws on by itself."""
     return max(0, _aim(order) + order.rule.overrun - 1)

@@ -8,20 +8,20 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
-from omnidemo.backends.fused_cache import LeanCache
+from omnidemo.backends.fused_cache import FusedCache
 from omnidemo.decoding.backend import Clock, DecodingMethod, Pass, RoundPlan, RoundResult
 from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.randomness import Sampler
-from omnidemo.decoding.rollout import DRAWS, Order, ProposalRule, Rollout
+from omnidemo.decoding.rollout import DRAWS, ProposalRule, Rollout, RolloutRequest
 from omnidemo.decoding.round import RoundContext, reference_round
 from omnidemo.decoding.sampling import Law
 
 
-def roll_out(drafter: DrafterContext, order: Order) -> Rollout | None:
+def roll_out(drafter: DrafterContext, order: RolloutRequest) -> Rollout | None:
     """Have the drafter draw on from all its ids; None where it cannot. The ids stay: push those that are wanted. What was read of them is
     not read again."""
     beginning = drafter.beginning()
-    if beginning is None or not isinstance(drafter.cache, LeanCache):
+    if beginning is None or not isinstance(drafter.cache, FusedCache):
         return None
     rollout = drafter.cache.roll_out(order, *beginning)
     if rollout is not None:
@@ -50,7 +50,7 @@ class RolledDraws:
         numbers = context.chooser.look_ahead(DRAWS) if isinstance(context.chooser, Sampler) and not context.warp.greedy else None
         policy = context.policy if context.policy is not None and context.policy.watches else None
         until, states = (policy.until(), policy.reads_states) if policy is not None else (None, False)
-        rollout = roll_out(context.drafter, Order(rule(context), context.warp, budget, numbers, until, states))
+        rollout = roll_out(context.drafter, RolloutRequest(rule(context), context.warp, budget, numbers, until, states))
         self._none = rollout is None or not rollout.ids
         if rollout is not None and not self._none:
             self.give(context.drafter, rollout)
@@ -80,7 +80,7 @@ class RolloutBackend:
         if plan.draft_length == 0 or context.penalty is not None or not repeatable(context):
             return None
         drafter = context.drafter.cache
-        return self.with_draws(context, method, plan, RolledDraws()) if isinstance(drafter, LeanCache) and drafter.rolls else None
+        return self.with_draws(context, method, plan, RolledDraws()) if isinstance(drafter, FusedCache) and drafter.rolls else None
 
     def with_draws(
         self, context: RoundContext, method: DecodingMethod, plan: RoundPlan, draws: RolledDraws,

@@ -42,11 +42,11 @@ def helping(size: int, serve: Callable[[Board], None]) -> AbstractContextManager
 
 
 @cache
-def _crew(size: int, serve: Callable[[Board], None]) -> _Crew:
-    return _Crew(size, serve)
+def _crew(size: int, serve: Callable[[Board], None]) -> ThreadPool:
+    return ThreadPool(size, serve)
 
 
-class _Crew:
+class ThreadPool:
     """Daemon threads that run `serve(board)`, which returns when there has been no work for a while, and then wait to be called."""
 
     def __init__(self, size: int, serve: Callable[[Board], None]) -> None:

@@ -61,7 +61,7 @@ def as_array(tensor: Tensor) -> NDArray[np.float32]:
     return tensor.numpy() if tensor.device.type == "cpu" and tensor.dtype == torch.float32 else np.empty(0, np.float32)
 
 
-class Memory:
+class WeightArena:
     """Room for weights on a CPU in one piece. Of that much an operating system makes large pages, and a pass, which goes through all of it,
     looks up fewer of them."""
 

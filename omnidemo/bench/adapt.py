@@ -19,7 +19,7 @@ from omnidemo.bench.experiments.line import Line
 from omnidemo.config import Settings
 from omnidemo.distill.distiller import Distiller, TrainerStatus
 from omnidemo.lines.measurer import Measurer, mean_of
-from omnidemo.lines.trainer_pool import Lines
+from omnidemo.lines.trainer_pool import TrainerPool
 from omnidemo.pair.pair import Pair
 from omnidemo.records import Agreement, RequestRecord, Trace
 from omnidemo.serving.comparison import BASELINE, Comparison, compare
@@ -148,7 +148,7 @@ class _Agreed:
         return self._measurer.agree("default", version, self._traces)
 
 
-def _serve(pair: Pair, lines: Lines, store: Store, what: Experiment, count: int, prompt: str, rows: Sheet) -> None:
+def _serve(pair: Pair, lines: TrainerPool, store: Store, what: Experiment, count: int, prompt: str, rows: Sheet) -> None:
     """Answer one request, note it in the CSV and in the history, and learn from it."""
     distiller = lines.get("default")
     settings, options = distiller.settings, _options(distiller.settings, what)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from omnidemo.config import Settings
-from omnidemo.probes.replayed_target import Recorded, Records
+from omnidemo.probes.replayed_target import RecordedAnswer, TargetRecords
 from omnidemo.records import Trace
 from omnidemo.serving.pair_loading import build_measured_pair
 
 
-def record(records: Records, prompts: Sequence[str], settings: Settings) -> Iterator[str]:
+def record(records: TargetRecords, prompts: Sequence[str], settings: Settings) -> Iterator[str]:
     """Answer the prompts greedily without a draft and keep each with its trace; yield a prompt when its file is written.
 
     ValueError for a prompt that the target cannot read; ModelError as in `load_model`.
@@ -25,5 +25,5 @@ def record(records: Records, prompts: Sequence[str], settings: Settings) -> Iter
         made = pair.generate(ids, method="autoregressive", max_new_tokens=settings.max_new_tokens, reuse=False)
         if not traces:
             raise RuntimeError(f"the answer to {prompt[:40]!r}… left no trace to learn from; leave this prompt out")
-        records.save(prompt, Recorded(tuple(ids), made.token_ids, traces[0]))
+        records.save(prompt, RecordedAnswer(tuple(ids), made.token_ids, traces[0]))
         yield prompt

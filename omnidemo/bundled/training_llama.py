@@ -132,7 +132,7 @@ class _Loss(torch.autograd.Function):
         return ctx.saved_tensors[0], None, None, None, None
 
 
-class Lean:
+class TrainingLlama:
     """Runs microbatches on weights that live in a flat buffer and adds their gradients to another."""
 
     def __init__(self, shape: Shape, weights: Tensor, gradient: Tensor, compiled: bool) -> None:

@@ -101,12 +101,12 @@ def _row(job: Job, length: int, index: int, cache: dict[Any, Any]) -> Tensor:
 def worker(rank: int, workers: int, job: Job, buffers: Buffers, clock: Clock, barrier: Any, tickets: Any) -> None:
     """One of the processes; the first also keeps the schedule, reports and writes the checkpoints."""
     from omnidemo.bundled.progress import Reporter
-    from omnidemo.bundled.training_llama import Lean
+    from omnidemo.bundled.training_llama import TrainingLlama
 
     torch.set_num_threads(1)
     plan, rates = job.plan, job.rates
     cache: dict[Any, Any] = {}
-    lean = Lean(job.shape, buffers.weights, buffers.gradients[rank], job.compiled)
+    lean = TrainingLlama(job.shape, buffers.weights, buffers.gradients[rank], job.compiled)
     share = Share(job.shape, rank, workers, buffers.master, buffers.weights, buffers.first, buffers.second, buffers.gradients)
     reporter = Reporter(job.title, clock.step, plan.batch, plan.progress(clock.step, clock.seconds)) if rank == 0 else None
     began, before = time.monotonic(), clock.seconds

@@ -24,7 +24,7 @@ Drafter = Annotated[str | None, typer.Option(help="Drafter, likewise; default OM
 Method = Annotated[str | None, typer.Option(help="Decoding method; default OMNIDEMO_METHOD, else ngram-exact.")]
 Temperature = Annotated[float, typer.Option(help="0 is greedy.")]
 MaxNewTokens = Annotated[int | None, typer.Option(help="Longest answer; default OMNIDEMO_MAX_NEW_TOKENS, else 256.")]
-DraftLength = Annotated[int | None, typer.Option(help="Drafter tokens per round; default OMNIDEMO_DRAFT_LENGTH, else 4.")]
+DraftPolicy = Annotated[int | None, typer.Option(help="Drafter tokens per round; default OMNIDEMO_DRAFT_LENGTH, else 4.")]
 Storage = Annotated[Path | None, typer.Option(help="Folder of n-gram cache, adapters and history.")]
 Prompts = Annotated[Path, typer.Option(help='JSON Lines: {"prompt": "…"} on each line.')]
 Out = Annotated[Path, typer.Option("--csv", help="Where the figures go, row by row.")]

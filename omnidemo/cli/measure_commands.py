@@ -13,7 +13,7 @@ from rich.table import Table
 from omnidemo.cli.common import (  # fmt: skip
     SPREAD,
     Drafter,
-    DraftLength,
+    DraftPolicy,
     MaxNewTokens,
     Method,
     Out,
@@ -39,7 +39,7 @@ def compare(
     limit: Annotated[int | None, typer.Option(min=1, help="Use so many prompts of the file.")] = None,
     temperature: Temperature = 0.0,
     max_new_tokens: MaxNewTokens = None,
-    draft_length: DraftLength = None,
+    draft_length: DraftPolicy = None,
     seed: int = 0,
     fill_cache: Annotated[bool, typer.Option(help="First fill the n-gram cache with all that the drafter can spell.")] = False,
     target: Target = None,
@@ -81,7 +81,7 @@ def compare_peer(
     limit: Annotated[int | None, typer.Option(min=1, help="Use so many prompts of the file.")] = None,
     samples: Annotated[int, typer.Option(min=0, help="Draws of each χ² test; 0: none.")] = 2000,
     max_new_tokens: MaxNewTokens = None,
-    draft_length: DraftLength = None,
+    draft_length: DraftPolicy = None,
     seed: int = 0,
     target: Target = None,
     drafter: Drafter = None,
@@ -119,7 +119,7 @@ def adapt(
     method: Method = None,
     temperature: Temperature = 0.0,
     max_new_tokens: MaxNewTokens = None,
-    draft_length: DraftLength = None,
+    draft_length: DraftPolicy = None,
     seed: int = 0,
     target: Target = None,
     drafter: Drafter = None,
@@ -179,7 +179,7 @@ def experiment(
     from omnidemo.bench.experiments import cost, prompt_sources
     from omnidemo.bench.experiments.arm import World
     from omnidemo.bench.experiments.plans import EXPERIMENTS
-    from omnidemo.bench.experiments.run_experiment import TARGETS, TOPICS, Order, run
+    from omnidemo.bench.experiments.run_experiment import TARGETS, TOPICS, RolloutRequest, run
 
     if quick:
         requests, limit, seeds, timed_prompts, pause = min(requests, 8), min(limit, 2), "0", 1, 0.0
@@ -188,7 +188,7 @@ def experiment(
     for each in every:
         folder = (out / each if out and name == "all" else out) or settings.storage / "experiments" / each
         world = World(settings.drafter, settings, traffic, held, records, folder)
-        order = Order(
+        order = RolloutRequest(
             each, target or TARGETS, list(traffic), requests, numbers, (os.cpu_count() or 1) if workers is None else workers,
             timed_prompts if time else 0,
         )  # fmt: skip

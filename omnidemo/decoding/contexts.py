@@ -82,7 +82,7 @@ class DrafterContext:
             known = self._rows[end] = (read.logits[0], None if read.hidden is None else read.hidden[-1])
         return known[0]
 
-    def hindsight(self, least: int, most: int, greedy: bool) -> list[list[float]]:
+    def score_history(self, least: int, most: int, greedy: bool) -> list[list[float]]:
         """How the drafter would have guessed the newest target tokens, as far as it has not read them: of each the probabilities of its
         pieces (`greedy`: 1 for what it finds most probable, else 0), in the pass that a draft needs anyway. Nothing of fewer than `least`.
 

@@ -31,7 +31,7 @@ TIMES = 15  # newest times of each kind, whose median counts: one slow round mus
 
 
 @dataclass(slots=True)
-class Stretch:
+class ProbeBlock:
     """The mean of some plain rounds in a row, and (drafter tokens, seconds) of the rounds with a draft just before or after them; none
     where those were too few."""
 
@@ -39,7 +39,7 @@ class Stretch:
     beside: Sequence[tuple[int, float]] = ()
 
 
-class Knowledge:
+class CostModel:
     """What a pair has found out about drafting, over all its requests: how sure the drafter is when it is right, and what things cost.
 
     A round of d drafter tokens is taken to last t_0 + d·t_1 seconds, fitted to medians of the newest times of each d: t_1 is what one
@@ -71,7 +71,7 @@ class Knowledge:
         self._medians: dict[int, tuple[float, int]] = {}  # of those, with how many there are
         self._new: set[int] = set()  # of which there are times that the medians do not know
         self._each: deque[float] = deque(maxlen=TIMES)
-        self._plain: deque[Stretch] = deque(maxlen=STRETCHES)  # of `STRETCH` rounds each
+        self._plain: deque[ProbeBlock] = deque(maxlen=STRETCHES)  # of `STRETCH` rounds each
         self._newest: list[float] = []  # of plain rounds since
         self._recent: deque[tuple[int, float]] = deque(maxlen=STRETCH)  # (drafter tokens, seconds) of the newest rounds with a draft
         self.first_seconds = self.draft_seconds = 0.0  # t_0 and t_1
@@ -216,7 +216,7 @@ class Knowledge:
         if budget == 0:
             self._newest.append(seconds)
             if len(self._newest) == STRETCH:
-                self._plain.append(Stretch(sum(self._newest) / STRETCH, tuple(self._recent) if len(self._recent) == STRETCH else ()))
+                self._plain.append(ProbeBlock(sum(self._newest) / STRETCH, tuple(self._recent) if len(self._recent) == STRETCH else ()))
                 self._recent.clear()
                 self._newest = []
             self._settle_plain()

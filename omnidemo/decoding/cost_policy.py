@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from omnidemo.decoding.cost_model import FIRST_WAIT, FITTED_EVERY, LONGEST_WAIT, STRETCH, TRY, Knowledge
-from omnidemo.decoding.draft_policy import Look, Policy, State, StopRule, Watching
+from omnidemo.decoding.cost_model import FIRST_WAIT, FITTED_EVERY, LONGEST_WAIT, STRETCH, TRY, CostModel
+from omnidemo.decoding.draft_policy import AdaptivePolicy, Look, Policy, State, StopRule
 
 BLIND_EVERY = 3  # refusals after which a try is made all the same, for times change
 PLAIN_EVERY, NEAR_EVERY = 64, 16  # rounds to each plain one of a pair that wins, by which it is known what they take; the second where
@@ -17,7 +17,7 @@ ENOUGH_DRAFTS = 24  # a multiple of `FITTED_EVERY`, before it is judged whether 
 MARGIN = 1.02  # estimated gain above which a pair that had given up drafts again
 
 
-class ByCost(Watching):
+class CostPolicy(AdaptivePolicy):
     """Draft on while the next slot is expected to gain more time than it costs, and not at all where plain decoding is faster.
 
     A slot that is accepted saves the time of a token, so it pays when P(all before it and it are accepted) · t_token exceeds its
@@ -40,9 +40,9 @@ class ByCost(Watching):
             return 0
         return self.longest if known.tries or self._promising(look) else 0
 
-    def resting(self) -> int:
+    def plain_lookahead(self) -> int:
         known = self.knowledge
-        return super().resting() if known.speculating else max(known.left, known.pause)
+        return super().plain_lookahead() if known.speculating else max(known.left, known.pause)
 
     def drafting(self) -> int:
         known = self.knowledge
@@ -137,7 +137,7 @@ class Drafting:
     calibration: list[tuple[float, float, float]]
 
 
-def describe(policy: Policy, known: Knowledge, has_head: bool, draft_length: int = 4) -> Drafting:
+def describe(policy: Policy, known: CostModel, has_head: bool, draft_length: int = 4) -> Drafting:
     """Say how a pair drafts."""
     losing = policy == "cost" and not known.speculating
     estimated = known.speedup if losing else known.gain

@@ -14,7 +14,7 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from omnidemo.decoding.cost_model import STRETCH, Hindsight, Knowledge
+from omnidemo.decoding.cost_model import STRETCH, CostModel, Hindsight
 
 Policy = Literal["fixed", "confidence", "cost", "head"]
 State = NDArray[np.float32]  # [H]: what the drafter's output layer read when it predicted a token
@@ -42,7 +42,7 @@ NEVER = StopRule()
 AS_SURE = np.array([[0.0, 0.0, 1.0, 1.0, 0.0]])  # lines by which a slot is accepted as often as the drafter thinks
 
 
-class DraftLength(Protocol):
+class DraftPolicy(Protocol):
     """The rule of one generation. `reads_states`: `goes_on` wants the drafter's states; `watches`: it wants to be asked at all."""
 
     watches: bool
@@ -53,7 +53,7 @@ class DraftLength(Protocol):
         tokens, else it costs the drafter's pass over what it has not read, which a draft then need not make again."""
         ...
 
-    def resting(self) -> int:
+    def plain_lookahead(self) -> int:
         """After a budget of 0: how many more rounds will probably have none."""
         ...
 
@@ -88,7 +88,7 @@ def until_stretch(index: int, every: int) -> int:
 
 
 @dataclass(slots=True)
-class Fixed:
+class FixedPolicy:
     """Always k drafter tokens, but for one in `probe_every` rounds (0: none) without; see `stretch`."""
 
     k: int
@@ -102,7 +102,7 @@ class Fixed:
         self._plain, self._drafts = stretch(index, self.probe_every), until_stretch(index, self.probe_every)
         return 0 if self._plain else self.k
 
-    def resting(self) -> int:
+    def plain_lookahead(self) -> int:
         return max(0, self._plain - 1) if self.k else LOOK
 
     def drafting(self) -> int:
@@ -118,13 +118,13 @@ class Fixed:
         pass
 
 
-class Watching:
+class AdaptivePolicy:
     """What the rules that watch have in common: up to `longest` drafter tokens, and what they find out about them."""
 
     watches = True
     reads_states = False
 
-    def __init__(self, longest: int, knowledge: Knowledge, probe_every: int = 0) -> None:
+    def __init__(self, longest: int, knowledge: CostModel, probe_every: int = 0) -> None:
         self.longest, self.knowledge, self.probe_every = longest, knowledge, probe_every
         self._plain = 0  # rounds without a draft from this one on
         self._drafts = 0  # with one after this one, if this one has one
@@ -135,7 +135,7 @@ class Watching:
         self._plain, self._drafts = stretch(index, self.probe_every), until_stretch(index, self.probe_every)
         return 0 if self._plain else self.longest
 
-    def resting(self) -> int:
+    def plain_lookahead(self) -> int:
         return max(0, self._plain - 1)
 
     def drafting(self) -> int:
@@ -151,10 +151,10 @@ class Watching:
         self.knowledge.learn(sures, accepts)
 
 
-class Confidence(Watching):
+class ConfidencePolicy(AdaptivePolicy):
     """Stop after a slot that the drafter itself gave less than `threshold`."""
 
-    def __init__(self, longest: int, knowledge: Knowledge, threshold: float, probe_every: int = 0) -> None:
+    def __init__(self, longest: int, knowledge: CostModel, threshold: float, probe_every: int = 0) -> None:
         super().__init__(longest, knowledge, probe_every)
         self.threshold = threshold
 
@@ -165,7 +165,7 @@ class Confidence(Watching):
         return StopRule(least=self.threshold)
 
 
-class ByHead(Watching):
+class HeadPolicy(AdaptivePolicy):
     """Stop when 1 − Π P(accepted) > γ, with P from the acceptance head (SpecDec++; OmniDraft, equation 7).
 
     A slot of several drafter tokens is accepted as a whole, with the product of theirs. `head` None: none is trained yet, and the
@@ -174,7 +174,7 @@ class ByHead(Watching):
 
     reads_states = True
 
-    def __init__(self, longest: int, knowledge: Knowledge, gamma: float, head: Head | None, probe_every: int = 0) -> None:
+    def __init__(self, longest: int, knowledge: CostModel, gamma: float, head: Head | None, probe_every: int = 0) -> None:
         super().__init__(longest, knowledge, probe_every)
         self.gamma, self.head = gamma, head
         self.reads_states = head is not None

@@ -12,12 +12,12 @@ from typing import cast
 from omnidemo.decoding.backend import Backend, Clock, DecodingMethod, RoundPlan
 from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.cost_model import Hindsight
-from omnidemo.decoding.draft_policy import LOOK, DraftLength, Look
+from omnidemo.decoding.draft_policy import LOOK, DraftPolicy, Look
 from omnidemo.decoding.limits import Limits
-from omnidemo.decoding.randomness import Chooser
+from omnidemo.decoding.randomness import Randomness
 from omnidemo.decoding.render import discarded_tokens, emitted_tokens, new_ngrams
 from omnidemo.decoding.round import RoundContext, reference_round
-from omnidemo.decoding.sampling import RepetitionPenalty, Warp
+from omnidemo.decoding.sampling import RepetitionPenalty, SamplingParams
 from omnidemo.decoding.state import DecodingState
 from omnidemo.decoding.tracing import Tracer
 from omnidemo.records import FinishReason, Round
@@ -34,10 +34,10 @@ def decode(
     method: DecodingMethod,
     vocabulary: VocabularyMap,
     ngrams: NgramCache,
-    warp: Warp,
-    chooser: Chooser,
+    warp: SamplingParams,
+    chooser: Randomness,
     limits: Limits,
-    policy: DraftLength,
+    policy: DraftPolicy,
     tracer: Tracer | None = None,
     clock: Clock = lambda: 0.0,
     backend: Backend | None = None,
@@ -115,7 +115,7 @@ def decode(
             reason = "cancelled"
 
 
-def _plan(policy: DraftLength, state: DecodingState, method: DecodingMethod, most: int, index: int, look: Look) -> RoundPlan:
+def _plan(policy: DraftPolicy, state: DecodingState, method: DecodingMethod, most: int, index: int, look: Look) -> RoundPlan:
     """What the next round may be, of which at most so many tokens are wanted. The first one looks no further: its token must not wait."""
     drafter = state.drafter
     if drafter is None or not method.drafts:
@@ -123,7 +123,7 @@ def _plan(policy: DraftLength, state: DecodingState, method: DecodingMethod, mos
     if not drafter.can_draft:
         return RoundPlan(0, most, 0)
     length = min(policy.budget(index, look), most - 1)
-    return RoundPlan(length, most, (policy.drafting() if length else min(policy.resting(), most - 1)) if index else 0)
+    return RoundPlan(length, most, (policy.drafting() if length else min(policy.plain_lookahead(), most - 1)) if index else 0)
 
 
 def _look(state: DecodingState, target_probs: Sequence[float], greedy: bool, clock: Clock) -> tuple[Hindsight, float]:

@@ -14,7 +14,7 @@ from omnidemo.decoding.row_ops import add_up, place, place_by
 from omnidemo.decoding.sampling import Law, as_array, as_tensor, drawn_at, fetch, fetch_all, on_host
 
 
-class Chooser(Protocol):
+class Randomness(Protocol):
     """Every random choice of a generation. Tests replace it by one that branches on each choice."""
 
     def draw(self, law: Law) -> int:
@@ -68,10 +68,10 @@ class Sampler:
 
     def draw(self, law: Law) -> int:
         if not on_host(law):
-            return self.draw_known(law)[0]
+            return self.draw_with_prob(law)[0]
         return place(as_array(law), self.uniform())
 
-    def draw_known(self, law: Law) -> tuple[int, float]:
+    def draw_with_prob(self, law: Law) -> tuple[int, float]:
         """`draw` on a device: (index, its probability in float32) with a single wait, where `multinomial` alone has several."""
         return fetch(*drawn_at(as_tensor(law), self.uniform()))
 
@@ -86,10 +86,10 @@ class Sampler:
         return None
 
 
-def draw_known(chooser: Chooser, law: Law) -> tuple[int, float]:
+def draw_with_prob(chooser: Randomness, law: Law) -> tuple[int, float]:
     """(an index drawn from `law` [V], its probability)."""
     if isinstance(chooser, Sampler) and not on_host(law):
-        return chooser.draw_known(law)
+        return chooser.draw_with_prob(law)
     drawn = chooser.draw(law)
     return drawn, float(as_array(law)[drawn] if on_host(law) else law[drawn])
 
@@ -97,13 +97,13 @@ def draw_known(chooser: Chooser, law: Law) -> tuple[int, float]:
 BATCH = 32  # draws that a device is asked for at once; a residual rarely needs as many
 
 
-class Draws:
+class BatchedSampler:
     """Draws from one `law` [V], as often as needed. On the host it is added up once. On a device each draw would wait, so it is asked at
     once what all of a sampler's next numbers draw, whichever of them will be used for it. `beside` makes numbers [V] to be told with each
     draw, if there is a device to ask.
     """
 
-    def __init__(self, chooser: Chooser, law: Law, beside: Callable[[], Tensor] | None = None) -> None:
+    def __init__(self, chooser: Randomness, law: Law, beside: Callable[[], Tensor] | None = None) -> None:
         self.chooser, self.law, self._beside = chooser, law, beside
         self._row = as_array(law) if on_host(law) else None
         self._sums: NDArray[np.float64] | None = None

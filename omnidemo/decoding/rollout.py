@@ -14,8 +14,8 @@ from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from omnidemo.decoding.draft_policy import StopRule
-from omnidemo.decoding.sampling import Law, Warp
-from omnidemo.vocab.trie_table import FAR, DeviceTrie, no_ngrams
+from omnidemo.decoding.sampling import Law, SamplingParams
+from omnidemo.vocab.trie_table import FAR, TrieTable, no_ngrams
 
 
 @dataclass(frozen=True, slots=True, eq=False)  # one is equal to itself alone
@@ -30,7 +30,7 @@ class ProposalRule:
     first: Tensor
     inside: Tensor
     alone: Tensor
-    trie: DeviceTrie
+    trie: TrieTable
     overrun: int = 0
 
 
@@ -59,7 +59,7 @@ def anything(tokens: int, device: torch.device) -> ProposalRule:
 
 
 @dataclass(slots=True)
-class Order:
+class RolloutRequest:
     """What a rollout is asked for: draws for at most `left` drafter tokens.
 
     `uniforms` are numbers from [0, 1), one for each draw; None at temperature 0. `until`: when somebody may want no further slot; None if
@@ -68,7 +68,7 @@ class Order:
     """
 
     rule: ProposalRule
-    warp: Warp
+    warp: SamplingParams
     left: int
     uniforms: NDArray[np.float64] | None = None
     until: StopRule | None = None

@@ -11,11 +11,11 @@ from torch import Tensor
 
 from omnidemo.decoding.backend import Acceptance, Clock, DecodingMethod, Draft, Pass, RoundPlan, RoundResult, Slot, StageSeconds
 from omnidemo.decoding.contexts import DrafterContext
-from omnidemo.decoding.draft_policy import DraftLength, State
-from omnidemo.decoding.randomness import Chooser, draw_known
+from omnidemo.decoding.draft_policy import DraftPolicy, State
+from omnidemo.decoding.randomness import Randomness, draw_with_prob
 from omnidemo.decoding.rollout import ProposalRule, token_by_token
 from omnidemo.decoding.row_ops import RowStats, share, warm
-from omnidemo.decoding.sampling import Law, RepetitionPenalty, Warp, as_array, as_tensor, fetch, highest, on_host
+from omnidemo.decoding.sampling import Law, RepetitionPenalty, SamplingParams, as_array, as_tensor, fetch, highest, on_host
 from omnidemo.decoding.state import TargetContext
 from omnidemo.vocab.ngram_cache import NgramCache
 from omnidemo.vocab.vocabulary_map import VocabularyMap
@@ -49,12 +49,12 @@ class RoundContext:
     drafter: DrafterContext
     map: VocabularyMap
     ngrams: NgramCache
-    warp: Warp
-    chooser: Chooser
+    warp: SamplingParams
+    chooser: Randomness
     end_ids: frozenset[int]
     penalty: RepetitionPenalty | None = None
     start: int = 0  # drafter ids in the text before the round
-    policy: DraftLength | None = None  # when a draft ends before its budget is used up
+    policy: DraftPolicy | None = None  # when a draft ends before its budget is used up
     target: TargetContext = field(kw_only=True)
     stats: RowStats | None = None  # of the rows that this round is judged by, where they are known
     prefetch: Prefetch | None = None  # of this round's draws
@@ -95,7 +95,7 @@ class RoundContext:
             best = logits.argmax(-1, keepdim=True)
             return *fetch(best, logits.softmax(-1).gather(-1, best)), logits
         law = self.law(bars())
-        return *draw_known(self.chooser, law), law
+        return *draw_with_prob(self.chooser, law), law
 
     def readable_bars(self) -> Tensor:
         """Those of draws within a text."""

@@ -19,7 +19,7 @@ Law = Tensor | NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
-class Warp:
+class SamplingParams:
     """Repetition penalty, temperature, top-k, top-p and min-p, in this order, applied alike to target and drafter, in float32.
 
     temperature 0 is greedy: the law is a point on the argmax (lowest id among equals). top_k 0, top_p 1, min_p 0 and

@@ -43,7 +43,7 @@ class DecodingState:
         pass over what it has not read, which a draft need not make again."""
         if self.drafter is None or len(target_probs) < ENOUGH:
             return []
-        found = self.drafter.hindsight(ENOUGH, len(target_probs), greedy)[::-1]
+        found = self.drafter.score_history(ENOUGH, len(target_probs), greedy)[::-1]
         # A drafter whose numbers are not finite would have guessed nothing.
         products = [product if q and math.isfinite(product := math.prod(q)) else 0.0 for q in found]
         each = [(len(q), min(1.0, product / max(p, 1e-30))) for q, product, p in zip(found, products, reversed(target_probs), strict=False)]

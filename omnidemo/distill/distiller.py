@@ -11,17 +11,17 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from omnidemo.adapters.registry import Publish, StoreLike, Versions
+from omnidemo.adapters.registry import AdapterRegistry, Publish, StoreLike
 from omnidemo.adapters.version_folders import AdapterState
 from omnidemo.config import Settings, changed
 from omnidemo.distill.adaptable import ADAPTABLE as ADAPTABLE
 from omnidemo.distill.adaptable import plan_of
-from omnidemo.distill.evaluation import Worth
-from omnidemo.distill.in_process_worker import Here
-from omnidemo.distill.pause import Pacer
+from omnidemo.distill.evaluation import Evaluation
+from omnidemo.distill.in_process_worker import InProcessWorker
+from omnidemo.distill.pause import PauseController
 from omnidemo.distill.payback import ChatCost
-from omnidemo.distill.trace_buffer import ReplayBuffer, usable
-from omnidemo.distill.train_step import Child, Plan
+from omnidemo.distill.trace_buffer import TraceBuffer, usable
+from omnidemo.distill.train_step import Plan, ProcessWorker
 from omnidemo.distill.trainer_status import State, TrainerStatus, explain, hanging
 from omnidemo.distill.update import Update
 from omnidemo.records import Trace
@@ -61,18 +61,18 @@ class Distiller:
         domain: str = "default",
         busy: Callable[[], bool] = lambda: False,
         threads: int = 1,
-        child: Child | Here | None = None,
+        child: ProcessWorker | InProcessWorker | None = None,
         cost: ChatCost | None = None,
     ) -> None:
         """`child`: a training process that other lines use too; its owner closes it. `cost`: what learning costs a chat, shared by the
         same lines."""
         self.folder, self.settings = Path(drafter_folder), settings
-        self.versions = Versions(self.folder, drafter_name, target_name, domain, storage, publish, store)
+        self.versions = AdapterRegistry(self.folder, drafter_name, target_name, domain, storage, publish, store)
         self.line = self.versions.line
         self._busy = busy
-        self._child, self._own_child = child or Child(threads), child is None
+        self._child, self._own_child = child or ProcessWorker(threads), child is None
         self._turn = turn_of(self._child)  # held for an update; taken before any other lock
-        self._here = child if isinstance(child, Here) else Here()  # inline mode
+        self._here = child if isinstance(child, InProcessWorker) else InProcessWorker()  # inline mode
         self._news = threading.Condition()  # guards what observe() and status() touch; held for microseconds, taken last
         self._state: State = "idle"
         self._paused = False
@@ -85,8 +85,8 @@ class Distiller:
 
     def _begin(self) -> None:
         """Everything that a reset forgets."""
-        self._buffer = ReplayBuffer(self.settings.buffer_mb << 20, order=self.settings.buffer_order)
-        self._worth = Worth(self.versions.current.adapter)
+        self._buffer = TraceBuffer(self.settings.buffer_mb << 20, order=self.settings.buffer_order)
+        self._worth = Evaluation(self.versions.current.adapter)
 
     # --- answers and settings ------------------------------------------------------------------------------------------
 
@@ -254,7 +254,7 @@ class Distiller:
                 self._state = "waiting"
             with self._turn:
                 patience = self.settings.patience if self.mode == "idle" else 0.0
-                pacer = Pacer(self._child, self._busy, patience, self._moved)
+                pacer = PauseController(self._child, self._busy, patience, self._moved)
                 pacer.wait(self._closing)
                 if not self._closing.is_set() and self.mode in THREADED and self._due():
                     self._update(pacer)
@@ -273,7 +273,7 @@ class Distiller:
         worth = self._worth
         return not self._paused and worth.waiting >= self.settings.update_interval and not worth.payback.rest
 
-    def _update(self, pacer: Pacer | None = None) -> None:
+    def _update(self, pacer: PauseController | None = None) -> None:
         """One update, in the child; without a pacer in this thread. On any failure the published version stays."""
         with self.versions.lock, self._news:
             update = Update(self.versions, self._worth, self._buffer, self.settings, self._news, self._cost, self._closing)

@@ -16,7 +16,7 @@ ERRORS = 3.0  # standard errors
 IN_A_ROW = 2  # requests that have to agree: the test is made again with every request, so one alone is too often chance
 
 
-class ShiftDetector:
+class DriftDetector:
     """Fed one acceptance per request, says when the level has fallen.
 
     With m recent values and n before them (mean m̄ and variance s² of the latter), it fires where
@@ -54,7 +54,7 @@ class ShiftDetector:
 
 def shifts(values: Iterable[float | None]) -> list[int]:
     """Indices of the requests with which a topic shift set in, estimated, for a chart of the values."""
-    detector, found, usable = ShiftDetector(), [], []
+    detector, found, usable = DriftDetector(), [], []
     for index, value in enumerate(values):
         if value is None or not math.isfinite(value):
             continue

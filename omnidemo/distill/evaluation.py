@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from omnidemo.adapters.version_folders import AdapterState
-from omnidemo.distill.drift import ShiftDetector
+from omnidemo.distill.drift import DriftDetector
 from omnidemo.distill.payback import DRAFT_LENGTH, ChatCost, Effect, Evidence, Payback, Verdict, seconds_saved, speed_gain
 from omnidemo.records import Trace
 
@@ -17,13 +17,13 @@ SPAN = 6  # updates: the gain of one is measured over this many to twice as many
 MOST_HALVINGS = 4  # of the learning rate: below a sixteenth of it a line would learn nothing any more
 
 
-class Worth:
+class Evaluation:
     """The record of one line. Not for several threads at once: its owner holds a lock around each call."""
 
     def __init__(self, adapter: AdapterState | None) -> None:
         """`adapter` is the one that is published (None: the base drafter)."""
         self.evidence, self.payback = Evidence(), Payback()
-        self._effect, self._detector = Effect(), ShiftDetector()
+        self._effect, self._detector = Effect(), DriftDetector()
         self._held: deque[Trace] = deque(maxlen=HELD_OUT)  # answers since the last update: nothing has learned from them
         self.waiting = 0  # how many there were
         self.requests = self.shifts = self.rolled_back = 0

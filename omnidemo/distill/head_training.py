@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from omnidemo.adapters import acceptance_head
-from omnidemo.distill import score_history
+from omnidemo.distill import trace_agreement
 from omnidemo.distill.losses import Positions
 
 log = logging.getLogger(__name__)
@@ -44,7 +44,7 @@ class HeadTrainer:
         """From states [m + s, H] and logits [m + s, D] of a batch, without gradients. `number` seeds what is drawn above temperature 0."""
         generator = torch.Generator(states.device).manual_seed(self.seed * 1_000_003 + number)
         split = len(at.direct)
-        found = score_history.slots(logits[:split], logits[split:], at, generator)
+        found = trace_agreement.slots(logits[:split], logits[split:], at, generator)
         return Features(states[found.rows].float(), found.log_q, found.slot, found.labels)
 
     def step(self, seen: Features) -> float:

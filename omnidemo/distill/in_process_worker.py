@@ -16,16 +16,16 @@ from omnidemo.distill.train_step import Batches, Learner, Plan, Update, agree, j
 from omnidemo.records import Agreement, Replayed, Trace
 
 if TYPE_CHECKING:
-    from omnidemo.probes.probe import Scene, Stage
+    from omnidemo.probes.probe import Prober, ProbeRequest
 
 
-class Here:
-    """What `Child` does, without a process. It cannot be paused: on a GPU there is nothing to hold up but kernels in flight."""
+class InProcessWorker:
+    """What `ProcessWorker` does, without a process. It cannot be paused: on a GPU there is nothing to hold up but kernels in flight."""
 
     def __init__(self, device: str = "cpu") -> None:
         self.device = torch.device(device)
         self._learners: dict[tuple[str, int], Learner] = {}
-        self._stage: Stage | None = None
+        self._stage: Prober | None = None
         self._lock = threading.Lock()  # a learner's parameters are scratch space
         self._side = torch.cuda.Stream(self.device) if self.device.type == "cuda" else None
 
@@ -53,12 +53,12 @@ class Here:
         with self._lock, self._beside():
             return agree(self._learner(folder, state, plan), state, traces, plan.window)
 
-    def replay(self, scene: Scene, adapter: AdapterState | None, prompts: Sequence[str]) -> list[Replayed]:
-        """`Stage.replay` of `probing.py`, on the CPU."""
-        from omnidemo.probes.probe import Stage
+    def replay(self, scene: ProbeRequest, adapter: AdapterState | None, prompts: Sequence[str]) -> list[Replayed]:
+        """`Prober.replay` of `probing.py`, on the CPU."""
+        from omnidemo.probes.probe import Prober
 
         with self._lock:
-            self._stage = self._stage or Stage()
+            self._stage = self._stage or Prober()
             return self._stage.replay(scene, adapter, prompts)
 
     def pause(self) -> None: ...

@@ -18,7 +18,7 @@ class Pausable(Protocol):
     def go_on(self) -> None: ...
 
 
-class Pacer:
+class PauseController:
     """Holds one update up while `busy()` says that somebody waits for an answer, but not longer than `patience` seconds in all.
 
     First `wait()`, then `with pacer:` around the work of the child process. `held` counts the seconds of both, `stood` those in which the
@@ -38,7 +38,7 @@ class Pacer:
             closing.wait(POLL_SECONDS)
         self.held += time.monotonic() - began
 
-    def __enter__(self) -> Pacer:
+    def __enter__(self) -> PauseController:
         self._thread.start()
         return self
 

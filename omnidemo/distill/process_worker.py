@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from omnidemo.adapters.version_folders import AdapterState, OptimiserState
     from omnidemo.distill.train_step import Batches, Plan, Update
-    from omnidemo.probes.probe import Scene
+    from omnidemo.probes.probe import ProbeRequest
     from omnidemo.records import Agreement, Replayed, Trace
 
 POLL_SECONDS = 0.25  # how exactly the running time of a request is kept
@@ -33,7 +33,7 @@ END = "end"  # the process has ended
 SILENT_SECONDS = 60.0  # without a word, pauses not counted, after which it hangs: loading torch on a busy machine takes less
 
 
-class ChildError(RuntimeError):
+class WorkerError(RuntimeError):
     """The child process could not do what it was asked; the sentence says why."""
 
 
@@ -44,7 +44,7 @@ def training_environment(threads: int) -> dict[str, str]:
     return limits | {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": "8000000000", "MALLOC_ARENA_MAX": "1"}
 
 
-class Child:
+class ProcessWorker:
     """Runs `training.py`, and replays of `probing.py`, in a process of its own. It keeps the model, never a state: every request carries
     all that it needs, so nothing is lost with the process. Any thread may ask; one request runs at a time, the others wait.
     """
@@ -98,8 +98,8 @@ class Child:
         agreed: list[Agreement] = self._ask("agree", str(folder), state, list(traces), plan)
         return agreed
 
-    def replay(self, scene: Scene, adapter: AdapterState | None, prompts: Sequence[str]) -> list[Replayed]:
-        """`Stage.replay` of `probing.py`. Raises ChildError as `train` does."""
+    def replay(self, scene: ProbeRequest, adapter: AdapterState | None, prompts: Sequence[str]) -> list[Replayed]:
+        """`Prober.replay` of `probing.py`. Raises ChildError as `train` does."""
         replayed: list[Replayed] = self._ask("replay", "", scene, adapter, list(prompts))
         return replayed
 
@@ -126,9 +126,9 @@ class Child:
             answer = self._wait(process)
             if isinstance(answer, str) and answer == END:
                 _kill(process)
-                raise ChildError(f"The training process ended unexpectedly (exit status {process.returncode}); it is started again.")
+                raise WorkerError(f"The training process ended unexpectedly (exit status {process.returncode}); it is started again.")
         if isinstance(answer, str):
-            raise ChildError(answer)
+            raise WorkerError(answer)
         return answer
 
     def _wait(self, process: subprocess.Popen[bytes]) -> Any:
@@ -144,17 +144,17 @@ class Child:
                     left -= time.monotonic() - began
                 if self.silent > self.patience:
                     _kill(process)
-                    raise ChildError(f"The training process gave no sign of life for {self.patience:g} seconds and was replaced.")
+                    raise WorkerError(f"The training process gave no sign of life for {self.patience:g} seconds and was replaced.")
                 if left <= 0:
                     _kill(process)
-                    raise ChildError(f"Training took longer than {self.timeout:g} seconds and was stopped; use fewer or smaller steps.")
+                    raise WorkerError(f"Training took longer than {self.timeout:g} seconds and was stopped; use fewer or smaller steps.")
         finally:
             self._asked = False
 
     def _started(self) -> subprocess.Popen[bytes]:
         with self._state:
             if self._closed:
-                raise ChildError("Training has been closed.")
+                raise WorkerError("Training has been closed.")
             process = self._process
         if process is not None and process.poll() is None:
             return process
@@ -163,12 +163,12 @@ class Child:
         threading.Thread(target=self._keep, args=(answers,), name="training process", daemon=True).start()
         process = answers.get()
         if not isinstance(process, subprocess.Popen):
-            raise ChildError(f"The training process could not be started: {process}")
+            raise WorkerError(f"The training process could not be started: {process}")
         with self._state:
             self._process = process
             if self._closed:
                 _kill(process)
-                raise ChildError("Training has been closed.")
+                raise WorkerError("Training has been closed.")
             if self._paused:
                 _tell(process, True)
         return process

@@ -12,19 +12,19 @@ import numpy as np
 
 from omnidemo.records import Trace
 
-Order = Literal["mixed", "newest", "informative", "uniform"]
+RolloutRequest = Literal["mixed", "newest", "informative", "uniform"]
 NEWEST_BATCHES = 2  # the order "newest" draws from so many batches' worth of traces: fewer would be learnt by heart
 LEAST_WEIGHT = 0.02  # of a trace in the order "informative" whose every token was accepted: it still teaches a little
 
 
-class ReplayBuffer:
+class TraceBuffer:
     """The newest traces up to a number of bytes, and how many of them no update has seen yet (`fresh`).
 
     `order`, which may be changed at any time, says which traces an update draws: "mixed" half fresh and half older ones, "newest" the
     newest, "informative" those with the highest share of tokens that were not accepted proposals first, "uniform" any.
     """
 
-    def __init__(self, most_bytes: int, seed: int = 0, order: Order = "mixed") -> None:
+    def __init__(self, most_bytes: int, seed: int = 0, order: RolloutRequest = "mixed") -> None:
         """ValueError for an order that is none."""
         self.most_bytes, self.nbytes, self.fresh = most_bytes, 0, 0
         self._taken = 0  # how many were fresh at the last `take`
@@ -36,13 +36,13 @@ class ReplayBuffer:
         return len(self._traces)
 
     @property
-    def order(self) -> Order:
+    def order(self) -> RolloutRequest:
         return self._order
 
     @order.setter
-    def order(self, order: Order) -> None:
-        if order not in get_args(Order):
-            raise ValueError(f"Unknown buffer order {order!r}: use one of {', '.join(get_args(Order))}.")
+    def order(self, order: RolloutRequest) -> None:
+        if order not in get_args(RolloutRequest):
+            raise ValueError(f"Unknown buffer order {order!r}: use one of {', '.join(get_args(RolloutRequest))}.")
         self._order = order
 
     def add(self, trace: Trace) -> None:

@@ -18,10 +18,10 @@ import torch
 from torch import Tensor
 
 from omnidemo.adapters.version_folders import AdapterState, OptimiserState
-from omnidemo.distill import losses, score_history
+from omnidemo.distill import losses, trace_agreement
 from omnidemo.distill.head_training import HeadTrainer
-from omnidemo.distill.process_worker import Child as Child
-from omnidemo.distill.process_worker import ChildError as ChildError
+from omnidemo.distill.process_worker import ProcessWorker as ProcessWorker
+from omnidemo.distill.process_worker import WorkerError as WorkerError
 from omnidemo.records import Agreement, Trace, TrainStep
 
 Batches = Sequence[Sequence[Trace]]
@@ -197,7 +197,7 @@ def judge(learner: Learner, states: Sequence[AdapterState | None], traces: Seque
             with torch.no_grad():
                 _, logits, at = _forward(learner, traces[index : index + JUDGED_AT_ONCE], window)
                 split = len(at.direct)
-                parts.append(score_history.expected(logits[:split], logits[split:], at).cpu().numpy())
+                parts.append(trace_agreement.expected(logits[:split], logits[split:], at).cpu().numpy())
         found.append(np.concatenate(parts))
     return found
 
@@ -213,7 +213,7 @@ def agree(learner: Learner, state: AdapterState | None, traces: Sequence[Trace],
             with torch.no_grad():
                 _, logits, at = _forward(learner, [part], window)
                 split = len(at.direct)
-                shared, first = score_history.agreement(logits[:split].float(), logits[split:].float(), at)
+                shared, first = trace_agreement.agreement(logits[:split].float(), logits[split:].float(), at)
             overlap, same = overlap + float(shared.sum()), same + float(first.sum())
         count = len(trace.p)
         found.append(Agreement(overlap / count, same / count, count) if count else Agreement(0.0, 0.0, 0))

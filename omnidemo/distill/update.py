@@ -12,14 +12,14 @@ from typing import Protocol
 
 import numpy as np
 
-from omnidemo.adapters.registry import Versions
+from omnidemo.adapters.registry import AdapterRegistry
 from omnidemo.adapters.version_folders import AdapterState, OptimiserState
 from omnidemo.config import Settings
 from omnidemo.distill import train_step
 from omnidemo.distill.adaptable import plan_of
-from omnidemo.distill.evaluation import Worth
+from omnidemo.distill.evaluation import Evaluation
 from omnidemo.distill.payback import PRICE, ChatCost
-from omnidemo.distill.trace_buffer import ReplayBuffer
+from omnidemo.distill.trace_buffer import TraceBuffer
 from omnidemo.distill.train_step import Batches, Plan
 from omnidemo.records import Trace
 
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 
 class Worker(Protocol):
-    """Where the work is done: the child process, or `Here`."""
+    """Where the work is done: the child process, or `InProcessWorker`."""
 
     def train(
         self, folder: Path, adapter: AdapterState | None, optimiser: OptimiserState | None, batches: Batches, plan: Plan, heads: Batches, /
@@ -42,9 +42,9 @@ class Update:
 
     def __init__(
         self,
-        versions: Versions,
-        worth: Worth,
-        buffer: ReplayBuffer,
+        versions: AdapterRegistry,
+        worth: Evaluation,
+        buffer: TraceBuffer,
         settings: Settings,
         news: threading.Condition,
         cost: ChatCost,
@@ -102,7 +102,7 @@ class Update:
         if verdict == "better":
             versions.trust()
         elif verdict == "worse":
-            versions.take_back()
+            versions.roll_back()
             with self._news:
                 self._worth.taken_back(version, versions.current.version, versions.current.adapter)
             effect["rolled_back"] = 1.0

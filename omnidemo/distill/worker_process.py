@@ -15,7 +15,7 @@ from omnidemo.processes import end_with_parent
 
 if TYPE_CHECKING:
     from omnidemo.distill.train_step import Learner
-    from omnidemo.probes.probe import Stage
+    from omnidemo.probes.probe import Prober
 
 
 BEAT, BEAT_SECONDS = "beat", 2.0  # what the process says while it is alive, and how often
@@ -40,7 +40,7 @@ def main(nice: int, parent: int) -> None:
     requests: queue.SimpleQueue[Any] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(requests,), daemon=True).start()
     learners: dict[tuple[str, int], Learner] = {}
-    stage: Stage | None = None
+    stage: Prober | None = None
     while True:
         verb, folder, *values = requests.get()
         try:
@@ -63,10 +63,10 @@ def main(nice: int, parent: int) -> None:
         _answer(answers, answer)
 
 
-def _stage() -> Stage:
-    from omnidemo.probes.probe import Stage
+def _stage() -> Prober:
+    from omnidemo.probes.probe import Prober
 
-    return Stage(compiled=False)
+    return Prober(compiled=False)
 
 
 def _answer(answers: Any, answer: Any) -> None:

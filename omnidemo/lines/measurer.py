@@ -16,13 +16,13 @@ from omnidemo.adapters import version_folders
 from omnidemo.adapters.version_folders import AdapterState
 from omnidemo.config import Settings
 from omnidemo.distill.adaptable import plan_of
-from omnidemo.distill.pause import Pacer
+from omnidemo.distill.pause import PauseController
 from omnidemo.distill.trace_buffer import usable
 from omnidemo.distill.train_step import Plan
 from omnidemo.lines import sample_prompts as prompts
 from omnidemo.pair.pair import Pair
-from omnidemo.probes.probe import Scene
-from omnidemo.probes.replayed_target import Recorded, Records
+from omnidemo.probes.probe import ProbeRequest
+from omnidemo.probes.replayed_target import RecordedAnswer, TargetRecords
 from omnidemo.records import Agreement, Probe, Replayed, Trace
 from omnidemo.store.store import Store
 
@@ -37,10 +37,10 @@ Key = tuple[str, int, str]  # domain ("" for the fresh drafter), version, topic
 
 
 class Worker(Protocol):
-    """Where the work is done: the training process, or `Here`."""
+    """Where the work is done: the training process, or `InProcessWorker`."""
 
     def agree(self, folder: Path, state: AdapterState | None, traces: Sequence[Trace], plan: Plan, /) -> list[Agreement]: ...
-    def replay(self, scene: Scene, adapter: AdapterState | None, prompts: Sequence[str], /) -> list[Replayed]: ...
+    def replay(self, scene: ProbeRequest, adapter: AdapterState | None, prompts: Sequence[str], /) -> list[Replayed]: ...
     def pause(self) -> None: ...
     def go_on(self) -> None: ...
 
@@ -69,8 +69,8 @@ class Measurer:
         self._done: dict[Key, bool] = {}  # (domain, version, topic) that were replayed, or cannot be
         self._answered = time.monotonic()
         self._closing, self._busy = threading.Event(), threading.Event()
-        self._records: Records | None = None
-        self._scene: Scene | None = None
+        self._records: TargetRecords | None = None
+        self._scene: ProbeRequest | None = None
         self._thread: threading.Thread | None = None
 
     # --- news ----------------------------------------------------------------------------------------------------------
@@ -152,7 +152,7 @@ class Measurer:
                     self._news.wait(1.0)
                     continue
             key, work = found
-            pacer = Pacer(_NoChild(), lambda: self._pair.in_flight > 0, self.settings.patience, lambda stands: None)
+            pacer = PauseController(_NoChild(), lambda: self._pair.in_flight > 0, self.settings.patience, lambda stands: None)
             pacer.wait(self._closing)
             if self._closing.is_set():
                 return
@@ -241,7 +241,7 @@ class Measurer:
             Probe(*names, owner, version, topic, records.key, examples, len(asked), tokens, passes, agreement=agreed, shown=shown)
         )
 
-    def _known(self, records: Records, owner: str, version: int, topic: str) -> bool:
+    def _known(self, records: TargetRecords, owner: str, version: int, topic: str) -> bool:
         """Whether the store has it from an earlier run of the app."""
         rows = self._store.probes(self._pair.target.name, self._pair.drafter.name, owner or "default", topic)
         for row in rows:
@@ -249,19 +249,19 @@ class Measurer:
                 self._done[row["domain"], row["version"], topic] = True
         return (owner, version, topic) in self._done
 
-    def _record(self, records: Records, prompt: str) -> bool:
+    def _record(self, records: TargetRecords, prompt: str) -> bool:
         """Have the target answer a prompt, unless somebody comes; whether it has."""
         ids = self._pair.prompt_ids(prompt)
         made = self._pair.record(ids, ANSWER_TOKENS, lambda: self._pair.in_flight > 0 or self._closing.is_set())
         if made is not None:
-            records.save(prompt, Recorded(tuple(ids), *made))
+            records.save(prompt, RecordedAnswer(tuple(ids), *made))
         return made is not None
 
-    def _recordings(self) -> tuple[Scene, Records]:
+    def _recordings(self) -> tuple[ProbeRequest, TargetRecords]:
         if self._scene is None or self._records is None:
             storage = Path(self.settings.storage)
             settings = self.settings.model_copy(update={"max_new_tokens": ANSWER_TOKENS})
-            self._scene = Scene(storage / "probes", self._pair.target.name, self._pair.drafter.name, settings, storage / "maps")
+            self._scene = ProbeRequest(storage / "probes", self._pair.target.name, self._pair.drafter.name, settings, storage / "maps")
             self._records = self._scene.records()
             self._records.note(self._pair.target)
         return self._scene, self._records
@@ -277,7 +277,7 @@ class Measurer:
         if turn is None:
             yield worker
             return
-        with turn, Pacer(worker, lambda: self._pair.in_flight > 0, self.settings.patience, lambda stands: None):
+        with turn, PauseController(worker, lambda: self._pair.in_flight > 0, self.settings.patience, lambda stands: None):
             yield worker
 
 

@@ -12,7 +12,7 @@ from omnidemo.distill.trainer_status import State, TrainerStatus
 from omnidemo.records import AdapterVersion
 
 
-def resting(folder: Path, domain: str, settings: Settings, paused: bool, waiting: int) -> TrainerStatus:
+def plain_lookahead(folder: Path, domain: str, settings: Settings, paused: bool, waiting: int) -> TrainerStatus:
     """The status of the line whose versions are in `folder`; so many answers of it `waiting` for an update."""
     noted, stored = version_folders.read_note(folder, "active"), version_folders.versions(folder)
     version = noted if noted is not None else max(stored, default=0)

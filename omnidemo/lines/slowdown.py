@@ -26,7 +26,7 @@ class Scope:
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class Slowdown:
     """`speedup` over plain decoding of a scope's newest `tokens`, estimated; None where nothing is known."""
 
     speedup: float | None
@@ -37,14 +37,14 @@ class Pace:
         return self.speedup is not None and self.speedup < SLOWER
 
 
-class Paces:
+class Slowdowns:
     """The newest answers of each scope. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._known: OrderedDict[Scope, deque[tuple[int, float, float]]] = OrderedDict()
 
-    def note(self, scope: Scope, made: Generation) -> Pace:
+    def note(self, scope: Scope, made: Generation) -> Slowdown:
         """Take an answer, unless it was not to be drafted or nothing is known to compare it with; the scope's pace now."""
         metrics, plain = made.metrics, made.metrics.get("plain_seconds")
         seconds = sum(metrics.get(name) or 0.0 for name in STAGES)
@@ -58,7 +58,7 @@ class Paces:
                     self._known.popitem(last=False)
             return self._pace(scope)
 
-    def now(self, scope: Scope) -> Pace:
+    def now(self, scope: Scope) -> Slowdown:
         with self._lock:
             return self._pace(scope)
 
@@ -68,9 +68,9 @@ class Paces:
             for scope in [one for one in self._known if (one.target, one.drafter, one.line) == (target, drafter, line)]:
                 del self._known[scope]
 
-    def _pace(self, scope: Scope) -> Pace:
+    def _pace(self, scope: Scope) -> Slowdown:
         answers = self._known.get(scope)
         if not answers:
-            return Pace(None, 0)
+            return Slowdown(None, 0)
         tokens, seconds, plain = (sum(column) for column in zip(*answers, strict=True))
-        return Pace(plain / seconds, int(tokens))
+        return Slowdown(plain / seconds, int(tokens))

@@ -17,9 +17,9 @@ from omnidemo.adapters import peft_zip, version_folders
 from omnidemo.config import Settings
 from omnidemo.distill.adaptable import ADAPTABLE
 from omnidemo.distill.distiller import THREADED, Distiller, turn_of
-from omnidemo.distill.in_process_worker import Here
+from omnidemo.distill.in_process_worker import InProcessWorker
 from omnidemo.distill.payback import ChatCost
-from omnidemo.distill.train_step import Child
+from omnidemo.distill.train_step import ProcessWorker
 from omnidemo.distill.trainer_status import TrainerStatus
 from omnidemo.lines import read_status
 from omnidemo.lines.line_names import LineInfo, check_domain
@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 MOST_LINES = 32  # of a pair, so that visitors cannot fill the disk with them
 
 
-class Lines:
+class TrainerPool:
     """The distillers of one pair by domain. At most `lines_in_memory` are open: the one unused for longest is closed, its state is on
     disk. A line that drafts an answer, learns, or has an update due stays until that is done. All of them share one training process.
     Methods may be called from any thread."""
@@ -44,8 +44,8 @@ class Lines:
         self.settings = settings
         self._pair, self._store = pair, store
         device = pair.drafter.device
-        self._child = Here(str(device)) if device.type == "cuda" else Child()
-        self._aside = Here()  # where measurements run while lines learn in the answering thread, so that no process is started
+        self._child = InProcessWorker(str(device)) if device.type == "cuda" else ProcessWorker()
+        self._aside = InProcessWorker()  # where measurements run while lines learn in the answering thread, so that no process is started
         self._cost = ChatCost()
         self.measurer = Measurer(pair, settings, store, self._worker, self._turn, self._folder)
         self._lock = threading.RLock()
@@ -130,7 +130,7 @@ class Lines:
             if line is not None:
                 return line.status()
             waiting = len(self._waiting.get(domain, ()))
-            return read_status.resting(self._folder(domain), domain, self.settings, domain in self._paused, waiting)
+            return read_status.plain_lookahead(self._folder(domain), domain, self.settings, domain in self._paused, waiting)
 
     def pause(self, domain: str = DEFAULT) -> None:
         """The line starts no more updates; one that runs is finished. Answers are still collected."""
@@ -249,12 +249,12 @@ class Lines:
         self._pair.publish(version, weights, head, domain=domain)
         self.measurer.swapped(domain, version)
 
-    def _worker(self) -> Child | Here:
+    def _worker(self) -> ProcessWorker | InProcessWorker:
         return self._aside if self.settings.training == "inline" else self._child
 
     def _turn(self) -> threading.Lock | None:
         """What is held by whoever makes the training process stand still."""
-        return turn_of(self._child) if isinstance(self._worker(), Child) else None
+        return turn_of(self._child) if isinstance(self._worker(), ProcessWorker) else None
 
     def _make_room(self, wanted: str = "") -> None:
         """Close the lines unused for longest, the default line last: whoever names no line drafts with it."""

@@ -8,7 +8,7 @@ from typing import ClassVar
 from torch import Tensor
 
 from omnidemo.decoding.backend import Acceptance, Draft, Slot
-from omnidemo.decoding.randomness import Chooser
+from omnidemo.decoding.randomness import Randomness
 from omnidemo.decoding.rollout import ProposalRule
 from omnidemo.decoding.round import NotFinite, RoundContext
 from omnidemo.decoding.row_ops import RowStats
@@ -91,7 +91,7 @@ class _Laws:
         return self.stats.law(row % len(self.stats.rows))
 
 
-def subtract(chooser: Chooser, law: Tensor, accepted: Tensor) -> int:
+def subtract(chooser: Randomness, law: Tensor, accepted: Tensor) -> int:
     """A draw from norm(max(0, law − accepted)); from `law` itself where rounding leaves nothing."""
     rest = (law - accepted).clamp_(min=0.0)
     mass = float(rest.sum())

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import torch
 
-from omnidemo.decoding.randomness import Draws
+from omnidemo.decoding.randomness import BatchedSampler
 from omnidemo.decoding.sampling import Law, among, as_tensor, on_host, total, without
 from omnidemo.methods.base import RoundContext, Slot
 from omnidemo.vocab.ngram_cache import FAR, Node
@@ -24,13 +24,13 @@ class Residual:
     slot: Slot
     law: Law
     _bounds: dict[int, tuple[Path, Node | None, float]] = field(default_factory=dict, init=False)
-    _draws: dict[tuple[Path, str], Draws | None] = field(default_factory=dict, init=False)
+    _draws: dict[tuple[Path, str], BatchedSampler | None] = field(default_factory=dict, init=False)
 
     def token(self, attempts: int) -> int:
         """A token from it by rejection: draw t ~ p, and throw it away with probability A(t)/p(t). Where `attempts` of them came to nothing,
         p is what is hardly left anything of, and tokens are drawn from a closer bound: see `_closer`."""
         chooser, first = self.context.chooser, self.slot.laws[()]
-        draws = Draws(chooser, self.law, lambda: as_tensor(first)[self.context.map.to_drafter.clamp(min=0)])
+        draws = BatchedSampler(chooser, self.law, lambda: as_tensor(first)[self.context.map.to_drafter.clamp(min=0)])
 
         def attempt() -> int | None:
             token, p, q = draws.draw()
@@ -83,7 +83,7 @@ class Residual:
         mass = float(upper.sum())
         if mass <= 0.0:
             return chooser.draw(self.law)  # nothing is left, but for rounding
-        draws = Draws(chooser, upper / mass)
+        draws = BatchedSampler(chooser, upper / mass)
 
         def attempt() -> int | None:
             token = draws.draw()[0]
@@ -152,7 +152,7 @@ class Residual:
             path = (*path, drawn)
         return False
 
-    def _draws_after(self, path: Path, node: Node, step: str) -> Draws | None:
+    def _draws_after(self, path: Path, node: Node, step: str) -> BatchedSampler | None:
         """Draws from the law after a path, freely, or avoiding complete children, or entering another one; None where no longer n-gram can
         come then."""
         if (path, step) not in self._draws:
@@ -165,7 +165,7 @@ class Residual:
                 law = without(self._law(path), complete_children(node, self.slot.limit))
             elif inner:
                 law = among(self._law(path), inner)
-            self._draws[path, step] = None if law is None else Draws(self.context.chooser, law)
+            self._draws[path, step] = None if law is None else BatchedSampler(self.context.chooser, law)
         return self._draws[path, step]
 
     def _complete_mass(self, path: Path, node: Node) -> float:

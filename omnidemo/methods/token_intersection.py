@@ -7,7 +7,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from omnidemo.decoding.randomness import Draws
+from omnidemo.decoding.randomness import BatchedSampler
 from omnidemo.decoding.rollout import ProposalRule, token_by_token
 from omnidemo.decoding.sampling import Law, as_tensor
 from omnidemo.methods.base import Draft, Method, NotFinite, RoundContext, Slot, subtract
@@ -53,7 +53,7 @@ class TokenIntersection(Method):
     def residual(self, context: RoundContext, slot: Slot, law: Law) -> int:
         """By rejection: draw t ~ p, and throw it away with probability q'(t)/p(t). In full only where that would take too long."""
         known, proposed = context.map, slot.laws[()]
-        draws = Draws(context.chooser, law, lambda: as_tensor(proposed)[known.to_drafter.clamp(min=0)])
+        draws = BatchedSampler(context.chooser, law, lambda: as_tensor(proposed)[known.to_drafter.clamp(min=0)])
 
         def attempt() -> int | None:
             token, p, q = draws.draw()

@@ -17,7 +17,7 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING, 
 from transformers.utils import is_bitsandbytes_available
 from transformers.utils import logging as bars_of
 
-from omnidemo.backends.fused_llama import LeanLlamaRunner
+from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.backends.runner import ModelError, Runner
 from omnidemo.decoding.sampling import as_tensor
 from omnidemo.models import model_files
@@ -148,7 +148,7 @@ def pick_dtype(dtype: str, place: str, config: Any) -> torch.dtype:
 def _computes_in_float32(name: str, dtype: torch.dtype, place: str, config: Any, parameters: int, free: float) -> bool:
     """Whether weights of two bytes are computed with in float32: on a CPU the compiled passes do, and have such copies of them, while torch
     takes several times as long for sums in two bytes. Where there is no room for that they stay, and the log says what it costs."""
-    if place != "cpu" or dtype == torch.float32 or not LeanLlamaRunner.fits(config):
+    if place != "cpu" or dtype == torch.float32 or not FusedLlama.fits(config):
         return False
     if parameters * 4 * model_files.MARGIN <= free:
         return True
@@ -263,7 +263,7 @@ def _read_weights(
     model.eval().requires_grad_(False)
     try:
         # On a GPU the fused forward pays too, but a model spread over several keeps accelerate's hooks.
-        return LeanLlamaRunner(model, fast) if device_map is None and LeanLlamaRunner.fits(model.config) else TransformersRunner(model)
+        return FusedLlama(model, fast) if device_map is None and FusedLlama.fits(model.config) else TransformersRunner(model)
     except ValueError as error:
         raise ModelError(f"{name}: {error}") from error
 

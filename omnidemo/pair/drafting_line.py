@@ -12,9 +12,9 @@ from torch import Tensor
 from omnidemo.adapters.acceptance_head import NumpyHead
 from omnidemo.backends.runner import Runner
 from omnidemo.config import GenerationConfig
-from omnidemo.decoding.cost_model import Knowledge
-from omnidemo.decoding.cost_policy import ByCost
-from omnidemo.decoding.draft_policy import ByHead, Confidence, DraftLength, Fixed, Head
+from omnidemo.decoding.cost_model import CostModel
+from omnidemo.decoding.cost_policy import CostPolicy
+from omnidemo.decoding.draft_policy import ConfidencePolicy, DraftPolicy, FixedPolicy, Head, HeadPolicy
 from omnidemo.records import Round
 
 
@@ -25,7 +25,7 @@ class DraftingLine:
     runner: Runner
     version: int = 0
     head: Head | None = None
-    knowledge: Knowledge = field(default_factory=Knowledge)
+    knowledge: CostModel = field(default_factory=CostModel)
     plain_at: float | None = None  # UNIX time of the newest plain round
     published: tuple[int, Mapping[str, Tensor], Mapping[str, Tensor]] | None = None  # waits for the next round
 
@@ -51,23 +51,23 @@ class DraftingLine:
         took = (done.seconds["draft"], done.seconds["total"])
         self.knowledge.time(done.draft_length, done.drafted, done.proposed, len(done.tokens), *took)
 
-    def policy(self, asked: GenerationConfig) -> DraftLength:
+    def policy(self, asked: GenerationConfig) -> DraftPolicy:
         """How long the drafts of one generation get."""
         longest, known, probes = asked.longest_draft, self.knowledge, asked.probe_every
         if asked.draft_policy == "fixed":
-            return Fixed(asked.draft_length, probes)
+            return FixedPolicy(asked.draft_length, probes)
         if asked.draft_policy == "confidence":
-            return Confidence(longest, known, asked.confidence, probes)
+            return ConfidencePolicy(longest, known, asked.confidence, probes)
         if asked.draft_policy == "head":
-            return ByHead(longest, known, asked.gamma, self.head, probes)
-        return ByCost(longest, known)
+            return HeadPolicy(longest, known, asked.gamma, self.head, probes)
+        return CostPolicy(longest, known)
 
 
-class Unhurried(Fixed):
+class PlainPolicy(FixedPolicy):
     """Nothing is drafted, and each token is a pass of its own, so that whoever waits comes between any two."""
 
     def __init__(self) -> None:
         super().__init__(0)
 
-    def resting(self) -> int:
+    def plain_lookahead(self) -> int:
         return 0

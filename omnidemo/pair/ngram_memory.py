@@ -6,7 +6,7 @@ import threading
 
 from omnidemo.records import Round
 from omnidemo.store.store import Store
-from omnidemo.store.visitor_state import OwnNgrams
+from omnidemo.store.visitor_state import VisitorNgrams
 from omnidemo.vocab.ngram_cache import NgramCache
 from omnidemo.vocab.vocabulary_map import VocabularyMap
 
@@ -16,7 +16,7 @@ class NgramMemory:
 
     def __init__(self, cache: NgramCache, vocabulary_map: VocabularyMap, names: tuple[str, str], lock: threading.Lock) -> None:
         self._cache, self._map, self._names, self._lock = cache, vocabulary_map, names, lock
-        self._own = OwnNgrams()
+        self._own = VisitorNgrams()
         self._store: Store | None = None
 
     def of(self, domain: str) -> NgramCache:

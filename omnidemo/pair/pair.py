@@ -17,19 +17,19 @@ from omnidemo.backends import compile_kernels
 from omnidemo.backends.choice import make_backend
 from omnidemo.config import GenerationConfig
 from omnidemo.decoding.backend import Backend, Clock, KVCache
-from omnidemo.decoding.cost_model import Knowledge
+from omnidemo.decoding.cost_model import CostModel
 from omnidemo.decoding.cost_policy import Drafting, describe
 from omnidemo.decoding.draft_policy import Policy
 from omnidemo.decoding.engine import Limits, decode
 from omnidemo.decoding.randomness import Sampler
-from omnidemo.decoding.sampling import Warp
+from omnidemo.decoding.sampling import SamplingParams
 from omnidemo.decoding.tracing import Tracer
 from omnidemo.methods import Method, make_method
 from omnidemo.metrics import measure
 from omnidemo.models.load import LanguageModel
 from omnidemo.models.map_cache import load_or_build
 from omnidemo.pair.conversations import DOMAIN, Conversations
-from omnidemo.pair.drafting_line import DraftingLine, Unhurried
+from omnidemo.pair.drafting_line import DraftingLine, PlainPolicy
 from omnidemo.pair.ngram_memory import NgramMemory, remember
 from omnidemo.pair.prompt_reader import PromptReader
 from omnidemo.records import Agreement, FinishReason, Generation, Prompt, Round, Trace, drain
@@ -93,7 +93,7 @@ class Pair:
         """
         asked = GenerationConfig.of(**options)
         chosen = self._method(asked.method)
-        warp = Warp(asked.temperature, asked.top_k, asked.top_p, asked.min_p, asked.repetition_penalty)
+        warp = SamplingParams(asked.temperature, asked.top_k, asked.top_p, asked.min_p, asked.repetition_penalty)
         domain, seed, learn = asked.domain, asked.seed, asked.learn
         ids = self.prompt_ids(prompt)
         limits = Limits(asked.max_new_tokens, tuple(text for text in asked.stop if text), cancelled)
@@ -173,10 +173,12 @@ class Pair:
         """The target's greedy answer to a prompt, given as ids, with its trace; None where `cancelled` said so after a pass.
         Nobody waits for it: it does not count as a generation, leaves nothing behind, and gives way after each pass."""
         talk = self._conversations.fresh(self.drafter.runner)
-        tracer, nothing = Tracer(self.map, len(ids), self._top_k), Unhurried()
+        tracer, nothing = Tracer(self.map, len(ids), self._top_k), PlainPolicy()
         with self._turn:
             talk.start(ids)
-        steps = decode(talk, self._method("auto"), self.map, self.ngrams, Warp(0.0), Sampler(0), Limits(max_new_tokens), nothing, tracer)
+        steps = decode(
+            talk, self._method("auto"), self.map, self.ngrams, SamplingParams(0.0), Sampler(0), Limits(max_new_tokens), nothing, tracer
+        )
         written: list[int] = []
         while not cancelled():
             with self._turn:
@@ -230,7 +232,7 @@ class Pair:
     def forget(self, domain: str) -> None:
         """Forget how drafting went for a domain, whose drafter begins anew: what rounds cost, and how often guesses were right."""
         with self._turn:
-            self._line(domain).knowledge = Knowledge()
+            self._line(domain).knowledge = CostModel()
 
     def drop_domain(self, domain: str) -> None:
         """Free what drafts for a domain; the next answer there starts from the base drafter, until something is published."""

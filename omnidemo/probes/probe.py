@@ -11,12 +11,12 @@ from torch import Tensor
 from omnidemo.adapters import version_folders
 from omnidemo.adapters.version_folders import AdapterState
 from omnidemo.backends import compile_kernels
-from omnidemo.backends.fused_llama import LeanLlamaRunner
+from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.config import Settings
 from omnidemo.methods import METHODS
 from omnidemo.models import model_files
 from omnidemo.models.load import load_model
-from omnidemo.probes.replayed_target import Records, Replay
+from omnidemo.probes.replayed_target import Replay, TargetRecords
 from omnidemo.records import Replayed, Round
 
 DRAFT_LENGTH = 4  # drafter tokens a round
@@ -24,7 +24,7 @@ METHOD = "ngram-exact"  # or the one that suits a pair which cannot use it
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class ProbeRequest:
     """What is replayed: the recordings in `folder` of a target for a drafter. `settings` bound the answers as they did the recording."""
 
     folder: Path
@@ -33,19 +33,19 @@ class Scene:
     settings: Settings
     maps: Path
 
-    def records(self) -> Records:
-        return Records(self.folder, self.target, self.drafter, self.settings)
+    def records(self) -> TargetRecords:
+        return TargetRecords(self.folder, self.target, self.drafter, self.settings)
 
 
-class Stage:
+class Prober:
     """Replays recorded answers with the adapters that it is given; the drafter stays loaded. For one caller at a time."""
 
     def __init__(self, compiled: bool = True) -> None:
         """compiled: whether this process may compile what makes passes fast; a helper that replays for half a second should not."""
         self._compiled = compiled
-        self._known: tuple[Scene, Replay] | None = None
+        self._known: tuple[ProbeRequest, Replay] | None = None
 
-    def replay(self, scene: Scene, adapter: AdapterState | None, prompts: Sequence[str]) -> list[Replayed]:
+    def replay(self, scene: ProbeRequest, adapter: AdapterState | None, prompts: Sequence[str]) -> list[Replayed]:
         """The recorded answers to these prompts, drafted with an adapter (None: the base drafter). The n-gram cache holds the n-grams of
         these answers, whatever the adapter, so that only the drafter differs. ValueError for an adapter that does not fit,
         FileNotFoundError for what was not recorded."""
@@ -66,14 +66,14 @@ class Stage:
             found.append(Replayed(prompt, tuple(_without_times(one) for one in made.rounds)))
         return found
 
-    def _of(self, scene: Scene) -> Replay:
+    def _of(self, scene: ProbeRequest) -> Replay:
         if self._known is None or self._known[0] != scene:
             if not self._compiled:
                 compile_kernels.forgo()
             settings = scene.settings
             folder = model_files.find(scene.drafter, hub=settings.trust_hub)
             drafter = load_model(str(folder), device="cpu", dtype="float32", hub=False, fast=settings.backend != "reference")
-            if isinstance(drafter.runner, LeanLlamaRunner):
+            if isinstance(drafter.runner, FusedLlama):
                 drafter.runner.threads = 1
                 if settings.compact != "neither":
                     drafter.runner.compact(True, rounding=True)  # as it drafts for people

@@ -34,7 +34,7 @@ EDGE = 1 << 20  # bytes at either end of a file that its digest reads: hashing w
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Recorded:
+class RecordedAnswer:
     """A prompt as the target's ids, the ids of its greedy answer, and the answer's trace (with nothing accepted)."""
 
     prompt_ids: tuple[int, ...]
@@ -42,7 +42,7 @@ class Recorded:
     trace: Trace
 
 
-class Records:
+class TargetRecords:
     """The recordings of one target for one drafter, a file for each prompt, so that an interrupted recording goes on where it was."""
 
     def __init__(self, folder: Path, target: str, drafter: str, settings: Settings) -> None:
@@ -52,7 +52,7 @@ class Records:
         found = [digest(model_files.find(name, hub=settings.trust_hub)) for name in (target, drafter)]
         self.key = hashlib.sha256(repr((found, self.limits)).encode()).hexdigest()[:16]
         self.folder = Path(folder) / self.key
-        self._known: dict[str, Recorded] = {}
+        self._known: dict[str, RecordedAnswer] = {}
 
     def path(self, prompt: str) -> Path:
         return self.folder / f"{hashlib.sha256(prompt.encode()).hexdigest()[:24]}.npz"
@@ -61,15 +61,15 @@ class Records:
         """The prompts, each once, that have no recording yet."""
         return [prompt for prompt in dict.fromkeys(prompts) if not self.path(prompt).exists()]
 
-    def load(self, prompt: str) -> Recorded:
+    def load(self, prompt: str) -> RecordedAnswer:
         """FileNotFoundError for a prompt that was not recorded."""
         if prompt not in self._known:
             with np.load(self.path(prompt)) as arrays:
                 trace = Trace(**{name: arrays[name] for name in ARRAYS})
-                self._known[prompt] = Recorded(tuple(arrays["prompt_ids"].tolist()), tuple(arrays["answer_ids"].tolist()), trace)
+                self._known[prompt] = RecordedAnswer(tuple(arrays["prompt_ids"].tolist()), tuple(arrays["answer_ids"].tolist()), trace)
         return self._known[prompt]
 
-    def save(self, prompt: str, made: Recorded) -> None:
+    def save(self, prompt: str, made: RecordedAnswer) -> None:
         ids = {"prompt_ids": np.asarray(made.prompt_ids), "answer_ids": np.asarray(made.answer_ids)}
         with replacing(self.path(prompt)) as partial, partial.open("wb") as file:
             np.savez(file, **ids, **{name: getattr(made.trace, name) for name in ARRAYS})  # type: ignore[arg-type]
@@ -168,7 +168,7 @@ class ReplayCache:
 class Replay:
     """A pair whose target is a recording and whose drafter is real. `settings` give cache size and policy, and the longest answer."""
 
-    def __init__(self, records: Records, drafter: LanguageModel, settings: Settings, maps: Path | None = None) -> None:
+    def __init__(self, records: TargetRecords, drafter: LanguageModel, settings: Settings, maps: Path | None = None) -> None:
         about = records.about()
         folder = model_files.find(records.target, hub=settings.trust_hub)
         tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)

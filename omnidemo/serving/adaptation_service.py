@@ -18,9 +18,9 @@ from omnidemo.lines import sample_prompts
 from omnidemo.lines.learning_curve import BeforeAfter
 from omnidemo.lines.line_names import AUTO, LineInfo, check_domain
 from omnidemo.lines.router import DEFAULT, OTHER, Route, Router
-from omnidemo.lines.slowdown import Pace, Paces, Scope
-from omnidemo.lines.trainer_pool import Lines
-from omnidemo.serving.pair_pool import Shelf
+from omnidemo.lines.slowdown import Scope, Slowdown, Slowdowns
+from omnidemo.lines.trainer_pool import TrainerPool
+from omnidemo.serving.pair_pool import PairPool
 from omnidemo.store.store import Store
 from omnidemo.store.visitors import owned
 
@@ -32,15 +32,15 @@ LIMITS |= {"schedule_steps": 1_000_000, "lora_rank": 1024, "ngram_weight": 10}
 SEEDS = 100  # sample prompts of each topic that a new router knows
 
 
-class Adaptation:
+class AdaptationService:
     """Works on the pairs of a shelf and on the app's one router. All methods may be called from any thread; those that name a pair raise
     RuntimeError, one sentence, while it is not ready, and those that name a line ValueError where no line can have that name."""
 
-    def __init__(self, shelf: Shelf, store: Store) -> None:
+    def __init__(self, shelf: PairPool, store: Store) -> None:
         self._shelf, self._store = shelf, store
         # Text does not depend on the target: one router serves all pairs.
         self.router = Router(shelf.settings.storage / "router" / "words.safetensors", _sample_prompts())
-        self.paces = Paces()
+        self.paces = Slowdowns()
 
     def prepare(self) -> None:
         """Have the router read its counts now. Its trouble is logged."""
@@ -89,7 +89,7 @@ class Adaptation:
         pair, _ = self._shelf.ready(target, drafter)
         return pair.drafting(check_domain(domain), self._shelf.settings.draft_policy, self._shelf.settings.draft_length)
 
-    def pace_of(self, target: str, drafter: str, topic: str, domain: str = DEFAULT) -> Pace:
+    def pace_of(self, target: str, drafter: str, topic: str, domain: str = DEFAULT) -> Slowdown:
         """How fast a line is on a topic, over plain decoding, by the topic's newest tokens."""
         return self.paces.now(Scope(target, drafter, domain, topic))
 
@@ -147,7 +147,7 @@ class Adaptation:
         """Where a prompt would go if its line were chosen by the prompt."""
         return self._routed(self._lines(target, drafter), [prompt])
 
-    def choose(self, lines: Lines, domain: str | None, messages: Sequence[Mapping[str, str]]) -> Route:
+    def choose(self, lines: TrainerPool, domain: str | None, messages: Sequence[Mapping[str, str]]) -> Route:
         """The line of an answer. `domain`: a line's name, "auto", or None for what the settings say. ValueError for a name that no line
         can have."""
         asked = self._shelf.settings.domain if domain is None else domain
@@ -167,7 +167,7 @@ class Adaptation:
         except Exception:
             log.exception("the router could not learn")
 
-    def _routed(self, lines: Lines, said: Sequence[str]) -> Route:
+    def _routed(self, lines: TrainerPool, said: Sequence[str]) -> Route:
         """The line that the words choose."""
         route = self._about(said)
         if lines.accepts(route.domain):
@@ -185,7 +185,7 @@ class Adaptation:
             log.exception("the router failed")
             return Route(DEFAULT, 0.0, "The router failed, so the default line answers; the log says why.")
 
-    def _lines(self, target: str, drafter: str) -> Lines:
+    def _lines(self, target: str, drafter: str) -> TrainerPool:
         return self._shelf.ready(target, drafter)[1]
 
 

@@ -7,13 +7,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from omnidemo.lines.trainer_pool import Lines
+from omnidemo.lines.trainer_pool import TrainerPool
 from omnidemo.methods import METHODS, make_method
 from omnidemo.models.catalogue import reading
 from omnidemo.pair.pair import Pair
 from omnidemo.records import Generation
 from omnidemo.serving.conversation_window import newest
-from omnidemo.serving.pair_pool import Shelf
+from omnidemo.serving.pair_pool import PairPool
 
 PLAIN = "autoregressive"
 FRESH = "\x00fresh"  # a domain that no line can be named: nothing is ever published for it, so the drafter itself drafts
@@ -29,7 +29,7 @@ class Beside:
     """Measured runs that are neither recorded nor learned from. They begin while nobody is answered and give way at once, so they hold
     nobody up and nobody slows them down. RuntimeError or ValueError, one sentence, where they cannot be made."""
 
-    def __init__(self, shelf: Shelf) -> None:
+    def __init__(self, shelf: PairPool) -> None:
         self._shelf = shelf
 
     def plain(
@@ -73,7 +73,7 @@ class Beside:
                 return before, after
 
 
-def _known(lines: Lines, domain: str) -> str:
+def _known(lines: TrainerPool, domain: str) -> str:
     """A line that is there: looking at one must not start it."""
     if domain not in lines.names():
         raise ValueError("The topic memory that drafted this answer is not there any more, so there is nothing to compare with.")

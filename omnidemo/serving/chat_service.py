@@ -19,11 +19,11 @@ from omnidemo.models.catalogue import reading
 from omnidemo.models.chat_template import check_messages
 from omnidemo.pair.pair import Pair
 from omnidemo.records import Generation, RequestRecord, Round
-from omnidemo.serving.adaptation_service import Adaptation
+from omnidemo.serving.adaptation_service import AdaptationService
 from omnidemo.serving.comparison import Comparison, compare
 from omnidemo.serving.conversation_window import newest
 from omnidemo.serving.listening import listen
-from omnidemo.serving.pair_pool import Shelf
+from omnidemo.serving.pair_pool import PairPool
 from omnidemo.store.store import Store
 
 PROBE_EVERY = 12  # rounds between two plain ones, from which the speedup of a chat is estimated
@@ -34,10 +34,10 @@ SESSIONS_KNOWN = 256  # sessions whose newest route is remembered
 Kind = Literal["chat", "traffic", "compare", "api"]
 
 
-class Answers:
+class ChatService:
     """Generates with the pairs of a shelf. All methods may be called from any thread."""
 
-    def __init__(self, shelf: Shelf, adaptation: Adaptation, store: Store) -> None:
+    def __init__(self, shelf: PairPool, adaptation: AdaptationService, store: Store) -> None:
         self._shelf, self._adaptation, self._store = shelf, adaptation, store
         self._routes: OrderedDict[str, Route] = OrderedDict()  # newest of each session
         self._lock = threading.Lock()

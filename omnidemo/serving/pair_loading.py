@@ -10,18 +10,18 @@ import torch
 
 from omnidemo.backends import bf16_weights, choice, compile_kernels
 from omnidemo.backends.fused_cache import pick_threads
-from omnidemo.backends.fused_llama import LeanLlamaRunner
+from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.config import Settings
-from omnidemo.lines.trainer_pool import Lines
+from omnidemo.lines.trainer_pool import TrainerPool
 from omnidemo.models.load import load_model
 from omnidemo.pair.pair import Pair
 from omnidemo.store.store import Store
 
-Stage = Callable[[str, float, str], None]  # (stage, fraction of the whole, detail)
+Prober = Callable[[str, float, str], None]  # (stage, fraction of the whole, detail)
 
 
 def build_pair(
-    target: str, drafter: str, settings: Settings, tell: Stage = lambda stage, fraction, detail: None, maps: Path | None = None
+    target: str, drafter: str, settings: Settings, tell: Prober = lambda stage, fraction, detail: None, maps: Path | None = None
 ) -> Pair:
     """Load both models and join them; `maps` is the folder that keeps vocabulary maps (None: none is kept). ModelError or
     ValueError, one sentence, when that cannot be done."""
@@ -40,18 +40,18 @@ def build_pair(
     large = load_model(target, quantization=packed, progress=reporter("target", 0.0, 0.6, target), **options)  # type: ignore[arg-type]
     small = load_model(drafter, progress=reporter("drafter", 0.6, 0.8, drafter), **{**options, "device": str(large.device)})  # type: ignore[arg-type]
     choice.choose(settings.backend, large.runner, small.runner)
-    if isinstance(small.runner, LeanLlamaRunner) and settings.compact != "neither":
+    if isinstance(small.runner, FusedLlama) and settings.compact != "neither":
         small.runner.compact(True, rounding=True)
-    if isinstance(large.runner, LeanLlamaRunner) and settings.compact in ("both", "auto"):
+    if isinstance(large.runner, FusedLlama) and settings.compact in ("both", "auto"):
         large.runner.compact(True)
     if large.device.type == "cpu":
         # After its sums torch's threads turn for a while, and after a pass those that share it: each would be in the others' way.
-        shared = isinstance(large.runner, LeanLlamaRunner) and large.runner.passes is not None
+        shared = isinstance(large.runner, FusedLlama) and large.runner.passes is not None
         for runner in (large.runner, small.runner):
-            if isinstance(runner, LeanLlamaRunner):
+            if isinstance(runner, FusedLlama):
                 runner.threads = settings.threads if shared or runner is large.runner else 1
         torch.set_num_threads(1 if shared else settings.threads or pick_threads(large.parameters))
-        if isinstance(large.runner, LeanLlamaRunner) and shared and settings.compact == "auto":
+        if isinstance(large.runner, FusedLlama) and shared and settings.compact == "auto":
             compile_kernels.when_ready(partial(bf16_weights.pick, large.runner))
     tell("vocabulary map", 0.8, f"{len(large.vocabulary):,} × {len(small.vocabulary):,} tokens")
     limits = {"cache_size": settings.cache_size, "cache_policy": settings.cache_policy, "top_k": settings.top_k_traces}
@@ -59,7 +59,7 @@ def build_pair(
 
 
 def build_measured_pair(
-    target: str, drafter: str, settings: Settings, tell: Stage = lambda stage, fraction, detail: None, maps: Path | None = None
+    target: str, drafter: str, settings: Settings, tell: Prober = lambda stage, fraction, detail: None, maps: Path | None = None
 ) -> Pair:
     """`build_pair`, and wait until passes run as fast as they will: for whoever takes times."""
     pair = build_pair(target, drafter, settings, tell, maps)
@@ -68,12 +68,12 @@ def build_measured_pair(
     return pair
 
 
-def attach_storage(pair: Pair, settings: Settings, store: Store) -> Lines:
+def attach_storage(pair: Pair, settings: Settings, store: Store) -> TrainerPool:
     """Restore the pair's n-gram cache and the newest adapter of its default line, and let its lines learn from its traffic."""
     pair.attach(store)
     if settings.warm_start and not len(pair.ngrams):
         pair.fill_cache()
-    lines = Lines(pair, settings, store)
+    lines = TrainerPool(pair, settings, store)
     lines.get()
     pair.learners.append(lines.observe)
     pair.round_listeners.append(lines.note_round)

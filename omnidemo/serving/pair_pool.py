@@ -10,14 +10,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from omnidemo.config import Settings
-from omnidemo.lines.trainer_pool import Lines
+from omnidemo.lines.trainer_pool import TrainerPool
 from omnidemo.pair.pair import Pair
 from omnidemo.serving import gc_pauses
 from omnidemo.serving.pair_loading import attach_storage, build_pair
 from omnidemo.store.store import Store
 
 log = logging.getLogger(__name__)
-Stage = Literal[
+Prober = Literal[
     "absent", "queued", "files", "downloading", "tokenizers", "target", "drafter", "vocabulary map", "cache and adapter", "ready", "failed"
 ]
 PAIRS_LOADED = 3  # pairs kept in memory; the one unused for longest goes first
@@ -29,7 +29,7 @@ class PairState:
 
     target: str
     drafter: str
-    stage: Stage = "absent"
+    stage: Prober = "absent"
     fraction: float = 0.0
     detail: str = ""
     error: str | None = None
@@ -40,11 +40,11 @@ class PairState:
 class _Place:
     state: PairState
     pair: Pair | None = None
-    lines: Lines | None = None
+    lines: TrainerPool | None = None
     users: int = 0  # generations that run now
 
 
-class Shelf:
+class PairPool:
     """`settings` are those of pairs that are loaded from now on. All methods may be called from any thread."""
 
     def __init__(self, settings: Settings, store: Store, then: Callable[[], object] = lambda: None) -> None:
@@ -72,7 +72,7 @@ class Shelf:
         known = self._places.get(_key(target, drafter))
         return known.state if known is not None else PairState(target, drafter)
 
-    def ready(self, target: str, drafter: str) -> tuple[Pair, Lines]:
+    def ready(self, target: str, drafter: str) -> tuple[Pair, TrainerPool]:
         """RuntimeError, one sentence, while the pair is not ready."""
         known = self._places.get(_key(target, drafter))
         if known is None or known.pair is None or known.lines is None:
@@ -81,7 +81,7 @@ class Shelf:
         return known.pair, known.lines
 
     @contextmanager
-    def using(self, target: str, drafter: str) -> Iterator[tuple[Pair, Lines]]:
+    def using(self, target: str, drafter: str) -> Iterator[tuple[Pair, TrainerPool]]:
         """Like `ready`, and the pair stays in memory within the block."""
         with self._lock:
             found, place = self.ready(target, drafter), self._places[target, drafter]
@@ -92,7 +92,7 @@ class Shelf:
             with self._lock:
                 place.users -= 1
 
-    def all_lines(self) -> list[Lines]:
+    def all_lines(self) -> list[TrainerPool]:
         with self._lock:
             return [place.lines for place in self._places.values() if place.lines is not None]
 

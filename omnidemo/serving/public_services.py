@@ -11,15 +11,15 @@ from omnidemo.config import Settings
 from omnidemo.lines.router import DEFAULT, Route
 from omnidemo.records import Generation, Round
 from omnidemo.serving.quotas import BUSY, LONGEST_ANSWER, MOST_PROMPTS, NO_ID, UPLOADS, WHY, Quotas, Refused
-from omnidemo.serving.visitor_store import OwnStore
-from omnidemo.store.visitor_state import OwnLines
+from omnidemo.serving.visitor_store import VisitorStore
+from omnidemo.store.visitor_state import VisitorLines
 from omnidemo.store.visitors import OWN, Caller, Visitors, is_operator, is_public, owned
 
 # What all may ask for: it shows nothing of anybody, and changes nothing.
 FREE = {"methods", "refusals", "topics", "sample_prompts", "examples", "controls"}
 
 
-class Hosted:
+class PublicServices:
     """Stands before the services for everything that comes through the page. `who()` says whose call it is; None: this program's own.
 
     On this computer alone, and for the operator, everything is as without it. For a visitor of a public app each call is turned into one
@@ -130,7 +130,7 @@ class Hosted:
     # answers -------------------------------------------------------------------------------------------------------------
 
     def chat(self, *, session: str = "api", domain: str | None = None, **options: Any) -> Iterator[Round | Generation]:
-        """As `Answers.chat`, in the visitor's session and with their line, as long as the quotas last."""
+        """As `ChatService.chat`, in the visitor's session and with their line, as long as the quotas last."""
         caller, visitor = self._who(), self._visitor()
         if visitor is None:
             return self._services.chat(session=(caller.name if caller else "") or session, domain=domain, **options)
@@ -220,7 +220,7 @@ class Hosted:
         return made
 
     def _use(self, visitor: Caller) -> None:
-        lines: OwnLines = self._services.own
+        lines: VisitorLines = self._services.own
         lines.use(visitor.own)
 
     def routed(self, session: str) -> Route | None:
@@ -279,7 +279,7 @@ class Hosted:
     @property
     def store(self) -> Any:
         visitor = self._visitor()
-        return self._services.store if visitor is None else OwnStore(self._services.store, visitor)
+        return self._services.store if visitor is None else VisitorStore(self._services.store, visitor)
 
     def forget(self, name: str) -> str:
         """Delete everything that is kept about a visitor; what happened, in one sentence."""

@@ -10,13 +10,13 @@ from omnidemo.lines import sample_prompts as prompts
 from omnidemo.methods import AUTO, AUTO_HELP, METHODS
 from omnidemo.models.catalogue import ModelCard, list_models
 from omnidemo.pair.pair import Pair
-from omnidemo.serving.adaptation_service import Adaptation
+from omnidemo.serving.adaptation_service import AdaptationService
 from omnidemo.serving.beside import Beside
-from omnidemo.serving.chat_service import Answers
+from omnidemo.serving.chat_service import ChatService
 from omnidemo.serving.pair_loading import open_store
-from omnidemo.serving.pair_pool import PairState, Shelf
-from omnidemo.store.backup import Safekeeping
-from omnidemo.store.visitor_state import OwnLines
+from omnidemo.serving.pair_pool import PairPool, PairState
+from omnidemo.store.backup import Backup
+from omnidemo.store.visitor_state import VisitorLines
 
 __all__ = ["MethodInfo", "PairState", "Services"]
 
@@ -32,20 +32,20 @@ class MethodInfo:
 class Services:
     """The application without its pages. All methods may be called from any thread. ValueError where another process uses the storage.
 
-    What is done elsewhere is handed out here, and documented there: chats in `Answers`, learning in `Adaptation`.
+    What is done elsewhere is handed out here, and documented there: chats in `ChatService`, learning in `AdaptationService`.
     """
 
     def __init__(self, settings: Settings | None = None) -> None:
         settings = settings or Settings()
         self._held = settings.storage
         private_folders.hold(self._held)
-        self._safekeeping = Safekeeping(settings)
+        self._safekeeping = Backup(settings)
         self.store = open_store(settings)
         self._safekeeping.start(self.store)
-        self._shelf = Shelf(settings, self.store, then=self._prepare)
-        self._adaptation = learning = Adaptation(self._shelf, self.store)
-        self.own = OwnLines(self._shelf, self.store)
-        answers = Answers(self._shelf, learning, self.store)
+        self._shelf = PairPool(settings, self.store, then=self._prepare)
+        self._adaptation = learning = AdaptationService(self._shelf, self.store)
+        self.own = VisitorLines(self._shelf, self.store)
+        answers = ChatService(self._shelf, learning, self.store)
         self.chat, self.play, self.compare, self.routed = answers.chat, answers.play, answers.compare, answers.routed
         self.rest, self.following = answers.rest, answers.following
         beside = Beside(self._shelf)

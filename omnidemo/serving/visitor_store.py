@@ -13,7 +13,7 @@ from omnidemo.store.pruning import sessions_of
 from omnidemo.store.visitors import Caller
 
 
-class OwnStore:
+class VisitorStore:
     """The store as a visitor sees it: what is theirs."""
 
     def __init__(self, store: Any, visitor: Caller) -> None:

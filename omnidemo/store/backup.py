@@ -18,7 +18,7 @@ FOLDERS = ("adapters", "router")  # of the storage folder
 UNFINISHED = shutil.ignore_patterns(".new-*", ".gone-*")
 
 
-class Safekeeping:
+class Backup:
     """Restores at once where the storage is empty; then `start` copies now and then, `close` once more. A failure is logged."""
 
     def __init__(self, settings: Settings) -> None:

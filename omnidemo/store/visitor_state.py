@@ -40,7 +40,7 @@ def line_settings(settings: Settings, shapes: Mapping[str, tuple[int, ...]]) -> 
     return settings.model_copy(update=changes)
 
 
-class OwnNgrams:
+class VisitorNgrams:
     """The n-gram caches of a pair's visitors: each a copy of the shared one, as it was, that grows by itself."""
 
     def __init__(self) -> None:
@@ -64,7 +64,7 @@ class OwnNgrams:
         self._caches.pop(domain, None)
 
 
-class OwnLines:
+class VisitorLines:
     """The adapter lines of visitors, over all pairs: which are there, when they were used, and their end. Any thread may call."""
 
     def __init__(self, shelf: Any, store: Any) -> None:

@@ -16,7 +16,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from omnidemo.config import Settings
-from omnidemo.serving.public_services import Hosted
+from omnidemo.serving.public_services import PublicServices
 from omnidemo.serving.quotas import NO_ID, Refused
 from omnidemo.store.visitors import LOOPBACK, is_loopback
 from omnidemo.ui.errors import tell
@@ -76,7 +76,7 @@ def _is_address(name: str) -> bool:
 class Guard:
     """ASGI middleware around the whole app. What it refuses gets one sentence as JSON, and nothing else has seen it."""
 
-    def __init__(self, app: ASGIApp, hosted: Hosted) -> None:
+    def __init__(self, app: ASGIApp, hosted: PublicServices) -> None:
         self.app, self.hosted, self.hosts = app, hosted, Hosts(hosted.settings)
         self.extra = headers_of_answers()
         self.upload_bytes = hosted.settings.upload_mb * 2**20
@@ -207,7 +207,7 @@ def _with(extra: dict[str, str], send: Send) -> Send:
     return sent
 
 
-def around(hosted: Hosted) -> Callable[[Any], AbstractAsyncContextManager[None]]:
+def around(hosted: PublicServices) -> Callable[[Any], AbstractAsyncContextManager[None]]:
     """The app's life: the guard goes around everything, and what visitors left behind is swept away from time to time.
 
     Gradio puts its own CORS in front of the middleware that it is given, and that answers every page on this machine. So the guard
@@ -226,7 +226,7 @@ def around(hosted: Hosted) -> Callable[[Any], AbstractAsyncContextManager[None]]
     return life
 
 
-async def _sweep(hosted: Hosted) -> None:
+async def _sweep(hosted: PublicServices) -> None:
     while True:
         await anyio.to_thread.run_sync(hosted.sweep, abandon_on_cancel=True)
         await anyio.sleep(SWEEP_SECONDS)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from omnidemo.records import NgramEntry
-from omnidemo.vocab.trie_table import FAR, SIZES, DeviceTrie
+from omnidemo.vocab.trie_table import FAR, SIZES, TrieTable
 
 
 class Node:
@@ -56,7 +56,7 @@ class NgramCache:
         self.nearest: Tensor = torch.full((drafter_tokens,), FAR, dtype=torch.int32, device=device)
         self._begins: tuple[int, dict[int, Tensor]] = (0, {})  # version, and the masks of `begins` by length
         self._sizes = sizes
-        self._mirror: DeviceTrie | None = None  # made when it is first asked for
+        self._mirror: TrieTable | None = None  # made when it is first asked for
         self._unmirrored: list[tuple[tuple[int, ...], int]] | None = None  # n-grams that it lacks; None: it has to be filled anew
         self._entries: dict[int, _Entry] = {}
         self._changed: set[int] = set()
@@ -116,11 +116,11 @@ class NgramCache:
             masks[limit] = self.nearest <= limit
         return masks[limit]
 
-    def on_device(self) -> DeviceTrie:
+    def on_device(self) -> TrieTable:
         """The trie as a table on the cache's device, up to date. Costs what was inserted since the last call; all of it where something
         was removed or the table is full."""
         if self._mirror is None:
-            self._mirror = DeviceTrie(len(self.nearest), self.nearest.device, self._sizes)
+            self._mirror = TrieTable(len(self.nearest), self.nearest.device, self._sizes)
         new = self._unmirrored
         if new is not None and all(map(self._mirror.insert, new)):
             self._mirror.upload()

@@ -22,7 +22,7 @@ TARGET, TOKEN, CHILD, SIBLING = range(4)  # of a node's kin
 Ngram = tuple[Sequence[int], int]  # drafter tokens, and the target token that they spell
 
 
-class DeviceTrie:
+class TrieTable:
     """A hash table of edges (node, token) → node. Node 0 is the root; the edge in place i leads to node i + 1.
 
     keys [size + PROBES] int64 are the edges. info [size + PROBES + 1, 3] int64 says of each node at which limit of a walk (in drafter
@@ -129,6 +129,6 @@ class DeviceTrie:
 
 
 @cache
-def no_ngrams(tokens: int, device: torch.device) -> DeviceTrie:
+def no_ngrams(tokens: int, device: torch.device) -> TrieTable:
     """The trie of methods that know no n-grams; never written to."""
-    return DeviceTrie(tokens, device, (1,))
+    return TrieTable(tokens, device, (1,))

@@ -114,13 +114,13 @@ class Vocabulary:
     @cached_property
     def shown(self) -> Mapping[int, str]:
         """The bytes of each id for people: those that are no whole characters as �."""
-        return _Shown(self)
+        return TokenTexts(self)
 
     def text_bytes(self, ids: Sequence[int]) -> bytes:
         return b"".join(map(self.writes, ids))
 
 
-class _Shown(dict[int, str]):
+class TokenTexts(dict[int, str]):
     """Texts of ids, made when they are first asked for."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:

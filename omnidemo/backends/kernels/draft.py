@@ -30,7 +30,7 @@ def roll_out(
     and all tokens that were read).
 
     Up to `states` everything is as in `forward`, but with `rows` [R, V] and `states` [R, H] for the logits after each read token. `first`
-    to `info`: see `ProposalRule` and `DeviceTrie`. `total`: the first slot's limit; no slot begins after `aim` drafter tokens. `heat`: the
+    to `info`: see `ProposalRule` and `TrieTable`. `total`: the first slot's limit; no slot begins after `aim` drafter tokens. `heat`: the
     temperature, 0 for the most probable token. `uniforms` [n] are the numbers of the draws. `reach` to `rule`: see `StopRule`. Nothing is
     drawn after a slot of one token that is among the `ends`. Written are the `notes` [3, n or more], `shares` [n] and `laws` [n, V]: for
     each of at most n draws its place, id, share and law, as in `Rollout`, and in the last of the notes the tokens that were drafted.
@@ -174,7 +174,7 @@ def probability(law: Array, drawn: int, heat: float) -> Any:
 
 @compiled
 def find(keys: Whole, vocabulary: int, node: int, token: int) -> int:
-    """The child of a node by a token, 0 where there is none; see `DeviceTrie`."""
+    """The child of a node by a token, 0 where there is none; see `TrieTable`."""
     wanted = node * vocabulary + token
     begin = wanted * SPREAD % (len(keys) - PROBES)
     for slot in range(begin, begin + PROBES):

@@ -17,7 +17,7 @@ from omnidemo.bench.experiments.plans import Arm, Event, Reading, checkpoints, s
 from omnidemo.config import Settings
 from omnidemo.lines.router import Router
 from omnidemo.models.load import load_model
-from omnidemo.probes.replayed_target import Records, Replay, replacing
+from omnidemo.probes.replayed_target import Replay, TargetRecords, replacing
 from omnidemo.records import Generation, Trace
 
 METRICS = ("acceptance_rate", "alpha", "block_efficiency", "ngram_hits", "drafted_per_round", "cache_entries")
@@ -35,8 +35,8 @@ class World:
     records: Path
     out: Path
 
-    def recorded(self, target: str) -> Records:
-        return Records(self.records, target, self.drafter, self.settings)
+    def recorded(self, target: str) -> TargetRecords:
+        return TargetRecords(self.records, target, self.drafter, self.settings)
 
     def prompts(self, arm: Arm, seed: int) -> dict[str, list[str]]:
         """target → every prompt that the arm needs a recording of."""

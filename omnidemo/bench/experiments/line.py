@@ -14,7 +14,7 @@ from omnidemo.adapters import version_folders
 from omnidemo.adapters.version_folders import AdapterState, OptimiserState
 from omnidemo.config import Settings
 from omnidemo.distill.adaptable import plan_of
-from omnidemo.distill.trace_buffer import ReplayBuffer, usable
+from omnidemo.distill.trace_buffer import TraceBuffer, usable
 from omnidemo.distill.train_step import Batches, Learner, learner_for, train
 from omnidemo.records import Trace
 
@@ -28,7 +28,7 @@ class Line:
         """`learners` may be shared by all lines of a process: training is a pure function."""
         self.folder, self.settings, self.seed, self.only_ngrams = folder, settings, seed, only_ngrams
         self.plan = plan_of(settings, seed)
-        self.buffer = ReplayBuffer(settings.buffer_mb << 20, seed, settings.buffer_order)
+        self.buffer = TraceBuffer(settings.buffer_mb << 20, seed, settings.buffer_order)
         self.adapter: AdapterState | None = None
         self.optimiser: OptimiserState | None = None
         self.version, self.seconds, self.loss = 0, 0.0, math.nan

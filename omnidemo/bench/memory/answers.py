@@ -18,7 +18,7 @@ from omnidemo.bench.compare_methods import check_prompts, check_writable, sheet
 from omnidemo.bench.speed.machine import live_tensors, resident
 from omnidemo.config import Settings
 from omnidemo.distill.distiller import Distiller
-from omnidemo.lines.trainer_pool import Lines
+from omnidemo.lines.trainer_pool import TrainerPool
 from omnidemo.pair.pair import Pair
 from omnidemo.serving.pair_loading import attach_storage, build_pair, open_store
 
@@ -72,7 +72,7 @@ def run(settings: Settings, prompts: Sequence[str], requests: int, every: int, o
                 yield sample
 
 
-def _serve(pair: Pair, lines: Lines, settings: Settings, prompt: str, seed: int) -> None:
+def _serve(pair: Pair, lines: TrainerPool, settings: Settings, prompt: str, seed: int) -> None:
     pair.generate(
         prompt, method=settings.method, max_new_tokens=settings.max_new_tokens, seed=seed, draft_policy=settings.draft_policy,
         draft_length=settings.draft_length, longest_draft=settings.longest_draft,

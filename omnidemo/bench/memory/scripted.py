@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from omnidemo.backends.fused_llama import LeanLlamaRunner
+from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.backends.runner import Runner
 from omnidemo.bench.tiny import random_model
 from omnidemo.decoding.backend import KVCache, Pass
@@ -108,7 +108,7 @@ def _model(tokens: Sequence[bytes], seed: int, **shape: Any) -> LanguageModel:
     table = {token: token_id for token_id, token in enumerate(tokens)}
     vocabulary = Vocabulary(tuple(tokens), {}, lambda data: [table[data]] if data in table else None)
     with torch.inference_mode(False):
-        runner = LeanLlamaRunner(random_model("llama", len(tokens), seed, noise=0.02, **shape).requires_grad_(False))
+        runner = FusedLlama(random_model("llama", len(tokens), seed, noise=0.02, **shape).requires_grad_(False))
     return LanguageModel(
         name="invented", tokenizer=None, vocabulary=vocabulary, runner=runner, context=runner.limit, parameters=runner.parameters,
         memory_bytes=4 * runner.parameters, device=runner.device, dtype=runner.dtype, folder=Path(), chat=False,

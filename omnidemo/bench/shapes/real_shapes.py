@@ -11,7 +11,7 @@ import torch
 import transformers
 from transformers import AutoModelForCausalLM
 
-from omnidemo.backends.fused_llama import LeanLlamaRunner
+from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.backends.runner import Runner
 from omnidemo.bench.memory.scripted import fill, one_word
 from omnidemo.bench.speed.floor import Shape
@@ -102,7 +102,7 @@ def make(name: str, device: torch.device, dtype: torch.dtype, seed: int = 0) -> 
     one = form(name)
     module = random_weights(one, device, dtype, seed)
     # The general runner comes second: the lean one makes the module's weights views of its fused ones, so both share them.
-    fast = LeanLlamaRunner(module)
+    fast = FusedLlama(module)
     fast.compact(True, rounding=True)
     runners: dict[Kind, Runner] = {"fast": fast, "general": TransformersRunner(module)}
     cost = _cost(module)

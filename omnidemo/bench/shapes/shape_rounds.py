@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from omnidemo.backends import compile_kernels
-from omnidemo.backends.compiled_passes import Passes
+from omnidemo.backends.compiled_passes import CompiledPasses
 from omnidemo.backends.fused_cache import pick_threads
 from omnidemo.bench.compare_methods import check_writable, sheet
 from omnidemo.bench.shapes import shape_report
@@ -33,7 +33,7 @@ NGRAMS = 20_000  # in the cache, as many as the app keeps
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class RolloutRequest:
     """What `run` does. rounds: timed ones of each answer; repeats: answers of each kind, after one that warms up. threads: of a CPU,
     0 picks by the target's size."""
 
@@ -60,7 +60,7 @@ class _Probe(Probe):
         return super().bandwidth(min(size, LARGEST), threads)
 
 
-def run(order: Order) -> Iterator[tuple[Row, int]]:
+def run(order: RolloutRequest) -> Iterator[tuple[Row, int]]:
     """Measure, and yield each row with the number of all; `shapes.csv` has it by then, `shapes.md` follows after each shape.
 
     ValueError or ModelError, before anything is measured, for what cannot be.
@@ -90,7 +90,7 @@ def run(order: Order) -> Iterator[tuple[Row, int]]:
                 torch.cuda.empty_cache()
 
 
-def check(order: Order) -> tuple[torch.device, torch.dtype]:
+def check(order: RolloutRequest) -> tuple[torch.device, torch.dtype]:
     """Device and dtype of an order that can be measured; ValueError or ModelError, one sentence, for another."""
     if not order.shapes or not order.draft_lengths:
         raise ValueError("give at least one shape and one draft length")
@@ -121,7 +121,7 @@ class _Answer:
 class _Stand:
     """One target and the drafter, with a pair, and caches for bare passes, of each kind of runner."""
 
-    def __init__(self, order: Order, target: Made, drafter: Made, probe: Probe) -> None:
+    def __init__(self, order: RolloutRequest, target: Made, drafter: Made, probe: Probe) -> None:
         self.order, self.target, self.drafter, self.probe = order, target, drafter, probe
         self.device = probe.device
         self.pairs, ids = scripted_pairs(target, drafter, NGRAMS)
@@ -151,7 +151,7 @@ class _Stand:
         costs = (self.target.costs[kind], self.drafter.costs[kind])
         read = [(cost, one.shape) for cost, reads in zip(costs, timed.reads, strict=True) for one in reads]
         passes = getattr(self.target.runners[kind], "passes", None)
-        threads = passes.helpers + 1 if isinstance(passes, Passes) else torch.get_num_threads()
+        threads = passes.helpers + 1 if isinstance(passes, CompiledPasses) else torch.get_num_threads()
         floor_ms = 1e3 / count * floor(read, self.probe, threads).seconds
         step_ms, pass_ms, drafter_ms = self._passes(kind, length + 1)
         return Row(

@@ -17,7 +17,7 @@ from omnidemo.bench.experiments.line import Line
 from omnidemo.bench.record_target import record
 from omnidemo.config import Settings
 from omnidemo.models import model_files
-from omnidemo.probes.replayed_target import Records, replacing
+from omnidemo.probes.replayed_target import TargetRecords, replacing
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,7 +48,7 @@ class Distilled:
     def __init__(self, folder: Path, settings: Settings, target: str, prompts: Sequence[str], seed: int) -> None:
         """`folder` keeps recordings and results. ModelError where a model is not there."""
         self.settings, self.prompts, self.seed = settings.model_copy(update={"head": "off"}), list(prompts), seed
-        self.records = Records(folder / "records", target, settings.drafter, self.settings)
+        self.records = TargetRecords(folder / "records", target, settings.drafter, self.settings)
         rules = self.settings.model_dump(mode="json", exclude={"storage", "database_url", "host", "port", "auth", "share", "threads"})
         key = hashlib.sha256(repr((self.records.key, rules, self.prompts, seed)).encode()).hexdigest()[:16]
         self.path = folder / "bench" / "adapters" / f"{key}.safetensors"

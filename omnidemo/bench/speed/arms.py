@@ -34,7 +34,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Took:
+class Cost:
     """One answer. `seconds`: the whole call. `split`: seconds of all rounds, by stage; `rounds`: how many they are. `bare`: the same
     passes with nothing around them, seconds; `passes`: all forward passes, the prompt's included."""
 
@@ -65,7 +65,7 @@ class Arm(Protocol):
         """The draft policy of ours, where there is a draft."""
         ...
 
-    def answer(self, request: Request) -> Took: ...
+    def answer(self, request: Request) -> Cost: ...
 
 
 @dataclass
@@ -84,7 +84,7 @@ class TheirArm:
     def name(self) -> str:
         return f"{self.method} {self.drafter}".strip()
 
-    def answer(self, request: Request) -> Took:
+    def answer(self, request: Request) -> Cost:
         torch.manual_seed(request.seed)
         device = self.peer.target.device
         synchronise(device)
@@ -97,7 +97,7 @@ class TheirArm:
             for one, judged in zip(made.passes, _rows(made.passes, made.rounds), strict=True)
         ]
         shares = [accepted / proposed for proposed, accepted in made.rounds if proposed]
-        return Took(
+        return Cost(
             ids=made.ids,
             seconds=seconds,
             first=made.first_seconds,
@@ -143,7 +143,7 @@ class OurArm:
     def rule(self) -> str:
         return self.policy if self.drafter else ""
 
-    def answer(self, request: Request) -> Took:
+    def answer(self, request: Request) -> Cost:
         models, device = (self.pair.target, self.pair.drafter), self.pair.target.device
         for model in models:
             take_reads(model)  # whatever was read before
@@ -156,7 +156,7 @@ class OurArm:
             split = made
         passes = [(shape, one.shape) for shape, reads in zip((self.target_shape, self.drafter_shape), read, strict=True) for one in reads]
         count = len(made.rounds)
-        return Took(
+        return Cost(
             ids=made.token_ids,
             seconds=seconds,
             first=made.metrics["time_to_first_token"],

@@ -9,12 +9,12 @@ from typing import Any
 
 import torch
 
-from omnidemo.backends.fused_llama import LeanLlamaRunner
+from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.bench.assisted import ASSISTED, DEFAULTS, LOOKUP, PLAIN, Peer, quietly
 from omnidemo.bench.compare_methods import check_prompts
 from omnidemo.bench.speed import llama_cpp
 from omnidemo.bench.speed.adapted import Learned
-from omnidemo.bench.speed.arms import ADAPTED, FRESH, STAGES, Arm, OurArm, Request, TheirArm, Took
+from omnidemo.bench.speed.arms import ADAPTED, FRESH, STAGES, Arm, Cost, OurArm, Request, TheirArm
 from omnidemo.bench.speed.floor import Shape, floor
 from omnidemo.bench.speed.machine import Peak, Probe, cores
 from omnidemo.bench.speed.rows import Row
@@ -158,7 +158,7 @@ class Contest:
     def _prompt(self, arms: Sequence[Arm], request: Request, topic: str, index: int) -> list[Row]:
         """One prompt by every arm."""
         turn, side = index % len(arms), ""
-        made: dict[str, tuple[Took | str, Peak]] = {}
+        made: dict[str, tuple[Cost | str, Peak]] = {}
         for arm in [*arms[turn:], *arms[:turn]]:
             if arm.side != side:  # whoever comes after other libraries finds the caches full of their weights, and threads awake
                 self._attempt(arm, replace(request, max_new_tokens=min(SETTLING, request.max_new_tokens), bare=False))
@@ -169,7 +169,7 @@ class Contest:
         plain, own = made[arms[0].name][0], made[arms[-1].name][0]
         return [self._row(arm, request, topic, index, *made[arm.name], plain, own) for arm in arms]
 
-    def _attempt(self, arm: Arm, request: Request) -> Took | str:
+    def _attempt(self, arm: Arm, request: Request) -> Cost | str:
         """What it took, or in one line why `transformers` has no answer: its limits are part of the comparison."""
         if self.target.device.type == "cpu":
             self._take_threads(arm)
@@ -184,7 +184,7 @@ class Contest:
     def _take_threads(self, arm: Arm) -> None:
         """Have an arm's passes made by its side's number of threads."""
         count = self.threads[arm.side]
-        if isinstance(arm, OurArm) and isinstance(self._runner, LeanLlamaRunner) and self._runner.passes is not None:
+        if isinstance(arm, OurArm) and isinstance(self._runner, FusedLlama) and self._runner.passes is not None:
             for model in (arm.pair.target, arm.pair.drafter):
                 share_among(model, count)
             count = 1  # torch's own would be in the way of those that share a pass
@@ -192,7 +192,7 @@ class Contest:
             torch.set_num_threads(count)
             _wake()
 
-    def _row(self, arm: Arm, request: Request, topic: str, index: int, took: Took | str, peak: Peak, plain: Any, own: Any) -> Row:
+    def _row(self, arm: Arm, request: Request, topic: str, index: int, took: Cost | str, peak: Peak, plain: Any, own: Any) -> Row:
         row = Row(
             self.plan.target, topic, request.temperature, index, arm.name, arm.method, arm.drafter,
             arm.rule, self.threads[arm.side], prompt_tokens=len(request.ids),
@@ -230,7 +230,7 @@ class Contest:
         )
 
 
-def _ratio(took: Took, other: Took | str) -> float | None:
+def _ratio(took: Cost, other: Cost | str) -> float | None:
     """Of tokens a second."""
     return None if isinstance(other, str) else len(took.ids) / took.seconds / (len(other.ids) / other.seconds)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from transformers import AutoConfig
 
-from omnidemo.backends.compiled_passes import Passes
+from omnidemo.backends.compiled_passes import CompiledPasses
 from omnidemo.backends.runner import Runner
 from omnidemo.bench.speed.machine import Probe
 from omnidemo.models.load import LanguageModel
@@ -51,7 +51,7 @@ class Shape:
     def read_by(self, runner: Runner) -> Shape:
         """The same in the passes of a runner, which may hold float32 weights in two bytes."""
         passes = getattr(runner, "passes", None)
-        if not isinstance(passes, Passes) or not passes.two_bytes:
+        if not isinstance(passes, CompiledPasses) or not passes.two_bytes:
             return self
         return replace(self, weights=self.weights // 2, head=self.head // 2)
 

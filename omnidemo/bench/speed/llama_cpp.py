@@ -18,8 +18,8 @@ import torch
 from torch import Tensor
 from transformers import AutoConfig
 
-from omnidemo.backends.fused_llama import LeanLlamaRunner
-from omnidemo.bench.speed.arms import Request, Took
+from omnidemo.backends.fused_llama import FusedLlama
+from omnidemo.bench.speed.arms import Cost, Request
 from omnidemo.bench.speed.floor import Pass, Shape
 from omnidemo.models.load import LanguageModel
 from omnidemo.probes.replayed_target import replacing
@@ -36,7 +36,7 @@ def refusal(model: LanguageModel) -> str:
     if model.device.type != "cpu" or model.dtype != torch.float32:
         return f"compared in float32 on a CPU only, and {model.name} runs in {str(model.dtype)[6:]} on {model.device}"
     config = _config(model)
-    return "" if LeanLlamaRunner.fits(config) else f"{model.name} is a {config.model_type}, which is not converted; Llama and Qwen2 are"
+    return "" if FusedLlama.fits(config) else f"{model.name} is a {config.model_type}, which is not converted; Llama and Qwen2 are"
 
 
 def _config(model: LanguageModel) -> Any:
@@ -131,7 +131,7 @@ class LlamaArm:
     def name(self) -> str:
         return self.method
 
-    def answer(self, request: Request) -> Took:
+    def answer(self, request: Request) -> Cost:
         llama, ids = self.llama, list[int]()
         self.read.clear()
         llama._ctx.set_n_threads(*[torch.get_num_threads()] * 2)  # one number for decoding, one for reading prompts
@@ -146,7 +146,7 @@ class LlamaArm:
                 break
         seconds = perf_counter() - began
         later = self.read[1:]
-        return Took(
+        return Cost(
             ids=ids,
             seconds=seconds,
             first=first,

@@ -13,13 +13,13 @@ import torch
 from torch import Tensor
 
 from omnidemo.backends.compiled_rounds import MadeRound, RoundsRequest
-from omnidemo.backends.fused_cache import LeanCache
-from omnidemo.backends.fused_llama import LeanLlamaRunner
+from omnidemo.backends.fused_cache import FusedCache
+from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.backends.runner import Runner
 from omnidemo.bench.speed import floor
 from omnidemo.bench.speed.machine import synchronise
 from omnidemo.decoding.backend import KVCache, Pass
-from omnidemo.decoding.rollout import Order, Rollout
+from omnidemo.decoding.rollout import Rollout, RolloutRequest
 from omnidemo.decoding.sampling import Law
 from omnidemo.models.load import LanguageModel
 from omnidemo.pair.pair import Pair
@@ -53,8 +53,8 @@ class Watched:
         self.notes: list[tuple[int, Sequence[int], int, int, Sequence[int]]] = []
 
     def new_cache(self) -> KVCache:
-        if isinstance(self.runner, LeanLlamaRunner):
-            return WatchedLeanCache(self.runner, self.notes)
+        if isinstance(self.runner, FusedLlama):
+            return WatchedFusedCache(self.runner, self.notes)
         return WatchedCache(self.runner.new_cache(), self.notes)
 
     def copy(self) -> Runner:
@@ -83,10 +83,10 @@ class WatchedCache:
         return self.length
 
 
-class WatchedLeanCache(LeanCache):
+class WatchedFusedCache(FusedCache):
     """The same for a cache that backends know, and that makes more than passes."""
 
-    def __init__(self, runner: LeanLlamaRunner, notes: list[Any]) -> None:
+    def __init__(self, runner: FusedLlama, notes: list[Any]) -> None:
         super().__init__(runner)
         self._notes = notes
 
@@ -94,7 +94,7 @@ class WatchedLeanCache(LeanCache):
         self._notes.append((self.length, ids, last, next(_order), ()))
         return super().forward(ids, last, stats_at)
 
-    def roll_out(self, order: Order, ids: Sequence[int], row: Law | None, state: Any) -> Rollout | None:
+    def roll_out(self, order: RolloutRequest, ids: Sequence[int], row: Law | None, state: Any) -> Rollout | None:
         before, noted = self.length, len(self._notes)
         found = super().roll_out(order, ids, row, state)
         if found is not None:
@@ -103,13 +103,13 @@ class WatchedLeanCache(LeanCache):
         return found
 
     def make_rounds(
-        self, drafter: LeanCache, wanted: RoundsRequest, unread: Sequence[int], given: Sequence[int], row: Law | None, state: Any
+        self, drafter: FusedCache, wanted: RoundsRequest, unread: Sequence[int], given: Sequence[int], row: Law | None, state: Any
     ) -> list[MadeRound] | None:
         """Of both models."""
         rounds = super().make_rounds(drafter, wanted, unread, given, row, state)
         before, theirs, newest = self.length + len(unread), drafter.length + len(given), list(unread)
         for made in rounds or ():
-            if isinstance(drafter, WatchedLeanCache):
+            if isinstance(drafter, WatchedFusedCache):
                 drafted = [*made.drafted[: made.read], *[0] * made.vain]
                 drafter._notes.append((theirs + made.lengths[1] - len(made.given), made.given, 1, next(_order), drafted))
             if made.proposal is not None:
@@ -138,7 +138,7 @@ def take_reads(model: LanguageModel) -> list[Read]:
 def share_among(model: LanguageModel, threads: int) -> None:
     """Have so many threads share a model's compiled passes, if it has any."""
     runner = model.runner.runner if isinstance(model.runner, Watched) else model.runner
-    if isinstance(runner, LeanLlamaRunner):
+    if isinstance(runner, FusedLlama):
         runner.threads = threads
 
 

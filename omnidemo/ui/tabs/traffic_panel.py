@@ -26,7 +26,7 @@ SHOWN_TEXT = 400
 Key = tuple[str, str]  # session, run
 
 
-class Parked:
+class PausedTraffic:
     """Plays between two turns. The oldest leaves when there are too many: its browser is gone."""
 
     def __init__(self, drop: Callable[[Key], None]) -> None:
@@ -48,7 +48,7 @@ class Parked:
 
 def player(services: Any, running: Running) -> Any:
     """The event behind the play button."""
-    parked = Parked(lambda key: running.finish(*key))
+    parked = PausedTraffic(lambda key: running.finish(*key))
 
     def play_traffic(session: str, run: str, target: str, drafter: str, topic: str, count: float) -> Iterator[str]:
         """Stream `count` sample prompts of a topic through the pair; JSON after each: run, state, done, prompt, text, figures.

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from omnidemo.serving.public_services import Hosted
+from omnidemo.serving.public_services import PublicServices
 from omnidemo.serving.quotas import NO_ID, Refused
 from omnidemo.store.visitors import Caller
 from omnidemo.ui import text
@@ -22,11 +22,11 @@ WRONG_KEY = "That is not the operator's key; check it and enter it again."
 NO_KEY = "This app has no operator's key; whoever runs it sets OMNIDEMO_OPERATOR_KEY."
 
 
-def hosted(services: Any) -> Hosted:
+def hosted(services: Any) -> PublicServices:
     """The services as the page offers them; the same for the same services."""
-    if isinstance(services, Hosted):
+    if isinstance(services, PublicServices):
         return services
-    front: Hosted | None = getattr(services, "front", None)
+    front: PublicServices | None = getattr(services, "front", None)
     if front is not None:
         return front
 
@@ -34,11 +34,11 @@ def hosted(services: Any) -> Hosted:
         request = LocalContext.request.get(None)
         return None if request is None else caller(made, request.headers)
 
-    made = services.front = Hosted(services, who)
+    made = services.front = PublicServices(services, who)
     return made
 
 
-def caller(front: Hosted, headers: Any) -> Caller:
+def caller(front: PublicServices, headers: Any) -> Caller:
     """Whose call has these headers."""
     return Caller(front.visitors.name(headers.get(VISITOR)), front.fits(unquote(headers.get(OPERATOR) or "")))
 
@@ -54,7 +54,7 @@ def build_visitor(services: Any, shell: Shell) -> None:
     strip.unlock(unlock, pair, pair, api_name="unlock", **QUIET)
 
 
-def routes(front: Hosted) -> list[Route]:
+def routes(front: PublicServices) -> list[Route]:
     """Where a browser gets its id, and gives up what is kept about it."""
 
     def arrive(request: Request) -> JSONResponse:
