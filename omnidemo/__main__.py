@@ -20,7 +20,7 @@ from omnidemo.cli.check_commands import check_backend
 from omnidemo.cli.common import (
     Commands,
     Drafter,
-    DraftPolicy,
+    DraftLength,
     MaxNewTokens,
     Method,
     Storage,
@@ -53,7 +53,7 @@ def generate(
     repetition_penalty: Annotated[float, typer.Option(help="Above 1: words of the text so far become less likely.")] = 1.0,
     stop: Annotated[list[str] | None, typer.Option(help="End after this text; may be given several times.")] = None,
     max_new_tokens: MaxNewTokens = None,
-    draft_length: DraftPolicy = None,
+    draft_length: DraftLength = None,
     seed: Annotated[int | None, typer.Option(help="Repeats a run above temperature 0.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object with text, ids, metrics and rounds.")] = False,
     storage: Storage = None,

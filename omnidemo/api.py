@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Literal
 
 from omnidemo import private_folders
-from omnidemo.config import Settings, changed
+from omnidemo.config import DRAFTER, TARGET, Settings, changed
 from omnidemo.pair.pair import Pair
 from omnidemo.serving.pair_loading import attach_storage, build_pair, open_store
 
 
 def load_pair(
-    target: str = "bundled/a",
-    drafter: str = "bundled/drafter",
+    target: str = TARGET,
+    drafter: str = DRAFTER,
     device: str = "auto",
     dtype: str = "auto",
     storage: str | Path | None = None,

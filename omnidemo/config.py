@@ -13,13 +13,16 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 MOST_THREADS = 4 * (os.cpu_count() or 1)  # more than cores only wait for each other
 
 
+TARGET, DRAFTER = "bundled/a", "bundled/drafter"  # models that ship with the project
+
+
 class Settings(BaseSettings):
     """Settings of the app and the command line. Unknown `OMNIDEMO_*` names are refused by `check_environment`."""
 
     model_config = SettingsConfigDict(env_prefix="OMNIDEMO_", extra="forbid", allow_inf_nan=False)
 
-    target: str = Field("bundled/a", description="Target model at start: bundled name, Hub id or local folder.")
-    drafter: str = Field("bundled/drafter", description="Drafter model: bundled name, Hub id or local folder.")
+    target: str = Field(TARGET, description="Target model at start: bundled name, Hub id or local folder.")
+    drafter: str = Field(DRAFTER, description="Drafter model: bundled name, Hub id or local folder.")
     method: str = Field("ngram-exact", description="Decoding method at start.")
     device: str = Field("auto", description="auto, cpu, cuda, cuda:N, mps, or a device map such as `balanced`.")
     dtype: str = Field(

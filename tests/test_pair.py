@@ -269,8 +269,8 @@ def test_the_cache_grows_with_learning_only_and_comes_back_from_the_store(tmp_pa
     pair.generate(PROMPT, max_new_tokens=60, learn=False)
     assert len(pair.ngrams) == 0
     pair.generate(PROMPT, max_new_tokens=60)
-    assert len(pair.ngrams) > 0 and pair._store is not None
-    assert pair._store.flush()
+    assert len(pair.ngrams) > 0 and pair._memory._store is not None
+    assert pair._memory._store.flush()
     again = load_pair(*folders, storage=tmp_path / "storage", settings=settings)
     assert {entry.target_id: entry for entry in again.ngrams} == {entry.target_id: entry for entry in pair.ngrams}
 

@@ -115,7 +115,7 @@ def test_answers_are_those_of_one_by_one(
 
     answers, counts = [], []
     for _ in both(monkeypatch):
-        pair._idle.clear()
+        pair._conversations._idle.clear()
         answers.append([answer(seed, reuse) for seed in range(6) for reuse in (False, True)])
         counts.append(len(written))
     assert counts[0] == counts[1] > 4 and max(len(one.ids) for one in written) == 8
@@ -141,7 +141,7 @@ def test_the_first_token_waits_for_no_other(pair: Pair, written: list[Rollout]) 
 
 def test_a_cancelled_answer_leaves_a_context_to_go_on_from(pair: Pair) -> None:
     fresh = pair.generate(PROMPT, method="autoregressive", max_new_tokens=30, reuse=False)
-    pair._idle.clear()
+    pair._conversations._idle.clear()
     rounds = pair.stream(PROMPT, method="autoregressive", max_new_tokens=30)
     for _ in range(4):
         next(rounds)

@@ -71,7 +71,7 @@ class CompiledPasses:
         return logits, states, RowStats(logits, numbers, heat) if heat is not None else None
 
     def roll_out(self, start: int, buffer: Array, order: RolloutRequest, ids: Sequence[int], row: Law | None, state: Any) -> Rollout | None:
-        """See `FusedCache.roll_out`; the `buffer` of the cache holds `start` positions and has room for all. None while there is no compiled
+        """See `FusedCache.roll_out`; the `buffer` of the cache holds `start` positions. None while there is no compiled
         code, and where more than a temperature is asked for."""
         kernels, runner, rule, warp = compile_kernels.kernels(), self.runner, order.rule, order.warp
         if kernels is None or not warp.plain:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from omnidemo.cli.common import Drafter, DraftPolicy, Target, progress, read_settings
+from omnidemo.cli.common import Drafter, DraftLength, Target, progress, read_settings
 
 
 def check_backend(
@@ -17,7 +17,7 @@ def check_backend(
     temperature: Annotated[list[float] | None, typer.Option(help="May be given several times; default 0 and 1.")] = None,
     tokens: Annotated[int, typer.Option(min=1, help="Longest answer, in target tokens.")] = 48,
     prompts: Annotated[Path | None, typer.Option(help='JSON Lines: {"prompt": "…"} on each line; default: built-in ones.')] = None,
-    draft_length: DraftPolicy = None,
+    draft_length: DraftLength = None,
     target: Target = None,
     drafter: Drafter = None,
 ) -> None:

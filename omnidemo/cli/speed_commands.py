@@ -11,7 +11,7 @@ import typer
 from rich.table import Table
 
 from omnidemo.cli.common import Drafter, Out, Target, progress, read_settings, show
-from omnidemo.config import Settings
+from omnidemo.config import TARGET, Settings
 
 QUICK_TOKENS = 16
 Folder = Annotated[Path | None, typer.Option("--out", help="Folder of the results; default storage/bench.")]
@@ -20,7 +20,7 @@ Quick = Annotated[bool, typer.Option(help="Tiny sizes, to see that everything ru
 
 
 def bench(
-    target: Annotated[list[str] | None, typer.Option(help="Targets, in order; default OMNIDEMO_TARGET, else bundled/a.")] = None,
+    target: Annotated[list[str] | None, typer.Option(help=f"Targets, in order; default OMNIDEMO_TARGET, else {TARGET}.")] = None,
     drafter: Drafter = None,
     domain: Annotated[list[str] | None, typer.Option(help="Bundled topics, in order; default: all but chat.")] = None,
     prompts: Annotated[list[Path] | None, typer.Option(help="JSON Lines instead, a topic each; the last ones are measured.")] = None,
