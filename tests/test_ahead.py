@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from omnidemo import load_pair
-from omnidemo.backends import fused_llama
+from omnidemo.backends import fused_cache
 from omnidemo.backends.cuda_graphs import GraphCache
 from omnidemo.backends.fused_cache import FusedCache
 from omnidemo.backends.fused_llama import FusedLlama
@@ -473,7 +473,7 @@ def test_a_rollout_that_is_done_changes_nothing_more(model: Any) -> None:
 
 
 def test_rooms_grow_and_recordings_are_few(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fused_llama, "START", 16)
+    monkeypatch.setattr(fused_cache, "START", 16)
     ahead, plain = side_of(model, True), side_of(model, False)
     ngrams = random_trie(2)
     for seed, temperature in enumerate((1.0, 0.5, 0.6, 0.7, 0.8, 0.9)):

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from omnidemo import load_pair
-from omnidemo.backends import cuda_graphs, fused_llama
+from omnidemo.backends import cuda_graphs, fused_cache, fused_llama
 from omnidemo.backends.cuda_graphs import CudaGraphs, GraphCache, Outputs, fixed_pass
 from omnidemo.backends.fused_cache import FusedCache
 from omnidemo.backends.fused_llama import FusedLlama
@@ -95,7 +95,7 @@ def _sides(buffer: torch.Tensor, end: int) -> tuple[tuple[torch.Tensor, ...], tu
 
 @pytest.mark.parametrize(("dtype", "bound"), [(torch.float32, 1e-5), (torch.bfloat16, 0.05)])
 def test_any_sequence_of_passes_and_rollbacks(shape: str, dtype: torch.dtype, bound: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fused_llama, "START", 32)  # so that the buffers grow: 32, 64, 128, 256
+    monkeypatch.setattr(fused_cache, "START", 32)  # so that the buffers grow: 32, 64, 128, 256
     model = make(shape).to(dtype)
     runner, notes = recorded(model)
     cache, plain = runner.new_cache(), general(make(shape).to(dtype)).new_cache()
@@ -123,7 +123,7 @@ def test_any_sequence_of_passes_and_rollbacks(shape: str, dtype: torch.dtype, bo
 
 
 def test_greedy_answers_are_those_of_transformers(shape: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fused_llama, "START", 32)
+    monkeypatch.setattr(fused_cache, "START", 32)
     runner, notes = recorded(make(shape))
     answers = []
     for cache in (TransformersRunner(make(shape)).new_cache(), runner.new_cache(), runner.new_cache()):
@@ -149,7 +149,7 @@ def test_what_lies_behind_the_end_does_not_matter(shape: str) -> None:
 
 
 def test_the_next_conversation_finds_the_recordings(shape: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fused_llama, "START", 32)
+    monkeypatch.setattr(fused_cache, "START", 32)
     model = make(shape)
     runner, notes = recorded(model)
     fixed = runner.fixed
@@ -366,7 +366,7 @@ def test_what_a_recording_asks_of_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
 @CUDA
 @pytest.mark.parametrize(("dtype", "bound"), [(torch.float32, 1e-4), (torch.bfloat16, 0.05)])
 def test_graphs_on_a_device(shape: str, dtype: torch.dtype, bound: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fused_llama, "START", 32)
+    monkeypatch.setattr(fused_cache, "START", 32)
     runner = FusedLlama(make(shape).to("cuda", dtype))
     plain = general(make(shape).to("cuda", dtype)).new_cache()
     assert runner.fixed is not None

@@ -10,7 +10,7 @@ import pytest
 from safetensors.torch import load, save, save_file
 
 from omnidemo.models.map_cache import load_or_build
-from omnidemo.vocab import vocabulary as core
+from omnidemo.vocab import vocabulary_map
 from omnidemo.vocab.vocabulary import Vocabulary
 from omnidemo.vocab.vocabulary_map import VocabularyMap
 from worlds import vocabulary
@@ -29,7 +29,7 @@ def forbid_building(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(self: object, *args: object) -> None:
         raise AssertionError("the map was built though it was kept")
 
-    monkeypatch.setattr(core.VocabularyMap, "__init__", refuse)
+    monkeypatch.setattr(vocabulary_map.VocabularyMap, "__init__", refuse)
 
 
 def test_a_kept_map_is_the_built_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

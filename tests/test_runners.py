@@ -15,7 +15,7 @@ import torch
 import transformers
 from transformers.cache_utils import DynamicCache
 
-from omnidemo.backends import bf16_weights, compile_kernels, compiled_passes, fused_llama
+from omnidemo.backends import bf16_weights, compile_kernels, compiled_passes, fused_cache
 from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.bench.tiny import ARCHITECTURES, random_model
 from omnidemo.models.transformers_runner import TransformersRunner, check_cache, context_limit
@@ -172,7 +172,7 @@ def test_overwrite_is_all_or_nothing(kind: str) -> None:
 def test_lean_greedy_answers_are_those_of_transformers(shape: str, products: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if products == "not compiled yet":
         monkeypatch.setattr(compile_kernels, "_ready", None)
-    monkeypatch.setattr(fused_llama, "START", 32)  # so that the buffers grow several times
+    monkeypatch.setattr(fused_cache, "START", 32)  # so that the buffers grow several times
     models = make(shape), make(shape)
     if "shared" in products:
         monkeypatch.setattr(compiled_passes, "WORTH_SHARING", 0)
@@ -341,12 +341,12 @@ def test_what_waits_for_compiled_code_is_done_once() -> None:
 
 def test_machine_code_is_kept_per_state_of_the_sources(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "code"))
-    copy = tmp_path / "runtime"
+    copy = tmp_path / "backends"
     shutil.copytree(Path(compile_kernels.__file__).parent, copy, ignore=shutil.ignore_patterns("__pycache__"))
-    monkeypatch.setattr(compile_kernels, "__file__", str(copy / "compiling.py"))
+    monkeypatch.setattr(compile_kernels, "__file__", str(copy / "compile_kernels.py"))
     before = compile_kernels._folder()
     assert Path(before).parent == tmp_path / "code" and compile_kernels._folder() == before
-    with (copy / "crew.py").open("a") as file:
+    with (copy / "thread_pool.py").open("a") as file:
         file.write("# changed\n")
     assert compile_kernels._folder() != before
     (tmp_path / "file").touch()
@@ -486,7 +486,7 @@ def test_the_whole_window_can_be_read(shape: str) -> None:
 
 
 def test_threads_grow_with_the_model() -> None:
-    counts = [fused_llama.pick_threads(parameters) for parameters in (10**6, 10**7, 5 * 10**7, 10**9)]
+    counts = [fused_cache.pick_threads(parameters) for parameters in (10**6, 10**7, 5 * 10**7, 10**9)]
     assert counts[0] == 1 and counts == sorted(counts)
 
 

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from omnidemo import load_pair
-from omnidemo.backends import compile_kernels, compiled_passes, compiled_rounds, fused_llama
+from omnidemo.backends import compile_kernels, compiled_passes, compiled_rounds, fused_cache
 from omnidemo.backends.choice import make_backend
 from omnidemo.backends.compiled_rounds import MadeRound
 from omnidemo.backends.cpu_backend import CpuBackend
@@ -58,14 +58,14 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[list[MadeRound]]:
     """The rounds of each call from now on."""
     assert compile_kernels.wait()
     found: list[list[MadeRound]] = []
-    original = fused_llama.make_rounds
+    original = fused_cache.make_rounds
 
     def noted(*given: Any) -> list[MadeRound] | None:
         turns = original(*given)
         found.extend([turns] if turns else [])
         return turns
 
-    monkeypatch.setattr(fused_llama, "make_rounds", noted)
+    monkeypatch.setattr(fused_cache, "make_rounds", noted)
     return found
 
 
