@@ -12,7 +12,7 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerFast
 
-from omnidemo.bundled import data, evaluate, family, tokenizers
+from omnidemo.bundled import card, data, evaluate, family, tokenizers
 from omnidemo.bundled.corpus import mixer
 from omnidemo.bundled.corpus.base import Example
 from omnidemo.bundled.family import Shape
@@ -119,6 +119,13 @@ def test_lean_equals_transformers_chat_by_chat(family_tokenizers: dict[str, PreT
 def test_orthogonal() -> None:
     values = torch.linalg.svdvals(orthogonal(torch.randn(3, 16, 40, generator=torch.Generator().manual_seed(1))).float())
     assert values.min() > 0.4 and values.max() < 1.4
+
+
+def test_a_card_keeps_what_people_wrote_in_it(tmp_path: Path) -> None:
+    card_file = tmp_path / "README.md"
+    assert card.read_by_a_person(card_file) == ""
+    card_file.write_text(f"scores of last time\n\n{card.READ}\n40 answers, 38 of them good.\n")
+    assert card.read_by_a_person(card_file) == f"\n{card.READ}\n40 answers, 38 of them good.\n"
 
 
 def test_schedule_and_plan(tmp_path: Path) -> None:

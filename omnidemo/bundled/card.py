@@ -18,6 +18,7 @@ WHAT = {
     "large": "The default target: `a` at twice the width, trained further on chats of several turns.",
     "c": "A target with the very vocabulary of the drafter: the classic case of speculative decoding, for comparison.",
 }
+READ = "## Answers read by a person\n"
 HEAD = """---
 license: apache-2.0
 language: en
@@ -87,12 +88,19 @@ and invent. Apache-2.0.
 """
 
 
+def read_by_a_person(path: Path) -> str:
+    """The last section of a card that is there already, which people write and no program; "" where it has none."""
+    before = path.read_text(encoding="utf-8") if path.exists() else ""
+    _, heading, section = before.partition(READ)
+    return f"\n{heading}{section}" if heading else ""
+
+
 def write(name: str, rows: Sequence[Score], runs: Path = RUNS, assets: Path = ASSETS) -> Path:
     """Write the card of a trained and scored model next to its weights, with the scores as JSON."""
     facts = json.loads((runs / name / "facts.json").read_text())
     described = {"b": "SentencePiece style"}.get(name, "byte-level")
     path = assets / name / "README.md"
-    path.write_text(text(name, facts, rows, described), encoding="utf-8")
+    path.write_text(text(name, facts, rows, described) + read_by_a_person(path), encoding="utf-8")
     scores = runs / name / "scores" / "scores.json"
     if scores.exists():
         (assets / name / "scores.json").write_text(scores.read_text())
