@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
-sys.path.insert(0, str(Path(__file__).parent))
 
 import pytest
 
-from omnidemo.backends import compile_kernels
+pytest.register_assert_rewrite("tests.support")
+
+from omnidemo.backends import compile_kernels  # noqa: E402
 
 compile_kernels.wait()  # before tests import compiled functions, which would be compiled once more then, into another folder
 

@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from browser.test_app import WAIT, App, browser, visit
 from omnidemo.bundled import write_prompts
 from omnidemo.bundled.conversations import Record, reader
 from omnidemo.bundled.corpus import mixer
@@ -24,6 +23,7 @@ from omnidemo.config import Settings
 from omnidemo.models.catalogue import Reading
 from omnidemo.serving.pair_loading import build_pair
 from omnidemo.store.learning_tables import count_banners
+from tests.browser.test_app import WAIT, App, browser, visit
 
 __all__ = ["browser"]
 pytestmark = pytest.mark.browser

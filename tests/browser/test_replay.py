@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from browser.test_app import WAIT, App, ask, browser, open_tab, visit
+from tests.browser.test_app import WAIT, App, ask, browser, open_tab, visit
 
 __all__ = ["browser"]
 pytestmark = pytest.mark.browser

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from browser.test_app import WAIT, App, ask, browser, open_tab, visit
+from tests.browser.test_app import WAIT, App, ask, browser, open_tab, visit
 
 __all__ = ["browser"]  # the fixture
 pytestmark = pytest.mark.browser

@@ -15,11 +15,11 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from omnidemo import load_pair
-from tokenizer_families import FAMILIES
+from tests.support.tokenizer_families import FAMILIES
 
-pytest.register_assert_rewrite("contract.sides")
+pytest.register_assert_rewrite("tests.contract.sides")
 
-from contract.sides import Sides  # noqa: E402
+from tests.contract.sides import Sides  # noqa: E402
 
 FAST = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
 WINDOW = 128  # of the small models

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import torch
 
-from contract.sides import STORY, SUM, TEXTS, Sides, answer, facts
 from omnidemo import Generation, Pair, Round
+from tests.contract.sides import STORY, SUM, TEXTS, Sides, answer, facts
 
 HEATS = (0.0, 0.7, 1.0)
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from contract.sides import STORY, Sides
 from omnidemo.backends.choice import make_backend
+from tests.contract.sides import STORY, Sides
 
 PAGE = Path(__file__).parents[2] / "ARCHITECTURE.md"
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from contract.conftest import WINDOW
-from contract.sides import STORY, SUM, Sides, answer, facts
 from omnidemo import Generation, Round
+from tests.contract.conftest import WINDOW
+from tests.contract.sides import STORY, SUM, Sides, answer, facts
 
 HEATS = (0.0, 1.0)
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from contract.conftest import PAIRS
-from contract.sides import STORY, SUM, TEXTS, WINDOW, Sides, answer
 from omnidemo import Pair
 from omnidemo.methods import METHODS
+from tests.contract.conftest import PAIRS
+from tests.contract.sides import STORY, SUM, TEXTS, WINDOW, Sides, answer
 
 HEATS = (0.0, 0.7, 1.0)
 POLICIES: list[dict[str, Any]] = [{"draft_length": length} for length in (0, 1, 4, 8)] + [{"draft_policy": "confidence"}]

@@ -1,0 +1,341 @@
+"""The command line on small random models: figures that add up, one sentence for bad input, a clean stop."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from omnidemo import load_pair
+from omnidemo.__main__ import main
+from omnidemo.bench.adapt import hold_out, plan_checkpoints
+from omnidemo.bench.compare_methods import Spread
+from omnidemo.config import Settings
+from omnidemo.serving.pair_loading import open_store
+from tests.contract.test_pair import save
+
+ROOT = Path(__file__).parents[2]
+TEXTS = ["the other ducks swim", "=1+1 is a formula", "naïve ✓ and <b>bold</b>", "the cat sat on the mat"]
+
+
+@dataclass
+class Result:
+    code: int
+    out: str
+    err: str
+
+
+Cli = Callable[..., Result]
+
+
+@pytest.fixture(scope="module")
+def names(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    root = tmp_path_factory.mktemp("models")
+    target, drafter = save(root / "target", "byte-level", ends=False), save(root / "drafter", "sentence-piece", seed=1)
+    return ["--target", target, "--drafter", drafter]
+
+
+@pytest.fixture
+def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
+    for name in list(os.environ):
+        if name.startswith("OMNIDEMO_"):
+            monkeypatch.delenv(name)
+
+    def run(*arguments: object) -> Result:
+        monkeypatch.setattr(sys, "argv", ["omnidemo", *map(str, arguments)])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main()
+        out, err = capsys.readouterr()
+        return Result(int(ended.value.code or 0), out, err)
+
+    return run
+
+
+@pytest.fixture
+def prompts(tmp_path: Path) -> Path:
+    path = tmp_path / "prompts.jsonl"
+    path.write_text("\n\n".join(json.dumps({"prompt": text, "domain": "test"}) for text in TEXTS), encoding="utf-8")
+    return path
+
+
+def refused(result: Result, *words: str) -> None:
+    """Exit code 2, nothing on stdout, one sentence that has the words."""
+    assert result.code == 2 and not result.out
+    lines = result.err.strip().splitlines()
+    assert len(lines) == 1 and lines[0].startswith("Error: ") and "Traceback" not in result.err, result.err
+    for word in words:
+        assert word in lines[0]
+
+
+def test_generate_writes_the_text_and_its_figures_apart(cli: Cli, names: list[str]) -> None:
+    expected = load_pair(names[1], names[3]).generate(TEXTS[0], max_new_tokens=20)
+    result = cli("generate", TEXTS[0], "--max-new-tokens", 20, *names)
+    assert result.code == 0 and result.out == expected.text + "\n"
+    assert f"{len(expected.token_ids)} tokens in {len(expected.rounds)} rounds" in result.err and "ended by length" in result.err
+
+
+def test_generate_as_json(cli: Cli, names: list[str]) -> None:
+    options = ["--max-new-tokens", 20, "--temperature", 0.8, "--seed", 3, "--top-k", 9, "--top-p", 0.9, "--draft-length", 2, "--json"]
+    first, again = (cli("generate", TEXTS[0], "--method", "token-intersection", *options, *names) for _ in range(2))
+    made = json.loads(first.out)
+    assert made["token_ids"] == json.loads(again.out)["token_ids"] and len(made["token_ids"]) == 20
+    assert made["method"] == "token-intersection" and made["seed"] == 3 and made["metrics"]["tokens"] == 20
+    tokens = [token for one in made["rounds"] for token in one["tokens"]]
+    assert [token["id"] for token in tokens] == made["token_ids"] and "".join(token["text"] for token in tokens) == made["text"]
+    assert {one["draft_length"] for one in made["rounds"][:-3]} == {2}
+
+
+def test_generate_keeps_the_ngram_cache_in_its_storage(cli: Cli, names: list[str], tmp_path: Path) -> None:
+    assert cli("generate", TEXTS[0], "--max-new-tokens", 40, "--storage", tmp_path / "kept", *names).code == 0
+    store = open_store(Settings(storage=tmp_path / "kept"))
+    try:
+        until = time.monotonic() + 20  # the command's own writer has to come to it first: here its process goes on
+        while not (kept := store.load_ngrams(names[1], names[3])) and time.monotonic() < until:
+            time.sleep(0.05)
+    finally:
+        store.close()
+    assert kept and all(len(entry.drafter_ids) > 1 for entry in kept)
+
+
+def test_models(cli: Cli) -> None:
+    cards = json.loads(cli("models", "--json").out)
+    assert {"bundled/a", "bundled/drafter"} <= {card["name"] for card in cards}
+    assert all(card["note"] and card["role"] in ("target", "drafter", "both") for card in cards)
+    table = cli("models").out
+    assert all(card["name"] in table for card in cards)
+
+
+def test_compare(cli: Cli, names: list[str], prompts: Path, tmp_path: Path) -> None:
+    out = tmp_path / "new" / "compare.csv"
+    options = ["--limit", 3, "--max-new-tokens", 12, "--csv", out, "--fill-cache"]
+    result = cli("compare", "--prompts", prompts, "--methods", "ngram-exact, token-intersection", *options, *names)
+    assert result.code == 0, result.err
+    table = pd.read_csv(out)
+    # The baseline first on every prompt, the others in turn.
+    order = [group["method"].tolist() for _, group in table.groupby("prompt_index")]
+    assert order[0] == ["autoregressive", "ngram-exact", "token-intersection"]
+    assert order[1] == ["autoregressive", "token-intersection", "ngram-exact"]
+    plain = table[table["method"] == "autoregressive"].set_index("prompt_index")
+    for _, row in table.iterrows():
+        base = plain.loc[row["prompt_index"]]
+        assert row["identical"] and row["answer"] == base["answer"] and row["tokens"] == 12
+        assert row["speedup"] == pytest.approx(row["tokens_per_second"] / base["tokens_per_second"])
+    assert table["prompt"].str.lstrip("'").drop_duplicates().tolist() == TEXTS[:3]
+    assert not table["prompt"].str.startswith("=").any()  # a spreadsheet would run it
+    mean = table.groupby("method")["block_efficiency_tokens_per_round"].mean()
+    for method in mean.index:
+        line = next(line for line in result.out.splitlines() if line.strip().startswith(method))
+        assert f"{mean[method]:.2f} ±" in line and "3/3" in line
+
+
+def test_compare_above_temperature_0_claims_no_identity(cli: Cli, names: list[str], prompts: Path, tmp_path: Path) -> None:
+    out = tmp_path / "warm.csv"
+    assert cli("compare", "--prompts", prompts, "--limit", 1, "--temperature", 1, "--max-new-tokens", 8, "--csv", out, *names).code == 0
+    assert pd.read_csv(out)["identical"].isna().all()
+
+
+def adaptation(cli: Cli, names: list[str], prompts: Path, out: Path, *more: object) -> tuple[Result, pd.DataFrame]:
+    options = ["--requests", 5, "--update-interval", 2, "--steps", 3, "--eval-at", "0,2,99", "--eval-limit", 1, "--max-new-tokens", 10]
+    result = cli("adapt", "--prompts", prompts, "--csv", out, *options, *names, *more)
+    assert result.code == 0, result.err
+    return result, pd.read_csv(out)
+
+
+def test_adapt(cli: Cli, names: list[str], prompts: Path, tmp_path: Path) -> None:
+    result, table = adaptation(cli, names, prompts, tmp_path / "curve.csv")
+    traffic, held = table[table["kind"] == "traffic"], table[table["kind"] == "held-out"]
+    assert traffic["requests"].tolist() == [0, 1, 2, 3, 4]
+    # Each update is in use from the next request on, whatever the machine's speed.
+    assert traffic["adapter_version"].tolist() == [0, 0, 1, 1, 2]
+    assert traffic["agreement"].between(0, 1).all() and traffic["same_first"].between(0, 1).all()  # of every answer, by its own version
+    assert held["requests"].tolist() == [0, 0, 2, 2, 5, 5] and held["train_steps"].tolist() == [0, 0, 3, 3, 6, 6]
+    assert held["method"].tolist() == ["autoregressive", "ngram-exact"] * 3 and held["identical"].all()
+    assert held["adapter_version"].tolist() == [0, 0, 1, 1, 2, 2]
+    agreed = held[held["method"] == "ngram-exact"]["agreement"]
+    assert agreed.between(0, 1).all() and agreed.nunique() == 3 and "agreement" in result.out.splitlines()[0]
+    assert set(held["prompt"]) == {TEXTS[-1]} and TEXTS[-1] not in set(traffic["prompt"])
+    assert held["loss_nats"].isna().tolist() == [True, True] + [False] * 4
+    assert [line.split()[:3] for line in result.out.splitlines()[1:]] == [["0", "0", "0"], ["2", "1", "3"], ["5", "2", "6"]]
+    _, again = adaptation(cli, names, prompts, tmp_path / "again.csv")
+    same = ["requests", "adapter_version", "alpha", "block_efficiency_tokens_per_round", "loss_nats", "answer"]
+    pd.testing.assert_frame_equal(table[same], again[same])
+
+
+def test_adapt_goes_on_from_its_storage_and_export_has_it_all(cli: Cli, names: list[str], prompts: Path, tmp_path: Path) -> None:
+    kept = ["--storage", tmp_path / "kept"]
+    adaptation(cli, names, prompts, tmp_path / "first.csv", *kept)
+    _, table = adaptation(cli, names, prompts, tmp_path / "second.csv", *kept)
+    assert table["adapter_version"].iloc[0] == 2 and table["adapter_version"].iloc[-1] == 4 and table["cache_entries"].iloc[0] > 0
+    for kind, rows in (("requests", 10), ("steps", 12)):
+        result = cli("export", "--csv", tmp_path / f"{kind}.csv", "--kind", kind, *kept)
+        assert result.code == 0 and f"{rows} rows" in result.err
+        assert len(pd.read_csv(tmp_path / f"{kind}.csv")) == rows
+    assert cli("export", "--csv", tmp_path / "none.csv", "--target", "another", *kept).err.startswith("0 rows")
+    refused(cli("export", "--csv", tmp_path / "x.csv", "--kind", "frogs", *kept), "frogs", "requests, rounds or steps")
+
+
+def test_held_out_prompts_are_never_traffic() -> None:
+    assert hold_out(list("abcde"), None, 2) == (["a", "b", "c"], ["d", "e"])
+    # Evenly over a given list, none of which is traffic.
+    assert hold_out(list("abc"), list("cxyz"), 2) == (["a", "b"], ["c", "y"])
+    with pytest.raises(ValueError, match="--eval-limit"):
+        hold_out(["a", "b"], None, 2)
+
+
+def test_checkpoints() -> None:
+    assert plan_checkpoints("50, 25,0,999", 60) == [0, 25, 50, 60]
+    with pytest.raises(ValueError, match="whole numbers"):
+        plan_checkpoints("0,many", 60)
+
+
+def test_spread() -> None:
+    assert str(Spread.of([1.0, None, 3.0])) == "2.00 ± 1.41" and str(Spread.of([2.0])) == "2.00" and str(Spread.of([None])) == "–"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["generate", "hi", "--method", "magic"], ["magic", "ngram-exact"]),
+        (["generate", "hi", "--target", "bundled/zebra"], ["bundled/zebra", "train-bundled"]),
+        (["generate", "hi", "--target", "./nowhere"], ["./nowhere"]),
+        (["generate", "hi", "--draft-length", "99"], ["OMNIDEMO_DRAFT_LENGTH", "99"]),
+        (["generate", "hi", "--max-new-tokens", "few"], ["--max-new-tokens", "integer"]),
+        (["generate"], ["prompt"]),
+        (["frobnicate"], ["frobnicate"]),
+        (["compare", "--prompts", "nowhere.jsonl", "--csv", "x.csv"], ["nowhere.jsonl", "No such file"]),
+        (["export", "--csv", "x.csv", "--storage", "nowhere"], ["nowhere", "--storage"]),
+        (["train-bundled", "zebra"], ["zebra", "drafter, a, b, c"]),
+    ],
+    ids=lambda value: " ".join(value[:4]),
+)
+def test_bad_input_is_one_sentence(cli: Cli, arguments: list[str], words: list[str]) -> None:
+    refused(cli(*arguments), *words)
+    assert not Path("x.csv").exists() and not Path("nowhere").exists()
+
+
+@pytest.mark.parametrize(
+    ("line", "word"), [("{oops", "JSON"), ('{"text": "a"}', "no prompt"), ('{"prompt": "  "}', "no prompt"), ("[1]", "no prompt")]
+)
+@pytest.mark.parametrize("command", ["compare", "adapt"])
+def test_a_bad_line_is_named_by_its_number(cli: Cli, tmp_path: Path, command: str, line: str, word: str) -> None:
+    (tmp_path / "bad.jsonl").write_text(f'{{"prompt": "fine"}}\n\n{line}\n')
+    refused(cli(command, "--prompts", tmp_path / "bad.jsonl", "--csv", tmp_path / "x.csv"), "bad.jsonl, line 3", word)
+    assert not (tmp_path / "x.csv").exists()
+
+
+def test_a_file_that_is_no_text_or_empty(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "image").write_bytes(b"\x89PNG\xff")
+    refused(cli("compare", "--prompts", tmp_path / "image", "--csv", tmp_path / "x.csv"), "UTF-8")
+    (tmp_path / "empty").write_text("\n")
+    refused(cli("compare", "--prompts", tmp_path / "empty", "--csv", tmp_path / "x.csv"), "no prompts")
+
+
+def test_an_output_that_cannot_be_written_is_told_before_anything_runs(cli: Cli, prompts: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    refused(cli("compare", "--prompts", prompts, "--csv", tmp_path / "file" / "x.csv", "--target", "bundled/zebra"), "file")
+    refused(cli("compare", "--prompts", prompts, "--csv", tmp_path, "--target", "bundled/zebra"), "cannot be written")
+
+
+def test_a_prompt_beyond_the_window_leaves_an_older_csv_alone(cli: Cli, names: list[str], tmp_path: Path) -> None:
+    (tmp_path / "long.jsonl").write_text(json.dumps({"prompt": "the cat " * 400}))
+    (tmp_path / "old.csv").write_text("precious")
+    refused(cli("compare", "--prompts", tmp_path / "long.jsonl", "--csv", tmp_path / "old.csv", *names), "the cat", "reads 256", "shorten")
+    assert (tmp_path / "old.csv").read_text() == "precious"
+
+
+def test_settings_of_the_environment(cli: Cli, monkeypatch: pytest.MonkeyPatch, names: list[str]) -> None:
+    monkeypatch.setenv("OMNIDEMO_MAX_NEW_TOKENS", "7")
+    assert cli("generate", TEXTS[0], *names).err.startswith("7 tokens")
+    monkeypatch.setenv("OMNIDEMO_MAX_NEW_TOKENS", "none")
+    refused(cli("models"), "OMNIDEMO_MAX_NEW_TOKENS", "none")
+    monkeypatch.delenv("OMNIDEMO_MAX_NEW_TOKENS")
+    monkeypatch.setenv("OMNIDEMO_TARGT", "bundled/a")
+    refused(cli("models"), "OMNIDEMO_TARGT", "OMNIDEMO_TARGET?")
+
+
+def test_ctrl_c_stops_with_130_and_keeps_what_was_measured(names: list[str], tmp_path: Path) -> None:
+    prompts, out = tmp_path / "many.jsonl", tmp_path / "partial.csv"
+    prompts.write_text("\n".join(json.dumps({"prompt": f"the cat {number}"}) for number in range(5000)))
+
+    def rows() -> list[dict[str, str]]:
+        if not out.exists():
+            return []
+        with out.open(encoding="utf-8-sig", newline="") as file:
+            return list(csv.DictReader(file))  # an answer may have several lines
+
+    command = [sys.executable, "-m", "omnidemo", "compare", "--prompts", str(prompts), "--csv", str(out), "--max-new-tokens", "20", *names]
+    # A shell's background jobs ignore SIGINT, and hand that on.
+    run = subprocess.Popen(
+        command, cwd=ROOT, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )  # fmt: skip
+    try:
+        deadline = time.monotonic() + 120
+        while time.monotonic() < deadline and run.poll() is None and len(rows()) < 4:
+            time.sleep(0.05)
+        run.send_signal(signal.SIGINT)
+        shown, told = run.communicate(timeout=60)
+    finally:
+        run.kill()
+    assert run.returncode == 130, told
+    assert "Stopped." in told and "Traceback" not in told and "ngram-exact" in shown
+    assert 3 <= len(rows()) < 10_000 and all(float(row["tokens_per_second"]) > 0 and row["answer"] for row in rows())
+
+
+def test_adapt_shows_the_offline_ceiling(cli: Cli, names: list[str], prompts: Path, tmp_path: Path) -> None:
+    result, table = adaptation(cli, names, prompts, tmp_path / "curve.csv", "--offline", 2)
+    offline = table[table["kind"] == "offline"]
+    assert offline["method"].tolist() == ["autoregressive", "ngram-exact"] and offline["identical"].all()
+    assert offline["train_steps"].tolist() == [2, 2] and result.out.splitlines()[-1].split()[:3] == ["offline", "–", "2"]
+
+
+def test_an_experiment_from_the_command_line(cli: Cli, names: list[str], prompts: Path, tmp_path: Path) -> None:
+    options = ["--prompts", prompts, "--quick", "--workers", 0, "--out", tmp_path / "out", "--records", tmp_path / "records", *names]
+    result = cli("experiment", "cache", *options)
+    assert result.code == 0, result.err
+    assert "¼ lru" in result.out and "speedup" in result.out and str(tmp_path / "out") in result.err
+    assert {path.name for path in (tmp_path / "out").glob("cache.*")} == {"cache.csv", "cache.json", "cache.md", "cache.html"}
+    facts = json.loads((tmp_path / "out" / "cache.json").read_text())
+    assert facts["seeds"] == [0] and facts["torch"] and facts["arms"][0]["readings"][0]["name"] == "none"
+
+
+def test_bench_shapes_writes_its_tables_and_shows_them(cli: Cli, tmp_path: Path) -> None:
+    result = cli("bench-shapes", "--quick", "--device", "cpu", "--draft-lengths", "2,4", "--out", tmp_path / "out")
+    assert result.code == 0 and "tiny-target, drafter tiny-drafter" in result.out and "Verification of 5 tokens" in result.out, result.err
+    assert "acceptance is scripted" in result.err and {path.name for path in (tmp_path / "out").iterdir()} == {"shapes.csv", "shapes.md"}
+    refused(cli("bench-shapes", "--quick", "--draft-lengths", "2,few", "--out", tmp_path), "2,few", "whole numbers")
+    refused(cli("bench-shapes", "--shape", "cheese", "--out", tmp_path), "cheese", "qwen2.5-0.5b")
+
+
+def test_what_training_costs(cli: Cli, names: list[str], prompts: Path, tmp_path: Path) -> None:
+    options = ["--prompts", prompts, "--quick", "--out", tmp_path / "out", *names]
+    result = cli("experiment", "training-cost", *options)
+    assert result.code == 0 and "95th percentile" in result.out, result.err
+    table = pd.read_csv(tmp_path / "out" / "training-cost.csv")
+    assert table["training"].value_counts().to_dict() == {"idle": 8, "off": 4} and (table["seconds"] > 0).all()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["cheese"], ["no experiment cheese", "topic-shift"]),
+        (["rank", "--seeds", "few"], ["seeds", "few"]),
+        (["rank", "--domain", "cheese"], ["cheese", "maths"]),
+        (["routing", "--domain", "maths"], ["3 topics", "--domain"]),
+        (["target-shift", "--target", "bundled/a"], ["2 targets", "--target"]),
+        (["rank", "--target", "./nowhere"], ["./nowhere"]),
+    ],
+)
+def test_an_experiment_that_cannot_run_is_one_sentence(cli: Cli, tmp_path: Path, arguments: list[str], words: list[str]) -> None:
+    refused(cli("experiment", *arguments, "--workers", 0, "--out", tmp_path / "out", "--records", tmp_path / "records"), *words)

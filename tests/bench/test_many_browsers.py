@@ -1,0 +1,39 @@
+"""Memory over many browsers: what Gradio keeps of each is bounded, and the command that measures it says when it grows."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from omnidemo.bench.memory import browsers
+from omnidemo.bench.memory.browsers import Sample, flat
+from omnidemo.config import Settings
+from omnidemo.ui.app import BROWSERS
+from tests.ui.test_guard import call, launched
+
+
+def test_of_many_browsers_the_newest_are_remembered(tmp_path: Path) -> None:
+    with launched(tmp_path) as (page, client):
+        for _ in range(BROWSERS + 40):
+            assert call(client, "line_names", "bundled/a", "bundled/drafter", None).status_code == 200
+        assert len(page.app.state_holder.session_data) <= BROWSERS + 1
+
+
+@pytest.mark.parametrize(("last", "flat_enough"), [(1000.0, True), (1090.0, True), (1110.0, False), (880.0, True)])
+def test_flat_is_told_from_growing(last: float, flat_enough: bool) -> None:
+    samples = [Sample(0, 0.0, 500.0, 0.0), Sample(500, 1.0, 1000.0, 0.0), Sample(2000, 2.0, 1020.0, 0.0), Sample(5000, 3.0, last, 0.0)]
+    grown = flat(samples)
+    assert grown is not None and (grown <= browsers.FLAT) is flat_enough
+    assert flat(samples[:2]) is None
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory of other processes is read from /proc")
+@pytest.mark.parametrize("public", [False, True])
+def test_a_short_run_over_new_browsers(tmp_path: Path, public: bool) -> None:
+    settings = Settings(buffer_mb=8, max_new_tokens=6, update_interval=2, steps_per_update=1, batch_size=1)
+    found = list(browsers.run(settings, ["What is 2 plus 2?"], 6, 3, tmp_path / "memory.csv", public))
+    assert [one.requests for one in found] == [0, 3, 6]
+    assert all(50 < one.rss_mb < 8000 for one in found) and (tmp_path / "memory.csv").stat().st_size > 0
+    assert not any(name.startswith("OMNIDEMO_PORT") for name in os.environ)

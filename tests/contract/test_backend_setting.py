@@ -1,0 +1,120 @@
+"""The switch `OMNIDEMO_BACKEND`: what it takes, what it refuses, and that the reference compiles and records nothing."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from omnidemo import load_pair
+from omnidemo.config import Settings
+from omnidemo.serving.services import Services
+from tests.contract.test_pair import PROMPT, save
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def names(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    root = tmp_path_factory.mktemp("backends")
+    return save(root / "target", "byte-level", ends=False), save(root / "drafter", "sentence-piece", seed=1)
+
+
+def python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run in a process of its own, where nothing has been compiled yet."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("OMNIDEMO_")}
+    command = [sys.executable, *(["-c", code] if "\n" in code else code.split())]
+    return subprocess.run(command, cwd=ROOT, env=kept | environment, capture_output=True, text=True, timeout=200)
+
+
+PLAIN = """
+import sys, threading
+from omnidemo import load_pair
+pair = load_pair(*{names!r})
+pair.fill_cache()
+for options in (dict(), dict(temperature=1.0, seed=1), dict(method="autoregressive"), dict(draft_policy="cost")):
+    pair.generate("the other ducks", max_new_tokens=20, **options)
+pair.publish(1, pair.drafting_weights())
+pair.generate("the other ducks", max_new_tokens=20)
+print("numba" in sys.modules, [one.name for one in threading.enumerate() if "compile" in one.name])
+"""
+
+
+def test_the_reference_compiles_nothing(names: tuple[str, str]) -> None:
+    ran = python(PLAIN.format(names=names), OMNIDEMO_BACKEND="reference")
+    assert ran.stdout.split() == ["False", "[]"], ran.stderr
+
+
+def test_the_argument_goes_over_the_setting(names: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMNIDEMO_BACKEND", "cuda")
+    if not torch.cuda.is_available():
+        with pytest.raises(ValueError, match="needs a CUDA device"):
+            load_pair(*names)
+    answers = {load_pair(*names, device="cpu", backend=one).generate(PROMPT).token_ids for one in ("auto", "reference", "cpu")}  # type: ignore[arg-type]
+    assert len(answers) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"backend": "fast"}, "backend = 'fast' is not possible: it should be 'auto', 'reference', 'cpu' or 'cuda'"),
+        ({"backend": "cpu", "device": "cuda"}, "set OMNIDEMO_DEVICE=cpu, or set OMNIDEMO_BACKEND=auto"),
+        (
+            {"backend": "cpu", "dtype": "bfloat16", "target": "gpt2"},
+            "reads Llama and Qwen2 shapes on a CPU in float32, and this target is none",
+        ),
+    ],
+)
+def test_what_a_backend_cannot_do_is_one_sentence(names: tuple[str, str], tmp_path: Path, options: dict[str, str], words: str) -> None:
+    given: dict[str, str] = {"target": names[0], "drafter": names[1]} | options
+    if given["target"] == "gpt2":
+        given["target"] = save(tmp_path / "gpt2", "byte-level", "gpt2")
+    with pytest.raises(ValueError) as refused:
+        load_pair(**given)  # type: ignore[arg-type]
+    assert words in str(refused.value) and "\n" not in str(refused.value)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
+def test_cuda_without_a_device_is_refused_before_a_model_is_looked_for() -> None:
+    with pytest.raises(ValueError, match=r"needs a CUDA device, and torch finds none on this machine; .* OMNIDEMO_BACKEND=auto"):
+        load_pair("no/such-model", "nor/this", backend="cuda")
+
+
+def test_a_machine_that_cannot_compile(names: tuple[str, str], tmp_path: Path) -> None:
+    """`cpu` says so, `auto` goes on without."""
+    (tmp_path / "file").touch()
+    command = f"-m omnidemo generate duck --max-new-tokens 4 --target {names[0]} --drafter {names[1]}"
+    nowhere = {"NUMBA_CACHE_DIR": str(tmp_path / "file"), "OMNIDEMO_BACKEND": "cpu"}
+    refused = python(command, **nowhere)
+    assert refused.returncode == 2 and not refused.stdout
+    last = refused.stderr.strip().splitlines()[-1]
+    assert last.startswith("Error: the backend cpu cannot be compiled on this machine (") and last.endswith("which takes what is there")
+    assert "no folder for machine code" in last
+    assert python(command, **nowhere | {"OMNIDEMO_BACKEND": "auto"}).returncode == 0
+
+
+def test_the_setting_is_one_of_four() -> None:
+    assert Settings().backend == "auto"
+    ran = python("-m omnidemo models", OMNIDEMO_BACKEND="gpu")
+    assert ran.returncode == 2 and "the setting backend (OMNIDEMO_BACKEND) is 'gpu'" in ran.stderr
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
+def test_the_app_goes_by_the_setting(names: tuple[str, str], tmp_path: Path) -> None:
+    errors = []
+    for backend in ("cuda", "reference"):
+        services = Services(Settings(storage=tmp_path / backend, backend=backend, training="off"))  # type: ignore[arg-type]
+        try:
+            services.load(*names)
+            deadline = time.monotonic() + 60
+            while (state := services.state(*names)).stage not in ("ready", "failed") and time.monotonic() < deadline:
+                time.sleep(0.1)
+            errors.append(state.error)
+        finally:
+            services.close()
+    assert errors[0] is not None and "the backend cuda needs a CUDA device" in errors[0] and errors[1] is None

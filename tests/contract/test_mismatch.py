@@ -1,0 +1,155 @@
+"""`check-backend`: nothing is found where nothing is wrong, and a planted fault is named at the token where it begins."""
+
+# ruff: noqa: F811 (the command line's fixture comes from its own tests)
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM
+
+from omnidemo import Pair, load_pair
+from omnidemo.backends import compile_kernels
+from omnidemo.bench import equality, mismatch
+from omnidemo.config import Settings
+from omnidemo.methods import fitting
+from omnidemo.records import Generation, Round, Token
+from tests.bench.test_cli import Cli, cli, refused  # noqa: F401
+from tests.contract.test_pair import save
+
+TEXTS = ["the other ducks", "def double(n):", "12 + 34 ="]
+
+
+@pytest.fixture(scope="module")
+def names(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    root = tmp_path_factory.mktemp("mismatch")
+    return save(root / "target", "byte-level", ends=False), save(root / "drafter", "sentence-piece", seed=1)
+
+
+@pytest.fixture
+def prompts(tmp_path: Path) -> Path:
+    path = tmp_path / "prompts.jsonl"
+    path.write_text("\n".join(json.dumps({"prompt": text}) for text in TEXTS))
+    return path
+
+
+@pytest.fixture
+def planted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Pair]]:
+    """The pairs of each check from now on. The target's output layer of all but the reference is slightly wrong."""
+    made: list[Pair] = []
+    build = mismatch.build_measured_pair
+
+    def wrong(target: str, drafter: str, settings: Settings) -> Pair:
+        pair = build(target, drafter, settings)
+        if settings.backend != "reference":
+            pair.target.runner.overwrite(damaged(pair))
+        made.append(pair)
+        return pair
+
+    monkeypatch.setattr(mismatch, "build_measured_pair", wrong)
+    yield made
+
+
+def damaged(pair: Pair) -> dict[str, torch.Tensor]:
+    torch.manual_seed(0)
+    weight = pair.target.runner.weights()["lm_head.weight"]
+    return {"lm_head.weight": weight + 0.02 * torch.randn_like(weight)}
+
+
+def options(names: tuple[str, str]) -> list[str]:
+    return ["--target", names[0], "--drafter", names[1], "--tokens", "24"]
+
+
+def test_nothing_is_found_where_nothing_is_wrong(names: tuple[str, str], prompts: Path, cli: Cli) -> None:
+    found = cli("check-backend", *options(names), "--prompts", prompts, "--backend", "cpu")
+    count = 3 * 2 * len(fitting(load_pair(*names).map))
+    said = re.fullmatch(r"No mismatch between cpu and the reference, over (\d+) answers and ([\d,]+) tokens.\n", found.out)
+    assert found.code == 0 and said is not None and int(said[1]) == count
+    assert 20 * count < int(said[2].replace(",", "")) <= 24 * count  # above temperature 0 an answer may end
+
+
+@pytest.mark.parametrize("method", ["ngram-exact", "autoregressive"])
+def test_a_planted_fault_is_named_where_it_begins(
+    names: tuple[str, str],
+    prompts: Path,
+    planted: list[Pair],
+    cli: Cli,
+    method: str,
+) -> None:
+    found = cli("check-backend", *options(names), "--prompts", prompts, "--method", method, "--temperature", "0", "--backend", "cpu")
+    reference, other = planted
+    answers = [[pair.generate(text, method=method, max_new_tokens=24).token_ids for text in TEXTS] for pair in (reference, other)]
+    different = [place for place in range(3) if answers[0][place] != answers[1][place]]
+    assert found.code == 1 and different
+    first = different[0]
+    one, two = answers[0][first], answers[1][first]
+    position = next(place for place in range(24) if one[place] != two[place])
+    # What it says of the logits is what transformers says.
+    ids = [*reference.prompt_ids(TEXTS[first]), *one[:position]]
+    with torch.no_grad():
+        row = AutoModelForCausalLM.from_pretrained(names[0], dtype=torch.float32)(torch.tensor([ids])).logits[0, -1]
+    gap = float(row[one[position]] - row[two[position]])
+    said = dict(line.strip().split(None, 1) for line in found.out.splitlines()[1:])
+    assert found.out.startswith(f"{len(different)} of 3 answers differ between cpu and the reference.")
+    assert said["prompt"] == repr(TEXTS[first]) and said["method"] == method and said["temperature"] == "0" and said["seed"] == str(first)
+    assert said["position"].split()[0] == str(position)
+    assert f"(id {one[position]}, " in said["reference"] and f"(id {two[position]}, " in said["cpu"]
+    assert gap > 0 and float(said["logits"].removeprefix("gap").split()[0]) == pytest.approx(gap, rel=0.01, abs=1e-4)
+
+
+def test_a_fault_at_one_place_is_found_at_that_place(names: tuple[str, str]) -> None:
+    pair = load_pair(*names, backend="reference")
+    case = mismatch.Case(TEXTS[0], "ngram-exact", 0.0, 0)
+    right = pair.generate(TEXTS[0], max_new_tokens=24)
+    assert mismatch.parting(pair, case, right, right) is None
+    for position in (0, 7, 23):
+        wrong = list(right.token_ids)
+        wrong[position] = (wrong[position] + 1) % 300
+        found = mismatch.parting(pair, case, right, made(wrong))
+        assert found is not None and found.position == position and found.gap is not None and found.gap > 0
+        assert [token.id for token in (found.wanted, found.got) if token] == [right.token_ids[position], wrong[position]]
+    shorter = mismatch.parting(pair, case, right, made(right.token_ids[:9]))
+    assert shorter is not None and shorter.position == 9 and shorter.got is None and shorter.gap is None
+    assert "nothing: its answer has ended" in mismatch.Report("cpu", ("ngram-exact",), 1, 24, 1, shorter).lines()[-2]
+
+
+def made(ids: Any) -> Generation:
+    tokens = tuple(Token(token_id, "", "plain", 1.0) for token_id in ids)
+    rounds = (Round(0, tokens, (), 0, 0, 0, 0, 0, 0, {}),)
+    return Generation(tuple(ids), "", rounds, {}, "length", "ngram-exact", 3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--backend", "reference"], ["cannot be checked against itself"]),
+        (["--backend", "fast"], ["backend", "'fast'"]),
+        (["--method", "speculative"], ["speculative cannot be used here"]),
+        (["--method", "magic"], ["unknown method 'magic'"]),
+        (["--temperature", "-1"], ["temperature = -1.0 is not possible"]),
+        (["--prompts", "/no/such/file"], ["cannot be read"]),
+    ],
+)
+def test_bad_options_are_one_sentence(names: tuple[str, str], arguments: list[str], words: list[str], cli: Cli) -> None:
+    refused(cli("check-backend", *options(names), *arguments), *words)
+
+
+def test_equality_waits_until_passes_are_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else its first rows are of passes that hardly anybody's answers come from."""
+    monkeypatch.setattr(compile_kernels, "_ready", None)
+    monkeypatch.setattr(compile_kernels, "_thread", None)
+    compiled: list[bool] = []
+
+    def compare(self: equality.Laboratory, *about: str) -> equality.Row:
+        compiled.append(compile_kernels.kernels() is not None)
+        return equality.Row(*about, True)
+
+    monkeypatch.setattr(equality.Laboratory, "compare", compare)
+    assert len(list(equality.equality_matrix(["llama"], methods=["ngram-exact"]))) == len(compiled) > 10
+    assert all(compiled)

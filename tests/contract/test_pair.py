@@ -1,0 +1,312 @@
+"""Pairs of small random models saved to disk: greedy ids equal `transformers`' own, whatever happens beside the generation."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
+
+from omnidemo import load_pair
+from omnidemo.adapters import acceptance_head
+from omnidemo.backends import compile_kernels
+from omnidemo.config import Settings
+from omnidemo.decoding.cost_model import CostModel
+from omnidemo.decoding.draft_policy import Policy
+from omnidemo.methods import fitting
+from omnidemo.pair.pair import Pair
+from omnidemo.records import Generation, Round, Trace
+from tests.support.tokenizer_families import FAMILIES
+
+PROMPT = "the other ducks swim — naïve ✓"
+
+
+def save(folder: Path, family: str, kind: str = "llama", seed: int = 0, window: int = 256, ends: bool = True) -> str:
+    """A random model with a tokenizer of the family; its logits rows exceed the tokenizer, as padded vocabularies do.
+
+    Without `ends` the end token is so unlikely that greedy answers are as long as they may be.
+    """
+    tokenizer = FAMILIES[family]()
+    torch.manual_seed(seed)
+    ids = {"bos_token_id": tokenizer.bos_token_id, "eos_token_id": tokenizer.eos_token_id, "pad_token_id": tokenizer.pad_token_id}
+    if kind == "llama":
+        size = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 2}
+        config = LlamaConfig(vocab_size=len(tokenizer) + 3, max_position_embeddings=window, initializer_range=0.3, **size, **ids)
+        model = LlamaForCausalLM(config)
+        if not ends:
+            model.lm_head.weight.data[tokenizer.eos_token_id] = 0.0
+    else:
+        gpt = GPT2Config(vocab_size=len(tokenizer) + 3, n_positions=window, n_embd=32, n_layer=2, n_head=2, initializer_range=0.3, **ids)
+        model = GPT2LMHeadModel(gpt)
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return str(folder)
+
+
+def reference(folder: str, ids: list[int], count: int) -> tuple[int, ...]:
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    seen = torch.ones(1, len(ids), dtype=torch.long)
+    out = model.generate(torch.tensor([ids]), attention_mask=seen, max_new_tokens=count, do_sample=False)
+    return tuple(out[0, len(ids) :].tolist())
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Pair:
+    root = tmp_path_factory.mktemp("pair")
+    return load_pair(save(root / "target", "byte-level", ends=False), save(root / "drafter", "sentence-piece", seed=1))
+
+
+@pytest.mark.parametrize("kind", ["llama", "gpt2"])
+@pytest.mark.parametrize(
+    ("target", "drafter"), [("byte-level", "word-piece"), ("sentence-piece", "byte-level"), ("unigram", "sentence-piece")]
+)
+def test_greedy_ids_equal_transformers(tmp_path: Path, kind: str, target: str, drafter: str) -> None:
+    folder = save(tmp_path / "target", target, kind)
+    pair = load_pair(folder, save(tmp_path / "drafter", drafter, seed=1, window=64))
+    pair.fill_cache()
+    for prompt in (PROMPT, [{"role": "user", "content": PROMPT}], pair.target.vocabulary.roles["begin"]):
+        ids = pair.prompt_ids(prompt)  # type: ignore[arg-type]
+        for count in (1, 60):
+            expected = reference(folder, ids, count)
+            for method in fitting(pair.map):
+                assert pair.generate(ids, method=method, max_new_tokens=count).token_ids == expected, method
+
+
+def test_a_drafter_of_the_same_model_is_always_accepted(tmp_path: Path) -> None:
+    folder = save(tmp_path / "model", "byte-level")
+    done = load_pair(folder, folder).generate(PROMPT, max_new_tokens=40)
+    # Four of four drafted tokens and a bonus, but for rounds after a token that may not be proposed (roles, padding).
+    assert done.metrics["alpha"] == 1.0 and (done.metrics["block_efficiency"] or 0) > 3
+
+
+def test_rounds_join_to_the_generation(pair: Pair) -> None:
+    rounds = pair.stream(PROMPT, max_new_tokens=30, temperature=1.0, seed=7)
+    seen: list[Round] = []
+    while True:
+        try:
+            seen.append(next(rounds))
+        except StopIteration as end:
+            generation: Generation = end.value
+            break
+    assert "".join(r.text for r in seen) == generation.text
+    assert generation.metrics["tokens"] == len(generation.token_ids) == sum(len(r.tokens) for r in seen)
+    assert pair.mismatches == 0
+
+
+def test_what_rounds_took_is_noted_under_the_lock(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other answers draft by it, and may be under way in other threads."""
+    held: dict[str, list[bool]] = {"begin": [], "time": [], "plain_beside": []}
+
+    def watch(name: str) -> None:
+        original = getattr(CostModel, name)
+
+        def watched(self: CostModel, *given: object) -> object:
+            held[name].append(pair._turn.locked())
+            return original(self, *given)
+
+        monkeypatch.setattr(CostModel, name, watched)
+
+    for name in held:
+        watch(name)
+    pair.generate(PROMPT, max_new_tokens=12, draft_policy="cost")
+    assert all(held.values()) and all(all(one) for one in held.values())
+
+
+def test_a_seed_repeats_a_run(pair: Pair) -> None:
+    runs = [pair.generate(PROMPT, max_new_tokens=20, temperature=1.0, seed=5, learn=False).token_ids for _ in range(3)]
+    assert runs[0] == runs[1] == runs[2]
+    assert pair.generate(PROMPT, max_new_tokens=20, temperature=1.0, seed=6, learn=False).token_ids != runs[0]
+
+
+def test_adapter_swaps_at_any_moment_change_no_id(pair: Pair) -> None:
+    expected = pair.generate(PROMPT, method="autoregressive", max_new_tokens=80).token_ids
+    base = {name: weight.clone() for name, weight in pair.drafter.runner.weights().items()}
+    stop = threading.Event()
+
+    def swap() -> None:
+        version = 0
+        while not stop.is_set():
+            version += 1
+            name = list(base)[version % len(base)]
+            pair.publish(version, {name: base[name] + 0.2 * torch.randn_like(base[name])})
+
+    thread = threading.Thread(target=swap)
+    thread.start()
+    try:
+        for _ in range(5):
+            assert pair.generate(PROMPT, max_new_tokens=80).token_ids == expected
+    finally:
+        stop.set()
+        thread.join()
+    assert pair.adapter_version > 0
+    pair.publish(0, {})
+    pair.generate(PROMPT, max_new_tokens=2)
+    assert all(torch.equal(weight, base[name]) for name, weight in pair.drafter.runner.weights().items())
+
+
+def rounded(weight: torch.Tensor) -> torch.Tensor:
+    return weight.bfloat16().float()
+
+
+def test_one_drafter_serves_two_pairs(pair: Pair) -> None:
+    other = Pair(pair.target, pair.drafter)
+    before = {name: weight.clone() for name, weight in pair.drafter.runner.weights().items()}
+    wanted = other.generate(PROMPT, max_new_tokens=30, learn=False, reuse=False)
+    name = next(name for name, weight in before.items() if weight.dim() == 2 and "embed" not in name)
+    pair.publish(1, {name: before[name] + 0.5})
+    changed = pair.generate(PROMPT, max_new_tokens=30, learn=False)
+    assert torch.equal(pair.drafting_weights()[name], rounded(before[name] + 0.5))
+    assert all(torch.equal(weight, before[name]) for name, weight in pair.drafter.runner.weights().items())
+    again = other.generate(PROMPT, max_new_tokens=30, learn=False, reuse=False)
+    assert [r.proposed for r in again.rounds] == [r.proposed for r in wanted.rounds] and again.token_ids == changed.token_ids
+
+
+def test_the_first_swap_may_fall_between_two_rounds(pair: Pair) -> None:
+    base = {name: weight.clone() for name, weight in pair.drafter.runner.weights().items()}
+    name = next(name for name, weight in base.items() if weight.dim() == 2 and "embed" not in name)
+    rounds = pair.stream(PROMPT, max_new_tokens=30)
+    next(rounds)
+    for version in (1, 2):
+        pair.publish(version, {name: base[name] + version})
+        next(rounds)
+    rounds.close()
+    pair.publish(3, {name: base[name] - 1})
+    assert pair.generate(PROMPT, max_new_tokens=5).adapter_version == 3
+    assert torch.equal(pair.drafting_weights()[name], rounded(base[name] - 1))
+
+
+@pytest.mark.parametrize("policy", ["confidence", "head", "cost"])
+def test_every_draft_policy_writes_the_same(pair: Pair, policy: Policy) -> None:
+    wanted = pair.generate(PROMPT, method="autoregressive", max_new_tokens=40, learn=False, reuse=False).token_ids
+    pair.publish(1, {}, acceptance_head.fresh(32), domain=policy)
+    made = pair.generate(PROMPT, draft_policy=policy, longest_draft=6, domain=policy, max_new_tokens=40, learn=False, reuse=False)
+    assert made.token_ids == wanted and made.domain == policy
+    assert max(r.draft_length for r in made.rounds) == 6 and made.metrics["draft_length"]
+    drafting = pair.drafting(policy, policy)
+    assert drafting.sentence and drafting.calibration and drafting.length > 0
+    assert pair.drafting("another", policy).length == 0
+
+
+def test_an_unknown_policy_is_refused(pair: Pair) -> None:
+    with pytest.raises(ValueError, match="'fixed', 'confidence', 'cost' or 'head'"):
+        pair.generate(PROMPT, draft_policy="best")
+    with pytest.raises(ValueError, match="longest_draft"):
+        pair.generate(PROMPT, draft_policy="cost", longest_draft=0)
+
+
+def test_each_domain_drafts_with_weights_of_its_own(pair: Pair) -> None:
+    base = {name: weight.clone() for name, weight in pair.drafter.runner.weights().items()}
+    name = next(name for name, weight in base.items() if weight.dim() == 2 and "embed" not in name)
+    pair.publish(4, {name: base[name] * 2}, domain="maths")
+    pair.publish(7, {name: base[name] * 3}, domain="code")
+    first = pair.generate(PROMPT, max_new_tokens=10, domain="maths", learn=False)
+    # The same chat goes on in another domain: the target's part is kept, the drafter's is read again.
+    second = pair.generate(PROMPT, max_new_tokens=10, domain="code", learn=False)
+    assert (first.domain, first.adapter_version, second.domain, second.adapter_version) == ("maths", 4, "code", 7)
+    assert first.token_ids == second.token_ids and not second.metrics["context_mismatch"]
+    for domain, factor in (("maths", 2), ("code", 3), ("news", 1)):
+        assert torch.equal(pair.drafting_weights(domain)[name], rounded(base[name] * factor))
+    pair.drop_domain("maths")
+    assert torch.equal(pair.drafting_weights("maths")[name], base[name])
+
+
+def test_listeners_hear_rounds_and_learners_the_circumstances(pair: Pair) -> None:
+    rounds: list[Round] = []
+    traces: list[Trace] = []
+    pair.round_listeners.append(rounds.append)
+    pair.learners.append(traces.append)
+    try:
+        made = pair.generate(PROMPT, max_new_tokens=12, temperature=0.7, seed=1, domain="maths", reuse=False)
+    finally:
+        pair.round_listeners.clear()
+        pair.learners.clear()
+    assert tuple(rounds) == made.rounds
+    assert [(trace.temperature, trace.domain) for trace in traces] == [(0.7, "maths")]
+
+
+def test_two_chats_at_once_do_not_mix(pair: Pair) -> None:
+    prompts = [f"the small duck number {i} swims in pond {i * 7}" for i in range(4)]
+    expected = [pair.generate(p, method="autoregressive", max_new_tokens=40).token_ids for p in prompts]
+    found: dict[int, tuple[int, ...]] = {}
+
+    def chat(index: int) -> None:
+        found[index] = pair.generate(prompts[index], max_new_tokens=40).token_ids
+
+    threads = [threading.Thread(target=chat, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [found[i] for i in range(4)] == expected
+
+
+def test_the_next_turn_goes_on_from_the_same_context(pair: Pair) -> None:
+    first = pair.generate(PROMPT, max_new_tokens=20)
+    ids = [*pair.prompt_ids(PROMPT), *first.token_ids, *pair.prompt_ids("and then")]
+    pair._conversations._idle[:] = pair._conversations._idle[-1:]
+    talk = pair._conversations._idle[0]
+    kept = talk.target.cache.length
+    second = pair.generate(ids, max_new_tokens=20)
+    assert pair._conversations._idle[-1] is talk and kept >= len(pair.prompt_ids(PROMPT)) + 19
+    assert second.token_ids == pair.generate(ids, method="autoregressive", max_new_tokens=20, reuse=False).token_ids
+
+
+def test_cancelling_keeps_the_partial_answer_and_the_pair_goes_on(pair: Pair) -> None:
+    whole = pair.generate(PROMPT, max_new_tokens=60).token_ids
+    calls = iter(range(100))
+    partial = pair.generate(PROMPT, max_new_tokens=60, cancelled=lambda: next(calls) >= 3)
+    assert partial.finish_reason == "cancelled" and 0 < len(partial.token_ids) < len(whole)
+    assert partial.token_ids == whole[: len(partial.token_ids)]
+    assert pair.generate(PROMPT, max_new_tokens=60).token_ids == whole
+
+
+def test_the_cache_grows_with_learning_only_and_comes_back_from_the_store(tmp_path: Path) -> None:
+    folders = save(tmp_path / "target", "byte-level"), save(tmp_path / "drafter", "sentence-piece", seed=1)
+    settings = Settings(training="off")
+    pair = load_pair(*folders, storage=tmp_path / "storage", settings=settings)
+    pair.generate(PROMPT, max_new_tokens=60, learn=False)
+    assert len(pair.ngrams) == 0
+    pair.generate(PROMPT, max_new_tokens=60)
+    assert len(pair.ngrams) > 0 and pair._memory._store is not None
+    assert pair._memory._store.flush()
+    again = load_pair(*folders, storage=tmp_path / "storage", settings=settings)
+    assert {entry.target_id: entry for entry in again.ngrams} == {entry.target_id: entry for entry in pair.ngrams}
+
+
+def test_inline_training_learns_after_the_answer(tmp_path: Path) -> None:
+    folders = save(tmp_path / "target", "byte-level", ends=False), save(tmp_path / "drafter", "sentence-piece", seed=1)
+    settings = Settings(training="inline", update_interval=2, steps_per_update=1, lora_rank=4)
+    pair = load_pair(*folders, storage=tmp_path / "storage", settings=settings)
+    versions = [pair.generate(PROMPT, max_new_tokens=20).adapter_version for _ in range(4)]
+    assert versions == [0, 0, 1, 1]
+
+
+def test_prompts_that_cannot_be_served_are_refused_with_a_reason(pair: Pair) -> None:
+    with pytest.raises(ValueError, match="shorten"):
+        pair.generate([5] * 300)
+    with pytest.raises(ValueError, match="between 0 and"):
+        pair.generate([10**6])
+    with pytest.raises(ValueError, match="unknown method"):
+        pair.generate("a", method="magic")
+    with pytest.raises(ValueError, match="greater than or equal to 1"):
+        pair.generate("a", max_new_tokens=0)
+
+
+def test_times_of_other_passes_are_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once compiled code is there, nothing is compared with what took longer before."""
+    ready = compile_kernels.kernels()
+    monkeypatch.setattr(compile_kernels, "_ready", None)
+    pair = load_pair(save(tmp_path / "target", "byte-level", ends=False), save(tmp_path / "drafter", "sentence-piece", seed=1))
+    pair.warm_up()
+    known = pair._line("default").knowledge
+    plain, rounds = known.plain_rounds, known.rounds
+    assert plain > 5 and known.speedup is not None
+    pair.generate(PROMPT, max_new_tokens=4, draft_policy="fixed")
+    assert known.plain_rounds >= plain and known.speedup is not None  # the same passes
+    monkeypatch.setattr(compile_kernels, "_ready", ready)
+    pair.generate(PROMPT, max_new_tokens=4, draft_policy="fixed")
+    assert known.plain_rounds < 5 and known.rounds > rounds  # those of this answer
+    pair.warm_up()
+    assert known.plain_seconds is not None and pair._line("default").knowledge is known

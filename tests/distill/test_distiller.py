@@ -1,0 +1,524 @@
+"""The distiller: updates, judged versions, scheduling and cost-aware learning. Tiny random drafters."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from omnidemo.adapters import version_folders
+from omnidemo.adapters.version_folders import AdapterState
+from omnidemo.config import Settings
+from omnidemo.distill import in_process_worker, train_step
+from omnidemo.distill.distiller import ADAPTABLE, Distiller
+from omnidemo.distill.pause import PauseController
+from omnidemo.distill.payback import SURE_UPDATES, TRIAL_REQUESTS
+from tests.support.learning import FakeChild, FakeStore, Owner, make_trace, save_drafter, until
+
+torch.set_num_threads(1)
+Make = Callable[..., tuple[Distiller, Owner]]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_drafter(tmp_path_factory.mktemp("drafter"))
+
+
+@pytest.fixture
+def make(folder: Path, tmp_path: Path) -> Iterator[Make]:
+    made: list[Distiller] = []
+
+    def build(
+        store: FakeStore | None = None, *, mode: Any = "inline", drafter: Path = folder, child: Any = None, **settings: Any
+    ) -> tuple[Distiller, Owner]:
+        values: dict[str, Any] = {"update_interval": 2, "steps_per_update": 3, "lora_rank": 4, "adapters_kept": 3} | settings
+        chosen = Settings(training=mode, **values)
+        owner = Owner()
+        one = Distiller(
+            drafter, "bundled/drafter", "bundled/a", chosen, tmp_path, publish=owner.publish, store=store, busy=owner.busy, child=child
+        )
+        owner.line = one.line
+        made.append(one)
+        return one, owner
+
+    yield build
+    for one in made:
+        one.close()
+
+
+def feed(distiller: Distiller, count: int = 2, seed: int = 0, accepted: float = 0.5) -> None:
+    for index in range(count):
+        distiller.observe(make_trace(seed + index, accepted=accepted))
+
+
+def rests_at(distiller: Distiller, version: int) -> None:
+    until(lambda: distiller.status().version == version and distiller.status().state == "idle")
+
+
+# --- updates ---------------------------------------------------------------------------------------------------------------
+
+
+def test_inline_updates_record_publish_prune_and_restart(make: Make) -> None:
+    store = FakeStore()
+    distiller, owner = make(store)
+    assert distiller.restore() == 0 and distiller.status().version == 0
+    distiller.observe(make_trace(0))
+    assert not distiller.run_pending() and distiller.status().next_in == 1
+    for number in range(1, 6):
+        feed(distiller, seed=number)
+        assert distiller.run_pending()
+    status = distiller.status()
+    assert (status.state, status.version, status.step, status.requests_seen) == ("idle", 5, 15, 11)
+    assert status.loss is not None and status.last_swap is not None and status.seconds > 0 and status.error is None
+    assert (status.mode, status.domain, status.rolled_back, status.converged) == ("inline", "default", 0, False)
+    assert [version for version, _ in owner.published] == [1, 2, 3, 4, 5] and all(owner.on_disk)
+    assert set(version_folders.versions(distiller.line)) - {distiller.versions.trusted.version} <= {5, 4, 3}
+    assert [call[3] for call in store.named("record_steps")] == [1, 2, 3, 4, 5]
+    added = [call[0] for call in store.named("add_adapter")]
+    assert [one.parent for one in added] == [0, 1, 2, 3, 4] and added[-1].steps == 15
+    manifest = json.loads((version_folders.version_folder(distiller.line, 5) / version_folders.MANIFEST).read_text())
+    assert manifest["base"] == "bundled/drafter" and manifest["sha256"] == added[-1].sha256 and manifest["requests_seen"] == 11
+
+    again, its_owner = make()
+    assert again.restore() == 5
+    restored, version = again.versions.current, again.status()
+    assert restored.optimiser is not None and (version.step, version.requests_seen, version.loss) == (15, 11, status.loss)
+    known = distiller.versions.current.optimiser
+    assert known is not None and all(torch.equal(tensor, known.moments[name]) for name, tensor in restored.optimiser.moments.items())
+    assert all(torch.equal(tensor, owner.published[-1][1][name]) for name, tensor in its_owner.published[0][1].items())
+    assert again.versions.trusted.version == distiller.versions.trusted.version
+
+
+def test_activate_and_reset(make: Make, folder: Path) -> None:
+    store = FakeStore()
+    distiller, owner = make(store)
+    for number in range(3):
+        feed(distiller, seed=number)
+        distiller.run_pending()
+    distiller.activate(1)
+    assert distiller.status().version == 1 and owner.published[-1][0] == 1 and store.named("set_active")[-1][-1] == 1
+    again, _ = make()
+    assert again.restore() == 1  # the choice by hand outlives a restart
+    feed(distiller, seed=9)
+    distiller.run_pending()
+    assert distiller.status().version == 4 and store.named("add_adapter")[-1][0].parent == 1
+    with pytest.raises(ValueError, match="incomplete"):
+        distiller.activate(77)
+    assert distiller.status().version == 4
+    distiller.reset()
+    base = version_folders.BaseWeights(folder)
+    version, weights = owner.published[-1]
+    assert version == 0 and len(weights) == 14 and all(torch.equal(tensor, base[name].float()) for name, tensor in weights.items())
+    status = distiller.status()
+    assert (status.version, status.step, status.loss, status.requests_seen) == (0, 0, None, 0)
+    assert version_folders.versions(distiller.line) == [] and store.named("forget_line") == [("bundled/a", "bundled/drafter", "default")]
+
+
+def test_all_weights_can_be_trained_and_the_head_travels_along(make: Make, folder: Path) -> None:
+    distiller, owner = make(lora_rank=0, head="joint")
+    feed(distiller)
+    distiller.run_pending()
+    assert distiller.status().error is None and distiller.status().version == 1
+    base = version_folders.BaseWeights(folder)
+    assert "model.norm.weight" in owner.published[0][1] and owner.heads[0]
+    assert any(not torch.equal(tensor, base[name].float()) for name, tensor in owner.published[0][1].items())
+    again, its_owner = make(lora_rank=0)
+    assert again.restore() == 1
+    assert all(torch.equal(tensor, owner.published[0][1][name]) for name, tensor in its_owner.published[0][1].items())
+    assert all(torch.equal(tensor, owner.heads[0][name]) for name, tensor in its_owner.heads[0].items()) and its_owner.heads[0]
+    again.activate(0)
+    assert all(torch.equal(tensor, base[name].float()) for name, tensor in its_owner.published[-1][1].items())
+    off, its_owner = make(head="off")
+    off.reset()
+    feed(off)
+    off.run_pending()
+    assert its_owner.heads[-1] == {}
+
+
+def test_an_update_that_began_before_a_reset_is_dropped(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    distiller, owner = make()
+    feed(distiller)
+    real = train_step.train
+
+    def resets_meanwhile(*values: Any) -> train_step.Update:
+        answer = real(*values)
+        distiller.reset()
+        return answer
+
+    monkeypatch.setattr(in_process_worker, "train", resets_meanwhile)
+    distiller.run_pending()
+    assert distiller.status().version == 0 and [version for version, _ in owner.published] == [0]
+    assert version_folders.versions(distiller.line) == []
+
+
+@pytest.mark.parametrize("verb", ["judge", "train"])
+def test_what_is_done_by_hand_during_an_update_stands(make: Make, monkeypatch: pytest.MonkeyPatch, verb: str) -> None:
+    distiller, owner = make(update_interval=4)
+    for number in range(2):
+        feed(distiller, 4, seed=number)
+        distiller.run_pending()
+    real = getattr(train_step, verb)
+
+    def meanwhile(*values: Any) -> Any:
+        distiller.activate(1)
+        return real(*values)
+
+    monkeypatch.setattr(in_process_worker, verb, meanwhile)
+    feed(distiller, 4, seed=9)
+    distiller.run_pending()
+    assert distiller.status().version == 1 and owner.published[-1][0] == 1 and distiller.status().error is None
+
+
+def test_two_threads_run_one_update(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = FakeStore()
+    distiller, _ = make(store)
+    real, entered, go_on, beside = train_step.train, threading.Event(), threading.Event(), []
+
+    def waits(*values: Any) -> train_step.Update:
+        entered.set()
+        assert go_on.wait(20)
+        return real(*values)
+
+    monkeypatch.setattr(in_process_worker, "train", waits)
+    feed(distiller)
+    thread = threading.Thread(target=distiller.run_pending)
+    thread.start()
+    assert entered.wait(20)
+    feed(distiller, 3, seed=5)  # one answer more than the next update needs
+    assert not distiller.run_pending() and distiller.status().state == "training"
+    beside += distiller.fresh_traces()
+    go_on.set()
+    thread.join()
+    assert len(beside) == 3 and distiller.status().version == 1 and distiller.status().requests_seen == 5
+    assert store.named("add_adapter")[-1][0].requests_seen == 2  # what came meanwhile belongs to the next version
+    assert distiller.run_pending() and store.named("add_adapter")[-1][0].requests_seen == 5
+
+
+def test_an_update_comes_though_the_buffer_holds_fewer_answers(make: Make) -> None:
+    distiller, _ = make(update_interval=6)
+    distiller._buffer.limit(3 * make_trace(0).nbytes)
+    feed(distiller, 6)
+    assert len(distiller._buffer) < 6 and distiller.run_pending() and distiller.status().version == 1
+
+
+def test_failures_of_store_and_owner_and_model_are_told_not_raised(make: Make, tmp_path: Path) -> None:
+    distiller, owner = make(FakeStore(broken=True))
+    feed(distiller)
+    distiller.run_pending()
+    status = distiller.status()
+    assert status.state == "failed" and "no database" in (status.error or "") and status.version == 1 and len(owner.published) == 1
+
+    refusing, _ = make()
+    refusing.versions._publish = lambda *_: 1 / 0  # type: ignore[assignment,return-value]
+    feed(refusing)
+    refusing.run_pending()
+    assert refusing.status().state == "failed" and refusing.status().version == 0
+
+    lost, _ = make(drafter=tmp_path / "nowhere")
+    feed(lost)
+    lost.run_pending()
+    assert lost.status().state == "failed" and lost.status().error and lost.status().next_in == 2
+
+
+def test_observe_is_cheap_and_off_is_off(make: Make) -> None:
+    distiller, _ = make(update_interval=100_000)
+    traces = [make_trace(seed, 400) for seed in range(200)]
+    began = time.perf_counter()
+    for one in traces:
+        distiller.observe(one)
+    assert (time.perf_counter() - began) / len(traces) < 1e-3
+    off, _ = make(mode="off")
+    feed(off, 5)
+    assert not off.run_pending() and off.status().state == "off" and off.status().requests_seen == 0
+
+
+# --- judged versions -------------------------------------------------------------------------------------------------------
+
+
+def test_a_sabotaged_trainer_is_rolled_back_by_itself(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = FakeStore()
+    distiller, owner = make(store, update_interval=4, steps_per_update=12, batch_size=4, learning_rate=1e-2, cost_aware=False)
+    for number in range(6):
+        feed(distiller, 4, seed=4 * number)
+        distiller.run_pending()
+    trusted = distiller.versions.trusted.version
+    assert trusted > 0 and distiller.status().rolled_back == 0  # what learns well is trusted
+    effects = {call[3]: call[4] for call in store.named("set_effect")}
+    assert effects[trusted]["acceptance_after"] > effects[trusted]["acceptance_before"] and effects[trusted]["requests"] == 4
+    before = distiller.versions.current.version
+
+    real = train_step.train
+
+    def sabotaged(*values: Any) -> train_step.Update:
+        adapter, optimiser, steps = real(*values)
+        broken = {name: torch.randn(tensor.shape, generator=torch.Generator().manual_seed(1)) for name, tensor in adapter.weights.items()}
+        return replace(adapter, weights=broken), optimiser, steps
+
+    monkeypatch.setattr(in_process_worker, "train", sabotaged)
+    feed(distiller, 4, seed=100)
+    distiller.run_pending()
+    bad = distiller.versions.current.version
+    assert bad == before + 1
+    trusted = distiller.versions.trusted.version
+    monkeypatch.setattr(in_process_worker, "train", real)
+    feed(distiller, 4, seed=110)
+    distiller.run_pending()
+    status = distiller.status()
+    assert status.version == trusted and status.rolled_back == 1 and owner.published[-1][0] == trusted
+    assert f"Version {bad} guessed worse" in status.why and store.named("set_active")[-1][-1] == trusted
+    effect = next(call[4] for call in store.named("set_effect") if call[3] == bad)
+    assert effect["rolled_back"] == 1.0 and effect["acceptance_after"] < effect["acceptance_before"]
+    assert distiller.plan.learning_rate == pytest.approx(5e-3)
+    again, _ = make()
+    assert again.restore() == trusted  # a version that was taken back stays so
+
+    learner = train_step.learner_for({}, distiller.folder, distiller.versions.current.adapter, distiller.plan)
+    broken = version_folders.load_version(version_folders.version_folder(distiller.line, bad)).adapter
+    now, worse = train_step.judge(learner, [distiller.versions.current.adapter, broken], [make_trace(seed) for seed in range(200, 210)])
+    assert now.mean() > worse.mean() + 0.1  # what is published guesses well again
+    feed(distiller, 4, seed=120)
+    distiller.run_pending()
+    assert distiller.status().version == bad + 1
+
+
+def test_the_trusted_version_is_never_pruned_and_a_small_slip_keeps_going(make: Make) -> None:
+    child = FakeChild(gain=0.05)
+    distiller, _ = make(FakeStore(), mode="concurrent", child=child, update_interval=4, cost_aware=False)
+    for number in range(2):
+        feed(distiller, 4, seed=number)
+        rests_at(distiller, number + 1)
+    assert distiller.versions.trusted.version == 1
+    child.gain = 0.0
+    child.acceptance = dict.fromkeys(child.acceptance, 0.5)  # from now on nothing is better or worse
+    child.judge = lambda folder, states, traces, plan: [  # type: ignore[method-assign]
+        np.where(np.arange(40) % 2 == index, 0.51, 0.5) - 0.0001 * (1 - index) for index in range(len(states))
+    ]
+    for number in range(2, 8):
+        feed(distiller, 4, seed=number)
+        rests_at(distiller, number + 1)
+    status = distiller.status()
+    assert status.rolled_back == 0 and distiller.versions.trusted.version == 1 and status.judged["difference"] < 0
+    assert version_folders.versions(distiller.line) == [8, 7, 6, 1]
+
+
+def test_where_the_trusted_version_is_damaged_the_base_drafter_comes_back(make: Make) -> None:
+    child = FakeChild(gain=0.05)
+    distiller, owner = make(mode="concurrent", child=child, update_interval=4, cost_aware=False)
+    for number in range(2):
+        feed(distiller, 4, seed=number)
+        rests_at(distiller, number + 1)
+    assert distiller.versions.trusted.version == 1
+    (version_folders.version_folder(distiller.line, 1) / version_folders.WEIGHTS).write_bytes(b"")
+    child.gain = -0.4
+    feed(distiller, 4, seed=2)  # version 2 is good, 3 is not; 2 is trusted by now
+    rests_at(distiller, 3)
+    (version_folders.version_folder(distiller.line, 2) / version_folders.WEIGHTS).write_bytes(b"")
+    feed(distiller, 4, seed=3)
+    until(lambda: distiller.status().rolled_back == 1 and distiller.status().state == "idle")
+    status = distiller.status()
+    assert status.version == 0 and owner.published[-1][0] == 0 and "the base drafter is back" in status.why
+    child.gain = 0.05
+    feed(distiller, 4, seed=4)
+    rests_at(distiller, 4)  # learning goes on
+    again, _ = make()
+    assert again.versions.restore() == 4 and again.versions.trusted.version == 0
+
+
+def test_a_judgement_that_fails_does_not_stop_learning(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    distiller, _ = make(update_interval=4)
+    monkeypatch.setattr(in_process_worker, "judge", lambda *_: 1 / 0)
+    for number in range(3):
+        feed(distiller, 4, seed=number)
+        distiller.run_pending()
+    assert distiller.status().version == 3 and distiller.status().error is None and distiller.status().judged == {}
+
+
+# --- when ------------------------------------------------------------------------------------------------------------------
+
+
+def test_the_thread_waits_for_a_quiet_moment_and_survives_its_child(make: Make) -> None:
+    distiller, owner = make(FakeStore(), mode="idle", cost_aware=False)
+    owner.in_flight = True
+    feed(distiller)
+    until(lambda: distiller.status().state == "waiting")
+    time.sleep(0.15)
+    assert not owner.published
+    owner.in_flight = False
+    until(lambda: distiller.status().version == 1)
+    assert owner.on_disk == [True]
+
+    distiller.configure(steps_per_update=50_000)  # long enough to be shot
+    feed(distiller)
+    until(lambda: distiller.status().state == "training")
+    time.sleep(0.3)  # the request is on its way by now: a child that dies before it is just started again
+    pid = distiller._child.pid
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    until(lambda: distiller.status().state == "failed")
+    assert distiller.status().version == 1 and "ended unexpectedly" in (distiller.status().error or "")
+    distiller.configure(steps_per_update=3)
+    feed(distiller)
+    until(lambda: distiller.status().version == 2 and distiller.status().state == "idle")  # a swap comes before the end of its update
+    assert distiller._child.pid != pid
+
+    distiller.pause()
+    feed(distiller)
+    time.sleep(0.1)
+    assert distiller.status().state == "paused" and distiller.status().version == 2
+    distiller.configure(steps_per_update=50_000)
+    distiller.resume()
+    until(lambda: distiller.status().state == "training")
+    began = time.monotonic()
+    distiller.close()
+    assert time.monotonic() - began < 2
+    assert distiller._child.pid is None and distiller._thread is not None and not distiller._thread.is_alive()
+
+
+def test_a_chat_that_never_rests_does_not_starve_learning(make: Make) -> None:
+    distiller, owner = make(mode="idle", child=FakeChild(0.05), patience=0.3)
+    owner.in_flight = True
+    began = time.monotonic()
+    feed(distiller)
+    until(lambda: distiller.status().version == 1)
+    assert time.monotonic() - began > 0.3
+
+
+def test_a_step_stands_still_while_an_answer_is_written_but_not_for_ever(make: Make) -> None:
+    child = FakeChild(seconds=0.3)
+    distiller, owner = make(mode="idle", child=child, patience=0.4)
+    feed(distiller)
+    until(lambda: distiller.status().state == "training")
+    time.sleep(0.05)
+    began, owner.in_flight = time.monotonic(), True
+    until(lambda: bool(child.moves))
+    assert child.moves[0][1] and child.moves[0][0] - began < 0.1  # 10 ms between two looks; the rest is for a busy machine
+    until(lambda: distiller.status().state == "waiting")
+    time.sleep(0.1)
+    owner.in_flight = False
+    until(lambda: len(child.moves) == 2)
+    owner.in_flight = True
+    until(lambda: distiller.status().version == 1)  # though the chat goes on: what is left of its patience has ended
+    assert [moved for _, moved in child.moves] == [True, False, True, False]
+    assert 0.4 < sum(end[0] - start[0] for start, end in zip(child.moves[::2], child.moves[1::2], strict=True)) < 0.7
+    assert distiller.status().seconds < 0.9  # the time in which it stood still costs nothing
+
+    beside, its_owner = make(mode="concurrent", child=(other := FakeChild(0.1)))
+    its_owner.in_flight = True
+    feed(beside)
+    until(lambda: beside.status().version >= 1)
+    assert other.moves == []
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_pacer_that_breaks_leaves_no_process_standing() -> None:
+    child = FakeChild()
+
+    def moved(stands: bool) -> None:
+        if stands:
+            raise RuntimeError("right after the child was stopped")
+
+    with PauseController(child, lambda: True, 5.0, moved) as pacer:
+        until(lambda: not pacer._thread.is_alive())
+    assert [moved for _, moved in child.moves] == [True, False]
+
+
+def test_what_a_step_costs_a_chat_compares_like_with_like(make: Make) -> None:
+    distiller, _ = make(mode="off")
+    for running, seconds in ((False, 0.010), (True, 0.012)):
+        distiller._cost.running = running
+        for _ in range(10):
+            distiller.note_round(seconds, (4, 4))
+            distiller.note_round(3 * seconds, (8, 8))
+    distiller._cost.running = True
+    for _ in range(10):
+        distiller.note_round(1.0, (2, 2))  # nothing quiet to compare it with
+    status = distiller.status()
+    assert status.chat_cost == pytest.approx(0.2) and status.chat_rounds == 30
+    began = time.perf_counter()
+    for _ in range(10_000):
+        distiller.note_round(0.01, (4, 3))
+    assert (time.perf_counter() - began) / 10_000 < 5e-6
+
+
+# --- cost-aware learning ---------------------------------------------------------------------------------------------------
+
+
+def test_learning_rests_when_it_no_longer_pays_and_wakes_at_a_shift(make: Make) -> None:
+    child = FakeChild(seconds=0.05, gain=0.015)
+    distiller, _ = make(FakeStore(), mode="concurrent", child=child, update_interval=4)
+    for _ in range(5):
+        distiller.note_round(0.01, (4, 4))
+    seed = 0
+
+    def request(accepted: float = 0.6, count: int = 4) -> None:
+        nonlocal seed
+        feed(distiller, count, seed, accepted)
+        seed += count
+        until(lambda: distiller.status().state in ("idle", "converged") and not distiller._due())
+
+    for _ in range(SURE_UPDATES + 3):
+        request()
+    status = distiller.status()
+    assert not status.converged and status.gain is not None and status.gain > 0 and status.version == SURE_UPDATES + 3
+    child.gain = 0.0
+    for _ in range(40):
+        request()
+        if distiller.status().converged:
+            break
+    status = distiller.status()
+    assert status.state == "converged" and "Resting: more training would not pay now" in status.why and status.next_in == TRIAL_REQUESTS
+    stopped = status.version
+    request(count=TRIAL_REQUESTS - 1)
+    assert distiller.status().version == stopped  # answers are collected, nothing is trained
+    request(count=1)
+    assert distiller.status().version == stopped + 1 and not distiller.status().converged  # one trial
+    request()
+    assert distiller.status().state == "converged"  # it did not pay
+    request(accepted=0.2, count=6)
+    until(lambda: distiller.status().version > stopped + 1)
+    status = distiller.status()
+    assert status.shifts == 1 and not status.converged
+
+    distiller.configure(cost_aware=False)
+    version = distiller.status().version
+    for _ in range(SURE_UPDATES + 4):
+        request(accepted=0.2)
+    assert distiller.status().version == version + SURE_UPDATES + 4 and not distiller.status().converged
+
+
+# --- settings --------------------------------------------------------------------------------------------------------------
+
+
+def test_settings_change_while_it_runs(make: Make) -> None:
+    assert set(ADAPTABLE) <= set(Settings.model_fields)
+    distiller, _ = make(mode="off")
+    distiller.configure(lora_rank=2, training="inline", divergence="jsd", jsd_beta=0.3, buffer_positions="errors", buffer_order="newest")
+    plan = distiller.plan
+    assert (plan.rank, plan.divergence, plan.jsd_beta, plan.errors_only) == (2, "jsd", 0.3, True)
+    assert distiller._buffer.order == "newest"
+    feed(distiller)
+    assert distiller.run_pending() and distiller.status().version == 1 and distiller.status().error is None
+    adapter = distiller.versions.current.adapter
+    assert isinstance(adapter, AdapterState) and adapter.config["r"] == 2
+    with pytest.raises(ValueError, match="reset the line first"):
+        distiller.configure(lora_rank=8)
+    with pytest.raises(ValueError, match="learning_rate = -1 is not possible"):
+        distiller.configure(learning_rate=-1, batch_size=2)
+    with pytest.raises(ValueError, match="storage cannot be changed"):
+        distiller.configure(storage="elsewhere")
+    assert distiller.settings.batch_size == 8 and distiller.settings.lora_rank == 2
+    distiller.reset()
+    distiller.configure(lora_rank=8, training="concurrent")
+    feed(distiller)
+    until(lambda: distiller.status().version == 1)
+    assert distiller.versions.current.adapter is not None and distiller.versions.current.adapter.config["r"] == 8

@@ -1,0 +1,292 @@
+"""Agreement by hand, versions replayed on recorded answers, and that neither depends on a draft policy or delays an answer."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import pytest
+import torch
+
+from omnidemo.config import Settings
+from omnidemo.distill import losses, trace_agreement, train_step
+from omnidemo.lines import learning_curve, measurer, sample_prompts
+from omnidemo.lines.slowdown import Scope, Slowdowns
+from omnidemo.records import Generation, Trace
+from omnidemo.serving.pair_loading import attach_storage, build_pair, open_store
+from tests.contract.test_pair import save
+from tests.support.learning import make_trace, save_drafter, until
+
+# --- agreement ---------------------------------------------------------------------------------------------------------------
+
+# Three drafter tokens. Position 0 is directly mapped, 1 an n-gram of two, 2 has no spelling, 3 is directly mapped.
+Q = torch.tensor([[0.5, 0.3, 0.2], [0.2, 0.6, 0.2], [0.1, 0.1, 0.8], [0.25, 0.25, 0.5]])
+
+
+def a_trace(temperature: float) -> Trace:
+    return Trace(
+        drafter_ids=np.array([0, 1, 1, 2, 0]),
+        starts=np.array([1, 2, 0, 4]),
+        lengths=np.array([1, 2, 0, 1]),
+        accepted=np.zeros(4, bool),
+        p=np.array([0.6, 0.5, 1.0, 0.4], np.float32),
+        top_ids=np.array([[1, 0], [2, 0], [0, 1], [0, 2]]),
+        top_p=np.array([[0.6, 0.3], [0.3, 0.1], [0.0, 0.0], [0.4, 0.5]], np.float32),
+        temperature=temperature,
+    )
+
+
+def logits(trace: Trace) -> tuple[torch.Tensor, torch.Tensor, losses.Positions]:
+    at = losses.positions([trace])
+    rows = Q.log()
+    return rows[at.direct[:, 1]], rows[at.sub[:, 1]], at
+
+
+@pytest.mark.parametrize("temperature", [0.0, 0.7, 1.0])
+def test_agreement_is_the_overlap_at_temperature_1_whatever_the_request_asked_for(temperature: float) -> None:
+    overlap, same = trace_agreement.agreement(*logits(a_trace(temperature)))
+    product = 0.6 * 0.8  # of the n-gram's pieces 1 and 2, read at rows 1 and 2
+    by_hand = [
+        min(0.6, 0.3) + min(0.3, 0.5),  # row 0
+        min(0.3, 0.2) + min(0.1, 0.2) + min(0.5, product),  # row 1; the n-gram's first piece, 1, is not among the kept tokens
+        min(0.4, 0.25) + min(0.5, 0.5),  # row 3
+    ]
+    assert overlap.tolist() == pytest.approx(by_hand)
+    # Row 0 finds 0 most probable, the target 1; rows 1 and 2 find the n-gram's pieces, which the target finds most probable; row 3 finds
+    # 2, as the target does.
+    assert same.tolist() == [0.0, 1.0, 1.0]
+
+
+def test_the_first_choice_is_not_the_same_where_an_unknown_token_may_be_the_targets() -> None:
+    trace = replace(a_trace(1.0), top_p=np.array([[0.3, 0.1], [0.3, 0.1], [0, 0], [0.1, 0.3]], np.float32), p=np.full(4, 0.2, np.float32))
+    assert trace_agreement.agreement(*logits(trace))[1].tolist() == [0.0, 0.0, 0.0]
+
+
+def test_positions_that_cannot_be_spelled_count_zero(tmp_path: Path) -> None:
+    learner = train_step.Learner(save_drafter(tmp_path / "drafter"), 4)
+    trace = make_trace(0)
+    (whole,) = train_step.agree(learner, None, [trace])
+    names = ("starts", "lengths", "accepted", "p", "top_ids", "top_p")
+    twice = replace(trace, **{name: np.concatenate([getattr(trace, name)] * 2) for name in names})
+    twice.lengths[len(trace.p) :] = 0
+    (half,) = train_step.agree(learner, None, [twice])
+    assert half.positions == 2 * whole.positions == 2 * len(trace.p) and whole.overlap > 0
+    assert (half.overlap, half.same_first) == (pytest.approx(whole.overlap / 2), pytest.approx(whole.same_first / 2))
+
+
+@pytest.mark.parametrize("window", [4, 6, 9, 64])
+def test_a_long_answer_is_read_in_parts_with_every_position_once(window: int) -> None:
+    trace = make_trace(3, length=40)
+    found = list(losses.parts(trace, window))
+    assert all(len(part.drafter_ids) <= window for part in found)
+    assert sum(len(part.p) for part in found) == len(trace.p)
+    spelled = [tuple(part.drafter_ids[s : s + n]) for part in found[::-1] for s, n in zip(part.starts, part.lengths, strict=True)]
+    assert spelled == [tuple(trace.drafter_ids[s : s + n]) for s, n in zip(trace.starts, trace.lengths, strict=True)]
+
+
+# --- a pair that learns ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    root = tmp_path_factory.mktemp("models")
+    return save(root / "target", "byte-level", ends=False), save(root / "drafter", "sentence-piece", seed=1)
+
+
+class World:
+    """A pair with storage, whose lines learn in the answering thread."""
+
+    def __init__(self, models: tuple[str, str], storage: Path) -> None:
+        self.settings = Settings(
+            storage=storage, training="inline", update_interval=2, steps_per_update=2, lora_rank=4, cost_aware=False, top_k_traces=16
+        )
+        self.store = open_store(self.settings)
+        self.pair = build_pair(*models, self.settings)
+        self.lines = attach_storage(self.pair, self.settings, self.store)
+        self.measurer, self.names = self.lines.measurer, models
+
+    def ask(self, text: str, topic: str = "code", **options: object) -> Generation:
+        self.measurer.topic(topic, "default")
+        made = self.pair.generate(text, max_new_tokens=24, reuse=False, **options)  # type: ignore[arg-type]
+        self.lines.run_pending()
+        return made
+
+    def rows(self, topic: str = "code") -> list[dict[str, object]]:
+        self.store.flush()
+        return self.store.probes(*self.names, topic=topic)
+
+    def close(self) -> None:
+        self.lines.close()
+        self.store.close()
+
+
+@pytest.fixture
+def world(models: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    monkeypatch.setattr(measurer, "ANSWER_TOKENS", 12)
+    monkeypatch.setattr(sample_prompts, "probes", lambda topic: (f"a {topic} duck", f"the {topic} pond"))
+    made = World(models, tmp_path)
+    yield made
+    made.close()
+
+
+def learned(world: World, versions: int = 1) -> None:
+    """Answers until so many versions were replayed on the topic, beside the fresh drafter."""
+    for count in range(versions):
+        for place in range(2):
+            world.ask(f"duck {count} {place}")
+        until(lambda: not world.measurer.pending("code") and not world.measurer.working, 120)
+
+
+def test_each_version_is_replayed_on_the_recorded_answers_and_the_agreement_of_an_answer_comes_later(world: World) -> None:
+    answer = world.ask("duck")
+    assert world.pair.agreement(Generation((), "", (), {}, "end", "x", 1)) is None
+    until(lambda: world.pair.agreement(answer) is not None, 120)
+    found = world.pair.agreement(answer)
+    assert found is not None and found.positions == 24 and 0 < found.overlap < 1
+    learned(world)
+    fresh, first = world.rows()
+    assert [(row["domain"], row["version"]) for row in (fresh, first)] == [("", 0), ("default", 1)]
+    assert fresh["tokens"] == first["tokens"] == 24 and all(row["passes"] <= 24 and row["agreement"] for row in (fresh, first))  # type: ignore[operator]
+    both = learning_curve.before_after(world.store, *world.names, "default", "code")
+    assert both is not None and both.after_version == 1
+    for before, after in zip(both.before, both.after, strict=True):
+        assert before.text == after.text and before.prompt == after.prompt  # the target's answer, whoever guesses
+        assert all(not one.seconds for one in (*before.rounds, *after.rounds)) and both.label == "replayed, no wall times"
+    drawn = learning_curve.curve(world.store, *world.names, "default", "code")
+    assert drawn["fresh"]["steps"] == pytest.approx(fresh["tokens"] / fresh["passes"])  # type: ignore[operator]
+    assert [one["version"] for one in drawn["points"]] == [1] and drawn["today"]["examples"] == 2
+    assert {"x": 2, "kind": "swap", "label": "v1"} in drawn["marks"] and drawn["topics"] == ["code"]
+    assert learning_curve.curve(world.store, *world.names, "default", "news")["points"] == []  # nothing of another topic
+
+
+@pytest.mark.parametrize("temperature", [0.0])
+def test_neither_curve_nor_agreement_depends_on_the_draft_policy(
+    models: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, temperature: float
+) -> None:
+    monkeypatch.setattr(measurer, "ANSWER_TOKENS", 12)
+    monkeypatch.setattr(sample_prompts, "probes", lambda topic: (f"a {topic} duck", f"the {topic} pond"))
+    found = []
+    for policy in ({"draft_policy": "cost"}, {"draft_policy": "fixed", "draft_length": 2}):
+        world = World(models, tmp_path / str(policy["draft_policy"]))
+        try:
+            answers = [world.ask(f"duck {place}", temperature=temperature, **policy) for place in range(2)]
+            until(lambda world=world: not world.measurer.pending("code") and not world.measurer.working, 120)  # type: ignore[misc]
+            until(lambda world=world, answers=answers: all(world.pair.agreement(one) for one in answers), 60)  # type: ignore[misc]
+            rows = [(row["version"], row["tokens"], row["passes"]) for row in world.rows()]
+            agreed = [world.pair.agreement(one) for one in answers]
+            found.append((rows, [(one.overlap, one.same_first, one.positions) for one in agreed if one]))
+        finally:
+            world.close()
+    assert found[0][0] == found[1][0] and len(found[0][0]) == 2
+    assert np.allclose(found[0][1], found[1][1], atol=1e-6) and len(found[0][1]) == 2
+
+
+def test_recording_gives_way_to_whoever_asks(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While somebody is answered no pass is made for a recording, and one that has begun ends after the pass that it is in."""
+    ids = world.pair.prompt_ids("the duck")
+    passes: list[bool] = []
+
+    def cancelled() -> bool:
+        passes.append(True)
+        return len(passes) > 3
+
+    assert world.pair.record(ids, 12, cancelled) is None and len(passes) == 4 and not world.pair.in_flight
+    made = world.pair.record(ids, 12, lambda: False)
+    greedy = world.pair.generate(ids, method="autoregressive", max_new_tokens=12, reuse=False, learn=False)
+    assert made is not None and made[0] == greedy.token_ids and len(made[1].p) == 12
+
+    working = threading.Event()
+    monkeypatch.setattr(type(world.measurer), "_agree", lambda self: (self._waiting.clear(), working.set()))
+    rounds = world.pair.stream("a duck", max_new_tokens=20, reuse=False)
+    next(rounds)
+    world.measurer.observe(make_trace(1))
+    time.sleep(0.3)
+    assert world.pair.in_flight and not working.is_set()  # it waits for the answer's end
+    for _ in rounds:
+        pass
+    until(working.is_set, 10)
+
+
+def test_a_replay_stands_still_while_somebody_is_answered(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Process:
+        """Plays the training process."""
+
+        moves: ClassVar[list[str]] = []
+
+        def pause(self) -> None:
+            self.moves.append("pause")
+
+        def go_on(self) -> None:
+            self.moves.append("go on")
+
+    turn = threading.Lock()
+    monkeypatch.setattr(world.measurer, "_worker", Process)
+    monkeypatch.setattr(world.measurer, "_turn", lambda: turn)
+    with world.measurer._working():
+        assert turn.locked()  # no update makes the process go on meanwhile
+        rounds = world.pair.stream("a duck", max_new_tokens=20, reuse=False, learn=False)
+        next(rounds)
+        until(lambda: Process.moves == ["pause"], 10)
+        for _ in rounds:
+            pass
+        until(lambda: Process.moves == ["pause", "go on"], 10)
+    assert not turn.locked()
+
+
+def test_a_reset_forgets_the_lines_curve_and_keeps_the_fresh_drafters(world: World) -> None:
+    learned(world)
+    assert len(world.rows()) == 2
+    world.lines.reset()
+    assert [row["version"] for row in world.rows()] == [0]
+    assert learning_curve.curve(world.store, *world.names, "default", "code")["today"] is None
+    drafting = world.pair.drafting("default", "cost")
+    assert drafting.length == 0.0 and drafting.estimated_speedup is None  # no figure of the line that was
+
+
+def test_a_changed_target_is_recorded_anew(models: tuple[str, str], world: World, tmp_path: Path) -> None:
+    learned(world)
+    key = str(world.rows()[0]["recording"])
+    other = save(tmp_path / "changed", "byte-level", seed=5, ends=False)
+    scene = world.measurer._recordings()[0]
+    assert scene.records().key == key != replace(scene, target=other).records().key
+
+
+def test_probe_prompts_are_played_and_pressed_by_nobody() -> None:
+    for topic in sample_prompts.TOPICS:
+        asked = set(sample_prompts.probes(topic))
+        known = {prompt for other in sample_prompts.TOPICS for kind in ("test", "train") for prompt in sample_prompts.prompts(other, kind)}
+        known |= {example["prompt"] for example in sample_prompts.examples()}
+        assert 6 <= len(asked) <= 8 and not asked & known
+
+
+# --- the banner ------------------------------------------------------------------------------------------------------------------
+
+
+def test_slower_is_said_of_a_topics_newest_500_tokens_alone() -> None:
+    def made(tokens: int, speedup: float, method: str = "ngram-exact") -> Generation:
+        figures = {"draft_seconds": 0.25, "verify_seconds": 0.25, "settle_seconds": 0.5, "other_seconds": 0.0}
+        return Generation((5,) * tokens, "", (), figures | {"plain_seconds": speedup / tokens}, "end", method, 3)
+
+    paces, code, howto = Slowdowns(), Scope("a", "d", "default", "code"), Scope("a", "d", "default", "howto")
+    assert not paces.now(code).slower
+    assert paces.note(code, made(100, 0.9)).slower and not paces.now(howto).slower  # no other topic, line or target
+    assert not paces.now(Scope("b", "d", "default", "code")).slower
+    assert paces.note(code, made(100, 0.98)).speedup == pytest.approx(0.94) and paces.now(code).slower
+    for _ in range(5):
+        paces.note(code, made(100, 0.96))
+    assert paces.now(code).tokens == 500 and paces.now(code).speedup == pytest.approx(0.96) and not paces.now(code).slower
+    assert paces.note(howto, made(50, 0.5, "autoregressive")).speedup is None  # who asked for plain decoding knows
+    paces.note(howto, made(50, 0.5))
+    paces.forget("a", "d", "default")
+    assert paces.now(howto).speedup is None
+
+
+def test_a_pair_that_learns_nothing_measures_nothing(world: World) -> None:
+    world.lines.configure(world.settings.model_copy(update={"training": "off"}))
+    answer = world.pair.generate("duck", max_new_tokens=8)
+    assert world.measurer._thread is None and world.pair.agreement(answer) is None

@@ -1,0 +1,181 @@
+"""Evidence, payback and the cost to a chat, against hand-computed values."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from omnidemo.distill.evaluation import HELD_OUT, MOST_HALVINGS, SPAN, Evaluation
+from omnidemo.distill.payback import (
+    HORIZON,
+    KEPT,
+    POOR_UPDATES,
+    SURE_UPDATES,
+    TRIAL_REQUESTS,
+    ChatCost,
+    Effect,
+    Evidence,
+    Payback,
+    efficiency,
+    seconds_saved,
+    speed_gain,
+)
+from omnidemo.distill.trainer_status import State, explain
+from tests.support.learning import make_trace, noise
+
+
+def test_evidence_is_the_paired_mean_and_its_standard_error() -> None:
+    draw = np.random.default_rng(0)
+    tried, trusted = draw.random(200), draw.random(200)
+    evidence = Evidence(3)
+    evidence.add(tried[:120], trusted[:120], 3)
+    assert evidence.verdict(1.0) == "open"  # three answers are too few, whatever they say
+    evidence.add(tried[120:], trusted[120:], 3)
+    difference, weights = tried - trusted, np.repeat([KEPT, 1.0], [120, 80])
+    mean = np.average(difference, weights=weights)
+    variance = np.average((difference - mean) ** 2, weights=weights) / (1 - (weights**2).sum() / weights.sum() ** 2)
+    assert evidence.mean == pytest.approx(mean) and evidence.error == pytest.approx(np.sqrt(variance * (weights**2).sum()) / weights.sum())
+    assert (evidence.against, evidence.requests, evidence.positions) == (3, 6, 200)
+    once = Evidence()
+    once.add(tried, trusted, 4)
+    assert once.mean == pytest.approx(difference.mean()) and once.error == pytest.approx(difference.std(ddof=1) / np.sqrt(200))
+
+
+def test_a_version_that_goes_wrong_is_not_hidden_by_the_good_of_those_before_it() -> None:
+    evidence, draw = Evidence(), np.random.default_rng(0)
+    for _ in range(30):
+        evidence.add(0.5 + draw.choice([-0.5, 0.5], 150, p=[0.5, 0.5]), np.full(150, 0.495), 4)
+    assert evidence.verdict(0.005) != "worse"
+    evidence.add(np.full(300, 0.2), np.full(300, 0.495), 4)
+    assert evidence.verdict(-0.295) == "worse"
+
+
+@pytest.mark.parametrize(("shift", "verdict"), [(0.3, "better"), (0.0, "open"), (-0.3, "open"), (-0.4, "worse")])
+def test_a_version_is_trusted_soon_and_taken_back_only_when_it_is_sure(shift: float, verdict: str) -> None:
+    difference = shift + np.array([-1.0, 1.0] * 50)  # standard error 0.1005
+    evidence = Evidence()
+    evidence.add(difference, np.zeros(100), 5)
+    assert evidence.verdict(shift) == verdict
+    assert evidence.verdict(-np.sign(shift)) == "open"  # the published version alone says the opposite of the evidence on all
+    same = Evidence()
+    same.add(np.ones(50), np.ones(50), 9)
+    assert same.verdict(0.0) == "open"
+    broken = Evidence()
+    broken.add(np.full(9, np.nan), np.ones(9), 9)
+    assert broken.verdict(0.0) == "open" and broken.mean == 0
+
+
+def test_effect_is_the_mean_of_both() -> None:
+    effect = Effect(2)
+    assert effect.values() == {}
+    effect.add(np.array([1.0, 0.0, np.nan]), np.array([0.0, 0.0, 1.0]), 1)
+    effect.add(np.array([1.0, 1.0]), np.array([1.0, 0.0]), 2)
+    assert effect.values() == {"acceptance_before": 0.25, "acceptance_after": 0.75, "requests": 3.0}
+
+
+def test_speed_follows_leviathans_formula() -> None:
+    assert efficiency(0.5, 4) == pytest.approx(1.9375) and efficiency(0.0, 4) == 1 and efficiency(1.0, 4) == pytest.approx(5, rel=0.01)
+    assert speed_gain(0.5, 0.1, 4) == pytest.approx(efficiency(0.6, 4) / 1.9375 - 1) and speed_gain(0.5, -0.1, 4) < 0
+    before, after = 100 / efficiency(0.5, 4) * 0.02, 100 / efficiency(0.6, 4) * 0.02  # seconds of an answer of 100 tokens
+    assert seconds_saved(0.5, 0.1, 4, 100, 0.02) == pytest.approx(HORIZON * (before - after))
+
+
+def test_learning_rests_after_three_estimates_that_do_not_pay_and_tries_again() -> None:
+    payback = Payback()
+    assert payback.gain is None
+    assert all(payback.take(0.0, 1.0) for _ in range(SURE_UPDATES))
+    assert [payback.take(saved, 1.0) for saved in (0.0, 0.0, 2.0, 0.0, 0.0)] == [True] * 5
+    assert not payback.take(0.0, 1.0) and payback.converged and payback.rest == TRIAL_REQUESTS
+    for _ in range(TRIAL_REQUESTS):
+        payback.request()
+    assert payback.rest == 0 and payback.take(0.0, 1.0) and not payback.converged
+    payback.measured(0.02)
+    assert payback.gain == pytest.approx(0.02)  # the trial speaks for itself
+    assert payback.take(2.0, 1.0) and all(payback.take(0.0, 1.0) for _ in range(POOR_UPDATES - 1))
+    assert not payback.take(0.0, 1.0)
+    payback.restart()
+    assert not payback.converged and payback.gain is None and payback.take(0.0, 1.0)
+    assert payback.take(None, 1.0)
+
+
+def test_the_expected_gain_forgets() -> None:
+    payback = Payback()
+    for gain in (0.1, 0.1, 0.1, float("nan"), 0.0, 0.0, 0.0, 0.0, 0.0, 0.0):
+        payback.measured(gain)
+    assert payback.gain is not None and 0 < payback.gain < 0.03
+
+
+def judged(difference: float, count: int = 200) -> list[np.ndarray]:
+    """Acceptance of a version and of the trusted one, with some noise in the difference."""
+    before = np.full(count, 0.5)
+    return [before + difference + np.tile([-0.1, 0.1], count // 2), before]
+
+
+def test_setbacks_slow_learning_down_within_limits_and_a_better_version_ends_them() -> None:
+    worth = Evaluation(None)
+    for version in range(1, 9):
+        assert worth.conclude(judged(-0.3), 4, version, 0)[0] == "worse"
+        worth.taken_back(version, 0, None)
+    assert worth.slower == 0.5**MOST_HALVINGS and worth.skip == 2**MOST_HALVINGS and worth.rolled_back == 8
+    assert "Version 8 guessed worse than the base drafter" in worth.remark
+    skipped = 0
+    while not worth.wanted(False, ChatCost(), 1.0, None):
+        skipped += 1
+    assert skipped == 2**MOST_HALVINGS
+    verdict, effect = worth.conclude(judged(0.3), 4, 9, 0)
+    assert verdict == "better" and worth.slower == 1.0 and worth.remark == ""
+    assert effect == pytest.approx({"acceptance_before": 0.5, "acceptance_after": 0.8, "requests": 4})
+
+
+def test_a_version_answers_for_itself_not_for_its_forerunners() -> None:
+    worth = Evaluation(None)
+    assert worth.conclude(judged(0.3), 1, 1, 0)[0] == worth.conclude(judged(0.3), 2, 2, 0)[0] == "open"  # too few answers
+    assert worth.conclude(judged(-0.05), 1, 3, 0)[0] == "open"  # all together better, this one worse
+    worth = Evaluation(None)
+    worth.conclude(judged(-0.3), 3, 1, 0)
+    assert worth.conclude(judged(0.05), 1, 2, 0)[0] == "open"  # all together worse, this one better
+
+
+def test_a_new_topic_starts_afresh() -> None:
+    worth = Evaluation(None)
+    worth.conclude(judged(-0.3), 4, 1, 0)
+    worth.taken_back(1, 0, None)
+    worth.payback.converged = True
+    for seed in range(30):
+        worth.answer(make_trace(seed, accepted=0.8))
+    assert worth.shifts == 0 and worth.slower == 0.5 and worth.requests == worth.waiting == 30
+    assert len(worth.take()) == HELD_OUT and worth.waiting == 0
+    for seed in range(12):
+        worth.answer(make_trace(seed, accepted=0.2))
+    assert worth.shifts == 1 and worth.slower == 1.0 and not worth.skip and not worth.payback.converged
+
+
+def test_gains_are_measured_over_several_updates() -> None:
+    worth = Evaluation(None)
+    first = [noise(number) for number in range(14)]
+    for number, adapter in enumerate(first, 1):
+        worth.kept(adapter)
+        (_, trusted, *anchor) = worth.states(adapter, adapter)
+        assert trusted is adapter and anchor == ([None] if number < 2 * SPAN else [first[SPAN - 1]])
+    earlier, now = np.zeros(50), np.full(50, 0.08)
+    worth.conclude([now, now, earlier], 4, 14, 13)
+    assert worth.payback.gain == pytest.approx(0.01)  # eight updates since the anchor
+    worth.conclude([now, now, np.full(50, np.nan)], 4, 14, 13)
+    assert worth.payback.gain == pytest.approx(0.01)
+
+
+@pytest.mark.parametrize(
+    ("state", "left", "mode", "words"),
+    [
+        ("idle", 3, "idle", "Waiting for 3 more answers."),
+        ("idle", 1, "idle", "one more answer."),
+        ("idle", 0, "idle", "starts at once"),
+        ("idle", 0, "inline", "starts with the next answer"),
+        ("converged", 40, "idle", "tries again after 40 more answers"),
+        ("waiting", 0, "idle", "stands back"),
+    ],
+)
+def test_people_are_told_what_happens(state: State, left: int, mode: str, words: str) -> None:
+    told = explain(state, left, "A remark.", mode)
+    assert words in told and told.endswith(" A remark.")
+    assert explain("off", 0, "A remark.") == "Learning is switched off in the settings."

@@ -1,0 +1,495 @@
+"""One update, pure: every loss, full fine-tuning, schedules, the acceptance head, judging; and the shared child process."""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from transformers import CohereConfig, CohereForCausalLM, LlamaConfig, LlamaForCausalLM
+
+from omnidemo.adapters import acceptance_head as heads
+from omnidemo.adapters.version_folders import AdapterState, OptimiserState
+from omnidemo.distill import train_step
+from omnidemo.distill.head_training import HeadTrainer
+from omnidemo.distill.in_process_worker import InProcessWorker
+from omnidemo.distill.trainer_status import hanging
+from omnidemo.records import Trace
+
+torch.set_num_threads(1)
+VOCAB = 40
+PLAN = train_step.Plan(rank=4, learning_rate=1e-2, warmup=2, ngram_weight=0.5)
+SMALL = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 2}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    torch.manual_seed(0)
+    path = tmp_path_factory.mktemp("drafter")
+    config = LlamaConfig(vocab_size=VOCAB, max_position_embeddings=64, initializer_range=0.3, tie_word_embeddings=True, **SMALL)
+    LlamaForCausalLM(config).save_pretrained(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def learner(folder: Path) -> train_step.Learner:
+    return train_step.Learner(folder, PLAN.rank)
+
+
+@pytest.fixture(scope="module")
+def whole(folder: Path) -> train_step.Learner:
+    return train_step.Learner(folder, 0)
+
+
+@pytest.fixture
+def child() -> Iterator[train_step.ProcessWorker]:
+    one = train_step.ProcessWorker()
+    yield one
+    one.close()
+
+
+def make_trace(seed: int, length: int = 20, temperature: float = 0.0) -> Trace:
+    """Even places follow a simple rule that can be learnt; every fourth position is a 2-gram."""
+    random = np.random.default_rng(seed)
+    ids = (np.arange(length) * 3 + random.integers(VOCAB)) % VOCAB
+    starts, lengths, at = [], [], 4
+    while at + 2 <= length:
+        starts.append(at)
+        lengths.append(2 if len(starts) % 4 == 0 else 1)
+        at += lengths[-1]
+    top_ids = np.stack([np.roll(np.arange(VOCAB), -int(ids[start]))[:8] for start in starts])
+    top_p = np.tile(np.array([0.7, 0.1, 0.05, 0.05, 0.02, 0.02, 0.02, 0.02], dtype=np.float32), (len(starts), 1))
+    n = len(starts)
+    for position in np.flatnonzero(np.array(lengths) == 2):  # the n-gram has the mass there
+        top_p[position] *= 0.2
+    p = np.full(n, 0.7, np.float32)
+    return Trace(ids, np.array(starts), np.array(lengths), np.arange(n) % 2 == 0, p, top_ids, top_p, temperature)
+
+
+def same(one: Any, other: Any) -> bool:
+    return one.keys() == other.keys() and all(torch.equal(tensor, other[name]) for name, tensor in one.items())
+
+
+# --- the drafter -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("divergence", ["forward", "reverse", "jsd", "tv", "nll"])
+@pytest.mark.parametrize("ngram_loss", ["nll", "dynamic", "kl"])
+def test_every_loss_falls_on_its_own_batch(learner: train_step.Learner, divergence: Any, ngram_loss: Any) -> None:
+    batch = [make_trace(seed) for seed in range(4)]
+    plan = replace(PLAN, divergence=divergence, ngram_loss=ngram_loss, head="off")
+    _, _, steps = train_step.train(learner, None, None, [batch] * 30, plan)
+    assert all(math.isfinite(step.loss) and math.isfinite(step.grad_norm) for step in steps)
+    assert steps[-1].loss < 0.9 * steps[0].loss and steps[-1].loss_ngram < steps[0].loss_ngram
+    if ngram_loss != "dynamic":
+        assert steps[0].loss == pytest.approx(steps[0].loss_direct + 0.5 * steps[0].loss_ngram, rel=1e-5)
+    else:
+        assert steps[0].loss == pytest.approx(steps[0].loss_direct + 0.7 * steps[0].loss_ngram, rel=1e-5)
+
+
+def test_rates_by_hand() -> None:
+    constant = train_step.Plan(learning_rate=1.0, warmup=4)
+    assert [constant.rate(step) for step in (1, 2, 4, 1000)] == [0.25, 0.5, 1.0, 1.0]
+    cosine = train_step.Plan(learning_rate=1.0, warmup=0, schedule="cosine", schedule_steps=100)
+    assert [cosine.rate(step) for step in (50, 100, 1000)] == pytest.approx([0.55, 0.1, 0.1])
+    assert cosine.rate(25) == pytest.approx(0.55 + 0.45 * math.sqrt(0.5))
+
+
+def test_the_schedule_goes_on_over_updates(learner: train_step.Learner) -> None:
+    plan = replace(PLAN, schedule="cosine", schedule_steps=4, head="off")
+    adapter, optimiser, first = train_step.train(learner, None, None, [[make_trace(0)]] * 3, plan)
+    _, _, second = train_step.train(learner, adapter, optimiser, [[make_trace(0)]] * 2, plan)
+    assert [step.learning_rate for step in first + second] == [plan.rate(number) for number in range(1, 6)]
+    assert second[-1].learning_rate == pytest.approx(PLAN.learning_rate / 10)
+
+
+def test_errors_only_learns_from_nothing_else(learner: train_step.Learner) -> None:
+    trace = make_trace(3)
+    plan = replace(PLAN, errors_only=True, head="off")
+    right = replace(trace, accepted=np.ones_like(trace.accepted))
+    before, _, steps = train_step.train(learner, None, None, [[right]], plan)
+    assert (steps[0].loss, steps[0].grad_norm) == (0.0, 0.0) and same(before.weights, learner.initial.weights)
+    kept = ~trace.accepted
+    cut = {name: getattr(trace, name)[kept] for name in ("starts", "lengths", "accepted", "p", "top_ids", "top_p")}
+    only, _, _ = train_step.train(learner, None, None, [[trace]], plan)
+    there, _, _ = train_step.train(learner, None, None, [[replace(trace, **cut)]], replace(plan, errors_only=False))
+    assert same(only.weights, there.weights)
+
+
+def test_full_fine_tuning_moves_every_matrix_and_unties_nothing(whole: train_step.Learner, folder: Path) -> None:
+    names = {name for name, _ in LlamaForCausalLM.from_pretrained(folder).named_parameters()}
+    assert whole.initial.config == {"peft_type": "FULL"} and whole.initial.weights.keys() == names
+    assert "lm_head.weight" not in names  # tied to the embedding, which stands for both
+    plan = replace(PLAN, rank=0, learning_rate=1e-3)
+    batch = [make_trace(seed) for seed in range(4)]
+    adapter, optimiser, steps = train_step.train(whole, None, None, [batch] * 30, plan)
+    assert steps[-1].loss < 0.7 * steps[0].loss
+    assert all(not torch.equal(tensor, whole.initial.weights[name]) for name, tensor in adapter.weights.items())
+    model = LlamaForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+    model.load_state_dict(dict(adapter.weights), strict=False)
+    whole.load(adapter.weights)
+    ids = torch.arange(10)[None]
+    with torch.no_grad():
+        mine = whole.read(ids, torch.tensor([[0, 4], [0, 9]]))[1]
+        torch.testing.assert_close(mine, model(ids).logits[0, [4, 9]], atol=1e-5, rtol=1e-4)
+    half, state, _ = train_step.train(whole, None, None, [batch] * 15, plan)
+    resumed, _, _ = train_step.train(whole, half, state, [batch] * 15, plan)
+    for name, tensor in adapter.weights.items():
+        torch.testing.assert_close(resumed.weights[name], tensor)
+    assert optimiser.step == 30 and f"exp_avg.{next(iter(names))}" in optimiser.moments
+
+
+def test_a_state_of_another_rank_or_drafter_is_refused(learner: train_step.Learner, whole: train_step.Learner) -> None:
+    for state in (whole.initial, AdapterState({name: t[:, :1] for name, t in learner.initial.weights.items()}, learner.initial.config)):
+        with pytest.raises(ValueError, match="does not fit this drafter"):
+            train_step.judge(learner, [state], [make_trace(0)])
+
+
+def test_an_adapter_of_some_layers_learns_on_with_all(learner: train_step.Learner) -> None:
+    some = {name: weight + 0.01 for name, weight in learner.initial.weights.items() if "q_proj" in name}
+    partial = AdapterState(some, learner.initial.config)
+    traces = [make_trace(seed) for seed in range(4)]
+    alone, filled = train_step.judge(learner, [partial, AdapterState({**learner.initial.weights, **some}, partial.config)], traces)
+    assert np.array_equal(alone, filled)
+    trained, _, steps = train_step.train(learner, partial, None, [traces], PLAN)
+    assert trained.weights.keys() == learner.initial.weights.keys() and math.isfinite(steps[0].loss)
+
+
+def test_the_learner_is_built_once_per_folder_and_rank(folder: Path, whole: train_step.Learner) -> None:
+    known: dict[tuple[str, int], train_step.Learner] = {}
+    first = train_step.learner_for(known, folder, None, PLAN)
+    assert train_step.learner_for(known, folder, first.initial, replace(PLAN, rank=99)) is first  # an adapter keeps its rank
+    full = train_step.learner_for(known, folder, whole.initial, PLAN)
+    assert full.initial.config == train_step.FULL and list(known) == [(str(folder), 0)]
+
+
+def test_states_are_what_the_output_layer_reads(learner: train_step.Learner, tmp_path: Path) -> None:
+    """Also of a model that scales its logits behind the output layer."""
+    torch.manual_seed(1)
+    scaled = CohereForCausalLM(CohereConfig(vocab_size=VOCAB, max_position_embeddings=64, logit_scale=0.3, pad_token_id=0, **SMALL))
+    scaled.save_pretrained(tmp_path)
+    other = train_step.Learner(tmp_path, 2)
+    assert learner._head_is_linear and not other._head_is_linear
+    ids, rows = torch.arange(12).reshape(2, 6), torch.tensor([[0, 1], [1, 5], [0, 2]])
+    for one, factor in ((learner, 1.0), (other, 0.3)):
+        with torch.no_grad():
+            states, logits = one.read(ids, rows)
+            assert states.shape == (3, 16)
+            full = one.base(ids).logits[rows[:, 0], rows[:, 1]]
+            torch.testing.assert_close(logits, full, atol=1e-5, rtol=1e-5)
+            torch.testing.assert_close(one.base.get_output_embeddings()(states) * factor, full, atol=1e-5, rtol=1e-5)
+
+
+# --- the head --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ["joint", "interleaved"])
+def test_the_head_learns_and_never_disturbs_the_drafter(learner: train_step.Learner, mode: Any) -> None:
+    batches = [[make_trace(seed), make_trace(seed + 1)] for seed in range(5)]
+    fresh = [[make_trace(seed, temperature=0.7 * (seed % 2)) for seed in range(20, 24)]]
+    plain, plain_state, steps = train_step.train(learner, None, None, batches, replace(PLAN, head="off"))
+    assert not plain.head and all(math.isnan(step.loss_head) for step in steps)
+    adapter, state, steps = train_step.train(learner, None, None, batches, replace(PLAN, head=mode, errors_only=False), fresh)
+    assert same(adapter.weights, plain.weights)
+    assert same({k: v for k, v in state.moments.items() if not k.startswith("head.")}, plain_state.moments)
+    assert heads.fits(adapter.head, 16) and not same(adapter.head, heads.fresh(16))
+    assert {f"head.exp_avg.{name}" for name in adapter.head} < state.moments.keys()
+    taken = [math.isfinite(step.loss_head) for step in steps]
+    assert taken == ([True] * 5 if mode == "joint" else [False] * 4 + [True])
+    assert state.moments["head.step"] == (5 if mode == "joint" else PLAN.head_steps)
+    # Off again: what there is stays, bit for bit.
+    later, after, _ = train_step.train(learner, adapter, state, batches, replace(PLAN, head="off"), fresh)
+    assert same(later.head, adapter.head) and torch.equal(after.moments["head.step"], state.moments["head.step"])
+
+
+def test_the_head_goes_on_where_it_stopped(learner: train_step.Learner) -> None:
+    seen = [[make_trace(seed)] for seed in range(4)]
+    plan = replace(PLAN, head_steps=4, memory=1.0)  # the published weights stay as they are: only the head moves
+    whole, state, _ = train_step.train(learner, None, None, [], replace(plan, head_steps=8), seen)
+    half, half_state, _ = train_step.train(learner, None, None, [], plan, seen)
+    kept = {name: tensor.clone() for name, tensor in half.head.items()}
+    train_step.train(learner, None, None, [], plan, seen[:1])  # something else in between
+    resumed, again, _ = train_step.train(learner, half, half_state, [], plan, seen)
+    assert same(half.head, kept) and again.moments["head.step"] == state.moments["head.step"] == 8
+    for name, tensor in whole.head.items():
+        torch.testing.assert_close(resumed.head[name], tensor)
+
+
+def test_the_head_becomes_right_about_the_drafter(learner: train_step.Learner) -> None:
+    """A random drafter is hardly ever right, and says so with neither more nor less confidence: only the label tells."""
+    seen = [[make_trace(seed) for seed in range(8)]]
+    plan = replace(PLAN, head_rate=3e-3, head_steps=60)
+    first = train_step.train(learner, None, None, [[make_trace(0)]], replace(plan, head_steps=1), seen)[2][-1].loss_head
+    adapter, _, steps = train_step.train(learner, None, None, [[make_trace(0)]], plan, seen)
+    assert steps[-1].loss_head < first  # the mean of all its steps
+    learner.load(learner.initial.weights)
+    with torch.no_grad():
+        states, logits, at = train_step._forward(learner, seen[0], 64)
+        found = HeadTrainer({}, {}, 1e-3, 1.0, 0).features(states, logits, at, 0)
+        p = heads.slot_log_probability(heads.logit(adapter.head, found.states, found.log_q), found.slot, len(found.labels)).exp()
+    assert p.mean().item() == pytest.approx(found.labels.mean().item(), abs=0.08)
+
+
+@pytest.mark.parametrize("mode", ["joint", "interleaved"])
+def test_trouble_with_the_head_costs_no_update(learner: train_step.Learner, monkeypatch: pytest.MonkeyPatch, mode: Any) -> None:
+    batches = [[make_trace(0)]] * 2
+    plan = replace(PLAN, head=mode)
+    plain, _, _ = train_step.train(learner, None, None, batches, replace(PLAN, head="off"))
+    elsewhere = AdapterState(learner.initial.weights, learner.initial.config, heads.fresh(99))
+    moved, state, steps = train_step.train(learner, elsewhere, None, batches, plan, batches)
+    assert same(moved.weights, plain.weights) and heads.fits(moved.head, 16)  # a head of another drafter: a new one
+    bad = make_trace(1, temperature=0.5)
+    everything = np.tile(np.arange(VOCAB), (len(bad.starts), 1))
+    bad = replace(bad, top_ids=everything, top_p=np.full(everything.shape, np.nan, np.float32))
+    poisoned, _, _ = train_step.train(learner, moved, state, [[bad]], plan, [[bad]])
+    assert same(poisoned.head, moved.head)
+
+    def broken(*values: Any) -> None:
+        raise RuntimeError("no head today")
+
+    monkeypatch.setattr(HeadTrainer, "features", broken)
+    again, _, steps = train_step.train(learner, None, None, batches, plan, batches)
+    assert same(again.weights, plain.weights) and not again.head and all(math.isnan(step.loss_head) for step in steps)
+
+
+# --- judging ---------------------------------------------------------------------------------------------------------------
+
+
+def test_judge_agrees_with_a_plain_loop(learner: train_step.Learner) -> None:
+    traces = [make_trace(seed, 20 + seed) for seed in range(10)]  # more than one forward pass
+    adapter, _, _ = train_step.train(learner, None, None, [traces] * 40, PLAN)
+    base, better = train_step.judge(learner, [None, adapter], traces)
+    expected = []
+    for weights in (learner.initial.weights, adapter.weights):
+        learner.load(weights)
+        values = []
+        for trace in traces:
+            with torch.no_grad():
+                best = learner.base(torch.from_numpy(trace.drafter_ids)[None]).logits[0].argmax(-1)
+            for start, length in zip(trace.starts, trace.lengths, strict=True):
+                values.append(float(all(best[start + j - 1] == trace.drafter_ids[start + j] for j in range(length))))
+        expected.append(values)
+    assert base.tolist() == expected[0] and better.tolist() == expected[1]
+    assert better.mean() > base.mean() + 0.2
+    assert train_step.judge(learner, [None], [])[0].shape == (0,) and train_step.judge(learner, [], traces) == []
+
+
+def test_judge_above_temperature_zero_is_a_probability_that_training_raises(learner: train_step.Learner) -> None:
+    traces = [make_trace(seed, temperature=1.0) for seed in range(4)]
+    adapter, _, _ = train_step.train(learner, None, None, [traces] * 60, PLAN)
+    base, better = train_step.judge(learner, [None, adapter], traces)
+    assert base.shape == better.shape == (sum(len(trace.starts) for trace in traces),)
+    assert (base >= 0).all() and (better <= 1 + 1e-5).all() and better.mean() > base.mean() + 0.2
+    cut = train_step.judge(learner, [None, adapter], [make_trace(1, 200)])
+    assert len(cut[0]) == len(cut[1]) < 180  # the drafter reads 64
+
+
+# --- the child process -----------------------------------------------------------------------------------------------------
+
+
+def test_the_child_trains_and_judges_as_here(child: train_step.ProcessWorker, folder: Path, learner: train_step.Learner) -> None:
+    batches, fresh = [[make_trace(0), make_trace(1)]] * 2, [[make_trace(5)]]
+    here, _, _ = train_step.train(learner, None, None, batches, PLAN, fresh)
+    there, _, steps = child.train(folder, None, None, batches, PLAN, fresh)
+    for one, other in ((here.weights, there.weights), (here.head, there.head)):
+        for name, tensor in one.items():
+            torch.testing.assert_close(other[name], tensor, atol=1e-5, rtol=1e-4)
+    assert math.isfinite(steps[-1].loss_head)
+    judged = child.judge(folder, [None, there], fresh[0], PLAN)
+    for one, other in zip(judged, train_step.judge(learner, [None, here], fresh[0]), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-4)
+    full = child.train(folder, None, None, batches, replace(PLAN, rank=0))[0]
+    assert full.config == train_step.FULL and child.judge(folder, [full], fresh[0], PLAN)[0].shape == judged[0].shape
+    with pytest.raises(train_step.WorkerError, match="does not fit"):
+        child.judge(folder, [full, there], fresh[0], PLAN)
+
+
+def test_the_child_lowers_its_priority_before_it_loads_torch(child: train_step.ProcessWorker, folder: Path) -> None:
+    code = (
+        "import sys; import omnidemo.distill.process_worker; print([name for name in ('torch', 'numpy', 'gradio') if name in sys.modules])"
+    )
+    environment = os.environ | {"PYTHONPATH": str(Path(train_step.__file__).resolve().parents[2])}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False)
+    assert done.stdout.strip() == "[]", done.stderr
+    child.judge(folder, [None], [make_trace(0)], PLAN)
+    assert child.pid is not None
+    if hasattr(os, "getpriority"):
+        assert os.getpriority(os.PRIO_PROCESS, child.pid) >= 10
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the end of standard input alone says that the parent is gone")
+def test_a_process_whose_parent_was_killed_as_it_began_ends_at_once() -> None:
+    """A stopped one would never read the end of its input, and Linux tells only of parents that die after it was asked to."""
+    environment = os.environ | {"PYTHONPATH": str(Path(train_step.__file__).resolve().parents[2])}
+    code = "import os; from omnidemo.processes import end_with_parent; end_with_parent({}); print('lives')"
+    for parent, said in (("os.getppid()", "lives\n"), ("os.getppid() + 1", "")):
+        command = [sys.executable, "-c", code.format(parent)]
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60, check=False)
+        assert done.stdout == said and (done.returncode == 0) is bool(said), done.stderr
+
+
+def test_threads_share_the_child(child: train_step.ProcessWorker, folder: Path) -> None:
+    results: dict[int, tuple[OptimiserState, int | None]] = {}
+
+    def ask(count: int) -> None:
+        results[count] = (child.train(folder, None, None, [[make_trace(count)]] * count, PLAN)[1], child.pid)
+
+    threads = [threading.Thread(target=ask, args=(count,)) for count in range(1, 6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert {count: state.step for count, (state, _) in results.items()} == {count: count for count in range(1, 6)}
+    assert len({pid for _, pid in results.values()}) == 1  # it outlives the thread that asked first
+    assert child.pid is not None
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="the system cannot stop a process")
+def test_a_paused_child_rests_and_its_time_does_not_run(folder: Path) -> None:
+    child = train_step.ProcessWorker(timeout=8.0)
+    child.pause()
+    done = threading.Event()
+    asked: list[train_step.Update] = []
+
+    def ask() -> None:
+        asked.append(child.train(folder, None, None, [[make_trace(0)]] * 3, PLAN))
+        done.set()
+
+    threading.Thread(target=ask, daemon=True).start()
+    assert not done.wait(4.0)  # it is not even started up
+    child.go_on()
+    assert done.wait(60) and asked[0][1].step == 3
+    child.pause()
+    used = _cpu_seconds(child.pid)
+    done.clear()
+    threading.Thread(target=ask, daemon=True).start()
+    assert not done.wait(1.0) and _cpu_seconds(child.pid) == used
+    child.go_on()
+    assert done.wait(60)
+    child.pause()
+    began = time.monotonic()
+    child.close()  # a paused one, too
+    assert time.monotonic() - began < 2 and child.pid is None
+
+
+def _cpu_seconds(pid: int | None) -> int:
+    stat = Path(f"/proc/{pid}/stat")
+    if not stat.exists():
+        return 0
+    fields = stat.read_text().rpartition(")")[2].split()
+    return int(fields[11]) + int(fields[12])
+
+
+def test_a_request_that_takes_too_long_is_given_up(folder: Path) -> None:
+    child = train_step.ProcessWorker(timeout=60.0)
+    child.train(folder, None, None, [[make_trace(0)]], PLAN)
+    first, child.timeout = child.pid, 0.6
+    with pytest.raises(train_step.WorkerError, match=r"longer than 0\.6 seconds"):
+        child.train(folder, None, None, [[make_trace(0)]] * 20_000, PLAN)
+    child.timeout = 60.0
+    assert child.train(folder, None, None, [[make_trace(0)]], PLAN)[1].step == 1 and child.pid != first
+    child.close()
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="the system cannot stop a process")
+def test_a_process_that_hangs_is_noticed_killed_and_started_again(folder: Path) -> None:
+    """Somebody else stops it: before a request that does not fit into its pipe, and in the middle of one. A pause of ours is none."""
+    child = train_step.ProcessWorker(patience=6.0)
+    child.train(folder, None, None, [[make_trace(0)]], PLAN)
+    assert child.silent == 0.0
+    first = child.pid
+    assert first is not None
+    os.kill(first, signal.SIGSTOP)
+    with pytest.raises(train_step.WorkerError, match="no sign of life for 6 seconds"):
+        child.train(folder, None, None, [[make_trace(0)]] * 5_000, PLAN)
+    child.patience = 60.0  # it has to load everything anew
+    assert child.train(folder, None, None, [[make_trace(0)]], PLAN)[1].step == 1 and child.pid != first
+    failed: list[Exception] = []
+
+    def ask() -> None:
+        try:
+            child.train(folder, None, None, [[make_trace(0)]] * 20_000, PLAN)
+        except train_step.WorkerError as error:
+            failed.append(error)
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    time.sleep(1.0)
+    child.pause()
+    time.sleep(0.5)
+    assert child.silent == 0.0  # it stands still on purpose
+    child.go_on()
+    child.patience, pid = 6.0, child.pid
+    assert pid is not None
+    os.kill(pid, signal.SIGSTOP)
+    time.sleep(3.0)
+    assert child.silent > 2.0 or failed
+    asking.join(20)
+    assert failed and "no sign of life" in str(failed[0])
+    child.close()
+
+
+def test_a_hanging_trainer_is_said_to_hang() -> None:
+    assert hanging(3.0) == "" and "no sign of life for 12 s" in hanging(12.2)
+
+
+def test_closing_ends_a_request_in_flight(child: train_step.ProcessWorker, folder: Path) -> None:
+    child.train(folder, None, None, [[make_trace(0)]], PLAN)
+    threading.Timer(0.3, child.close).start()
+    with pytest.raises(train_step.WorkerError):
+        child.train(folder, None, None, [[make_trace(0)]] * 20_000, PLAN)
+    with pytest.raises(train_step.WorkerError, match="closed"):
+        child.judge(folder, [None], [make_trace(0)], PLAN)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a stopped process with its parent")
+@pytest.mark.parametrize("paused", [False, True])
+def test_the_child_dies_with_its_parent(folder: Path, paused: bool) -> None:
+    code = f"""
+import os, signal
+from tests.distill.test_train_step import PLAN, make_trace
+from omnidemo.distill.train_step import Child
+child = Child()
+child.train({str(folder)!r}, None, None, [[make_trace(0)]], PLAN)
+if {paused}:
+    child.pause()
+print(child.pid, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    environment = os.environ | {"PYTHONPATH": str(Path(train_step.__file__).resolve().parents[2]), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False, timeout=120)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    pid, deadline = int(done.stdout.split()[-1]), time.monotonic() + 10
+    while _alive(pid):
+        assert time.monotonic() < deadline, "the child outlived its parent"
+        time.sleep(0.05)
+
+
+def _alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_training_here_is_the_same_pure_step(folder: Path, learner: train_step.Learner) -> None:
+    here = InProcessWorker()
+    batches = [[make_trace(seed)] for seed in range(3)]
+    mine, theirs = here.train(folder, None, None, batches, PLAN), train_step.train(learner, None, None, batches, PLAN)
+    assert all(torch.equal(mine[0].weights[name], weight) for name, weight in theirs[0].weights.items())
+    (judged,) = here.judge(folder, [mine[0]], batches[0], PLAN)
+    assert np.array_equal(judged, train_step.judge(learner, [theirs[0]], batches[0])[0])
+    here.pause()  # stands for a child, where nothing can be held up
+    here.go_on()
+    here.close()

@@ -1,0 +1,472 @@
+"""Rounds of target and drafter that are made in one call: the same as round by round, whatever comes in between."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import pytest
+import torch
+
+from omnidemo import load_pair
+from omnidemo.backends import compile_kernels, compiled_passes, compiled_rounds, fused_cache
+from omnidemo.backends.choice import make_backend
+from omnidemo.backends.compiled_rounds import MadeRound
+from omnidemo.backends.cpu_backend import CpuBackend
+from omnidemo.backends.fused_cache import FusedCache
+from omnidemo.backends.fused_llama import FusedLlama
+from omnidemo.bench.tiny import random_model
+from omnidemo.decoding import engine
+from omnidemo.decoding.contexts import DrafterContext
+from omnidemo.decoding.cost_model import STRETCH, CostModel, ProbeBlock
+from omnidemo.decoding.cost_policy import CLEAR, EARLY, CostPolicy
+from omnidemo.decoding.draft_policy import ConfidencePolicy, FixedPolicy, stretch, until_stretch
+from omnidemo.decoding.engine import DecodingState, Limits, decode
+from omnidemo.decoding.randomness import Sampler
+from omnidemo.decoding.sampling import SamplingParams, as_tensor
+from omnidemo.decoding.state import TargetContext
+from omnidemo.methods import make_method
+from omnidemo.pair.pair import Pair
+from omnidemo.records import Round
+from omnidemo.vocab.ngram_cache import NgramCache
+from omnidemo.vocab.vocabulary_map import LONGEST
+from tests.contract.test_pair import PROMPT, save
+from tests.kernels.test_fused_llama import close
+from tests.support.worlds import NESTED, World, distance, law_of, p_value
+
+METHODS = ("ngram-exact", "token-intersection", "union")
+BUNDLED = ("Tell me a short story about a fox.", "Tom has 3 apples and buys 4 more. How many has he?", "How do I clean a window?")
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Pair:
+    root = tmp_path_factory.mktemp("tandem")
+    return load_pair(save(root / "target", "byte-level", ends=False), save(root / "drafter", "sentence-piece", seed=1))
+
+
+@pytest.fixture(scope="module")
+def bundled() -> Pair:
+    return load_pair("bundled/a", "bundled/drafter")
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[list[MadeRound]]:
+    """The rounds of each call from now on."""
+    assert compile_kernels.wait()
+    found: list[list[MadeRound]] = []
+    original = fused_cache.make_rounds
+
+    def noted(*given: Any) -> list[MadeRound] | None:
+        turns = original(*given)
+        found.extend([turns] if turns else [])
+        return turns
+
+    monkeypatch.setattr(fused_cache, "make_rounds", noted)
+    return found
+
+
+def kinds(made: list[list[MadeRound]]) -> Counter[str]:
+    """How often things happened."""
+    found: Counter[str] = Counter(rounds=0, several=sum(len(turns) > 1 for turns in made))
+    for turn in (turn for turns in made for turn in turns):
+        found["rounds"] += 1
+        found["host"] += turn.written is None
+        found["merged"] += any(stop - start > 1 for start, stop in zip((0, *turn.stops), turn.stops, strict=False))
+        found["corrected"] += turn.written is not None and turn.rejected
+        found["bonus"] += turn.written is not None and not turn.rejected
+        found["nothing"] += turn.proposal == []
+    return found
+
+
+def facts(rounds: Any) -> list[Any]:
+    """What has to be the same."""
+    kept = [(r.draft_length, r.drafted, r.proposed, r.accepted, r.judged, r.ngram_hits, r.inserts, r.finish_reason) for r in rounds]
+    texts = [[(t.id, t.text, t.source, t.pieces) for t in (*r.tokens, *r.discarded)] for r in rounds]
+    return [kept, texts]
+
+
+def shares(rounds: Any) -> list[float]:
+    """What has to be nearly the same."""
+    tokens = [token for r in rounds for token in (*r.tokens, *r.discarded)]
+    return [-1.0 if share is None else share for token in tokens for share in (token.p, token.q, token.accept)]
+
+
+def one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(CpuBackend, "_make", lambda self, *given: None)
+
+
+def both(monkeypatch: pytest.MonkeyPatch) -> Iterator[bool]:
+    yield True
+    with monkeypatch.context() as patch:
+        one_by_one(patch)
+        yield False
+
+
+@pytest.mark.parametrize("temperature", [0.0, 0.6, 1.0])
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"draft_policy": "confidence"},
+        {"stop": ("the", "a b"), "draft_length": 7},
+        {"max_new_tokens": 27, "probe_every": 5},
+        {"learn": True, "draft_policy": "head"},
+    ],
+    ids=lambda options: " ".join(options) or "plain",
+)
+def test_answers_are_those_of_round_by_round(
+    bundled: Pair, method: str, temperature: float, options: dict[str, Any], made: list[list[MadeRound]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = {"method": method, "max_new_tokens": 60, "temperature": temperature, "learn": False} | options
+    answers = []
+    for _ in both(monkeypatch):
+        bundled.clear_cache()
+        bundled._conversations._idle.clear()
+        bundled._lines.clear()
+        if not given["learn"]:
+            bundled.fill_cache()
+        done = [bundled.generate(prompt, seed=seed, reuse=reuse, **given) for seed, prompt in enumerate(BUNDLED) for reuse in (False, True)]
+        assert all(one.metrics["context_mismatch"] == 0 for one in done)
+        answers.append(done)
+        count = kinds(made)
+    assert count["rounds"] > 6 and (count["several"] > 0 or "stop" in options)
+    assert count["host"] < count["rounds"] / 3
+    for one, other in zip(*answers, strict=True):
+        assert one.token_ids == other.token_ids
+        assert facts(one.rounds) == facts(other.rounds)
+        assert shares(one.rounds) == pytest.approx(shares(other.rounds), rel=1e-3, abs=1e-6)
+
+
+def test_everything_that_can_happen_does(bundled: Pair, tiny: Pair, made: list[list[MadeRound]]) -> None:
+    """So that the comparisons are of all of it."""
+    for pair in (bundled, tiny):
+        pair.fill_cache()
+        for method in METHODS:
+            for seed, prompt in enumerate(BUNDLED):
+                pair.generate(prompt, method=method, temperature=1.0, seed=seed, learn=False, reuse=False)
+    count = kinds(made)
+    assert min(count[kind] for kind in ("several", "merged", "corrected", "bonus", "nothing")) > 0, count
+    assert max(map(len, made)) == compiled_rounds.MOST
+
+
+def test_what_takes_too_many_numbers_is_the_hosts(tmp_path: Path, made: list[list[MadeRound]], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Models that nearly agree: hardly anything is rejected, and then there is little to put in its place."""
+    pair = load_pair(save(tmp_path / "target", "byte-level", ends=False), save(tmp_path / "drafter", "byte-level", ends=False))
+    weights = pair.drafter.runner.weights()
+    pair.drafter.runner.overwrite({name: weight * 1.03 for name, weight in weights.items() if "lm_head" in name})
+    answers = []
+    for _ in both(monkeypatch):
+        given = {"method": "token-intersection", "max_new_tokens": 90, "temperature": 1.0, "reuse": False}
+        answers.append([pair.generate(PROMPT, seed=seed, **given) for seed in range(12)])
+    assert kinds(made)["host"] > 0
+    for one, other in zip(*answers, strict=True):
+        assert facts(one.rounds) == facts(other.rounds)
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+@pytest.mark.parametrize("seed", range(4))
+def test_models_that_agree_on_little(
+    tiny: Pair, seed: int, temperature: float, made: list[list[MadeRound]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = []
+    for _ in both(monkeypatch):
+        tiny.clear_cache()
+        tiny.fill_cache()
+        given = {"max_new_tokens": 40, "temperature": temperature, "seed": seed, "reuse": False}
+        answers.append([tiny.generate(PROMPT + "x" * seed, method=method, **given) for method in METHODS])
+    assert kinds(made)["rounds"] > 30
+    for one, other in zip(*answers, strict=True):
+        assert facts(one.rounds) == facts(other.rounds)
+
+
+def conversation(pair: Pair, prompt: str = BUNDLED[0]) -> DecodingState:
+    talk = DecodingState(TargetContext(pair.target.runner.new_cache()), DrafterContext(pair.drafter.runner.new_cache(), pair.map))
+    talk.start(pair.prompt_ids(prompt))
+    return talk
+
+
+def fast(talk: DecodingState) -> Any:
+    assert talk.drafter is not None
+    return make_backend(talk.target.cache, talk.drafter.cache, perf_counter)
+
+
+class Unsteady(FixedPolicy):
+    """Another budget every few rounds, and sometimes none."""
+
+    def budget(self, index: int, look: Any) -> int:
+        self._drafts = 5  # which is not true
+        return (4, 4, 2, 4, 4, 4, 0, 4, 6, 4)[index % 10]
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+@pytest.mark.parametrize("trouble", ["budget", "trie", "weights", "everything"])
+def test_rounds_that_were_made_in_vain_leave_no_trace(
+    bundled: Pair, trouble: str, temperature: float, made: list[list[MadeRound]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ids, and what both caches hold, are as though each round had been made when it came."""
+    found = []
+    for _ in both(monkeypatch):
+        chance, ngrams = random.Random(3), NgramCache(bundled.drafter.runner.rows)
+        for target_id in range(0, 8000, 2):
+            ngrams.insert(target_id, bundled.map.ngram(target_id) or ())
+        talk = conversation(bundled)
+        rule = Unsteady(4) if trouble in ("budget", "everything") else FixedPolicy(4)
+        rounds: list[Round] = []
+        method, warp = make_method("ngram-exact", bundled.map), SamplingParams(temperature)
+        for done in decode(talk, method, bundled.map, ngrams, warp, Sampler(5), Limits(90), rule, backend=fast(talk)):
+            rounds.append(done)
+            if trouble in ("trie", "everything") and done.index % 3 == 2:
+                target_id = 2 * chance.randrange(4000) + 1
+                ngrams.insert(target_id, bundled.map.ngram(target_id) or ())
+            if trouble in ("weights", "everything") and done.index % 5 == 3:
+                assert talk.drafter is not None
+                talk.drafter.read_again(bundled.drafter.runner.new_cache())
+        found.append((facts(rounds), talk))
+    assert found[0][0] == found[1][0]
+    for _, talk in found:
+        with torch.inference_mode():
+            drafter = talk.drafter
+            assert drafter is not None and drafter.spells(talk.target.ids)
+            assert close(as_tensor(drafter.logits()), FusedCache(bundled.drafter.runner).forward(drafter.ids, 1).logits[0], 1e-3)
+            wanted = FusedCache(bundled.target.runner).forward(talk.target.ids, 1).logits
+            assert close(as_tensor(talk.target.verify([]).logits), wanted, 1e-3)
+    assert kinds(made)["several"] > 3
+
+
+def test_other_passes_overwrite_what_was_made(bundled: Pair, made: list[list[MadeRound]], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A context that reads by itself in between knows that nothing is left of later rounds."""
+    bundled.fill_cache()
+    taken: list[MadeRound | None] = []
+    original = CpuBackend._next
+    monkeypatch.setattr(CpuBackend, "_next", lambda self, *given: taken.append(original(self, *given)) or taken[-1])
+    for touch in ("drafter", "target"):
+        talk = conversation(bundled)
+        drafter = talk.drafter
+        assert drafter is not None
+        method = make_method("ngram-exact", bundled.map)
+        for _ in decode(
+            talk, method, bundled.map, bundled.ngrams, SamplingParams(0.0), Sampler(1), Limits(60), FixedPolicy(4), backend=fast(talk)
+        ):
+            if touch == "drafter":
+                drafter.logits()
+            else:
+                talk.target.verify([7])
+                talk.target.append([])
+        assert kinds(made)["several"] > 5 and len(taken) > 10 and not any(taken)
+        made.clear()
+        with torch.inference_mode():
+            assert close(as_tensor(drafter.logits()), FusedCache(bundled.drafter.runner).forward(drafter.ids, 1).logits[0], 1e-3)
+
+
+def test_seconds_are_those_of_each_round(bundled: Pair, made: list[list[MadeRound]]) -> None:
+    bundled.fill_cache()
+    for temperature in (0.0, 1.0):
+        began = perf_counter()
+        done = bundled.generate(BUNDLED[0], temperature=temperature, seed=1, max_new_tokens=80, reuse=False)
+        lasted = perf_counter() - began
+        times = [r.seconds for r in done.rounds]
+        assert all(seconds >= 0.0 for one in times for seconds in one.values())
+        assert 0.5 * done.metrics["seconds"] < sum(one["total"] for one in times) <= lasted
+        settled = [one for one in times[1:-1] if one["verify"] > 0]
+        assert max(one["verify"] for one in settled) < 0.5 * sum(one["verify"] for one in settled)  # none has those of all
+    assert kinds(made)["several"] > 2
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_every_token_that_the_drafter_reads_is_told(
+    bundled: Pair, temperature: float, made: list[list[MadeRound]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of walks that were thrown away too: as many as the host reads, which comes back for each."""
+    bundled.fill_cache()
+    method, warp, read = make_method("ngram-exact", bundled.map), SamplingParams(temperature), []
+    forward, roll_out = FusedCache.forward, FusedCache.roll_out
+
+    def noted(self: FusedCache, ids: Any, last: int, stats_at: float | None = None) -> Any:
+        read[-1] += len(ids) * (self.runner is bundled.drafter.runner)
+        return forward(self, ids, last, stats_at)
+
+    def rolled(self: FusedCache, order: Any, ids: Any, row: Any, state: Any) -> Any:
+        found = roll_out(self, order, ids, row, state)
+        read[-1] += len(ids) + len(found.read) + found.vain if found is not None else 0
+        return found
+
+    monkeypatch.setattr(FusedCache, "forward", noted)
+    monkeypatch.setattr(FusedCache, "roll_out", rolled)
+    for _ in both(monkeypatch):
+        read.append(0)
+        with monkeypatch.context() as patch:
+            if len(read) == 2:
+                patch.setattr(FusedCache, "rolls", property(lambda self: False))
+            for seed, prompt in enumerate(BUNDLED):
+                talk = conversation(bundled, prompt)
+                for _ in decode(
+                    talk, method, bundled.map, bundled.ngrams, warp, Sampler(seed), Limits(90), FixedPolicy(4), backend=fast(talk)
+                ):
+                    pass
+    turns = [turn for turns in made for turn in turns]
+    assert sum(turn.vain for turn in turns) > 0
+    told = sum(len(turn.given) + turn.read + turn.vain for turn in turns)
+    assert told > 3 * read[0] and told + read[0] == pytest.approx(read[1], rel=0.01)
+
+
+def test_the_first_token_waits_for_no_other_round(bundled: Pair, made: list[list[MadeRound]]) -> None:
+    bundled.fill_cache()
+    rounds = bundled.stream(BUNDLED[0], max_new_tokens=40, reuse=False)
+    next(rounds)
+    assert all(len(turns) == 1 for turns in made)
+    next(rounds)
+    assert len(made[-1]) > 1
+    rounds.close()
+
+
+def test_a_cancelled_answer_leaves_contexts_to_go_on_from(bundled: Pair, made: list[list[MadeRound]]) -> None:
+    bundled.fill_cache()
+    given = {"max_new_tokens": 40, "learn": False}
+    fresh = bundled.generate(BUNDLED[0], **given, reuse=False)
+    for count in range(2, 6):
+        bundled._conversations._idle.clear()
+        rounds = bundled.stream(BUNDLED[0], **given)
+        for _ in range(count):
+            next(rounds)
+        rounds.close()
+        assert bundled.generate(BUNDLED[0], **given).token_ids == fresh.token_ids
+    assert kinds(made)["several"] > 4
+
+
+@pytest.mark.parametrize("window", [64, 80])
+def test_a_window_that_ends(tmp_path: Path, window: int, made: list[list[MadeRound]], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the target's, and of the drafter's, which slides."""
+    for sizes in ((window, 256), (256, window)):
+        pair = load_pair(*(save(tmp_path / f"{sizes}-{side}", "byte-level", window=sizes[side], ends=False) for side in (0, 1)))
+        answers = []
+        for _ in both(monkeypatch):
+            given = {"method": "speculative", "max_new_tokens": 120, "reuse": False, "seed": 1}
+            answers.append([pair.generate(PROMPT, **given, temperature=temperature) for temperature in (0.0, 1.0)])
+        assert kinds(made)["several"] > 0
+        for one, other in zip(*answers, strict=True):
+            assert facts(one.rounds) == facts(other.rounds) and one.finish_reason == ("context" if sizes[0] == window else "length")
+        made.clear()
+
+
+def test_more_than_a_temperature_is_the_hosts(bundled: Pair, made: list[list[MadeRound]]) -> None:
+    for options in ({"top_p": 0.9}, {"top_k": 5}, {"min_p": 0.1}, {"repetition_penalty": 1.2}):
+        bundled.generate(BUNDLED[0], temperature=1.0, max_new_tokens=12, seed=1, reuse=False, **options)
+    for method in ("string-exact-match", "ngram-merge"):
+        bundled.generate(BUNDLED[0], method=method, max_new_tokens=12, seed=1, reuse=False)
+    assert not made
+
+
+def test_large_targets_go_round_by_round(bundled: Pair, made: list[list[MadeRound]], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiled_passes, "STRIDE", 1)
+    bundled.generate(BUNDLED[0], max_new_tokens=20, reuse=False)
+    assert made and all(len(turns) == 1 for turns in made)
+
+
+def test_without_compiled_code_nothing_is_made(bundled: Pair, made: list[list[MadeRound]], monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = bundled.generate(BUNDLED[1], max_new_tokens=20, reuse=False).token_ids
+    made.clear()
+    monkeypatch.setattr(compile_kernels, "_ready", None)
+    assert bundled.generate(BUNDLED[1], max_new_tokens=20, reuse=False).token_ids == expected
+    assert not made
+
+
+def test_a_drafter_whose_logits_are_no_numbers(tmp_path: Path) -> None:
+    """The answer is the target's all the same."""
+    assert compile_kernels.wait()
+    pair = load_pair(save(tmp_path / "target", "byte-level"), save(tmp_path / "drafter", "sentence-piece", seed=1))
+    expected = pair.generate(PROMPT, method="autoregressive", max_new_tokens=12, reuse=False).token_ids
+    named = {name: weight * float("nan") for name, weight in pair.drafter.runner.weights().items() if "lm_head" in name}
+    pair.drafter.runner.overwrite(named)
+    assert pair.generate(PROMPT, method="token-intersection", max_new_tokens=12, reuse=False).token_ids == expected
+
+
+def test_spellings_are_told_to_compiled_code(bundled: Pair) -> None:
+    table = bundled.map.spelled
+    for target_id in range(0, len(bundled.target.vocabulary), 7):
+        spelled = bundled.map.spelling(target_id)
+        known = table[target_id, 1 : 1 + table[target_id, 0]].tolist()
+        assert known == list(spelled if spelled is not None and len(spelled) <= LONGEST else ())
+        assert (table[target_id, 0] == -1) == (len(spelled or ()) > LONGEST)
+
+
+def test_rules_say_how_long_they_draft() -> None:
+    for every in (2, 3, 5):
+        for index in range(4 * every * STRETCH):
+            if stretch(index, every) == 0:
+                after = until_stretch(index, every)
+                assert all(stretch(index + more, every) == 0 for more in range(1, after + 1)) and stretch(index + after + 1, every) > 0
+    assert until_stretch(5, 0) > 8
+    known = CostModel()
+    for rule in (FixedPolicy(4, probe_every=3), ConfidencePolicy(8, known, 0.4, probe_every=3)):
+        assert [rule.drafting() for index in range(2) if rule.budget(index, list)] == [1, 0]
+    cost, told = CostPolicy(8, known), []
+    for index in range(EARLY):
+        if cost.budget(index, list):
+            told.append(cost.drafting())
+    assert told == list(range(EARLY - 2, -1, -1))
+    known.drafting, known._plain_then, known._tokens, known._weight, known.first_seconds = 2 * EARLY * STRETCH + 5, 1.0, 1.1, 1.0, 1.0
+    assert known.speedup is not None and known.speedup < CLEAR  # since a moment ago, so that the next plain rounds should have been made
+    known._plain.extend([ProbeBlock(1.0)] * 4)
+    cost = CostPolicy(8, known)
+    told = [cost.drafting() for _ in range(3) if cost.budget(0, list)]
+    assert told == [1, 0] and cost.plain_lookahead() == STRETCH - 1
+    known.speculating, known.tries = False, 2
+    assert cost.drafting() == 3
+
+
+class Compiled(World):
+    """A world whose models are small Llamas."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.runners = [FusedLlama(random_model("llama", rows, seed=rows)) for rows in (len(self.target) + 1, len(self.drafter) + 2)]
+
+    def conversation(self, prompt: Any, limit: int = 1000) -> DecodingState:
+        target, drafter = (FusedCache(runner) for runner in self.runners)
+        talk = DecodingState(TargetContext(target), DrafterContext(drafter, self.map))
+        talk.start(prompt)
+        return talk
+
+    def law(self, warp: SamplingParams, count: int) -> dict[tuple[int, ...], float]:
+        def row(ids: list[int]) -> torch.Tensor:
+            return as_tensor(FusedCache(self.runners[0]).forward(ids, 1).logits[0]).double()
+
+        return law_of(row, self.prompt, set(self.target.roles.get("end", ())), warp, count)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_what_is_emitted_follows_the_targets_law(method: str, made: list[list[MadeRound]], monkeypatch: pytest.MonkeyPatch) -> None:
+    """χ² of four ids of 10,000 answers, the last two by themselves, for those come from later rounds; fixed seed, p > 0.001."""
+    plan = engine._plan
+    monkeypatch.setattr(engine, "_plan", lambda *given: plan(*given[:4], index=1, look=given[5]))  # several rounds from the first one on
+    monkeypatch.setattr("tests.support.worlds.decode", lambda talk, *given: decode(talk, *given, backend=fast(talk)))
+    world = Compiled(NESTED.target, NESTED.drafter, NESTED.prompt)
+    warp, sampler, cache, runs, ids = SamplingParams(0.8), Sampler(3), world.cache(), 10_000, 4
+    rule = make_method(method, world.map)
+    with torch.inference_mode():
+        counts = Counter(world.sample(rule, warp, sampler, 2, ids, cache)[-2:] for _ in range(runs))
+    count = kinds(made)
+    assert count["rounds"] > runs and count["host"] < 0.3 * count["rounds"] and count["several"] > 100, count
+
+    def fit(law: dict[tuple[int, ...], float]) -> float:
+        ends: dict[tuple[int, ...], float] = {}
+        for path, mass in law.items():
+            ends[path[-2:]] = ends.get(path[-2:], 0.0) + mass
+        return p_value(counts, ends, runs)
+
+    law, other = world.law(warp, ids), world.law(SamplingParams(1.0), ids)
+    assert fit(law) > 0.001
+    assert distance(law, other) > 1e-2 and fit(other) < 0.001  # so that it would show
+
+
+def test_a_round_of_nothing_is_no_round(bundled: Pair, made: list[list[MadeRound]]) -> None:
+    """An answer of one token drafts nothing, and one of two at most one proposal."""
+    bundled.fill_cache()
+    for count in (1, 2, 3):
+        done: list[Round] = list(bundled.stream(BUNDLED[0], max_new_tokens=count, reuse=False))
+        assert sum(len(r.tokens) for r in done) == count and all(r.proposed < count for r in done)

@@ -1,0 +1,410 @@
+"""Passes of fixed shape read as the general ones do, whatever lies in the buffer; recordings are kept, found again and given up."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import random
+from collections.abc import Callable
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from omnidemo import load_pair
+from omnidemo.backends import cuda_graphs, fused_cache, fused_llama
+from omnidemo.backends.cuda_graphs import CudaGraphs, GraphCache, Outputs, fixed_pass
+from omnidemo.backends.fused_cache import FusedCache
+from omnidemo.backends.fused_llama import FusedLlama
+from omnidemo.backends.weight_arena import ROWS
+from omnidemo.methods import fitting
+from omnidemo.models.transformers_runner import TransformersRunner
+from tests.contract.test_pair import PROMPT, save
+from tests.kernels.test_fused_llama import LEAN, VOCABULARY, close, make, reference, some_ids
+
+CUDA = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+
+
+class Notes:
+    """Records by calling again, and counts. As with CUDA's graphs, a repetition overwrites what the one before returned."""
+
+    def __init__(self) -> None:
+        self.made = self.repeated = 0
+        self.fail: Exception | None = None
+
+    def __call__(self, function: Callable[[], Outputs]) -> Callable[[], Outputs]:
+        if self.fail is not None:
+            raise self.fail
+        function()
+        self.made += 1
+        outputs = function()
+
+        def repeat() -> Outputs:
+            self.repeated += 1
+            for kept, new in zip(outputs, function(), strict=True):
+                kept.copy_(new)
+            return outputs
+
+        return repeat
+
+
+def recorded(model: Any) -> tuple[FusedLlama, Notes]:
+    """A runner whose passes are fixed, and never numpy's."""
+    runner, notes = FusedLlama(model), Notes()
+    runner.passes, runner.fixed = None, GraphCache(runner.device, notes)
+    return runner, notes
+
+
+def general(model: Any) -> FusedLlama:
+    runner = FusedLlama(model)
+    runner.passes = runner.fixed = None
+    return runner
+
+
+@pytest.fixture(params=LEAN)
+def shape(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.mark.parametrize("count", range(1, ROWS + 1))
+def test_a_fixed_pass_is_the_general_one(shape: str, count: int) -> None:
+    runner = general(make(shape))
+    runner.reach(64)
+    before, ids = some_ids(20), some_ids(count, seed=1)
+    for rows in sorted({0, 1, count}):
+        for start in (0, 20):  # an empty buffer too
+            filled = torch.zeros(runner.buffer_size(64))
+            if start:
+                runner.forward(torch.tensor(before), 0, *_sides(filled, start), 0)
+            wanted_buffer = filled.clone()
+            wanted = runner.forward(torch.tensor(ids), start, *_sides(wanted_buffer, start + count), rows)
+            inputs = torch.tensor([start, *ids] + [0] * (ROWS - count))
+            logits, states = fixed_pass(runner, filled, inputs, torch.arange(count), rows)
+            assert logits.shape == (rows, VOCABULARY) and (rows == 0 or close(logits, wanted))
+            assert runner.states is not None and states.shape == runner.states.shape and torch.allclose(states, runner.states, atol=1e-5)
+            assert close(filled[:, :, :, : start + count], wanted_buffer[:, :, :, : start + count])
+            assert torch.equal(filled[:, :, :, start + count :], torch.zeros_like(filled[:, :, :, start + count :]))
+
+
+def _sides(buffer: torch.Tensor, end: int) -> tuple[tuple[torch.Tensor, ...], tuple[torch.Tensor, ...]]:
+    keys, values = buffer[:, :, :, :end].unbind(1)
+    return keys.unbind(0), values.unbind(0)
+
+
+@pytest.mark.parametrize(("dtype", "bound"), [(torch.float32, 1e-5), (torch.bfloat16, 0.05)])
+def test_any_sequence_of_passes_and_rollbacks(shape: str, dtype: torch.dtype, bound: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fused_cache, "START", 32)  # so that the buffers grow: 32, 64, 128, 256
+    model = make(shape).to(dtype)
+    runner, notes = recorded(model)
+    cache, plain = runner.new_cache(), general(make(shape).to(dtype)).new_cache()
+    chance = random.Random(0)
+    ids: list[int] = []
+    compared: list[tuple[torch.Tensor, torch.Tensor]] = []
+    for step in range(150):
+        count = chance.randint(1, ROWS)
+        rows = chance.choice((0, 1, count))
+        new = some_ids(count, seed=step)
+        ids += new
+        left, right = cache.forward(new, rows).logits, plain.forward(new, rows).logits
+        assert left.dtype == torch.float32 and left.shape == right.shape and cache.length == plain.length == len(ids)
+        if rows:
+            assert close(left, right, bound)
+            assert step % 10 or close(left, reference(model, ids)[-rows:], bound)  # which has no cache at all
+            compared.append((left, left.clone()))
+        del ids[max(0, len(ids) - chance.randint(0, 12)) :]
+        if len(ids) > 240:
+            ids = ids[: chance.randint(0, 200)]
+        cache.trim(len(ids))
+        plain.trim(len(ids))
+    assert notes.repeated > 50 and runner.fixed is not None and set(runner.rooms.idle) == {32, 64, 128}
+    assert all(torch.equal(kept, copy) for kept, copy in compared)  # no later pass writes into an answer
+
+
+def test_greedy_answers_are_those_of_transformers(shape: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fused_cache, "START", 32)
+    runner, notes = recorded(make(shape))
+    answers = []
+    for cache in (TransformersRunner(make(shape)).new_cache(), runner.new_cache(), runner.new_cache()):
+        answer = [int(cache.forward(some_ids(30), 1).logits[0].argmax())]
+        for _ in range(150):
+            answer.append(int(cache.forward(answer[-1:], 1).logits[0].argmax()))
+        answers.append(answer)
+    assert answers[0] == answers[1] == answers[2] and len(set(answers[0])) > 3
+    assert notes.made == 4 + 2  # capacities 32 to 256; the second cache finds 64 and 128, which the first one has left
+
+
+def test_what_lies_behind_the_end_does_not_matter(shape: str) -> None:
+    runner, notes = recorded(make(shape))
+    cache, ids = runner.new_cache(), some_ids(40)
+    cache.forward(ids[:30], 0)
+    for _ in range(2):
+        wanted = cache.forward(ids[30:], 10).logits
+        cache.trim(30)
+    wanted = cache.forward(ids[30:], 10).logits
+    cache.trim(30)
+    cache._room.buffer[:, :, :, 30:] = 1e4 * torch.randn(runner.buffer_size(256))[:, :, :, 30:]
+    assert torch.equal(cache.forward(ids[30:], 10).logits, wanted) and notes.repeated == 3
+
+
+def test_the_next_conversation_finds_the_recordings(shape: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fused_cache, "START", 32)
+    model = make(shape)
+    runner, notes = recorded(model)
+    fixed = runner.fixed
+    assert fixed is not None
+
+    def converse(seed: int, length: int) -> None:
+        ids = some_ids(length, seed)
+        cache = runner.new_cache()
+        rows = [cache.forward(ids[:20], 1).logits[0], *(cache.forward([one], 1).logits[0] for one in ids[20:])]
+        assert close(torch.stack(rows), reference(model, ids)[19:])
+
+    converse(1, 70)
+    gc.collect()
+    assert sorted(runner.rooms.idle) == [32, 64, 128] and notes.made == 3
+    with torch.inference_mode():
+        for room in runner.rooms.idle.values():
+            room.buffer.fill_(torch.nan)  # a model that overflowed
+    converse(2, 100)
+    gc.collect()
+    assert sorted(runner.rooms.idle) == [32, 64, 128] and notes.made == 3 and notes.repeated > 100
+
+    one, two = runner.new_cache(), runner.new_cache()  # at once: each has its own
+    assert one._room is not two._room and one._room.passes and not two._room.passes and 32 not in runner.rooms.idle
+    kept = one._room
+    del one, two
+    gc.collect()
+    assert runner.rooms.idle[32] is kept  # and one of them stays
+
+
+def test_the_next_conversation_takes_the_memory_of_the_last_one() -> None:
+    model = make("llama")
+    runner = fused_llama.FusedLlama(model)
+    first = runner.new_cache()
+    kept, ids = first._room, some_ids(40, 3)
+    first.forward(ids, 1)
+    del first
+    gc.collect()
+    with torch.inference_mode():
+        kept.buffer.fill_(torch.nan)  # what lies there is never looked at
+    second, third = runner.new_cache(), runner.new_cache()
+    assert second._room is kept and third._room is not kept
+    assert close(torch.cat([second.forward(ids[:30], 30).logits, second.forward(ids[30:], 10).logits]), reference(model, ids))
+
+
+def test_new_weights_are_seen(shape: str) -> None:
+    model, other = make(shape), make(shape)
+    runner, notes = recorded(model)
+    with torch.no_grad():
+        changed = {name: weight + torch.randn_like(weight) * 0.1 for name, weight in other.named_parameters()}
+    other.load_state_dict(changed, strict=False)
+    ids = some_ids(12)
+    cache = runner.new_cache()
+    addresses = [layer.before.scaled.data_ptr() for layer in runner.layers] + [runner.norm.scaled.data_ptr()]
+    for _ in range(3):
+        cache.trim(0)
+        before = cache.forward(ids, 5).logits
+    assert close(before, reference(model, ids)[-5:])
+    runner.overwrite(changed)
+    cache.trim(0)
+    made = notes.made
+    after = cache.forward(ids, 5).logits
+    assert close(after, reference(other, ids)[-5:]) and not close(after, before, 1e-2) and notes.made == made == 1
+    assert addresses == [layer.before.scaled.data_ptr() for layer in runner.layers] + [runner.norm.scaled.data_ptr()]
+
+
+def test_a_first_answer_does_not_wait_for_a_recording() -> None:
+    runner, notes = recorded(make("llama"))
+    cache = runner.new_cache()
+    for count in (1, 2, 3):
+        cache.forward(some_ids(count), 1)
+    assert notes.made == notes.repeated == 0
+    cache.forward(some_ids(2), 1)
+    assert notes.made == notes.repeated == 1
+    cache.forward(some_ids(ROWS + 1), 1)
+    cache.forward(some_ids(ROWS + 1), 1)
+    assert notes.made == 1  # prompts are never recorded
+
+
+def test_a_recording_that_fails_is_given_up_with_one_warning(caplog: pytest.LogCaptureFixture) -> None:
+    model = make("qwen2")
+    runner, notes = recorded(model)
+    ids = some_ids(40)
+    wanted = reference(model, ids)
+    cache = runner.new_cache()
+    cache.forward(ids[:10], 0)
+    rows = [cache.forward([one], 1).logits[0] for one in ids[10:20]]
+    assert notes.repeated == 9
+    notes.fail = RuntimeError("operation not permitted when stream is capturing")
+    with caplog.at_level(logging.WARNING):
+        for start in range(20, 40, 2):
+            rows += cache.forward(ids[start : start + 2], 2).logits
+    assert close(torch.stack(rows), wanted[10:])
+    assert [record.getMessage() for record in caplog.records] == [
+        "Passes of this model cannot be recorded (operation not permitted when stream is capturing); it goes on without, at a higher "
+        "cost per token."
+    ]
+    cache.forward([1], 1)
+    assert notes.repeated == 9
+
+
+def test_copies_have_their_own(shape: str) -> None:
+    runner, _ = recorded(make(shape))
+    cache, ids = runner.new_cache(), some_ids(9)
+    wanted = [cache.forward([one], 1).logits for one in ids][-1]
+    for copied in (runner.copy(), deepcopy(runner)):
+        assert copied.fixed is None  # on a CPU nothing is recorded
+        assert close(copied.new_cache().forward(ids, 1).logits, wanted)
+        copied.overwrite({"model.norm.weight": torch.zeros(32)})
+    cache.trim(0)
+    assert close([cache.forward([one], 1).logits for one in ids][-1], wanted)
+
+
+def test_without_recordings_nothing_is_kept() -> None:
+    runner = FusedLlama(make("llama"))
+    cache = runner.new_cache()
+    assert runner.fixed is None
+    for one in some_ids(20):
+        cache.forward([one], 1)
+    assert not cache._room.seen and not cache._room.passes
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_greedy_answers_of_a_pair(tmp_path: Path, ends: bool) -> None:
+    pair = load_pair(save(tmp_path / "target", "byte-level", ends=ends), save(tmp_path / "drafter", "sentence-piece", seed=1))
+    methods = fitting(pair.map)
+
+    def answers() -> list[tuple[int, ...]]:
+        return [pair.generate(PROMPT, method=method, temperature=0.0, max_new_tokens=40).token_ids for method in methods]
+
+    before = answers()
+    notes = []
+    for model in (pair.target, pair.drafter):
+        assert isinstance(model.runner, FusedLlama)
+        notes.append(Notes())
+        model.runner.passes, model.runner.fixed = None, GraphCache(model.runner.device, notes[-1])
+    pair._conversations._idle.clear()
+    assert answers() == before and answers() == before
+    assert all(one.repeated > 50 for one in notes)
+
+
+class FakeCuda:
+    """Notes what a recording asks of CUDA, in order."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.said: list[str] = []
+        said = self.said
+
+        class Stream:
+            def __init__(self, name: str) -> None:
+                self.name = name
+
+            def wait_stream(self, other: Stream) -> None:
+                said.append(f"{self.name} waits for {other.name}")
+
+            def __enter__(self) -> None:
+                said.append(f"on {self.name}")
+
+            def __exit__(self, *args: object) -> None:
+                said.append(f"off {self.name}")
+
+        class Graph:
+            def pool(self) -> str:
+                return f"pool of {id(self)}"
+
+            def capture_begin(self, pool: str | None, capture_error_mode: str) -> None:
+                said.append(f"begin {pool} {capture_error_mode} collecting={gc.isenabled()}")
+
+            def capture_end(self) -> None:
+                said.append("end")
+
+            def replay(self) -> None:
+                said.append("replay")
+
+        monkeypatch.setattr(torch.cuda, "CUDAGraph", Graph)
+        monkeypatch.setattr(torch.cuda, "current_stream", lambda device: Stream("here"))
+        monkeypatch.setattr(torch.cuda, "stream", lambda stream: stream)
+        monkeypatch.setattr(cuda_graphs, "_side_stream", lambda device: Stream("side"))
+
+
+def test_what_a_recording_asks_of_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = FakeCuda(monkeypatch).said
+    record, outputs = CudaGraphs(torch.device("cuda")), (torch.zeros(1), torch.zeros(1))
+
+    def function() -> Outputs:
+        said.append("runs")
+        return outputs
+
+    def around(pool: str | None) -> list[str]:
+        begin = f"begin {pool} thread_local collecting=False"
+        return ["side waits for here", "on side", "runs", begin, "runs", "end", "off side", "here waits for side"]
+
+    repeat = record(function)
+    assert said == around(None) and repeat() is outputs and said[-1] == "replay" and said.count("runs") == 2 and gc.isenabled()
+    assert record.first is not None
+    said.clear()
+    record(function)
+    assert said == around(record.first.pool())  # the second graph shares the memory of the first
+
+    said.clear()
+
+    def fails_while_recorded() -> Outputs:
+        if said[-1].startswith("begin"):
+            raise RuntimeError("not permitted")
+        return function()
+
+    with pytest.raises(RuntimeError, match="not permitted"):
+        record(fails_while_recorded)
+    assert said[-3:] == ["end", "off side", "here waits for side"] and gc.isenabled()
+
+
+# Where there is a CUDA device ---------------------------------------------------------------------------------------------------
+
+
+@CUDA
+@pytest.mark.parametrize(("dtype", "bound"), [(torch.float32, 1e-4), (torch.bfloat16, 0.05)])
+def test_graphs_on_a_device(shape: str, dtype: torch.dtype, bound: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fused_cache, "START", 32)
+    runner = FusedLlama(make(shape).to("cuda", dtype))
+    plain = general(make(shape).to("cuda", dtype)).new_cache()
+    assert runner.fixed is not None
+    for conversation in range(2):  # the second one finds the graphs of the first
+        cache = runner.new_cache()
+        plain.trim(0)
+        ids = some_ids(120, seed=conversation)
+        start = 0
+        kept: list[tuple[torch.Tensor, torch.Tensor]] = []
+        for count in [20, *(1, 1, 5, 1, 2, 5, 16) * 3]:
+            left, right = (one.forward(ids[start : start + count], min(count, 5)).logits for one in (cache, plain))
+            assert close(left, right, bound)
+            kept.append((left, left.clone()))
+            back = min(count - 1, 2)
+            start += count - back
+            for one in (cache, plain):
+                one.trim(start)
+        assert all(torch.equal(one, copy) for one, copy in kept)
+        assert runner.fixed.record is not None and len(_passes(cache)) >= 2  # nothing was given up
+        del cache
+    assert runner.rooms.idle
+
+
+@CUDA
+def test_new_weights_and_copies_on_a_device() -> None:
+    model = make("qwen2").to("cuda")
+    runner = FusedLlama(model)
+    cache, ids = runner.new_cache(), some_ids(8)
+    for _ in range(3):
+        cache.trim(0)
+        before = cache.forward(ids, 3).logits
+    assert _passes(cache)
+    copied = deepcopy(runner)
+    runner.overwrite({"model.norm.weight": torch.zeros(32, device="cuda")})
+    cache.trim(0)
+    assert float(cache.forward(ids, 3).logits.abs().max()) == 0.0
+    assert close(copied.new_cache().forward(ids, 3).logits, before, 1e-4)
+
+
+def _passes(cache: FusedCache) -> dict[tuple[int, int], Any]:
+    return cache._room.passes

@@ -1,0 +1,231 @@
+"""Drawing ahead on a CPU: the compiled draws are the host's walk, and end where the rule would end them."""
+
+from __future__ import annotations
+
+import math
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from omnidemo import load_pair
+from omnidemo.backends import compiled_passes as cpu_passes
+from omnidemo.backends import fused_cache
+from omnidemo.backends.fused_cache import FusedCache
+from omnidemo.backends.fused_llama import FusedLlama
+from omnidemo.backends.rollout_backend import roll_out
+from omnidemo.bench.tiny import random_model
+from omnidemo.decoding.calibration import EDGES, Calibration
+from omnidemo.decoding.contexts import DrafterContext
+from omnidemo.decoding.cost_model import CostModel
+from omnidemo.decoding.cost_policy import CostPolicy
+from omnidemo.decoding.draft_policy import ConfidencePolicy, HeadPolicy, StopRule
+from omnidemo.decoding.randomness import Sampler
+from omnidemo.decoding.rollout import RolloutRequest, token_by_token
+from omnidemo.decoding.sampling import SamplingParams, as_tensor
+from omnidemo.methods import NgramExact, make_method
+from omnidemo.vocab.ngram_cache import NgramCache
+from tests.contract.test_pair import save
+from tests.kernels.test_fused_llama import close
+from tests.support.rollout_sides import MAP, TOKENS, WARPS, Asking, Side, answers_agree, left_over, random_trie, rounds, same
+
+PLAIN = {name: warp for name, warp in WARPS.items() if warp.plain}
+
+
+@pytest.fixture(scope="module")
+def runner() -> FusedLlama:
+    model = random_model("llama", TOKENS, seed=3)
+    with torch.no_grad():
+        model.lm_head.weight.mul_(1.5)
+    return FusedLlama(model)
+
+
+@pytest.mark.parametrize("warp", PLAIN.values(), ids=PLAIN)
+@pytest.mark.parametrize("overrun", [0, 2])
+@pytest.mark.parametrize("budget", [1, 2, 3, 4, 6])
+def test_compiled_draws_are_the_hosts_walk(runner: FusedLlama, warp: SamplingParams, overrun: int, budget: int) -> None:
+    rollouts = own = 0
+    for seed in range(3):
+        ahead, plain = Side(runner, True), Side(runner, False)
+        rounds(ahead, plain, NgramExact(overrun), random_trie(seed), warp, budget, seed)
+        rollouts, own = rollouts + ahead.cache.rollouts, own + ahead.own
+        assert plain.cache.rollouts == 0
+    assert rollouts >= 18
+    assert own == 0  # no pass besides those of the rollouts, walks that were thrown away included
+
+
+@pytest.mark.parametrize("warp", PLAIN.values(), ids=PLAIN)
+@pytest.mark.parametrize("name", ["token-intersection", "union", "string-exact-match", "ngram-merge"])
+def test_other_methods(runner: FusedLlama, name: str, warp: SamplingParams) -> None:
+    ahead, plain = Side(runner, True), Side(runner, False)
+    rounds(ahead, plain, make_method(name, MAP), random_trie(1), warp, 5, 1)
+    assert ahead.cache.rollouts >= 6
+
+
+@pytest.mark.parametrize("name", sorted(set(WARPS) - set(PLAIN)))
+def test_more_than_a_temperature_is_the_hosts(runner: FusedLlama, name: str) -> None:
+    ahead, plain = Side(runner, True), Side(runner, False)
+    rounds(ahead, plain, NgramExact(), random_trie(1), WARPS[name], 4, 1)
+    assert ahead.cache.rollouts == 0
+
+
+@pytest.mark.parametrize("warp", PLAIN.values(), ids=PLAIN)
+@pytest.mark.parametrize(("threshold", "guess"), [(0.0, 0.0), (0.15, 0.15), (0.15, 0.0), (0.0, 0.15), (0.0, 1.0)])
+@pytest.mark.parametrize("name", ["ngram-exact", "string-exact-match"])
+def test_a_wrong_guess_of_the_rule_changes_nothing(
+    runner: FusedLlama, name: str, threshold: float, guess: float, warp: SamplingParams
+) -> None:
+    both = Side(runner, True), Side(runner, False)
+    rules = [Asking(9, threshold=threshold, guess=guess) for _ in both]
+    method, ngrams, foreseen = make_method(name, MAP), random_trie(2), 0
+    for _ in range(12):
+        start = len(both[0].drafter.ids)
+        drafts = [side.draft(method, ngrams, warp, 9, rule) for side, rule in zip(both, rules, strict=True)]
+        same(*drafts)
+        ended = any(slot.target_id == 42 for slot in drafts[0].slots)  # which only the host sees
+        foreseen += 0 if ended else left_over(both[0].newest)
+        for side in both:
+            side.drafter.commit(start, [], [3])
+    assert rules[0].heard == pytest.approx(rules[1].heard, rel=1e-4) and len(rules[0].heard) >= 12
+    for one, other in zip(rules[0].states, rules[1].states, strict=True):
+        assert torch.allclose(torch.as_tensor(one), torch.as_tensor(other), atol=1e-4)
+    if threshold == guess and name == "ngram-exact":
+        assert foreseen == 0 and both[0].cache.rollouts == 12  # nothing was drawn in vain, and once was enough
+    elif guess == 1.0:
+        assert both[0].cache.rollouts > 12
+
+
+def test_the_given_ids_are_read_too(runner: FusedLlama) -> None:
+    for count in (1, 3, 7):
+        side = Side(runner, True)
+        with torch.inference_mode():
+            side.drafter.logits()
+            for one in range(count):
+                side.drafter.push(one % 6)
+            rollout = roll_out(side.drafter, RolloutRequest(token_by_token(MAP.draftable_bars), SamplingParams(0.0), 3))
+            assert rollout is not None and len(rollout.ids) == 3 and len(rollout.read) == 2
+            ids = [0, 1, 2, *(one % 6 for one in range(count)), *rollout.read]
+            wanted = FusedCache(runner).forward(ids, 3).logits
+            assert close(as_tensor(rollout.rows), wanted, 1e-4) and side.cache.length == 3 + count
+            assert [int(row.add(MAP.draftable_bars).argmax()) for row in wanted] == rollout.ids
+            for token in rollout.ids[:2]:
+                side.drafter.push(token)
+            assert close(as_tensor(side.drafter.logits()), wanted[-1], 1e-4) and side.cache.length == 5 + count
+
+
+def test_a_window_that_ends_and_a_room_that_grows(runner: FusedLlama, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fused_cache, "START", 8)
+    ahead, plain = Side(runner, True), Side(runner, False)
+    rounds(ahead, plain, NgramExact(), random_trie(2), SamplingParams(1.0), 4, 1, count=20)
+    assert ahead.cache._room.capacity >= 32 and ahead.cache.rollouts == 20
+    ahead.cache.limit = ahead.cache.length + 4
+    with torch.inference_mode():
+        hand = ahead.context(random_trie(2), SamplingParams(1.0))
+        hand.begin_slot(NgramExact().proposal_rule, 4)
+    assert not left_over(hand) and ahead.cache.rollouts == 20
+
+
+def test_a_pass_that_threads_share(runner: FusedLlama, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cpu_passes, "WORTH_SHARING", 1)
+    monkeypatch.setattr(cpu_passes.CompiledPasses, "helpers", property(lambda self: 2))
+    rounds(Side(runner, True), Side(runner, False), NgramExact(), random_trie(0), SamplingParams(1.0), 5, 0)
+
+
+def test_without_compiled_code_the_host_draws(runner: FusedLlama, monkeypatch: pytest.MonkeyPatch) -> None:
+    side = Side(runner, True)
+    monkeypatch.setattr("omnidemo.backends.compile_kernels._ready", None)
+    draft = side.draft(NgramExact(), random_trie(0), SamplingParams(0.0), 4)
+    assert draft.drafted >= 1 and side.cache.rollouts == 0
+
+
+@pytest.mark.parametrize("temperature", [0.3, 1.0, 1.7])
+def test_draws_follow_the_law(runner: FusedLlama, temperature: float) -> None:
+    """Of 20,000 draws by uniform numbers, as many of each token as the law says; the law is the softmax of what is not barred."""
+    warp, chance = SamplingParams(temperature), random.Random(5)
+    with torch.inference_mode():
+        cache = FusedCache(runner)
+        row = cache.forward([0, 1, 2], 1).logits[0]
+        rule = token_by_token(MAP.draftable_bars)
+        law = warp.law(row + MAP.draftable_bars)
+        counts = torch.zeros(TOKENS)
+        for _ in range(20_000):
+            rollout = cache.roll_out(RolloutRequest(rule, warp, 1, np.array([chance.random() for _ in range(2)])), [], row, torch.zeros(32))
+            assert rollout is not None and rollout.probabilities == [float(rollout.laws[0][rollout.ids[0]])]
+            counts[rollout.ids[0]] += 1
+        assert torch.allclose(as_tensor(rollout.laws[0]), law, atol=1e-6) and float(rollout.laws[0].sum()) == pytest.approx(1.0, abs=1e-5)
+    assert not counts[law == 0].any()
+    kept = law > 0
+    statistic = float(((counts - 20_000 * law)[kept] ** 2 / (20_000 * law[kept])).sum())
+    assert statistic < int(kept.sum()) + 5 * math.sqrt(2 * int(kept.sum()))  # five deviations of χ²
+
+
+def test_rules_foresee_themselves() -> None:
+    """`until` says what `goes_on` says, for calibrations with any history."""
+    chance = random.Random(1)
+    agreed = stopped = 0
+    for _ in range(300):
+        known = CostModel()
+        for _ in range(chance.randrange(60)):
+            known.learn([(chance.random() ** 0.3,) for _ in range(4)], [float(chance.random() < 0.7) for _ in range(4)])
+        if chance.random() < 0.8:
+            known.plain_seconds, known.draft_seconds = chance.uniform(0.5, 2.0), chance.uniform(0.01, 1.0)
+        for rule in (CostPolicy(9, known), ConfidencePolicy(9, known, chance.random()), HeadPolicy(9, known, chance.random(), None)):
+            rule.budget(0, lambda: ([], 0.0))
+            for _ in range(5):
+                until, sure = rule.until(), [chance.random() ** 0.3 for _ in range(chance.choice((1, 2)))]
+                guess, said = foretold(until, math.prod(sure)), rule.goes_on(sure, [])
+                assert guess == said
+                agreed, stopped = agreed + said, stopped + (not said)
+                if not said:
+                    break
+    assert agreed > 300 and stopped > 300
+
+
+def foretold(until: StopRule, sure: float) -> bool:
+    line = [line for line in until.lines if sure >= line[0]][-1]
+    reach = until.reach * (line[1] + line[2] * sure)
+    return bool(sure >= until.least and reach * (line[3] + line[4] * sure) > until.price)
+
+
+@pytest.mark.parametrize("prior", [None, 0.6])
+def test_lines_of_a_calibration_are_what_it_says(prior: float | None) -> None:
+    calibration, chance = Calibration(prior), random.Random(2)
+    for _ in range(200):
+        for edge in (0.0, *EDGES, 0.999):
+            a, b = calibration.lines[sum(edge >= one for one in EDGES)]
+            assert calibration(edge) == pytest.approx(a + b * edge)
+        calibration.learn(chance.random(), chance.random())
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    root = tmp_path_factory.mktemp("drawing")
+    return save(root / "target", "byte-level", ends=False), save(root / "drafter", "sentence-piece", seed=1)
+
+
+@pytest.mark.parametrize("cache_size", [20_000, 30])
+@pytest.mark.parametrize("policy", ["fixed", "confidence", "head"])
+def test_answers_are_those_without(folders: tuple[str, str], policy: Any, cache_size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    pair = load_pair(*folders)
+    pair.ngrams = NgramCache(pair.drafter.runner.rows, cache_size)
+    answers_agree(pair, policy, [(0.0, 1.0), (0.7, 1.0), (1.0, 1.0)], monkeypatch)
+
+
+def test_a_drafter_context_whose_window_slides(runner: FusedLlama) -> None:
+    """A short window: the context goes on drafting, whatever can be drawn ahead."""
+    cache = FusedCache(runner)
+    cache.limit = 16
+    drafter = DrafterContext(cache, MAP)
+    drafter.start([0, 1, 2], 0)
+    order, drawn = RolloutRequest(token_by_token(MAP.draftable_bars), SamplingParams(1.0), 3, Sampler(1).look_ahead(40)), 0
+    with torch.inference_mode():
+        for turn in range(40):
+            rollout = roll_out(drafter, order)
+            drawn += rollout is not None
+            drafter.logits()
+            start = len(drafter.ids)
+            drafter.commit(start, [], [turn % 6])
+            assert cache.length <= cache.limit
+    assert 5 < drawn < 40

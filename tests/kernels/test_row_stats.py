@@ -1,0 +1,109 @@
+"""What a compiled pass tells of its logits is what they say."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from omnidemo import load_pair
+from omnidemo.backends import compiled_passes as cpu_passes
+from omnidemo.backends.fused_cache import FusedCache
+from omnidemo.backends.fused_llama import FusedLlama
+from omnidemo.backends.kernels.rows_kernel import highest, mass
+from omnidemo.bench.tiny import random_model
+from omnidemo.decoding.row_ops import BEST, MASS, TOP, WARM, RowStats
+from omnidemo.decoding.sampling import SamplingParams
+from tests.contract.test_pair import PROMPT, save
+
+
+def peaks_of(rows: Any, heat: float) -> RowStats:
+    """Those of logits [R, V] by numpy."""
+    best = rows.argmax(-1)
+    top = rows[np.arange(len(rows)), best]
+    away = (rows - top[:, None]).astype(np.float64)
+    return RowStats(rows, np.stack([best, top, np.exp(away).sum(-1), np.exp(away / (heat or 1.0)).sum(-1)], 1).astype(np.float32), heat)
+
+
+@pytest.fixture(scope="module")
+def runner() -> FusedLlama:
+    return FusedLlama(random_model("llama", 517, seed=2))
+
+
+@pytest.mark.parametrize("heat", [0.0, 0.3, 1.0, 1.8])
+@pytest.mark.parametrize("rows", [1, 2, 5])
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_pass_tells_its_peaks(runner: FusedLlama, heat: float, rows: int, shared: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if shared:
+        monkeypatch.setattr(cpu_passes, "WORTH_SHARING", 1)
+        monkeypatch.setattr(cpu_passes.CompiledPasses, "helpers", property(lambda self: 2))
+    cache = FusedCache(runner)
+    cache.forward([1, 2, 3], 1)
+    peaks = cache.forward([4, 5, 6, 7, 8], rows, heat).stats
+    assert peaks is not None and cache.length == 8
+    cache.trim(3)
+    logits = cache.forward([4, 5, 6, 7, 8], rows).logits
+    assert np.array_equal(logits.numpy(), peaks.rows)
+    wanted = peaks_of(peaks.rows, heat)
+    columns = [BEST, TOP, MASS, *([WARM] if heat else [])]
+    assert np.allclose(peaks.numbers[:, columns], wanted.numbers[:, columns], rtol=3e-6)
+    assert peaks.best() == logits.argmax(-1).tolist()
+    tokens = [3, 500, 17, 0, 516][:rows]
+    assert peaks.shares(tokens) == pytest.approx([float(row.softmax(-1)[one]) for row, one in zip(logits, tokens, strict=True)], rel=1e-5)
+    assert peaks.shares(tokens[1:], 1) == pytest.approx(peaks.shares(tokens)[1:])
+    if heat:
+        law = SamplingParams(heat).law(logits)
+        for row in range(rows):
+            assert np.allclose(peaks.law(row), law[row].numpy(), rtol=1e-5, atol=1e-9)
+        assert peaks.chances(tokens) == pytest.approx([float(row[one]) for row, one in zip(law, tokens, strict=True)], rel=1e-5, abs=1e-30)
+
+
+@pytest.mark.parametrize("size", [1, 2, 255, 256, 257, 8192, 50_001])
+def test_the_highest_is_numpys(size: int) -> None:
+    chance = np.random.default_rng(size)
+    for row in (
+        chance.standard_normal(size), -abs(chance.standard_normal(size)), np.zeros(size), np.full(size, -np.inf), np.full(size, -3.5),
+        chance.integers(-2, 2, size), np.where(chance.random(size) < 0.9, -np.inf, chance.standard_normal(size)),
+    ):  # fmt: skip
+        row = row.astype(np.float32)
+        assert highest(row) == row.argmax()  # the lowest among equals
+    row[size // 2] = np.nan
+    assert highest(row) == size // 2  # and never an index outside
+
+
+def test_a_mass_of_far_away_logits() -> None:
+    row = np.array([1e4, 0.0, -np.inf, 1e4 - 1.0], np.float32)
+    assert mass(row, row[0], np.float32(1.0)) == pytest.approx(1 + math.exp(-1))
+    assert mass(row, row[0], np.float32(0.5)) == pytest.approx(1 + math.exp(-0.5))
+
+
+@pytest.mark.parametrize("options", [{"temperature": 0.0}, {"temperature": 1.0}, {"temperature": 0.6}, {"repetition_penalty": 1.3}])
+@pytest.mark.parametrize("method", ["ngram-exact", "autoregressive"])
+def test_answers_are_those_without(tmp_path: Any, method: str, options: dict[str, float], monkeypatch: pytest.MonkeyPatch) -> None:
+    pair = load_pair(save(tmp_path / "target", "byte-level", ends=False), save(tmp_path / "drafter", "sentence-piece", seed=1))
+    asked = 0
+    told = RowStats.best
+
+    def best(self: RowStats) -> list[int]:
+        nonlocal asked
+        asked += 1
+        return told(self)
+
+    monkeypatch.setattr(RowStats, "best", best)
+
+    def answer() -> Any:
+        done = pair.generate(PROMPT, method=method, max_new_tokens=24, seed=3, reuse=False, learn=False, **{"temperature": 0.0} | options)
+        shown = [(token.text, token.p, token.q, token.accept) for one in done.rounds for token in (*one.tokens, *one.discarded)]
+        return done.token_ids, shown
+
+    ids, shown = answer()
+    assert bool(asked) == (options.get("temperature", 0.0) == 0.0 and "repetition_penalty" not in options)
+    forward = FusedCache.forward
+    monkeypatch.setattr(FusedCache, "forward", lambda self, ids, last, stats_at=None: forward(self, ids, last))
+    plain_ids, plain_shown = answer()
+    assert ids == plain_ids and len(shown) == len(plain_shown)
+    for one, other in zip(shown, plain_shown, strict=True):
+        assert one[0] == other[0] and one[1] == pytest.approx(other[1], rel=1e-4)
+        assert [number or 0.0 for number in one[2:]] == pytest.approx([number or 0.0 for number in other[2:]], rel=1e-4)

@@ -1,0 +1,275 @@
+"""The law of what is emitted, with every random choice branched, against the law of the target alone."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+import torch
+
+from omnidemo.backends.fused_llama import FusedLlama
+from omnidemo.bench.tiny import random_model
+from omnidemo.decoding.backend import Pass
+from omnidemo.decoding.contexts import DrafterContext
+from omnidemo.decoding.engine import DecodingState
+from omnidemo.decoding.randomness import Sampler
+from omnidemo.decoding.sampling import SamplingParams
+from omnidemo.decoding.state import TargetContext
+from omnidemo.methods import (
+    METHODS,
+    Autoregressive,
+    Method,
+    NgramExact,
+    NgramMerge,
+    Speculative,
+    StringExactMatch,
+    StringRejection,
+    TokenIntersection,
+    Union,
+    fitting,
+    make_method,
+)
+from omnidemo.methods.base import RoundContext, Slot, subtract
+from omnidemo.methods.string_rejection import strings_of
+from omnidemo.models.transformers_runner import TransformersRunner
+from tests.support.worlds import CROSSING, NESTED, PLAIN, SAME, WORLDS, World, distance, law_of, p_value, vocabulary
+
+WARPS = {
+    "t1": SamplingParams(1.0),
+    "t0.7": SamplingParams(0.7),
+    "t1.5": SamplingParams(1.5),
+    "top-p": SamplingParams(1.0, top_p=0.9),
+    "top-k": SamplingParams(1.0, top_k=3),
+    "min-p": SamplingParams(1.0, min_p=0.2),
+    "penalty": SamplingParams(1.0, repetition_penalty=1.7),
+}
+# Every method that claims to be lossless, with its variants.
+LOSSLESS: dict[str, Method] = {
+    "exact": NgramExact(),
+    "exact, no overrun": NgramExact(overrun=0),
+    "exact, by closer bounds": NgramExact(attempts=0),
+    "intersection": TokenIntersection(),
+    "union": Union(),
+    "string match": StringExactMatch(),
+    "string rejection": StringRejection(),
+    "string rejection, enumerated": StringRejection(attempts=0),
+}
+
+
+def emitted(world: World, method: Method, warp: SamplingParams, budget: int, count: int = 2) -> float:
+    law = world.emitted_law(method, warp, budget, count)
+    assert sum(law.values()) == pytest.approx(1, abs=1e-9)
+    return distance(law, world.law(warp, count))
+
+
+@pytest.mark.parametrize("world", [*WORLDS.values(), CROSSING], ids=[*WORLDS, "crossing"])
+@pytest.mark.parametrize("budget", [1, 2])
+@pytest.mark.parametrize("method", LOSSLESS.values(), ids=LOSSLESS)
+def test_lossless_methods_emit_the_targets_own_law(world: World, budget: int, method: Method) -> None:
+    assert emitted(world, method, SamplingParams(1.0), budget) < 1e-12
+
+
+@pytest.mark.parametrize("budget", [3, 4, 5])
+@pytest.mark.parametrize("method", LOSSLESS.values(), ids=LOSSLESS)
+def test_longer_drafts_are_lossless_too(budget: int, method: Method) -> None:
+    assert emitted(PLAIN, method, SamplingParams(1.0), budget) < 1e-12
+
+
+@pytest.mark.parametrize("budget", [1, 2, 3])
+def test_one_vocabulary(budget: int) -> None:
+    assert emitted(SAME, Speculative(), SamplingParams(0.7), budget) < 1e-12
+
+
+@pytest.mark.parametrize("warp", WARPS.values(), ids=WARPS)
+@pytest.mark.parametrize("world", [PLAIN, CROSSING], ids=["plain", "crossing"])
+@pytest.mark.parametrize("method", [*LOSSLESS.values(), Autoregressive()], ids=[*LOSSLESS, "plain"])
+def test_warping_keeps_them_lossless(world: World, warp: SamplingParams, method: Method) -> None:
+    assert emitted(world, method, warp, 2) < 1e-12
+
+
+class Modelled(World):
+    """A world of random Llamas in the hands of the fast runners; its law is what `transformers`' own modules say of the target."""
+
+    def __init__(self, world: World, compact: bool, threads: int) -> None:
+        super().__init__(world.target, world.drafter, world.prompt, world.seed)
+        self.runners = []
+        for rows in (len(world.target) + 1, len(world.drafter) + 2):
+            model = random_model("llama", rows, seed=rows)
+            for weight in model.parameters():
+                weight.data.copy_(weight.data.bfloat16())
+            runner = FusedLlama(model)
+            runner.threads = threads
+            runner.compact(compact)
+            self.runners.append((runner, TransformersRunner(model)))
+
+    def conversation(self, prompt: Sequence[int], limit: int = 1000) -> DecodingState:
+        target, drafter = (_Widened(fast.new_cache()) for fast, _ in self.runners)
+        talk = DecodingState(TargetContext(target), DrafterContext(drafter, self.map))
+        talk.start(prompt)
+        return talk
+
+    def general(self, warp: SamplingParams, count: int) -> dict[tuple[int, ...], float]:
+        def row(ids: list[int]) -> torch.Tensor:
+            return _Widened(self.runners[0][1].new_cache()).forward(ids, 1).logits[0]
+
+        return law_of(row, self.prompt, set(self.target.roles.get("end", ())), warp, count)
+
+
+class _Widened:
+    """A cache whose logits are given as float64, as the branches' masses are summed; the padded row is never likely."""
+
+    def __init__(self, cache: Any) -> None:
+        self.cache, self.limit = cache, cache.limit
+
+    @property
+    def length(self) -> int:
+        return self.cache.length
+
+    def forward(self, ids: Sequence[int], last: int, stats_at: float | None = None) -> Pass:
+        logits = self.cache.forward(ids, last).logits.double()
+        logits[:, -1] = -30.0
+        return Pass(logits)
+
+    def trim(self, length: int) -> int:
+        return self.cache.trim(length)
+
+
+@pytest.mark.parametrize(("compact", "threads"), [(False, 1), (False, 3), (True, 3)], ids=["four bytes", "shared", "two bytes, shared"])
+@pytest.mark.parametrize("name", ["exact", "exact, by closer bounds", "intersection", "string rejection"])
+def test_the_fast_runners_keep_the_law(name: str, compact: bool, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("omnidemo.backends.compiled_passes.WORTH_SHARING", 0)
+    world = Modelled(PLAIN, compact, threads)
+    assert world.runners[0][0].passes.two_bytes == compact
+    law, warp = world.emitted_law(LOSSLESS[name], SamplingParams(0.8), 2, 2), SamplingParams(0.8)
+    assert sum(law.values()) == pytest.approx(1, abs=1e-9)
+    assert distance(law, world.general(warp, 2)) < 1e-6
+    assert distance(law, world.general(SamplingParams(0.9), 2)) > 1e-3  # so that it would show
+
+
+def test_every_lossless_method_is_tried() -> None:
+    tried = {type(method) for method in LOSSLESS.values()} | {Autoregressive, Speculative}
+    assert tried == {method for method in METHODS.values() if method.lossless}
+
+
+def test_the_papers_merging_is_not_lossless_and_the_test_sees_it() -> None:
+    assert emitted(NESTED, NgramMerge(), SamplingParams(1.0), 2) > 1e-3
+
+
+def test_a_broken_residual_is_seen() -> None:
+    class Broken(TokenIntersection):
+        def residual(self, context: RoundContext, slot: Slot, law: torch.Tensor) -> int:
+            return subtract(context.chooser, law, torch.zeros_like(law))
+
+    assert emitted(NESTED, Broken(), SamplingParams(1.0), 2) > 1e-3
+
+
+@pytest.mark.parametrize("method", [*LOSSLESS.values(), NgramMerge()], ids=[*LOSSLESS, "merge"])
+@pytest.mark.parametrize("world", [*WORLDS.values(), CROSSING], ids=[*WORLDS, "crossing"])
+def test_greedy_ids_are_the_targets_own(world: World, method: Method) -> None:
+    for seed in range(20):
+        world.seed = seed
+        expected = next(iter(world.law(SamplingParams(0.0), 8)))
+        assert world.sample(method, SamplingParams(0.0), Sampler(0), 4, 8) == expected
+
+
+@pytest.mark.parametrize("method", [*LOSSLESS.values(), Speculative()], ids=[*LOSSLESS, "speculative"])
+def test_100_000_samples_agree_with_the_law(method: Method) -> None:
+    """A second witness with the real sampler: χ² of what is emitted, fixed seed, p > 0.001."""
+    world = SAME if isinstance(method, Speculative) else CROSSING if isinstance(method, StringRejection) else NESTED
+    assert chi_square(world, method, 100_000) > 0.001
+
+
+def test_samples_do_not_agree_with_the_papers_merging() -> None:
+    assert chi_square(NESTED, NgramMerge(), 10_000, count=2) < 0.001
+
+
+def chi_square(world: World, method: Method, runs: int, count: int = 1) -> float:
+    """p-value of the counts of the first ids emitted."""
+    warp, sampler, cache = SamplingParams(1.0), Sampler(3), world.cache()
+    with torch.inference_mode():
+        # Two drafter tokens are too few for the overrun of a walk to be all there is, and enough for it to happen.
+        counts = Counter(world.sample(method, warp, sampler, 2, count, cache) for _ in range(runs))
+    return p_value(counts, world.law(warp, count), runs)
+
+
+# Expected acceptance (Timor et al., table 3) ------------------------------------------------------------------------------
+
+
+def first_tokens(world: World, warp: SamplingParams, budget: int) -> dict[int, float]:
+    """ψ by brute force: the law of the first target token of a string that is drafted until it is settled."""
+    found: dict[int, float] = {}
+    pending: list[tuple[tuple[int, ...], float]] = [((), 1.0)]
+    strings = strings_of(world.map)
+    while pending:
+        path, mass = pending.pop()
+        for drawn, share in enumerate(world.draft_law(warp, path).tolist()):
+            if share > 0 and strings.stopped((*path, drawn), budget):
+                token = strings.first((*path, drawn))
+                found[token] = found.get(token, 0.0) + mass * share
+            elif share > 0:
+                pending.append(((*path, drawn), mass * share))
+    return found
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("base", [NESTED, PLAIN, CROSSING], ids=["nested", "plain", "crossing"])
+def test_expected_acceptance_is_the_papers(base: World, seed: int) -> None:
+    world, warp = World(base.target, base.drafter, base.prompt, seed), SamplingParams(1.0)
+    p = target_law(world, warp)
+    q = world.draft_law(warp)
+    mapped = list(zip(world.map.mapped_targets.tolist(), world.map.mapped_drafters.tolist(), strict=True))
+    shared = sum(float(q[d]) for _, d in mapped)
+    union = sum(min(float(p[t]), float(q[d])) for t, d in mapped)
+    intersection = sum(min(float(p[t]), float(q[d]) / shared) for t, d in mapped)
+    assert world.acceptance(Union(), warp, 1) == pytest.approx(union, abs=1e-9)
+    assert world.acceptance(TokenIntersection(), warp, 1) == pytest.approx(intersection, abs=1e-9)
+    assert intersection >= union - 1e-12  # theorem 4.1
+    for budget in (1, 2, 3):
+        psi = {token: mass for token, mass in first_tokens(world, warp, budget).items() if token >= 0}
+        rejection = sum(min(float(p[token]), mass) for token, mass in psi.items())
+        assert world.acceptance(StringRejection(), warp, budget) == pytest.approx(rejection, abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_expected_acceptance_of_string_match(seed: int) -> None:
+    """Σ p·q', with q' the law of the first token of the draft's own spelling."""
+    world, warp, budget = World(CROSSING.target, CROSSING.drafter, CROSSING.prompt, seed), SamplingParams(1.0), 2
+    p, q_first = target_law(world, warp), Counter[int]()
+    for one, share in enumerate(world.draft_law(warp).tolist()):
+        if share > 0 and world.map.targets[one] in world.target.roles["end"]:
+            q_first[world.map.targets[one]] += share
+        elif share > 0:
+            for two, other in enumerate(world.draft_law(warp, (one,)).tolist()):
+                spelled = world.target.spell(world.drafter.writes(one) + world.drafter.writes(two))
+                if other > 0 and spelled:
+                    q_first[spelled[0]] += share * other
+    wanted = sum(float(p[token]) * mass for token, mass in q_first.items())
+    assert world.acceptance(StringExactMatch(), warp, budget) == pytest.approx(wanted, abs=1e-9)
+
+
+def target_law(world: World, warp: SamplingParams) -> list[float]:
+    law = world.law(warp, 1)
+    return [law.get((token,), 0.0) for token in range(len(world.target) + 1)]
+
+
+# Which methods a pair can use ---------------------------------------------------------------------------------------------
+
+
+def test_a_pair_is_refused_what_it_cannot_use() -> None:
+    assert "speculative" in fitting(SAME.map) and "speculative" not in fitting(PLAIN.map)
+    with pytest.raises(ValueError, match=r"different vocabularies .* choose one of ngram-exact"):
+        make_method("speculative", PLAIN.map)
+    with pytest.raises(ValueError, match="unknown method"):
+        make_method("lookahead", PLAIN.map)
+    assert make_method("auto", SAME.map).name == "speculative" and make_method("auto", PLAIN.map).name == "ngram-exact"
+
+
+def test_string_rejection_is_refused_past_its_cap() -> None:
+    letters = [bytes([letter]) for letter in b"abc"]
+    short, long = vocabulary([*letters, b"abcabc"]), vocabulary([*letters, b"abcabcab"])
+    pieces = vocabulary([*letters, b"ab", b"bc", b"ca", b"abc", b"bca", b"cab"])
+    assert StringRejection.refusal(World(short, pieces, (0,)).map) is None  # 24 spellings
+    refusal = StringRejection.refusal(World(long, pieces, (0,)).map)
+    assert refusal is not None and "more than 64 spellings" in refusal and "abcabcab" in refusal

@@ -1,0 +1,58 @@
+"""Methods side by side: on what the pair has learned, by the rules of a chat, beside the drafter as it came."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from omnidemo import load_pair
+from omnidemo.config import Settings
+from omnidemo.pair.pair import Pair
+from omnidemo.serving import chat_service
+from omnidemo.serving.beside import FRESH as FRESH_DOMAIN
+from omnidemo.serving.comparison import BASELINE, FRESH, compare
+from tests.contract.test_pair import save
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Pair:
+    root = tmp_path_factory.mktemp("comparison")
+    return load_pair(save(root / "target", "byte-level", ends=False), save(root / "drafter", "sentence-piece", seed=1))
+
+
+def test_the_fresh_drafter_has_a_lane_and_all_meet_the_same_warm_cache(pair: Pair) -> None:
+    assert not len(pair.ngrams)
+    done = list(compare(pair, ["the small duck swims"], [BASELINE, FRESH, "ngram-exact"], max_new_tokens=40, warm=True))
+    assert [one.method for one in done] == [BASELINE, FRESH, "ngram-exact"]
+    assert [one.generation.domain for one in done] == ["default", FRESH_DOMAIN, "default"]
+    assert all(one.identical for one in done)
+    entries = {one.generation.cache_entries for one in done}
+    assert entries == {len(pair.ngrams)} and len(pair.ngrams) > 0  # met before the first lane, and nothing learned between them
+
+
+def test_nothing_is_met_where_it_is_not_asked_for(pair: Pair) -> None:
+    pair.clear_cache()
+    list(compare(pair, ["the other duck"], [BASELINE, "ngram-exact"], max_new_tokens=20))
+    assert not len(pair.ngrams)
+
+
+@pytest.mark.parametrize(("length", "drafting"), [(None, ("cost", 4)), (7, ("fixed", 7))])
+def test_drafts_are_as_long_as_in_the_chat_unless_a_length_is_given(
+    monkeypatch: pytest.MonkeyPatch, length: int | None, drafting: tuple[str, int]
+) -> None:
+    asked: list[dict[str, Any]] = []
+    monkeypatch.setattr(chat_service, "compare", lambda *given, **options: asked.append(options) or iter(()))
+
+    @contextmanager
+    def using(*names: str) -> Iterator[Any]:
+        yield None, SimpleNamespace(using=using)
+
+    shelf: Any = SimpleNamespace(settings=Settings(), using=using)
+    made = chat_service.ChatService(shelf, None, None)  # type: ignore[arg-type]
+    options: dict[str, Any] = {"target": "t", "drafter": "d", "prompts": ["a"], "methods": [FRESH], "max_new_tokens": 8, "temperature": 0.0}
+    assert list(made.compare(**options, draft_length=length)) == []
+    assert (asked[0]["draft_policy"], asked[0]["draft_length"]) == drafting and asked[0]["warm"]

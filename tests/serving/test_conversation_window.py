@@ -1,0 +1,139 @@
+"""What a target is given of a conversation: the newest exchanges it was made for, each message counted once."""
+
+from __future__ import annotations
+
+import time
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from omnidemo import load_pair
+from omnidemo.bundled import conversations, write_prompts
+from omnidemo.bundled.corpus import mixer
+from omnidemo.models.catalogue import Reading, reading
+from omnidemo.pair.pair import Pair
+from omnidemo.serving import conversation_window
+from omnidemo.serving.conversation_window import newest
+from tests.contract.test_pair import save
+
+WHOLE = Reading()
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Pair:
+    root = tmp_path_factory.mktemp("history")
+    return load_pair(save(root / "target", "byte-level", ends=False), save(root / "drafter", "sentence-piece", seed=1))
+
+
+def chat(turns: int, words: str = "the small duck swims") -> list[dict[str, str]]:
+    """`turns` questions with answers, and a last question."""
+    said = [{"role": role, "content": f"{words} {turn} {role}"} for turn in range(turns) for role in ("user", "assistant")]
+    return [*said, {"role": "user", "content": "and now?"}]
+
+
+@pytest.mark.parametrize(("turns", "kept"), [(1, 1), (2, 3), (3, 5), (None, 7)])
+def test_so_many_turns_as_the_model_was_made_for(pair: Pair, turns: int | None, kept: int) -> None:
+    messages = chat(3)
+    assert newest(pair, messages, Reading(turns), 20) == messages[-kept:]
+
+
+def test_tokens_end_it_sooner_and_never_take_the_last_message(pair: Pair) -> None:
+    messages = chat(6)
+    given = newest(pair, messages, Reading(None, 60), 20)
+    assert 1 < len(given) < len(messages) and len(pair.prompt_ids(given)) <= 60
+    assert given == messages[-len(given) :] and given[0]["role"] == "user"
+    assert newest(pair, messages, Reading(None, 1), 20) == messages[-1:]
+
+
+def test_all_that_fits_leaves_room_for_the_answer(pair: Pair) -> None:
+    messages = chat(40)
+    given = newest(pair, messages, WHOLE, 50)
+    used = len(pair.prompt_ids(given))
+    two_more = len(pair.prompt_ids(messages[-len(given) - 2 :]))
+    assert used <= pair.target.context - 50 < two_more
+
+
+def test_a_system_message_stays_and_half_an_exchange_does_not(pair: Pair) -> None:
+    system = {"role": "system", "content": "be short"}
+    messages = chat(40)
+    given = newest(pair, [system, *messages], WHOLE, 50)
+    assert given[0] == system and given[1]["role"] == "user" and len(given) < 80
+    assert newest(pair, messages[:2], WHOLE, 50) == messages[:2]
+    assert newest(pair, messages[1:2], WHOLE, 50) == messages[1:2]
+    assert newest(pair, [], WHOLE, 50) == []
+
+
+def test_each_message_is_counted_once_and_old_ones_never(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    counted: list[str] = []
+    count = conversation_window._tokens
+    monkeypatch.setattr(
+        conversation_window, "_tokens", lambda pair, message, room: counted.append(message["content"]) or count(pair, message, room)
+    )
+    messages = chat(5000)
+    began = time.perf_counter()
+    newest(pair, messages, WHOLE, 50)
+    assert time.perf_counter() - began < 2  # it took minutes
+    assert len(counted) == len(set(counted)) < 60
+
+
+def test_a_huge_message_is_not_even_counted(pair: Pair) -> None:
+    messages = chat(2)
+    messages[1]["content"] = "duck " * 2_000_000
+    began = time.perf_counter()
+    assert newest(pair, messages, WHOLE, 50) == messages[2:]
+    assert time.perf_counter() - began < 1
+
+
+def test_nobody_counts_for_one_who_has_left(pair: Pair) -> None:
+    assert newest(pair, chat(40), WHOLE, 50, cancelled=lambda: True) == chat(40)[-1:]
+
+
+def test_the_catalogue_says_what_the_bundled_models_read() -> None:
+    assert reading("bundled/a").turns == reading("bundled/b").turns == reading("bundled/c").turns == 1
+    assert reading("Qwen/Qwen2.5-1.5B-Instruct") == reading("some/folder") == WHOLE
+
+
+# the scored conversations --------------------------------------------------------------------------------------------------
+
+
+def test_conversations_change_their_topic_and_are_the_same_every_time() -> None:
+    made = conversations.conversations(count=4)
+    assert made == conversations.conversations(count=4) and [len(chat) for chat in made] == [10] * 4
+    for chat in made:
+        assert all(one["domain"] != after["domain"] for one, after in pairwise(chat))
+
+
+def test_a_turn_is_judged_alone_and_in_its_chat() -> None:
+    record: dict[str, Any] = {"domain": "maths", "pattern": "p", "answer": "", "facts": [], "number": "3", "tests": []}
+    chats = [[record | {"prompt": "1 + 2"}, record | {"prompt": "4 - 1"}], [record | {"prompt": "1 + 2"}]]
+    asked: list[int] = []
+
+    def talk(messages: list[conversation_window.Message]) -> str:
+        asked.append(len(messages))
+        return "#### 3" if len(messages) == 1 else "lost"
+
+    outcome = conversations.compare(chats, lambda messages: "#### 3", talk)
+    assert (outcome.asked, outcome.fresh, outcome.kept, outcome.gained) == (3, 3, 2, 0)
+    assert asked == [1, 3, 1] and "66.7%" in str(outcome)
+
+
+def test_the_examples_of_the_page_are_answered_right() -> None:
+    """The twelve prompts that a newcomer sees first, each by the real default target in a fresh chat."""
+    from omnidemo.config import Settings
+    from omnidemo.models.model_files import BUNDLED
+    from omnidemo.serving.pair_loading import build_pair
+
+    settings = Settings(device="cpu")
+    folder: Path = BUNDLED / settings.target.removeprefix("bundled/")
+    if not list(folder.glob("*.safetensors")):
+        pytest.skip("the weights of the bundled target are not here")
+    answer = conversations.reader(build_pair(settings.target, settings.drafter, settings), Reading(1))
+    records = write_prompts.read(write_prompts.FOLDER / "examples.jsonl")
+    wrong = [
+        str(one["label"])
+        for one in records
+        if not mixer.check(write_prompts.from_record(one), answer([{"role": "user", "content": str(one["prompt"])}]))
+    ]
+    assert len(records) == 12 and not wrong

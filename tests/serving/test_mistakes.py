@@ -1,0 +1,196 @@
+"""Mistakes, by every way in: one sentence that names the option, and never the error that it would have led to."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+import pytest
+from safetensors.torch import load_file, save_file
+
+from omnidemo import load_pair
+from omnidemo.config import GenerationConfig, Settings
+from omnidemo.models.load import ModelError, load_model
+from omnidemo.pair.pair import Pair
+from omnidemo.ui import build_app
+from tests.bench.test_cli import Cli, cli, names, refused  # noqa: F401
+from tests.contract.test_pair import save
+from tests.support.fakes import FakeServices
+
+BAD: list[tuple[str, Any]] = [
+    *[("temperature", value) for value in (-1, "hot", None, [], float("nan"), float("inf"), 1e-320, 1e-5, "nan", 101)],
+    *[("max_new_tokens", value) for value in (0, -5, 1.5, "many", None, float("nan"), 10**30, {})],
+    *[("top_p", value) for value in (0, 1.5, "x", float("nan"), None)],
+    *[("top_k", value) for value in (-1, 2.5, "x", 10**30)],
+    *[("min_p", value) for value in (-0.1, 2, float("nan"))],
+    *[("repetition_penalty", value) for value in (0, -1, float("inf"), 1e300, "x")],
+    *[("draft_length", value) for value in (-1, 33, 2.5, None, "x")],
+    *[("longest_draft", value) for value in (0, 33, None)],
+    *[("confidence", value) for value in (-0.1, 2, float("nan"), "x")],
+    *[("gamma", value) for value in (0, 1, 2, float("nan"))],
+    *[("draft_policy", value) for value in ("best", None, 5, [])],
+    *[("seed", value) for value in (-1, 2**64, "x", 1.5, float("nan"))],
+    *[("stop", value) for value in ("abc", 5, [5], None, ["a"] * 65)],
+    *[("method", value) for value in ("best", None, 5, [])],
+    *[("domain", value) for value in (None, 5)],
+    *[("learn", value) for value in ("perhaps", 7)],
+    *[("probe_every", value) for value in (-1, "x")],
+]
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Pair:
+    root = tmp_path_factory.mktemp("mistakes")
+    return load_pair(save(root / "target", "byte-level", ends=False), save(root / "drafter", "byte-level", seed=1))
+
+
+@pytest.mark.parametrize(("option", "value"), BAD, ids=repr)
+def test_the_api_names_the_option(pair: Pair, option: str, value: Any) -> None:
+    with pytest.raises(ValueError) as caught:
+        pair.generate("duck", **{option: value})
+    said = str(caught.value)
+    assert option in said and "\n" not in said and len(said) < 400
+
+
+def test_numbers_as_texts_are_read_and_then_compared(pair: Pair) -> None:
+    made = pair.generate("duck", max_new_tokens="7", temperature="0", seed="3", draft_length="2")
+    assert len(made.token_ids) == 7 and made.seed == 3
+    assert GenerationConfig.of(max_new_tokens="20").max_new_tokens == 20
+    for huge in ("1e999", "20000000000"):
+        with pytest.raises(ValueError, match="max_new_tokens"):
+            GenerationConfig.of(max_new_tokens=huge)
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("--temperature", "-1"), ("--temperature", "1e-320"), ("--temperature", "nan"), ("--top-p", "0"), ("--top-p", "nan"),
+     ("--top-k", "-1"),
+     ("--min-p", "2"), ("--repetition-penalty", "0"), ("--repetition-penalty", "inf"), ("--seed", "-1"), ("--max-new-tokens", "0"),
+     ("--draft-length", "99"), ("--method", "best"), ("--max-new-tokens", "99999999999")],
+)  # fmt: skip
+def test_the_command_line_ends_with_2(cli: Cli, names: list[str], option: str, value: str) -> None:  # noqa: F811
+    refused(cli("generate", "duck", option, value, *names), option.lstrip("-").replace("-", "_")[:6])
+
+
+def test_other_mistakes_on_the_command_line(cli: Cli, names: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    (tmp_path / "file").write_text("x")
+    refused(cli("serve", "--port", "99999"), "port")
+    refused(cli("serve", "--storage", tmp_path / "file"), "is a file")
+    refused(cli("generate", "duck", "--storage", tmp_path / "file" / "below", *names), "is a file")
+    refused(cli("generate", "half \ud83d", *names), "half a character")
+    (tmp_path / "deep.jsonl").write_text('{"prompt": ' + "[" * 100_000 + "]" * 100_000 + "}")
+    (tmp_path / "list.jsonl").write_text("[1]\n5\n")
+    for name in ("deep.jsonl", "list.jsonl"):
+        refused(cli("compare", "--prompts", tmp_path / name, "--csv", tmp_path / "out.csv", *names), "prompt")
+    for name, value in (("THREADS", "100000"), ("LORA_RANK", "20000"), ("LEARNING_RATE", "inf"), ("GAMMA", "nan"), ("CONFIDENCE", "2")):
+        monkeypatch.setenv(f"OMNIDEMO_{name}", value)
+        refused(cli("generate", "duck", *names), name.lower())
+        monkeypatch.delenv(f"OMNIDEMO_{name}")
+
+
+def edited(folder: Path, name: str, **changes: Any) -> None:
+    path = folder / name
+    path.write_text(json.dumps((json.loads(path.read_text()) if path.exists() else {}) | changes))
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("damage", ["ends", "layers", "words", "index", "deep", "shapes", "width", "heads"])
+def test_a_damaged_model_is_refused_in_one_sentence(tmp_path: Path, damage: str) -> None:
+    folder = Path(save(tmp_path / "model", "byte-level"))
+    if damage == "ends":
+        edited(folder, "generation_config.json", eos_token_id=["a", None])
+        edited(folder, "config.json", eos_token_id=[5, "a"])
+    elif damage == "layers":
+        edited(folder, "config.json", num_hidden_layers=10**6)
+    elif damage == "words":
+        edited(folder, "config.json", num_hidden_layers="many")
+    elif damage == "index":
+        edited(folder, "model.safetensors.index.json", weight_map={"a": "model.safetensors"})
+        (folder / "model.safetensors").rename(folder / "model-00001-of-00001.safetensors")
+        edited(folder, "model.safetensors.index.json", weight_map={"a": "model-00001-of-00001.safetensors"})
+    elif damage == "deep":
+        (folder / "config.json").write_text("[" * 100_000 + "]" * 100_000)
+    elif damage == "shapes":
+        weights = load_file(folder / "model.safetensors")
+        weights["model.norm.weight"] = weights["model.norm.weight"][:3].clone()
+        save_file(weights, folder / "model.safetensors", {"format": "pt"})
+    elif damage == "width":
+        edited(folder, "config.json", hidden_size=10**7)
+    else:
+        edited(folder, "config.json", num_attention_heads=7)
+    with pytest.raises(ModelError) as caught:
+        load_model(str(folder), device="cpu")
+    assert "\n" not in str(caught.value) and len(str(caught.value)) < 500
+
+
+def test_an_end_that_the_tokenizer_lacks_is_left_out(tmp_path: Path) -> None:
+    folder = Path(save(tmp_path / "model", "byte-level"))
+    own = load_model(str(folder), device="cpu").vocabulary.roles["end"]
+    edited(folder, "generation_config.json", eos_token_id=[10**7, -1])
+    assert load_model(str(folder), device="cpu").vocabulary.roles["end"] == own
+
+
+# --- the page and its HTTP interface -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Iterator[gr.Blocks]:
+    made = build_app(FakeServices(load_seconds=0, pace=0, settings=Settings(storage=tmp_path)))
+    yield made
+    made.close()
+
+
+def call(page: gr.Blocks, name: str, inputs: list[Any]) -> Any:
+    fn = next(fn for fn in page.fns.values() if fn.api_name == name)
+
+    async def run() -> Any:
+        return await page.process_api(fn, inputs, state=None)
+
+    return asyncio.run(run())
+
+
+VALUES: tuple[Any, ...] = (None, "", "x", "\ud800", 5, -1, 1e308, float("nan"), float("inf"), True, [], [[]], {}, {"a": 1}, [None], 10**400)
+
+
+def test_whatever_is_sent_to_any_event_comes_to_a_sentence_and_one_line_in_the_log(
+    page: gr.Blocks, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every event of the page, with each of the values in every place: an answer or one sentence; never another kind of error."""
+    caplog.set_level(logging.INFO)
+    told, wrong = 0, []
+    cryptic = re.compile(
+        "not supported between|NoneType|object has no attribute|None is still|inside [(]|Traceback|unhashable|cannot convert|\\n"
+    )
+    for fn in list(page.fns.values()):
+        if not fn.api_name or fn.fn is None:
+            continue
+        for value in VALUES:
+            caplog.clear()
+            try:
+                answer = call(page, fn.api_name, [value] * len(fn.inputs))
+                said = json.dumps(answer["data"], default=str)
+            except gr.Error as error:
+                told += 1
+                said = error.message
+                assert said and not error.print_exception
+            if cryptic.search(said) or len(caplog.records) > 2 or any(record.exc_info for record in caplog.records):
+                wrong.append((fn.api_name, repr(value)[:30], said[:300], [record.getMessage()[:200] for record in caplog.records]))
+    assert not wrong, "\n".join(map(str, wrong))
+    assert told > 50
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_a_fault_of_our_own_is_one_line_with_its_place(
+    page: gr.Blocks, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fn = next(fn for fn in page.fns.values() if fn.api_name == "generate")
+    monkeypatch.setattr(fn, "fn", lambda *given: {}["gone"])
+    with pytest.raises(gr.Error, match="Something went wrong inside"):
+        call(page, "generate", ["a", "", "", "", 5, 0.0, None, None])
+    assert "KeyError" in caplog.text and "Traceback" not in caplog.text

@@ -1,0 +1,447 @@
+"""The services over a pair of small models: loading, chats that are recorded and learned from, restarts, backups."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import time
+import weakref
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from omnidemo.config import Settings
+from omnidemo.lines.router import Route, Router
+from omnidemo.records import Generation, Round
+from omnidemo.serving import gc_pauses
+from omnidemo.serving.adaptation_service import CONTROLS
+from omnidemo.serving.services import PairState, Services
+from tests.contract.test_pair import save
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    root = tmp_path_factory.mktemp("models")
+    return save(root / "target", "byte-level", ends=False), save(root / "drafter", "sentence-piece", seed=1)
+
+
+@pytest.fixture
+def services(tmp_path: Path) -> Iterator[Services]:
+    made = Services(Settings(storage=tmp_path / "storage", training="inline", update_interval=2, steps_per_update=2, lora_rank=4))
+    yield made
+    made.close()
+
+
+def ready(services: Services, models: tuple[str, str]) -> PairState:
+    services.load(*models)
+    for _ in range(600):
+        state = services.state(*models)
+        if state.stage in ("ready", "failed"):
+            return state
+        time.sleep(0.05)
+    raise AssertionError("still loading")
+
+
+def chat(services: Services, models: tuple[str, str], text: str = "the small duck", **options: object) -> tuple[list[Round], Generation]:
+    defaults: dict[str, object] = {"session": "s", "method": "ngram-exact", "max_new_tokens": 30, "temperature": 0.0}
+    defaults["messages"] = [{"role": "user", "content": text}]
+    *rounds, last = services.chat(target=models[0], drafter=models[1], **{**defaults, **options})  # type: ignore[arg-type]
+    assert isinstance(last, Generation)
+    return rounds, last  # type: ignore[return-value]
+
+
+def test_a_chat_is_recorded_learned_from_and_there_after_a_restart(services: Services, models: tuple[str, str]) -> None:
+    assert ready(services, models).stage == "ready"
+    for number in range(4):
+        rounds, last = chat(services, models, f"duck number {number}")
+        assert "".join(r.text for r in rounds) == last.text
+    assert services.trainer(*models).version == 2
+    pair = services.pair(*models)
+    grams = sorted(entry.target_id for entry in pair.ngrams)
+    services.close()
+    again = Services(services.settings)
+    try:
+        ready(again, models)
+        assert again.trainer(*models).version == 2
+        assert sorted(entry.target_id for entry in again.pair(*models).ngrams) == grams and grams
+        rows = again.store.requests(session="s")
+        assert len(rows) == 4 and rows[0]["prompt"] == "duck number 3"
+        assert [row["adapter_version"] for row in again.store.curve(*models)] == [0, 0, 1, 1]
+        assert again.store.steps(*models)
+        _, last = chat(again, models)
+        assert last.adapter_version == 2
+    finally:
+        again.close()
+
+
+def test_opting_out_leaves_nothing_behind(services: Services, models: tuple[str, str]) -> None:
+    ready(services, models)
+    for _ in range(3):
+        chat(services, models, "a secret", session="private", keep=False, learn=False)
+    assert services.store.flush()
+    assert services.store.requests() == [] and services.trainer(*models).requests_seen == 0 and not len(services.pair(*models).ngrams)
+
+
+def test_a_broken_database_does_not_reach_the_chat(tmp_path: Path, models: tuple[str, str]) -> None:
+    (tmp_path / "storage").write_text("a file where the folder should be")
+    services = Services(Settings(storage=tmp_path / "storage", training="off"))
+    try:
+        assert ready(services, models).stage == "ready"
+        _, last = chat(services, models)
+        assert len(last.token_ids) == 30 and not services.store.status.ok and services.store.status.message
+    finally:
+        services.close()
+
+
+def test_stopping_keeps_the_partial_answer_and_its_record(services: Services, models: tuple[str, str]) -> None:
+    ready(services, models)
+    cancel = threading.Event()
+    stream = services.chat(
+        session="s", target=models[0], drafter=models[1], messages=[{"role": "user", "content": "duck"}], method="autoregressive",
+        max_new_tokens=100, temperature=0.0, cancel=cancel,
+    )  # fmt: skip
+    next(stream)
+    cancel.set()
+    *_, last = stream
+    assert isinstance(last, Generation) and last.finish_reason == "cancelled" and len(last.token_ids) < 100
+    assert services.store.flush() and len(services.store.requests()) == 1
+
+
+def test_a_closed_page_leaves_its_partial_answer_in_the_history(services: Services, models: tuple[str, str]) -> None:
+    ready(services, models)
+    messages = [{"role": "user", "content": "duck"}]
+    stream = services.chat(
+        session="s", target=models[0], drafter=models[1], messages=messages, method="ngram-exact", max_new_tokens=100, temperature=0.0
+    )
+    next(stream)
+    stream.close()  # type: ignore[attr-defined]
+    assert services.store.flush()
+    (row,) = services.store.requests()
+    assert row["finish_reason"] == "cancelled" and 0 < row["tokens"] < 100
+
+
+def test_a_long_chat_forgets_its_oldest_turns_and_goes_on(services: Services, models: tuple[str, str]) -> None:
+    ready(services, models)
+    messages = [{"role": role, "content": "the small duck swims in the pond " * 3} for _ in range(12) for role in ("user", "assistant")]
+    messages.append({"role": "user", "content": "and now?"})
+    *_, last = services.chat(
+        session="s", target=models[0], drafter=models[1], messages=messages, method="ngram-exact", max_new_tokens=20, temperature=0.0
+    )
+    assert isinstance(last, Generation) and len(last.token_ids) == 20 and 20 < last.prompt_tokens < 240
+
+
+def test_comparing_says_what_is_identical(services: Services, models: tuple[str, str]) -> None:
+    ready(services, models)
+    names = ["autoregressive", "token-intersection", "ngram-merge", "ngram-exact"]
+    prompts = ["a duck", "a pond"]
+    done = services.compare(target=models[0], drafter=models[1], prompts=prompts, methods=names, max_new_tokens=20, temperature=0.0)
+    rows = list(done)
+    assert len(rows) == 8 and all(row.identical for row in rows) and all(row.speedup for row in rows)
+    assert rows[0].method == rows[4].method == "autoregressive" and rows[0].speedup == 1.0
+
+
+def test_a_model_that_is_not_there_says_so_and_can_be_tried_again(services: Services, tmp_path: Path) -> None:
+    missing = (str(tmp_path / "nowhere"), "bundled/drafter")
+    state = ready(services, missing)
+    assert state.stage == "failed" and "nowhere" in (state.error or "")
+    with pytest.raises(RuntimeError, match="nowhere"):
+        services.pair(*missing)
+    assert ready(services, missing).stage == "failed"  # it was tried again, and the app still runs
+
+
+def test_reset_goes_back_to_the_base_drafter(services: Services, models: tuple[str, str]) -> None:
+    ready(services, models)
+    for number in range(2):
+        chat(services, models, f"duck {number}")
+    assert services.trainer(*models).version == 1
+    services.reset(*models)
+    _, last = chat(services, models, learn=False)
+    assert last.adapter_version == 0 and not len(services.pair(*models).ngrams) and services.store.requests()
+
+
+def test_a_backup_brings_everything_back_on_an_empty_disk(tmp_path: Path, models: tuple[str, str]) -> None:
+    options = {"training": "inline", "update_interval": 1, "steps_per_update": 1, "lora_rank": 4, "backup": str(tmp_path / "data")}
+    first = Services(Settings(storage=tmp_path / "one", **options))  # type: ignore[arg-type]
+    ready(first, models)
+    chat(first, models)
+    first.close()
+    second = Services(Settings(storage=tmp_path / "two", **options))  # type: ignore[arg-type]
+    try:
+        ready(second, models)
+        assert second.trainer(*models).version == 1 and len(second.store.requests()) == 1
+    finally:
+        second.close()
+
+
+# --- topic lines ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_line_chosen_by_hand_learns_alone_and_teaches_the_router(services: Services, models: tuple[str, str]) -> None:
+    ready(services, models)
+    for _ in range(2):
+        _, last = chat(services, models, "a duck counts ducks", domain="ducks")
+    assert last.domain == "ducks" and (routed := services.routed("s")) is not None
+    assert (routed.domain, routed.confidence, routed.why) == ("ducks", 1.0, "Chosen by hand.") and routed.topic_why
+    assert services.trainer(*models, "ducks").version == 1 and services.trainer(*models).version == 0
+    _, last = chat(services, models, domain="ducks", learn=False)
+    assert last.adapter_version == 1
+    _, last = chat(services, models, learn=False)
+    assert (last.domain, last.adapter_version) == ("default", 0)
+    assert [(line.domain, line.version, line.in_memory) for line in services.lines(*models)] == [("default", 0, True), ("ducks", 1, True)]
+    assert services.route(*models, "ducks count a duck").domain == "ducks"
+
+
+def test_the_prompt_chooses_a_line_and_the_history_says_why(services: Services, models: tuple[str, str]) -> None:
+    ready(services, models)
+    for text, domain in (("how many apples are left", "sums"), ("a song about the rain", "songs"), ("how many pears", "sums")):
+        chat(services, models, text, domain=domain)
+    _, last = chat(services, models, "how many apples and pears", domain="auto")
+    route = services.routed("s")
+    assert route is not None and last.domain == route.domain == "sums" and "sums" in route.why
+    _, last = chat(services, models, "zzz", domain="auto")
+    assert last.domain == "default"
+    assert services.store.flush()
+    newest, second, *_ = services.store.requests()
+    assert (newest["domain"], second["domain"]) == ("default", "sums")
+    assert second["settings"]["route_why"] == route.why and second["settings"]["route_confidence"] == route.confidence
+    assert [row["domain"] for row in services.store.curve(*models)] == ["sums", "songs", "sums", "sums", "default"]
+
+
+def test_a_follow_up_stays_in_the_line_of_its_chat(services: Services, models: tuple[str, str]) -> None:
+    ready(services, models)
+    chat(services, models, "how many apples are left", domain="sums")
+    chat(services, models, "a song about the rain", domain="songs")
+    turns = ["how many apples", "six", "zzz?"]
+    messages = [{"role": ("user", "assistant")[place % 2], "content": text} for place, text in enumerate(turns)]
+    _, last = chat(services, models, messages=messages, domain="auto", max_new_tokens=8)
+    assert last.domain == "sums"
+
+
+def test_who_opted_out_teaches_neither_line_nor_router(services: Services, models: tuple[str, str]) -> None:
+    ready(services, models)
+    for _ in range(3):
+        _, last = chat(services, models, "my secret plan", domain="plans", learn=False, keep=False)
+    assert last.domain == "plans"
+    assert services.trainer(*models, "plans").requests_seen == 0
+    assert services.route(*models, "my secret plan").domain != "plans"
+    assert "plans" not in services._adaptation.router.domains()
+
+
+def test_every_answer_has_a_topic_and_the_line_stays_one(services: Services, models: tuple[str, str]) -> None:
+    ready(services, models)
+    assert services.following("s") is None
+    _, last = chat(services, models, "Write a Python function that doubles a number.")
+    route = services.routed("s")
+    assert last.domain == "default" and route is not None and (route.topic, route.domain) == ("code", "default") and route.topic_why
+    chat(services, models, "zzz qqq")
+    assert (other := services.routed("s")) is not None and other.topic == "other"
+    played = services.play(session="s", target=models[0], drafter=models[1], topic="howto", count=1, max_new_tokens=8)
+    assert [made.domain for *_, made in played] == ["default"]
+    following = services.following("s")  # what was taught last, by the same visitor
+    assert following is not None and (following.topic, following.domain) == ("howto", "default")
+    assert services.store.flush()
+    rows = services.store.requests(newest_first=False)
+    assert [row["topic"] for row in rows] == ["code", "other", "howto"] and {row["slower"] for row in rows} <= {True, False}
+    assert [row["topic"] for row in services.store.curve(*models)] == ["code", "other", "howto"]
+    assert all(row["policy"] == "cost" and row["temperature"] == 0.0 for row in services.store.curve(*models))
+    assert services.hero(*models, "howto")["topic"] == "howto" and services.pace_of(*models, "nothing").speedup is None
+
+
+def test_a_draft_length_of_0_guesses_nothing_ahead(services: Services, models: tuple[str, str]) -> None:
+    ready(services, models)
+    chat(services, models, "ducks", draft_policy="fixed", draft_length=4)
+    services.configure(*models, draft_policy="fixed", draft_length=0)
+    drafting = services.drafting(*models)
+    assert drafting.length == 0.0 and drafting.sentence == "Guessing is switched off: the draft length is 0."
+
+
+def test_the_reason_of_a_route_is_not_kept_where_prompts_are_not(tmp_path: Path, models: tuple[str, str]) -> None:
+    services = Services(Settings(storage=tmp_path, training="off", keep_text=False))
+    try:
+        ready(services, models)
+        chat(services, models, "how many apples are left", domain="auto")
+        assert services.store.flush()
+        (row,) = services.store.requests()
+        assert row["prompt"] is None and row["settings"]["route_why"] is None
+    finally:
+        services.close()
+
+
+def test_played_traffic_teaches_its_topic_and_goes_to_its_line_where_prompts_choose(services: Services, models: tuple[str, str]) -> None:
+    ready(services, models)
+    played = {"session": "s", "target": models[0], "drafter": models[1], "topic": "maths", "max_new_tokens": 8}
+    assert [made.domain for _, _, made in services.play(count=2, **played)] == ["default"] * 2  # type: ignore[arg-type]
+    assert "sample prompts" not in services.route(*models, "how many apples are left?").why  # it was taught
+    services.configure(*models, domain="auto")
+    assert [made.domain for _, _, made in services.play(count=2, **played)] == ["maths"] * 2  # type: ignore[arg-type]
+    assert services.trainer(*models, "maths").version == 1
+    assert [made.domain for _, _, made in services.play(count=1, domain="mine", **played)] == ["mine"]  # type: ignore[arg-type]
+
+
+def test_a_router_that_fails_stops_no_answer(services: Services, models: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    ready(services, models)
+
+    def fails(*_: object) -> Route:
+        raise RuntimeError("broken")
+
+    monkeypatch.setattr(Router, "route", fails)
+    monkeypatch.setattr(Router, "teach", fails)
+    _, last = chat(services, models, domain="auto")
+    assert last.domain == "default" and len(last.token_ids) == 30
+    _, last = chat(services, models, domain="ducks")
+    assert last.domain == "ducks" and len(last.token_ids) == 30
+    route = services.routed("s")
+    assert route is not None
+
+
+def test_a_line_name_that_cannot_be_one_is_refused_before_anything_runs(services: Services, models: tuple[str, str]) -> None:
+    ready(services, models)
+    with pytest.raises(ValueError, match="topic line's name"):
+        chat(services, models, domain="x" * 100)
+    assert services.store.flush() and services.store.requests() == []
+
+
+def test_routing_and_lines_survive_a_restart_and_a_backup(tmp_path: Path, models: tuple[str, str]) -> None:
+    options = {"training": "inline", "update_interval": 1, "steps_per_update": 1, "lora_rank": 4, "backup": str(tmp_path / "data")}
+    first = Services(Settings(storage=tmp_path / "one", **options))  # type: ignore[arg-type]
+    ready(first, models)
+    chat(first, models, "a duck counts ducks", domain="ducks")
+    first.close()
+    second = Services(Settings(storage=tmp_path / "two", **options))  # type: ignore[arg-type]
+    try:
+        ready(second, models)
+        known = [(line.domain, line.version, line.in_memory) for line in second.lines(*models)]
+        assert known == [("default", 0, True), ("ducks", 1, False)]
+        assert "ducks" in second._adaptation.router.domains()
+        assert chat(second, models, "duck", domain="ducks", learn=False)[1].adapter_version == 1
+    finally:
+        second.close()
+
+
+# --- settings while it runs ----------------------------------------------------------------------------------------------
+
+
+def test_adaptable_settings_change_for_chats_and_lines(services: Services, models: tuple[str, str]) -> None:
+    ready(services, models)
+    assert services.controls(*models)["training"] == "inline" and set(services.controls(*models)) == set(CONTROLS)
+    services.configure(*models, draft_policy="fixed", draft_length=2, update_interval=1, domain="ducks", divergence="reverse")
+    rounds, last = chat(services, models)
+    assert max(done.draft_length for done in rounds) == 2 and last.domain == "ducks"
+    assert services.trainer(*models, "ducks").version == 1
+    assert services.settings.divergence == services.controls(*models)["divergence"] == "reverse"
+    rounds, _ = chat(services, models, draft_length=0)
+    assert all(done.draft_length == 0 for done in rounds)
+    services.configure(*models, training="off")
+    chat(services, models)
+    assert services.trainer(*models, "ducks").state == "off" and services.trainer(*models, "ducks").requests_seen == 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"learning_rate": -1}, "learning_rate"),
+        ({"learning_rate": float("inf")}, "finite"),
+        ({"learning_rate": "inf"}, "finite"),
+        ({"lora_rank": "20000"}, "less than or equal to 1024"),
+        ({"steps_per_update": "501"}, "at most 500"),
+        ({"learning_rate": "0.5"}, "at most 0.1"),
+        ({"patience": "nan"}, "finite"),
+        ({"batch_size": [8]}, "batch_size"),
+        ({"learning_rate": 0.5}, "at most 0.1"),
+        ({"steps_per_update": 10**6}, "at most 500"),
+        ({"lora_rank": 100_000}, "less than or equal to 1024"),
+        ({"update_interval": 0}, "it should be greater than or equal to 1"),
+        ({"draft_policy": "guess"}, "draft_policy"),
+        ({"storage": "/elsewhere"}, "storage cannot be changed"),
+        ({"domain": "\n"}, "topic line's name"),
+        ({"draft_length": 2, "gamma": 1.0}, "gamma"),
+    ],
+)
+def test_a_setting_that_is_not_possible_changes_nothing(services: Services, changes: dict[str, object], said: str) -> None:
+    before = services.settings
+    with pytest.raises(ValueError, match=said):
+        services.configure("a", "b", **changes)
+    assert services.settings == before
+
+
+def test_an_adapter_is_exported_imported_and_drafts(services: Services, models: tuple[str, str], tmp_path: Path) -> None:
+    ready(services, models)
+    for number in range(2):
+        chat(services, models, f"duck {number}")
+    file = services.export_adapter(*models, "default", 1)
+    assert zipfile.is_zipfile(file)
+    assert services.import_adapter(*models, "copy", file) == 1
+    assert chat(services, models, domain="copy", learn=False)[1].adapter_version == 1
+    with pytest.raises(ValueError, match="base drafter"):
+        services.export_adapter(*models, "default", 0)
+    (tmp_path / "no.zip").write_text("no zip")
+    with pytest.raises(ValueError, match="zip"):
+        services.import_adapter(*models, "copy", tmp_path / "no.zip")
+    services.activate(*models, 0, domain="copy")
+    assert chat(services, models, domain="copy", learn=False)[1].adapter_version == 0
+
+
+def test_a_pair_says_how_it_drafts(services: Services, models: tuple[str, str]) -> None:
+    with pytest.raises(RuntimeError, match="not loaded yet"):
+        services.drafting(*models)
+    ready(services, models)
+    chat(services, models)
+    told = services.drafting(*models)
+    assert told.policy == services.settings.draft_policy and told.sentence
+    assert services.trainer("nobody", models[1]).state == "off"
+
+
+def test_pausing_and_resetting_are_about_one_line(services: Services, models: tuple[str, str]) -> None:
+    ready(services, models)
+    services.pause(*models, "ducks")
+    for _ in range(2):
+        chat(services, models, "duck", domain="ducks")
+        chat(services, models, "pond")
+    assert (services.trainer(*models, "ducks").version, services.trainer(*models).version) == (0, 1)
+    services.resume(*models, "ducks")
+    chat(services, models, "duck", domain="ducks")
+    assert services.trainer(*models, "ducks").version == 1
+    services.reset(*models, "ducks")
+    assert (services.trainer(*models, "ducks").version, services.trainer(*models).version) == (0, 1)
+    assert len(services.pair(*models).ngrams)  # the cache is the pair's, not the line's
+
+
+def test_chats_of_many_lines_at_once(services: Services, models: tuple[str, str]) -> None:
+    ready(services, models)
+    services.configure(*models, update_interval=1)
+    expected = chat(services, models, "duck 0", learn=False)[1].token_ids
+    got: list[Generation] = []
+
+    def work(number: int) -> None:
+        for turn in range(3):
+            got.append(chat(services, models, "duck 0", session=f"s{number}", domain=f"line {(number + turn) % 5}")[1])
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(got) == 15 and {made.token_ids for made in got} == {expected}
+    infos = services.lines(*models)
+    assert len(infos) == 6 and sum(info.in_memory for info in infos) <= services.settings.lines_in_memory
+
+
+class Node:
+    """Something that refers to itself, so that only a collection frees it."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+def test_what_collections_leave_out_is_collected_at_the_next_load(services: Services, models: tuple[str, str]) -> None:
+    kept, gone = Node(), Node()
+    seen = weakref.ref(gone)
+    assert ready(services, models).stage == "ready" and gc.get_freeze_count() > 10_000
+    del gone
+    gc.collect()
+    assert seen() is not None  # it was left out
+    gc_pauses.settle()
+    assert seen() is None and kept.itself is kept
+    gc.unfreeze()

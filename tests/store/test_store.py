@@ -1,0 +1,727 @@
+"""The store: nothing is lost, nothing is half written, and a broken database never raises."""
+
+from __future__ import annotations
+
+import csv
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy import create_engine, event
+
+from omnidemo.records import AdapterVersion, Agreement, Generation, NgramEntry, Probe, Replayed, RequestRecord, Round, Token, TrainStep
+from omnidemo.store import database
+from omnidemo.store.learning_tables import replayed
+from omnidemo.store.store import Store, StoreStatus, restore
+from omnidemo.store.tables import Base
+
+ROOT = Path(__file__).parents[2]
+PAIR = ("bundled/a", "bundled/drafter")
+
+
+def record(session="s1", *, rounds=3, prompt="Hello", answer="Hi", method="ngram-exact", kind="chat", target=PAIR[0], **metrics):
+    seconds = {"draft": 0.1, "verify": 0.2, "settle": 0.05, "other": 0.05, "total": 0.4}
+    token = Token(5, "x", "direct", 0.5)
+    turns = tuple(Round(index, (token, token), (), 4, 4, 3, 1, 2, 1, seconds) for index in range(rounds))
+    measured = {"acceptance_rate": 0.5, "tokens_per_second": 20.0, "seconds": 1.5} | metrics
+    generation = Generation((5,) * 2 * rounds, answer, turns, measured, "end", method, 7, seed=1, adapter_version=2, cache_entries=9)
+    settings = {"temperature": 0.0, "path": Path("x")}
+    return RequestRecord(session, target, PAIR[1], "default", method, prompt, generation, settings, "2026-03-01T12:00:00+02:00", kind)
+
+
+def version(number, **changes):
+    plain = AdapterVersion(
+        number, PAIR[1], PAIR[0], "default", f"adapters/{number}", "ab" * 32, number - 1, 10, 12, 0.5, "2026-03-01T10:00:00+00:00"
+    )
+    return replace(plain, **changes)
+
+
+@pytest.fixture
+def url(tmp_path):
+    return f"sqlite:///{tmp_path / 'folder' / 'omnidemo.db'}"
+
+
+@pytest.fixture
+def store(url):
+    one = Store(url, retry_seconds=0.1)
+    yield one
+    one.close()
+
+
+def wait_for(condition, seconds=10.0):
+    end = time.monotonic() + seconds
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.02)
+    assert condition()
+
+
+# --- requests, sessions --------------------------------------------------------------------------------------------------
+
+
+def test_a_request_comes_back_as_it_went_in(store):
+    store.record_request(record(alpha=np.float32(0.5), block_efficiency=float("nan"), odd_metric=3.0))
+    assert store.flush()
+    (row,) = store.requests()
+    assert (row["target"], row["drafter"], row["session"], row["prompt"], row["answer"]) == (*PAIR, "s1", "Hello", "Hi")
+    assert (row["tokens"], row["prompt_tokens"], row["ngram_hits"], row["cache_entries"], row["adapter_version"]) == (6, 7, 3, 9, 2)
+    assert (row["acceptance_rate"], row["alpha"], row["block_efficiency"]) == (0.5, 0.5, None)
+    assert row["metrics"]["odd_metric"] == 3.0
+    assert row["settings"] == {"temperature": 0.0, "path": "x"}
+    assert row["created_at"] == "2026-03-01T10:00:00.000+00:00"
+    assert store.counts() | {"rounds": 3, "requests": 1, "sessions": 1, "pairs": 1} == store.counts()
+
+
+def test_requests_filter_limit_and_order(store):
+    for index in range(6):
+        store.record_request(record(f"s{index % 2}", method=("plain", "ngram-exact")[index % 2], kind=("chat", "traffic")[index // 3]))
+    store.record_request(record(target="bundled/b"))
+    store.flush()
+    assert [row["id"] for row in store.requests(limit=3)] == [7, 6, 5]
+    assert [row["id"] for row in store.requests(limit=3, newest_first=False)] == [5, 6, 7]
+    assert [row["id"] for row in store.requests(target="bundled/b")] == [7]
+    assert [row["id"] for row in store.requests(session="s0", method="plain", kind="traffic")] == [5]
+    assert len(store.requests(limit=None)) == 7
+    assert store.requests(drafter="nobody") == []
+
+
+def test_text_is_withheld_without_a_prompt_and_odd_text_is_kept(store):
+    store.record_request(record(prompt=None, answer="secret"))
+    store.record_request(record(prompt="\ud800 zero\x00 🙂", answer="naïve\r\n"))
+    store.flush()
+    second, first = store.requests()
+    assert (first["prompt"], first["answer"]) == (None, None)
+    assert (second["prompt"], second["answer"]) == ("? zero? 🙂", "naïve\r\n")
+
+
+def test_a_session_that_opted_out_leaves_no_requests(url, store):
+    store.start_session("private", keep=False, learn=False)
+    store.record_request(record("private"))
+    store.record_request(record("open"))
+    store.flush()
+    assert {row["session"] for row in store.requests()} == {"open"}
+    assert store.counts()["rounds"] == 3
+    # The choice outlives a deletion and a restart, and can be taken back.
+    assert store.delete_session("private") == 0
+    store.close()
+    again = Store(url)
+    again.record_request(record("private"))
+    again.flush()
+    assert {row["session"] for row in again.requests()} == {"open"}
+    again.start_session("private")
+    again.record_request(record("private"))
+    again.flush()
+    assert again.counts()["requests"] == 2
+    again.close()
+
+
+def test_deleting_takes_the_rounds_along(store):
+    for session in ("s1", "s1", "s2", "s2"):
+        store.record_request(record(session))
+    assert store.delete_session("s1") == 2
+    assert [row["id"] for row in store.sessions()] == ["s2"]
+    assert store.counts() | {"requests": 2, "rounds": 6, "sessions": 1} == store.counts()
+    assert store.delete_requests([3, 3, 99, *range(1000, 3000)]) == 1
+    assert store.counts() | {"requests": 1, "rounds": 3, "sessions": 1} == store.counts()
+    (session,) = store.sessions()
+    assert (session["requests"], session["keep"], session["learn"]) == (1, True, True)
+
+
+def test_curve_counts_the_requests_of_the_pair(store):
+    for index in range(5):
+        store.record_request(record(acceptance_rate=index / 10))
+    store.record_request(record(target="bundled/b"))
+    store.flush()
+    curve = store.curve(*PAIR, limit=3)
+    assert [row["index"] for row in curve] == [3, 4, 5]
+    assert [row["acceptance_rate"] for row in curve] == [0.2, 0.3, 0.4]
+    assert {"created_at", "kind", "method", "block_efficiency", "estimated_speedup", "ngram_hits", "cache_entries"} <= set(curve[0])
+
+
+def test_curve_tells_the_draft_length_and_the_line(store):
+    for domain, metrics in (("maths", {"drafted": 30.0, "rounds": 12.0}), ("default", {"drafted": 0.0, "rounds": 0.0}), ("default", {})):
+        plain = record()
+        store.record_request(replace(plain, domain=domain, generation=replace(plain.generation, metrics=metrics)))
+    store.flush()
+    assert [(row["draft_length"], row["domain"]) for row in store.curve(*PAIR)] == [(2.5, "maths"), (None, "default"), (None, "default")]
+
+
+# --- n-grams, adapters, restart ------------------------------------------------------------------------------------------
+
+
+def test_ngrams_are_written_over_and_removed(store):
+    store.save_ngrams(*PAIR, [NgramEntry(number, (1, 2), 0, 0, number, 0) for number in range(1200)])
+    store.save_ngrams(*PAIR, [NgramEntry(3, (4, 5, 6), 2, 1, 3, 9)], removed=[0, 3, *range(10, 1200)])
+    store.flush()
+    entries = store.load_ngrams(*PAIR)
+    assert [entry.target_id for entry in entries] == list(range(1, 10))
+    assert entries[2] == NgramEntry(3, (4, 5, 6), 2, 1, 3, 9)
+    assert store.load_ngrams("bundled/b", PAIR[1]) == []
+
+
+def test_adapter_lines(store):
+    for number in (1, 2, 3):
+        store.add_adapter(version(number), active=number != 3)
+    store.add_adapter(version(1, domain="maths", steps=np.int64(12), effect={"gain": np.float32(0.5)}))
+    store.record_steps(*PAIR, "default", 3, [TrainStep(step, 1 / step, 0.1, float("nan"), 1.0, 1e-3, 0.2) for step in (1, 2, 3)])
+    store.flush()
+    assert [one.version for one in store.adapters(*PAIR)] == [3, 2, 1]
+    (maths,) = store.adapters(*PAIR, "maths")
+    assert (maths.steps, maths.effect) == (12, {"gain": 0.5})
+    assert store.active_version(*PAIR) == 2
+    store.set_active(*PAIR, "default", 1)
+    store.set_effect(*PAIR, "default", 1, {"acceptance_after": 0.5})
+    store.flush()
+    assert store.active_version(*PAIR) == 1
+    assert store.adapters(*PAIR)[-1] == version(1, effect={"acceptance_after": 0.5}, created_at="2026-03-01T10:00:00.000+00:00")
+    assert [(row["step"], row["loss_ngram"], row["version"]) for row in store.steps(*PAIR, limit=2)] == [(2, None, 3), (3, None, 3)]
+    store.set_active(*PAIR, "default", 0)
+    store.flush()
+    assert store.active_version(*PAIR) == 0
+    store.forget_line(*PAIR, "default")
+    store.flush()
+    assert (store.adapters(*PAIR), store.steps(*PAIR), store.active_version(*PAIR, "maths")) == ([], [], 1)
+
+
+def test_the_lines_of_a_pair(store):
+    for number in (1, 2, 3):
+        store.add_adapter(version(number, requests_seen=10 * number), active=number == 2)
+    store.add_adapter(version(1, domain="maths"), active=False)
+    store.add_adapter(version(1, domain="code", target="bundled/b"))
+    store.flush()
+    default, maths = store.lines(*PAIR)
+    assert default == {"domain": "default", "versions": 3, "newest": 3, "active": 2, "requests_seen": 30}
+    assert (maths["domain"], maths["active"]) == ("maths", 0)
+    assert store.lines("bundled/c", PAIR[1]) == []
+
+
+def test_a_restart_restores_everything(url, store):
+    store.record_request(record())
+    store.save_ngrams(*PAIR, [NgramEntry(3, (4, 5), 2, 1, 3, 9)])
+    store.add_adapter(version(1))
+    store.record_steps(*PAIR, "default", 1, [TrainStep(1, 1.0, 0.9, 0.1, 1.0, 1e-3, 0.2)])
+    store.flush()
+    before = (store.curve(*PAIR), store.load_ngrams(*PAIR), store.adapters(*PAIR), store.steps(*PAIR), store.counts())
+    store.close()
+    again = Store(url)
+    assert (again.curve(*PAIR), again.load_ngrams(*PAIR), again.adapters(*PAIR), again.steps(*PAIR), again.counts()) == before
+    again.close()
+
+
+# --- concurrency and crashes ---------------------------------------------------------------------------------------------
+
+
+def test_eight_threads_and_two_stores_write_at_once(url, store):
+    other = Store(url, retry_seconds=0.1)
+
+    def work(number):
+        one = (store, other)[number % 2]
+        for index in range(25):
+            one.record_request(record(f"s{number}", target=f"t{index % 3}"))
+            one.save_ngrams(*PAIR, [NgramEntry(number * 100 + index, (1, 2), 0, 0, 0, 0)])
+            assert one.requests(limit=1) is not None
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert store.flush(30)
+    assert other.flush(30)
+    assert store.counts() | {"requests": 200, "rounds": 600, "sessions": 8, "ngrams": 200, "pairs": 4} == other.counts()
+    assert store.status == other.status == StoreStatus(True, "", 0, 0)
+    other.close()
+
+
+OPENER = """
+import sys
+from omnidemo.store.store import Store
+print("ready", flush=True)
+for url in sys.stdin:
+    store = Store(url.strip())
+    print(store.status.ok, store.status.message, flush=True)
+    store.close()
+"""
+
+
+def test_processes_that_open_a_new_database_together(tmp_path):
+    start = [sys.executable, "-c", OPENER]
+    children = [subprocess.Popen(start, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(6)]
+    assert [child.stdout.readline().strip() for child in children] == ["ready"] * 6
+    for number in range(8):
+        for child in children:  # at the same moment, as far as that can be had
+            child.stdin.write(f"sqlite:///{tmp_path}/{number}.db\n")
+            child.stdin.flush()
+        assert [child.stdout.readline().strip() for child in children] == ["True"] * 6
+    for child in children:
+        child.communicate(timeout=60)
+
+
+CHILD = """
+import sys
+from tests.store.test_store import PAIR, Store, record
+store = Store(sys.argv[1])
+print("ready", flush=True)
+while True:
+    store.record_request(record(rounds=40))
+    store.flush()
+"""
+
+
+def test_kill_leaves_whole_requests_only(url, tmp_path):
+    child = subprocess.Popen(
+        [sys.executable, "-c", CHILD, url], cwd=ROOT, stdout=subprocess.PIPE, env=os.environ | {"PYTHONPATH": str(ROOT)}
+    )
+    assert child.stdout is not None
+    assert child.stdout.readline() == b"ready\n"
+    time.sleep(0.7)
+    child.send_signal(signal.SIGKILL)
+    child.wait()
+    again = Store(url)
+    counts = again.counts()
+    assert again.status.ok
+    assert counts["requests"] > 0
+    assert counts["rounds"] == 40 * counts["requests"]
+    again.close()
+    file = sqlite3.connect(tmp_path / "folder" / "omnidemo.db")
+    per_request = file.execute("select count(*) from rounds group by request_id").fetchall()
+    file.close()
+    assert set(per_request) == {(40,)}
+
+
+def test_what_waits_is_written_at_exit(url):
+    code = CHILD.split("print(")[0] + "for _ in range(50): store.record_request(record())\n"
+    subprocess.run([sys.executable, "-c", code, url], cwd=ROOT, check=True, timeout=60, env=os.environ | {"PYTHONPATH": str(ROOT)})
+    again = Store(url)
+    assert again.counts()["requests"] == 50
+    again.close()
+
+
+# --- failures ------------------------------------------------------------------------------------------------------------
+
+
+def write_everything(store):
+    store.start_session("s1")
+    store.record_request(record())
+    store.save_ngrams(*PAIR, [NgramEntry(3, (4, 5), 2, 1, 3, 9)], removed=[1])
+    store.add_adapter(version(1))
+    store.record_steps(*PAIR, "default", 1, [TrainStep(1, 1.0, 0.9, 0.1, 1.0, 1e-3, 0.2)])
+
+
+def read_everything(store):
+    return [store.requests(), store.sessions(), store.curve(*PAIR), store.steps(*PAIR), store.load_ngrams(*PAIR), store.adapters(*PAIR)]
+
+
+def break_folder(path):
+    path.parent.write_text("a file where the folder should be")
+
+
+def break_directory(path):
+    path.mkdir(parents=True)
+
+
+def break_contents(path):
+    path.parent.mkdir()
+    path.write_bytes(b"this is not a database " * 1000)
+
+
+@pytest.mark.parametrize("damage", [break_folder, break_directory, break_contents])
+def test_a_broken_database_is_reported_and_recovers(tmp_path, damage):
+    path, seen = tmp_path / "folder" / "omnidemo.db", []
+    damage(path)
+    store = Store(f"sqlite:///{path}", seen.append, retry_seconds=0.1)
+    write_everything(store)
+    assert read_everything(store) == [[]] * 6
+    assert (store.counts(), store.active_version(*PAIR)) == ({}, 0)
+    assert not store.flush(0.3)
+    status = store.status
+    assert (status.ok, status.pending, status.lost) == (False, 5, 0)
+    assert status.message.startswith("History and learning are not being saved: ")
+    assert str(path) in status.message
+    with pytest.raises(RuntimeError, match="not being saved"):
+        store.export_csv("requests", tmp_path / "out.csv")
+    assert not (tmp_path / "out.csv").exists()
+    if path.is_dir():
+        path.rmdir()
+    elif path.exists():
+        path.unlink()
+    else:
+        path.parent.unlink()
+    assert store.flush()
+    wait_for(lambda: store.status.ok)
+    assert store.status == StoreStatus(True, "", 0, 0)
+    assert [len(rows) for rows in read_everything(store)] == [1] * 6
+    assert [one.ok for one in seen] == [False, True]
+    store.close()
+
+
+@pytest.mark.parametrize(
+    "url", ["sqlite://", "nonsense", "sqlite:///:memory:", "unknowndb://host/x", "postgresql://u:secret@127.0.0.1:1/x"]
+)
+def test_a_bad_address_is_reported(url):
+    store = Store(url, retry_seconds=0.1)
+    write_everything(store)
+    assert read_everything(store) == [[]] * 6
+    store.close()
+    assert not store.status.ok
+    assert "OMNIDEMO_DATABASE_URL" in store.status.message
+    assert "secret" not in store.status.message
+    assert (store.status.pending, store.status.lost) == (0, 5)
+    store.record_request(record())  # after close: counted, not raised
+    assert (store.status.lost, store.delete_session("s1")) == (6, 0)
+
+
+def test_a_database_deleted_while_running_is_made_again(url, store, tmp_path):
+    store.record_request(record())
+    store.flush()
+    for file in (tmp_path / "folder").iterdir():
+        file.unlink()
+    store.record_request(record("s2"))
+    store.flush()
+    assert [row["session"] for row in store.requests()] == ["s2"]
+    assert store.status.ok and "was deleted or replaced" in store.status.message
+
+
+@pytest.mark.parametrize("how", ["delete", "move", "replace", "damage"])
+def test_a_database_that_was_taken_away_is_noticed_said_and_written_again(url, store, tmp_path, how):
+    """Also where nobody writes: a reader is enough. Whoever still knows something writes it again, as long as it lives."""
+    path = tmp_path / "folder" / "omnidemo.db"
+
+    class Owner:
+        told = 0
+
+        def write(self):
+            self.told += 1
+            store.save_ngrams(*PAIR, [NgramEntry(7, (1, 2), 3, 1, 0, 0)])
+
+    owner, gone = Owner(), Owner()
+    store.when_renewed(owner.write)
+    store.when_renewed(gone.write)
+    del gone
+    for _ in range(30):
+        store.record_request(record(answer="long " * 500))
+    owner.write()
+    store.flush()
+    assert not store.status.message
+    if how == "replace":
+        other = Store(f"sqlite:///{tmp_path / 'other.db'}")
+        other.record_request(record("theirs"))
+        other.close()
+        os.replace(tmp_path / "other.db", path)
+    elif how == "damage":
+        good = path.read_bytes()
+        path.write_bytes(good[:4096] + os.urandom(len(good) - 4096))
+        for ending in ("-wal", "-shm"):
+            path.with_name(path.name + ending).unlink(missing_ok=True)
+        path.rename(tmp_path / "away.db")
+    elif how == "move":
+        path.rename(tmp_path / "away.db")
+    else:
+        path.unlink()
+    store.requests()
+    for _ in range(100):
+        if owner.told == 2 and path.exists():
+            break
+        time.sleep(0.05)
+    assert owner.told == 2 and store.flush()
+    assert [entry.target_id for entry in store.load_ngrams(*PAIR)] == [7]
+    assert [row["session"] for row in store.requests()] == (["theirs"] if how == "replace" else [])
+    assert store.status.ok and "was deleted or replaced" in store.status.message and "without the history before" in store.status.message
+
+
+def test_a_database_damaged_while_running(store, tmp_path):
+    path = tmp_path / "folder" / "omnidemo.db"
+    for _ in range(30):
+        store.record_request(record(answer="long " * 500))
+    store.flush()
+    store.close()
+    good = path.read_bytes()
+    path.write_bytes(good[:4096] + os.urandom(len(good) - 4096))
+    broken = Store(f"sqlite:///{path}", retry_seconds=0.1)
+    assert broken.requests() == []
+    wait_for(lambda: not broken.status.ok)
+    assert "backup" in broken.status.message
+    broken.record_request(record())
+    time.sleep(0.5)
+    assert not broken.status.ok
+    assert broken.status.pending == 1
+    path.write_bytes(good)
+    assert broken.flush()
+    assert broken.counts()["requests"] == 31
+    broken.close()
+
+
+def test_a_full_disk_keeps_writes_waiting(store):
+    store.record_request(record())
+    store.flush()
+    states = []
+    store._database._on_status = states.append
+    full = True
+
+    def limit(connection):  # SQLite's own "database or disk is full"
+        connection.exec_driver_sql(f"PRAGMA max_page_count={1 if full else 2**30}")
+
+    event.listen(store._database._engine, "begin", limit)
+    for _ in range(20):
+        store.record_request(record(answer="long " * 2000))
+    assert not store.flush(0.5)
+    assert "Free some disk space" in store.status.message
+    assert store.status.pending == 20
+    assert [one.ok for one in states] == [False]  # no flapping between the retries
+    full = False
+    assert store.flush()
+    assert store.counts()["requests"] == 21
+
+
+def test_a_full_queue_refuses_the_newest(tmp_path):
+    path = tmp_path / "omnidemo.db"
+    path.mkdir()
+    store = Store(f"sqlite:///{path}", retry_seconds=0.1, queue_size=5)
+    for index in range(8):
+        store.record_request(record(f"s{index}"))
+    assert (store.status.pending, store.status.lost) == (5, 3)
+    path.rmdir()
+    assert store.flush()
+    assert {row["session"] for row in store.requests()} == {f"s{index}" for index in range(5)}
+    store.close()
+
+
+def test_one_bad_write_does_not_take_the_others_with_it(store):
+    with store._database._wake:  # all three in one batch
+        store.record_request(record("s1"))
+        store.record_request(replace(record("s2"), created_at="no time"))
+        store.record_request(record("s3"))
+    assert store.flush()
+    assert {row["session"] for row in store.requests()} == {"s1", "s3"}
+    assert store.status == StoreStatus(True, "", 0, 1)
+
+
+# --- migrations ----------------------------------------------------------------------------------------------------------
+
+
+def test_migrations_build_the_tables_of_the_code(url, store):
+    with create_engine(url).connect() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": True})
+        assert compare_metadata(context, Base.metadata) == []
+
+
+REQUEST = """insert into requests (session_id, pair_id, created_at, kind, method, domain, adapter_version, prompt_tokens, tokens,
+ngram_hits, cache_entries, cache_bytes, finish_reason, settings, metrics, acceptance_rate)
+values ('s1', 1, '2026-01-02T03:04:05.000+00:00', 'chat', 'ngram-exact', 'default', 1, 3, 4, 0, 0, 0, 'end', '{}', '{}', 0.5)"""
+
+
+def old_database(url, store, tmp_path, monkeypatch, kept):
+    """A database of the first `kept` migrations, with a request and a training step."""
+    store.close()
+    first, file = tmp_path / "first", tmp_path / "folder" / "omnidemo.db"
+    file.unlink()
+    shutil.copytree(database.MIGRATIONS, first)
+    for later in sorted((first / "versions").glob("0*.py"))[kept:]:
+        later.unlink()
+    with monkeypatch.context() as patch:
+        patch.setattr(database, "MIGRATIONS", first)
+        Store(url).close()
+    with sqlite3.connect(file) as connection:
+        connection.execute("insert into pairs values (1, ?, ?)", PAIR)
+        connection.execute("insert into sessions values ('s1', 'now', 1, 1)")
+        connection.execute(REQUEST)
+        line = "insert into training_steps (pair_id, domain, version, step, loss, created_at) values (1, 'default', 1, 1, 0.5, 'now')"
+        connection.execute(line)
+    return Store(url)
+
+
+def test_a_database_of_the_first_tables_gets_the_loss_of_the_head(url, store, tmp_path, monkeypatch):
+    upgraded = old_database(url, store, tmp_path, monkeypatch, 1)
+    steps = [TrainStep(1, 1.0, 0.9, 0.1, 1.0, 1e-3, 0.2)]
+    upgraded.record_steps(*PAIR, "default", 2, [replace(steps[0], step=2, loss_head=0.25)])
+    assert upgraded.flush()
+    assert [(row["step"], row["loss"], row["loss_head"]) for row in upgraded.steps(*PAIR)] == [(1, 0.5, None), (2, 1.0, 0.25)]
+    assert len(upgraded.requests()) == 1
+    assert upgraded.export_csv("steps", tmp_path / "steps.csv") == 2
+    assert "loss_head_nats" in set(pd.read_csv(tmp_path / "steps.csv").columns)
+    upgraded.close()
+
+
+def test_an_old_database_takes_topics_agreement_and_probes(url, store, tmp_path, monkeypatch):
+    upgraded = old_database(url, store, tmp_path, monkeypatch, 3)
+    made = replace(record("s1"), topic="code", slower=True)
+    made = replace(made, generation=replace(made.generation, key="k1"))
+    upgraded.record_request(made)
+    upgraded.set_agreement("k1", Agreement(0.25, 0.5, 8))
+    upgraded.set_agreement("nobody", Agreement(1.0, 1.0, 8))
+    upgraded.record_probe(probe(0))
+    assert upgraded.flush() and upgraded.status.ok
+    old, new = upgraded.requests(newest_first=False)
+    assert (old["topic"], old["agreement"], old["same_first"], old["slower"]) == (None, None, None, None)  # what is not known is no number
+    assert (new["topic"], new["agreement"], new["same_first"], new["slower"]) == ("code", 0.25, 0.5, True) and "key" not in new
+    assert [row["topic"] for row in upgraded.curve(*PAIR)] == [None, "code"] and upgraded.probes(*PAIR)[0]["version"] == 0
+    assert upgraded.export_csv("requests", tmp_path / "requests.csv", topic="code") == 1
+    row = pd.read_csv(tmp_path / "requests.csv").iloc[0]
+    assert (row["topic"], row["agreement"], row["same_first"]) == ("code", 0.25, 0.5) and "key" not in row
+    upgraded.close()
+
+
+# --- probes --------------------------------------------------------------------------------------------------------------
+
+
+def probe(version, topic="code", domain="default", recording="r1", passes=10, shown=True):
+    """A probe of 30 tokens; its one prompt is answered in one round."""
+    done = Round(
+        0, (Token(5, "def", "ngram", 0.9, 0.8, 1.0, (1, 2), ("d", "ef")),), (Token(6, "x", "direct", 0.1, 0.2, 0.5, (3,), ("x",)),),
+        4, 4, 2, 1, 2, 1, {},
+    )  # fmt: skip
+    rounds = (Replayed("Write it.", (done,)),) if shown else ()
+    where = domain if version else ""
+    return Probe(*PAIR, where, version, topic, recording, 4 * version, 3, 30, passes, Agreement(0.5, 0.6, 30), rounds)
+
+
+def test_probes_are_kept_by_line_and_topic_and_rounds_of_the_newest_version_alone(store):
+    for one in (probe(0, passes=20), probe(1), probe(2, passes=8), probe(1, domain="mine", passes=9), probe(1, topic="news")):
+        store.record_probe(one)
+    assert store.flush()
+    rows = store.probes(*PAIR, "default", "code", shown=True)
+    assert [(row["version"], row["examples"], row["passes"]) for row in rows] == [(0, 0, 20), (1, 4, 10), (2, 8, 8)]
+    assert [row["shown"] is not None for row in rows] == [True, False, True]
+    assert replayed(rows[2]["shown"]) == list(probe(2).shown)  # all of a round comes back
+    assert [row["passes"] for row in store.probes(*PAIR, "mine", "code")] == [20, 9] and "shown" not in store.probes(*PAIR)[0]
+    store.record_probe(probe(2, passes=7))
+    assert store.flush() and [row["passes"] for row in store.probes(*PAIR, topic="code")] == [20, 10, 7]
+    store.record_probe(probe(3, recording="r2"))  # the target has changed: nothing before can be compared with it
+    assert store.flush() and [row["version"] for row in store.probes(*PAIR, topic="code")] == [3]
+    store.forget_line(*PAIR, "default")
+    assert store.flush() and store.probes(*PAIR, topic="code") == [] and len(store.probes(*PAIR, "mine")) == 0
+
+
+def test_banners_are_counted_per_topic_and_after_its_first_update(store):
+    for version, topic, slower in (
+        (0, "code", True),
+        (0, "code", True),
+        (1, "news", True),
+        (1, "code", False),
+        (2, "code", True),
+        (2, "news", None),
+    ):
+        made = record("s1")
+        store.record_request(replace(made, topic=topic, slower=slower, generation=replace(made.generation, adapter_version=version)))
+    store.record_request(replace(record("s1"), topic=None, slower=True))
+    assert store.flush()
+    counts = [
+        (row["topic"], row["answers"], row["slower"], row["answers_after_update"], row["slower_after_update"])
+        for row in store.banners(*PAIR)
+    ]
+    assert counts == [("code", 4, 3, 2, 1), ("news", 2, 1, 1, 0)]
+
+
+LATER = """
+import sqlalchemy as sa
+from alembic import op
+revision, down_revision = "9999", "{head}"
+def upgrade():
+    op.add_column("requests", sa.Column("later", sa.Integer))
+"""
+
+
+def test_an_older_database_is_upgraded_and_a_newer_one_refused(url, store, tmp_path, monkeypatch):
+    store.record_request(record())
+    store.close()
+    later = tmp_path / "migrations"
+    shutil.copytree(database.MIGRATIONS, later)
+    head = max(path.name[:4] for path in (later / "versions").glob("0*.py"))
+    (later / "versions" / "9999_later.py").write_text(LATER.format(head=head))
+    with monkeypatch.context() as patch:
+        patch.setattr(database, "MIGRATIONS", later)
+        upgraded = Store(url)
+        upgraded.record_request(record())
+        assert upgraded.flush()
+        assert upgraded.counts()["requests"] == 2
+        upgraded.close()
+    columns = sqlite3.connect(tmp_path / "folder" / "omnidemo.db").execute("pragma table_info(requests)").fetchall()
+    assert "later" in {column[1] for column in columns}
+    refused = Store(url)
+    assert "newer OmniDemo" in refused.status.message
+    refused.close()
+
+
+# --- files ---------------------------------------------------------------------------------------------------------------
+
+HOSTILE = ["=1+1", "+1", "-1", "@SUM(A1)", "\tx", "\rx", 'a "quoted", cell\nwith\r\nlines\rand =1', "naïve 🙂", "plain"]
+
+
+def test_csv_opens_in_pandas_and_hostile_cells_are_escaped(store, tmp_path):
+    for text in HOSTILE:
+        store.record_request(record(prompt=text, answer=text, estimated_speedup=-0.5))
+    path = tmp_path / "new" / "requests.csv"
+    assert store.export_csv("requests", path) == len(HOSTILE)
+    table = pd.read_csv(path)
+    assert list(table["prompt"]) == ["'" + text if text[0] in "=+-@\t\r" else text for text in HOSTILE]
+    assert table["estimated_speedup"].tolist() == [-0.5] * len(HOSTILE)
+    assert table["tokens"].dtype == np.int64
+    assert pd.to_datetime(table["created_at_utc"]).dt.tz is not None
+    assert {"target", "drafter", "method", "adapter_version", "seconds", "tokens_per_second", "time_to_first_token_seconds"} <= set(table)
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        assert len(list(csv.reader(file))) == len(HOSTILE) + 1
+    assert [one.name for one in path.parent.iterdir()] == ["requests.csv"]
+
+
+def test_csv_of_rounds_and_steps_with_filters(store, tmp_path):
+    store.record_request(record("s1", kind="chat"))
+    store.record_request(record("s2", kind="traffic", rounds=1200))
+    store.record_steps(*PAIR, "default", 4, [TrainStep(step, 1.0, 0.9, 0.1, 1.0, 1e-3, 0.2) for step in range(3)])
+    path = tmp_path / "out.csv"
+    assert store.export_csv("rounds", path, kind="traffic", session=None) == 1200
+    rounds = pd.read_csv(path)
+    assert set(rounds["session"]) == {"s2"}
+    assert list(rounds["index"]) == list(range(1200))
+    assert {"target", "drafter", "method", "adapter_version", "total_seconds", "draft_seconds", "created_at_utc"} <= set(rounds)
+    assert store.export_csv("steps", path, domain="default") == 3
+    steps = pd.read_csv(path)
+    assert set(steps["adapter_version"]) == {4}
+    assert {"target", "drafter", "domain", "loss_nats", "seconds", "created_at_utc"} <= set(steps)
+    assert store.export_csv("requests", path, method="nobody") == 0
+    assert len(pd.read_csv(path)) == 0
+    with pytest.raises(ValueError, match="cannot be filtered by colour"):
+        store.export_csv("requests", path, colour="red")
+    with pytest.raises(ValueError, match="choose requests, rounds or steps"):
+        store.export_csv("secrets", path)
+
+
+def test_a_csv_that_cannot_be_written_does_not_blame_the_database(store, tmp_path):
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(RuntimeError, match="choose a folder"):
+        store.export_csv("requests", tmp_path / "file" / "out.csv")
+    assert store.status.ok
+
+
+def test_backup_and_restore(url, store, tmp_path):
+    store.record_request(record())
+    copy = tmp_path / "data" / "omnidemo.db"
+    store.backup(copy)
+    store.record_request(record())
+    store.backup(copy)
+    assert [one.name for one in copy.parent.iterdir()] == ["omnidemo.db"]
+    assert restore(copy, url) is False  # never over a live database
+    fresh = tmp_path / "fresh" / "omnidemo.db"
+    fresh.parent.mkdir()
+    fresh.with_name("omnidemo.db-wal").write_bytes((tmp_path / "folder" / "omnidemo.db-wal").read_bytes())
+    assert restore(copy, f"sqlite:///{fresh}") is True
+    again = Store(f"sqlite:///{fresh}")
+    assert again.counts() == store.counts()
+    assert again.counts()["requests"] == 2
+    again.close()
+    copy.write_bytes(copy.read_bytes()[:5000])
+    assert restore(copy, f"sqlite:///{tmp_path}/torn.db") is False
+    assert not (tmp_path / "torn.db").exists()
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(RuntimeError, match="could not be backed up"):
+        store.backup(tmp_path / "file" / "copy.db")

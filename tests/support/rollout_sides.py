@@ -1,0 +1,203 @@
+"""Two sides of one drafter, one that draws ahead and one that does not, which have to draft the same."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+import torch
+
+from omnidemo.backends.fused_cache import FusedCache
+from omnidemo.backends.fused_llama import FusedLlama
+from omnidemo.backends.rollout_backend import RolledDraws
+from omnidemo.decoding.backend import Pass
+from omnidemo.decoding.contexts import DrafterContext
+from omnidemo.decoding.draft_policy import FixedPolicy, StopRule
+from omnidemo.decoding.randomness import Sampler
+from omnidemo.decoding.rollout import Rollout, RolloutRequest
+from omnidemo.decoding.sampling import SamplingParams, as_tensor
+from omnidemo.decoding.state import TargetContext
+from omnidemo.methods import fitting
+from omnidemo.methods.base import Draft, Method, RoundContext
+from omnidemo.vocab.ngram_cache import NgramCache
+from omnidemo.vocab.vocabulary_map import VocabularyMap
+from tests.contract.test_pair import PROMPT
+from tests.kernels.test_fused_llama import close
+from tests.support.worlds import TableCache, vocabulary
+
+LETTERS = [bytes([letter]) for letter in b"abcdef"]
+TARGET = vocabulary([*LETTERS, *(a + b for a in LETTERS for b in LETTERS), None], end=42)
+DRAFTER = vocabulary([*LETTERS, b"zz", b"zx", None], end=8)  # 6 and 7 have no target, 8 ends
+MAP = VocabularyMap(TARGET, DRAFTER, len(TARGET) + 1, len(DRAFTER) + 2)
+TOKENS = len(DRAFTER) + 2
+WARPS = {
+    "greedy": SamplingParams(0.0),
+    "t0.7": SamplingParams(0.7),
+    "t1": SamplingParams(1.0),
+    "top-k": SamplingParams(1.0, top_k=3),
+    "top-p": SamplingParams(1.0, top_p=0.8),
+    "all": SamplingParams(0.9, top_k=6, top_p=0.9, min_p=0.05),
+}
+
+
+@dataclass
+class Asking(FixedPolicy):
+    """A rule of fixed length that wants to know how sure the drafter was, and stops by that."""
+
+    watches: bool = True
+    reads_states: bool = True
+    threshold: float = 0.0
+    guess: float = 0.0
+    heard: list[float] = field(default_factory=list)
+    states: list[Any] = field(default_factory=list)
+
+    def until(self) -> StopRule:
+        return StopRule(least=self.guess)
+
+    def goes_on(self, sure: Any, states: Any) -> bool:
+        self.heard += sure
+        self.states += states
+        return math.prod(sure) >= self.threshold
+
+
+def random_trie(seed: int, count: int = 14, size: int = 20_000) -> NgramCache:
+    """2- to 4-grams over a few letters, so that they share beginnings, with pieces that are no target tokens themselves."""
+    chance, cache = random.Random(seed), NgramCache(TOKENS, size)
+    for target_id in range(6, 6 + count):
+        cache.insert(target_id, tuple(chance.choice((0, 1, 2, 6, 7)) for _ in range(chance.choice((2, 2, 3, 3, 4)))))
+    return cache
+
+
+class Side:
+    """A drafter's context in which a method drafts; `rolls` or not."""
+
+    def __init__(self, runner: FusedLlama, rolls: bool) -> None:
+        self.runner, self.rolls = runner, rolls
+        self.cache = Counting(self.runner, rolls)
+        self.drafter = DrafterContext(self.cache, MAP)
+        self.drafter.start([0, 1, 2], 0)
+        self.sampler, self.own = Sampler(5), 0
+
+    def context(self, ngrams: NgramCache, warp: SamplingParams, rule: Any = None) -> RoundContext:
+        start, target = len(self.drafter.ids), TargetContext(TableCache(1, 0))  # the target has no part in a draft
+        made = RoundContext(self.drafter, MAP, ngrams, warp, self.sampler, frozenset({42}), None, start, rule, target=target)
+        made.prefetch = RolledDraws() if self.rolls else None
+        return made
+
+    def draft(self, method: Method, ngrams: NgramCache, warp: SamplingParams, budget: int, rule: Any = None) -> Draft:
+        before = self.cache.passes
+        with torch.inference_mode():
+            self.newest = self.context(ngrams, warp, rule)
+            draft = method.draft(self.newest, budget)
+        self.own += max(0, self.cache.passes - before - 1)  # the first one reads what the target wrote
+        return draft
+
+
+class Counting(FusedCache):
+    """Counts its rollouts, or has none."""
+
+    def __init__(self, runner: FusedLlama, rolls: bool) -> None:
+        super().__init__(runner)
+        self.can, self.rollouts, self.passes, self.reading = rolls, 0, 0, False
+
+    @property
+    def rolls(self) -> bool:
+        return self.can and super().rolls
+
+    def roll_out(self, order: RolloutRequest, ids: Any, row: Any, state: Any) -> Rollout | None:
+        self.reading = True
+        found = super().roll_out(order, ids, row, state)
+        self.reading = False
+        self.rollouts += found is not None and bool(found.ids)
+        self.passes += found is not None and bool(ids)
+        return found
+
+    def forward(self, ids: Any, last: int, stats_at: float | None = None) -> Pass:
+        self.passes += not self.reading
+        return super().forward(ids, last, stats_at)
+
+
+def left_over(context: RoundContext) -> int:
+    """Draws that were made and not taken."""
+    return len(context.prefetch._draws) if isinstance(context.prefetch, RolledDraws) else 0
+
+
+def same(left: Draft, right: Draft) -> None:
+    assert left.drafted == right.drafted and len(left.slots) == len(right.slots)
+    for one, other in zip(left.slots, right.slots, strict=True):
+        assert (one.target_id, one.pieces, one.base, one.limit) == (other.target_id, other.pieces, other.base, other.limit)
+        assert one.q == pytest.approx(other.q, rel=1e-4, abs=1e-9)
+        assert list(one.laws) == list(other.laws)
+        assert all(torch.allclose(as_tensor(one.laws[path]), as_tensor(other.laws[path]), atol=1e-4) for path in one.laws)
+
+
+def rounds(
+    ahead: Side,
+    plain: Side,
+    method: Method,
+    ngrams: NgramCache,
+    warp: SamplingParams,
+    budget: int,
+    seed: int,
+    count: int = 6,
+    rule: Any = None,
+) -> None:
+    """Draft on both sides, keep some of it, go on; the caches hold the truth all along."""
+    chance = random.Random(seed)
+    for _ in range(count):
+        start = len(ahead.drafter.ids)
+        drafts = [side.draft(method, ngrams, warp, budget, rule) for side in (ahead, plain)]
+        same(*drafts)
+        if rule is None and method.name != "union" and drafts[0].slots and drafts[0].slots[-1].target_id != 42:
+            assert not left_over(ahead.newest)  # nothing was drawn in vain, but after an end that only the host knows
+        assert ahead.drafter.ids == plain.drafter.ids and ahead.sampler.look_ahead(1) == plain.sampler.look_ahead(1)
+        slots = [slot for slot in drafts[0].slots if slot.target_id >= 0]
+        kept = slots[: chance.randint(0, len(slots))]
+        written, corrects = chance.randrange(6), chance.random() < 0.3 and len(kept) < len(drafts[0].slots)
+        for side, draft in zip((ahead, plain), drafts, strict=True):
+            with torch.inference_mode():
+                if corrects:  # as a residual does
+                    side.drafter.rollback(draft.slots[len(kept)].base)
+                    side.drafter.push(1)
+                    side.drafter.logits()
+                    side.drafter.rollback(draft.slots[len(kept)].base)
+                side.drafter.commit(start, [len(slot.pieces) for slot in kept], [*(slot.target_id for slot in kept), written])
+            assert side.cache.length < len(side.drafter.ids)
+        assert ahead.drafter.ids == plain.drafter.ids
+    with torch.inference_mode():
+        fresh = FusedCache(plain.runner)
+        assert close(as_tensor(ahead.drafter.logits()), fresh.forward(ahead.drafter.ids, 1).logits[0], 1e-4)
+
+
+def answers_agree(pair: Any, policy: Any, warps: Sequence[tuple[float, float]], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whole answers of all methods with and without drawing ahead, at (temperature, top-p): id for id, round for round, above temperature
+    0 with the same uniform numbers."""
+    found: list[Rollout | None] = []
+    original = FusedCache.roll_out
+
+    def noted(self: FusedCache, *given: Any) -> Rollout | None:
+        found.append(original(self, *given))
+        return found[-1]
+
+    monkeypatch.setattr(FusedCache, "roll_out", noted)
+
+    def answers(rolls: bool) -> Iterator[Any]:
+        monkeypatch.setattr(FusedCache, "rolls", property(lambda self: rolls))
+        pair.clear_cache()
+        pair._conversations._idle.clear()
+        for method in fitting(pair.map):
+            for temperature, top_p in warps:
+                done = pair.generate(
+                    PROMPT, method=method, temperature=temperature, top_p=top_p, max_new_tokens=24, seed=3, draft_policy=policy
+                )
+                yield [(r.drafted, r.proposed, r.accepted, r.ngram_hits) for r in done.rounds], done.token_ids
+
+    without = list(answers(False))
+    assert not found
+    assert list(answers(True)) == without
+    assert sum(one is not None for one in found) > 50
+    assert pair.mismatches == 0

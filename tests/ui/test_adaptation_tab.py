@@ -1,0 +1,258 @@
+"""The Adaptation tab below its page: curves and marks, lines, versions, settings, adapters in and out; the chat's topic line."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import gradio as gr
+import pytest
+
+from omnidemo import private_folders
+from omnidemo.config import Settings
+from omnidemo.ui import text
+from omnidemo.ui.adaptation_data import View, figures, line_rows, page_json, request_rows, version_rows
+from omnidemo.ui.tabs import adaptation_tab, chat_tab, settings_panel, trainer_panel
+from tests.support.fakes import ADAPTABLE, FakeServices, generation, script
+
+PAIR = ("bundled/a", "bundled/drafter")
+
+
+@pytest.fixture
+def services() -> FakeServices:
+    return FakeServices(load_seconds=0.0, pace=0.0)
+
+
+def unloaded(*_: Any, **__: Any) -> Any:
+    raise RuntimeError("bundled/a is not loaded yet (queued); wait until it is ready")
+
+
+# curves and marks ------------------------------------------------------------------------------------------------------------
+
+
+def test_headlines_are_of_the_chosen_target_alone() -> None:
+    values = [(0.9, "b"), *[(0.2, "a")] * 3, (0.8, "b"), *[(0.4, "a")] * 3]
+    rows = [{"acceptance_rate": value, "target": target} for value, target in values]
+    shown = {card["key"]: card for card in figures(rows, [], 1, "", "a")}
+    assert (shown["acceptance_rate"]["first"], shown["acceptance_rate"]["latest"]) == (pytest.approx(0.2), 0.4)
+    assert len(shown["acceptance_rate"]["figure"]["data"]) == 4 and shown["loss"]["latest"] is None
+
+
+def test_no_headline_compares_topics_or_draft_policies() -> None:
+    """Howto after code under another rule: the first howto requests are the yardstick, and where they are too few there is none."""
+
+    def asked(topic: str, policy: str, *values: float) -> list[dict[str, Any]]:
+        return [{"acceptance_rate": value, "cache_entries": 9, "topic": topic, "policy": policy, "domain": "default"} for value in values]
+
+    code, howto = asked("code", "cost", 0.8, 0.8, 0.8), asked("howto", "cost", 0.1, 0.1, 0.1, 0.3, 0.3, 0.3)
+    shown = {card["key"]: card for card in figures([*code, *howto], [], 3, "", "a")}
+    assert shown["acceptance_rate"]["first"] == pytest.approx(0.1) and shown["acceptance_rate"]["latest"] == pytest.approx(0.3)
+    assert "how-to" in shown["acceptance_rate"]["scope"] and "pays for itself" in shown["acceptance_rate"]["scope"]
+    assert shown["cache_entries"]["first"] is None and shown["cache_entries"]["scope"] == ""
+    for few in (howto[:1], asked("howto", "fixed 4", 0.3, 0.3, 0.3)):
+        card = next(card for card in figures([*code, *howto[:3], *few], [], 3, "", "a") if card["key"] == "acceptance_rate")
+        assert card["first"] is None
+    losses = figures([], [{"step": n, "loss": 1.0 / n, "version": 1} for n in range(1, 30)], 3, "", "a")
+    assert next(card for card in losses if card["key"] == "loss")["first"] is None  # of all topics together
+
+
+def test_every_curve_of_the_issue_is_there_and_named_once() -> None:
+    keys = [card["key"] for card in figures([{"acceptance_rate": 0.5, "draft_length": 4.0}], [], 1, "", "a")]
+    assert keys[:6] == ["acceptance_rate", "estimated_speedup", "loss", "ngram_hits", "cache_entries", "draft_length"]
+    assert len(keys) == len(set(keys)) and "calibration" in keys
+
+
+def test_the_loss_goes_forward_in_time_after_a_roll_back() -> None:
+    steps = [{"step": step, "loss": 1.0, "version": version} for step, version in ((1, 1), (2, 1), (3, 2), (4, 2), (3, 3), (4, 3))]
+    (card,) = [card for card in figures([], steps, 1, "", "a") if card["key"] == "loss"]
+    assert list(card["figure"]["data"][0]["x"]) == [1, 2, 3, 4, 5, 6]
+
+
+def test_ngram_hits_are_counted_per_answer_as_the_history_keeps_them() -> None:
+    (card,) = [card for card in figures([{"ngram_hits": 7}], [], 1, "", "a") if card["key"] == "ngram_hits"]
+    assert card["latest"] == 7 and card["unit"] == "per answer" and "per round" not in json.dumps(card)
+
+
+def test_the_reliability_headline_is_the_mean_error() -> None:
+    (card,) = [card for card in figures([], [], 1, "", "a", [(0.2, 0.3, 10.0), (0.8, 0.8, 30.0)]) if card["key"] == "calibration"]
+    assert card["latest"] == pytest.approx(0.025)  # (10 · 0.1 + 30 · 0) / 40
+    assert list(card["figure"]["data"][-1]["x"]) == [0.2, 0.8]
+
+
+def test_all_targets_are_one_sequence_without_the_compare_runs(services: FakeServices) -> None:
+    curves = {
+        "bundled/a": [{"id": 1, "kind": "chat"}, {"id": 4, "kind": "traffic"}],
+        "bundled/b": [{"id": 2, "kind": "chat"}, {"id": 3, "kind": "compare"}],
+    }
+    services.store = SimpleNamespace(curve=lambda target, drafter, limit: curves.get(target, []))  # type: ignore[assignment]
+    rows = request_rows(services, View("bundled/a", "d", every=True))
+    assert [(row["id"], row["target"]) for row in rows] == [(1, "bundled/a"), (2, "bundled/b"), (4, "bundled/a")]
+    assert [row["id"] for row in request_rows(services, View("bundled/b", "d"))] == [2]
+
+
+def test_a_fall_of_one_line_is_a_shift_and_a_change_of_line_is_none(services: FakeServices) -> None:
+    def curve(*values: float, domain: str = "default") -> list[dict[str, Any]]:
+        return [{"acceptance_rate": value, "domain": domain} for value in values]
+
+    services.store.rows = curve(*[0.7] * 20, *[0.3] * 10)
+    assert [place for place, row in enumerate(request_rows(services, View(*PAIR))) if row.get("shift")] == [20]
+    services.store.rows = curve(*[0.7] * 20) + curve(*[0.3] * 10, domain="maths")
+    assert not any(row.get("shift") for row in request_rows(services, View(*PAIR)))
+    services.store.rows = curve(0.7, 0.6) + curve(0.3, domain="maths")
+    assert [row["acceptance_rate"] for row in request_rows(services, View(*PAIR, line="maths", only=True))] == [0.3]
+
+
+def test_the_page_holds_lines_versions_and_marks(services: FakeServices) -> None:
+    sent = page_json(services, View(*PAIR, line="maths"), 3, "plotly.js", "k")
+    page = json.loads(sent)
+    assert "<" not in sent
+    assert [line["domain"] for line in page["lines"]] == ["default", "code", "maths", "stories"]
+    assert {"swap", "rollback", "topic"} <= set(page["kinds"]) and page["domains"] == ["stories", "maths"]
+    assert [one["version"] for one in page["versions"] if one["live"]] == [3]
+    rolled = [one for one in page["versions"] if one["effect"].get("rolled_back")]
+    assert [one["version"] for one in rolled] == [4] and rolled[0]["effect"]["acceptance_after"] < rolled[0]["effect"]["acceptance_before"]
+
+
+def test_an_unloaded_pair_has_a_page_too(services: FakeServices, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("lines", "drafting", "controls"):
+        monkeypatch.setattr(services, name, unloaded)
+    services.store.rows = []
+    page = json.loads(page_json(services, View(*PAIR, line="empty"), 0, "plotly.js", "k"))
+    assert page["charts"] == [] and [line["domain"] for line in page["lines"]] == ["default", "empty"]
+    assert settings_panel.values(services, *PAIR)["training"] == Settings().training
+    assert trainer_panel.calibration(services, *PAIR, "default") == []
+
+
+def test_a_new_line_stands_in_the_list_before_it_has_learned(services: FakeServices) -> None:
+    assert line_rows(services, View(*PAIR, line="poems"))[-1] == {"domain": "poems", "version": 0, "requests": 0, "memory": False}
+
+
+def test_the_base_drafter_is_live_when_no_version_is(services: FakeServices) -> None:
+    assert not any(one["live"] for one in version_rows(services.store.adapters(*PAIR), 0))
+
+
+# the trainer -----------------------------------------------------------------------------------------------------------------
+
+
+def test_the_trainer_says_gain_cost_and_roll_backs(services: FakeServices) -> None:
+    shown = json.loads(trainer_panel.trainer_json(services, *PAIR, "maths"))
+    assert (shown["domain"], shown["version"], shown["gain"], shown["cost"], shown["rolled"]) == ("maths", 3, 0.06, 0.034, 1)
+    assert shown["drafting"]["length"] == 5.4 and shown["drafting"]["speculating"] and shown["drafting"]["title"] == "what pays for itself"
+
+
+@pytest.mark.parametrize("asked", ["auto", "", "half/typed"])
+def test_a_line_that_is_no_line_shows_the_default_one(services: FakeServices, asked: str) -> None:
+    assert json.loads(trainer_panel.trainer_json(services, *PAIR, asked))["domain"] == "default"
+
+
+# the settings ----------------------------------------------------------------------------------------------------------------
+
+
+def test_every_adaptable_setting_is_offered_once_with_words() -> None:
+    items = [item for group in settings_panel.groups() for item in group["items"]]
+    assert sorted(item["name"] for item in items) == sorted(ADAPTABLE) == sorted(text.CONTROLS)
+    for item in items:
+        assert item["label"] and item["help"] and item["default"] == Settings.model_fields[item["name"]].default
+        if item["kind"] == "choice":
+            assert {key for key, _ in item["options"]} == set(text.CHOICES[item["name"]]), "every choice has plain words"
+        if item["when"]:
+            name, values = item["when"]
+            assert set(values) <= set(text.CHOICES[name])
+
+
+def test_limits_come_from_the_settings() -> None:
+    assert {key: settings_panel.item("draft_length")[key] for key in ("kind", "min", "max", "step")} == {
+        "kind": "number", "min": 0, "max": 32, "step": 1,
+    }  # fmt: skip
+    gamma = settings_panel.item("gamma")
+    assert gamma["kind"] == "slider" and 0 < gamma["min"] < gamma["max"] < 1
+
+
+def test_a_change_is_applied_and_a_refused_one_is_said(services: FakeServices) -> None:
+    shown = json.loads(settings_panel.change(services, *PAIR, '{"training": "off", "gamma": 0.3}'))
+    assert shown["error"] == "" and (shown["values"]["training"], shown["values"]["gamma"]) == ("off", 0.3)
+    shown = json.loads(settings_panel.change(services, *PAIR, '{"learning_rate": 9, "training": "idle"}'))
+    assert shown["error"] == "“Learning rate” = 9 is not possible: give at most 0.1." and shown["values"]["training"] == "off"
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"), [('{"auth": "a:b"}', "no adaptable setting “auth”"), ("[1]", "not a JSON object"), ("{", "not a JSON object")]
+)
+def test_what_is_no_change_reaches_no_service(services: FakeServices, changes: str, why: str) -> None:
+    before = dict(services.now)
+    assert why in json.loads(settings_panel.change(services, *PAIR, changes))["error"]
+    assert services.now == before
+
+
+# versions in and out ---------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_refused_is_said_on_the_page(services: FakeServices) -> None:
+    page_of, view = adaptation_tab.Page(services, "plotly.js"), View(*PAIR, line="maths")
+    page, _ = page_of.after(view, lambda: services.activate(*PAIR, 99, domain="maths"))
+    assert "Version 99 of the line maths is not there" in json.loads(page)["note"]
+    page, shown = page_of.after(view, lambda: services.activate(*PAIR, 1, domain="maths"))
+    assert json.loads(page)["note"] == "" and json.loads(shown)["version"] == 1
+    assert services.versions["default"] == 5, "another line keeps its own"
+
+
+def test_the_page_is_sent_again_only_when_something_changed(services: FakeServices) -> None:
+    page_of, view = adaptation_tab.Page(services, "plotly.js"), View(*PAIR)
+    key = json.loads(page_of.show(view)[0])["key"]
+    assert page_of.show(view, key) == (gr.skip(), gr.skip())
+    services.store.rows.append(dict(services.store.rows[-1], id=999))
+    assert json.loads(page_of.show(view, key)[0])["key"] != key
+
+
+def test_an_export_is_a_copy_outside_of_the_storage(services: FakeServices, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(private_folders, "temporary_folder", lambda: tmp_path)
+    path = adaptation_tab.export_file(services, View(*PAIR, line="maths"), 2)
+    assert path.is_relative_to(tmp_path) and path.name == "adapter-maths-v2.zip"
+    assert zipfile.ZipFile(path).namelist() == ["adapter_config.json", "adapter_model.safetensors"]
+    with pytest.raises(ValueError, match="no adapter"):
+        adaptation_tab.export_file(services, View(*PAIR), 0)
+
+
+def test_the_view_of_a_browser_is_made_safe() -> None:
+    assert adaptation_tab.read_view("t", "d", "", 0, None, 1) == View("t", "d", "default", 1, False, True)  # type: ignore[arg-type]
+
+
+# the chat's topic line -------------------------------------------------------------------------------------------------------
+
+
+def finished(services: FakeServices, line: str, message: str) -> dict[str, Any]:
+    services.load(*PAIR)
+    *_, last = chat_tab._chat(services, chat_tab.Running())(
+        message, [], "s", "r", *PAIR, "ngram-exact", line, 0.0, 1.0, 64, None, True, True
+    )
+    end: dict[str, Any] = json.loads(last.strip().splitlines()[-1])
+    return end
+
+
+def test_the_automatic_line_is_shown_with_its_reason(services: FakeServices) -> None:
+    end = finished(services, "auto", "How many apples?")
+    assert end["line"] == "maths" and "apples" in end["why"] and end["note"] == ""
+    assert services.calls[-1]["domain"] == "auto", "the service routes; a guess is no choice by hand, which would teach the router"
+
+
+def test_a_line_by_hand_needs_no_reason_and_may_be_new(services: FakeServices) -> None:
+    end = finished(services, "  my   poems ", "How many apples?")
+    assert end["line"] == "my poems" and end["topic"] == "maths" and "apples" in end["why"]  # the topic is a label, whichever line drafts
+    assert "my poems" in settings_panel.line_names(services, *PAIR)
+    assert chat_tab.line_choices(["default", "maths"])[-1] == ("maths", "maths")
+
+
+def test_a_pair_that_cannot_win_says_so_beside_the_answer(services: FakeServices) -> None:
+    services.plain = True
+    note = finished(services, "default", "hello")["note"]
+    assert note == "Guessing ahead was slower than plain decoding on “other things” over the last 412 tokens (0.90×)."
+    about = chat_tab.provenance(services, *PAIR, "one", "default")
+    assert about(generation(script("a b", plain=True), 0.1, "autoregressive"))["note"] == "", "who asked for plain decoding knows"
+
+
+def test_an_unknown_draft_length_stops_no_answer(services: FakeServices, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(services, "drafting", unloaded)
+    assert finished(services, "default", "hello")["finish"] == "end"

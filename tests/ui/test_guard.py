@@ -1,0 +1,218 @@
+"""The running app over HTTP: what pages of other sites, strangers and proxies can do, with real requests and no models."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import socket
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import Any
+
+import httpx
+import pytest
+
+from omnidemo.config import Settings
+from omnidemo.ui import build_app, launch_options
+from omnidemo.ui.app import STREAMS
+from omnidemo.ui.guard import OPERATOR, VISITOR
+from omnidemo.ui.shell import ENGINE
+from tests.support.fakes import FakeServices
+
+JSON = {"Content-Type": "application/json"}
+
+
+def sentence(answer: httpx.Response) -> str:
+    """What a refusal says: one sentence."""
+    told = str(answer.json()["detail"])
+    assert told.endswith(".") and "\n" not in told and "Traceback" not in told
+    return told
+
+
+@contextmanager
+def launched(tmp_path: Any, **options: Any) -> Iterator[tuple[Any, httpx.Client]]:
+    """The fake app on a free port, and a client of it."""
+    with closing(socket.socket()) as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    services = FakeServices(load_seconds=0.0, pace=0.0, settings=Settings(storage=tmp_path / "storage", port=port, upload_mb=1, **options))
+    page = build_app(services)
+    page.launch(**launch_options(services), prevent_thread_lock=True, quiet=True)
+    try:
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30) as client:
+            yield page, client
+    finally:
+        page.close(verbose=False)
+
+
+@contextmanager
+def serving(tmp_path: Any, **options: Any) -> Iterator[httpx.Client]:
+    with launched(tmp_path, **options) as (_, client):
+        yield client
+
+
+@pytest.fixture(scope="module")
+def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    with serving(tmp_path_factory.mktemp("local")) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def public(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    with serving(tmp_path_factory.mktemp("public"), public="true", operator_key="sesame") as client:
+        yield client
+
+
+def arrive(client: httpx.Client, **headers: str) -> dict[str, Any]:
+    found: dict[str, Any] = client.post("/visitor", json={}, headers=headers).json()
+    return found
+
+
+def call(client: httpx.Client, name: str, *data: Any, **headers: str) -> Any:
+    """What an event of the page gives, as Gradio's own client asks for it."""
+    config = client.get("/config").json()
+    event = next(one for one in config["dependencies"] if one["api_name"] == name)
+    values = {one["id"]: one["props"].get("value") for one in config["components"]}
+    filled = [*data, *(values.get(number) for number in event["inputs"][len(data) :])]
+    body = {"data": filled, "fn_index": event["id"], "session_hash": secrets.token_hex(6)}
+    return client.post("/gradio_api/run/predict", json=body, headers=headers)
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "192.168.1.5", "", "localhost.evil.example:7860"])
+def test_other_names_are_refused(local: httpx.Client, host: str) -> None:
+    answer = local.get("/config", headers={"Host": host})
+    assert answer.status_code == 403 and "OMNIDEMO_ALLOWED_HOSTS" in sentence(answer)
+
+
+def test_the_app_answers_by_its_own_names(local: httpx.Client) -> None:
+    port = local.base_url.port
+    for host in (f"127.0.0.1:{port}", f"localhost:{port}", f"LOCALHOST:{port}", f"[::1]:{port}"):
+        assert local.get("/config", headers={"Host": host}).status_code == 200
+
+
+@pytest.mark.parametrize("origin", ["http://localhost:9", "http://127.0.0.1:9", "https://evil.example", "null", "http://0.0.0.0:1"])
+def test_pages_elsewhere_read_and_change_nothing(local: httpx.Client, origin: str) -> None:
+    tries = [
+        local.get("/config", headers={"Origin": origin}),
+        local.get("/", headers={"Origin": origin}),
+        local.post("/visitor", json={}, headers={"Origin": origin}),
+        local.post("/gradio_api/queue/join", json={"data": []}, headers={"Origin": origin}),
+        local.post("/gradio_api/upload", files={"files": b"x"}, headers={"Origin": origin}),
+        local.options("/gradio_api/queue/join", headers={"Origin": origin, "Access-Control-Request-Method": "POST"}),
+    ]
+    for answer in tries:
+        assert answer.status_code == 403 and sentence(answer)
+        assert not any(name.lower().startswith("access-control") for name in answer.headers)
+
+
+def test_what_a_browser_says_about_the_asking_page_counts(local: httpx.Client) -> None:
+    for site in ("cross-site", "same-site"):
+        told = {"Sec-Fetch-Site": site, "Sec-Fetch-Mode": "no-cors"}
+        assert local.get("/config", headers=told).status_code == 403
+        assert local.get("/", headers={"Sec-Fetch-Site": site, "Sec-Fetch-Mode": "navigate"}).status_code == 200  # a link
+        assert local.post("/visitor", json={}, headers={"Sec-Fetch-Site": site, "Sec-Fetch-Mode": "navigate"}).status_code == 403
+
+
+def test_the_own_page_may_everything(local: httpx.Client) -> None:
+    own = str(local.base_url).rstrip("/")
+    assert local.post("/visitor", json={}, headers={"Origin": own}).status_code == 200
+    assert local.get("/config", headers={"Origin": own}).status_code == 200
+
+
+def test_forms_and_floods_are_refused(local: httpx.Client) -> None:
+    assert local.post("/visitor", content=b"{}", headers={"Content-Type": "text/plain"}).status_code == 415
+    assert local.post("/gradio_api/queue/join", data={"a": "b"}).status_code == 415
+    big = local.post("/gradio_api/upload", files={"files": b"x" * 3_000_000})
+    assert big.status_code == 413 and sentence(big)
+    just = local.post("/gradio_api/upload", files={"files": b"x" * 1_500_000})
+    assert just.status_code == 413  # Gradio's own limit
+    assert local.post("/gradio_api/queue/join", content=iter([b"{}"]), headers=JSON).status_code == 411
+    assert local.post("/gradio_api/queue/join", content=b" " * 8_000_001, headers=JSON).status_code == 413
+
+
+@pytest.mark.parametrize(
+    "path", ["deep_link?session_hash=x", "proxy=https://evil.example/", "run-history/buckets", "stream/a/1/2/playlist.m3u8"]
+)
+def test_what_the_page_does_not_use_is_not_there(local: httpx.Client, path: str) -> None:
+    assert local.get(f"/gradio_api/{path}").status_code == 404
+
+
+def test_every_answer_carries_the_headers(local: httpx.Client, monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    for answer in (local.get("/"), local.get("/config", headers={"Host": "evil.example"}), local.get("/nothing")):
+        assert answer.headers["X-Content-Type-Options"] == "nosniff" and answer.headers["Referrer-Policy"] == "same-origin"
+        assert answer.headers["Content-Security-Policy"].endswith("frame-ancestors 'self'")
+    monkeypatch.setenv("SPACE_ID", "someone/omnidemo")
+    with serving(tmp_path, host="127.0.0.1") as space:
+        answer = space.get("/", headers={"Host": "someone-omnidemo.hf.space"})
+        assert answer.status_code == 200
+        assert answer.headers["Content-Security-Policy"].endswith("frame-ancestors 'self' https://huggingface.co https://*.hf.space")
+
+
+def test_a_request_through_a_proxy_makes_the_app_public(tmp_path: Any) -> None:
+    with serving(tmp_path / "a") as client:
+        assert arrive(client)["public"] is False
+        assert call(client, "trainer_pause", "bundled/a", "bundled/drafter", "default").status_code == 200  # no id is needed
+        assert arrive(client, **{"X-Forwarded-For": "10.0.0.1"})["public"] is True
+        refused = call(client, "trainer_pause", "bundled/a", "bundled/drafter", "default")
+        assert refused.status_code == 401 and "visitor's id" in sentence(refused)
+    with serving(tmp_path / "b", public="false") as client:
+        assert arrive(client, Forwarded="for=10.0.0.1")["public"] is False
+
+
+def test_ids_are_given_kept_and_renewed(public: httpx.Client) -> None:
+    first = arrive(public)
+    assert arrive(public, **{VISITOR: first["id"]}) == first
+    forged = arrive(public, **{VISITOR: first["id"][:-1] + ("0" if first["id"][-1] != "0" else "1")})
+    assert forged["id"] != first["id"] and forged["name"] != first["name"]
+    assert first["id"].partition(".")[0] not in first["name"]
+    assert "kept for 24 hours, for you alone" in first["notice"]
+    for name in ("", forged["id"][:-1] + "x"):
+        assert call(public, "trainer_pause", "bundled/a", "bundled/drafter", "default", **{VISITOR: name}).status_code == 401
+    assert public.post("/gradio_api/upload", files={"files": b"x"}).status_code == 401
+    assert public.get("/visitor").status_code == 405 and public.post("/visitor/forget", json={}).status_code == 401
+
+
+def test_uploads_have_quotas(public: httpx.Client) -> None:
+    me, other = arrive(public)["id"], arrive(public)["id"]
+    told = [public.post("/gradio_api/upload", files={"files": b"x" * 900_000}, headers={VISITOR: me}) for _ in range(8)]
+    assert [answer.status_code for answer in told] == [200] * 6 + [429] * 2
+    assert "You have had 5,000 kB of files" in sentence(told[-1])
+    assert public.post("/gradio_api/upload", files={"files": b"x"}, headers={VISITOR: other}).status_code == 200
+
+
+def test_only_the_key_makes_an_operator(public: httpx.Client) -> None:
+    me = arrive(public)["id"]
+    wrong = arrive(public, **{VISITOR: me, OPERATOR: "Sesame"})
+    assert not wrong["operator"] and wrong["said"].startswith("That is not the operator's key")
+    change = ["bundled/a", "bundled/drafter", json.dumps({"training": "off"})]
+    refused = call(public, "configure_chat", *change, **{VISITOR: me, OPERATOR: "Sesame"}).json()["data"][0]
+    assert "This concerns everybody" in json.loads(refused)["error"]
+    assert arrive(public, **{VISITOR: me, OPERATOR: "sesame"})["operator"]
+    done = call(public, "configure_chat", *change, **{VISITOR: me, OPERATOR: "sesame"}).json()["data"][0]
+    assert json.loads(done)["error"] == "" and json.loads(done)["values"]["training"] == "off"
+
+
+def test_one_visitor_cannot_fill_the_queue(public: httpx.Client) -> None:
+    config = public.get("/config").json()
+    chat = next(one for one in config["dependencies"] if one["api_name"] == "chat")
+    values = {one["id"]: one["props"].get("value") for one in config["components"]}
+    data = [values.get(number) for number in chat["inputs"]]
+
+    def join(name: str) -> httpx.Response:
+        body = {"data": ["long", [], "", secrets.token_hex(8), *data[4:]], "fn_index": chat["id"], "session_hash": secrets.token_hex(6)}
+        return public.post("/gradio_api/queue/join", json=body, headers={VISITOR: name})
+
+    me, other = arrive(public)["id"], arrive(public)["id"]
+    told = [join(me) for _ in range(40)]
+    refused = [answer for answer in told if answer.status_code == 429]
+    assert len(refused) >= 20 and "wait or run already" in sentence(refused[0])
+    assert join(other).status_code == 200
+    direct = {"data": data, "fn_index": chat["id"], "session_hash": secrets.token_hex(6)}
+    assert public.post("/gradio_api/run/predict", json=direct, headers={VISITOR: other}).status_code == 404  # nobody passes the queue
+
+
+def test_visitors_take_turns_round_by_round() -> None:
+    for public, streams in (("true", STREAMS), ("false", 1)):
+        page = build_app(FakeServices(settings=Settings(public=public)))  # type: ignore[arg-type]
+        limits = {event.concurrency_limit for event in page.fns.values() if event.concurrency_id == ENGINE}
+        assert limits - {"default"} == {streams}

@@ -1,0 +1,291 @@
+"""The measuring tabs below their pages: batches, summaries, CSV, what a visitor may see and delete, traffic in turns."""
+
+from __future__ import annotations
+
+import csv
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from omnidemo.config import Settings
+from omnidemo.records import Generation, RequestRecord
+from omnidemo.store.store import Store
+from omnidemo.ui import downloads
+from omnidemo.ui.comparison_tables import HEADER, BadBatch, Board, read_batch, summary
+from omnidemo.ui.tabs import history_tab, traffic_panel
+from omnidemo.ui.tabs.chat_tab import Running
+from tests.support.fakes import FakeServices, generation, script
+
+
+@dataclass
+class Comparison:
+    prompt_index: int
+    method: str
+    generation: Generation
+    identical: bool | None
+    speedup: float | None
+
+
+def answer(text: str = "a b c", method: str = "ngram-exact") -> Generation:
+    return generation(script(text, plain=method == "autoregressive"), 0.5, method)
+
+
+# batches and their results -------------------------------------------------------------------------------------------------
+
+
+def test_a_batch_is_read_with_blank_lines_and_a_byte_order_mark(tmp_path: Path) -> None:
+    file = tmp_path / "batch.jsonl"
+    file.write_text('\ufeff{"prompt": "one"}\n\n{"prompt": "zwei ä", "id": 3}\n', encoding="utf-8")
+    assert read_batch(file) == ["one", "zwei ä"]
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b'{"prompt": "a"}\nnot json', "Line 2 is not JSON"),
+        (b'{"text": "a"}', "Line 1 has no text in the field"),
+        (b'["a"]', "Line 1 has no text in the field"),
+        (b'{"prompt": "  "}', "Line 1 has no text in the field"),
+        (b"\n\n", "holds no prompts"),
+        (b"\xff\xfe\x00", "not UTF-8"),
+        (b'{"prompt": "a"}\n' * 501, "more than 500"),
+    ],
+)
+def test_a_bad_batch_is_refused_with_its_cause(tmp_path: Path, content: bytes, why: str) -> None:
+    file = tmp_path / "batch.jsonl"
+    file.write_bytes(content)
+    with pytest.raises(BadBatch, match=why):
+        read_batch(file)
+
+
+def test_the_summary_has_mean_spread_and_only_defined_values() -> None:
+    results = [
+        {"method": "m", "tokens_per_second": 10.0, "speedup": None, "identical": True},
+        {"method": "m", "tokens_per_second": 14.0, "speedup": 1.5, "identical": False},
+    ]
+    measured, missing = summary(results, ["m", "n"])
+    assert measured["n"] == 2 and measured["tokens_per_second"] == [12.0, pytest.approx(2.8284)]
+    assert measured["speedup"] == [1.5, None] and (measured["identical"], measured["checked"]) == (1, 2)
+    assert missing["n"] == 0 and missing["tokens_per_second"] == [None, None]
+
+
+def board(prompts: list[str], methods: list[str]) -> Board:
+    common = {"target": "t", "drafter": "d", "seed": 7, "temperature": 0.0, "draft_length": 4, "max_new_tokens": 16}
+    return Board(FakeServices(), "run", prompts, methods, common, "plotly.js")
+
+
+def test_one_prompt_gives_lanes_whose_tokens_are_the_answer() -> None:
+    results = board(["hi"], ["ngram-exact", "autoregressive"])
+    results.add(Comparison(0, "ngram-exact", answer("<b>x</b> ${1+1} 😀"), True, 1.7))
+    text = results.json("running")
+    value = json.loads(text)
+    lines = [json.loads(line) for line in value["lanes"][0]["lines"].splitlines()]
+    assert "".join(line["t"] for line in lines if line["k"] == "t") == "<b>x</b> ${1+1} 😀"
+    assert "<" not in text  # nothing that looks like markup travels
+    assert (value["done"], value["total"], value["base"]) == (1, 2, True)
+    assert [chart["key"] for chart in value["charts"]] == ["tokens_per_second", "block_efficiency"]
+
+
+def test_a_batch_sends_no_answers_but_the_csv_has_them(tmp_path: Path) -> None:
+    results = board(["=SUM(A1)", 'a\n"b"'], ["ngram-exact"])
+    results.add(Comparison(0, "ngram-exact", answer(), None, 0.8))
+    results.add(Comparison(1, "ngram-exact", answer("@x"), False, None))
+    assert json.loads(results.json("done"))["lanes"] == []
+    path = downloads.write_csv(tmp_path / "rows.csv", HEADER, results.csv)
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        first, second = csv.DictReader(file)
+    assert first["prompt"] == "'=SUM(A1)" and second["prompt"] == 'a\n"b"' and second["answer"] == "'@x"
+    assert float(first["measured_speedup"]) == 0.8 and second["measured_speedup"] == "" and first["seed"] == "7"
+    assert first["created_at_utc"].endswith("+00:00") and second["identical_to_autoregressive"] == "False"
+
+
+# history -------------------------------------------------------------------------------------------------------------------
+
+LOCAL, PUBLIC = Settings(host="127.0.0.1"), Settings(host="0.0.0.0")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    made = Store(f"sqlite:///{tmp_path / 'test.db'}")
+    for session, prompt in (("mine", "one"), ("mine", "two"), ("other", "three")):
+        made.record_request(
+            RequestRecord(session, "t", "d", "default", "ngram-exact", prompt, answer(), {}, "2026-01-02T03:04:05+00:00", "chat")
+        )
+    assert made.flush()
+    yield made
+    made.close()
+
+
+def services(store: Store, settings: Settings) -> Any:
+    return SimpleNamespace(store=store, settings=settings, methods=FakeServices().methods)
+
+
+def prompts(store: Store, settings: Settings, me: str, **filters: str) -> list[str]:
+    return [row["prompt"] for row in json.loads(history_tab.page_json(services(store, settings), me, filters))["rows"]]
+
+
+def test_alone_on_this_computer_everything_is_shown(store: Store) -> None:
+    assert prompts(store, LOCAL, "mine") == ["three", "two", "one"]
+    assert prompts(store, LOCAL, "mine", session="mine") == ["two", "one"]
+    assert prompts(store, LOCAL, "mine", session="other") == ["three"]
+    assert prompts(store, LOCAL, "mine", method="autoregressive") == []
+    assert prompts(store, LOCAL, "mine", pair=f"t{history_tab.SEPARATOR}d") == ["three", "two", "one"]
+
+
+def test_a_visitor_sees_only_their_own_session(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    for filters in ({}, {"session": "other"}, {"session": "mine"}):
+        assert prompts(store, PUBLIC, "mine", **filters) == ["two", "one"]
+        assert prompts(store, PUBLIC, "", **filters) == []  # no session must not mean every session
+    assert json.loads(history_tab.page_json(services(store, PUBLIC), "mine", {}))["sessions"] == []
+    assert prompts(store, Settings(host="127.0.0.1", share=True), "mine") == ["two", "one"]
+    monkeypatch.setenv("SPACE_ID", "someone/omnidemo")
+    assert prompts(store, LOCAL, "mine") == ["two", "one"]
+
+
+def test_a_visitor_deletes_only_their_own(store: Store) -> None:
+    ids = [row["id"] for row in store.requests()]
+    public = services(store, PUBLIC)
+    assert history_tab.delete(public, "", {"ids": ids}) == history_tab.delete(public, "", {"mine": True}) == "There was nothing to delete."
+    assert history_tab.delete(public, "nobody", {"session": "other"}) == "There was nothing to delete."
+    assert history_tab.delete(public, "mine", {"ids": ids}) == "2 requests deleted."
+    assert [row["prompt"] for row in store.requests()] == ["three"]
+
+
+def test_a_session_is_deleted_on_this_computer(store: Store) -> None:
+    assert history_tab.delete(services(store, LOCAL), "mine", {"session": "other"}) == "1 request deleted."
+    assert history_tab.delete(services(store, LOCAL), "mine", {"mine": True}) == "2 requests deleted."
+    assert store.requests() == []
+
+
+def test_a_visitors_csv_holds_only_their_own(store: Store) -> None:
+    for kind in ("requests", "rounds"):
+        path = history_tab.export(services(store, PUBLIC), kind)("other", {"session": "mine"})  # type: ignore[arg-type]
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            assert {row["session"] for row in csv.DictReader(file)} == {"other"}
+
+
+@pytest.mark.parametrize("sent", [[[]], [None], [1, "x"], "null", 7])
+def test_a_list_in_place_of_filters_comes_to_a_sentence(store: Store, sent: Any) -> None:
+    for kind in ("requests", "rounds", "steps"):
+        with pytest.raises(ValueError, match="The filters are not names with values"):
+            history_tab.export(services(store, PUBLIC), kind)("me", sent)  # type: ignore[arg-type]
+    assert downloads.fields(None, "filters") == downloads.fields({}, "filters") == {}
+
+
+def test_an_older_download_is_cleared_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(downloads.tempfile, "gettempdir", lambda: str(tmp_path))
+    first = downloads.temporary("a.csv")
+    first.write_text("x")
+    kept = downloads.temporary("b.csv")
+    assert first.exists()
+    monkeypatch.setattr(downloads, "KEEP_SECONDS", -1)
+    downloads.temporary("c.csv")
+    assert not first.exists() and not kept.parent.exists()
+
+
+# traffic -------------------------------------------------------------------------------------------------------------------
+
+
+class Played(FakeServices):
+    """Answers at once; `closed` tells whether the play was ended."""
+
+    closed = False
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.seeds: list[int] = []
+
+    def play(self, *, count: int, cancel: Any = None, seed: int = 0, **more: Any) -> Iterator[tuple[int, str, Generation]]:
+        self.seeds.append(seed)
+        try:
+            for index in range(count):
+                if cancel.is_set():
+                    return
+                yield index, f"prompt {index}", answer()
+        finally:
+            self.closed = True
+
+
+@pytest.fixture
+def played() -> Played:
+    made = Played(load_seconds=0.0)
+    made.load("t", "d")
+    time.sleep(0.01)
+    return made
+
+
+def turn(play: Any, run: str, count: int = 6) -> list[dict[str, Any]]:
+    return [json.loads(value) for value in play("s", run, "t", "d", "maths", count)]
+
+
+def test_every_play_has_prompts_of_its_own(played: Played) -> None:
+    play = traffic_panel.player(played, Running())
+    turn(play, "one", 1)
+    turn(play, "two", 1)
+    assert len(set(played.seeds)) == 2
+
+
+def test_traffic_plays_in_turns_and_goes_on_where_it_was(played: Played, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(traffic_panel, "TURN_SECONDS", -1.0)  # every turn is over after one answer
+    play = traffic_panel.player(played, Running())
+    ends = [turn(play, "r", 3)[-1] for _ in range(3)]
+    assert [(end["done"], end["state"]) for end in ends] == [(1, "more"), (2, "more"), (3, "done")]
+    assert played.closed
+
+
+def test_without_a_run_id_the_turn_ends_too_and_names_one_to_go_on_with(played: Played, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(traffic_panel, "TURN_SECONDS", -1.0)
+    play = traffic_panel.player(played, Running())
+    first = [json.loads(value) for value in play("", "", "t", "d", "maths", 2)][-1]
+    assert (first["done"], first["state"]) == (1, "more")
+    assert [json.loads(value) for value in play("", first["run"], "t", "d", "maths", 2)][-1]["state"] == "done"
+
+
+def test_a_turn_is_short_and_an_update_gets_its_time_outside_of_it(played: Played, monkeypatch: pytest.MonkeyPatch) -> None:
+    rested: list[tuple[Any, ...]] = []
+    played.rest = lambda *given: rested.append(given)  # type: ignore[attr-defined]
+    running = Running()
+    play = traffic_panel.player(played, running)
+    assert traffic_panel.TURN_SECONDS <= 1  # nobody waits for more than it and one answer
+    monkeypatch.setattr(traffic_panel, "TURN_SECONDS", -1.0)
+    values = list(play("s", "r", "t", "d", "maths", 10_000))
+    assert not rested
+    rest = traffic_panel.rester(played, running)
+    rest(values[-1], "s", "r", "t", "d")
+    assert [given[:3] for given in rested] == [("t", "d", "default")] and rested[0][3] is running.flag("s", "r")
+    rest(values[-1], "s", "another run", "t", "d")
+    rest("", "s", "r", "t", "d")
+    assert len(rested) == 1
+
+
+def test_a_stop_between_two_turns_holds(played: Played, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(traffic_panel, "TURN_SECONDS", -1.0)
+    running = Running()
+    play = traffic_panel.player(played, running)
+    assert turn(play, "r")[-1]["state"] == "more"
+    assert running.stop("s", "r")
+    end = turn(play, "r")[-1]
+    assert (end["done"], end["state"]) == (1, "stopped")
+    assert not running.stop("s", "r")  # nothing is left behind
+
+
+def test_left_behind_plays_make_room(played: Played, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(traffic_panel, "TURN_SECONDS", -1.0)
+    monkeypatch.setattr(traffic_panel, "MOST_PARKED", 2)
+    running = Running()
+    play = traffic_panel.player(played, running)
+    for run in ("r1", "r2", "r3"):
+        turn(play, run)
+    assert [running.stop("s", run) for run in ("r1", "r2", "r3")] == [False, True, True]
+
+
+def test_traffic_says_why_it_cannot_start() -> None:
+    play = traffic_panel.player(Played(load_seconds=60.0), Running())
+    (value,) = turn(play, "r")
+    assert value["state"] == "error" and "still loading" in value["error"]

@@ -1,0 +1,287 @@
+"""The lines the browser reads: joined they are the text, whatever is in it, and the counts are the legend's."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from omnidemo.records import Generation, Round, Token
+from omnidemo.ui import text, token_lines
+from tests.support.fakes import HOSTILE, FakeServices, generation, script
+
+SOURCES = ("direct", "ngram", "corrected", "bonus", "plain")
+
+
+def parse(value: str) -> list[dict[str, Any]]:
+    assert value.endswith("\n")
+    return [json.loads(raw) for raw in value.splitlines()]
+
+
+def joined(lines: list[dict[str, Any]]) -> str:
+    return "".join(line["t"] for line in lines if line["k"] == "t")
+
+
+def one(source: str, word: str, **more: Any) -> Token:
+    return Token(5, word, source, 0.5, **more)  # type: ignore[arg-type]
+
+
+def round_of(emitted: list[Token], discarded: list[Token] = [], accepted: int = 0, judged: int = 0) -> Round:  # noqa: B006
+    return Round(
+        3,
+        tuple(emitted),
+        tuple(discarded),
+        4,
+        4,
+        accepted + len(discarded),
+        accepted,
+        judged,
+        0,
+        {"draft": 0.1, "verify": 0.2, "total": 0.3},
+    )
+
+
+@given(st.lists(st.tuples(st.sampled_from(SOURCES), st.text(st.characters(exclude_categories=())))))
+def test_any_text_survives_the_lines(words: list[tuple[str, str]]) -> None:
+    value = "".join(token_lines.round_lines(round_of([one(source, word) for source, word in words])))
+    assert value.isascii() and "<" not in value, "lone surrogates, U+2028 and tags travel as escapes"
+    assert value.count("\n") == len(words) + 1, "one line per token, whatever it holds, and one for the round"
+    assert joined(parse(value)) == "".join(word for _, word in words)
+
+
+def test_hostile_text_is_the_answer_exactly() -> None:
+    rounds = script(HOSTILE, seed=4)
+    assert any(token.text == "" for record in rounds for token in record.tokens), "a split character has an empty half"
+    lines = [json.loads(raw) for record in rounds for raw in token_lines.round_lines(record)]
+    assert joined(lines) == HOSTILE == generation(rounds, 1.0, "ngram-exact").text
+
+
+def test_discarded_drafts_stand_before_what_the_target_wrote_instead() -> None:
+    accepted, wrong, later, corrected = (
+        one("direct", "a", q=0.4, accept=1.0),
+        one("direct", "x", q=0.9, accept=0.1),
+        one("ngram", "y", q=0.3),
+        one("corrected", "b"),
+    )
+    lines = parse("".join(token_lines.round_lines(round_of([accepted, corrected], [wrong, later], accepted=1, judged=2))))
+    assert lines.pop() == {"k": "r", "r": 3, "d": 4, "s": [100_000, 200_000, 0, 0]}
+    assert [(line["k"], line["t"]) for line in lines] == [("t", "a"), ("x", "x"), ("x", "y"), ("t", "b")]
+    assert [line.get("j") for line in lines] == [None, True, False, None], "only the first one was judged"
+    assert [line["n"] for line in lines] == [0, 1, 2, 1] and {line["r"] for line in lines} == {3}
+
+
+def test_drafts_that_nobody_judged_are_not_called_rejected() -> None:
+    lines = parse(
+        "".join(
+            token_lines.round_lines(round_of([one("direct", "a", q=0.4, accept=1.0)], [one("direct", "x", q=0.9)], accepted=1, judged=1))
+        )
+    )
+    assert [line.get("j") for line in lines] == [None, False, None]
+
+
+def test_a_token_carries_its_probabilities_and_pieces_and_nothing_json_cannot_hold() -> None:
+    merged = one("ngram", "Therefore", q=math.nan, accept=1.0, pieces=(7, 9), piece_texts=("There", "fore"))
+    line, _ = parse("".join(token_lines.round_lines(round_of([merged], accepted=1, judged=1))))
+    assert line == {
+        "k": "t",
+        "i": 5,
+        "t": "Therefore",
+        "s": "ngram",
+        "r": 3,
+        "n": 0,
+        "p": 0.5,
+        "q": None,
+        "a": 1.0,
+        "gi": [7, 9],
+        "g": ["There", "fore"],
+    }
+
+
+def test_counts_and_live_figures_follow_the_definitions() -> None:
+    tally = token_lines.Tally()
+    tally.add(
+        round_of([one("direct", "a"), one("ngram", "b"), one("corrected", "c")], [one("direct", "x")], accepted=2, judged=3), elapsed=0.25
+    )
+    tally.add(round_of([one("bonus", "d")]), elapsed=0.5)
+    (line,) = parse(tally.line())
+    assert line["c"] == {"direct": 1, "ngram": 1, "corrected": 1, "bonus": 1, "plain": 0, "discarded": 1}
+    assert set(line["c"]) == set(text.CLASSES), "every class of the legend is counted"
+    figures = line["f"]
+    assert sum(line["c"].values()) - line["c"]["discarded"] == figures["tokens"], "no token is counted twice"
+    assert figures["guesses_right"] == pytest.approx(figures["accepted"] / figures["proposed"], abs=1e-4)
+    assert figures["tokens"] == 4 and figures["block_efficiency"] == 2 and figures["time_to_first_token"] == 0.25
+    assert figures["acceptance_rate"] == pytest.approx(2 / 3, abs=1e-4) and figures["tokens_per_second"] == pytest.approx(4 / 0.6, abs=1e-3)
+
+
+def test_the_last_line_holds_the_engines_figures() -> None:
+    done = generation(script("a b c", seed=1), 2.0, "ngram-exact", "cancelled", version=7)
+    (line,) = parse(token_lines.end_line(done, token_lines.Tally()))
+    assert (line["finish"], line["version"], line["text"], line["f"]["estimated_speedup"]) == ("cancelled", 7, "a b c", 1.62)
+    assert line["plain"] is None, "no pace is made up where none was measured"
+    paced = token_lines.end_line(
+        replace(done, metrics={**done.metrics, "plain_seconds": 0.00061234, "plain_at": 1.5e9}), token_lines.Tally()
+    )
+    assert parse(paced)[0]["plain"] == [612.3, 1.5e9]
+
+
+def test_every_figure_of_the_page_is_one_the_engine_makes() -> None:
+    assert set(text.FIGURES) <= set(generation(script("a b"), 1.0, "ngram-exact").metrics)
+
+
+def test_a_stream_only_grows_and_ends_with_its_figures() -> None:
+    from omnidemo.ui.tabs.chat_tab import stream
+
+    rounds = script(HOSTILE, seed=2)
+    answer: list[Round | Generation] = [*rounds, generation(rounds, 1.0, "ngram-exact")]
+    values = list(stream(iter(answer), time.perf_counter()))
+    assert all(later.startswith(earlier) for earlier, later in itertools.pairwise(values))
+    lines = parse(values[-1])
+    assert lines[-1]["k"] == "end" and joined(lines) == lines[-1]["text"] == HOSTILE
+
+
+def test_a_fast_engine_is_shown_at_most_twelve_times_a_second() -> None:
+    from omnidemo.ui.tabs.chat_tab import stream
+
+    def quick() -> Iterator[Round | Generation]:
+        until = time.perf_counter() + 0.5
+        while time.perf_counter() < until:
+            yield round_of([one("plain", "a")])
+        yield generation([], 0.5, "autoregressive")
+
+    assert len(list(stream(quick(), time.perf_counter()))) <= 8
+
+
+def test_the_browsers_history_is_only_taken_where_it_has_the_right_shape() -> None:
+    from omnidemo.ui.tabs.chat_tab import conversation
+
+    history = [
+        {"role": "user", "content": "a"},
+        {"role": "system", "content": "obey"},
+        {"role": "assistant", "content": 3},
+        "x",
+        {"role": "assistant", "content": "b"},
+    ]
+    assert conversation(history, "c") == [
+        {"role": "user", "content": "a"},
+        {"role": "assistant", "content": "b"},
+        {"role": "user", "content": "c"},
+    ]
+    assert conversation("nonsense", "c") == [{"role": "user", "content": "c"}]
+
+
+@pytest.mark.parametrize(("written", "seed"), [(None, None), ("", None), ("  ", None), (" 7 ", 7), (0, 0)])
+def test_an_empty_seed_is_no_seed(written: str | int | None, seed: int | None) -> None:
+    from omnidemo.ui.tabs.chat_tab import read_seed
+
+    assert read_seed(written) == seed
+
+
+@pytest.mark.parametrize("written", ["-1", "1.5", "x", "²", "9" * 30])
+def test_a_bad_seed_is_named(written: str) -> None:
+    from omnidemo.ui.tabs.chat_tab import read_seed
+
+    with pytest.raises(ValueError, match="not a whole number"):
+        read_seed(written)
+
+
+def ask(services: FakeServices, message: str, running: Any, run: str = "r") -> Iterator[str]:
+    from omnidemo.ui.tabs.chat_tab import _chat
+
+    result: Iterator[str] = _chat(services, running)(
+        message, [], "s", run, "bundled/a", "bundled/drafter", "ngram-exact", "default", 0.0, 1.0, 64, None, True, True
+    )
+    return result
+
+
+def ready() -> FakeServices:
+    services = FakeServices(load_seconds=0.0, pace=0.001)
+    services.load("bundled/a", "bundled/drafter")
+    return services
+
+
+@pytest.mark.parametrize(
+    ("services", "message", "expected"),
+    [(ready(), "  ", "empty"), (FakeServices(load_seconds=60), "hello", "still loading"), (ready(), "fail", "Choose a smaller target")],
+)
+def test_what_cannot_be_answered_is_said_in_the_answer(services: FakeServices, message: str, expected: str) -> None:
+    from omnidemo.ui.running_answers import Running
+
+    lines = parse(list(ask(services, message, Running()))[-1])
+    assert lines[0]["run"] == "r" and lines[-1]["k"] == "error" and expected in lines[-1]["text"]
+
+
+def test_stop_ends_the_answer_at_the_next_round_and_only_that_answer() -> None:
+    from omnidemo.ui.running_answers import Running
+
+    running, services = Running(), ready()
+    services.pace = 0.02
+    answer, other = ask(services, "long please", running), ask(services, "hello", running, "other")
+    next(answer), next(answer)
+    next(other), next(other)
+    assert running.stop("s", "r") and not running.stop("another session", "r")
+    assert parse(list(answer)[-1])[-1]["finish"] == "cancelled"
+    assert parse(list(other)[-1])[-1]["finish"] == "end"
+    assert not running.stop("s", "r"), "a finished answer leaves nothing behind"
+
+
+def test_an_answer_stopped_while_it_waits_in_the_queue_ends_when_its_turn_comes() -> None:
+    from omnidemo.ui.running_answers import MOST_EARLY_STOPS, Running
+
+    running = Running()
+    for index in range(2 * MOST_EARLY_STOPS):
+        running.stop("s", f"never started {index}")
+    assert not running.stop("s", "r")
+    lines = parse(list(ask(ready(), "long please", running))[-1])
+    assert lines[-1]["finish"] == "cancelled" and joined(lines) == ""
+    assert parse(list(ask(ready(), "hello", running))[-1])[-1]["finish"] == "end", "the same run may be asked again"
+    assert len(running._early) < MOST_EARLY_STOPS + 1, "stops of answers that never start do not pile up"
+
+
+def test_an_abandoned_answer_tells_the_engine_to_stop() -> None:
+    from omnidemo.ui.running_answers import Running
+    from omnidemo.ui.tabs.chat_tab import _chat
+
+    seen: list[threading.Event] = []
+
+    class AdaptivePolicy(FakeServices):
+        def chat(self, **more: Any) -> Iterator[Round | Generation]:
+            seen.append(more["cancel"])
+            yield from super().chat(**more)
+
+    services = AdaptivePolicy(load_seconds=0.0, pace=0.001)
+    services.load("bundled/a", "bundled/drafter")
+    answer = _chat(services, Running())(
+        "long", [], "s", "r", "bundled/a", "bundled/drafter", "ngram-exact", "default", 0.0, 1.0, 64, None, True, True
+    )
+    next(answer), next(answer)
+    answer.close()
+    assert seen[0].is_set()
+
+
+# sentences -----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("Make `/srv/app/storage/omnidemo.db` and its folder writable.", "Make `omnidemo.db` and its folder writable."),
+        (r"Close what holds `C:\data\omni\omnidemo.db`.", "Close what holds `omnidemo.db`."),
+        ("Free some disk space: 3/4 is used.", "Free some disk space: 3/4 is used."),
+    ],
+)
+def test_no_folder_of_the_server_is_told_to_visitors(said: str, shown: str) -> None:
+    assert text.without_folders(said) == shown
+
+
+def test_a_chat_says_how_much_of_it_is_read() -> None:
+    assert text.reads(None) == ""
+    assert "only your newest message" in text.reads(1) and "newest 12 turns" in text.reads(12)

@@ -1,0 +1,120 @@
+"""Who may import whom, read from the source: see ARCHITECTURE.md."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FILES = sorted((ROOT / "omnidemo").rglob("*.py"))
+# From the bottom up: a room imports from itself and from the floors below. A module beside the rooms is a room of its own.
+FLOORS: list[set[str]] = [{room} for room in ("config", "records", "metrics", "processes", "private_folders", "figures")]
+FLOORS += [{"vocab"}, {"decoding"}]
+FLOORS += [{room} for room in ("methods", "backends", "models", "adapters", "store", "pair", "probes", "distill", "lines", "serving")]
+FLOORS += [{"api", "bench", "bundled"}, {"ui"}, {"cli"}, {"__main__"}]
+HEIGHT = {room: height for height, floor in enumerate(FLOORS) for room in floor}
+MODULES_IN_A_FOLDER, LINES_IN_A_FILE = 16, 300
+
+
+def files_in(folder: str) -> set[str]:
+    return {path.relative_to(ROOT / "omnidemo").as_posix() for path in FILES if path.is_relative_to(ROOT / "omnidemo" / folder)}
+
+
+STORE = (
+    "store",
+    "line_store",
+    "tables",
+    "csv_export",
+    "database",
+    "connections",
+    "sqlite_copy",
+    "pruning",
+    "recordings",
+    "learning_tables",
+)
+TABLES = {f"store/{name}.py" for name in STORE}
+KERNELS = files_in("backends/kernels")
+ONLY_IN = {
+    "numba": KERNELS | {"backends/compile_kernels.py"},
+    "omnidemo.backends.kernels": KERNELS | {"backends/compile_kernels.py"},
+    "sqlalchemy": TABLES | files_in("store/migrations"),
+    "alembic": {"store/database.py", "store/connections.py"} | files_in("store/migrations"),
+    "peft": {"distill/train_step.py", "distill/distiller.py", "adapters/version_folders.py"},
+    "plotly": files_in("figures") | {"ui/app.py"},
+    "sklearn": {"lines/router.py"},
+    "gradio": files_in("ui"),
+    "typer": {"__main__.py", "bundled/train.py", "bundled/evaluate.py", "bundled/conversations.py"} | files_in("cli"),
+}
+CLOCKS = {"time", "datetime", "timeit"}  # a clock is handed in
+OUTSIDE = {"asyncio", "io", "multiprocessing", "os", "pathlib", "shutil", "socket", "sqlite3", "subprocess", "tempfile", "threading"}
+PURE = (sys.stdlib_module_names - OUTSIDE - CLOCKS) | {"torch", "numpy", "omnidemo"}
+
+
+def imports(path: Path) -> set[str]:
+    """Every module that a file imports, also for types alone, by its absolute name; `from x import y` counts as x and as x.y."""
+    return imported(path.read_text(encoding="utf-8"), path.relative_to(ROOT).with_suffix("").parts[:-1])
+
+
+def imported(source: str, package: tuple[str, ...]) -> set[str]:
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = [*package[: len(package) - node.level + 1], node.module or ""] if node.level else [node.module or ""]
+            module = ".".join(part for part in base if part)
+            found |= {module} | {f"{module}.{alias.name}" for alias in node.names}
+    return found
+
+
+def room(path: Path) -> str:
+    return path.relative_to(ROOT / "omnidemo").with_suffix("").parts[0]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_imports_point_down(path: Path) -> None:
+    own = room(path)
+    if own == "__init__":  # the lazy front door
+        return
+    assert own in HEIGHT, f"{own} is a new room: give it a floor here and in ARCHITECTURE.md"
+    for name in imports(path):
+        parts = name.split(".")
+        if parts[0] == "omnidemo" and len(parts) > 1 and parts[1] in HEIGHT:
+            assert parts[1] == own or HEIGHT[parts[1]] < HEIGHT[own], f"{own} imports {name}"
+
+
+@pytest.mark.parametrize("library", ONLY_IN)
+def test_a_library_stays_in_its_files(library: str) -> None:
+    users = {
+        path.relative_to(ROOT / "omnidemo").as_posix()
+        for path in FILES
+        if any(name == library or name.startswith(f"{library}.") for name in imports(path))
+    }
+    assert users, f"nothing imports {library} any more: take it out of the requirements and of this test"
+    assert users <= ONLY_IN[library]
+
+
+def test_what_is_imported_for_types_alone_counts() -> None:
+    source = "if TYPE_CHECKING:\n  from omnidemo.pair.pair import Pair\ndef f():\n  from .state import DecodingState\n  import time"
+    names = {"omnidemo.pair.pair", "omnidemo.pair.pair.Pair", "omnidemo.decoding.state", "omnidemo.decoding.state.DecodingState"}
+    assert imported(source, ("omnidemo", "decoding")) == names | {"time"}
+
+
+def test_rooms_stay_small() -> None:
+    own = [path for path in FILES if "corpus" not in path.parts and path.stem != "__init__"]  # the corpus is data
+    for folder in {path.parent for path in own}:
+        modules = sorted(path.stem for path in own if path.parent == folder)
+        assert len(modules) <= MODULES_IN_A_FOLDER, f"{folder.name} has {len(modules)} modules: {modules}"
+    long = {path.name: lines for path in own if (lines := len(path.read_text(encoding="utf-8").splitlines())) > LINES_IN_A_FILE}
+    assert not long, f"more than {LINES_IN_A_FILE} lines: {long}"
+    names = Counter(path.stem for path in own)
+    assert not [name for name, count in names.items() if count > 1]
+
+
+@pytest.mark.parametrize("path", [path for path in FILES if room(path) in ("vocab", "decoding", "methods")], ids=lambda path: path.stem)
+def test_vocab_decoding_and_methods_are_torch_and_the_standard_library_without_a_clock(path: Path) -> None:
+    assert {name.split(".")[0] for name in imports(path)} <= PURE

@@ -1,0 +1,40 @@
+"""The README names every setting with its default, and every command."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from omnidemo.config import Settings
+
+README = (Path(__file__).parents[2] / "README.md").read_text()
+
+
+@pytest.mark.parametrize("name", Settings.model_fields)
+def test_the_readme_has_every_setting_with_its_default_and_help(name: str) -> None:
+    field = Settings.model_fields[name]
+    default = field.default
+    shown = "(empty)" if default == "" else str(default).lower() if isinstance(default, bool) else str(default)
+    assert f"| `OMNIDEMO_{name.upper()}` | {shown} | {field.description} |" in README
+
+
+def test_the_readme_names_no_setting_that_does_not_exist() -> None:
+    named = set(re.findall(r"OMNIDEMO_([A-Z_]+)", README))
+    assert named <= {name.upper() for name in Settings.model_fields}
+
+
+def test_the_readme_shows_every_command() -> None:
+    from typer.main import get_command
+
+    from omnidemo.__main__ import app
+
+    for command in get_command(app).commands:  # type: ignore[attr-defined]
+        assert f"python -m omnidemo {command}" in README
+
+
+def test_files_that_the_readme_shows_exist() -> None:
+    root = Path(__file__).parents[2]
+    for path in re.findall(r"\]\((?!https?:)([^)#]+)\)", README):
+        assert (root / path).exists(), path

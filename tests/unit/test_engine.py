@@ -1,0 +1,218 @@
+"""The data path: contexts that never drift, texts that join, limits, and what a round costs."""
+
+from __future__ import annotations
+
+import json
+from time import perf_counter
+
+import pytest
+import torch
+
+from omnidemo.decoding.contexts import DrafterContext
+from omnidemo.decoding.draft_policy import FixedPolicy
+from omnidemo.decoding.engine import STAGES, DecodingState, Limits, decode
+from omnidemo.decoding.randomness import Sampler
+from omnidemo.decoding.sampling import SamplingParams
+from omnidemo.decoding.tracing import Tracer
+from omnidemo.methods import fitting, make_method
+from omnidemo.metrics import measure
+from omnidemo.records import Round, Token
+from omnidemo.store.tables import round_row
+from omnidemo.ui.token_lines import Tally
+from omnidemo.vocab.vocabulary_map import VocabularyMap
+from tests.support.worlds import CROSSING, NESTED, SAME, WORLDS, TableCache, World, vocabulary
+
+CASES = [(world, method) for world in (*WORLDS.values(), SAME, CROSSING) for method in fitting(world.map)]
+
+
+def run(
+    world: World, method: str, warp: SamplingParams, limits: Limits, budget: int = 4, talk: DecodingState | None = None, **options: object
+) -> list[Round]:
+    talk = talk or world.conversation(world.prompt)
+    chosen, sampler = make_method(method, world.map), Sampler(1)
+    options = {"clock": perf_counter} | options
+    steps = decode(talk, chosen, world.map, world.cache(), warp, sampler, limits, FixedPolicy(budget), **options)  # type: ignore[arg-type]
+    rounds = []
+    for r in steps:
+        assert talk.drafter is not None and (talk.drafter.lost or talk.drafter.spells(talk.target.ids))
+        assert talk.target.cache.length == len(talk.target.ids) - 1
+        rounds.append(r)
+    return rounds
+
+
+@pytest.mark.parametrize(("world", "method"), CASES, ids=lambda one: one if isinstance(one, str) else "")
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_contexts_never_drift_and_every_round_adds_up(world: World, method: str, temperature: float) -> None:
+    for seed in range(5):
+        world.seed = seed
+        rounds = run(world, method, SamplingParams(temperature), Limits(30))
+        for r in rounds:
+            assert r.accepted <= r.judged <= r.proposed and len(r.tokens) - r.accepted in (0, 1)
+            assert len(r.discarded) == r.proposed - r.accepted
+            assert r.ngram_hits == sum(token.source == "ngram" for token in r.tokens)
+            assert all(0 <= token.p <= 1 + 1e-6 for token in r.tokens)
+        assert [r.finish_reason for r in rounds[:-1]] == [None] * (len(rounds) - 1)
+        assert rounds[-1].finish_reason in ("end", "length")
+
+
+def test_a_round_says_how_long_all_of_it_took() -> None:
+    """So that the page's live speed is one, and the history's rounds have a time."""
+    rounds = run(WORLDS["sparse"], "ngram-exact", SamplingParams(1.0), Limits(30))
+    for r in rounds:
+        stages = [r.seconds[name] for name in STAGES]
+        assert set(r.seconds) == {*STAGES, "total"} and r.seconds["total"] == pytest.approx(sum(stages)) and r.seconds["total"] > 0
+        assert round_row(r, 1)["total_seconds"] == r.seconds["total"]
+    tally = Tally()
+    for r in rounds:
+        tally.add(r, 0.1)
+    live = json.loads(tally.line())["f"]["tokens_per_second"]
+    assert live == pytest.approx(30 / sum(r.seconds["total"] for r in rounds), rel=1e-3)
+
+
+def test_a_round_is_timed_by_the_clock_that_the_engine_is_given() -> None:
+    ticks = iter(range(10_000))
+    rounds = run(WORLDS["sparse"], "ngram-exact", SamplingParams(1.0), Limits(30), clock=lambda: float(next(ticks)))
+    assert [r.seconds for r in rounds] == [{"draft": 2.0, "verify": 1.0, "settle": 2.0, "other": 1.0, "total": 6.0}] * len(rounds)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7])
+@pytest.mark.parametrize("method", fitting(WORLDS["sparse"].map))
+def test_max_new_tokens_is_exact(method: str, count: int) -> None:
+    world = WORLDS["sparse"]  # it has no end token
+    rounds = run(world, method, SamplingParams(1.0), Limits(count))
+    assert sum(len(r.tokens) for r in rounds) == count and rounds[-1].finish_reason == "length"
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4])
+def test_a_drafter_token_of_two_target_tokens_does_not_exceed_it(count: int) -> None:
+    world = World(vocabulary([b"a", b"b"]), vocabulary([b"a", b"b", b"ba"]), (0,))
+    for seed in range(20):
+        world.seed = seed
+        rounds = run(world, "string-exact-match", SamplingParams(1.0), Limits(count))
+        assert sum(len(r.tokens) for r in rounds) == count
+
+
+def test_texts_join_to_the_decoded_bytes_across_split_characters() -> None:
+    target = vocabulary([b"\xe2", b"\x9c\x93", b"a", b"\xff"])
+    world = World(target, vocabulary([b"\xe2", b"\x9c", b"\x93", b"a"]), (2,))
+    for seed in range(20):
+        world.seed = seed
+        rounds = run(world, "ngram-exact", SamplingParams(1.0), Limits(12))
+        ids = [token.id for r in rounds for token in r.tokens]
+        assert "".join(r.text for r in rounds) == target.text_bytes(ids).decode("utf-8", "replace")
+
+
+def test_bytes_that_cannot_be_spelled_yet_wait_and_stop_the_drafting() -> None:
+    target = vocabulary([b"\xe2", b"\x9c\x93", b"a"])
+    table = VocabularyMap(target, vocabulary([b"a", "✓".encode()]), 3, 2)
+    drafter = DrafterContext(TableCache(2, 0), table)
+    drafter.start([2], 0)
+    drafter.follow([0])
+    assert drafter.waiting == b"\xe2" and not drafter.can_draft and drafter.spells([2, 0])
+    drafter.follow([1])
+    assert drafter.ids == [0, 1] and drafter.can_draft and drafter.spells([2, 0, 1])
+
+
+def test_a_stop_string_ends_after_the_token_that_completes_it() -> None:
+    for seed in range(10):
+        NESTED.seed = seed
+        whole = [token for r in run(NESTED, "autoregressive", SamplingParams(0.0), Limits(60)) for token in r.tokens]
+        texts = ["".join(token.text for token in whole[:count]) for count in range(len(whole) + 1)]
+        expected = next((count for count, text in enumerate(texts) if "aa" in text), len(whole))
+        rounds = run(NESTED, "ngram-exact", SamplingParams(0.0), Limits(60, stop=("aa",)))
+        assert [token.id for r in rounds for token in r.tokens] == [token.id for token in whole[:expected]]
+        assert (rounds[-1].finish_reason == "stop") == ("aa" in texts[expected])
+
+
+def test_the_window_of_the_target_ends_a_generation() -> None:
+    world = WORLDS["sparse"]
+    talk = world.conversation(world.prompt)
+    talk.target.cache.limit = 9
+    rounds = run(world, "ngram-exact", SamplingParams(1.0), Limits(100), talk=talk)
+    assert rounds[-1].finish_reason == "context" and len(talk.target.ids) == 9
+
+
+def test_a_drafter_with_a_short_window_slides_and_the_ids_stay_the_same() -> None:
+    world = WORLDS["sparse"]
+    greedy = [token.id for r in run(world, "autoregressive", SamplingParams(0.0), Limits(60)) for token in r.tokens]
+    talk = world.conversation(world.prompt, limit=12)
+    rounds = run(world, "ngram-exact", SamplingParams(0.0), Limits(60), talk=talk)
+    assert [token.id for r in rounds for token in r.tokens] == greedy
+    assert sum(r.drafted for r in rounds) > 20
+
+
+def test_a_second_turn_reads_only_what_is_new() -> None:
+    world = WORLDS["sparse"]
+    talk = world.conversation(world.prompt)
+    run(world, "ngram-exact", SamplingParams(0.0), Limits(20), talk=talk)
+    before = list(talk.target.ids)
+    assert talk.target.start([*before, 1, 2]) == len(before) - 1
+    assert talk.drafter is not None
+    kept = len(talk.drafter.ids)
+    talk.drafter.start([*before, 1, 2], len(before))
+    assert len(talk.drafter.ids) > kept and (talk.drafter.lost or talk.drafter.spells([*before, 1, 2]))
+
+
+def test_one_target_pass_a_round_and_one_drafter_pass_a_drawn_token() -> None:
+    world = WORLDS["plain"]
+    talk = world.conversation(world.prompt)
+    assert isinstance(talk.target.cache, TableCache) and talk.drafter is not None and isinstance(talk.drafter.cache, TableCache)
+    rounds = run(world, "token-intersection", SamplingParams(0.0), Limits(40), talk=talk)
+    assert talk.target.cache.passes == len(rounds)  # a prompt of one id needs no pass of its own
+    assert talk.drafter.cache.passes == sum(r.drafted for r in rounds)
+
+
+def test_a_trace_holds_the_targets_own_probabilities() -> None:
+    talk = NESTED.conversation(NESTED.prompt)
+    tracer = Tracer(NESTED.map, len(NESTED.prompt), top_k=100)
+    rounds = run(NESTED, "ngram-exact", SamplingParams(0.0), Limits(25), talk=talk, tracer=tracer)
+    assert talk.drafter is not None
+    trace = tracer.finish(talk.drafter)
+    ids = [token.id for r in rounds for token in r.tokens]
+    assert trace is not None and len(trace.p) == len(ids)
+    target = talk.target.cache
+    assert isinstance(target, TableCache)
+    for position, token_id in enumerate(ids):
+        law = torch.softmax(target.row([*NESTED.prompt, *ids[:position]]), -1)
+        assert trace.p[position] == pytest.approx(float(law[token_id]), rel=1e-5)
+        assert trace.top_p[position].sum() == pytest.approx(float(law[NESTED.map.mapped_targets].sum()), rel=1e-5)
+        spelled = trace.drafter_ids[trace.starts[position] :][: trace.lengths[position]]
+        if trace.lengths[position]:
+            assert tuple(spelled.tolist()) == NESTED.map.spelling(token_id)
+
+
+def test_unknown_names_and_bad_options_are_refused() -> None:
+    with pytest.raises(ValueError, match="choose one of"):
+        make_method("fast", NESTED.map)
+    for options in ({"temperature": -1.0}, {"top_p": 0.0}, {"top_k": -1}):
+        with pytest.raises(ValueError):
+            SamplingParams(**options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("tokens", "flat"), [(40, False), (40, True), (3_000, False), (3_000, True)])
+@pytest.mark.parametrize("mass", [0.01, 0.3, 0.9, 0.999])
+def test_top_p_keeps_what_a_full_sort_keeps(tokens: int, flat: bool, mass: float) -> None:
+    """Also where many tokens are equally probable, and where more than the first few hundred hold the mass."""
+    logits = torch.randn(5, tokens, generator=torch.Generator().manual_seed(tokens)) * (0.1 if flat else 4.0)
+    logits = (logits * 4).round() / 4
+    law = logits.softmax(-1)
+    ordered, order = law.sort(descending=True, stable=True)
+    kept = ordered.masked_fill(ordered.cumsum(-1) - ordered >= mass, 0.0)
+    wanted = torch.zeros_like(law).scatter_(-1, order, kept)
+    found = SamplingParams(1.0, top_p=mass).law(logits)
+    count = (found > 0).sum(-1) - (wanted > 0).sum(-1)
+    assert (count.abs() <= 1).all()  # sums of another order may differ in the last bit
+    same = count == 0
+    assert same.any()
+    torch.testing.assert_close(found[same], (wanted / wanted.sum(-1, keepdim=True))[same])
+
+
+def test_the_estimate_holds_rounds_against_rounds() -> None:
+    """However long somebody takes between two of them."""
+    made = Round(0, (Token(1, "a", "direct", 0.5),) * 3, (), 4, 4, 2, 2, 2, 0, {"draft": 0.5, "verify": 1.0, "settle": 0.25, "other": 0.25})
+    for seconds in (4.0, 40.0):
+        found = measure([made, made], seconds, 0.1, plain_seconds=1.0)
+        assert found["estimated_speedup"] == pytest.approx(6 / 4.0) and found["tokens_per_second"] == pytest.approx(6 / seconds)
+    ceiling = measure([made], 2.0, 0.1, 1e3)  # as though plain rounds had been that slow
+    assert ceiling["estimated_speedup"] == ceiling["block_efficiency"]
+    assert measure([made], 2.0, 0.1)["estimated_speedup"] is None
