@@ -38,3 +38,16 @@ def test_files_that_the_readme_shows_exist() -> None:
     root = Path(__file__).parents[2]
     for path in re.findall(r"\]\((?!https?:)([^)#]+)\)", README):
         assert (root / path).exists(), path
+
+
+@pytest.mark.parametrize("page", ["ARCHITECTURE.md", "omnidemo/backends/README.md"])
+def test_files_that_the_page_names_exist(page: str) -> None:
+    root = Path(__file__).parents[2]
+    places = [root, root / "omnidemo", (root / page).parent, root / "omnidemo" / "backends" / "kernels"]
+    named = set(re.findall(r"`([\w/.-]+(?:\.py|\.md|/))`", (root / page).read_text(encoding="utf-8")))
+    assert named
+    assert not [name for name in named if not any((place / name).exists() for place in places)]
+
+
+def test_the_architecture_fits_one_page() -> None:
+    assert len((Path(__file__).parents[2] / "ARCHITECTURE.md").read_text(encoding="utf-8").splitlines()) <= 130
