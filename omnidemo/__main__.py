@@ -30,6 +30,7 @@ from omnidemo.cli.common import (
     read_settings,
     show,
 )
+from omnidemo.cli.space_command import space_check
 from omnidemo.cli.torture_commands import torture
 from omnidemo.config import GenerationConfig, Settings
 
@@ -165,6 +166,7 @@ app.command()(speed_commands.bench)
 app.command()(speed_commands.bench_growth)
 app.command()(speed_commands.bench_shapes)
 app.command()(speed_commands.bench_memory)
+app.command()(space_check)
 app.command()(torture)
 
 

@@ -1,0 +1,1 @@
+"""Where the app is hosted: what a Space would refuse in this checkout."""
