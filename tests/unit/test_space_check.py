@@ -175,7 +175,7 @@ def test_zero_gpu_models_are_listed(root: Path, look: Look) -> None:
 
 
 def test_this_checkout_would_start(tmp_path: Path, look: Look) -> None:
-    here = Path(__file__).resolve().parents[1]
+    here = Path(__file__).resolve().parents[2]
     assert (here / "app.py").is_file()
     if not (here / ".git").exists():
         pytest.skip("this copy of the project is no git checkout")
