@@ -23,7 +23,7 @@ from omnidemo.decoding.sampling import SamplingParams
 
 if TYPE_CHECKING:
     from omnidemo.backends.fused_llama import FusedLlama
-    from omnidemo.backends.graph_rollout import GraphRollout, RecordedAnswer
+    from omnidemo.backends.graph_rollout import GraphRollout, RecordedStep
 
 Outputs = tuple[Tensor, Tensor]  # logits [rows, V], and what the output layer read for them [rows, H]
 Record = Callable[[Callable[[], Outputs]], Callable[[], Outputs]]  # what a function does → the same again, on what its inputs hold then
@@ -40,7 +40,7 @@ class KVBuffer:
     buffer: Tensor
     seen: set[tuple[Any, int]] = field(default_factory=set)
     passes: dict[tuple[int, int], Callable[[], Outputs]] = field(default_factory=dict)
-    rollouts: dict[tuple[SamplingParams, int], RecordedAnswer] = field(default_factory=dict)
+    rollouts: dict[tuple[SamplingParams, int], RecordedStep] = field(default_factory=dict)
 
     @property
     def capacity(self) -> int:

@@ -39,7 +39,7 @@ COUNT, READ = 10, 11  # draws that were made, and tokens that were read and not 
 SIZE = 12
 START, TOTAL, FLOOR = 12, 13, 14  # what is given: positions read before, the first slot's limit, and that at which no slot begins
 
-RecordedAnswer = tuple[Tensor, Callable[[], Outputs], Callable[[], Outputs]]  # the trie's keys, which must not move; open; step
+RecordedStep = tuple[Tensor, Callable[[], Outputs], Callable[[], Outputs]]  # the trie's keys, which must not move; open; step
 
 
 class GraphRollout:
@@ -109,7 +109,7 @@ class GraphRollout:
         self.rows[0].copy_(row)
         self.states[0].copy_(torch.as_tensor(state), non_blocking=True)  # numpy's where it has been fetched before
 
-    def _recorded(self, room: KVBuffer, trie: TrieTable, warp: SamplingParams) -> RecordedAnswer | None:
+    def _recorded(self, room: KVBuffer, trie: TrieTable, warp: SamplingParams) -> RecordedStep | None:
         open_ = self.fixed.recorded(partial(self._draw, trie, warp))
         step = self.fixed.recorded(partial(self._step, room.buffer, trie, warp)) if open_ else None
         return (trie.keys, open_, step) if open_ and step else None

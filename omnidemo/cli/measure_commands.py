@@ -179,7 +179,7 @@ def experiment(
     from omnidemo.bench.experiments import cost, prompt_sources
     from omnidemo.bench.experiments.arm import World
     from omnidemo.bench.experiments.plans import EXPERIMENTS
-    from omnidemo.bench.experiments.run_experiment import TARGETS, TOPICS, RolloutRequest, run
+    from omnidemo.bench.experiments.run_experiment import TARGETS, TOPICS, ExperimentRequest, run
 
     if quick:
         requests, limit, seeds, timed_prompts, pause = min(requests, 8), min(limit, 2), "0", 1, 0.0
@@ -188,7 +188,7 @@ def experiment(
     for each in every:
         folder = (out / each if out and name == "all" else out) or settings.storage / "experiments" / each
         world = World(settings.drafter, settings, traffic, held, records, folder)
-        order = RolloutRequest(
+        order = ExperimentRequest(
             each, target or TARGETS, list(traffic), requests, numbers, (os.cpu_count() or 1) if workers is None else workers,
             timed_prompts if time else 0,
         )  # fmt: skip

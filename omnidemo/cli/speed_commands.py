@@ -44,7 +44,7 @@ def bench(
     from omnidemo.bench.experiments import prompt_sources
     from omnidemo.bench.speed import speed_report
     from omnidemo.bench.speed.rows import Row
-    from omnidemo.bench.speed.run_bench import RolloutRequest, run
+    from omnidemo.bench.speed.run_bench import BenchRequest, run
     from omnidemo.lines.sample_prompts import TOPICS
 
     topics = domain or [topic for topic in TOPICS if topic != "chat"]
@@ -55,7 +55,7 @@ def bench(
         traffic, held = dict[str, list[str]](), _as_they_are(prompts, limit)
     else:
         traffic, held = prompt_sources.files(prompts, limit) if prompts else prompt_sources.bundled(topics, limit)
-    order = RolloutRequest(
+    order = BenchRequest(
         target or [settings.target], traffic, held, requests, out or settings.storage / "bench", storage,
         [name.strip() for name in methods.split(",") if name.strip()], temperature or (0.0, 1.0), max_new_tokens, draft_length, seed,
         command=shlex.join(["python", "-m", "omnidemo", *sys.argv[1:]]),
@@ -136,7 +136,7 @@ def bench_shapes(
     settings = read_settings(device=device, dtype=dtype, threads=threads, training="off")
     from omnidemo.bench.shapes import shape_report
     from omnidemo.bench.shapes.real_shapes import TARGETS, TINY
-    from omnidemo.bench.shapes.shape_rounds import RolloutRequest, check, run
+    from omnidemo.bench.shapes.shape_rounds import ShapesRequest, check, run
 
     try:
         lengths = [int(part) for part in draft_lengths.split(",")]
@@ -144,7 +144,7 @@ def bench_shapes(
         raise ValueError(f"--draft-lengths is {draft_lengths!r}; give whole numbers with commas between, such as 2,4,8") from None
     if quick:
         shape, drafter_shape, rounds, repeats = [TINY[0]], TINY[1], 3, 1
-    order = RolloutRequest(
+    order = ShapesRequest(
         out or settings.storage / "bench", shape or TARGETS, drafter_shape, settings.device, settings.dtype, lengths, rounds, repeats,
         temperature, settings.threads, shlex.join(["python", "-m", "omnidemo", *sys.argv[1:]]),
     )  # fmt: skip

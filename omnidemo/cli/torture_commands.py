@@ -22,9 +22,9 @@ def torture(
 
     Ends with 0 only if nothing that was acknowledged was lost, no raw error was seen, and nobody read or changed another's data.
     """
-    from omnidemo.bench.torture.run_torture import RolloutRequest, run
+    from omnidemo.bench.torture.run_torture import TortureRequest, run
 
-    report = run(RolloutRequest(minutes, clients, seed, short, keep), lambda said: typer.echo(said, err=True))
+    report = run(TortureRequest(minutes, clients, seed, short, keep), lambda said: typer.echo(said, err=True))
     show(Table("what", "tried", "survived", "lost", box=None), report.rows(), f"{report.seconds / 60:.1f} minutes.")
     for trouble in report.troubles():
         typer.echo(trouble)

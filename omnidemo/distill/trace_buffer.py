@@ -12,7 +12,7 @@ import numpy as np
 
 from omnidemo.records import Trace
 
-RolloutRequest = Literal["mixed", "newest", "informative", "uniform"]
+ReplayOrder = Literal["mixed", "newest", "informative", "uniform"]
 NEWEST_BATCHES = 2  # the order "newest" draws from so many batches' worth of traces: fewer would be learnt by heart
 LEAST_WEIGHT = 0.02  # of a trace in the order "informative" whose every token was accepted: it still teaches a little
 
@@ -24,7 +24,7 @@ class TraceBuffer:
     newest, "informative" those with the highest share of tokens that were not accepted proposals first, "uniform" any.
     """
 
-    def __init__(self, most_bytes: int, seed: int = 0, order: RolloutRequest = "mixed") -> None:
+    def __init__(self, most_bytes: int, seed: int = 0, order: ReplayOrder = "mixed") -> None:
         """ValueError for an order that is none."""
         self.most_bytes, self.nbytes, self.fresh = most_bytes, 0, 0
         self._taken = 0  # how many were fresh at the last `take`
@@ -36,13 +36,13 @@ class TraceBuffer:
         return len(self._traces)
 
     @property
-    def order(self) -> RolloutRequest:
+    def order(self) -> ReplayOrder:
         return self._order
 
     @order.setter
-    def order(self, order: RolloutRequest) -> None:
-        if order not in get_args(RolloutRequest):
-            raise ValueError(f"Unknown buffer order {order!r}: use one of {', '.join(get_args(RolloutRequest))}.")
+    def order(self, order: ReplayOrder) -> None:
+        if order not in get_args(ReplayOrder):
+            raise ValueError(f"Unknown buffer order {order!r}: use one of {', '.join(get_args(ReplayOrder))}.")
         self._order = order
 
     def add(self, trace: Trace) -> None:

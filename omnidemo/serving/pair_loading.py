@@ -17,11 +17,11 @@ from omnidemo.models.load import load_model
 from omnidemo.pair.pair import Pair
 from omnidemo.store.store import Store
 
-Prober = Callable[[str, float, str], None]  # (stage, fraction of the whole, detail)
+StageReport = Callable[[str, float, str], None]  # (stage, fraction of the whole, detail)
 
 
 def build_pair(
-    target: str, drafter: str, settings: Settings, tell: Prober = lambda stage, fraction, detail: None, maps: Path | None = None
+    target: str, drafter: str, settings: Settings, tell: StageReport = lambda stage, fraction, detail: None, maps: Path | None = None
 ) -> Pair:
     """Load both models and join them; `maps` is the folder that keeps vocabulary maps (None: none is kept). ModelError or
     ValueError, one sentence, when that cannot be done."""
@@ -59,7 +59,7 @@ def build_pair(
 
 
 def build_measured_pair(
-    target: str, drafter: str, settings: Settings, tell: Prober = lambda stage, fraction, detail: None, maps: Path | None = None
+    target: str, drafter: str, settings: Settings, tell: StageReport = lambda stage, fraction, detail: None, maps: Path | None = None
 ) -> Pair:
     """`build_pair`, and wait until passes run as fast as they will: for whoever takes times."""
     pair = build_pair(target, drafter, settings, tell, maps)

@@ -17,7 +17,7 @@ from omnidemo.serving.pair_loading import attach_storage, build_pair
 from omnidemo.store.store import Store
 
 log = logging.getLogger(__name__)
-Prober = Literal[
+LoadStage = Literal[
     "absent", "queued", "files", "downloading", "tokenizers", "target", "drafter", "vocabulary map", "cache and adapter", "ready", "failed"
 ]
 PAIRS_LOADED = 3  # pairs kept in memory; the one unused for longest goes first
@@ -29,7 +29,7 @@ class PairState:
 
     target: str
     drafter: str
-    stage: Prober = "absent"
+    stage: LoadStage = "absent"
     fraction: float = 0.0
     detail: str = ""
     error: str | None = None

@@ -20,7 +20,7 @@ from omnidemo.bench.experiments.arm import Run, World, run_arm
 from omnidemo.bench.experiments.jobs import Job, arms_left, result_path, run_jobs
 from omnidemo.bench.experiments.line import without_direct
 from omnidemo.bench.experiments.plans import EXPERIMENTS, Arm, Phase, Reading, checkpoints, stream
-from omnidemo.bench.experiments.run_experiment import TARGETS, RolloutRequest, run
+from omnidemo.bench.experiments.run_experiment import TARGETS, ExperimentRequest, run
 from omnidemo.bench.record_target import record
 from omnidemo.config import Settings
 from omnidemo.probes.replayed_target import Replay, ReplayCache, TargetRecords, replacing
@@ -204,7 +204,7 @@ def test_the_ngram_loss_alone(names: tuple[str, str], settings: Settings, record
 
 
 def test_an_experiment_is_resumed_and_reported(names: tuple[str, str], world: World, tmp_path: Path) -> None:
-    order = RolloutRequest("methods", [names[0]], ["one"], 4, [0, 1], 0, 1)
+    order = ExperimentRequest("methods", [names[0]], ["one"], 4, [0, 1], 0, 1)
     events = list(run(world, order))
     arms = order.arms()
     assert {event.stage: event.total for event in events} == {"recordings": 0, "arms": 10, "timed answers": 14}

@@ -28,7 +28,7 @@ from omnidemo.bench.speed.floor import Pass, Shape, floor
 from omnidemo.bench.speed.llama_cpp import LLAMA, LLAMA_LOOKUP
 from omnidemo.bench.speed.machine import Probe
 from omnidemo.bench.speed.rows import Row
-from omnidemo.bench.speed.run_bench import RolloutRequest, run
+from omnidemo.bench.speed.run_bench import BenchRequest, run
 from omnidemo.bench.speed.watch import bare, take_reads, waiting_clock, watched
 from omnidemo.config import Settings
 from omnidemo.models import model_files
@@ -62,8 +62,8 @@ def _threads() -> Iterator[None]:
     torch.set_num_threads(before)
 
 
-def order(settings: Settings, out: Path, **changes: object) -> RolloutRequest:
-    base = RolloutRequest([settings.target], {"texts": TEXTS[:2]}, {"texts": TEXTS[2:]}, 2, out, methods=["ngram-exact"], max_new_tokens=12)
+def order(settings: Settings, out: Path, **changes: object) -> BenchRequest:
+    base = BenchRequest([settings.target], {"texts": TEXTS[:2]}, {"texts": TEXTS[2:]}, 2, out, methods=["ngram-exact"], max_new_tokens=12)
     return replace(base, **changes)  # type: ignore[arg-type]
 
 
@@ -405,7 +405,7 @@ def test_llama_says_what_transformers_says(architecture: str, settings: Settings
 
 # real shapes -----------------------------------------------------------------------------------------------------------------
 
-TINY = shape_rounds.RolloutRequest(
+TINY = shape_rounds.ShapesRequest(
     Path(), [real_shapes.TINY[0]], real_shapes.TINY[1], "cpu", "float32", draft_lengths=(1, 4), rounds=4, repeats=2, threads=1
 )  # fmt: skip
 

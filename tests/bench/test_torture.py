@@ -12,14 +12,14 @@ import pytest
 
 from omnidemo.bench.torture import client, inputs, ledger
 from omnidemo.bench.torture.damage import damage
-from omnidemo.bench.torture.run_torture import Line, Report, RolloutRequest, run
+from omnidemo.bench.torture.run_torture import Line, Report, TortureRequest, run
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits of files and signals as on Linux")
 
 
 @pytest.mark.timeout(900)
 def test_a_short_torture_holds(tmp_path: Path) -> None:
-    report = run(RolloutRequest(0.3, clients=2, short=True, keep=tmp_path / "kept"))
+    report = run(TortureRequest(0.3, clients=2, short=True, keep=tmp_path / "kept"))
     assert report.held, "\n".join(report.troubles())
     assert report.found.acknowledged >= 2 and report.lines["kills of the server"].survived == 1
     assert report.lines["what pages of other sites tried"].tried > 10

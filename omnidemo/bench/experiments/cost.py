@@ -15,7 +15,7 @@ from omnidemo.bench.compare_methods import sheet
 from omnidemo.bench.experiments import experiment_report
 from omnidemo.bench.experiments.arm import World
 from omnidemo.bench.experiments.plans import Arm, Phase, stream
-from omnidemo.bench.experiments.run_experiment import Progress, RolloutRequest
+from omnidemo.bench.experiments.run_experiment import ExperimentRequest, Progress
 from omnidemo.figures import charts, layout
 from omnidemo.serving.pair_loading import attach_storage, build_measured_pair, open_store
 
@@ -26,7 +26,7 @@ REST = 60.0  # most seconds to wait for an update that still runs when a block w
 COLUMNS = ("experiment", "seed", "block", "training", "request", "seconds", "tokens", "adapter_version", "state")
 
 
-def run(world: World, order: RolloutRequest, pause: float) -> Iterator[Progress]:
+def run(world: World, order: ExperimentRequest, pause: float) -> Iterator[Progress]:
     """Answer requests `pause` seconds apart with the real target, in blocks with training `idle` and paused, and write the report.
 
     Every prompt is answered in both modes; which of them comes first turns from block to block. `cost_aware` is off, so that

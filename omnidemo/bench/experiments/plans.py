@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-TrainerPool = Literal["one", "target", "domain", "router"]
+LineLayout = Literal["one", "target", "domain", "router"]
 STEPS = (0.0, 0.125, 0.25, 0.5, 1.0)  # of a phase: where held-out prompts are read
 STILL = 1e-12  # a learning rate that leaves the drafter as it is, so that only the head learns
 GAMMAS = (0.3, 0.5, 0.7, 0.9)
@@ -63,7 +63,7 @@ class Arm:
     settings: Mapping[str, Any] = field(default_factory=dict)
     train: bool = True
     epochs: int = 0
-    lines: TrainerPool = "one"
+    lines: LineLayout = "one"
     only_ngrams: bool = False  # L_NG alone
     timed: bool = True
     watched: int = 1  # so many readings are read at every checkpoint, the others only at the end
@@ -200,7 +200,7 @@ def target_shift(targets: Sequence[str], sources: Sequence[str], requests: int) 
 def routing(targets: Sequence[str], sources: Sequence[str], requests: int) -> list[Arm]:
     three = _several(sources, 3, "topics", "--domain")
     phases = (Phase(targets[0], dict.fromkeys(three, 1 / 3), 3 * requests),)
-    kinds: list[tuple[str, TrainerPool]] = [("one adapter", "one"), ("routed by a classifier", "router"), ("routed by hand", "domain")]
+    kinds: list[tuple[str, LineLayout]] = [("one adapter", "one"), ("routed by a classifier", "router"), ("routed by hand", "domain")]
     return [Arm(name, phases, lines=lines, timed=False) for name, lines in kinds]
 
 

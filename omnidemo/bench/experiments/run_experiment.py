@@ -27,7 +27,7 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
-class RolloutRequest:
+class ExperimentRequest:
     """What to run. `timed_prompts`: held-out prompts that every final drafter is timed on (0: none)."""
 
     name: str
@@ -46,7 +46,7 @@ class RolloutRequest:
         return experiment.plan(self.targets, self.sources, max(1, round(experiment.share * self.requests)))
 
 
-def run(world: World, order: RolloutRequest) -> Iterator[Progress]:
+def run(world: World, order: ExperimentRequest) -> Iterator[Progress]:
     """Run what is missing and write the report anew: `NAME.csv`, `.json`, `.md` and `.html` in the folder of the world.
 
     At the call, ValueError or ModelError for what cannot be run. RuntimeError where an arm fails.
@@ -58,7 +58,7 @@ def run(world: World, order: RolloutRequest) -> Iterator[Progress]:
     return _run(world, order, arms)
 
 
-def _run(world: World, order: RolloutRequest, arms: list[Arm]) -> Iterator[Progress]:
+def _run(world: World, order: ExperimentRequest, arms: list[Arm]) -> Iterator[Progress]:
     logging.disable_progress_bar()  # of every model's weights, in the middle of the run's own
     for stage, jobs in (("recordings", recordings), ("arms", arms_left)):
         left = jobs(world, arms, order.seeds)
@@ -70,7 +70,7 @@ def _run(world: World, order: RolloutRequest, arms: list[Arm]) -> Iterator[Progr
     write(world, order, arms)
 
 
-def _time(world: World, order: RolloutRequest, arms: Sequence[Arm]) -> Iterator[Progress]:
+def _time(world: World, order: ExperimentRequest, arms: Sequence[Arm]) -> Iterator[Progress]:
     prompts = min(order.timed_prompts, len(world.held_out[arms[0].sources[0]])) if arms else 0
     seeds = [seed for seed in order.seeds if arms and not timing.timed_path(world, arms, seed, order.timed_prompts).exists()]
     each = timing.answers(arms, prompts)
@@ -80,7 +80,7 @@ def _time(world: World, order: RolloutRequest, arms: Sequence[Arm]) -> Iterator[
             yield Progress("timed answers", place * each + count, each * len(seeds))
 
 
-def write(world: World, order: RolloutRequest, arms: Sequence[Arm]) -> None:
+def write(world: World, order: ExperimentRequest, arms: Sequence[Arm]) -> None:
     """The report on what is there so far."""
     experiment, found = EXPERIMENTS[order.name], results(world, arms, order.seeds)
     rows = [row for result in found.values() for row in result["rows"]]

@@ -33,7 +33,7 @@ NGRAMS = 20_000  # in the cache, as many as the app keeps
 
 
 @dataclass(frozen=True, slots=True)
-class RolloutRequest:
+class ShapesRequest:
     """What `run` does. rounds: timed ones of each answer; repeats: answers of each kind, after one that warms up. threads: of a CPU,
     0 picks by the target's size."""
 
@@ -60,7 +60,7 @@ class _Probe(Probe):
         return super().bandwidth(min(size, LARGEST), threads)
 
 
-def run(order: RolloutRequest) -> Iterator[tuple[Row, int]]:
+def run(order: ShapesRequest) -> Iterator[tuple[Row, int]]:
     """Measure, and yield each row with the number of all; `shapes.csv` has it by then, `shapes.md` follows after each shape.
 
     ValueError or ModelError, before anything is measured, for what cannot be.
@@ -90,7 +90,7 @@ def run(order: RolloutRequest) -> Iterator[tuple[Row, int]]:
                 torch.cuda.empty_cache()
 
 
-def check(order: RolloutRequest) -> tuple[torch.device, torch.dtype]:
+def check(order: ShapesRequest) -> tuple[torch.device, torch.dtype]:
     """Device and dtype of an order that can be measured; ValueError or ModelError, one sentence, for another."""
     if not order.shapes or not order.draft_lengths:
         raise ValueError("give at least one shape and one draft length")
@@ -121,7 +121,7 @@ class _Answer:
 class _Stand:
     """One target and the drafter, with a pair, and caches for bare passes, of each kind of runner."""
 
-    def __init__(self, order: RolloutRequest, target: Made, drafter: Made, probe: Probe) -> None:
+    def __init__(self, order: ShapesRequest, target: Made, drafter: Made, probe: Probe) -> None:
         self.order, self.target, self.drafter, self.probe = order, target, drafter, probe
         self.device = probe.device
         self.pairs, ids = scripted_pairs(target, drafter, NGRAMS)

@@ -18,7 +18,7 @@ from omnidemo.config import Settings
 
 
 @dataclass(frozen=True, slots=True)
-class RolloutRequest:
+class BenchRequest:
     """What `run` does. traffic, held_out: topic → prompts. requests: how many answers to distil from (0: no adapted drafter); a line
     in the folder `adapters` is preferred (None: there is none)."""
 
@@ -39,7 +39,7 @@ class RolloutRequest:
 Event = tuple[str, int, int]  # (stage, done, of)
 
 
-def run(order: RolloutRequest, settings: Settings) -> Iterator[Event | Row]:
+def run(order: BenchRequest, settings: Settings) -> Iterator[Event | Row]:
     """Yield how far it is, and each row when it is in `speed.csv`; `speed.json` and `speed.md` follow at the end of each target.
 
     ValueError or ModelError, before anything is measured, for what cannot be.
@@ -71,7 +71,7 @@ def run(order: RolloutRequest, settings: Settings) -> Iterator[Event | Row]:
             _write(order.out, rows, about)
 
 
-def _learn(order: RolloutRequest, settings: Settings, target: str, topic: str, learned: dict[str, Learned]) -> Iterator[Event]:
+def _learn(order: BenchRequest, settings: Settings, target: str, topic: str, learned: dict[str, Learned]) -> Iterator[Event]:
     """Find or make the adapted drafter of a topic."""
     found = stored(order.adapters, settings, target, topic) if order.adapters else None
     prompts = list(order.traffic.get(topic, ()))[: order.requests]

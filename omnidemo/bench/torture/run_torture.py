@@ -28,7 +28,7 @@ Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class RolloutRequest:
+class TortureRequest:
     """`minutes` of turns; `short`: one turn of each kind that is quick, for the tests."""
 
     minutes: float
@@ -87,7 +87,7 @@ class Report:
         return told + [f"log: {line}" for line in self.raw] + [f"foreign: {what}" for what in self.foreign]
 
 
-def run(order: RolloutRequest, tell: Tell = lambda said: None) -> Report:
+def run(order: TortureRequest, tell: Tell = lambda said: None) -> Report:
     """Torture the app for about so long. Everything happens on this machine, in a folder of its own, over the loopback."""
     report, began = Report(), time.monotonic()
     with tempfile.TemporaryDirectory(prefix="omnidemo-torture-", ignore_cleanup_errors=True) as made:
@@ -99,7 +99,7 @@ def run(order: RolloutRequest, tell: Tell = lambda said: None) -> Report:
 
 
 class _Torture:
-    def __init__(self, order: RolloutRequest, folder: Path, report: Report, tell: Tell) -> None:
+    def __init__(self, order: TortureRequest, folder: Path, report: Report, tell: Tell) -> None:
         self.order, self.folder, self.report, self.tell = order, folder, report, tell
         self.draw = random.Random(order.seed)
         self.server = Server(folder / "storage", folder / "server.log")
