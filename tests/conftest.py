@@ -1,9 +1,11 @@
-"""Shared by all tests."""
+"""Shared by all tests: on what code they run, and who runs them."""
 
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
@@ -14,19 +16,40 @@ import pytest
 pytest.register_assert_rewrite("tests.support")
 
 from omnidemo.backends import compile_kernels  # noqa: E402
+from omnidemo.decoding import row_ops  # noqa: E402
+from tests.support.cli import cli, names  # noqa: E402, F401  (fixtures)
 
-compile_kernels.wait()  # before tests import compiled functions, which would be compiled once more then, into another folder
+HERE = Path(__file__).parent
+# What runs as users come to run it, measurements included; everything else runs on the reference.
+COMPILED = ("kernels", "contract", "bench", "browser")
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _compiled() -> None:
-    """Tests run on the passes that users come to run on."""
-    assert compile_kernels.wait()
+def is_compiled(path: Path) -> bool:
+    return path.relative_to(HERE).parts[0] in COMPILED
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _code(request: pytest.FixtureRequest) -> Iterator[None]:
+    """The reference, as in a process that has compiled nothing; or compiled code, ready before the first test asks for it."""
+    if is_compiled(request.path):
+        assert compile_kernels.wait()
+        with pytest.MonkeyPatch.context() as patched:
+            patched.delenv("OMNIDEMO_BACKEND", raising=False)
+            yield
+        return
+    nothing_to_do = threading.Thread(target=lambda: None)  # stands for a compiling that ended without code
+    nothing_to_do.start()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("OMNIDEMO_BACKEND", "reference")
+        patched.setattr(compile_kernels, "_thread", nothing_to_do)
+        patched.setattr(compile_kernels, "_ready", None)
+        patched.setattr(row_ops, "_compiled", None)
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _one_load_at_a_time() -> Iterator[None]:
-    """Also of models that a test loads by `transformers` itself while a thread of ours loads another one: see `runtime.weights`."""
+    """Also of models that a test loads by `transformers` itself while a thread of ours loads another one: see `models.read_weights`."""
     from transformers import PreTrainedModel
 
     from omnidemo.models.read_weights import LOADING
@@ -40,3 +63,27 @@ def _one_load_at_a_time() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(PreTrainedModel, "from_pretrained", classmethod(locked))
         yield
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Before workers start: each of them would compile for itself."""
+    if getattr(session.config.option, "numprocesses", None):
+        compile_kernels.wait()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What needs compiled code comes last."""
+    items.sort(key=lambda item: is_compiled(item.path))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Workers get whole files. Compiled code takes all cores and is timed: all of its tests go to one worker, at the end."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class OneForCompiled(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return "compiled" if is_compiled(config.rootpath / nodeid.partition("::")[0]) else super()._split_scope(nodeid)
+
+    config.option.loadscopereorder = False  # files with most tests would come first, whatever they need
+    return OneForCompiled(config, log)

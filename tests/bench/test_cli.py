@@ -4,62 +4,24 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from omnidemo import load_pair
-from omnidemo.__main__ import main
 from omnidemo.bench.adapt import hold_out, plan_checkpoints
 from omnidemo.bench.compare_methods import Spread
 from omnidemo.config import Settings
 from omnidemo.serving.pair_loading import open_store
-from tests.contract.test_pair import save
+from tests.support.cli import Cli, Result, refused
 
 ROOT = Path(__file__).parents[2]
 TEXTS = ["the other ducks swim", "=1+1 is a formula", "naïve ✓ and <b>bold</b>", "the cat sat on the mat"]
-
-
-@dataclass
-class Result:
-    code: int
-    out: str
-    err: str
-
-
-Cli = Callable[..., Result]
-
-
-@pytest.fixture(scope="module")
-def names(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    root = tmp_path_factory.mktemp("models")
-    target, drafter = save(root / "target", "byte-level", ends=False), save(root / "drafter", "sentence-piece", seed=1)
-    return ["--target", target, "--drafter", drafter]
-
-
-@pytest.fixture
-def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
-    for name in list(os.environ):
-        if name.startswith("OMNIDEMO_"):
-            monkeypatch.delenv(name)
-
-    def run(*arguments: object) -> Result:
-        monkeypatch.setattr(sys, "argv", ["omnidemo", *map(str, arguments)])
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            main()
-        out, err = capsys.readouterr()
-        return Result(int(ended.value.code or 0), out, err)
-
-    return run
 
 
 @pytest.fixture
@@ -67,15 +29,6 @@ def prompts(tmp_path: Path) -> Path:
     path = tmp_path / "prompts.jsonl"
     path.write_text("\n\n".join(json.dumps({"prompt": text, "domain": "test"}) for text in TEXTS), encoding="utf-8")
     return path
-
-
-def refused(result: Result, *words: str) -> None:
-    """Exit code 2, nothing on stdout, one sentence that has the words."""
-    assert result.code == 2 and not result.out
-    lines = result.err.strip().splitlines()
-    assert len(lines) == 1 and lines[0].startswith("Error: ") and "Traceback" not in result.err, result.err
-    for word in words:
-        assert word in lines[0]
 
 
 def test_generate_writes_the_text_and_its_figures_apart(cli: Cli, names: list[str]) -> None:

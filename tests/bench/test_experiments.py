@@ -26,7 +26,7 @@ from omnidemo.config import Settings
 from omnidemo.probes.replayed_target import Replay, ReplayCache, TargetRecords, replacing
 from omnidemo.records import Round
 from omnidemo.serving.pair_loading import build_pair
-from tests.contract.test_pair import save
+from tests.support.models import save
 
 TEXTS = ["the other ducks swim", "naïve ✓ and more", "the cat sat on the mat", "def double(n):", "a theory of ducks", "12 + 34 ="]
 

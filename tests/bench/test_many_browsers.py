@@ -11,7 +11,7 @@ from omnidemo.bench.memory import browsers
 from omnidemo.bench.memory.browsers import Sample, flat
 from omnidemo.config import Settings
 from omnidemo.ui.app import BROWSERS
-from tests.ui.test_guard import call, launched
+from tests.support.web import call, launched
 
 
 def test_of_many_browsers_the_newest_are_remembered(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from omnidemo.bench.peer import PeerReport, chi_square, compare_with_peer, upper
 from omnidemo.config import Settings
 from omnidemo.lines import sample_prompts
 from omnidemo.serving.pair_loading import build_pair
-from tests.contract.test_bundled_models import needs
+from tests.support.models import needs
 
 TARGET, DRAFTER = "bundled/a", "bundled/drafter"
 CPU = Settings(device="cpu", threads=1)

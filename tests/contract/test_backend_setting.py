@@ -14,7 +14,7 @@ import torch
 from omnidemo import load_pair
 from omnidemo.config import Settings
 from omnidemo.serving.services import Services
-from tests.contract.test_pair import PROMPT, save
+from tests.support.models import PROMPT, save
 
 ROOT = Path(__file__).parents[2]
 

@@ -19,15 +19,11 @@ from omnidemo.models.model_files import BUNDLED
 from omnidemo.pair.pair import Pair
 from omnidemo.serving.pair_loading import build_pair
 from omnidemo.serving.services import Services
+from tests.support.models import needs
 
 TARGET, DRAFTER = "bundled/a", "bundled/drafter"
 TOPIC = "news"
 ANSWER = 48  # tokens
-
-
-def needs(*names: str) -> pytest.MarkDecorator:
-    absent = [name for name in names if not list((BUNDLED / name).glob("*.safetensors"))]
-    return pytest.mark.skipif(bool(absent), reason=f"no weights of {', '.join(absent)} in assets/models")
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=needs(name, "drafter")) for name in ("a", "b", "c")])

@@ -1,7 +1,5 @@
 """`check-backend`: nothing is found where nothing is wrong, and a planted fault is named at the token where it begins."""
 
-# ruff: noqa: F811 (the command line's fixture comes from its own tests)
-
 from __future__ import annotations
 
 import json
@@ -20,8 +18,8 @@ from omnidemo.bench import equality, mismatch
 from omnidemo.config import Settings
 from omnidemo.methods import fitting
 from omnidemo.records import Generation, Round, Token
-from tests.bench.test_cli import Cli, cli, refused  # noqa: F401
-from tests.contract.test_pair import save
+from tests.support.cli import Cli, refused
+from tests.support.models import save
 
 TEXTS = ["the other ducks", "def double(n):", "12 + 34 ="]
 

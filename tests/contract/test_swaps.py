@@ -27,7 +27,7 @@ from omnidemo.pair.pair import Pair
 from omnidemo.records import Generation
 from omnidemo.serving.pair_loading import attach_storage, build_pair
 from omnidemo.store.store import Store
-from tests.contract.test_pair import save
+from tests.support.models import save
 
 METHODS = ("ngram-exact", "token-intersection", "string-exact-match")
 WAYS = list(itertools.product(METHODS, get_args(Policy)))

@@ -19,8 +19,8 @@ from omnidemo.lines import learning_curve, measurer, sample_prompts
 from omnidemo.lines.slowdown import Scope, Slowdowns
 from omnidemo.records import Generation, Trace
 from omnidemo.serving.pair_loading import attach_storage, build_pair, open_store
-from tests.contract.test_pair import save
 from tests.support.learning import make_trace, save_drafter, until
+from tests.support.models import save
 
 # --- agreement ---------------------------------------------------------------------------------------------------------------
 

@@ -23,7 +23,7 @@ from omnidemo.pair.pair import Pair
 from omnidemo.records import Trace
 from omnidemo.serving.pair_loading import attach_storage, build_pair
 from omnidemo.store.store import Store
-from tests.contract.test_pair import save
+from tests.support.models import save
 
 NAMES = ("maths", "code", "stories")
 

@@ -34,8 +34,8 @@ from omnidemo.pair.pair import Pair
 from omnidemo.records import Round
 from omnidemo.vocab.ngram_cache import NgramCache
 from omnidemo.vocab.vocabulary_map import LONGEST
-from tests.contract.test_pair import PROMPT, save
-from tests.kernels.test_fused_llama import close
+from tests.support.models import PROMPT, save
+from tests.support.runners import close
 from tests.support.worlds import NESTED, World, distance, law_of, p_value
 
 METHODS = ("ngram-exact", "token-intersection", "union")

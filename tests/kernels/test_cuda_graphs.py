@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import logging
 import random
-from collections.abc import Callable
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -21,40 +20,9 @@ from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.backends.weight_arena import ROWS
 from omnidemo.methods import fitting
 from omnidemo.models.transformers_runner import TransformersRunner
-from tests.contract.test_pair import PROMPT, save
-from tests.kernels.test_fused_llama import LEAN, VOCABULARY, close, make, reference, some_ids
-
-CUDA = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-
-
-class Notes:
-    """Records by calling again, and counts. As with CUDA's graphs, a repetition overwrites what the one before returned."""
-
-    def __init__(self) -> None:
-        self.made = self.repeated = 0
-        self.fail: Exception | None = None
-
-    def __call__(self, function: Callable[[], Outputs]) -> Callable[[], Outputs]:
-        if self.fail is not None:
-            raise self.fail
-        function()
-        self.made += 1
-        outputs = function()
-
-        def repeat() -> Outputs:
-            self.repeated += 1
-            for kept, new in zip(outputs, function(), strict=True):
-                kept.copy_(new)
-            return outputs
-
-        return repeat
-
-
-def recorded(model: Any) -> tuple[FusedLlama, Notes]:
-    """A runner whose passes are fixed, and never numpy's."""
-    runner, notes = FusedLlama(model), Notes()
-    runner.passes, runner.fixed = None, GraphCache(runner.device, notes)
-    return runner, notes
+from tests.support.fake_graphs import CUDA, Notes, recorded
+from tests.support.models import PROMPT, save
+from tests.support.runners import LEAN, VOCABULARY, close, make, reference, some_ids
 
 
 def general(model: Any) -> FusedLlama:

@@ -27,9 +27,9 @@ from omnidemo.decoding.rollout import RolloutRequest, token_by_token
 from omnidemo.decoding.sampling import SamplingParams, as_tensor
 from omnidemo.methods import NgramExact, make_method
 from omnidemo.vocab.ngram_cache import NgramCache
-from tests.contract.test_pair import save
-from tests.kernels.test_fused_llama import close
+from tests.support.models import save
 from tests.support.rollout_sides import MAP, TOKENS, WARPS, Asking, Side, answers_agree, left_over, random_trie, rounds, same
+from tests.support.runners import close
 
 PLAIN = {name: warp for name, warp in WARPS.items() if warp.plain}
 

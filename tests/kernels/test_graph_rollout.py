@@ -38,9 +38,8 @@ from omnidemo.vocab import trie_table
 from omnidemo.vocab.ngram_cache import NgramCache
 from omnidemo.vocab.trie_table import CHILD, SIBLING, TOKEN, TrieTable
 from omnidemo.vocab.vocabulary_map import VocabularyMap
-from tests.contract.test_pair import save
-from tests.kernels.test_cuda_graphs import CUDA, Notes, recorded
-from tests.kernels.test_fused_llama import close
+from tests.support.fake_graphs import CUDA, Notes, recorded
+from tests.support.models import save
 from tests.support.rollout_sides import (
     DRAFTER,
     MAP,
@@ -56,6 +55,7 @@ from tests.support.rollout_sides import (
     rounds,
     same,
 )
+from tests.support.runners import close
 from tests.support.worlds import Branching, TableCache
 
 

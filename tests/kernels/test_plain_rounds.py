@@ -29,8 +29,8 @@ from omnidemo.decoding.state import TargetContext
 from omnidemo.methods import Autoregressive
 from omnidemo.pair.pair import Pair
 from omnidemo.vocab.ngram_cache import NgramCache
-from tests.contract.test_pair import PROMPT, save
-from tests.kernels.test_fused_llama import close
+from tests.support.models import PROMPT, save
+from tests.support.runners import close
 
 ROWS = 61
 

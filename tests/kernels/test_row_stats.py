@@ -16,7 +16,7 @@ from omnidemo.backends.kernels.rows_kernel import highest, mass
 from omnidemo.bench.tiny import random_model
 from omnidemo.decoding.row_ops import BEST, MASS, TOP, WARM, RowStats
 from omnidemo.decoding.sampling import SamplingParams
-from tests.contract.test_pair import PROMPT, save
+from tests.support.models import PROMPT, save
 
 
 def peaks_of(rows: Any, heat: float) -> RowStats:

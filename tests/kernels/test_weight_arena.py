@@ -13,7 +13,7 @@ from transformers import AutoModelForCausalLM
 from omnidemo.backends.bf16_weights import matrices
 from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.backends.weight_arena import LINE, WeightArena
-from tests.kernels.test_fused_llama import LEAN, close, make, some_ids
+from tests.support.runners import LEAN, close, make, some_ids
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.uint16])

@@ -17,8 +17,7 @@ from omnidemo.decoding.engine import Limits, decode
 from omnidemo.decoding.randomness import Sampler, draw_with_prob
 from omnidemo.decoding.sampling import SamplingParams, fetch
 from omnidemo.methods import base, make_method, ngram_residual
-from tests.support.worlds import NESTED, Branching, World
-from tests.unit.test_engine import CASES
+from tests.support.worlds import CASES, NESTED, Branching, World
 
 
 @pytest.fixture

@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from typing import Any
 
 import pytest
 import torch
 
-from omnidemo.backends.fused_llama import FusedLlama
-from omnidemo.bench.tiny import random_model
-from omnidemo.decoding.backend import Pass
-from omnidemo.decoding.contexts import DrafterContext
-from omnidemo.decoding.engine import DecodingState
 from omnidemo.decoding.randomness import Sampler
 from omnidemo.decoding.sampling import SamplingParams
-from omnidemo.decoding.state import TargetContext
 from omnidemo.methods import (
     METHODS,
     Autoregressive,
@@ -33,8 +25,7 @@ from omnidemo.methods import (
 )
 from omnidemo.methods.base import RoundContext, Slot, subtract
 from omnidemo.methods.string_rejection import strings_of
-from omnidemo.models.transformers_runner import TransformersRunner
-from tests.support.worlds import CROSSING, NESTED, PLAIN, SAME, WORLDS, World, distance, law_of, p_value, vocabulary
+from tests.support.worlds import CROSSING, NESTED, PLAIN, SAME, WORLDS, World, distance, p_value, vocabulary
 
 WARPS = {
     "t1": SamplingParams(1.0),
@@ -87,65 +78,6 @@ def test_one_vocabulary(budget: int) -> None:
 @pytest.mark.parametrize("method", [*LOSSLESS.values(), Autoregressive()], ids=[*LOSSLESS, "plain"])
 def test_warping_keeps_them_lossless(world: World, warp: SamplingParams, method: Method) -> None:
     assert emitted(world, method, warp, 2) < 1e-12
-
-
-class Modelled(World):
-    """A world of random Llamas in the hands of the fast runners; its law is what `transformers`' own modules say of the target."""
-
-    def __init__(self, world: World, compact: bool, threads: int) -> None:
-        super().__init__(world.target, world.drafter, world.prompt, world.seed)
-        self.runners = []
-        for rows in (len(world.target) + 1, len(world.drafter) + 2):
-            model = random_model("llama", rows, seed=rows)
-            for weight in model.parameters():
-                weight.data.copy_(weight.data.bfloat16())
-            runner = FusedLlama(model)
-            runner.threads = threads
-            runner.compact(compact)
-            self.runners.append((runner, TransformersRunner(model)))
-
-    def conversation(self, prompt: Sequence[int], limit: int = 1000) -> DecodingState:
-        target, drafter = (_Widened(fast.new_cache()) for fast, _ in self.runners)
-        talk = DecodingState(TargetContext(target), DrafterContext(drafter, self.map))
-        talk.start(prompt)
-        return talk
-
-    def general(self, warp: SamplingParams, count: int) -> dict[tuple[int, ...], float]:
-        def row(ids: list[int]) -> torch.Tensor:
-            return _Widened(self.runners[0][1].new_cache()).forward(ids, 1).logits[0]
-
-        return law_of(row, self.prompt, set(self.target.roles.get("end", ())), warp, count)
-
-
-class _Widened:
-    """A cache whose logits are given as float64, as the branches' masses are summed; the padded row is never likely."""
-
-    def __init__(self, cache: Any) -> None:
-        self.cache, self.limit = cache, cache.limit
-
-    @property
-    def length(self) -> int:
-        return self.cache.length
-
-    def forward(self, ids: Sequence[int], last: int, stats_at: float | None = None) -> Pass:
-        logits = self.cache.forward(ids, last).logits.double()
-        logits[:, -1] = -30.0
-        return Pass(logits)
-
-    def trim(self, length: int) -> int:
-        return self.cache.trim(length)
-
-
-@pytest.mark.parametrize(("compact", "threads"), [(False, 1), (False, 3), (True, 3)], ids=["four bytes", "shared", "two bytes, shared"])
-@pytest.mark.parametrize("name", ["exact", "exact, by closer bounds", "intersection", "string rejection"])
-def test_the_fast_runners_keep_the_law(name: str, compact: bool, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("omnidemo.backends.compiled_passes.WORTH_SHARING", 0)
-    world = Modelled(PLAIN, compact, threads)
-    assert world.runners[0][0].passes.two_bytes == compact
-    law, warp = world.emitted_law(LOSSLESS[name], SamplingParams(0.8), 2, 2), SamplingParams(0.8)
-    assert sum(law.values()) == pytest.approx(1, abs=1e-9)
-    assert distance(law, world.general(warp, 2)) < 1e-6
-    assert distance(law, world.general(SamplingParams(0.9), 2)) > 1e-3  # so that it would show
 
 
 def test_every_lossless_method_is_tried() -> None:

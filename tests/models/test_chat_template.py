@@ -15,7 +15,7 @@ from omnidemo import load_pair
 from omnidemo.models.chat_template import Speller
 from omnidemo.pair.pair import Pair
 from omnidemo.vocab.vocabulary import Vocabulary, read_vocabulary
-from tests.contract.test_pair import save
+from tests.support.models import save
 from tests.support.tokenizer_families import FAMILIES, SPECIAL
 
 BUNDLED = {path.parent.name: path.parent for path in sorted(Path(__file__).parents[2].glob("assets/models/*/tokenizer.json"))}

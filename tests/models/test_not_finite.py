@@ -16,7 +16,7 @@ from omnidemo.adapters.version_folders import CONFIG, PREFIX, WEIGHTS, AdapterSt
 from omnidemo.methods import METHODS
 from omnidemo.models.load import ModelError, load_model
 from omnidemo.pair.pair import Pair
-from tests.contract.test_pair import save
+from tests.support.models import save
 
 MODULE = "model.layers.0.mlp.down_proj"
 DRAFTING = [name for name, method in METHODS.items() if method.drafts]

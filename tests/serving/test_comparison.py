@@ -15,7 +15,7 @@ from omnidemo.pair.pair import Pair
 from omnidemo.serving import chat_service
 from omnidemo.serving.beside import FRESH as FRESH_DOMAIN
 from omnidemo.serving.comparison import BASELINE, FRESH, compare
-from tests.contract.test_pair import save
+from tests.support.models import save
 
 
 @pytest.fixture(scope="module")

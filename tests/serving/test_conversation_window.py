@@ -16,7 +16,7 @@ from omnidemo.models.catalogue import Reading, reading
 from omnidemo.pair.pair import Pair
 from omnidemo.serving import conversation_window
 from omnidemo.serving.conversation_window import newest
-from tests.contract.test_pair import save
+from tests.support.models import save
 
 WHOLE = Reading()
 

@@ -19,9 +19,9 @@ from omnidemo.config import GenerationConfig, Settings
 from omnidemo.models.load import ModelError, load_model
 from omnidemo.pair.pair import Pair
 from omnidemo.ui import build_app
-from tests.bench.test_cli import Cli, cli, names, refused  # noqa: F401
-from tests.contract.test_pair import save
+from tests.support.cli import Cli, refused
 from tests.support.fakes import FakeServices
+from tests.support.models import save
 
 BAD: list[tuple[str, Any]] = [
     *[("temperature", value) for value in (-1, "hot", None, [], float("nan"), float("inf"), 1e-320, 1e-5, "nan", 101)],
@@ -74,11 +74,11 @@ def test_numbers_as_texts_are_read_and_then_compared(pair: Pair) -> None:
      ("--min-p", "2"), ("--repetition-penalty", "0"), ("--repetition-penalty", "inf"), ("--seed", "-1"), ("--max-new-tokens", "0"),
      ("--draft-length", "99"), ("--method", "best"), ("--max-new-tokens", "99999999999")],
 )  # fmt: skip
-def test_the_command_line_ends_with_2(cli: Cli, names: list[str], option: str, value: str) -> None:  # noqa: F811
+def test_the_command_line_ends_with_2(cli: Cli, names: list[str], option: str, value: str) -> None:
     refused(cli("generate", "duck", option, value, *names), option.lstrip("-").replace("-", "_")[:6])
 
 
-def test_other_mistakes_on_the_command_line(cli: Cli, names: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+def test_other_mistakes_on_the_command_line(cli: Cli, names: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("x")
     refused(cli("serve", "--port", "99999"), "port")
     refused(cli("serve", "--storage", tmp_path / "file"), "is a file")

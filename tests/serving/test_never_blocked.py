@@ -13,8 +13,8 @@ import pytest
 
 from omnidemo.config import Settings
 from omnidemo.serving.services import Services
-from tests.contract.test_pair import save
-from tests.serving.test_services import ready
+from tests.support.chats import ready
+from tests.support.models import save
 
 HUGE: list[list[dict[str, Any]]] = [
     [{"role": role, "content": f"turn {number}"} for number in range(2500) for role in ("user", "assistant")]

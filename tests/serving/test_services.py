@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import threading
-import time
 import weakref
 import zipfile
 from collections.abc import Iterator
@@ -14,11 +13,12 @@ import pytest
 
 from omnidemo.config import Settings
 from omnidemo.lines.router import Route, Router
-from omnidemo.records import Generation, Round
+from omnidemo.records import Generation
 from omnidemo.serving import gc_pauses
 from omnidemo.serving.adaptation_service import CONTROLS
-from omnidemo.serving.services import PairState, Services
-from tests.contract.test_pair import save
+from omnidemo.serving.services import Services
+from tests.support.chats import chat, ready
+from tests.support.models import save
 
 
 @pytest.fixture(scope="module")
@@ -32,24 +32,6 @@ def services(tmp_path: Path) -> Iterator[Services]:
     made = Services(Settings(storage=tmp_path / "storage", training="inline", update_interval=2, steps_per_update=2, lora_rank=4))
     yield made
     made.close()
-
-
-def ready(services: Services, models: tuple[str, str]) -> PairState:
-    services.load(*models)
-    for _ in range(600):
-        state = services.state(*models)
-        if state.stage in ("ready", "failed"):
-            return state
-        time.sleep(0.05)
-    raise AssertionError("still loading")
-
-
-def chat(services: Services, models: tuple[str, str], text: str = "the small duck", **options: object) -> tuple[list[Round], Generation]:
-    defaults: dict[str, object] = {"session": "s", "method": "ngram-exact", "max_new_tokens": 30, "temperature": 0.0}
-    defaults["messages"] = [{"role": "user", "content": text}]
-    *rounds, last = services.chat(target=models[0], drafter=models[1], **{**defaults, **options})  # type: ignore[arg-type]
-    assert isinstance(last, Generation)
-    return rounds, last  # type: ignore[return-value]
 
 
 def test_a_chat_is_recorded_learned_from_and_there_after_a_restart(services: Services, models: tuple[str, str]) -> None:

@@ -21,7 +21,7 @@ from omnidemo.serving.services import Services
 from omnidemo.store.store import Store
 from omnidemo.store.visitors import KEY, OWN, Caller, Visitors, is_operator, is_public
 from omnidemo.ui import replay_data
-from tests.contract.test_pair import save
+from tests.support.models import save
 
 # ids -----------------------------------------------------------------------------------------------------------------------
 

@@ -16,14 +16,14 @@ import pytest
 from omnidemo import load_pair
 from omnidemo.adapters import version_folders
 from omnidemo.store.store import Store
-from tests.contract.test_pair import save
 from tests.support.crash_child import PROMPTS, distil
 from tests.support.learning import Owner, save_drafter, until
+from tests.support.models import save
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork") or sys.platform == "darwin", reason="needs fork and SIGKILL")
 KILLS = int(os.environ.get("CRASH_KILLS", "50"))
 ROOT = Path(__file__).parents[2]
-ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT), "OMNIDEMO_BACKEND": "reference", "OMP_NUM_THREADS": "1"}
 
 
 @pytest.mark.timeout(600)

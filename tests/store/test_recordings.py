@@ -22,8 +22,8 @@ from omnidemo.store import recorded_rounds, recordings
 from omnidemo.store.store import Store
 from omnidemo.ui import replay_data
 from omnidemo.ui.tabs import history_tab
-from tests.contract.test_pair import save
-from tests.serving.test_services import chat, ready
+from tests.support.chats import chat, ready
+from tests.support.models import save
 
 
 def parse(lines: str) -> list[dict[str, Any]]:

@@ -25,8 +25,8 @@ from omnidemo.methods import fitting
 from omnidemo.methods.base import Draft, Method, RoundContext
 from omnidemo.vocab.ngram_cache import NgramCache
 from omnidemo.vocab.vocabulary_map import VocabularyMap
-from tests.contract.test_pair import PROMPT
-from tests.kernels.test_fused_llama import close
+from tests.support.models import PROMPT
+from tests.support.runners import close
 from tests.support.worlds import TableCache, vocabulary
 
 LETTERS = [bytes([letter]) for letter in b"abcdef"]

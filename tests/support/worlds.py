@@ -16,7 +16,7 @@ from omnidemo.decoding.engine import DecodingState, Limits, decode
 from omnidemo.decoding.randomness import Randomness
 from omnidemo.decoding.sampling import SamplingParams
 from omnidemo.decoding.state import TargetContext
-from omnidemo.methods import Method
+from omnidemo.methods import Method, fitting
 from omnidemo.vocab.ngram_cache import NgramCache
 from omnidemo.vocab.vocabulary import Vocabulary
 from omnidemo.vocab.vocabulary_map import VocabularyMap
@@ -281,3 +281,6 @@ WORLDS = {"nested": NESTED, "plain": PLAIN, "sparse": SPARSE}
 SAME = World(vocabulary([b"a", b"b", b"ab", None], end=3), vocabulary([b"a", b"b", b"ab", None], end=3), (1,), seed=7)
 # Drafter tokens that reach over the end of a target token, and end inside one.
 CROSSING = World(vocabulary([b"a", b"b", b"ab", None], end=3), vocabulary([b"a", b"b", b"ba", None], end=3), (0,), seed=3)
+
+
+CASES = [(world, method) for world in (*WORLDS.values(), SAME, CROSSING) for method in fitting(world.map)]

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import json
 import secrets
-import socket
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from typing import Any
 
 import httpx
 import pytest
 
 from omnidemo.config import Settings
-from omnidemo.ui import build_app, launch_options
+from omnidemo.ui import build_app
 from omnidemo.ui.app import STREAMS
 from omnidemo.ui.guard import OPERATOR, VISITOR
 from omnidemo.ui.shell import ENGINE
 from tests.support.fakes import FakeServices
+from tests.support.web import call, launched
 
 JSON = {"Content-Type": "application/json"}
 
@@ -27,22 +27,6 @@ def sentence(answer: httpx.Response) -> str:
     told = str(answer.json()["detail"])
     assert told.endswith(".") and "\n" not in told and "Traceback" not in told
     return told
-
-
-@contextmanager
-def launched(tmp_path: Any, **options: Any) -> Iterator[tuple[Any, httpx.Client]]:
-    """The fake app on a free port, and a client of it."""
-    with closing(socket.socket()) as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    services = FakeServices(load_seconds=0.0, pace=0.0, settings=Settings(storage=tmp_path / "storage", port=port, upload_mb=1, **options))
-    page = build_app(services)
-    page.launch(**launch_options(services), prevent_thread_lock=True, quiet=True)
-    try:
-        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30) as client:
-            yield page, client
-    finally:
-        page.close(verbose=False)
 
 
 @contextmanager
@@ -66,16 +50,6 @@ def public(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
 def arrive(client: httpx.Client, **headers: str) -> dict[str, Any]:
     found: dict[str, Any] = client.post("/visitor", json={}, headers=headers).json()
     return found
-
-
-def call(client: httpx.Client, name: str, *data: Any, **headers: str) -> Any:
-    """What an event of the page gives, as Gradio's own client asks for it."""
-    config = client.get("/config").json()
-    event = next(one for one in config["dependencies"] if one["api_name"] == name)
-    values = {one["id"]: one["props"].get("value") for one in config["components"]}
-    filled = [*data, *(values.get(number) for number in event["inputs"][len(data) :])]
-    body = {"data": filled, "fn_index": event["id"], "session_hash": secrets.token_hex(6)}
-    return client.post("/gradio_api/run/predict", json=body, headers=headers)
 
 
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "192.168.1.5", "", "localhost.evil.example:7860"])

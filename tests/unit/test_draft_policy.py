@@ -1,57 +1,16 @@
-"""The rules of draft length: they change how fast, never the law; and what they learn from outcomes and times."""
+"""The rules of draft length: what they learn from outcomes and times. That they leave the law alone is in `law/test_early_stop.py`."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import pytest
 
 from omnidemo.decoding.calibration import Calibration
-from omnidemo.decoding.cost_model import FIRST_WAIT, LEAST, LONGEST_WAIT, MOST, STRETCH, TRY, CostModel, Hindsight
+from omnidemo.decoding.cost_model import FIRST_WAIT, LEAST, LONGEST_WAIT, MOST, STRETCH, TRY, CostModel
 from omnidemo.decoding.cost_policy import BLIND_EVERY, EARLY, ENOUGH_DRAFTS, PLAIN_EVERY, CostPolicy, describe
 from omnidemo.decoding.draft_policy import ENOUGH, ConfidencePolicy, DraftPolicy, FixedPolicy, HeadPolicy
-from omnidemo.decoding.sampling import SamplingParams
-from omnidemo.methods import NgramExact, StringExactMatch, StringRejection, TokenIntersection, Union
-from tests.support.worlds import CROSSING, NESTED, PLAIN, World, distance
+from tests.support.cost_models import known, simulate, unseen
 
 LONGEST = 3
-
-
-def known(draft: float = 0.2, first: float = 1.0, plain: float = 1.0) -> CostModel:
-    """Knowledge of a machine with these times."""
-    knowledge = CostModel()
-    for number in range(40):
-        if number % 4 == 3:
-            knowledge.time(0, 0, 0, 1, 0.0, plain)
-        else:
-            count = 1 + number % 3
-            knowledge.time(4, count, count, 2, draft * count, first + draft * count)
-    return knowledge
-
-
-def unseen() -> tuple[Hindsight, float]:
-    """What is seen where the answer is too short to tell anything."""
-    return [], 0.0
-
-
-RULES: dict[str, Callable[[], DraftPolicy]] = {
-    "confidence": lambda: ConfidencePolicy(LONGEST, CostModel(), 0.45),
-    "head": lambda: HeadPolicy(LONGEST, CostModel(), 0.6, lambda state, log_q: 0.7 if log_q > -1.0 else 0.3),
-    "no head": lambda: HeadPolicy(LONGEST, CostModel(), 0.6, None),
-    "cost": lambda: CostPolicy(LONGEST, known()),
-}
-
-
-@pytest.mark.parametrize("world", [NESTED, PLAIN, CROSSING], ids=["nested", "plain", "crossing"])
-@pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
-@pytest.mark.parametrize("method", [NgramExact(), NgramExact(0), TokenIntersection(), Union(), StringExactMatch(), StringRejection()])
-def test_a_draft_that_ends_early_leaves_the_law_as_it_is(
-    world: World, rule: Callable[[], DraftPolicy], method: NgramExact | TokenIntersection | StringExactMatch | StringRejection
-) -> None:
-    for warp in (SamplingParams(1.0), SamplingParams(0.7)) if world is PLAIN else (SamplingParams(1.0),):
-        law = world.emitted_law(method, warp, rule, 2)
-        assert sum(law.values()) == pytest.approx(1, abs=1e-9)
-        assert distance(law, world.law(warp, 2)) < 1e-12
 
 
 def test_a_calibration_begins_with_the_prediction_and_ends_with_what_happened() -> None:
@@ -138,22 +97,6 @@ def test_the_head_stops_at_its_threshold() -> None:
     assert drafted(HeadPolicy(10, CostModel(), 0.3, None), 0.9) == 4  # 0.9³ = 0.73, 0.9⁴ = 0.66: a rejection is likelier than 0.3
     assert drafted(HeadPolicy(10, CostModel(), 0.9, None), 0.9) == 10
     assert drafted(ConfidencePolicy(10, CostModel(), 0.95), 0.9) == 1
-
-
-def simulate(knowledge: CostModel, rounds: int, tokens: int, rule: CostPolicy | None = None) -> int:
-    """Rounds in which a draft was tried, when each brings so many tokens and lasts 1 + 0.4 s against 1 s of a plain one."""
-    rule = rule or CostPolicy(4, knowledge)
-    tries = 0
-    for index in range(rounds):
-        budget = rule.budget(index, unseen)
-        if budget:
-            tries += 1
-            rule.goes_on([0.5], [])
-            rule.learn([(0.5,)], [float(tokens > 1)])
-            knowledge.time(budget, 2, 1, tokens, 0.3, 1.4)
-        else:
-            knowledge.time(0, 0, 0, 1, 0.0, 1.0)
-    return tries
 
 
 def test_a_pair_that_loses_falls_back_says_so_and_finds_out_when_it_can_win() -> None:

@@ -20,9 +20,7 @@ from omnidemo.records import Round, Token
 from omnidemo.store.tables import round_row
 from omnidemo.ui.token_lines import Tally
 from omnidemo.vocab.vocabulary_map import VocabularyMap
-from tests.support.worlds import CROSSING, NESTED, SAME, WORLDS, TableCache, World, vocabulary
-
-CASES = [(world, method) for world in (*WORLDS.values(), SAME, CROSSING) for method in fitting(world.map)]
+from tests.support.worlds import CASES, NESTED, WORLDS, TableCache, World, vocabulary
 
 
 def run(

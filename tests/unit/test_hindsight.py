@@ -14,8 +14,8 @@ from omnidemo.decoding.engine import Limits, decode
 from omnidemo.decoding.randomness import Sampler
 from omnidemo.decoding.sampling import SamplingParams
 from omnidemo.methods import TokenIntersection
+from tests.support.cost_models import known, simulate
 from tests.support.worlds import NESTED, SAME
-from tests.unit.test_draft_policy import known, simulate
 
 
 @pytest.mark.parametrize("greedy", [False, True])

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,16 +15,11 @@ from transformers.cache_utils import DynamicCache
 
 from omnidemo.backends import bf16_weights, compile_kernels, compiled_passes, fused_cache
 from omnidemo.backends.fused_llama import FusedLlama
-from omnidemo.bench.tiny import ARCHITECTURES, random_model
+from omnidemo.bench.tiny import ARCHITECTURES
 from omnidemo.models.transformers_runner import TransformersRunner, check_cache, context_limit
+from tests.support.runners import LEAN, VOCABULARY, close, make, reference, some_ids
 
-VOCABULARY = 90
 WINDOWS = ("max_position_embeddings", "n_positions", "max_seq_len")
-LEAN = ("llama", "llama grouped, wide heads", "qwen2")
-
-
-def make(shape: str, **changes: Any) -> Any:
-    return random_model(shape, VOCABULARY, seed=1, **changes)
 
 
 def of_two_bytes(model: Any) -> Any:
@@ -34,21 +27,6 @@ def of_two_bytes(model: Any) -> Any:
     for weight in model.parameters():
         weight.data.copy_(weight.data.bfloat16())
     return model
-
-
-def some_ids(count: int, seed: int = 0) -> list[int]:
-    return torch.randint(0, VOCABULARY, (count,), generator=torch.Generator().manual_seed(seed)).tolist()
-
-
-def reference(model: Any, ids: list[int]) -> torch.Tensor:
-    """Logits of one plain pass without any cache."""
-    with torch.no_grad():
-        logits: torch.Tensor = model(torch.tensor([ids]), use_cache=False).logits[0].float()
-    return logits
-
-
-def close(left: torch.Tensor, right: torch.Tensor, relative: float = 1e-5) -> bool:
-    return left.shape == right.shape and float((left - right).abs().max()) <= relative * float(right.abs().max())
 
 
 CASES = [(shape, "transformers") for shape in ARCHITECTURES] + [(shape, "lean") for shape in LEAN]
@@ -329,47 +307,6 @@ def test_a_target_takes_the_form_in_which_it_decodes_fastest_alone(
     uneven = FusedLlama(make("llama"))  # weights that need four bytes are not even timed
     bf16_weights.pick(uneven, lambda: pytest.fail("timed"))
     assert not two_bytes(uneven)
-
-
-def test_what_waits_for_compiled_code_is_done_once() -> None:
-    calls: list[str] = []
-    compile_kernels.when_ready(lambda: calls.append("ready"))
-    assert compile_kernels.wait() and calls == ["ready"]
-    compile_kernels.when_ready(lambda: calls.append("at once"))
-    assert calls == ["ready", "at once"]
-
-
-def test_machine_code_is_kept_per_state_of_the_sources(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "code"))
-    copy = tmp_path / "backends"
-    shutil.copytree(Path(compile_kernels.__file__).parent, copy, ignore=shutil.ignore_patterns("__pycache__"))
-    monkeypatch.setattr(compile_kernels, "__file__", str(copy / "compile_kernels.py"))
-    before = compile_kernels._folder()
-    assert Path(before).parent == tmp_path / "code" and compile_kernels._folder() == before
-    with (copy / "thread_pool.py").open("a") as file:
-        file.write("# changed\n")
-    assert compile_kernels._folder() != before
-    (tmp_path / "file").touch()
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "file"))
-    with pytest.raises(OSError, match="NUMBA_CACHE_DIR"):
-        compile_kernels._folder()
-
-
-def test_compiling_works_from_any_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(compile_kernels, "_ready", None)
-    monkeypatch.setattr(compile_kernels, "_thread", None)
-    monkeypatch.chdir(tmp_path)
-    assert compile_kernels.wait()
-
-
-def test_a_compiler_that_fails_is_told_once_and_done_without(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    monkeypatch.setattr(compile_kernels, "_ready", None)
-    monkeypatch.setattr(compile_kernels, "_thread", None)
-    monkeypatch.setattr(compile_kernels.sys, "executable", "/no/such/python")
-    assert not compile_kernels.wait()
-    assert [record.getMessage() for record in caplog.records if "slower" in record.getMessage()]
-    model, ids = make("qwen2"), some_ids(20)
-    assert close(FusedLlama(model).new_cache().forward(ids, 5).logits, reference(model, ids)[-5:])
 
 
 @pytest.mark.parametrize("shape", LEAN)

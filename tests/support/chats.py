@@ -1,0 +1,26 @@
+"""Chats through the services."""
+
+from __future__ import annotations
+
+import time
+
+from omnidemo.records import Generation, Round
+from omnidemo.serving.services import PairState, Services
+
+
+def ready(services: Services, models: tuple[str, str]) -> PairState:
+    services.load(*models)
+    for _ in range(600):
+        state = services.state(*models)
+        if state.stage in ("ready", "failed"):
+            return state
+        time.sleep(0.05)
+    raise AssertionError("still loading")
+
+
+def chat(services: Services, models: tuple[str, str], text: str = "the small duck", **options: object) -> tuple[list[Round], Generation]:
+    defaults: dict[str, object] = {"session": "s", "method": "ngram-exact", "max_new_tokens": 30, "temperature": 0.0}
+    defaults["messages"] = [{"role": "user", "content": text}]
+    *rounds, last = services.chat(target=models[0], drafter=models[1], **{**defaults, **options})  # type: ignore[arg-type]
+    assert isinstance(last, Generation)
+    return rounds, last  # type: ignore[return-value]

@@ -1,0 +1,56 @@
+"""The command line in this process, and what it says to mistakes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+
+from omnidemo.__main__ import main
+from tests.support.models import save
+
+
+@dataclass
+class Result:
+    code: int
+    out: str
+    err: str
+
+
+Cli = Callable[..., Result]
+
+
+@pytest.fixture(scope="module")
+def names(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    root = tmp_path_factory.mktemp("models")
+    target, drafter = save(root / "target", "byte-level", ends=False), save(root / "drafter", "sentence-piece", seed=1)
+    return ["--target", target, "--drafter", drafter]
+
+
+@pytest.fixture
+def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
+    for name in list(os.environ):
+        if name.startswith("OMNIDEMO_") and name != "OMNIDEMO_BACKEND":  # that one is the folder's
+            monkeypatch.delenv(name)
+
+    def run(*arguments: object) -> Result:
+        monkeypatch.setattr(sys, "argv", ["omnidemo", *map(str, arguments)])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main()
+        out, err = capsys.readouterr()
+        return Result(int(ended.value.code or 0), out, err)
+
+    return run
+
+
+def refused(result: Result, *words: str) -> None:
+    """Exit code 2, nothing on stdout, one sentence that has the words."""
+    assert result.code == 2 and not result.out
+    lines = result.err.strip().splitlines()
+    assert len(lines) == 1 and lines[0].startswith("Error: ") and "Traceback" not in result.err, result.err
+    for word in words:
+        assert word in lines[0]

@@ -1,0 +1,41 @@
+"""Small random models saved to disk, and which of the bundled ones are there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
+
+from omnidemo.models.model_files import BUNDLED
+from tests.support.tokenizer_families import FAMILIES
+
+PROMPT = "the other ducks swim — naïve ✓"
+
+
+def save(folder: Path, family: str, kind: str = "llama", seed: int = 0, window: int = 256, ends: bool = True) -> str:
+    """A random model with a tokenizer of the family; its logits rows exceed the tokenizer, as padded vocabularies do.
+
+    Without `ends` the end token is so unlikely that greedy answers are as long as they may be.
+    """
+    tokenizer = FAMILIES[family]()
+    torch.manual_seed(seed)
+    ids = {"bos_token_id": tokenizer.bos_token_id, "eos_token_id": tokenizer.eos_token_id, "pad_token_id": tokenizer.pad_token_id}
+    if kind == "llama":
+        size = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 2}
+        config = LlamaConfig(vocab_size=len(tokenizer) + 3, max_position_embeddings=window, initializer_range=0.3, **size, **ids)
+        model = LlamaForCausalLM(config)
+        if not ends:
+            model.lm_head.weight.data[tokenizer.eos_token_id] = 0.0
+    else:
+        gpt = GPT2Config(vocab_size=len(tokenizer) + 3, n_positions=window, n_embd=32, n_layer=2, n_head=2, initializer_range=0.3, **ids)
+        model = GPT2LMHeadModel(gpt)
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return str(folder)
+
+
+def needs(*names: str) -> pytest.MarkDecorator:
+    absent = [name for name in names if not list((BUNDLED / name).glob("*.safetensors"))]
+    return pytest.mark.skipif(bool(absent), reason=f"no weights of {', '.join(absent)} in assets/models")

@@ -1,0 +1,41 @@
+"""The app with fake services on a free port, and its events as requests."""
+
+from __future__ import annotations
+
+import secrets
+import socket
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import Any
+
+import httpx
+
+from omnidemo.config import Settings
+from omnidemo.ui import build_app, launch_options
+from tests.support.fakes import FakeServices
+
+
+@contextmanager
+def launched(tmp_path: Any, **options: Any) -> Iterator[tuple[Any, httpx.Client]]:
+    """The fake app on a free port, and a client of it."""
+    with closing(socket.socket()) as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    services = FakeServices(load_seconds=0.0, pace=0.0, settings=Settings(storage=tmp_path / "storage", port=port, upload_mb=1, **options))
+    page = build_app(services)
+    page.launch(**launch_options(services), prevent_thread_lock=True, quiet=True)
+    try:
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30) as client:
+            yield page, client
+    finally:
+        page.close(verbose=False)
+
+
+def call(client: httpx.Client, name: str, *data: Any, **headers: str) -> Any:
+    """What an event of the page gives, as Gradio's own client asks for it."""
+    config = client.get("/config").json()
+    event = next(one for one in config["dependencies"] if one["api_name"] == name)
+    values = {one["id"]: one["props"].get("value") for one in config["components"]}
+    filled = [*data, *(values.get(number) for number in event["inputs"][len(data) :])]
+    body = {"data": filled, "fn_index": event["id"], "session_hash": secrets.token_hex(6)}
+    return client.post("/gradio_api/run/predict", json=body, headers=headers)
