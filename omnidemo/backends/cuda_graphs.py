@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import gc
 import logging
+import math
+import mmap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -55,11 +57,13 @@ class KVBufferPool:
 
     def take(self, runner: FusedLlama, capacity: int) -> KVBuffer:
         """A room; for recorded passes one of zeros, for each multiplies all of it, and a weight of 0 does not remove what is no number."""
-        room, zeros = self.idle.pop(capacity, None), runner.fixed is not None
+        room = self.idle.pop(capacity, None)
         if room is None:
-            make = torch.zeros if zeros else torch.empty
-            return KVBuffer(make(runner.buffer_size(capacity), dtype=runner.dtype, device=runner.device))
-        if zeros:
+            size = runner.buffer_size(capacity)
+            return KVBuffer(
+                pages(size, runner.dtype) if runner.device.type == "cpu" else torch.zeros(size, dtype=runner.dtype, device=runner.device)
+            )
+        if runner.fixed is not None:
             with torch.inference_mode():  # the buffer may have been made in this mode
                 room.buffer.zero_()
         return room
@@ -67,6 +71,13 @@ class KVBufferPool:
     def give(self, room: KVBuffer) -> None:
         """Take a room back. Takes no lock, for the garbage collector may call this at any time."""
         self.idle.setdefault(room.capacity, room)
+
+
+def pages(size: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+    """Zeros on a CPU that cost nothing before they are written to, and go back to the system as soon as nobody has them any more. The C
+    library would cut them out of the memory of whichever thread asks, where a few bytes behind them keep all of it."""
+    private = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
+    return torch.frombuffer(mmap.mmap(-1, math.prod(size) * dtype.itemsize, **private), dtype=dtype).view(size)
 
 
 class GraphCache:

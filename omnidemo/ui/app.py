@@ -39,6 +39,8 @@ def build_app(services: Any) -> gr.Blocks:
     charts.import_everything()
     os.environ.setdefault("GRADIO_TEMP_DIR", str(downloads.uploads()))
     os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")  # also the launch and the version check stay silent
+    # Else each event ends with a pandas table over the 10,000 newest ones, for a page of Gradio's that nobody can open here.
+    os.environ |= {"GRADIO_ANALYTICS_MAX_EVENTS": "1", "GRADIO_ANALYTICS_CACHE_FREQUENCY": str(10**9)}
     services = hosted(services)
     with Page(title=f"{text.TITLE} · {text.SUBTITLE}", analytics_enabled=False, fill_width=True, delete_cache=CACHE) as page:
         shell = build_shell(services, page)

@@ -7,6 +7,7 @@ import logging
 import math
 import time
 import traceback
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from omnidemo.ui.shell import ENGINE
 
 log = logging.getLogger(__name__)
 LISTEN_SECONDS = 5.0  # after a request joined the queue, in which its sender has to begin to listen
+REMEMBERED = 256  # browsers with a queue of messages: more than ask within the time in which one reads its answer
 EXPECTED = (ValueError, RuntimeError, OSError)  # that this project raises with a sentence for people
 HERE = Path(__file__).parents[1]
 
@@ -54,7 +56,8 @@ def _wrong(block: Any, value: Any) -> str:
 
 
 class Events(gr.Blocks):
-    """Blocks whose events refuse values of the wrong type by the label of their field, and end in a sentence whatever goes wrong."""
+    """Blocks whose events refuse values of the wrong type by the label of their field, end in a sentence whatever goes wrong, and are
+    forgotten some time after their browser asked for the last one."""
 
     async def preprocess_data(self, block_fn: Any, inputs: list[Any], *rest: Any, **options: Any) -> Any:
         for block, value in zip(block_fn.inputs, inputs, strict=False):
@@ -73,6 +76,7 @@ class Events(gr.Blocks):
     async def process_api(self, block_fn: Any, *given: Any, **options: Any) -> Any:
         known = self.fns.get(block_fn) if isinstance(block_fn, int) else block_fn
         try:
+            self._remember(options.get("event_id"))
             if known is not None and known.fn is None:
                 raise ValueError("This event runs in the browser alone; there is nothing to call.")
             if not options.get("iterator") and not await self._listened(options.get("event_id")):
@@ -81,6 +85,20 @@ class Events(gr.Blocks):
         except Exception as error:  # whatever it is; Gradio would write it to the log with all that led to it
             said = tell(error, str(getattr(known, "api_name", None) or "an event"))
             raise gr.Error(said, print_exception=False, duration=getattr(error, "duration", 10)) from error
+
+    def _remember(self, event_id: str | None) -> None:
+        """Count the browser of an event that begins as the newest, and have the oldest ones that wait for nothing go: Gradio would keep the
+        messages of 2,000, and for ever the set of what each had asked."""
+        queue = self._queue
+        running, asked = queue.event_ids_to_events, queue.pending_event_ids_session
+        event = running.get(event_id or "")
+        if event is None or event.session_hash not in asked:
+            return
+        asked[event.session_hash] = asked.pop(event.session_hash)
+        for session in list(islice(asked, max(0, len(asked) - REMEMBERED))):
+            if running.keys().isdisjoint(asked[session]):
+                del asked[session]
+                queue.pending_messages_per_session.pop(session, None)
 
     async def _listened(self, event_id: str | None) -> bool:
         """Whether somebody reads what is sent about an event that decodes: else its messages pile up. A client has seconds for it."""

@@ -16,6 +16,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from omnidemo.config import Settings
+from omnidemo.serving import gc_pauses
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.serving.quotas import NO_ID, Refused
 from omnidemo.store.visitors import LOOPBACK, is_loopback
@@ -27,6 +28,7 @@ JSON_BYTES = 8_000_000
 UPLOAD_EXTRA = 1_000_000  # of a form beside the file in it
 UNREADABLE = "This request cannot be read; the interface is described at the foot of the page."
 SWEEP_SECONDS = 300.0
+GIVE_BACK_SECONDS = 30.0  # between two times that memory is given back
 MOST_WAITING = 6  # requests of one visitor: a page can have one of each kind
 # What Gradio offers and this page does not use: it writes files, fetches addresses, or runs programs.
 CLOSED = ("deep_link", "proxy=", "process_recording", "run-history", "vibe-", "undo-vibe-", "stream/", "component_server", "profiling")
@@ -208,7 +210,7 @@ def _with(extra: dict[str, str], send: Send) -> Send:
 
 
 def around(hosted: PublicServices) -> Callable[[Any], AbstractAsyncContextManager[None]]:
-    """The app's life: the guard goes around everything, and what visitors left behind is swept away from time to time.
+    """The app's life: the guard goes around everything, what visitors left behind is swept away from time to time, and memory given back.
 
     Gradio puts its own CORS in front of the middleware that it is given, and that answers every page on this machine. So the guard
     is put around it when the app starts, before the first request.
@@ -220,6 +222,7 @@ def around(hosted: PublicServices) -> Callable[[Any], AbstractAsyncContextManage
         app.middleware_stack = app.build_middleware_stack()
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_sweep, hosted)
+            tasks.start_soon(_give_back)
             yield
             tasks.cancel_scope.cancel()
 
@@ -230,3 +233,9 @@ async def _sweep(hosted: PublicServices) -> None:
     while True:
         await anyio.to_thread.run_sync(hosted.sweep, abandon_on_cancel=True)
         await anyio.sleep(SWEEP_SECONDS)
+
+
+async def _give_back() -> None:
+    while True:
+        await anyio.sleep(GIVE_BACK_SECONDS)
+        await anyio.to_thread.run_sync(gc_pauses.give_back, abandon_on_cancel=True)

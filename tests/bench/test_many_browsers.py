@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from omnidemo.bench.memory import browsers
 from omnidemo.bench.memory.browsers import Sample, flat
 from omnidemo.config import Settings
+from omnidemo.ui import errors
 from omnidemo.ui.app import BROWSERS
 from tests.support.web import call, launched
 
@@ -19,6 +22,44 @@ def test_of_many_browsers_the_newest_are_remembered(tmp_path: Path) -> None:
         for _ in range(BROWSERS + 40):
             assert call(client, "line_names", "bundled/a", "bundled/drafter", None).status_code == 200
         assert len(page.app.state_holder.session_data) <= BROWSERS + 1
+
+
+def test_what_browsers_asked_is_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(errors, "REMEMBERED", 4)
+    monkeypatch.setattr(errors, "LISTEN_SECONDS", 60.0)  # on a busy machine a client may take long to begin
+    with launched(tmp_path, public="true") as (page, client):
+        for _ in range(10):
+            browsers.visit(str(client.base_url), "What is 2 plus 2?", "bundled/a", "bundled/drafter")
+        queue = page._queue
+        assert len(queue.pending_event_ids_session) <= 4 and len(queue.pending_messages_per_session) <= 4
+        assert queue.events_recorded == 10 and len(queue.event_analytics) == 1  # Gradio would make a table of all of them after each
+        assert queue.event_count_at_last_cache == 0
+
+
+def test_who_waits_for_an_answer_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(errors, "REMEMBERED", 3)
+    asked: dict[str, set[str]] = {}
+    queue = SimpleNamespace(event_ids_to_events={}, pending_event_ids_session=asked, pending_messages_per_session={})
+    page: Any = SimpleNamespace(_queue=queue)
+
+    def begin(session: str, event: str) -> None:
+        asked.setdefault(session, set()).add(event)
+        queue.pending_messages_per_session.setdefault(session, [])
+        queue.event_ids_to_events[event] = SimpleNamespace(session_hash=session)
+        errors.Events._remember(page, event)
+
+    begin("slow", "one")
+    begin("gone", "two")
+    begin("old", "three")
+    for event in ("two", "three"):
+        del queue.event_ids_to_events[event]
+    begin("old", "four")  # the newest again
+    begin("new", "five")
+    begin("newer", "six")
+    assert list(asked) == ["slow", "old", "new", "newer"] and asked.keys() == queue.pending_messages_per_session.keys()
+    errors.Events._remember(page, None)
+    errors.Events._remember(page, "unknown")
+    assert len(asked) == 4
 
 
 @pytest.mark.parametrize(("last", "flat_enough"), [(1000.0, True), (1090.0, True), (1110.0, False), (880.0, True)])
