@@ -7,103 +7,30 @@ import tempfile
 import threading
 import time
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 from omnidemo.config import Settings
+from omnidemo.decoding.cost_policy import Drafting
+from omnidemo.distill.trainer_status import TrainerStatus
 from omnidemo.lines.learning_curve import BeforeAfter
+from omnidemo.lines.line_names import LineInfo
+from omnidemo.lines.router import Route
 from omnidemo.lines.slowdown import Slowdown
+from omnidemo.models.catalogue import ModelCard
 from omnidemo.records import AdapterVersion, Generation, Replayed, Round, Token
+from omnidemo.serving.pair_pool import PairState
+from omnidemo.serving.services import MethodInfo
+from omnidemo.store.database import StoreStatus
 
 HOSTILE = 'def double(n):\n    """<b>Return</b> ${1+1} 😀 naïve."""\n    return 2 * n  # Therefore: <script>alert(1)</script>\n'
 
 
-@dataclass(frozen=True)
-class Card:
-    name: str
-    title: str
-    role: str
-    parameters: int | None
-    memory_bytes: int | None
-    availability: str
-    note: str
-
-
-@dataclass(frozen=True)
-class Method:
-    name: str
-    title: str
-    lossless: bool
-    help: str
-
-
-@dataclass(frozen=True)
-class Pair:
-    target: str
-    drafter: str
-    stage: str
-    fraction: float = 0.0
-    detail: str = ""
-    error: str | None = None
-    info: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Trainer:
-    state: str
-    why: str
-    version: int
-    step: int
-    loss: float | None
-    requests_seen: int
-    next_in: int
-    last_swap: str | None
-    seconds: float
-    error: str | None = None
-    mode: str = "idle"
-    domain: str = "default"
-    rolled_back: int = 0
-    chat_cost: float | None = None
-    chat_rounds: int = 0
-    converged: bool = False
-    gain: float | None = None
-    shifts: int = 0
-    judged: Mapping[str, float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Line:
-    domain: str
-    version: int
-    requests_seen: int
-    in_memory: bool
-
-
-@dataclass(frozen=True)
-class Route:
-    domain: str
-    confidence: float
-    why: str
-    words: tuple[tuple[str, float], ...] = ()
-    topic: str = "other"
-    topic_why: str = ""
-
-
-@dataclass(frozen=True)
-class Drafting:
-    policy: str
-    length: float
-    speculating: bool
-    estimated_speedup: float | None
-    sentence: str
-    calibration: list[tuple[float, float, int]]
-
-
 CARDS = [
-    Card(
+    ModelCard(
         "bundled/a",
         "Bundled A · byte-level BPE, 8 layers",
         "target",
@@ -112,10 +39,10 @@ CARDS = [
         "bundled",
         "Trained on generated text; writes stories, sums and small programs.",
     ),
-    Card(
+    ModelCard(
         "bundled/b", "Bundled B · Metaspace BPE, 8 layers", "target", 8_100_000, 33_000_000, "bundled", "The same text, another vocabulary."
     ),
-    Card(
+    ModelCard(
         "Qwen/Qwen2.5-0.5B-Instruct",
         "Qwen2.5 0.5B Instruct",
         "target",
@@ -124,7 +51,7 @@ CARDS = [
         "downloadable",
         "Downloaded from the Hub at the first use.",
     ),
-    Card(
+    ModelCard(
         "meta-llama/Llama-3.1-8B",
         "Llama 3.1 8B",
         "target",
@@ -133,8 +60,10 @@ CARDS = [
         "gated",
         "Needs an accepted licence and a Hub token.",
     ),
-    Card("Qwen/Qwen2-72B", "Qwen2 72B", "target", 72_000_000_000, 145_000_000_000, "too big", "Needs more memory than this machine has."),
-    Card(
+    ModelCard(
+        "Qwen/Qwen2-72B", "Qwen2 72B", "target", 72_000_000_000, 145_000_000_000, "too big", "Needs more memory than this machine has."
+    ),
+    ModelCard(
         "bundled/drafter",
         "Bundled drafter · 2,000 tokens, 2 layers",
         "drafter",
@@ -145,10 +74,10 @@ CARDS = [
     ),
 ]
 METHODS = [
-    Method("ngram-exact", "n-gram, exact", True, "Merges drafter tokens through the n-gram cache, with the target's law kept exactly."),
-    Method("ngram-merge", "n-gram, as in the paper", False, "The paper's merging rule; exact at temperature 0, approximate above."),
-    Method("token-intersection", "shared tokens only", True, "Guesses only tokens that both vocabularies have."),
-    Method("autoregressive", "plain decoding", True, "The target alone. The baseline of every speedup."),
+    MethodInfo("ngram-exact", "n-gram, exact", True, "Merges drafter tokens through the n-gram cache, with the target's law kept exactly."),
+    MethodInfo("ngram-merge", "n-gram, as in the paper", False, "The paper's merging rule; exact at temperature 0, approximate above."),
+    MethodInfo("token-intersection", "shared tokens only", True, "Guesses only tokens that both vocabularies have."),
+    MethodInfo("autoregressive", "plain decoding", True, "The target alone. The baseline of every speedup."),
 ]
 STAGES = ["queued", "tokenizers", "target", "drafter", "vocabulary map", "cache and adapter"]
 PROMPTS = {
@@ -297,7 +226,7 @@ def curve_rows(count: int = 96, seed: int = 0) -> list[dict[str, Any]]:
 
 class FakeStore:
     def __init__(self) -> None:
-        self.status = SimpleNamespace(ok=True, message="", pending=0, lost=0)
+        self.status = StoreStatus(ok=True, message="", pending=0, lost=0)
         self.rows: list[dict[str, Any]] = curve_rows()
         self.newest: dict[str, int] = {}
 
@@ -347,28 +276,28 @@ class FakeServices:
         self.versions = {"default": 5, "maths": 3, "stories": 5, "code": 1}
         self.plain = False  # True: the pair has fallen back to plain decoding
 
-    def models(self) -> list[Card]:
+    def models(self) -> list[ModelCard]:
         return CARDS
 
-    def methods(self) -> list[Method]:
+    def methods(self) -> list[MethodInfo]:
         return METHODS
 
     def refusals(self, target: str, drafter: str) -> dict[str, str]:
         return {}
 
-    def load(self, target: str, drafter: str) -> Pair:
+    def load(self, target: str, drafter: str) -> PairState:
         if self.state(target, drafter).stage in ("absent", "failed"):
             self.started[target, drafter] = time.monotonic()
         return self.state(target, drafter)
 
-    def state(self, target: str, drafter: str) -> Pair:
+    def state(self, target: str, drafter: str) -> PairState:
         start = self.started.get((target, drafter))
         if start is None:
-            return Pair(target, drafter, "absent")
+            return PairState(target, drafter, "absent")
         card = next((card for card in CARDS if card.name == target), None)
         part = (time.monotonic() - start) / max(self.load_seconds, 1e-9)
         if card and card.availability in ("gated", "too big") and part > 0.3:
-            return Pair(
+            return PairState(
                 target,
                 drafter,
                 "failed",
@@ -377,10 +306,10 @@ class FakeServices:
             )
         if part < 1:
             stage = STAGES[int(part * len(STAGES))]
-            return Pair(target, drafter, stage, part, f"reading {target} (17 MB)")
+            return PairState(target, drafter, stage, part, f"reading {target} (17 MB)")
         info = {"target_tokens": 10_000, "drafter_tokens": 2_000, "mapped": 1_812, "ngram_share": 0.26, "target_parameters": 8_800_000,
                 "drafter_parameters": 1_300_000, "context": 1024, "device": "cpu", "dtype": "float32"}  # fmt: skip
-        return Pair(target, drafter, "ready", 1.0, "", None, info)
+        return PairState(target, drafter, "ready", 1.0, "", None, info)
 
     def chat(
         self,
@@ -454,11 +383,11 @@ class FakeServices:
     def sample_prompts(self, topic: str, count: int, seed: int = 0) -> list[str]:
         return random.Random(seed).sample(PROMPTS[topic], min(count, len(PROMPTS[topic])))
 
-    def trainer(self, target: str, drafter: str, domain: str = "default") -> Trainer:
+    def trainer(self, target: str, drafter: str, domain: str = "default") -> TrainerStatus:
         if "/" in domain:
             raise ValueError(f"No line can be called {domain}.")
         why = f"Waiting for {4 - self.seen % 4} more answers."
-        own = Trainer("idle", why, self.live(domain), 72, 0.31, self.seen, 4 - self.seen % 4, "2026-11-21T01:00:00Z", 1.2)
+        own = TrainerStatus("idle", why, self.live(domain), 72, 0.31, self.seen, 4 - self.seen % 4, "2026-11-21T01:00:00Z", 1.2, None)
         own = replace(own, mode=self.now["training"], domain=domain, rolled_back=1, chat_cost=0.034, chat_rounds=412, gain=0.06, shifts=2)
         return replace(own, state="paused", why="Paused by a visitor.") if domain in self.paused else own
 
@@ -479,8 +408,8 @@ class FakeServices:
             raise ValueError(f"Version {version} of the line {domain} is not there. Choose one of the list.")
         self.versions[domain] = version
 
-    def lines(self, target: str, drafter: str) -> list[Line]:
-        return [Line(name, version, 12 + 8 * version, name != "code") for name, version in self.versions.items()]
+    def lines(self, target: str, drafter: str) -> list[LineInfo]:
+        return [LineInfo(name, version, 12 + 8 * version, name != "code") for name, version in self.versions.items()]
 
     def controls(self, target: str, drafter: str) -> dict[str, Any]:
         return dict(self.now)
