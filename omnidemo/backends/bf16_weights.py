@@ -70,8 +70,8 @@ def pick(runner: FusedLlama, clock: Callable[[], float] = time.perf_counter) -> 
         return
     forms = [runner.passes, runner.four_bytes()]
     cache, best, began = runner.new_cache(), [float("inf")] * 2, clock()
-    for turn in range(PASSES):
-        if turn >= 3 and clock() - began > SECONDS:
+    for attempt in range(PASSES):
+        if attempt >= 3 and clock() - began > SECONDS:
             break
         for which, form in enumerate(forms):
             before = clock()

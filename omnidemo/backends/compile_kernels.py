@@ -1,4 +1,4 @@
-"""Getting the compiled passes without keeping anybody waiting."""
+"""Compiles the kernels in another process and loads them when they are ready, so that no answer waits for a compiler."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from typing import Any
 from omnidemo.vocab import trie_table
 
 SUMS = "sums.json"  # beside the machine code: what it was when it had been written
-# Before anything that takes long it asks to end with this process: who was killed would leave it behind, and start another one.
+# First of all it registers to end with this process: otherwise a killed app would leave it behind, and start another one next time.
 START = """
 from omnidemo.processes import end_with_parent
 end_with_parent({parent})
@@ -47,8 +47,8 @@ def failure() -> str:
 
 
 def prepare() -> None:
-    """Have the functions ready as soon as may be: a process of its own compiles them, which takes seconds the first time on a machine.
-    StopRule then, and where it fails, passes are made without them."""
+    """Begin to compile in a process of its own, which takes a minute or more the first time on a machine. Until it is ready, and if it
+    fails, passes run without compiled code."""
     global _thread
     with _lock:
         if _thread is None:

@@ -15,17 +15,17 @@ from omnidemo.backends import bf16_weights, compile_kernels, thread_pool
 from omnidemo.decoding.draft_policy import NEVER
 from omnidemo.decoding.rollout import DRAWS, FEW, ProposalRule, Rollout, RolloutRequest
 from omnidemo.decoding.row_ops import RowStats
-from omnidemo.decoding.sampling import Law, as_array
+from omnidemo.decoding.sampling import Logits, as_array
 
 if TYPE_CHECKING:
     from omnidemo.backends.fused_llama import FusedLlama
 
 Array = NDArray[np.float32]
-WORTH_SHARING = 400_000  # passes of fewer parameters times tokens are done before another thread has looked up
-LARGE = 4_000_000  # of as many, several pieces of a product for each thread: who begins late takes fewer. Else to claim them takes too long
+WORTH_SHARING = 400_000  # parameters × tokens of a pass, below which it is done before a helper thread has started
+LARGE = 4_000_000  # the same, from which on a product has several pieces per thread; below, claiming them costs more than it saves
 CHUNK = 256  # tokens that are read at once: what is computed of them stays in the caches
 NOTHING = np.zeros(DRAWS)  # instead of numbers that are not needed
-STRIDE, STRIDES = 80_000_000, 8  # parameters read, and tokens written at most, until a target's host sees what was written
+STRIDE, STRIDES = 80_000_000, 8  # budget of one call of a target: parameters × steps, and the most steps (tokens written)
 
 
 class CompiledPasses:
@@ -42,7 +42,7 @@ class CompiledPasses:
             np.array(biases), np.array([one.ctypes.data for one in self._weights]), 2 if two_bytes else 4, runner.inner,
         )  # fmt: skip
         self.width = int(runner.embed.shape[1])
-        self._turns: tuple[Any, ...] = (None,)  # the runner's tables, and the same as numpy's
+        self._rope: tuple[Any, ...] = (None,)  # the runner's tables, and the same as numpy's
         self._rule: tuple[Any, ...] = (None,)  # the newest one drawn by, and its tables as numpy's
         compile_kernels.prepare()
 
@@ -57,7 +57,7 @@ class CompiledPasses:
         return max(1, min(STRIDES, STRIDE // self.runner.parameters))
 
     def forward(
-        self, ids: Sequence[int], start: int, buffer: Array, rows: int, heat: float | None = None
+        self, ids: Sequence[int], start: int, buffer: Array, rows: int, temperature: float | None = None
     ) -> tuple[Array, Array, RowStats | None] | None:
         """Read `ids` at positions start… into the cache's buffer [layers, 2, Hkv, capacity, D]: the last rows' logits [rows, V], what the
         output layer read for them [rows, H], and their peaks if there is a temperature to tell them for. None as long as there is no
@@ -66,17 +66,19 @@ class CompiledPasses:
         if kernels is None:
             return None
         logits, states = np.empty((rows, runner.rows), np.float32), np.empty((rows, self.width), np.float32)
-        numbers = np.empty((rows if heat is not None else 0, 4), np.float32)
-        self.share(kernels.forward, len(ids), CHUNK, self.model(buffer), np.array(ids), start, logits, states, heat or 1.0, numbers)
-        return logits, states, RowStats(logits, numbers, heat) if heat is not None else None
+        numbers = np.empty((rows if temperature is not None else 0, 4), np.float32)
+        self.share(kernels.forward, len(ids), CHUNK, self.model(buffer), np.array(ids), start, logits, states, temperature or 1.0, numbers)
+        return logits, states, RowStats(logits, numbers, temperature) if temperature is not None else None
 
-    def roll_out(self, start: int, buffer: Array, order: RolloutRequest, ids: Sequence[int], row: Law | None, state: Any) -> Rollout | None:
+    def roll_out(
+        self, start: int, buffer: Array, order: RolloutRequest, ids: Sequence[int], row: Logits | None, state: Any
+    ) -> Rollout | None:
         """See `FusedCache.roll_out`; the `buffer` of the cache holds `start` positions. None while there is no compiled
         code, and where more than a temperature is asked for."""
-        kernels, runner, rule, warp = compile_kernels.kernels(), self.runner, order.rule, order.warp
-        if kernels is None or not warp.plain:
+        kernels, runner, rule, sampling = compile_kernels.kernels(), self.runner, order.rule, order.sampling
+        if kernels is None or not sampling.plain:
             return None
-        until, total = order.until or NEVER, order.left + rule.overrun
+        stop, total = order.stop_rule or NEVER, order.left + rule.overrun
         draws = min(DRAWS, 3 * total)  # more than one for a drafter token where walks are thrown away
         rows, states = np.empty((total + 1, runner.rows), np.float32), np.empty((total + 1, self.width), np.float32)
         if len(ids) > FEW and (found := self.forward(ids, start, buffer, 1)) is not None:  # by several threads
@@ -87,11 +89,11 @@ class CompiledPasses:
         notes = np.empty((3, max(draws, total + 1)), np.int64)
         shares, laws = np.empty(draws), np.empty((draws, runner.rows), np.float32)
         uniforms = order.uniforms if order.uniforms is not None else NOTHING
-        stop = (until.reach, until.least, until.price, until.lines, np.array(order.ends, np.int64))
+        rule_numbers = (stop.cumulative, stop.min_prob, stop.price, stop.segments, np.array(order.ends, np.int64))
         slots, bounds = np.empty((draws, 4), np.int64), np.empty(draws)
         count, read, _, read_in_all = self.share(
             kernels.roll_out, 1, self.model(buffer), np.array(ids, np.int64), start, rows, states, *self.tables(rule)[:5], total,
-            order.left, warp.temperature, uniforms, *stop, notes, shares, laws, slots, bounds,
+            order.left, sampling.temperature, uniforms, *rule_numbers, notes, shares, laws, slots, bounds,
         )  # fmt: skip
         places, drawn, tokens = notes[:, : max(count, read)].tolist()
         found = shares[:count].tolist()
@@ -114,10 +116,10 @@ class CompiledPasses:
 
     def model(self, buffer: Array) -> tuple[Any, ...]:
         """What a kernel has to know of the model, with a cache's `buffer`."""
-        turns = self._turns
-        if turns[0] is not self.runner.turns:  # another thread may be asking too
-            turns = self._turns = self.runner.turns, *(table.numpy().reshape(len(table), -1) for table in self.runner.turns)
-        return buffer, *self._given, turns[1], turns[2], self.runner.eps
+        rope = self._rope
+        if rope[0] is not self.runner.rope:  # another thread may be asking too
+            rope = self._rope = self.runner.rope, *(table.numpy().reshape(len(table), -1) for table in self.runner.rope)
+        return buffer, *self._given, rope[1], rope[2], self.runner.eps
 
     def tables(self, rule: ProposalRule) -> tuple[Any, ...]:
         """What it has to know of a rule."""

@@ -1,6 +1,6 @@
-"""Passes of a few tokens in which nothing but numbers changes: recorded once, a GPU repeats them without being told each kernel.
+"""Passes of a few tokens as CUDA graphs: recorded once with fixed shapes and addresses, then replayed by one launch.
 
-At batch 1 a GPU is done with a small layer before its host has launched the next one. A recorded pass is one launch.
+At batch 1 a GPU finishes a small layer before the host has launched the next one.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ lock = Lock()
 @dataclass(slots=True, eq=False)
 class KVBuffer:
     """A cache's buffer [layers, 2, Hkv, capacity, D] with the passes over it, by (count of tokens, rows of logits), and the rollouts, by
-    warp and trie."""
+    sampling parameters and trie."""
 
     buffer: Tensor
     seen: set[tuple[Any, int]] = field(default_factory=set)
@@ -50,27 +50,28 @@ class KVBuffer:
 
 
 class KVBufferPool:
-    """The rooms of one runner that no conversation uses. The next one finds passes recorded, or on a CPU memory that is there already."""
+    """The KV buffers of one runner that no conversation uses, kept for the next one: with their recorded passes, or on a CPU with memory
+    that is already mapped."""
 
     def __init__(self) -> None:
         self.idle: dict[int, KVBuffer] = {}  # one of each capacity, so that they never hold more than twice the largest
 
     def take(self, runner: FusedLlama, capacity: int) -> KVBuffer:
-        """A room; for recorded passes one of zeros, for each multiplies all of it, and a weight of 0 does not remove what is no number."""
-        room = self.idle.pop(capacity, None)
-        if room is None:
+        """A buffer for `capacity` positions. For recorded passes it is zeroed: attention covers all of it, and 0 · NaN is NaN."""
+        kv = self.idle.pop(capacity, None)
+        if kv is None:
             size = runner.buffer_size(capacity)
             return KVBuffer(
                 pages(size, runner.dtype) if runner.device.type == "cpu" else torch.zeros(size, dtype=runner.dtype, device=runner.device)
             )
         if runner.fixed is not None:
             with torch.inference_mode():  # the buffer may have been made in this mode
-                room.buffer.zero_()
-        return room
+                kv.buffer.zero_()
+        return kv
 
-    def give(self, room: KVBuffer) -> None:
-        """Take a room back. Takes no lock, for the garbage collector may call this at any time."""
-        self.idle.setdefault(room.capacity, room)
+    def give(self, kv: KVBuffer) -> None:
+        """Take a buffer back. Without a lock, because the garbage collector may call this at any time."""
+        self.idle.setdefault(kv.capacity, kv)
 
 
 def pages(size: tuple[int, ...], dtype: torch.dtype) -> Tensor:
@@ -89,28 +90,28 @@ class GraphCache:
         self.steps = torch.arange(ROWS, device=device)
         self.roller: GraphRollout | None = None  # made by the first rollout: a target never draws ahead
 
-    def read(self, runner: FusedLlama, room: KVBuffer, ids: Sequence[int], start: int, rows: int) -> Outputs | None:
+    def read(self, runner: FusedLlama, kv: KVBuffer, ids: Sequence[int], start: int, rows: int) -> Outputs | None:
         """Logits [rows, V] and states [rows, H] of at most ROWS `ids` at positions start…, in float32 and the caller's own. None where
         the general pass has to serve: the first time, for a first answer must not wait for a recording, and where none can be made."""
         key = (len(ids), rows)
         if self.record is None:
             return None
-        if key not in room.seen:
-            room.seen.add(key)
+        if key not in kv.seen:
+            kv.seen.add(key)
             return None
         with lock:
             # Not blocking: otherwise the host would wait until the device has done all it was told before.
             self.inputs[: 1 + len(ids)].copy_(torch.tensor([start, *ids]), non_blocking=True)
-            repeat = room.passes.get(key) or self._recorded(runner, room, key)
+            repeat = kv.passes.get(key) or self._recorded(runner, kv, key)
             if repeat is None:
                 return None
             logits, states = repeat()
             return logits.to(torch.float32, copy=True), states.to(torch.float32, copy=True)
 
-    def _recorded(self, runner: FusedLlama, room: KVBuffer, key: tuple[int, int]) -> Callable[[], Outputs] | None:
-        repeat = self.recorded(partial(fixed_pass, runner, room.buffer, self.inputs, self.steps[: key[0]], key[1]))
+    def _recorded(self, runner: FusedLlama, kv: KVBuffer, key: tuple[int, int]) -> Callable[[], Outputs] | None:
+        repeat = self.recorded(partial(fixed_pass, runner, kv.buffer, self.inputs, self.steps[: key[0]], key[1]))
         if repeat is not None:
-            room.passes[key] = repeat
+            kv.passes[key] = repeat
         return repeat
 
     def recorded(self, function: Callable[[], Outputs]) -> Callable[[], Outputs] | None:
@@ -145,11 +146,11 @@ def fixed_pass(runner: FusedLlama, buffer: Tensor, inputs: Tensor, steps: Tensor
     x = F.embedding(inputs[1 : 1 + count], runner.embed)
     for layer, (key, value) in zip(runner.layers, buffer, strict=True):
         qkv = layer.qkv.times(layer.before(x)).view(count, both + kv_heads, dim)
-        turning = qkv[:, :both]
-        turned = torch.addcmul(turning * cos, turning.roll(half, -1), sin)
-        key.index_copy_(1, positions, turned[:, heads:].transpose(0, 1))
+        unrotated = qkv[:, :both]
+        rotated = torch.addcmul(unrotated * cos, unrotated.roll(half, -1), sin)
+        key.index_copy_(1, positions, rotated[:, heads:].transpose(0, 1))
         value.index_copy_(1, positions, qkv[:, both:].transpose(0, 1))
-        query = turned[:, :heads].view(count, kv_heads, groups, dim).permute(1, 2, 0, 3).reshape(kv_heads, groups * count, dim)
+        query = rotated[:, :heads].view(count, kv_heads, groups, dim).permute(1, 2, 0, 3).reshape(kv_heads, groups * count, dim)
         scores = torch.baddbmm(mask, query, key.transpose(1, 2), alpha=dim**-0.5)
         mixed = torch.bmm(scores.softmax(-1, dtype=torch.float32).to(value.dtype), value)
         mixed = mixed.view(kv_heads, groups, count, dim).permute(2, 0, 1, 3).reshape(count, heads * dim)

@@ -17,13 +17,13 @@ from omnidemo.backends.runner import check_ids
 from omnidemo.backends.weight_arena import ROWS, as_array
 from omnidemo.decoding.backend import Pass
 from omnidemo.decoding.rollout import Rollout, RolloutRequest, nothing_drawn
-from omnidemo.decoding.sampling import Law, as_tensor
+from omnidemo.decoding.sampling import Logits, as_tensor
 
 if TYPE_CHECKING:
     from omnidemo.backends.fused_llama import FusedLlama
 
-START = 256  # positions that a new cache has room for; it doubles when they are used up
-LAZY = 4  # times as many on a CPU, where room costs nothing before it is written to, and to move costs as much as a pass
+START = 256  # positions of a new cache's buffer, which doubles when they are used up
+LAZY = 4  # times as many on a CPU, where memory costs nothing before it is written to, and moving it costs as much as a pass
 SMALL = 4_000_000  # models of fewer parameters stay in a core's cache, and their products end before another thread has woken up
 
 
@@ -43,30 +43,30 @@ def _threads(runner: FusedLlama, few: bool) -> Iterator[None]:
 
 
 class FusedCache:
-    """One context of a `FusedLlama`: a room with a buffer [layers, 2, Hkv, capacity, D] that doubles, and a length."""
+    """One context of a `FusedLlama`: a KV buffer [layers, 2, Hkv, capacity, D], doubled when it is full, and a length."""
 
     def __init__(self, runner: FusedLlama) -> None:
-        self.runner, self.limit = runner, runner.limit
+        self.runner, self.max_positions = runner, runner.max_positions
         self.length = 0
-        self._enter(min(START * (LAZY if runner.fixed is None else 1), self.limit))
+        self._enter(min(START * (LAZY if runner.fixed is None else 1), self.max_positions))
 
     def _enter(self, capacity: int) -> None:
-        """Take a room for `capacity` positions. It is given back when the next one is taken, or nobody has the cache any more."""
+        """Take a KV buffer for `capacity` positions. It goes back to the pool when the next one is taken, or the cache is collected."""
         runner = self.runner
         runner.reach(capacity)
-        self._room = runner.rooms.take(runner, capacity)
-        self._leave = weakref.finalize(self, runner.rooms.give, self._room)
+        self._kv = runner.kv_pool.take(runner, capacity)
+        self._leave = weakref.finalize(self, runner.kv_pool.give, self._kv)
         self._leave.atexit = False
-        self.array = as_array(self._room.buffer)
+        self.array = as_array(self._kv.buffer)
 
     @torch.inference_mode()
     def _grow(self, end: int) -> None:
-        """Move into a room for `end` positions, with all that was read."""
-        before, leave, capacity = self._room, self._leave, self._room.capacity
+        """Move to a KV buffer for `end` positions, with all keys and values so far."""
+        before, leave, capacity = self._kv, self._leave, self._kv.capacity
         while capacity < end:
             capacity *= 2
-        self._enter(min(capacity, self.limit))
-        self._room.buffer[:, :, :, : self.length].copy_(before.buffer[:, :, :, : self.length])
+        self._enter(min(capacity, self.max_positions))
+        self._kv.buffer[:, :, :, : self.length].copy_(before.buffer[:, :, :, : self.length])
         leave()
 
     def forward(self, ids: Sequence[int], last: int, stats_at: float | None = None) -> Pass:
@@ -78,14 +78,14 @@ class FusedCache:
         self.length += len(ids)
         return Pass(logits, None, hidden)
 
-    def _compiled(self, ids: Sequence[int], rows: int, heat: float | None = None) -> Pass | None:
-        """Read `ids` by compiled code. None where there is none: then there is room for them."""
+    def _compiled(self, ids: Sequence[int], rows: int, temperature: float | None = None) -> Pass | None:
+        """Read `ids` by compiled code; None where there is none (the KV buffer is then large enough for `ids`)."""
         runner = self.runner
-        check_ids(ids, self.length, self.limit, runner.rows)
+        check_ids(ids, self.length, self.max_positions, runner.rows)
         end = self.length + len(ids)
-        if end > self._room.capacity:
+        if end > self._kv.capacity:
             self._grow(end)
-        found = runner.passes.forward(ids, self.length, self.array, rows, heat) if runner.passes is not None else None
+        found = runner.passes.forward(ids, self.length, self.array, rows, temperature) if runner.passes is not None else None
         if found is None:
             return None
         logits, hidden, stats = found
@@ -96,9 +96,9 @@ class FusedCache:
     def _read(self, ids: Sequence[int], rows: int) -> tuple[Tensor, Any]:
         """By torch: logits, and what the output layer read."""
         runner, start, few = self.runner, self.length, len(ids) <= ROWS
-        if few and runner.fixed is not None and (fixed := runner.fixed.read(runner, self._room, ids, start, rows)) is not None:
+        if few and runner.fixed is not None and (fixed := runner.fixed.read(runner, self._kv, ids, start, rows)) is not None:
             return fixed
-        keys, values = self._room.buffer[:, :, :, : start + len(ids)].unbind(1)
+        keys, values = self._kv.buffer[:, :, :, : start + len(ids)].unbind(1)
         tokens = torch.tensor(ids).to(runner.device, non_blocking=True)
         with _threads(runner, few):
             logits = runner.forward(tokens, start, keys.unbind(0), values.unbind(0), rows)
@@ -115,17 +115,17 @@ class FusedCache:
         """Tokens that had better be written in one call than one by one; 1 where it makes no difference."""
         return self.runner.passes.steps_per_call if self.runner.passes is not None and self.rolls else 1
 
-    def roll_out(self, order: RolloutRequest, ids: Sequence[int], row: Law | None, state: Any) -> Rollout | None:
+    def roll_out(self, order: RolloutRequest, ids: Sequence[int], row: Logits | None, state: Any) -> Rollout | None:
         """Read `ids` and draw on; where there are none, from the logits `row` [D] and the hidden `state` [H] after all that is read. The
         length grows by the ids alone: what is read beyond them counts as soon as somebody sets it so. A rollout without draws where only
         the ids could be read. None where the window is too short, or nothing is recorded or compiled (yet): then nothing has changed."""
         runner = self.runner
         end = self.length + len(ids) + (graph_rollout.MARGIN if runner.passes is None else order.left + order.rule.overrun)
-        if end > self.limit or not self.rolls:
+        if end > self.max_positions or not self.rolls:
             return None
         if ids:
-            check_ids(ids, self.length, self.limit, runner.rows)
-        if end > self._room.capacity:
+            check_ids(ids, self.length, self.max_positions, runner.rows)
+        if end > self._kv.capacity:
             self._grow(end)
         if runner.passes is not None:
             rollout = runner.passes.roll_out(self.length, self.array, order, ids, row, state)
@@ -134,7 +134,7 @@ class FusedCache:
         return self._replay(order, ids, row, state)
 
     @torch.inference_mode()
-    def _replay(self, order: RolloutRequest, ids: Sequence[int], row: Law | None, state: Any) -> Rollout | None:
+    def _replay(self, order: RolloutRequest, ids: Sequence[int], row: Logits | None, state: Any) -> Rollout | None:
         """`roll_out` by recorded passes."""
         assert self.runner.fixed is not None
         if row is None:
@@ -142,18 +142,18 @@ class FusedCache:
             row, state = read.logits[0], read.hidden[-1]
         roller = graph_rollout.roller_of(self.runner, self.runner.fixed)
         last = as_tensor(row)
-        return roller.roll_out(self._room, self.length, order, last, state) or (nothing_drawn(last, state) if ids else None)
+        return roller.roll_out(self._kv, self.length, order, last, state) or (nothing_drawn(last, state) if ids else None)
 
     def make_rounds(
-        self, drafter: FusedCache, wanted: RoundsRequest, unread: Sequence[int], given: Sequence[int], row: Law | None, state: Any
+        self, drafter: FusedCache, wanted: RoundsRequest, unread: Sequence[int], given: Sequence[int], row: Logits | None, state: Any
     ) -> list[MadeRound] | None:
         """See `fast_rounds.make_rounds`."""
         return make_rounds(self, drafter, wanted, unread, given, row, state)
 
     def rounds_that_fit(self, least: int, each: int, most: int) -> int:
         """How many times `each` positions there is room for, up to `most`, after `least` of them; room is made for that."""
-        count = min(most, (self.limit - self.length - least) // each)
-        if count > 0 and (end := self.length + least + count * each) > self._room.capacity:
+        count = min(most, (self.max_positions - self.length - least) // each)
+        if count > 0 and (end := self.length + least + count * each) > self._kv.capacity:
             self._grow(end)
         return count
 

@@ -1,4 +1,4 @@
-"""A lean forward pass for Llama and Qwen2 shapes: at batch 1 the host's overhead decides the speed, so it is as few calls as can be.
+"""A forward pass for Llama and Qwen2 shapes in few torch calls: at batch 1 the host's overhead per call decides the speed.
 
 Computes what `transformers` computes, layer by layer: x += Wo·attention(rope(Wqkv·norm(x))); x += Wd·(silu(gate)·up).
 """
@@ -43,7 +43,7 @@ class FusedLlama:
         self.fast = fast
         if not self.fits(config):
             raise ValueError(f"{type(model).__name__} is not of the plain Llama shape; use the general runner")
-        self.limit = int(config.max_position_embeddings)
+        self.max_positions = int(config.max_position_embeddings)
         self.parameters = sum(parameter.numel() for parameter in model.parameters())
         self.device, self.dtype = model.device, model.dtype
         self.heads, self.kv_heads = config.num_attention_heads, config.num_key_value_heads
@@ -59,12 +59,12 @@ class FusedLlama:
         self.rows = int(self.head.weight.shape[0])
         half = torch.arange(0, self.head_dim, 2, dtype=torch.float32) / self.head_dim
         self.frequencies = (1.0 / float(config.rope_parameters["rope_theta"]) ** half).to(self.device)
-        self.turns = (torch.empty(0), torch.empty(0))  # rotary cosines and sines [reach, 1, D]
+        self.rope = (torch.empty(0), torch.empty(0))  # rotary cosines and sines [positions, 1, D]
         self.threads = 0  # the most that share a pass on a CPU; 0 picks
         self.compacts, self.rounds = False, False  # see `compact`
         self.passes = self._passes()
         self.fixed = GraphCache(self.device, CudaGraphs(self.device)) if fast and self.device.type == "cuda" else None
-        self.rooms = KVBufferPool()
+        self.kv_pool = KVBufferPool()
         self.states: Tensor | None = None  # what the output layer read in the newest pass
         self._model = model  # its parameters are views of what is held here
         self._named = {name: weight.detach() for name, weight in model.named_parameters(remove_duplicate=False)}
@@ -94,8 +94,8 @@ class FusedLlama:
         return copy
 
     def compact(self, wanted: bool, rounding: bool = False) -> None:
-        """Whether passes on a CPU run over weights of two bytes, where these hold the weights exactly. `rounding`: make them, now and after
-        each `overwrite`; for drafters alone, since it changes what the model says. Nothing for models too large."""
+        """Have passes on a CPU run over weights of two bytes where these hold the weights exactly. `rounding`: round them to bfloat16,
+        now and after each `overwrite`; for drafters only, since it changes the output. No effect on models too large for memory."""
         self.compacts, self.rounds = wanted, wanted and rounding and compact.fits(self)
         self._refresh()
 
@@ -149,9 +149,9 @@ class FusedLlama:
         return _stacked(parts, torch.from_numpy(self._memory.take(sum(map(len, parts)), parts[0].shape[1])))
 
     def reach(self, length: int) -> None:
-        """Make the rotary tables cover `length` positions."""
-        if length > len(self.turns[0]):
-            self.turns = self.rope_at(torch.arange(length, device=self.device))  # both at once: another thread may be reading
+        """Extend the rotary tables to `length` positions."""
+        if length > len(self.rope[0]):
+            self.rope = self.rope_at(torch.arange(length, device=self.device))  # both at once: another thread may be reading
 
     def rope_at(self, positions: Tensor) -> tuple[Tensor, Tensor]:
         """Rotary cosines and sines [T, 1, D] of positions [T]. The sines are negative in their first half, for `roll` does not negate."""
@@ -171,18 +171,18 @@ class FusedLlama:
         heads, kv_heads, dim = self.heads, self.kv_heads, self.head_dim
         both, inner = heads + kv_heads, self.inner
         groups = heads // kv_heads
-        cos, sin, half = self.turns[0][start:end], self.turns[1][start:end], dim // 2
+        cos, sin, half = self.rope[0][start:end], self.rope[1][start:end], dim // 2
         causal = count > 1 and start == 0  # then the fused attention needs no mask
         mask = None if causal or count == 1 else _mask(count, end, self.dtype, self.device)
         x = F.embedding(tokens, self.embed)
         for layer, key, value in zip(self.layers, keys, values, strict=True):
             qkv = layer.qkv.times(layer.before(x)).view(count, both + kv_heads, dim)
-            turning = qkv[:, :both]
-            turned = torch.addcmul(turning * cos, turning.roll(half, -1), sin)
-            key[:, start:].copy_(turned[:, heads:].transpose(0, 1))
+            unrotated = qkv[:, :both]
+            rotated = torch.addcmul(unrotated * cos, unrotated.roll(half, -1), sin)
+            key[:, start:].copy_(rotated[:, heads:].transpose(0, 1))
             value[:, start:].copy_(qkv[:, both:].transpose(0, 1))
             mixed = F.scaled_dot_product_attention(
-                turned[:, :heads].transpose(0, 1)[None], key[None], value[None],
+                rotated[:, :heads].transpose(0, 1)[None], key[None], value[None],
                 attn_mask=mask, is_causal=causal, enable_gqa=groups > 1,
             )[0].transpose(0, 1)  # fmt: skip
             x = layer.out.added(mixed.reshape(count, heads * dim), x)

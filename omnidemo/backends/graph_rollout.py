@@ -1,7 +1,7 @@
-"""Drawing ahead on the device: read a token, draw the next, follow the trie, and again, with one wait at the end.
+"""Rollouts on a GPU: read a token, draw the next, follow the trie, and again, with one synchronisation at the end.
 
-A step is made of fixed shapes and addresses and asks the host nothing, so it is recorded once and repeated as often as needed. It mirrors
-what `NgramExact.draft` does on the host, which stays the truth: the host walks again over what was drawn here.
+A step has fixed shapes and addresses and needs nothing from the host, so it is recorded once as a CUDA graph and replayed. It mirrors
+`NgramExact.draft`, which stays the definition: the host walks again over what was drawn here.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from omnidemo.backends.fused_llama import FusedLlama
 
 STEPS = 16  # tokens that one rollout reads, at most; each step makes two draws at most, and one more comes before the first
-MARGIN = STEPS + 2  # positions that a room must have left
+MARGIN = STEPS + 2  # free positions that a rollout needs in the KV buffer
 # Drafter tokens that are drawn at once where the draft may end after each slot: more would often be drawn in vain, fewer mean more waits.
 FEW = 4
-KEPT = 4  # recordings that a room keeps, of which the newest are likely to be used again
+KEPT = 4  # newest recordings that a KV buffer keeps
 assert 2 * STEPS + 2 < DRAWS
 
 # The state. Where two numbers stand side by side, the first belongs to the walk that is under way and the second to the slot after it.
@@ -34,7 +34,7 @@ AT, TOKEN = 0, 1  # the position of the next token to read, and its id: the inpu
 PLACES = slice(2, 4)  # rows to draw from: after the token that is read next, and after what the slot proposes
 LIMITS = slice(4, 6)  # drafter tokens that the slot may use
 NODES = slice(6, 8)  # of the trie: where the walk is, and the root
-TURNS = slice(8, 10)  # the numbers of the draws
+DRAW_NUMBERS = slice(8, 10)  # the numbers of the draws
 COUNT, READ = 10, 11  # draws that were made, and tokens that were read and not thrown away
 SIZE = 12
 START, TOTAL, FLOOR = 12, 13, 14  # what is given: positions read before, the first slot's limit, and that at which no slot begins
@@ -68,25 +68,25 @@ class GraphRollout:
         self.laws = torch.zeros(DRAWS + 1, tokens, device=device)
         self.one, self.root = whole(1), whole(2)
 
-    def roll_out(self, room: KVBuffer, start: int, order: RolloutRequest, row: Tensor, state: Any) -> Rollout | None:
-        """Draw from the logits `row` [D] and the `state` [H] after the `start` positions that the room holds; it needs `MARGIN` more. None
+    def roll_out(self, kv: KVBuffer, start: int, order: RolloutRequest, row: Tensor, state: Any) -> Rollout | None:
+        """Draw from the logits `row` [D] and the `state` [H] after the `start` positions that the kv holds; it needs `MARGIN` more. None
         the first time, for a first answer must not wait for a recording, and where none can be made."""
-        key = (order.warp, id(order.rule.trie.keys))
+        key = (order.sampling, id(order.rule.trie.keys))
         if self.fixed.record is None:
             return None
-        if key not in room.seen:
-            room.seen.add(key)
+        if key not in kv.seen:
+            kv.seen.add(key)
             return None
         with lock:
             self._begin(start, order, row, state)
-            recorded = room.rollouts.get(key)
+            recorded = kv.rollouts.get(key)
             if recorded is None:
-                recorded = self._recorded(room, order.rule.trie, order.warp)
+                recorded = self._recorded(kv, order.rule.trie, order.sampling)
                 if recorded is None:
                     return None
-                room.rollouts[key] = recorded
-                while len(room.rollouts) > KEPT:
-                    room.rollouts.pop(next(iter(room.rollouts)))
+                kv.rollouts[key] = recorded
+                while len(kv.rollouts) > KEPT:
+                    kv.rollouts.pop(next(iter(kv.rollouts)))
                 self._begin(start, order, row, state)  # to record is to try
             _, open_, step = recorded
             open_()
@@ -109,53 +109,53 @@ class GraphRollout:
         self.rows[0].copy_(row)
         self.states[0].copy_(torch.as_tensor(state), non_blocking=True)  # numpy's where it has been fetched before
 
-    def _recorded(self, room: KVBuffer, trie: TrieTable, warp: SamplingParams) -> RecordedStep | None:
-        open_ = self.fixed.recorded(partial(self._draw, trie, warp))
-        step = self.fixed.recorded(partial(self._step, room.buffer, trie, warp)) if open_ else None
+    def _recorded(self, kv: KVBuffer, trie: TrieTable, sampling: SamplingParams) -> RecordedStep | None:
+        open_ = self.fixed.recorded(partial(self._draw, trie, sampling))
+        step = self.fixed.recorded(partial(self._step, kv.buffer, trie, sampling)) if open_ else None
         return (trie.keys, open_, step) if open_ and step else None
 
-    def _step(self, buffer: Tensor, trie: TrieTable, warp: SamplingParams) -> Outputs:
+    def _step(self, buffer: Tensor, trie: TrieTable, sampling: SamplingParams) -> Outputs:
         logits, states = fixed_pass(self.runner, buffer, self.state, self.one, 1)
         row = self.state[PLACES][:1]
         self.rows.index_copy_(0, row, logits.float())
         self.states.index_copy_(0, row, states)
         self.read.index_copy_(0, row, self.state[TOKEN : TOKEN + 1])
-        return self._draw(trie, warp)
+        return self._draw(trie, sampling)
 
-    def _draw(self, trie: TrieTable, warp: SamplingParams) -> Outputs:
-        places, limits, turns = self.state[PLACES], self.state[LIMITS], self.state[TURNS]
+    def _draw(self, trie: TrieTable, sampling: SamplingParams) -> Outputs:
+        places, limits, draw_numbers = self.state[PLACES], self.state[LIMITS], self.state[DRAW_NUMBERS]
         logits = self.rows.index_select(0, places).masked_fill_(self.least > limits[:, None], float("-inf"))
-        if warp.greedy:
+        if sampling.greedy:
             laws, drawn = logits, logits.argmax(-1, keepdim=True)
             probabilities = logits.softmax(-1).gather(-1, drawn)
         else:
-            laws = warp.law(logits)
-            drawn, probabilities = drawn_at(laws, self.uniforms.index_select(0, turns)[:, None])
+            laws = sampling.law(logits)
+            drawn, probabilities = drawn_at(laws, self.uniforms.index_select(0, draw_numbers)[:, None])
         ids = drawn.squeeze(-1)
-        self.places.index_copy_(0, turns, places)
-        self.ids.index_copy_(0, turns, ids)
-        self.probabilities.index_copy_(0, turns, probabilities.squeeze(-1))
-        self.laws.index_copy_(0, turns, laws)
+        self.places.index_copy_(0, draw_numbers, places)
+        self.ids.index_copy_(0, draw_numbers, ids)
+        self.probabilities.index_copy_(0, draw_numbers, probabilities.squeeze(-1))
+        self.laws.index_copy_(0, draw_numbers, laws)
         self.state.copy_(self._next(trie, ids))
         return self.state, self.rows
 
     def _next(self, trie: TrieTable, ids: Tensor) -> Tensor:
         """The state [12] after two draws `ids` [2]: that of the walk going on, that of the next slot, or the old one."""
-        state, places, limits, turns = self.state, self.state[PLACES], self.state[LIMITS], self.state[TURNS]
+        state, places, limits, draw_numbers = self.state, self.state[PLACES], self.state[LIMITS], self.state[DRAW_NUMBERS]
         children = trie.find(state[NODES], ids)
         complete, within, open_ = (trie.info.index_select(0, children) <= limits[:, None]).unbind(1)
         complete = complete | self.alone.gather(1, ids[:, None]).squeeze(1)
         nodes = children.masked_fill(~open_, NOWHERE)  # a walk that cannot become longer has ended
         walking = nodes > 0
-        rows, after = places + 1, turns + 1
+        rows, after = places + 1, draw_numbers + 1
         end = torch.where(complete, rows, state[3])  # where the next slot begins
         walk = after.masked_fill(~walking, DRAWS)
         columns = [places + self.numbers[START], ids, rows, end, limits, self.numbers[TOTAL] - end, nodes, self.root]
         going = torch.stack([*columns, walk, after + walking, after, places], 1)
         # The draws of this turn count, and the token just read was the last.
         staying = torch.cat([state[:10], state[9:10], state[2:3]])
-        proposes, room = state[5] < state[4], state[5] > self.numbers[FLOOR]
-        choice = ((proposes & room).long() * 2).masked_fill(within[0], 1)
+        proposes, affordable = state[5] < state[4], state[5] > self.numbers[FLOOR]
+        choice = ((proposes & affordable).long() * 2).masked_fill(within[0], 1)
         return torch.cat([staying[None], going]).index_select(0, choice[None]).squeeze(0)
 
     def _fetched(self, with_states: bool) -> Rollout:
@@ -189,7 +189,7 @@ def roller_of(runner: FusedLlama, fixed: GraphCache) -> GraphRollout:
 
 
 def _aim(order: RolloutRequest) -> int:
-    return min(order.left if order.until is None else min(order.left, FEW), STEPS + 1 - order.rule.overrun)
+    return min(order.left if order.stop_rule is None else min(order.left, FEW), STEPS + 1 - order.rule.overrun)
 
 
 def steps(order: RolloutRequest) -> int:

@@ -14,7 +14,7 @@ from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.randomness import Sampler
 from omnidemo.decoding.rollout import DRAWS, ProposalRule, Rollout, RolloutRequest
 from omnidemo.decoding.round import RoundContext, reference_round
-from omnidemo.decoding.sampling import Law
+from omnidemo.decoding.sampling import Probs
 
 
 def roll_out(drafter: DrafterContext, order: RolloutRequest) -> Rollout | None:
@@ -33,7 +33,7 @@ class RolledDraws:
     """The draws of one round: see `decoding.round.Prefetch`."""
 
     def __init__(self) -> None:
-        self._draws: deque[tuple[int, int, float, Law]] = deque()  # ids before the draw, the id, its probability and law
+        self._draws: deque[tuple[int, int, float, Probs]] = deque()  # ids before the draw, the id, its probability and law
         self._none = False  # nothing more is drawn ahead in this round
         self._ends_known = False  # whether the last slot of the draft is that of the last draw
 
@@ -47,23 +47,23 @@ class RolledDraws:
         if self._none or (self._draws and self._draws[0][0] == len(context.drafter.ids)):
             return
         self._draws.clear()
-        numbers = context.chooser.look_ahead(DRAWS) if isinstance(context.chooser, Sampler) and not context.warp.greedy else None
+        numbers = context.rng.peek(DRAWS) if isinstance(context.rng, Sampler) and not context.sampling.greedy else None
         policy = context.policy if context.policy is not None and context.policy.watches else None
-        until, states = (policy.until(), policy.reads_states) if policy is not None else (None, False)
-        rollout = roll_out(context.drafter, RolloutRequest(rule(context), context.warp, budget, numbers, until, states))
+        stop, states = (policy.stop_rule(), policy.reads_states) if policy is not None else (None, False)
+        rollout = roll_out(context.drafter, RolloutRequest(rule(context), context.sampling, budget, numbers, stop, states))
         self._none = rollout is None or not rollout.ids
         if rollout is not None and not self._none:
             self.give(context.drafter, rollout)
 
-    def take(self, context: RoundContext) -> tuple[int, float, Law] | None:
+    def pop(self, context: RoundContext) -> tuple[int, float, Probs] | None:
         if not self._draws:
             return None
         place, drawn, q, law = self._draws.popleft()
         if place != len(context.drafter.ids):
             self._draws.clear()
             return None
-        if isinstance(context.chooser, Sampler) and not context.warp.greedy:
-            context.chooser.uniform()  # the number that it was drawn with
+        if isinstance(context.rng, Sampler) and not context.sampling.greedy:
+            context.rng.uniform()  # the number that it was drawn with
         return drawn, q, law
 
     def keep_drafting(self, answer: bool) -> bool:
@@ -96,4 +96,4 @@ class RolloutBackend:
 
 def repeatable(context: RoundContext) -> bool:
     """Whether the numbers of later draws are known beforehand, or none are needed."""
-    return context.warp.greedy or isinstance(context.chooser, Sampler)
+    return context.sampling.greedy or isinstance(context.rng, Sampler)

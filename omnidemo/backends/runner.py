@@ -15,7 +15,7 @@ class Runner(Protocol):
     """A loaded model that reads token ids. One runner serves many caches (conversations) at once."""
 
     rows: int  # width of a row of logits; may exceed the tokenizer's vocabulary
-    limit: int  # positions the model can hold
+    max_positions: int  # positions the model can hold
     parameters: int
     device: torch.device
     dtype: torch.dtype

@@ -18,10 +18,10 @@ ROWS = 16  # passes of up to this many tokens decode or verify; longer ones read
 class Matrix:
     """A weight [out, in] and its product with a few rows. `weight` may be written to."""
 
-    __slots__ = ("bias", "turned", "weight")
+    __slots__ = ("bias", "transposed", "weight")
 
     def __init__(self, weight: Tensor, bias: Tensor | None = None) -> None:
-        self.weight, self.turned, self.bias = weight, weight.t(), bias
+        self.weight, self.transposed, self.bias = weight, weight.t(), bias
 
     def times(self, x: Tensor) -> Tensor:
         """x · Wᵀ + bias, [rows, out]."""
@@ -29,7 +29,7 @@ class Matrix:
 
     def added(self, x: Tensor, rest: Tensor) -> Tensor:
         """rest + x · Wᵀ, [rows, out]; for a matrix without bias."""
-        return torch.addmm(rest, x, self.turned)
+        return torch.addmm(rest, x, self.transposed)
 
 
 class Norm:

@@ -1,8 +1,7 @@
-"""The seam: what one round is given, what comes of it, and who may make it.
+"""The seam between a generation and whatever computes its rounds: the input and the result of one round, and the protocols.
 
-A round drafts, verifies and accepts. `decoding.round.reference_round` is what that means, written plainly. A `Backend` makes the same round
-by other means, or declines, and then nothing has changed. How many rounds it makes in one call, and what it keeps of them, is its own
-matter. A single pass made faster is not its matter but that of a `KVCache`.
+A round drafts, verifies and accepts; `decoding.round.reference_round` defines it. A `Backend` computes the same round faster, or returns
+None, and then nothing has changed. How many rounds it computes per call is private to it. A faster single pass belongs into a `KVCache`.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from omnidemo.decoding.rollout import ProposalRule
 from omnidemo.decoding.row_ops import RowStats
-from omnidemo.decoding.sampling import Law
+from omnidemo.decoding.sampling import Logits, Probs
 
 if TYPE_CHECKING:
     from omnidemo.decoding.round import RoundContext
@@ -23,53 +22,47 @@ Clock = Callable[[], float]  # seconds from some moment on
 
 @dataclass(slots=True, eq=False)
 class Pass:
-    """What a model says after the last tokens of a pass: the `logits` [rows, V] in float32, of each row its statistics where they were
-    asked for and are known, and what the output layer read [rows, H], where the model shows it."""
+    """The output of a forward pass at its last tokens: `logits` [rows, V] in float32, statistics of each row (None where they were not
+    requested or are not supported), and the output layer's input [rows, H] (None where the model does not return it)."""
 
-    logits: Law
+    logits: Logits
     stats: RowStats | None = None
     hidden: Any = None
 
 
 class KVCache(Protocol):
-    """A model's key-value cache for one context. Two verbs, and nothing that one cache may have and another not."""
+    """A model's key-value cache for one context, with two verbs."""
 
-    length: int  # tokens that count as read; a backend that has read further tells so by a larger number
-    limit: int  # the most positions that the model can hold
+    length: int  # tokens that count as read; a backend that has read further sets a larger number
+    max_positions: int  # the most positions that the model can hold
 
     def forward(self, ids: Sequence[int], last: int, stats_at: float | None = None) -> Pass:
-        """Read `ids` (at least one) and return what is said after each of the `last` of them. `stats_at`: a temperature at which their
-        statistics are of use. ValueError for ids that the model does not have, and where the window is full."""
+        """Read `ids` (at least one) and return the rows after each of the last `last` of them. `stats_at`: the temperature for which row
+        statistics are wanted, None for none. ValueError for ids that the model does not have, and where the window is full."""
         ...
 
     def trim(self, length: int) -> int:
-        """Forget all positions from `length` on; returns how many are kept. Fewer than that where a model cannot go back so exactly: what
-        is missing is read again."""
+        """Forget all positions from `length` on; returns how many are kept, which may be fewer where a model cannot go back exactly (the
+        caller reads the rest again)."""
         ...
 
 
 @dataclass(slots=True)
 class Slot:
-    """One proposed target token. `target_id` is −1 for ∅: the drafter drew, but nothing complete came of it.
+    """One proposed target token."""
 
-    `pieces` are the drafter ids that spell the token; none where its end falls inside a drafter token, whose ids then belong to a
-    later slot. `q` is the probability (or an upper bound of it) with which the slot proposes the token, above temperature 0; `base` the
-    number of drafter ids before the slot; `laws` the drafter's laws [D] along the paths that have been looked at, by path; `sure` the
-    drafter's probability of each piece, nothing where the token is spelled otherwise than it was drawn.
-    """
-
-    target_id: int
-    pieces: tuple[int, ...]
-    q: float
-    base: int
-    limit: int = 0
-    laws: dict[tuple[int, ...], Law] = field(default_factory=dict)
-    sure: Sequence[float] = ()
+    target_id: int  # −1: the drafter drew, but no complete target token came of it
+    draft_ids: tuple[int, ...]  # drafter ids that spell it; () where it ends inside a drafter token, whose ids belong to a later slot
+    q: float  # the probability with which the slot proposes the token, or an upper bound of it; unused at temperature 0
+    base: int  # drafter ids before the slot
+    limit: int = 0  # drafter tokens that the slot may use
+    laws: dict[tuple[int, ...], Probs] = field(default_factory=dict)  # the drafter's distributions [D] after `base`, by path of drafter ids
+    draft_probs: Sequence[float] = ()  # the drafter's probability of each of `draft_ids`; () where it did not draw these
 
 
 @dataclass(slots=True)
 class Draft:
-    """What is proposed, and how many drafter tokens were drawn for it."""
+    """What a method proposes, and how many drafter tokens were drawn for it (those thrown away included)."""
 
     slots: list[Slot] = field(default_factory=list)
     drafted: int = 0
@@ -81,9 +74,9 @@ class Draft:
 
 @dataclass(slots=True)
 class Acceptance:
-    """`accepted` slots were kept; `token` is what the target wrote after them, None after an accepted end token.
+    """`accepted` slots are kept; `token` is the target's own token after them, None after an accepted end token.
 
-    `accepts` holds the acceptance probability of each judged slot; `rejected` tells a correction from a bonus token.
+    `accepts`: the acceptance probability of each judged slot. `rejected`: `token` is a correction and not a bonus token.
     """
 
     accepted: int
@@ -94,9 +87,9 @@ class Acceptance:
 
 @dataclass(slots=True, eq=False)
 class RoundPlan:
-    """What a round may be. `draft_length`: drafter tokens that its draft may use, 0 for plain decoding. `max_tokens`: target tokens that
-    may be emitted, by the limit of the answer and the window. `lookahead`: how many rounds after it will probably be planned alike; 0 for
-    the first round of an answer, whose token waits for no other."""
+    """The limits of a round. `draft_length`: drafter tokens that its draft may use, 0 for plain decoding. `max_tokens`: target tokens that
+    may be emitted, by the limit of the answer and the window. `lookahead`: how many rounds after it will probably have the same plan, so
+    that a backend may compute them too; 0 for the first round of an answer, whose token must come at once."""
 
     draft_length: int
     max_tokens: int
@@ -104,8 +97,8 @@ class RoundPlan:
 
 
 class StageSeconds(NamedTuple):
-    """What a round spent on drafting, on verifying, and on accepting and correcting. A backend charges to each round what was done for
-    it, whenever that was, and work that was done in vain to the round that found it so."""
+    """Seconds of a round by stage. A backend charges to each round the work done for it, whenever it was done, and wasted prefetching to
+    the round that discards it."""
 
     draft: float = 0.0
     verify: float = 0.0
@@ -114,44 +107,34 @@ class StageSeconds(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class RoundResult:
-    """What came of a round. Both contexts have read what they need to take it in by `DecodingState.commit`.
-
-    The first `accepted` of its `slots` stay; `next_token` is what the target writes after them, None after an accepted end. `rejected`: it
-    is a correction and no bonus. `accept_probs`: of each slot that was judged. `target_probs`: the target's probability of each proposed
-    token, then of the next one, before temperature. `drafted`: drafter tokens that were drawn. `logits` [proposed + 1 or more, V]: the
-    target's, before penalties.
-    """
+    """The result of a round; `DecodingState.commit` applies it to both contexts."""
 
     slots: list[Slot]
-    accepted: int
-    next_token: int | None
-    rejected: bool
-    accept_probs: list[float]
-    target_probs: list[float]
-    drafted: int
-    logits: Law
+    accepted: int  # the first so many slots are emitted
+    next_token: int | None  # the target's own token after them; None after an accepted end token
+    rejected: bool  # `next_token` is a correction and not a bonus token
+    accept_probs: list[float]  # of each slot that was judged
+    target_probs: list[float]  # the target's probability of each proposed token, then of `next_token`, before temperature
+    drafted: int  # drafter tokens that were drawn
+    logits: Logits  # [proposed + 1 or more, T], the target's, before penalties
     seconds: StageSeconds
 
 
 @dataclass(slots=True)
 class StateKey:
-    """Everything that a round depends on besides its plan: a round made early is the round that is wanted if and only if these are equal.
+    """Everything that a round depends on besides its plan. A prefetched round is valid if and only if these are equal."""
 
-    Ids on both sides with the last one, how many random numbers were used, the drafter's weights, how drafts are drawn (a new n-gram makes
-    a new rule), and how many passes others have made through the two caches.
-    """
-
-    target_len: int
-    draft_len: int
-    last_id: int
-    rng_position: int
-    weights: int
-    rule: ProposalRule | None
-    cache_epoch: tuple[int, int]
+    target_len: int  # ids of the target's context
+    draft_len: int  # ids of the drafter's context
+    last_id: int  # the newest target id
+    rng_position: int  # random numbers used so far
+    weights: int  # version of the drafter's weights
+    rule: ProposalRule | None  # a new n-gram makes a new rule
+    cache_epoch: tuple[int, int]  # passes through both caches so far: a pass made elsewhere overwrites prefetched keys and values
 
 
 class DecodingMethod(Protocol):
-    """What a round asks of a method; see `omnidemo.methods`."""
+    """The part of a method that rounds use; see `omnidemo.methods`."""
 
     name: ClassVar[str]
     drafts: ClassVar[bool]
@@ -160,18 +143,18 @@ class DecodingMethod(Protocol):
         """Propose target tokens for at most `budget` drafter tokens."""
         ...
 
-    def accept(self, context: RoundContext, draft: Draft, logits: Law) -> Acceptance:
+    def accept(self, context: RoundContext, draft: Draft, logits: Logits) -> Acceptance:
         """Judge a draft by the target's rows [proposed + 1, V]."""
         ...
 
     def proposal_rule(self, context: RoundContext) -> ProposalRule | None:
-        """Its drafting as data that compiled code can follow; None where it cannot be put so."""
+        """Its drafting as data that compiled code can follow; None where it cannot be expressed so."""
         ...
 
 
 class Backend(Protocol):
-    """Makes rounds of one generation."""
+    """Computes rounds of one generation."""
 
     def run_round(self, context: RoundContext, method: DecodingMethod, plan: RoundPlan) -> RoundResult | None:
-        """The next round. None where it does not serve such a round: then nothing has changed."""
+        """The next round; None if this backend does not serve it, and then nothing has changed."""
         ...

@@ -1,4 +1,4 @@
-"""How often a slot is accepted for which the drafter says so much: learned from what was drafted."""
+"""Calibration: how often slots are accepted, by the probability that was predicted for them; learned from judged drafts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a pair has found out about drafting, over all its requests: how sure the drafter is when it is right, and what things cost."""
+"""The cost model of drafting, kept over all requests of a pair: calibrated acceptance, and the measured times of rounds."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from numpy.typing import NDArray
 
 from omnidemo.decoding.calibration import EDGES, Calibration
 
-# Of each of the newest target tokens: how many drafter tokens spell it, and with which probability it would have been accepted.
-Hindsight = Sequence[tuple[int, float]]
+# For each of the newest target tokens: how many drafter tokens spell it, and the probability with which it would have been accepted.
+ReplayedAcceptance = Sequence[tuple[int, float]]
 
-RECENT = 0.975  # the same for tokens and seconds of drafting rounds: 40 rounds are remembered
-FIRST_WAIT, LONGEST_WAIT = 24, 96  # plain rounds between two looks or tries of a pair that loses, and more where those are dear:
-TRY = 6  # rounds of a try
-SPEND = 0.01  # the share of plain decoding's time that they may take
+RECENT = 0.975  # decay per drafting round of its tokens and seconds: a memory of 40 rounds
+FIRST_WAIT, LONGEST_WAIT = 24, 96  # plain rounds between two replays or tries while drafting loses; more where those are expensive:
+TRY = 6  # drafting rounds of a try
+SPEND = 0.01  # the fraction of plain decoding's time that replays and tries may take
 MOST_SLOTS = 8  # of the drafts that are looked for
-PROMISE = 1.05  # gain that makes a try worth it, at the best of several lengths
-STRETCH = 8  # plain rounds in a row: a small target writes them in one go, and a single one among drafts takes longer
-FEW = 5  # spread of drafts' lengths below which no line is laid through their times
+PROMISE = 1.05  # replayed speedup, at the best of several lengths, above which a try is made
+STRETCH = 8  # plain probe rounds in a row: a small target computes them in one call, and a single one among drafts takes longer
+FEW = 5  # spread of draft lengths below which no line is fitted to their times
 LEAST, MOST = 0.5, 2.2  # bounds of t_1, in mean times of a drafter token; its row of the verification may cost as much as itself
-STRETCHES = 5  # newest stretches of plain rounds that count
+STRETCHES = 5  # newest blocks of plain probe rounds that count
 FITTED_EVERY = 8  # drafts
-TIMES = 15  # newest times of each kind, whose median counts: one slow round must not
+TIMES = 15  # newest times of each kind, of which the median is used, so that one slow round changes nothing
 
 
 @dataclass(slots=True)
@@ -40,19 +40,19 @@ class ProbeBlock:
 
 
 class CostModel:
-    """What a pair has found out about drafting, over all its requests: how sure the drafter is when it is right, and what things cost.
+    """Calibrated acceptance and measured times of rounds, over all requests of a pair.
 
     A round of d drafter tokens is taken to last t_0 + d·t_1 seconds, fitted to medians of the newest times of each d: t_1 is what one
     more token costs both models. A plain round lasts t_plain, a median of means: the first one of a stretch takes longer than the others.
     """
 
     def __init__(self) -> None:
-        self._lines = np.zeros((len(EDGES) + 1, 5))
-        self._lines[1:, 0] = EDGES
-        self.sure = Calibration(lines=self._lines[:, 1:3])  # by the drafter's own probability of a slot
+        self._segments = np.zeros((len(EDGES) + 1, 5))
+        self._segments[1:, 0] = EDGES
+        self.acceptance = Calibration(lines=self._segments[:, 1:3])  # by the drafter's own probability of a slot
         self.head = Calibration()  # by the head's
-        # Of the slot after one that was accepted, by how sure the drafter was of that one.
-        self.next = Calibration(prior=0.6, lines=self._lines[:, 3:])
+        # Of the slot after an accepted one, by the drafter's probability of the accepted one.
+        self.next_acceptance = Calibration(prior=0.6, lines=self._segments[:, 3:])
         self.rounds = 0
         self.forget_times()
 
@@ -61,7 +61,7 @@ class CostModel:
         self.speculating = True
         self.wait, self.left, self.tries, self.refused = FIRST_WAIT, 0, 0, 0
         self.lost = 0.0  # seconds in the tries since the last rest
-        self.drafting = 0  # rounds since the last stretch of plain ones
+        self.rounds_since_probe = 0  # rounds since the last stretch of plain ones
         self.pause = 0  # rounds until it is looked again, where there was nothing to see yet
         self.drafts = 0  # rounds with one
         self._fair = True  # nothing has been judged yet
@@ -79,11 +79,11 @@ class CostModel:
         self._plain_then: float | None = None  # t_plain when something was drafted last: a machine that changes its pace changes all times
 
     @property
-    def lines(self) -> NDArray[np.float64]:
-        """Those of `StopRule`, by the calibrations."""
-        self.sure.refresh()
-        self.next.refresh()
-        return self._lines
+    def segments(self) -> NDArray[np.float64]:
+        """`segments` of a `StopRule` [n, 5], by the calibrations so far. The array is updated in place."""
+        self.acceptance.refresh()
+        self.next_acceptance.refresh()
+        return self._segments
 
     @property
     def length(self) -> float:
@@ -135,7 +135,7 @@ class CostModel:
         """Have a pair that loses look at once whether it can win, if it knows what plain decoding costs: its drafter has changed."""
         self.wait, self.left, self.pause = FIRST_WAIT, max(0, STRETCH - self.plain_rounds), 0
 
-    def promises(self, seen: Hindsight) -> bool:
+    def promises(self, seen: ReplayedAcceptance) -> bool:
         """Whether drafts of some fixed length would have been faster than plain decoding on these tokens."""
         plain = self._plain_then or self.plain_seconds or 0.0
         pieces, accept = np.array(seen).T
@@ -194,16 +194,16 @@ class CostModel:
         """Drafter tokens of a slot, those that are drawn for nothing included."""
         return max(1.0, self._drafted / self._proposed if self._proposed else 1.0)
 
-    def learn(self, sures: Sequence[Sequence[float]], accepts: Sequence[float]) -> None:
-        """Take the judged slots of a draft: how sure the drafter was of the tokens of each, where it drew them, and with which probability
-        the slot was accepted."""
-        before = 0.0  # how sure it was of the slot before; 0: there is none, or nobody knows
-        for sure, accepted in zip(sures, accepts, strict=False):
+    def learn(self, draft_probs: Sequence[Sequence[float]], accept_probs: Sequence[float]) -> None:
+        """Take the judged slots of a draft: the drafter's probabilities of each slot's tokens (none where it did not draw them), and the
+        probability with which each slot was accepted."""
+        before = 0.0  # the drafter's probability of the slot before; 0: there is none, or it is not known
+        for probs, accepted in zip(draft_probs, accept_probs, strict=False):
             if before:
-                self.next.learn(before, accepted)
-            before = math.prod(sure) if sure else 0.0
+                self.next_acceptance.learn(before, accepted)
+            before = math.prod(probs) if probs else 0.0
             if before:
-                self.sure.learn(before, accepted)
+                self.acceptance.learn(before, accepted)
 
     def begin(self, drafted: int, draft_seconds: float) -> None:
         """Take how long the first draft of an answer lasted, which also reads the prompt: drafting has to make up for that too."""

@@ -2,33 +2,32 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from omnidemo.decoding.cost_model import FIRST_WAIT, FITTED_EVERY, LONGEST_WAIT, STRETCH, TRY, CostModel
-from omnidemo.decoding.draft_policy import AdaptivePolicy, Look, Policy, State, StopRule
+from omnidemo.decoding.draft_policy import AdaptivePolicy, Look, Policy, StopRule
 
-BLIND_EVERY = 3  # refusals after which a try is made all the same, for times change
-PLAIN_EVERY, NEAR_EVERY = 64, 16  # rounds to each plain one of a pair that wins, by which it is known what they take; the second where
-CLEAR = 1.2  # its gain is below this, for a machine changes its pace
-EARLY = 16  # rounds before the first of them; four times as many before each of the next, until they are that seldom
-ENOUGH_DRAFTS = 24  # a multiple of `FITTED_EVERY`, before it is judged whether a pair loses
-MARGIN = 1.02  # estimated gain above which a pair that had given up drafts again
+BLIND_EVERY = 3  # every third try is made without a replay that promises a gain, because the measured times may be out of date
+PLAIN_EVERY, NEAR_EVERY = 64, 16  # rounds per plain probe round while drafting wins; the second while the speedup is below CLEAR,
+CLEAR = 1.2  # because a machine that changes its pace could turn so small a gain into a loss
+EARLY = 16  # rounds before the first probes; four times as many before each next block, up to the figures above
+ENOUGH_DRAFTS = 24  # drafts (a multiple of `FITTED_EVERY`) before it is decided whether drafting loses
+MARGIN = 1.02  # estimated speedup above which a pair that had given up drafts again
 
 
 class CostPolicy(AdaptivePolicy):
-    """Draft on while the next slot is expected to gain more time than it costs, and not at all where plain decoding is faster.
+    """Draft on while the next slot is expected to save more time than it costs, and not at all where plain decoding is faster.
 
-    A slot that is accepted saves the time of a token, so it pays when P(all before it and it are accepted) · t_token exceeds its
-    drafter tokens and its row of the verification. At the best speed (Dinkelbach's condition) t_token is the time a token takes now.
-    P is calibrated: what became of slots that the drafter was as sure of. Plain rounds are tried now and then while drafting wins. While
-    it loses, the drafter reads what was written meanwhile and tells what it would have guessed; drafts are tried where that promises a
-    gain, and seldom without.
+    An accepted slot saves the time of one token, so it pays when P(all slots before it and itself are accepted) · t_token exceeds the
+    cost of its drafter tokens and its row of the verification. At the best speed (Dinkelbach's condition) t_token is the time a token
+    takes now. P is calibrated by what became of slots with similar probabilities. While drafting wins, plain rounds are probed now and
+    then. While it loses, the drafter replays what was written meanwhile; drafts are tried where that replay promises a gain, and
+    sometimes without.
     """
 
     def budget(self, index: int, look: Look) -> int:
-        known, self._reach = self.knowledge, 1.0
+        known, self._rule = self.cost_model, None
         self._plain = self._plain_now() if known.speculating else 0
         if known.speculating:
             return 0 if self._plain else self.longest
@@ -41,37 +40,37 @@ class CostPolicy(AdaptivePolicy):
         return self.longest if known.tries or self._promising(look) else 0
 
     def plain_lookahead(self) -> int:
-        known = self.knowledge
+        known = self.cost_model
         return super().plain_lookahead() if known.speculating else max(known.left, known.pause)
 
-    def drafting(self) -> int:
-        known = self.knowledge
+    def draft_lookahead(self) -> int:
+        known = self.cost_model
         if not known.speculating:
             return max(0, TRY - known.tries - 1)
-        soonest = known.drafting + STRETCH - known.drafting % STRETCH
-        return max(soonest, self._most_drafts()) - known.drafting - 1
+        soonest = known.rounds_since_probe + STRETCH - known.rounds_since_probe % STRETCH
+        return max(soonest, self._most_drafts()) - known.rounds_since_probe - 1
 
     def _plain_now(self) -> int:
         """How many rounds from this one on are plain, to learn what that costs. Counted over all answers, for short ones would never see
         any."""
-        known = self.knowledge
+        known = self.cost_model
         if self._plain > 1:
             return self._plain - 1
-        known.drafting += 1
-        if known.drafting % STRETCH or known.drafting < self._most_drafts():
+        known.rounds_since_probe += 1
+        if known.rounds_since_probe % STRETCH or known.rounds_since_probe < self._most_drafts():
             return 0
-        known.drafting = 0
+        known.rounds_since_probe = 0
         return STRETCH
 
     def _most_drafts(self) -> int:
         """Rounds from one stretch of plain ones to the next; a multiple of `STRETCH`."""
-        known = self.knowledge
+        known = self.cost_model
         near = known.speedup is not None and known.speedup < CLEAR
         return min(EARLY * 4 ** (known.plain_rounds // STRETCH), (NEAR_EVERY if near else PLAIN_EVERY) * STRETCH)
 
     def _promising(self, look: Look) -> bool:
         """Whether a try that is due is made: where the newest tokens say that it can win."""
-        known = self.knowledge
+        known = self.cost_model
         if known.refused == BLIND_EVERY - 1:
             known.doubt()
         if known.plain_seconds is None or known.doubts:
@@ -90,25 +89,17 @@ class CostPolicy(AdaptivePolicy):
         known.rest(seconds)
         return False
 
-    def goes_on(self, sure: Sequence[float], states: Sequence[State]) -> bool:
-        known, slot = self.knowledge, math.prod(sure)
-        self._reach *= known.sure(slot)
-        worth = known.token_seconds
-        if worth <= 0.0:
-            return self._reach > 0.3  # until the first times are there
-        return self._reach * known.next(slot) * worth > known.slot_seconds
+    def _new_rule(self) -> StopRule:
+        known, worth = self.cost_model, self.cost_model.token_seconds
+        if worth <= 0.0:  # until the first times are known
+            segments = known.segments.copy()
+            segments[:, 3:] = 1.0, 0.0
+            return StopRule(price=0.3, segments=segments)
+        return StopRule(price=known.slot_seconds / worth, segments=known.segments)
 
-    def until(self) -> StopRule:
-        known, worth = self.knowledge, self.knowledge.token_seconds
-        if worth <= 0.0:
-            lines = known.lines.copy()
-            lines[:, 3:] = 1.0, 0.0
-            return StopRule(self._reach, price=0.3, lines=lines)
-        return StopRule(self._reach, price=known.slot_seconds / worth, lines=known.lines)
-
-    def learn(self, sures: Sequence[Sequence[float]], accepts: Sequence[float]) -> None:
-        known = self.knowledge
-        known.learn(sures, accepts)
+    def learn(self, draft_probs: Sequence[Sequence[float]], accept_probs: Sequence[float]) -> None:
+        known = self.cost_model
+        known.learn(draft_probs, accept_probs)
         if known.speculating and (known.drafts < ENOUGH_DRAFTS or known.drafts % FITTED_EVERY):
             return  # nothing has changed since it was judged
         speedup = known.speedup
@@ -153,6 +144,6 @@ def describe(policy: Policy, known: CostModel, has_head: bool, draft_length: int
         sentence = f"The newest drafts had {known.length:.1f} drafter tokens."
     else:
         sentence = "Nothing has been drafted yet."
-    table = known.head if policy == "head" and has_head else known.sure
+    table = known.head if policy == "head" and has_head else known.acceptance
     length = float(draft_length) if policy == "fixed" else known.length
     return Drafting(policy, length, not losing, estimated, sentence, table.rows())

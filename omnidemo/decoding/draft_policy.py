@@ -1,7 +1,7 @@
-"""How long a draft gets: fixed, as long as the drafter is sure, by the acceptance head, or as long as it pays for itself.
+"""How long a draft gets: a fixed length, while the drafter is confident, by the acceptance head, or while it pays for itself.
 
-All rules are asked between two slots, after a slot was drawn and never about a token that was, and know only what came before. So the
-law of what is emitted does not depend on them: a draft that ends early is a draft with a smaller budget.
+All policies decide between two slots, after a slot was drawn and never about a token already drawn, from what came before. So the
+distribution of the emitted text does not depend on them: a draft that ends early is a draft with a smaller budget.
 """
 
 from __future__ import annotations
@@ -14,82 +14,97 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from omnidemo.decoding.cost_model import STRETCH, CostModel, Hindsight
+from omnidemo.decoding.cost_model import STRETCH, CostModel, ReplayedAcceptance
 
 Policy = Literal["fixed", "confidence", "cost", "head"]
 State = NDArray[np.float32]  # [H]: what the drafter's output layer read when it predicted a token
 Head = Callable[[State, float], float]  # (state, log q of the token drawn) → P(accepted)
-Look = Callable[[], tuple[Hindsight, float]]  # what is seen, and the seconds that it took
+Look = Callable[[], tuple[ReplayedAcceptance, float]]  # acceptance of drafts replayed on the newest tokens, and the seconds that it took
 
-LOOK, ENOUGH = 96, 16  # newest tokens by which it is judged beforehand whether a try can win, and fewest that tell anything
+LOOK, ENOUGH = 96, 16  # most newest tokens that a replay covers, and the fewest that say anything
+
+
+def identity_segments() -> NDArray[np.float64]:
+    return np.array([[0.0, 1.0, 0.0, 1.0, 0.0]])
 
 
 @dataclass(slots=True)
 class StopRule:
-    """What a rule will probably say between two slots, for those who draw several before they can ask it.
+    """When a draft ends: the one definition, which compiled code follows too (`roll_out` in `backends/kernels/draft.py`).
 
-    After a slot that was drawn with probability s, `reach` is multiplied by a + b·s, and another one follows where s ≥ `least` and
-    `reach` · (c + d·s) > `price`. `lines` [n, 5] are (from which s on, a, b, c, d).
+    `segments` [n, 5] are rows (from which s on, a, b, c, d), the calibration as piecewise linear functions of s, the drafter's probability
+    of a slot. After a slot, `cumulative` (the probability that all slots so far are accepted) is multiplied by a + b·s. Another slot is
+    drafted if s ≥ `min_prob` and `cumulative` · (c + d·s) > `price`.
     """
 
-    reach: float = 1.0
-    least: float = 0.0
+    cumulative: float = 1.0
+    min_prob: float = 0.0
     price: float = -1.0
-    lines: NDArray[np.float64] = field(default_factory=lambda: np.array([[0.0, 1.0, 0.0, 1.0, 0.0]]))
+    segments: NDArray[np.float64] = field(default_factory=identity_segments)
+
+    def keep_drafting(self, prob: float) -> bool:
+        """Take a slot that was drawn with probability `prob` into account; returns whether another one is drafted."""
+        _, a, b, c, d = self.segments[int(self.segments[:, 0].searchsorted(prob, side="right")) - 1].tolist()
+        self.cumulative *= a + b * prob
+        return prob >= self.min_prob and self.cumulative * (c + d * prob) > self.price
 
 
-NEVER = StopRule()
-AS_SURE = np.array([[0.0, 0.0, 1.0, 1.0, 0.0]])  # lines by which a slot is accepted as often as the drafter thinks
+NEVER = StopRule()  # a draft ends with its budget alone; it has no state, since its segments leave `cumulative` at 1
+AS_PREDICTED = np.array([[0.0, 0.0, 1.0, 1.0, 0.0]])  # segments by which a slot is accepted with the probability s itself
 
 
 class DraftPolicy(Protocol):
-    """The rule of one generation. `reads_states`: `goes_on` wants the drafter's states; `watches`: it wants to be asked at all."""
+    """The draft policy of one generation. `watches`: whether drafts may end before their budget is used up; `reads_states`: whether
+    `keep_drafting` needs the drafter's hidden states."""
 
     watches: bool
     reads_states: bool
 
     def budget(self, index: int, look: Look) -> int:
-        """Drafter tokens that the draft of round `index` may use; 0 is plain decoding. `look` has nothing to tell of fewer than ENOUGH
-        tokens, else it costs the drafter's pass over what it has not read, which a draft then need not make again."""
+        """Drafter tokens that the draft of round `index` may use; 0 is plain decoding. `look` replays drafts on the newest tokens: it
+        returns nothing for fewer than ENOUGH, else it costs the drafter's pass over what it has not read, which a draft then need not
+        make again."""
         ...
 
     def plain_lookahead(self) -> int:
         """After a budget of 0: how many more rounds will probably have none."""
         ...
 
-    def drafting(self) -> int:
+    def draft_lookahead(self) -> int:
         """After a budget above 0: how many more rounds will probably have the same."""
         ...
 
-    def goes_on(self, sure: Sequence[float], states: Sequence[State]) -> bool:
-        """Whether another slot is drafted after one whose tokens were drawn with these probabilities."""
+    def keep_drafting(self, draft_probs: Sequence[float], states: Sequence[State]) -> bool:
+        """Whether another slot is drafted after one whose tokens were drawn with these probabilities. `states`: one [H] per token, or
+        none."""
         ...
 
-    def until(self) -> StopRule:
-        """A guess of what `goes_on` will say from here on."""
+    def stop_rule(self) -> StopRule:
+        """The rule of this draft with its state so far, for code that draws several slots before it can call `keep_drafting`. A guess
+        where that also needs hidden states."""
         ...
 
-    def learn(self, sures: Sequence[Sequence[float]], accepts: Sequence[float]) -> None:
-        """What came of a draft: with which probabilities the tokens of each slot were drawn (nothing where it was spelled otherwise), and
-        the acceptance probabilities of those that were judged."""
+    def learn(self, draft_probs: Sequence[Sequence[float]], accept_probs: Sequence[float]) -> None:
+        """Take what came of a draft: the drafter's probabilities of each slot's tokens (none where the slot was spelled otherwise), and
+        the acceptance probabilities of the slots that were judged."""
         ...
 
 
 def stretch(index: int, every: int) -> int:
-    """How many rounds from round `index` on are plain where one in `every` is (0: none), which tells what a plain one costs. They come
+    """How many rounds from round `index` on are plain, where one in `every` is plain (0: none) to measure its cost. Plain rounds come
     `STRETCH` in a row, first after `every` − 1 rounds."""
     place = index % (every * STRETCH) - every + 1 if every else -1
     return STRETCH - place if 0 <= place < STRETCH else 0
 
 
 def until_stretch(index: int, every: int) -> int:
-    """How many rounds after round `index`, which is none of them, come before the next plain one."""
+    """How many rounds after round `index` (not counted) come before the next plain one."""
     return (every - 2 - index) % (every * STRETCH) if every else LOOK
 
 
 @dataclass(slots=True)
 class FixedPolicy:
-    """Always k drafter tokens, but for one in `probe_every` rounds (0: none) without; see `stretch`."""
+    """Always k drafter tokens, except that one in `probe_every` rounds (0: none) is plain; see `stretch`."""
 
     k: int
     probe_every: int = 0
@@ -105,64 +120,68 @@ class FixedPolicy:
     def plain_lookahead(self) -> int:
         return max(0, self._plain - 1) if self.k else LOOK
 
-    def drafting(self) -> int:
+    def draft_lookahead(self) -> int:
         return self._drafts
 
-    def goes_on(self, sure: Sequence[float], states: Sequence[State]) -> bool:
+    def keep_drafting(self, draft_probs: Sequence[float], states: Sequence[State]) -> bool:
         return True
 
-    def until(self) -> StopRule:
+    def stop_rule(self) -> StopRule:
         return NEVER
 
-    def learn(self, sures: Sequence[Sequence[float]], accepts: Sequence[float]) -> None:
+    def learn(self, draft_probs: Sequence[Sequence[float]], accept_probs: Sequence[float]) -> None:
         pass
 
 
 class AdaptivePolicy:
-    """What the rules that watch have in common: up to `longest` drafter tokens, and what they find out about them."""
+    """What the policies that end drafts early have in common: up to `longest` drafter tokens, a `StopRule`, and a `CostModel` that learns
+    from their drafts."""
 
     watches = True
     reads_states = False
 
-    def __init__(self, longest: int, knowledge: CostModel, probe_every: int = 0) -> None:
-        self.longest, self.knowledge, self.probe_every = longest, knowledge, probe_every
-        self._plain = 0  # rounds without a draft from this one on
-        self._drafts = 0  # with one after this one, if this one has one
-        self._reach = 1.0  # P(all slots so far are accepted)
+    def __init__(self, longest: int, cost_model: CostModel, probe_every: int = 0) -> None:
+        self.longest, self.cost_model, self.probe_every = longest, cost_model, probe_every
+        self._plain = 0  # plain rounds from this one on
+        self._drafts = 0  # rounds with a draft after this one, if this one has one
+        self._rule: StopRule | None = None  # that of the draft under way
 
     def budget(self, index: int, look: Look) -> int:
-        self._reach = 1.0
+        self._rule = None
         self._plain, self._drafts = stretch(index, self.probe_every), until_stretch(index, self.probe_every)
         return 0 if self._plain else self.longest
 
     def plain_lookahead(self) -> int:
         return max(0, self._plain - 1)
 
-    def drafting(self) -> int:
+    def draft_lookahead(self) -> int:
         return self._drafts
 
-    def goes_on(self, sure: Sequence[float], states: Sequence[State]) -> bool:
+    def keep_drafting(self, draft_probs: Sequence[float], states: Sequence[State]) -> bool:
+        return self.stop_rule().keep_drafting(math.prod(draft_probs))
+
+    def stop_rule(self) -> StopRule:
+        if self._rule is None:
+            self._rule = self._new_rule()
+        return self._rule
+
+    def _new_rule(self) -> StopRule:
+        """The rule at the beginning of a draft."""
         raise NotImplementedError
 
-    def until(self) -> StopRule:
-        raise NotImplementedError
-
-    def learn(self, sures: Sequence[Sequence[float]], accepts: Sequence[float]) -> None:
-        self.knowledge.learn(sures, accepts)
+    def learn(self, draft_probs: Sequence[Sequence[float]], accept_probs: Sequence[float]) -> None:
+        self.cost_model.learn(draft_probs, accept_probs)
 
 
 class ConfidencePolicy(AdaptivePolicy):
-    """Stop after a slot that the drafter itself gave less than `threshold`."""
+    """Stop after a slot to which the drafter itself gave less than `threshold`."""
 
-    def __init__(self, longest: int, knowledge: CostModel, threshold: float, probe_every: int = 0) -> None:
-        super().__init__(longest, knowledge, probe_every)
+    def __init__(self, longest: int, cost_model: CostModel, threshold: float, probe_every: int = 0) -> None:
+        super().__init__(longest, cost_model, probe_every)
         self.threshold = threshold
 
-    def goes_on(self, sure: Sequence[float], states: Sequence[State]) -> bool:
-        return math.prod(sure) >= self.threshold
-
-    def until(self) -> StopRule:
-        return StopRule(least=self.threshold)
+    def _new_rule(self) -> StopRule:
+        return StopRule(min_prob=self.threshold)
 
 
 class HeadPolicy(AdaptivePolicy):
@@ -172,10 +191,8 @@ class HeadPolicy(AdaptivePolicy):
     drafter's own probabilities stand in for it.
     """
 
-    reads_states = True
-
-    def __init__(self, longest: int, knowledge: CostModel, gamma: float, head: Head | None, probe_every: int = 0) -> None:
-        super().__init__(longest, knowledge, probe_every)
+    def __init__(self, longest: int, cost_model: CostModel, gamma: float, head: Head | None, probe_every: int = 0) -> None:
+        super().__init__(longest, cost_model, probe_every)
         self.gamma, self.head = gamma, head
         self.reads_states = head is not None
         self._predicted: list[float] = []
@@ -184,23 +201,23 @@ class HeadPolicy(AdaptivePolicy):
         self._predicted = []
         return super().budget(index, look)
 
-    def goes_on(self, sure: Sequence[float], states: Sequence[State]) -> bool:
-        predicted = sure
-        if self.head is not None and len(states) == len(sure):
-            predicted = [self.head(state, math.log(max(q, 1e-30))) for state, q in zip(states, sure, strict=True)]
+    def keep_drafting(self, draft_probs: Sequence[float], states: Sequence[State]) -> bool:
+        predicted = draft_probs
+        if self.head is not None and len(states) == len(draft_probs):
+            predicted = [self.head(state, math.log(max(q, 1e-30))) for state, q in zip(states, draft_probs, strict=True)]
         self._predicted += predicted
-        self._reach *= math.prod(predicted)
-        return 1.0 - self._reach <= self.gamma
+        return super().keep_drafting(predicted, states)
 
-    def until(self) -> StopRule:
-        return StopRule(self._reach, price=1.0 - self.gamma, lines=AS_SURE)
+    def _new_rule(self) -> StopRule:
+        price = math.nextafter(1.0 - self.gamma, -math.inf)  # a draft also goes on where the product is just 1 − γ
+        return StopRule(price=price, segments=AS_PREDICTED)
 
-    def learn(self, sures: Sequence[Sequence[float]], accepts: Sequence[float]) -> None:
-        super().learn(sures, accepts)
+    def learn(self, draft_probs: Sequence[Sequence[float]], accept_probs: Sequence[float]) -> None:
+        super().learn(draft_probs, accept_probs)
         if self.head is None:
             return
         at = 0
-        for sure, accepted in zip(sures, accepts, strict=False):
-            if sure:
-                self.knowledge.head.learn(math.prod(self._predicted[at : at + len(sure)]), accepted)
-            at += len(sure)
+        for probs, accepted in zip(draft_probs, accept_probs, strict=False):
+            if probs:
+                self.cost_model.head.learn(math.prod(self._predicted[at : at + len(probs)]), accepted)
+            at += len(probs)

@@ -11,7 +11,7 @@ from typing import cast
 
 from omnidemo.decoding.backend import Backend, Clock, DecodingMethod, RoundPlan
 from omnidemo.decoding.contexts import DrafterContext
-from omnidemo.decoding.cost_model import Hindsight
+from omnidemo.decoding.cost_model import ReplayedAcceptance
 from omnidemo.decoding.draft_policy import LOOK, DraftPolicy, Look
 from omnidemo.decoding.limits import Limits
 from omnidemo.decoding.randomness import Randomness
@@ -34,8 +34,8 @@ def decode(
     method: DecodingMethod,
     vocabulary: VocabularyMap,
     ngrams: NgramCache,
-    warp: SamplingParams,
-    chooser: Randomness,
+    sampling: SamplingParams,
+    rng: Randomness,
     limits: Limits,
     policy: DraftPolicy,
     tracer: Tracer | None = None,
@@ -44,25 +44,25 @@ def decode(
 ) -> Iterator[Round]:
     """Decode until an end token, a stop string or a limit, from a state that has been started with its prompt.
 
-    `policy` says how many drafter tokens a round may use (0 is plain decoding) and when a draft ends earlier. `ngrams` is read only here:
-    each round carries what it would insert, and the owner applies that before the next round is asked for. `backend`: who may make rounds
-    by other means; those that it declines are made by the reference. `clock`: where the rounds' seconds come from.
+    `policy` decides how many drafter tokens a round may use (0 is plain decoding) and when a draft ends earlier. `ngrams` is only read:
+    each round carries what it would insert, and the caller inserts it before the next round. `backend`: computes rounds
+    faster; the reference computes those that it declines. `clock`: returns seconds; times of rounds are its differences.
     """
     target, drafter = state.target, state.drafter
     end_ids = frozenset(vocabulary.target.roles.get("end", ()))
-    penalty = RepetitionPenalty(vocabulary) if warp.penalises else None
+    penalty = RepetitionPenalty(vocabulary) if sampling.penalises else None
     # Without a drafter nothing is ever drafted, so no method meets the missing one.
     context = RoundContext(
-        cast(DrafterContext, drafter), vocabulary, ngrams, warp, chooser, end_ids, penalty, policy=policy, target=target
+        cast(DrafterContext, drafter), vocabulary, ngrams, sampling, rng, end_ids, penalty, policy=policy, target=target
     )  # fmt: skip
     recent: deque[float] = deque(maxlen=LOOK)  # the target's probabilities of the newest tokens
-    look = partial(_look, state, recent, warp.greedy, clock)
+    look = partial(_look, state, recent, sampling.greedy, clock)
     emitted, text, index = 0, "", 0
-    reason: FinishReason | None = limits.reached(0, target.room)
+    reason: FinishReason | None = limits.reached(0, target.free_positions)
 
     while reason is None:
         began = clock()
-        plan = _plan(policy, state, method, min(limits.max_new_tokens - emitted, target.room), index, look)
+        plan = _plan(policy, state, method, min(limits.max_new_tokens - emitted, target.free_positions), index, look)
         context.start = len(drafter.ids) if drafter is not None else 0
         planned = clock()
         result = backend.run_round(context, method, plan) if backend is not None else None
@@ -71,7 +71,7 @@ def decode(
         made = clock()
 
         if plan.draft_length:
-            policy.learn([slot.sure for slot in result.slots], result.accept_probs)
+            policy.learn([slot.draft_probs for slot in result.slots], result.accept_probs)
         accepted, written = result.accepted, result.next_token
         ids = [slot.target_id for slot in result.slots[:accepted]]
         ids += [written] if written is not None else []
@@ -82,14 +82,14 @@ def decode(
         committed = clock()
 
         plain = plan.draft_length == 0
-        tokens = emitted_tokens(result, ids, accepted, vocabulary, state.decoder, warp.greedy, plain)
+        tokens = emitted_tokens(result, ids, accepted, vocabulary, state.decoder, sampling.greedy, plain)
         probs = [token.p for token in tokens]
         if not math.isfinite(sum(probs)):
             raise RuntimeError("the target's numbers are not finite here, so it cannot go on; load it in float32 or choose another one")
         recent.extend(probs)
         emitted += len(ids)
         text += "".join([token.text for token in tokens])
-        reason = "end" if ids[-1] in end_ids else limits.finish_reason(text, emitted, target.room)
+        reason = "end" if ids[-1] in end_ids else limits.finish_reason(text, emitted, target.free_positions)
         if reason is not None and (rest := state.decoder.decode(b"", True)):  # bytes that never became a whole character
             tokens[-1] = replace(tokens[-1], text=tokens[-1].text + rest)
         if tracer is not None and drafter is not None:
@@ -99,13 +99,13 @@ def decode(
         yield Round(
             index=index,
             tokens=tuple(tokens),
-            discarded=tuple(discarded_tokens(result, accepted, vocabulary, warp.greedy)),
+            discarded=tuple(discarded_tokens(result, accepted, vocabulary, sampling.greedy)),
             draft_length=plan.draft_length,
             drafted=result.drafted,
             proposed=sum(slot.target_id >= 0 for slot in result.slots),
             accepted=accepted,
             judged=len(result.accept_probs),
-            ngram_hits=sum(len(slot.pieces) != 1 for slot in result.slots[:accepted]),
+            ngram_hits=sum(len(slot.draft_ids) != 1 for slot in result.slots[:accepted]),
             seconds={**dict(zip(STAGES, stages, strict=True)), "total": sum(stages)},
             inserts=new_ngrams(written, vocabulary, ngrams),
             finish_reason=reason,
@@ -116,17 +116,17 @@ def decode(
 
 
 def _plan(policy: DraftPolicy, state: DecodingState, method: DecodingMethod, most: int, index: int, look: Look) -> RoundPlan:
-    """What the next round may be, of which at most so many tokens are wanted. The first one looks no further: its token must not wait."""
+    """The limits of the next round, which may emit `most` tokens. The first one has no lookahead: its token must come at once."""
     drafter = state.drafter
     if drafter is None or not method.drafts:
         return RoundPlan(0, most, most - 1 if index else 0)
     if not drafter.can_draft:
         return RoundPlan(0, most, 0)
     length = min(policy.budget(index, look), most - 1)
-    return RoundPlan(length, most, (policy.drafting() if length else min(policy.plain_lookahead(), most - 1)) if index else 0)
+    return RoundPlan(length, most, (policy.draft_lookahead() if length else min(policy.plain_lookahead(), most - 1)) if index else 0)
 
 
-def _look(state: DecodingState, target_probs: Sequence[float], greedy: bool, clock: Clock) -> tuple[Hindsight, float]:
-    """How drafts would have done lately, and the seconds that it took to find out."""
+def _look(state: DecodingState, target_probs: Sequence[float], greedy: bool, clock: Clock) -> tuple[ReplayedAcceptance, float]:
+    """The acceptance of drafts replayed on the newest tokens, and the seconds that this took."""
     began = clock()
     return state.replayed_acceptance(target_probs, greedy), clock() - began

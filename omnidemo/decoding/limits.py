@@ -12,7 +12,7 @@ from omnidemo.vocab.vocabulary_map import VocabularyMap
 
 @dataclass(slots=True)
 class Limits:
-    """`stop` strings end a generation after the token that completes one; the text keeps them. `cancelled` is asked after each round."""
+    """`stop` strings end a generation after the token that completes one; the text keeps them. `cancelled` is called after each round."""
 
     max_new_tokens: int
     stop: tuple[str, ...] = ()
@@ -30,14 +30,15 @@ class Limits:
         decoder.setstate(state)
         return count
 
-    def finish_reason(self, text: str, emitted: int, room: int) -> FinishReason | None:
-        """Why it ends with a text of so many emitted tokens where the target's window has room for so many more; None while it goes on."""
+    def finish_reason(self, text: str, emitted: int, free_positions: int) -> FinishReason | None:
+        """Why the generation ends after `emitted` tokens with this text; None while it goes on. `free_positions`: what the target's
+        window still holds."""
         if self.stop and any(stop in text for stop in self.stop):
             return "stop"
-        return "length" if emitted >= self.max_new_tokens else self.reached(emitted, room)
+        return "length" if emitted >= self.max_new_tokens else self.reached(emitted, free_positions)
 
-    def reached(self, emitted: int, room: int) -> FinishReason | None:
-        """The same without looking at the text."""
-        if room < 1:
+    def reached(self, emitted: int, free_positions: int) -> FinishReason | None:
+        """As `finish_reason`, by the counts alone."""
+        if free_positions < 1:
             return "context"
         return "length" if emitted >= self.max_new_tokens else None

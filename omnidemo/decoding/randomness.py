@@ -1,4 +1,4 @@
-"""Where random numbers come from: a seeded stream, and what tests put in its place to take every branch."""
+"""Where random numbers come from: the protocol `Randomness` and the seeded stream `Sampler`. Tests use one that takes every branch."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from omnidemo.decoding.row_ops import add_up, place, place_by
-from omnidemo.decoding.sampling import Law, as_array, as_tensor, drawn_at, fetch, fetch_all, on_host
+from omnidemo.decoding.sampling import Probs, as_array, as_tensor, drawn_at, fetch, fetch_all, on_host
 
 
 class Randomness(Protocol):
     """Every random choice of a generation. Tests replace it by one that branches on each choice."""
 
-    def draw(self, law: Law) -> int:
+    def draw(self, law: Probs) -> int:
         """An index of `law` [V], which sums to one."""
         ...
 
@@ -32,7 +32,7 @@ NUMBERS = 256
 
 
 class Sampler:
-    """The real chooser: a seeded generator of its own, so that a seed repeats a run. It lives on the host, whatever the laws' device."""
+    """The `Randomness` of real runs: a stream of uniform numbers from a seed, so that a seed repeats a run. It lives on the host."""
 
     def __init__(self, seed: int | None = None) -> None:
         self._host = np.random.default_rng(seed)
@@ -52,26 +52,26 @@ class Sampler:
         self._at += 1
         return float(self._numbers[self._at - 1])
 
-    def look_ahead(self, count: int) -> NDArray[np.float64]:
+    def peek(self, count: int) -> NDArray[np.float64]:
         """What the next `count` calls of `uniform` will return. Not to be written to."""
         while self._at + count > len(self._numbers):
             self._provide()
         return self._numbers[self._at : self._at + count]
 
-    def skip(self, count: int) -> None:
-        """Count as used what `look_ahead` told."""
+    def advance(self, count: int) -> None:
+        """Count the next `count` numbers as used, which `peek` has returned."""
         self._at += count
 
     def _provide(self) -> None:
         self._gone += self._at
         self._numbers, self._at = np.concatenate([self._numbers[self._at :], self._host.random(NUMBERS)]), 0
 
-    def draw(self, law: Law) -> int:
+    def draw(self, law: Probs) -> int:
         if not on_host(law):
             return self.draw_with_prob(law)[0]
         return place(as_array(law), self.uniform())
 
-    def draw_with_prob(self, law: Law) -> tuple[int, float]:
+    def draw_with_prob(self, law: Probs) -> tuple[int, float]:
         """`draw` on a device: (index, its probability in float32) with a single wait, where `multinomial` alone has several."""
         return fetch(*drawn_at(as_tensor(law), self.uniform()))
 
@@ -86,11 +86,11 @@ class Sampler:
         return None
 
 
-def draw_with_prob(chooser: Randomness, law: Law) -> tuple[int, float]:
+def draw_with_prob(rng: Randomness, law: Probs) -> tuple[int, float]:
     """(an index drawn from `law` [V], its probability)."""
-    if isinstance(chooser, Sampler) and not on_host(law):
-        return chooser.draw_with_prob(law)
-    drawn = chooser.draw(law)
+    if isinstance(rng, Sampler) and not on_host(law):
+        return rng.draw_with_prob(law)
+    drawn = rng.draw(law)
     return drawn, float(as_array(law)[drawn] if on_host(law) else law[drawn])
 
 
@@ -103,34 +103,34 @@ class BatchedSampler:
     draw, if there is a device to ask.
     """
 
-    def __init__(self, chooser: Randomness, law: Law, beside: Callable[[], Tensor] | None = None) -> None:
-        self.chooser, self.law, self._beside = chooser, law, beside
+    def __init__(self, rng: Randomness, law: Probs, beside: Callable[[], Tensor] | None = None) -> None:
+        self.rng, self.law, self._beside = rng, law, beside
         self._row = as_array(law) if on_host(law) else None
         self._sums: NDArray[np.float64] | None = None
-        self._foresees = self._row is None and isinstance(chooser, Sampler)
+        self._foresees = self._row is None and isinstance(rng, Sampler)
         self._known: dict[float, tuple[int, float, float | None]] = {}
 
     def draw(self) -> tuple[int, float, float | None]:
         """(an index, its probability, the number beside it or None)."""
         row = self._row
-        if row is not None and isinstance(self.chooser, Sampler):
+        if row is not None and isinstance(self.rng, Sampler):
             if self._sums is None:
                 self._sums = add_up(row)
-            drawn = place_by(row, self._sums, self.chooser.uniform())
+            drawn = place_by(row, self._sums, self.rng.uniform())
             return drawn, float(row[drawn]), None
-        if not self._foresees or not isinstance(self.chooser, Sampler):
-            drawn = self.chooser.draw(self.law)
+        if not self._foresees or not isinstance(self.rng, Sampler):
+            drawn = self.rng.draw(self.law)
             return drawn, float(self.law[drawn] if row is None else row[drawn]), None
-        number = self.chooser.uniform()
+        number = self.rng.uniform()
         if number not in self._known:
-            self._ask([number, *self.chooser.look_ahead(BATCH - 1).tolist()])
+            self._ask([number, *self.rng.peek(BATCH - 1).tolist()])
         return self._known[number]
 
     def passes_over(self, probability: float) -> bool:
         """Whether `accept` would refuse by the next number, known before; the number is used up then. False where it is not known."""
-        if not isinstance(self.chooser, Sampler) or self.chooser.look_ahead(1)[0] < probability:
+        if not isinstance(self.rng, Sampler) or self.rng.peek(1)[0] < probability:
             return False
-        self.chooser.uniform()
+        self.rng.uniform()
         return True
 
     def _ask(self, numbers: list[float]) -> None:

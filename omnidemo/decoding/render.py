@@ -1,4 +1,4 @@
-"""From the result of a round to the record that everybody sees: tokens with their text, source and probabilities."""
+"""From `RoundResult` to the public record: tokens with their text, source and probabilities."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def emitted_tokens(
             whole = not decoder.getstate()[0]
         if position < accepted:
             slot = result.slots[position]
-            pieces, p = slot.pieces, result.target_probs[position]
+            pieces, p = slot.draft_ids, result.target_probs[position]
             source: Source = "direct" if len(pieces) == 1 else "ngram"
             q, accept = _shown_q(slot, greedy), result.accept_probs[position]
         else:
@@ -43,16 +43,16 @@ def discarded_tokens(result: RoundResult, accepted: int, vocabulary: VocabularyM
         if slot.target_id >= 0:
             text = vocabulary.target.shown[slot.target_id]
             accept = result.accept_probs[position] if position < len(result.accept_probs) else None
-            source: Source = "direct" if len(slot.pieces) == 1 else "ngram"
+            source: Source = "direct" if len(slot.draft_ids) == 1 else "ngram"
             p, q = result.target_probs[position], _shown_q(slot, greedy)
-            yield Token(slot.target_id, text, source, p, q, accept, slot.pieces, _piece_texts(slot.pieces, vocabulary))
+            yield Token(slot.target_id, text, source, p, q, accept, slot.draft_ids, _piece_texts(slot.draft_ids, vocabulary))
 
 
 def _shown_q(slot: Slot, greedy: bool) -> float | None:
     """The drafter's probability of a slot, where its own tokens spell it."""
-    if greedy:  # the law is a point then; what it would be at temperature 1 says more
-        return math.prod(slot.sure) if slot.sure else None
-    return slot.q if slot.pieces else None
+    if greedy:  # q is 1 then; the probability at temperature 1 says more
+        return math.prod(slot.draft_probs) if slot.draft_probs else None
+    return slot.q if slot.draft_ids else None
 
 
 def _piece_texts(pieces: Sequence[int], vocabulary: VocabularyMap) -> tuple[str, ...]:

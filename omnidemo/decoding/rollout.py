@@ -1,4 +1,4 @@
-"""Drawing several drafter tokens in a row where the model computes, so that the host waits once for all of them."""
+"""Rollouts: several drafter tokens drawn in a row where the model computes, so that the host waits once for all of them."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from omnidemo.decoding.draft_policy import StopRule
-from omnidemo.decoding.sampling import Law, SamplingParams
+from omnidemo.decoding.sampling import Logits, Probs, SamplingParams
 from omnidemo.vocab.trie_table import FAR, TrieTable, no_ngrams
 
 
 @dataclass(frozen=True, slots=True, eq=False)  # one is equal to itself alone
 class ProposalRule:
-    """How a method's draws go on: slot by slot, each a walk in a trie, as `NgramExact` describes it.
+    """A method's drafting as data, so that compiled code can follow it: slot by slot, each a walk in a trie (see `NgramExact`).
 
-    `first` [D] int32 is the least limit (in drafter tokens) of a slot that may begin with each token, FAR for those with which none may;
-    `inside` [D] int32 the same for a walk's further draws. `alone` [D] bool: tokens that are a whole slot by themselves. `overrun`: by how
-    many tokens a slot's limit exceeds what is left of the budget.
+    `first` [D] int32: the smallest limit (in drafter tokens) of a slot that may begin with each token, FAR where none may; `inside` [D]
+    int32 the same for a walk's further draws. `alone` [D] bool: tokens that are a whole slot by themselves. `overrun`: by how many tokens
+    a slot's limit may exceed what is left of the budget.
     """
 
     first: Tensor
@@ -34,18 +34,18 @@ class ProposalRule:
     overrun: int = 0
 
 
-def least(bars: Tensor) -> Tensor:
-    """[D] int32 of bars [D]: 0 for what may always be drawn, FAR for what never may."""
-    return (bars < 0).int() * FAR
+def min_limit(logit_mask: Tensor) -> Tensor:
+    """[D] int32 of a logit mask [D]: 0 for tokens that may always be drawn, FAR for those that never may."""
+    return (logit_mask < 0).int() * FAR
 
 
-def token_by_token(bars: Tensor) -> ProposalRule:
-    """Every draw is a slot of its own, among what the `bars` [D] leave. Made once for each of them; they must not change."""
-    rule: ProposalRule | None = _known.get(bars)
+def token_by_token(logit_mask: Tensor) -> ProposalRule:
+    """The rule by which every draw is a slot of its own, among what `logit_mask` [D] allows. Kept per mask, which must not change."""
+    rule: ProposalRule | None = _known.get(logit_mask)
     if rule is None:
-        limits = least(bars)
-        rule = ProposalRule(limits, limits, torch.ones_like(limits, dtype=torch.bool), no_ngrams(len(bars), bars.device))
-        _known[bars] = rule
+        limits = min_limit(logit_mask)
+        rule = ProposalRule(limits, limits, torch.ones_like(limits, dtype=torch.bool), no_ngrams(len(logit_mask), logit_mask.device))
+        _known[logit_mask] = rule
     return rule
 
 
@@ -54,43 +54,42 @@ _known = WeakTensorKeyDictionary()
 
 @cache
 def anything(tokens: int, device: torch.device) -> ProposalRule:
-    """Every draw is a slot of its own, of whatever token."""
+    """The rule by which every draw is a slot of its own, of any token."""
     return token_by_token(torch.zeros(tokens, device=device))
 
 
 @dataclass(slots=True)
 class RolloutRequest:
-    """What a rollout is asked for: draws for at most `left` drafter tokens.
+    """A rollout: draws of the drafter in a row, for at most `left` drafter tokens.
 
-    `uniforms` are numbers from [0, 1), one for each draw; None at temperature 0. `until`: when somebody may want no further slot; None if
-    nobody will. `states`: whether those of the output layer are fetched too. `ends`: tokens after which nobody will, where that can be
-    told while drawing.
+    `uniforms` [n] are the random numbers from [0, 1), one per draw; None at temperature 0. `stop_rule`: when the draft may end before its
+    budget; None: never. `states`: whether hidden states are fetched too. `ends`: drafter tokens after which no slot follows.
     """
 
     rule: ProposalRule
-    warp: SamplingParams
+    sampling: SamplingParams
     left: int
     uniforms: NDArray[np.float64] | None = None
-    until: StopRule | None = None
+    stop_rule: StopRule | None = None
     states: bool = False
     ends: Sequence[int] = ()
 
 
 @dataclass(slots=True)
 class Rollout:
-    """What came of it. Each draw in order: after how many further ids it was made (`places`), the id, its probability (at temperature 0
-    that among the masked logits) and the law [D] (at temperature 0 the masked logits).
+    """The result. Lists over draws, in order: after how many further ids the draw was made (`places`), the id, its probability (at
+    temperature 0 its softmax among the masked logits), and the distribution `laws` [draws, D] (at temperature 0 the masked logits).
 
-    `read`: the ids that the cache holds now beyond its length; `rows` [1 + read or more, D] and `states` [1 + read or more, H] are the
-    logits and the output layer's input before and after each of them. `vain`: further ids that were read and thrown away, where known.
+    `read`: the ids that the cache now holds beyond its length. `rows` [1 + read or more, D] and `states` [1 + read or more, H]: logits and
+    the output layer's input before and after each of them. `vain`: further ids that were read and thrown away, where known.
     """
 
     places: list[int]
     ids: list[int]
     probabilities: list[float]
-    laws: Law
+    laws: Probs
     read: list[int]
-    rows: Law
+    rows: Logits
     states: Any  # a tensor on the device, or numpy's where they were fetched
     vain: int = 0
 
@@ -100,5 +99,5 @@ def nothing_drawn(row: Tensor, state: Any) -> Rollout:
     return Rollout([], [], [], row[None][:0], [], row[None], state[None])
 
 
-FEW = 4  # tokens that may be read where something is drawn after them; of more, a pass of their own makes better use of threads
-DRAWS = 40  # of one rollout, at most; as many uniform numbers are to be given
+FEW = 4  # unread tokens that a rollout may read itself; for more, a pass of their own makes better use of threads
+DRAWS = 40  # most draws of one rollout, and the uniform numbers that are passed to it

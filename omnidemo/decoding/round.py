@@ -1,4 +1,4 @@
-"""What a method works with during a round, and the reference round itself: the plain way that every backend has to agree with."""
+"""What a method works with during a round, and the reference round itself, with which every backend has to agree."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from omnidemo.decoding.draft_policy import DraftPolicy, State
 from omnidemo.decoding.randomness import Randomness, draw_with_prob
 from omnidemo.decoding.rollout import ProposalRule, token_by_token
 from omnidemo.decoding.row_ops import RowStats, share, warm
-from omnidemo.decoding.sampling import Law, RepetitionPenalty, SamplingParams, as_array, as_tensor, fetch, highest, on_host
+from omnidemo.decoding.sampling import Logits, Probs, RepetitionPenalty, SamplingParams, as_array, as_tensor, fetch, highest, on_host
 from omnidemo.decoding.state import TargetContext
 from omnidemo.vocab.ngram_cache import NgramCache
 from omnidemo.vocab.vocabulary_map import VocabularyMap
@@ -26,129 +26,129 @@ class NotFinite(ArithmeticError):
 
 
 class Prefetch(Protocol):
-    """Draws that a backend makes before they are asked for, by the same numbers."""
+    """Draws that a backend makes early, with the random numbers that the reference would use."""
 
     def fill(self, context: RoundContext, rule: Callable[[RoundContext], ProposalRule], budget: int) -> None:
-        """Between two slots: the next ones are drawn by a rule, for so many drafter tokens."""
+        """Called between two slots: the next slots are drawn by this rule, for at most `budget` drafter tokens."""
         ...
 
-    def take(self, context: RoundContext) -> tuple[int, float, Law] | None:
-        """The next draw, as `RoundContext.draw` returns it; None where it has not been made. Its random number is used up."""
+    def pop(self, context: RoundContext) -> tuple[int, float, Probs] | None:
+        """The next draw, as `RoundContext.draw` returns it, and its random number is used up; None where it has not been made."""
         ...
 
     def keep_drafting(self, answer: bool) -> bool:
-        """Whether another slot comes, where the draft policy gives this answer."""
+        """Whether another slot is drafted, given the draft policy's answer: prefetched draws may end on their own."""
         ...
 
 
 @dataclass(slots=True, eq=False)
 class RoundContext:
-    """What a method works with. One serves a generation; what changes from round to round is said of its field. Trie and weights do not
-    change within a round."""
+    """What a method works with. One object serves a generation. Trie and weights do not change within a round."""
 
     drafter: DrafterContext
     map: VocabularyMap
     ngrams: NgramCache
-    warp: SamplingParams
-    chooser: Randomness
+    sampling: SamplingParams
+    rng: Randomness
     end_ids: frozenset[int]
     penalty: RepetitionPenalty | None = None
     start: int = 0  # drafter ids in the text before the round
     policy: DraftPolicy | None = None  # when a draft ends before its budget is used up
     target: TargetContext = field(kw_only=True)
-    stats: RowStats | None = None  # of the rows that this round is judged by, where they are known
-    prefetch: Prefetch | None = None  # of this round's draws
+    stats: RowStats | None = None  # of this round's verification rows, where the pass returned them
+    prefetch: Prefetch | None = None  # draws of this round that are made early
 
     def logits(self) -> Tensor:
         """The drafter's logits [D] after all its ids, with the repetition penalty."""
         logits = as_tensor(self.drafter.logits())
-        return logits if self.penalty is None else self.warp.penalised(logits, self.penalty.of_drafter(self.drafter.ids, self.start))
+        return logits if self.penalty is None else self.sampling.penalised(logits, self.penalty.of_drafter(self.drafter.ids, self.start))
 
-    def masked(self, bars: Tensor) -> Tensor:
-        """The logits [D] and `bars` [D], which are −∞ for what may not be drawn and 0 for the rest. They come before the warp, so that
-        top-k counts what may be drawn."""
-        return self.logits() + bars
+    def masked(self, logit_mask: Tensor) -> Tensor:
+        """The logits [D] plus `logit_mask` [D], which is 0 for tokens that may be drawn and −∞ for the rest. Applied before temperature and
+        top-k, so that top-k counts only what may be drawn."""
+        return self.logits() + logit_mask
 
-    def law(self, bars: Tensor) -> Law:
-        """The drafter's law [D] among what the `bars` [D] leave, renormalised."""
-        if self.penalty is None and self.warp.plain and not self.warp.greedy and on_host(logits := self.drafter.logits()):
-            return warm(as_array(logits) + as_array(bars), self.warp.temperature)
-        return self.warp.law(self.masked(bars))
+    def law(self, logit_mask: Tensor) -> Probs:
+        """The drafter's distribution [D] over what `logit_mask` [D] allows."""
+        if self.penalty is None and self.sampling.plain and not self.sampling.greedy and on_host(logits := self.drafter.logits()):
+            return warm(as_array(logits) + as_array(logit_mask), self.sampling.temperature)
+        return self.sampling.law(self.masked(logit_mask))
 
-    def draw(self, bars: Callable[[], Tensor]) -> tuple[int, float, Law]:
-        """Draw the next drafter token among what the bars [D] leave, if it has not been drawn ahead: (id, its probability, the law [D]). At
-        temperature 0 the law is the masked logits, and the probability what it would be at temperature 1.
-        NotFinite where there is no law."""
-        drawn, q, law = self._drawn(bars)
+    def draw(self, logit_mask: Callable[[], Tensor]) -> tuple[int, float, Probs]:
+        """The next drafter token among those that `logit_mask()` [D] allows, drawn now unless a backend has drawn it already: (id, its
+        probability, the distribution [D]). At temperature 0 the latter is the masked logits, and the probability that at temperature 1.
+        NotFinite where the drafter's numbers give no distribution."""
+        drawn, q, law = self._drawn(logit_mask)
         if not 0.0 < q <= 2.0:  # beyond rounding: what is not a number, and what infinite logits come to
             raise NotFinite
         return drawn, q, law
 
-    def _drawn(self, bars: Callable[[], Tensor]) -> tuple[int, float, Law]:
-        if self.prefetch is not None and (made := self.prefetch.take(self)) is not None:
+    def _drawn(self, logit_mask: Callable[[], Tensor]) -> tuple[int, float, Probs]:
+        if self.prefetch is not None and (made := self.prefetch.pop(self)) is not None:
             return made
-        if self.warp.greedy:
-            logits = self.masked(bars())
+        if self.sampling.greedy:
+            logits = self.masked(logit_mask())
             if on_host(logits):
                 drawn = highest(logits)
                 return drawn, share(logits.numpy(), drawn), logits
             best = logits.argmax(-1, keepdim=True)
             return *fetch(best, logits.softmax(-1).gather(-1, best)), logits
-        law = self.law(bars())
-        return *draw_with_prob(self.chooser, law), law
+        law = self.law(logit_mask())
+        return *draw_with_prob(self.rng, law), law
 
-    def readable_bars(self) -> Tensor:
-        """Those of draws within a text."""
-        return self.map.readable_bars
+    def readable_logit_mask(self) -> Tensor:
+        """[D]: 0 for drafter tokens that are text, −∞ for the rest."""
+        return self.map.readable_logit_mask
 
     def begin_slot(self, rule: Callable[[RoundContext], ProposalRule], budget: int) -> None:
-        """Say how the next slots are drawn, and for how many drafter tokens, so that a backend may draw them at once."""
+        """Announce how the next slots are drawn, and for how many drafter tokens, so that a backend may draw several at once."""
         if self.prefetch is not None:
             self.prefetch.fill(self, rule, budget)
 
-    def goes_on(self, slot: Slot) -> bool:
-        """Whether another slot is drafted after this one, whose pieces are the drafter's last ids."""
+    def keep_drafting(self, slot: Slot) -> bool:
+        """Whether another slot is drafted after this one, whose `draft_ids` are the drafter's last ids."""
         if self.policy is None or not self.policy.watches:
             return True
-        going = bool(slot.sure) and self._goes_on(slot.base, slot.sure)  # without them nobody knows how sure the drafter was
+        # Without the drafter's probabilities no rule can be applied, and the draft ends.
+        going = bool(slot.draft_probs) and self._keep_drafting(slot.base, slot.draft_probs)
         return going if self.prefetch is None else self.prefetch.keep_drafting(going)
 
-    def _goes_on(self, base: int, sure: Sequence[float]) -> bool:
+    def _keep_drafting(self, base: int, draft_probs: Sequence[float]) -> bool:
         assert self.policy is not None
         states: list[State] = []
         if self.policy.reads_states:
-            found = [self.drafter.state(base + depth) for depth in range(len(sure))]
+            found = [self.drafter.state(base + depth) for depth in range(len(draft_probs))]
             states = [state for state in found if state is not None]
-        return self.policy.goes_on(sure, states)
+        return self.policy.keep_drafting(draft_probs, states)
 
-    def draw_freely(self, budget: int) -> tuple[list[int], list[float], list[Law]]:
-        """Draw and push up to `budget` drafter tokens, as far as the end of the answer: their ids, probabilities and laws [D]."""
+    def draw_freely(self, budget: int) -> tuple[list[int], list[float], list[Probs]]:
+        """Draw and push up to `budget` drafter tokens, at most to the end of the answer: their ids, probabilities and distributions [D]."""
         drawn: list[int] = []
         q: list[float] = []
-        laws: list[Law] = []
+        laws: list[Probs] = []
         while len(drawn) < budget and not (drawn and self.map.targets[drawn[-1]] in self.end_ids):
             self.begin_slot(_freely, budget - len(drawn))
             try:
-                token, probability, law = self.draw(self.readable_bars)
+                token, probability, law = self.draw(self.readable_logit_mask)
             except NotFinite:
                 break
             drawn.append(token)
             q.append(probability)
             laws.append(law)
             self.drafter.push(token)
-            if self.policy is not None and self.policy.watches and not self._goes_on(len(self.drafter.ids) - 1, [probability]):
+            if self.policy is not None and self.policy.watches and not self._keep_drafting(len(self.drafter.ids) - 1, [probability]):
                 break
         return drawn, q, laws
 
 
 def _freely(context: RoundContext) -> ProposalRule:
-    return token_by_token(context.map.readable_bars)
+    return token_by_token(context.map.readable_logit_mask)
 
 
 def reference_round(
     context: RoundContext, method: DecodingMethod, plan: RoundPlan, clock: Clock, verify: Callable[[list[int]], Pass] | None = None
 ) -> RoundResult:
-    """Draft, verify, accept: what a round means. `verify` stands in for the target's pass where a backend has made it already."""
+    """Draft, verify, accept: what a round means. `verify` replaces the target's pass where a backend has computed it already."""
     target, began = context.target, clock()
 
     # 1 Draft, and 2 translate: the method proposes target tokens for a budget of drafter tokens.
@@ -157,13 +157,13 @@ def reference_round(
     proposal, drafted = draft.proposal, clock()
 
     # 3 Verify: one target pass over everything that was proposed.
-    read = verify(proposal) if verify is not None else target.verify(proposal, context.warp.temperature)
+    read = verify(proposal) if verify is not None else target.verify(proposal, context.sampling.temperature)
     verified = clock()
 
     # 4 Accept from the left, correct the first rejection or add a bonus token.
     penalty = context.penalty
     context.stats = read.stats if penalty is None else None
-    scores = read.logits if penalty is None else context.warp.penalised(read.logits, penalty.of_target(target.ids, proposal))
+    scores = read.logits if penalty is None else context.sampling.penalised(read.logits, penalty.of_target(target.ids, proposal))
     found = method.accept(context, draft, scores) if draft.slots else Acceptance(0, _alone(context, scores), False, [])
     written = [*proposal[: found.accepted], *([] if found.token is None else [found.token])]
     probs = target_probs(read, proposal, written)
@@ -173,12 +173,12 @@ def reference_round(
     )  # fmt: skip
 
 
-def _alone(context: RoundContext, scores: Law) -> int:
+def _alone(context: RoundContext, scores: Logits) -> int:
     """The token of a round without a proposal."""
-    stats, warp = context.stats, context.warp
-    if warp.greedy:
+    stats, sampling = context.stats, context.sampling
+    if sampling.greedy:
         return stats.best()[0] if stats is not None else highest(scores[0])
-    return context.chooser.draw(stats.law(0) if stats is not None and warp.plain else warp.law(scores[0]))
+    return context.rng.draw(stats.law(0) if stats is not None and sampling.plain else sampling.law(scores[0]))
 
 
 def target_probs(read: Pass, proposal: Sequence[int], written: Sequence[int]) -> list[float]:
@@ -187,11 +187,11 @@ def target_probs(read: Pass, proposal: Sequence[int], written: Sequence[int]) ->
     rows = [*range(len(proposal)), accepted]
     tokens = [*proposal, written[-1]]
     if read.stats is not None:
-        return [*read.stats.shares(proposal), *read.stats.shares(tokens[-1:], accepted)]
+        return [*read.stats.token_probs(proposal), *read.stats.token_probs(tokens[-1:], accepted)]
     if on_host(read.logits):
         logits = as_array(read.logits)
         return [share(logits[row], token) for row, token in zip(rows, tokens, strict=True)]
-    there = as_tensor(read.logits)  # with one wait for the device
+    there = as_tensor(read.logits)  # with one synchronisation
     wanted = torch.tensor([rows, tokens]).to(there.device, non_blocking=True)
     found: list[float] = there.softmax(-1)[wanted[0], wanted[1]].tolist()  # several times as fast as logsumexp
     return found

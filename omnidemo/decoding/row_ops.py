@@ -1,4 +1,4 @@
-"""Single numbers from whole rows on the host: the probability of a token under logits, and the token that a law gives to a number."""
+"""Operations on one row [V] on the host: the softmax of one token, inverse-CDF sampling, and row statistics. Compiled where possible."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ class Compiled(Protocol):
 
     def soften(self, row: Row, top: float, factor: float, mass: float, law: Row) -> None: ...
 
-    def warm(self, law: Row, heat: float) -> None: ...
+    def warm(self, law: Row, temperature: float) -> None: ...
 
 
 _compiled: Compiled | None = None
 
 
 def use_compiled(compiled: Compiled) -> None:
-    """Have compiled code do it from now on, in a fifth of the time."""
+    """Use these compiled functions from now on; they take a fifth of the time."""
     global _compiled
     _compiled = compiled
 
@@ -87,13 +87,13 @@ def soften(row: Row, top: float, factor: float, mass: float) -> Row:
     return law
 
 
-def warm(row: Row, heat: float) -> Row:
+def warm(row: Row, temperature: float) -> Row:
     """The softmax of logits [V] at a temperature, in the place of them."""
     if _compiled is not None and row.dtype == np.float32 and row.flags.c_contiguous:
-        _compiled.warm(row, heat)
+        _compiled.warm(row, temperature)
         return row
     row -= row.max()
-    np.exp(np.divide(row, row.dtype.type(heat), out=row), out=row)
+    np.exp(np.divide(row, row.dtype.type(temperature), out=row), out=row)
     row /= row.sum(dtype=np.float64)
     return row
 
@@ -110,30 +110,30 @@ BEST, TOP, MASS, WARM = range(4)
 @dataclass(slots=True)
 class RowStats:
     """`rows` [R, V] of logits x, with `numbers` [R, 4] of each: the lowest index of the highest, that x̂ itself, Σ exp(x − x̂), and
-    Σ exp((x − x̂) / heat), which is anything at temperature 0."""
+    Σ exp((x − x̂) / temperature), which is meaningless at temperature 0."""
 
     rows: NDArray[np.float32]
     numbers: NDArray[np.float32]  # which holds indices below 2²⁴ exactly
-    heat: float
+    temperature: float
 
     def best(self) -> list[int]:
         """The most probable token of each row."""
         return [int(number) for number in self.numbers[:, BEST].tolist()]
 
-    def shares(self, tokens: Sequence[int], first: int = 0) -> list[float]:
+    def token_probs(self, tokens: Sequence[int], first: int = 0) -> list[float]:
         """The probability of one token for each row from `first` on, before temperature."""
-        return self._shares(tokens, first, 1.0, MASS)
+        return self._probs(tokens, first, 1.0, MASS)
 
-    def chances(self, tokens: Sequence[int]) -> list[float]:
+    def tempered_probs(self, tokens: Sequence[int]) -> list[float]:
         """The same at the temperature."""
-        return self._shares(tokens, 0, 1.0 / self.heat, WARM)
+        return self._probs(tokens, 0, 1.0 / self.temperature, WARM)
 
     def law(self, row: int) -> NDArray[np.float32]:
         """The softmax [V] of a row at the temperature."""
         top, warm = self.numbers[row, TOP], self.numbers[row, WARM]
-        return soften(self.rows[row], float(top), 1.0 / self.heat, float(warm))
+        return soften(self.rows[row], float(top), 1.0 / self.temperature, float(warm))
 
-    def _shares(self, tokens: Sequence[int], first: int, factor: float, mass: int) -> list[float]:
+    def _probs(self, tokens: Sequence[int], first: int, factor: float, mass: int) -> list[float]:
         rows, known = self.rows, self.numbers.tolist()
         away = [float(rows[row, token]) - known[row][TOP] for row, token in enumerate(tokens, first)]
         return [math.exp(less * factor) / known[row][mass] for row, less in enumerate(away, first)]

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 
 from omnidemo.decoding.backend import KVCache, Pass, RoundResult
 from omnidemo.decoding.contexts import DrafterContext, common_prefix
-from omnidemo.decoding.cost_model import Hindsight
+from omnidemo.decoding.cost_model import ReplayedAcceptance
 from omnidemo.decoding.draft_policy import ENOUGH
 
 
 @dataclass(slots=True)
 class DecodingState:
-    """All state of one generation: two contexts of the same text. Kept from answer to answer, so that a prompt is read once."""
+    """The state of one generation: two contexts of the same text. Kept between answers, so that a chat's history is read only once."""
 
     target: TargetContext
     drafter: DrafterContext | None = None
@@ -29,22 +29,22 @@ class DecodingState:
         self.decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def commit(self, start: int, result: RoundResult, ids: Sequence[int], accepted: int) -> None:
-        """Take in what a round that began at `start` drafter ids emits: `ids`, of which the first `accepted` were proposed."""
+        """Apply a round that began at `start` drafter ids: it emits the target `ids`, of which the first `accepted` were proposed."""
         self.target.append(ids)
         if self.drafter is not None:
-            # Those accepted tokens stay in the drafter's context as they were drafted that end where a drafter token ends.
-            while accepted and not result.slots[accepted - 1].pieces:
+            # Accepted tokens keep the drafted ids up to the last one that ends where a drafter token ends; later ones are spelled anew.
+            while accepted and not result.slots[accepted - 1].draft_ids:
                 accepted -= 1
-            self.drafter.commit(start, [len(slot.pieces) for slot in result.slots[:accepted]], ids)
+            self.drafter.commit(start, [len(slot.draft_ids) for slot in result.slots[:accepted]], ids)
 
-    def replayed_acceptance(self, target_probs: Sequence[float], greedy: bool) -> Hindsight:
-        """How drafts would have done on the newest tokens, whose probabilities by the target are given: of each its number of drafter
-        tokens and min(1, q/p), which is on average what the acceptance of the drafter's own proposals would have been. Costs the drafter's
-        pass over what it has not read, which a draft need not make again."""
+    def replayed_acceptance(self, target_probs: Sequence[float], greedy: bool) -> ReplayedAcceptance:
+        """How drafts would have done on the newest tokens, given the target's probabilities of these: for each token its number of drafter
+        tokens and min(1, q/p), whose mean estimates the acceptance of the drafter's own proposals. Costs the drafter's pass over what it
+        has not read, which a draft then need not make again. [] for fewer than ENOUGH tokens."""
         if self.drafter is None or len(target_probs) < ENOUGH:
             return []
         found = self.drafter.score_history(ENOUGH, len(target_probs), greedy)[::-1]
-        # A drafter whose numbers are not finite would have guessed nothing.
+        # Numbers that are not finite count as a wrong guess.
         products = [product if q and math.isfinite(product := math.prod(q)) else 0.0 for q in found]
         each = [(len(q), min(1.0, product / max(p, 1e-30))) for q, product, p in zip(found, products, reversed(target_probs), strict=False)]
         return each[::-1]
@@ -56,7 +56,7 @@ class TargetContext:
     def __init__(self, cache: KVCache) -> None:
         self.cache = cache
         self.ids: list[int] = []
-        self.passes = 0  # that were made from here: what a backend has read further is overwritten by them
+        self.passes = 0  # forward passes made from here, which overwrite what a backend has read further
 
     def start(self, prompt: Sequence[int]) -> int:
         """Make `prompt` the context, reading all but its last id; returns how many ids were kept from before."""
@@ -68,8 +68,8 @@ class TargetContext:
         return kept
 
     def verify(self, proposal: Sequence[int], temperature: float = 1.0) -> Pass:
-        """One pass over what is unread and all of the proposal: a row for each proposed token, and one for the token after all of them.
-        `temperature`: what they will be judged at."""
+        """One pass over the unread ids and the proposal (m target ids): rows [m + 1, T], one for each proposed token and one for the token
+        after all of them. `temperature`: for which row statistics are wanted."""
         self.passes += 1
         return self.cache.forward([*self.unread, *proposal], len(proposal) + 1, temperature)
 
@@ -79,11 +79,11 @@ class TargetContext:
         return self.ids[self.cache.length :]
 
     def append(self, ids: Sequence[int]) -> None:
-        """Take the emitted tokens. What the cache read beyond all but the newest is forgotten."""
+        """Append the emitted tokens; positions that the cache has read beyond all but the newest are dropped."""
         self.ids.extend(ids)
         self.cache.trim(min(self.cache.length, len(self.ids) - 1))
 
     @property
-    def room(self) -> int:
+    def free_positions(self) -> int:
         """Tokens that still fit into the target's window."""
-        return self.cache.limit - len(self.ids)
+        return self.cache.max_positions - len(self.ids)

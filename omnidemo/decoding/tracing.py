@@ -1,4 +1,4 @@
-"""Keeping what the distiller needs of an answer: the target's own distribution, taken from the verification pass."""
+"""The trace of an answer for distillation: the target's own distributions, from the rows of its verification passes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from omnidemo.decoding.contexts import DrafterContext
-from omnidemo.decoding.sampling import Law, as_tensor, on_host
+from omnidemo.decoding.sampling import Logits, as_tensor, on_host
 from omnidemo.records import Trace
 from omnidemo.vocab.vocabulary_map import VocabularyMap
 
@@ -22,11 +22,11 @@ class Tracer:
         self.top_k = min(top_k, len(vocabulary.mapped_targets))
         self._ids: list[int] = []
         self._accepted: list[bool] = []
-        self._rows: list[Law] = []
+        self._rows: list[Logits] = []
         self._waiting = 0
         self._top: list[tuple[Tensor, Tensor, Tensor]] = []
 
-    def add(self, logits: Law, ids: list[int], accepted: int) -> None:
+    def add(self, logits: Logits, ids: list[int], accepted: int) -> None:
         """Take the target's rows [n, T] at the n tokens it emitted, of which the first `accepted` were proposals."""
         self._rows.append(logits)
         self._ids.extend(ids)
@@ -49,7 +49,7 @@ class Tracer:
             return None
         if self._waiting:
             self._reduce()
-        ends = dict(drafter.marks)
+        ends = dict(drafter.alignment)
         starts = np.zeros(len(self._ids), dtype=np.int32)
         lengths = np.zeros(len(self._ids), dtype=np.int32)
         for position in range(len(self._ids)):

@@ -12,7 +12,7 @@ from omnidemo.decoding.randomness import Randomness
 from omnidemo.decoding.rollout import ProposalRule
 from omnidemo.decoding.round import NotFinite, RoundContext
 from omnidemo.decoding.row_ops import RowStats
-from omnidemo.decoding.sampling import Law, chosen, highest_each
+from omnidemo.decoding.sampling import Logits, Probs, chosen, highest_each
 from omnidemo.vocab.vocabulary_map import VocabularyMap
 
 __all__ = ["Acceptance", "Draft", "Method", "NotFinite", "RoundContext", "Slot", "subtract"]
@@ -40,34 +40,34 @@ class Method:
         """Propose target tokens for at most `budget` drafter tokens."""
         raise NotImplementedError
 
-    def residual(self, context: RoundContext, slot: Slot, law: Law) -> int:
+    def residual(self, context: RoundContext, slot: Slot, law: Probs) -> int:
         """A token from norm(p − A), where A is the accepted mass of the slot and `law` [T] is p."""
         raise NotImplementedError
 
-    def accept(self, context: RoundContext, draft: Draft, logits: Law) -> Acceptance:
+    def accept(self, context: RoundContext, draft: Draft, logits: Logits) -> Acceptance:
         """Accept each slot with min(1, p/q), correct the first rejection, add a bonus token after full acceptance.
 
         `logits` [m + 1, T] are the target's rows at the proposed tokens and after them.
         """
-        if context.warp.greedy:
+        if context.sampling.greedy:
             return self._accept_greedy(context, draft, context.stats.best() if context.stats is not None else highest_each(logits))
         proposal = draft.proposal
-        laws: Law | _Laws
-        if context.stats is not None and context.warp.plain:
-            laws, p = _Laws(context.stats), context.stats.chances(proposal)
+        laws: Probs | _Laws
+        if context.stats is not None and context.sampling.plain:
+            laws, p = _Laws(context.stats), context.stats.tempered_probs(proposal)
         else:
-            laws = context.warp.law(logits)
+            laws = context.sampling.law(logits)
             p = chosen(laws, proposal)
         accepts: list[float] = []
         for index, slot in enumerate(draft.slots):
             if slot.target_id < 0:
                 return Acceptance(index, self.residual(context, slot, laws[index]), True, accepts)
             accepts.append(min(1.0, p[index] / slot.q) if slot.q > 0 else float(p[index] > 0))
-            if not context.chooser.accept(accepts[-1]):
+            if not context.rng.accept(accepts[-1]):
                 return Acceptance(index, self.residual(context, slot, laws[index]), True, accepts)
             if slot.target_id in context.end_ids:
                 return Acceptance(index + 1, None, False, accepts)
-        return Acceptance(len(proposal), context.chooser.draw(laws[-1]), False, accepts)
+        return Acceptance(len(proposal), context.rng.draw(laws[-1]), False, accepts)
 
     def _accept_greedy(self, context: RoundContext, draft: Draft, best: Sequence[int]) -> Acceptance:
         accepts: list[float] = []
@@ -82,17 +82,17 @@ class Method:
 
 
 class _Laws:
-    """The laws of rows whose peaks are known, each made when it is asked for: one is, since the rest can do without."""
+    """The distributions of rows with known statistics, computed on access: only the row that a token is drawn from is needed."""
 
-    def __init__(self, peaks: RowStats) -> None:
-        self.stats = peaks
+    def __init__(self, stats: RowStats) -> None:
+        self.stats = stats
 
-    def __getitem__(self, row: int) -> Law:
+    def __getitem__(self, row: int) -> Probs:
         return self.stats.law(row % len(self.stats.rows))
 
 
-def subtract(chooser: Randomness, law: Tensor, accepted: Tensor) -> int:
+def subtract(rng: Randomness, law: Tensor, accepted: Tensor) -> int:
     """A draw from norm(max(0, law − accepted)); from `law` itself where rounding leaves nothing."""
     rest = (law - accepted).clamp_(min=0.0)
     mass = float(rest.sum())
-    return chooser.draw(rest / mass) if mass > 0 else chooser.draw(law)
+    return rng.draw(rest / mass) if mass > 0 else rng.draw(law)

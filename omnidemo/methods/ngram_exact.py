@@ -8,13 +8,13 @@ from weakref import WeakKeyDictionary
 from torch import Tensor
 
 from omnidemo.decoding.rollout import ProposalRule, token_by_token
-from omnidemo.decoding.sampling import Law, totals
+from omnidemo.decoding.sampling import Probs, totals
 from omnidemo.methods.base import Draft, Method, NotFinite, RoundContext, Slot
-from omnidemo.methods.ngram_residual import Path, Residual, complete_children, goes_on
+from omnidemo.methods.ngram_residual import Path, Residual, can_continue, complete_children
 from omnidemo.vocab.ngram_cache import NgramCache
-from omnidemo.vocab.vocabulary_map import VocabularyMap, bars
+from omnidemo.vocab.vocabulary_map import VocabularyMap, logit_mask
 
-# A trie's version, the bars of first draws by their limit, and the rule by which they are drawn.
+# A trie's version, the masks of first draws by their limit, and the rule by which slots are drawn.
 Known = tuple[int, dict[int, Tensor], list[ProposalRule]]
 
 
@@ -49,7 +49,7 @@ class NgramExact(Method):
             base, limit = len(context.drafter.ids), left + self.overrun
             context.begin_slot(self.proposal_rule, left)
             try:
-                drawn, q, law = context.draw(partial(self._bars, context, limit))
+                drawn, q, law = context.draw(partial(self._first_mask, context, limit))
             except NotFinite:
                 break
             slot = Slot(-1, (), 0.0, base, limit, {(): law})
@@ -59,24 +59,25 @@ class NgramExact(Method):
                 open_slots.append((slot, children))
             draft.slots.append(slot)
             # The pieces are where the walk began, so what it has read of them stays read: the next slot's first law is known already.
-            context.drafter.rollback(base + len(slot.pieces))
+            context.drafter.rollback(base + len(slot.draft_ids))
             if slot.target_id < 0:
                 break
-            for piece in slot.pieces[len(context.drafter.ids) - base :]:
+            for piece in slot.draft_ids[len(context.drafter.ids) - base :]:
                 context.drafter.push(piece)
-            left -= len(slot.pieces)
-            if slot.target_id in context.end_ids or not context.goes_on(slot):
+            left -= len(slot.draft_ids)
+            if slot.target_id in context.end_ids or not context.keep_drafting(slot):
                 break
-        masses = totals([(slot.laws[slot.pieces], children) for slot, children in open_slots])
+        masses = totals([(slot.laws[slot.draft_ids], children) for slot, children in open_slots])
         for (slot, _), mass in zip(open_slots, masses, strict=True):
             slot.q *= 1.0 - mass
         return draft
 
     def proposal_rule(self, context: RoundContext) -> ProposalRule:
-        """This method's draws, to be made ahead: there `first` takes the place of `_bars`, and the trie's table that of `_walk`."""
+        """`draft` as data: `first` replaces `_first_mask`, and the trie's table replaces `_walk`."""
         rules = self._of_trie(context)[2]
         if not rules:
-            first, inside = context.ngrams.nearest.masked_fill(context.map.draftable, 0), token_by_token(context.map.readable_bars).inside
+            first = context.ngrams.nearest.masked_fill(context.map.draftable, 0)
+            inside = token_by_token(context.map.readable_logit_mask).inside
             rules.append(ProposalRule(first, inside, self._alone_in(context.map), context.ngrams.on_device(), self.overrun))
         return rules[0]
 
@@ -85,11 +86,11 @@ class NgramExact(Method):
             self._alone = known, known.to_target >= 0
         return self._alone[1]
 
-    def _bars(self, context: RoundContext, limit: int) -> Tensor:
-        """Bars [D] of first draws: what may be proposed directly, and what begins an n-gram of at most `limit` tokens."""
+    def _first_mask(self, context: RoundContext, limit: int) -> Tensor:
+        """The logit mask [D] of first draws: what may be proposed directly, and what begins an n-gram of at most `limit` tokens."""
         known = self._of_trie(context)[1]
         if limit not in known:
-            known[limit] = bars(context.map.draftable | context.ngrams.begins(limit))
+            known[limit] = logit_mask(context.map.draftable | context.ngrams.begins(limit))
         return known[limit]
 
     def _of_trie(self, context: RoundContext) -> Known:
@@ -102,30 +103,30 @@ class NgramExact(Method):
         """Walk from the first drawn token, fill the slot with the longest complete node; returns the number of further draws, and the
         complete children to which the walk could have gone on from there. The slot's q is Q̄."""
         path: Path = (first,)
-        sure = [q]
+        draft_probs = [q]
         draws = 0
         children: list[int] = []
         if context.map.targets[first] >= 0:
-            slot.target_id, slot.pieces, slot.q, slot.sure = context.map.targets[first], path, q, (q,)
+            slot.target_id, slot.draft_ids, slot.q, slot.draft_probs = context.map.targets[first], path, q, (q,)
         node = context.ngrams.root.children.get(first)
-        while node is not None and goes_on(node, slot.limit):
+        while node is not None and can_continue(node, slot.limit):
             context.drafter.push(path[-1])
             try:
-                drawn, factor, slot.laws[path] = context.draw(context.readable_bars)
+                drawn, factor, slot.laws[path] = context.draw(context.readable_logit_mask)
             except NotFinite:  # the walk ends here, and where a correction looks at it again there is nothing to go on to either
                 break
             draws += 1
-            if slot.pieces == path and not context.warp.greedy:
+            if slot.draft_ids == path and not context.sampling.greedy:
                 children = complete_children(node, slot.limit)
             node = node.children.get(drawn)
             if node is None or node.reach > slot.limit:
                 break
             path, q = (*path, drawn), q * factor
-            sure.append(factor)
+            draft_probs.append(factor)
             if node.target >= 0:
-                slot.target_id, slot.pieces, slot.q, slot.sure = node.target, path, q, tuple(sure)
+                slot.target_id, slot.draft_ids, slot.q, slot.draft_probs = node.target, path, q, tuple(draft_probs)
                 children = []
         return draws, children
 
-    def residual(self, context: RoundContext, slot: Slot, law: Law) -> int:
+    def residual(self, context: RoundContext, slot: Slot, law: Probs) -> int:
         return Residual(context, slot, law).token(self.attempts)

@@ -6,7 +6,7 @@ import math
 
 import torch
 
-from omnidemo.decoding.sampling import Law, as_tensor
+from omnidemo.decoding.sampling import Probs, as_tensor
 from omnidemo.methods.base import Draft, Method, RoundContext, Slot, subtract
 
 
@@ -34,20 +34,20 @@ class NgramMerge(Method):
             if target_id < 0:
                 break
             pieces = tuple(drawn[position : position + n])
-            sure = q[position : position + n]
+            draft_probs = q[position : position + n]
             paths = {pieces[:depth]: laws[position + depth] for depth in range(n)}
-            draft.slots.append(Slot(target_id, pieces, math.prod(sure), start + position, laws=paths, sure=sure))
+            draft.slots.append(Slot(target_id, pieces, math.prod(draft_probs), start + position, laws=paths, draft_probs=draft_probs))
             position += n
         context.drafter.rollback(start + position)
         return draft
 
-    def residual(self, context: RoundContext, slot: Slot, law: Law) -> int:
+    def residual(self, context: RoundContext, slot: Slot, law: Probs) -> int:
         p = as_tensor(law)
         proposed = torch.zeros_like(p)
         proposed[context.map.mapped_targets] = as_tensor(slot.laws[()])[context.map.mapped_drafters]
-        if len(slot.pieces) > 1:
-            first = context.map.targets[slot.pieces[0]]
+        if len(slot.draft_ids) > 1:
+            first = context.map.targets[slot.draft_ids[0]]
             if first >= 0:
                 proposed[first] -= slot.q
             proposed[slot.target_id] = slot.q
-        return subtract(context.chooser, p, proposed)
+        return subtract(context.rng, p, proposed)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import torch
 
 from omnidemo.decoding.randomness import BatchedSampler
-from omnidemo.decoding.sampling import Law, among, as_tensor, on_host, total, without
+from omnidemo.decoding.sampling import Probs, among, as_tensor, on_host, total, without
 from omnidemo.methods.base import RoundContext, Slot
 from omnidemo.vocab.ngram_cache import FAR, Node
 
@@ -22,15 +22,15 @@ class Residual:
 
     context: RoundContext
     slot: Slot
-    law: Law
+    law: Probs
     _bounds: dict[int, tuple[Path, Node | None, float]] = field(default_factory=dict, init=False)
     _draws: dict[tuple[Path, str], BatchedSampler | None] = field(default_factory=dict, init=False)
 
     def token(self, attempts: int) -> int:
         """A token from it by rejection: draw t ~ p, and throw it away with probability A(t)/p(t). Where `attempts` of them came to nothing,
         p is what is hardly left anything of, and tokens are drawn from a closer bound: see `_closer`."""
-        chooser, first = self.context.chooser, self.slot.laws[()]
-        draws = BatchedSampler(chooser, self.law, lambda: as_tensor(first)[self.context.map.to_drafter.clamp(min=0)])
+        rng, first = self.context.rng, self.slot.laws[()]
+        draws = BatchedSampler(rng, self.law, lambda: as_tensor(first)[self.context.map.to_drafter.clamp(min=0)])
 
         def attempt() -> int | None:
             token, p, q = draws.draw()
@@ -45,7 +45,7 @@ class Residual:
                 self._bounds[token] = self._bound(path, q)
             return self._judge(token, p)
 
-        token, known = chooser.first(attempt, attempts), FEW
+        token, known = rng.first(attempt, attempts), FEW
         while token is None:
             token = self._closer(known, max(attempts, 1))
             known *= 4
@@ -55,7 +55,7 @@ class Residual:
     def _judge(self, token: int, p: float) -> int | None:
         """A token that was drawn with its probability p, or None where it is thrown away."""
         path, node, bound = self._bounds[token]
-        if bound <= 0.0 or not self.context.chooser.accept(min(1.0, bound / p)):
+        if bound <= 0.0 or not self.context.rng.accept(min(1.0, bound / p)):
             return token
         return token if self._simulate(path, node) else None
 
@@ -67,7 +67,7 @@ class Residual:
         `known` of the others E = p − min(p, B)·(1 − U), where U ≥ f is the probability of a first step that leads to no n-gram yet but can;
         for the rest it is p. So hardly anything is drawn in vain, and passes are made for `known` tokens only.
         """
-        context, slot, chooser, law = self.context, self.slot, self.context.chooser, as_tensor(self.law).double()
+        context, slot, rng, law = self.context, self.slot, self.context.rng, as_tensor(self.law).double()
         direct, pieces = context.map.mapped_targets, context.map.mapped_drafters
         upper = law.index_add(0, direct, torch.minimum(as_tensor(slot.laws[()])[pieces].double(), law[direct]), alpha=-1)
         walks = torch.zeros_like(law, dtype=torch.bool)
@@ -82,8 +82,8 @@ class Residual:
             upper[token] = parts[token][1]
         mass = float(upper.sum())
         if mass <= 0.0:
-            return chooser.draw(self.law)  # nothing is left, but for rounding
-        draws = BatchedSampler(chooser, upper / mass)
+            return rng.draw(self.law)  # nothing is left, but for rounding
+        draws = BatchedSampler(rng, upper / mass)
 
         def attempt() -> int | None:
             token = draws.draw()[0]
@@ -92,13 +92,13 @@ class Residual:
             if token in parts:
                 sure, bound = parts[token]
                 path, node, _ = self._bounds[token]
-                return token if chooser.accept(sure / bound) or self._simulate(path, node, entering=True) else None
+                return token if rng.accept(sure / bound) or self._simulate(path, node, entering=True) else None
             if token not in self._bounds:
                 self._bounds[token] = self._bound(self._path(token))
             return self._judge(token, float(law[token]))
 
-        token = chooser.first(attempt, attempts if len(parts) == known else LAST)
-        return token if token is not None or len(parts) == known else chooser.draw(self.law)
+        token = rng.first(attempt, attempts if len(parts) == known else LAST)
+        return token if token is not None or len(parts) == known else rng.draw(self.law)
 
     def _parts(self, token: int, p: float) -> tuple[float, float]:
         """(p − min(p, B), that plus min(p, B)·U) of a token."""
@@ -106,7 +106,7 @@ class Residual:
             self._bounds[token] = self._bound(self._path(token))
         path, node, bound = self._bounds[token]
         taken = min(p, bound)
-        if taken <= 0.0 or node is None or not goes_on(node, self.slot.limit) or not (inner := inner_children(node, self.slot.limit)):
+        if taken <= 0.0 or node is None or not can_continue(node, self.slot.limit) or not (inner := inner_children(node, self.slot.limit)):
             return p - taken, p - taken
         complete = self._complete_mass(path, node)
         further = total(self._law(path), inner) / (1.0 - complete) if complete < 1.0 else 0.0
@@ -139,7 +139,7 @@ class Residual:
         """Walk on from a node, not through its complete children (B has taken them off): does a longer complete node come? `entering`: the
         first step leads to a child that is none but can become one."""
         step, limit = "entering" if entering else "avoiding", self.slot.limit
-        while node is not None and goes_on(node, limit):
+        while node is not None and can_continue(node, limit):
             draws = self._draws_after(path, node, step)
             if draws is None:
                 return False
@@ -156,7 +156,7 @@ class Residual:
         """Draws from the law after a path, freely, or avoiding complete children, or entering another one; None where no longer n-gram can
         come then."""
         if (path, step) not in self._draws:
-            law: Law | None = None
+            law: Probs | None = None
             inner = inner_children(node, self.slot.limit) if step != "free" else []
             if step == "free":
                 found = self._law(path)
@@ -165,7 +165,7 @@ class Residual:
                 law = without(self._law(path), complete_children(node, self.slot.limit))
             elif inner:
                 law = among(self._law(path), inner)
-            self._draws[path, step] = None if law is None else BatchedSampler(self.context.chooser, law)
+            self._draws[path, step] = None if law is None else BatchedSampler(self.context.rng, law)
         return self._draws[path, step]
 
     def _complete_mass(self, path: Path, node: Node) -> float:
@@ -173,7 +173,7 @@ class Residual:
         ids = complete_children(node, self.slot.limit)
         return total(self._law(path), ids) if ids else 0.0
 
-    def _law(self, path: Path) -> Law:
+    def _law(self, path: Path) -> Probs:
         """The drafter's law [D] after the slot's base and `path`, remembered for the slot."""
         context, slot = self.context, self.slot
         law = slot.laws.get(path)
@@ -181,7 +181,7 @@ class Residual:
             context.drafter.rollback(slot.base)
             for piece in path:
                 context.drafter.push(piece)
-            law = context.law(context.map.readable_bars)
+            law = context.law(context.map.readable_logit_mask)
             # Where the numbers are not finite no walk goes on from here. On a device nobody waits to look at them.
             if not on_host(law):
                 law = torch.nan_to_num(as_tensor(law), nan=0.0, posinf=0.0)
@@ -191,7 +191,7 @@ class Residual:
         return law
 
 
-def goes_on(node: Node, limit: int) -> bool:
+def can_continue(node: Node, limit: int) -> bool:
     """Whether a walk draws on from here: some child can still become an n-gram within the limit. Depends on trie and budget alone."""
     return node.onward <= limit
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from itertools import accumulate
 
-from omnidemo.decoding.sampling import Law
+from omnidemo.decoding.sampling import Logits, Probs
 from omnidemo.methods.base import Acceptance, Draft, Method, RoundContext, Slot
 
 
@@ -45,23 +45,23 @@ class StringExactMatch(Method):
             draft.slots.append(_slot(end, start, drawn, q, laws, len(drawn) - 1, len(drawn)))
         return draft
 
-    def accept(self, context: RoundContext, draft: Draft, logits: Law) -> Acceptance:
-        if context.warp.greedy:
+    def accept(self, context: RoundContext, draft: Draft, logits: Logits) -> Acceptance:
+        if context.sampling.greedy:
             return super().accept(context, draft, logits)
-        laws = context.warp.law(logits)
+        laws = context.sampling.law(logits)
         accepts: list[float] = []
         for index, slot in enumerate(draft.slots):
             accepts.append(float(laws[index][slot.target_id]))
-            token = context.chooser.draw(laws[index])
+            token = context.rng.draw(laws[index])
             if token != slot.target_id:
                 return Acceptance(index, token, True, accepts)
             if token in context.end_ids:
                 return Acceptance(index + 1, None, False, accepts)
-        return Acceptance(len(draft.slots), context.chooser.draw(laws[-1]), False, accepts)
+        return Acceptance(len(draft.slots), context.rng.draw(laws[-1]), False, accepts)
 
 
-def _slot(target_id: int, start: int, drawn: list[int], q: list[float], laws: list[Law], first: int, stop: int) -> Slot:
+def _slot(target_id: int, start: int, drawn: list[int], q: list[float], laws: list[Probs], first: int, stop: int) -> Slot:
     pieces = tuple(drawn[first:stop])
     paths = {pieces[:depth]: laws[first + depth] for depth in range(len(pieces))}
-    sure = q[first:stop]
-    return Slot(target_id, pieces, math.prod(sure), start + first, laws=paths, sure=sure)
+    draft_probs = q[first:stop]
+    return Slot(target_id, pieces, math.prod(draft_probs), start + first, laws=paths, draft_probs=draft_probs)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from weakref import WeakKeyDictionary
 
-from omnidemo.decoding.sampling import Law, as_tensor
+from omnidemo.decoding.sampling import Probs, as_tensor
 from omnidemo.methods.base import Draft, Method, NotFinite, RoundContext, Slot
 from omnidemo.vocab.vocabulary_map import VocabularyMap
 
@@ -51,7 +51,7 @@ class StringRejection(Method):
             whole = True
             while not strings.stopped(path, left):
                 try:
-                    drawn, share, slot.laws[path] = context.draw(context.readable_bars)
+                    drawn, share, slot.laws[path] = context.draw(context.readable_logit_mask)
                 except NotFinite:
                     whole = False
                     break
@@ -66,41 +66,41 @@ class StringRejection(Method):
             draft.slots.append(slot)
             if slot.target_id < 0:
                 break
-            if not context.warp.greedy:
+            if not context.sampling.greedy:
                 slot.q = self._psi(context, slot, slot.target_id)
             spelled = context.map.target.writes(slot.target_id) == strings.text(path)
-            slot.pieces = path if spelled else context.map.spelling(slot.target_id) or ()
-            slot.sure = shares[: len(slot.pieces)] if slot.pieces == path[: len(slot.pieces)] else ()
+            slot.draft_ids = path if spelled else context.map.spelling(slot.target_id) or ()
+            slot.draft_probs = shares[: len(slot.draft_ids)] if slot.draft_ids == path[: len(slot.draft_ids)] else ()
             context.drafter.rollback(slot.base)
-            if not slot.pieces or slot.target_id in context.end_ids:
+            if not slot.draft_ids or slot.target_id in context.end_ids:
                 break
-            for piece in slot.pieces:
+            for piece in slot.draft_ids:
                 context.drafter.push(piece)
-            if not context.goes_on(slot):
+            if not context.keep_drafting(slot):
                 break
         return draft
 
-    def residual(self, context: RoundContext, slot: Slot, law: Law) -> int:
+    def residual(self, context: RoundContext, slot: Slot, law: Probs) -> int:
         """A token from norm(p − min(p, ψ)) by rejection: draw t ~ p, and throw it away with probability min(1, ψ(t)/p(t))."""
 
         def attempt() -> int | None:
-            token = context.chooser.draw(law)
-            return None if context.chooser.accept(min(1.0, self._psi(context, slot, token) / float(law[token]))) else token
+            token = context.rng.draw(law)
+            return None if context.rng.accept(min(1.0, self._psi(context, slot, token) / float(law[token]))) else token
 
-        token = context.chooser.first(attempt, self.attempts)
+        token = context.rng.first(attempt, self.attempts)
         if token is None:
             rest = as_tensor(law).double().clone()
             for other in as_tensor(law).nonzero().squeeze(-1).tolist():
                 rest[other] -= min(float(rest[other]), self._psi(context, slot, other))
             mass = float(rest.sum())
-            token = context.chooser.draw(rest / mass if mass > 0 else law)
+            token = context.rng.draw(rest / mass if mass > 0 else law)
         context.drafter.rollback(slot.base)
         return token
 
     def _psi(self, context: RoundContext, slot: Slot, token: int, path: Path = ()) -> float:
         """P(drafting goes on from `path` and stops with a string whose first target token is `token`)."""
         strings = strings_of(context.map)
-        law: Law | None = None
+        law: Probs | None = None
         total = 0.0
         for drawn in strings.towards(token, path):
             law = self._law(context, slot, path) if law is None else law
@@ -112,13 +112,13 @@ class StringRejection(Method):
                 total += share * self._psi(context, slot, token, longer)
         return total
 
-    def _law(self, context: RoundContext, slot: Slot, path: Path) -> Law:
+    def _law(self, context: RoundContext, slot: Slot, path: Path) -> Probs:
         """The drafter's law [D] after the slot's base and `path`, remembered for the slot."""
         if path not in slot.laws:
             context.drafter.rollback(slot.base)
             for piece in path:
                 context.drafter.push(piece)
-            slot.laws[path] = context.law(context.map.readable_bars)
+            slot.laws[path] = context.law(context.map.readable_logit_mask)
         return slot.laws[path]
 
 

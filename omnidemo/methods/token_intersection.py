@@ -9,7 +9,7 @@ from torch import Tensor
 
 from omnidemo.decoding.randomness import BatchedSampler
 from omnidemo.decoding.rollout import ProposalRule, token_by_token
-from omnidemo.decoding.sampling import Law, as_tensor
+from omnidemo.decoding.sampling import Probs, as_tensor
 from omnidemo.methods.base import Draft, Method, NotFinite, RoundContext, Slot, subtract
 
 ATTEMPTS = 256  # draws of a correction before it is computed in full: that takes as long as ten
@@ -26,12 +26,12 @@ class TokenIntersection(Method):
     lossless = True
     help = "The drafter may only propose tokens that both vocabularies contain (Timor et al. 2025). Exact at every temperature."
 
-    def bars(self, context: RoundContext) -> Tensor:
+    def logit_mask(self, context: RoundContext) -> Tensor:
         """[D]: 0 for what the drafter may draw, −∞ for the rest."""
-        return context.map.draftable_bars
+        return context.map.draftable_logit_mask
 
     def proposal_rule(self, context: RoundContext) -> ProposalRule:
-        return token_by_token(self.bars(context))
+        return token_by_token(self.logit_mask(context))
 
     def draft(self, context: RoundContext, budget: int) -> Draft:
         draft = Draft()
@@ -39,21 +39,21 @@ class TokenIntersection(Method):
             base = len(context.drafter.ids)
             context.begin_slot(self.proposal_rule, left)
             try:
-                drawn, q, law = context.draw(partial(self.bars, context))
+                drawn, q, law = context.draw(partial(self.logit_mask, context))
             except NotFinite:
                 break
             draft.drafted += 1
             target_id = context.map.targets[drawn]
-            draft.slots.append(Slot(target_id, (drawn,), q, base, laws={(): law}, sure=(q,)))
+            draft.slots.append(Slot(target_id, (drawn,), q, base, laws={(): law}, draft_probs=(q,)))
             context.drafter.push(drawn)
-            if target_id < 0 or target_id in context.end_ids or not context.goes_on(draft.slots[-1]):
+            if target_id < 0 or target_id in context.end_ids or not context.keep_drafting(draft.slots[-1]):
                 break
         return draft
 
-    def residual(self, context: RoundContext, slot: Slot, law: Law) -> int:
+    def residual(self, context: RoundContext, slot: Slot, law: Probs) -> int:
         """By rejection: draw t ~ p, and throw it away with probability q'(t)/p(t). In full only where that would take too long."""
         known, proposed = context.map, slot.laws[()]
-        draws = BatchedSampler(context.chooser, law, lambda: as_tensor(proposed)[known.to_drafter.clamp(min=0)])
+        draws = BatchedSampler(context.rng, law, lambda: as_tensor(proposed)[known.to_drafter.clamp(min=0)])
 
         def attempt() -> int | None:
             token, p, q = draws.draw()
@@ -61,11 +61,11 @@ class TokenIntersection(Method):
             if piece < 0 or not known.may_draft[piece]:
                 return token
             q = float(proposed[piece]) if q is None else q
-            return None if q > 0.0 and context.chooser.accept(min(1.0, q / p)) else token
+            return None if q > 0.0 and context.rng.accept(min(1.0, q / p)) else token
 
-        token = context.chooser.first(attempt, ATTEMPTS)
+        token = context.rng.first(attempt, ATTEMPTS)
         if token is not None:
             return token
         rest, taken = as_tensor(law), torch.zeros_like(as_tensor(law))
         taken[known.mapped_targets] = as_tensor(proposed)[known.mapped_drafters]
-        return subtract(context.chooser, rest, taken)
+        return subtract(context.rng, rest, taken)

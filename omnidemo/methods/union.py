@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from omnidemo.decoding.rollout import ProposalRule, least, token_by_token
+from omnidemo.decoding.rollout import ProposalRule, min_limit, token_by_token
 from omnidemo.methods.base import RoundContext
 from omnidemo.methods.token_intersection import TokenIntersection
 from omnidemo.vocab.vocabulary_map import VocabularyMap
@@ -25,9 +25,10 @@ class Union(TokenIntersection):
 
     def proposal_rule(self, context: RoundContext) -> ProposalRule:
         if self._known is None or self._known[0] is not context.map:
-            bars = least(self.bars(context))
-            self._known = context.map, ProposalRule(bars, bars, context.map.to_target >= 0, token_by_token(self.bars(context)).trie)
+            mask = self.logit_mask(context)
+            limits = min_limit(mask)
+            self._known = context.map, ProposalRule(limits, limits, context.map.to_target >= 0, token_by_token(mask).trie)
         return self._known[1]
 
-    def bars(self, context: RoundContext) -> Tensor:
-        return context.map.readable_bars
+    def logit_mask(self, context: RoundContext) -> Tensor:
+        return context.map.readable_logit_mask

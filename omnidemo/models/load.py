@@ -108,7 +108,7 @@ def load_model(
         tokenizer=tokenizer,
         vocabulary=vocabulary,
         runner=runner,
-        context=runner.limit,
+        context=runner.max_positions,
         parameters=runner.parameters,
         memory_bytes=sum({weight.data_ptr(): weight.nbytes for weight in runner.weights().values()}.values()),  # tied ones once
         device=runner.device,
@@ -271,7 +271,7 @@ def _read_weights(
 def _probe(name: str, runner: Runner, vocabulary: Vocabulary) -> None:
     """ModelError unless one forward pass over a few tokens has a finite highest logit in each row: weights may be damaged, or overflow
     in this dtype."""
-    ids = [token_id for token_id, token in enumerate(vocabulary.tokens[: runner.rows]) if token][: min(PROBED, runner.limit)] or [0]
+    ids = [token_id for token_id, token in enumerate(vocabulary.tokens[: runner.rows]) if token][: min(PROBED, runner.max_positions)] or [0]
     logits = as_tensor(runner.new_cache().forward(ids, len(ids)).logits)
     if not bool(torch.isfinite(logits.amax(-1)).all()):
         where = "" if runner.dtype == torch.float32 else f" in {str(runner.dtype).removeprefix('torch.')}; try dtype=float32"

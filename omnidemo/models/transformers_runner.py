@@ -38,7 +38,7 @@ class TransformersRunner:
 
     def __init__(self, model: Any) -> None:
         self.model = model.eval()
-        self.limit = context_limit(model.config)
+        self.max_positions = context_limit(model.config)
         self.rows = int(model.get_input_embeddings().weight.shape[0])
         self.parameters = int(model.num_parameters())  # as they were before 4-bit weights were packed
         self.device, self.dtype = model.device, model.dtype
@@ -104,7 +104,7 @@ class TransformersCache:
     """One context of a `TransformersRunner`."""
 
     def __init__(self, runner: TransformersRunner) -> None:
-        self.runner, self.limit = runner, runner.limit
+        self.runner, self.max_positions = runner, runner.max_positions
         self.length = 0
         self._past = runner.fresh()
 
@@ -112,7 +112,7 @@ class TransformersCache:
     def forward(self, ids: Sequence[int], last: int, stats_at: float | None = None) -> Pass:
         """See `KVCache`; no statistics."""
         runner = self.runner
-        check_ids(ids, self.length, self.limit, runner.rows)
+        check_ids(ids, self.length, self.max_positions, runner.rows)
         tokens = torch.tensor([ids], device=runner.device)
         options = {"logits_to_keep": max(last, 1)} if runner.keeps_rows else {}  # 0 would mean all of them
         try:

@@ -24,14 +24,14 @@ class Conversations:
 
     def take(self, ids: Sequence[int], reuse: bool, domain: str, drafter: Runner) -> DecodingState:
         """The idle conversation with the longest common beginning, or a new one; it runs until it is given back."""
-        talk = self._known(ids, domain) if reuse else None
-        if talk is None:
-            talk = self.fresh(drafter, domain)
-        elif talk.domain != domain and talk.drafter is not None:
-            talk.domain = domain
-            talk.drafter.read_again(drafter.new_cache())
-        self.running.append(talk)
-        return talk
+        state = self._known(ids, domain) if reuse else None
+        if state is None:
+            state = self.fresh(drafter, domain)
+        elif state.domain != domain and state.drafter is not None:
+            state.domain = domain
+            state.drafter.read_again(drafter.new_cache())
+        self.running.append(state)
+        return state
 
     def fresh(self, drafter: Runner, domain: str = DOMAIN) -> DecodingState:
         """One that nobody knows of."""
@@ -39,26 +39,26 @@ class Conversations:
 
     def _known(self, ids: Sequence[int], domain: str) -> DecodingState | None:
         # Nobody goes on from a visitor's conversation but that visitor: else the first token's time would tell what others wrote.
-        mine = [talk for talk in self._idle if talk.domain == domain or not (owned(domain) or owned(talk.domain))]
-        best = max(mine, key=lambda talk: common_prefix(talk.target.ids, ids), default=None)
+        mine = [state for state in self._idle if state.domain == domain or not (owned(domain) or owned(state.domain))]
+        best = max(mine, key=lambda state: common_prefix(state.target.ids, ids), default=None)
         # Half of a context in common: below, another chat may want it more.
         if best is None or 2 * common_prefix(best.target.ids, ids) < len(best.target.ids):
             return None
         self._idle.remove(best)
         return best
 
-    def give_back(self, talk: DecodingState) -> None:
+    def give_back(self, state: DecodingState) -> None:
         """The newest few stay, for an answer that goes on from them."""
-        self.running = [one for one in self.running if one is not talk]
-        self._idle.append(talk)
+        self.running = [one for one in self.running if one is not state]
+        self._idle.append(state)
         del self._idle[:-IDLE_CONVERSATIONS]
 
     def drop(self, domain: str) -> None:
         """Forget the idle conversations of a domain."""
-        self._idle = [talk for talk in self._idle if talk.domain != domain]
+        self._idle = [state for state in self._idle if state.domain != domain]
 
     def read_again(self, domain: str, drafter: Runner) -> None:
         """Have every drafter context of a domain read its text anew, with other weights."""
-        for talk in (*self._idle, *self.running):
-            if talk.drafter is not None and talk.domain == domain:
-                talk.drafter.read_again(drafter.new_cache())
+        for state in (*self._idle, *self.running):
+            if state.drafter is not None and state.domain == domain:
+                state.drafter.read_again(drafter.new_cache())

@@ -25,7 +25,7 @@ class DraftingLine:
     runner: Runner
     version: int = 0
     head: Head | None = None
-    knowledge: CostModel = field(default_factory=CostModel)
+    cost_model: CostModel = field(default_factory=CostModel)
     plain_at: float | None = None  # UNIX time of the newest plain round
     published: tuple[int, Mapping[str, Tensor], Mapping[str, Tensor]] | None = None  # waits for the next round
 
@@ -39,21 +39,21 @@ class DraftingLine:
                 self.runner = base.copy()  # the given drafter may serve other pairs, so it never changes
             self.runner.overwrite({**base.weights(), **weights})
         self.version, self.head = version, NumpyHead(head) if head else None
-        self.knowledge.renew()
+        self.cost_model.renew()
         return True
 
     def note(self, done: Round) -> None:
         """Take the round's times. The first round of an answer also pays for what the prompt left to be read."""
         if done.index == 0:
-            self.knowledge.begin(done.drafted, done.seconds["draft"])
+            self.cost_model.begin(done.drafted, done.seconds["draft"])
             return
         self.plain_at = self.plain_at if done.draft_length else time()
         took = (done.seconds["draft"], done.seconds["total"])
-        self.knowledge.time(done.draft_length, done.drafted, done.proposed, len(done.tokens), *took)
+        self.cost_model.time(done.draft_length, done.drafted, done.proposed, len(done.tokens), *took)
 
     def policy(self, asked: GenerationConfig) -> DraftPolicy:
         """How long the drafts of one generation get."""
-        longest, known, probes = asked.longest_draft, self.knowledge, asked.probe_every
+        longest, known, probes = asked.longest_draft, self.cost_model, asked.probe_every
         if asked.draft_policy == "fixed":
             return FixedPolicy(asked.draft_length, probes)
         if asked.draft_policy == "confidence":

@@ -93,7 +93,7 @@ class Pair:
         """
         asked = GenerationConfig.of(**options)
         chosen = self._method(asked.method)
-        warp = SamplingParams(asked.temperature, asked.top_k, asked.top_p, asked.min_p, asked.repetition_penalty)
+        sampling = SamplingParams(asked.temperature, asked.top_k, asked.top_p, asked.min_p, asked.repetition_penalty)
         domain, seed, learn = asked.domain, asked.seed, asked.learn
         ids = self.prompt_ids(prompt)
         limits = Limits(asked.max_new_tokens, tuple(text for text in asked.stop if text), cancelled)
@@ -104,9 +104,9 @@ class Pair:
             if self._compiled != (compile_kernels.kernels() is not None):
                 self._compiled = not self._compiled
                 for one in self._lines.values():
-                    one.knowledge.forget_times()
+                    one.cost_model.forget_times()
             length = line.policy(asked)
-            talk = self._conversations.take(ids, asked.reuse, domain, line.runner)
+            state = self._conversations.take(ids, asked.reuse, domain, line.runner)
             ngrams = self._memory.of(domain)
         rounds: list[Round] = []
         tracer = Tracer(self.map, len(ids), self._top_k) if learn and self.learners else None
@@ -116,11 +116,11 @@ class Pair:
         started = perf_counter()
         try:
             with self._turn:
-                talk.start(ids)
+                state.start(ids)
             started = perf_counter()
-            caches = talk.target.cache, talk.drafter.cache if talk.drafter is not None else None
+            caches = state.target.cache, state.drafter.cache if state.drafter is not None else None
             backend = self.make_backend(*caches, self.clock)
-            steps = decode(talk, chosen, self.map, ngrams, warp, Sampler(seed), limits, length, tracer, self.clock, backend)
+            steps = decode(state, chosen, self.map, ngrams, sampling, Sampler(seed), limits, length, tracer, self.clock, backend)
             while True:
                 with self._turn:
                     self._swap(domain, line)
@@ -140,20 +140,20 @@ class Pair:
         finally:
             seconds = perf_counter() - started
             with self._turn:
-                self._conversations.give_back(talk)
-                mismatch = float(talk.drafter is not None and not talk.drafter.spells(talk.target.ids))
+                self._conversations.give_back(state)
+                mismatch = float(state.drafter is not None and not state.drafter.spells(state.target.ids))
                 self.mismatches += int(mismatch)
                 if learn:
                     ngrams.clock += 1
-            if tracer is not None and rounds and talk.drafter is not None:
-                trace = tracer.finish(talk.drafter)
+            if tracer is not None and rounds and state.drafter is not None:
+                trace = tracer.finish(state.drafter)
                 for learner in self.learners if trace else ():
                     assert trace is not None
                     learner(replace(trace, temperature=asked.temperature, domain=domain, version=version, key=key))
             self._memory.save()
         drafts = [(done.drafted, done.seconds["total"]) for done in rounds[1:] if done.drafted]
         with self._turn:
-            plain = line.knowledge.plain_beside(drafts) if chosen.drafts else None
+            plain = line.cost_model.plain_beside(drafts) if chosen.drafts else None
         return Generation(
             token_ids=tuple(token.id for r in rounds for token in r.tokens),
             text="".join(r.text for r in rounds),
@@ -172,12 +172,12 @@ class Pair:
     def record(self, ids: Sequence[int], max_new_tokens: int, cancelled: Callable[[], bool]) -> tuple[tuple[int, ...], Trace] | None:
         """The target's greedy answer to a prompt, given as ids, with its trace; None where `cancelled` said so after a pass.
         Nobody waits for it: it does not count as a generation, leaves nothing behind, and gives way after each pass."""
-        talk = self._conversations.fresh(self.drafter.runner)
+        state = self._conversations.fresh(self.drafter.runner)
         tracer, nothing = Tracer(self.map, len(ids), self._top_k), PlainPolicy()
         with self._turn:
-            talk.start(ids)
+            state.start(ids)
         steps = decode(
-            talk, self._method("auto"), self.map, self.ngrams, SamplingParams(0.0), Sampler(0), Limits(max_new_tokens), nothing, tracer
+            state, self._method("auto"), self.map, self.ngrams, SamplingParams(0.0), Sampler(0), Limits(max_new_tokens), nothing, tracer
         )
         written: list[int] = []
         while not cancelled():
@@ -186,8 +186,8 @@ class Pair:
             if done is not None:
                 written += [token.id for token in done.tokens]
                 continue
-            assert talk.drafter is not None
-            trace = tracer.finish(talk.drafter)
+            assert state.drafter is not None
+            trace = tracer.finish(state.drafter)
             if trace is None:
                 raise ValueError(f"the answer of {self.target.name} left no trace to replay")
             return tuple(written), trace
@@ -223,7 +223,7 @@ class Pair:
     def drafting(self, domain: str = DOMAIN, policy: Policy = "cost", draft_length: int = 4) -> Drafting:
         """How the pair drafts for a domain now, with a sentence for people."""
         line = self._lines.get(domain) or DraftingLine(self.drafter.runner)  # asking makes none: others ask for ever new ones
-        return describe(policy, line.knowledge, line.head is not None, draft_length)
+        return describe(policy, line.cost_model, line.head is not None, draft_length)
 
     def drafting_weights(self, domain: str = DOMAIN) -> dict[str, Tensor]:
         """The weights that draft now, the adapter merged; they change in place with the next swap."""
@@ -232,7 +232,7 @@ class Pair:
     def forget(self, domain: str) -> None:
         """Forget how drafting went for a domain, whose drafter begins anew: what rounds cost, and how often guesses were right."""
         with self._turn:
-            self._line(domain).knowledge = CostModel()
+            self._line(domain).cost_model = CostModel()
 
     def drop_domain(self, domain: str) -> None:
         """Free what drafts for a domain; the next answer there starts from the base drafter, until something is published."""

@@ -122,15 +122,15 @@ class ReplayRunner:
     parameters = 0
 
     def __init__(self, rows: int, limit: int) -> None:
-        self.rows, self.limit = rows, limit
+        self.rows, self.max_positions = rows, limit
         self.device, self.dtype = torch.device("cpu"), torch.float32
         self.path: Sequence[int] = ()
 
     def new_cache(self) -> ReplayCache:
-        return ReplayCache(self.path, self.rows, self.limit)
+        return ReplayCache(self.path, self.rows, self.max_positions)
 
     def copy(self) -> ReplayRunner:
-        return ReplayRunner(self.rows, self.limit)
+        return ReplayRunner(self.rows, self.max_positions)
 
     def weights(self) -> dict[str, Tensor]:
         return {}
@@ -143,7 +143,7 @@ class ReplayCache:
     """After ids on the recorded path comes the recorded token; after others, where greedy judging has stopped, nothing certain."""
 
     def __init__(self, path: Sequence[int], rows: int, limit: int) -> None:
-        self.path, self.rows, self.limit = path, rows, limit
+        self.path, self.rows, self.max_positions = path, rows, limit
         self.length = 0
         self._on_path = 0  # ids, from the beginning, that are the path's
 

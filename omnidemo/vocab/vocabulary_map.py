@@ -11,7 +11,7 @@ from torch import Tensor
 
 from omnidemo.vocab.vocabulary import Vocabulary
 
-LONGEST = 8  # drafter tokens by which a target token is spelled, where compiled code is to know it
+LONGEST = 8  # most drafter tokens of a spelling that compiled code can use
 
 
 class VocabularyMap:
@@ -60,13 +60,13 @@ class VocabularyMap:
         to_target = torch.full((len(draftable),), -1, dtype=torch.int64)
         to_target[to_drafter[mapped]] = mapped
         self.to_drafter, self.to_target, self.draftable = to_drafter.to(device), to_target.to(device), draftable.to(device)
-        # The same as plain ints: looking one id up in a tensor is slow, and on a GPU waits for it.
+        # The same as plain ints: reading one id from a tensor is slow, and on a GPU it synchronises.
         self.drafters: list[int] = to_drafter.tolist()
         self.targets: list[int] = to_target.tolist()
         self.may_draft: list[bool] = draftable.tolist()
         self._spellings: dict[int, tuple[int, ...] | None] = {}
-        # The same for compiled code, [|T|, 1 + n] int32: by how many drafter tokens each is spelled, and by which; 0 where nobody asked
-        # yet, −1 where n do not hold them.
+        # The spellings for compiled code, [|T|, 1 + LONGEST] int32: the number of drafter tokens, then these; 0 where `spelling` has not
+        # been called yet, −1 where they are more than LONGEST.
         self.spelled = np.zeros((len(to_drafter), 1 + LONGEST), np.int32)
         self.spelled[:, 0], self.spelled[:, 1] = to_drafter.numpy() >= 0, to_drafter.numpy()
 
@@ -84,14 +84,14 @@ class VocabularyMap:
         return writes.to(self.draftable.device) | self.draftable
 
     @cached_property
-    def readable_bars(self) -> Tensor:
+    def readable_logit_mask(self) -> Tensor:
         """[|D|] float32: 0 where `readable`, −∞ elsewhere, to be added to logits."""
-        return bars(self.readable)
+        return logit_mask(self.readable)
 
     @cached_property
-    def draftable_bars(self) -> Tensor:
+    def draftable_logit_mask(self) -> Tensor:
         """[|D|] float32: 0 where `draftable`, −∞ elsewhere."""
-        return bars(self.draftable)
+        return logit_mask(self.draftable)
 
     @cached_property
     def tables(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_], NDArray[np.int32]]:
@@ -103,8 +103,8 @@ class VocabularyMap:
         return self.to_drafter[self.mapped_targets]
 
     def spelling(self, target_id: int) -> tuple[int, ...] | None:
-        """How the drafter spells one target token: its direct map, else its bytes as a continuation; () for a special token
-        that the drafter has no counterpart of, None for bytes that it cannot spell (they wait). Cached."""
+        """The drafter ids that spell one target token: its direct map, else its bytes as a continuation; () for a special token
+        without a counterpart, None for bytes that the drafter cannot spell (they stay pending in its context). Cached."""
         if target_id in self._spellings:
             return self._spellings[target_id]
         direct = self.drafters[target_id]
@@ -140,6 +140,6 @@ class VocabularyMap:
         }
 
 
-def bars(allowed: Tensor) -> Tensor:
+def logit_mask(allowed: Tensor) -> Tensor:
     """What a mask [V] adds to logits: 0 where it allows a token, −∞ elsewhere. Adding takes a tenth of the time that selecting does."""
     return 1.0 - allowed.float().reciprocal()

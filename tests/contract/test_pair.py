@@ -222,10 +222,10 @@ def test_the_next_turn_goes_on_from_the_same_context(pair: Pair) -> None:
     first = pair.generate(PROMPT, max_new_tokens=20)
     ids = [*pair.prompt_ids(PROMPT), *first.token_ids, *pair.prompt_ids("and then")]
     pair._conversations._idle[:] = pair._conversations._idle[-1:]
-    talk = pair._conversations._idle[0]
-    kept = talk.target.cache.length
+    state = pair._conversations._idle[0]
+    kept = state.target.cache.length
     second = pair.generate(ids, max_new_tokens=20)
-    assert pair._conversations._idle[-1] is talk and kept >= len(pair.prompt_ids(PROMPT)) + 19
+    assert pair._conversations._idle[-1] is state and kept >= len(pair.prompt_ids(PROMPT)) + 19
     assert second.token_ids == pair.generate(ids, method="autoregressive", max_new_tokens=20, reuse=False).token_ids
 
 
@@ -276,7 +276,7 @@ def test_times_of_other_passes_are_forgotten(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(compile_kernels, "_ready", None)
     pair = load_pair(save(tmp_path / "target", "byte-level", ends=False), save(tmp_path / "drafter", "sentence-piece", seed=1))
     pair.warm_up()
-    known = pair._line("default").knowledge
+    known = pair._line("default").cost_model
     plain, rounds = known.plain_rounds, known.rounds
     assert plain > 5 and known.speedup is not None
     pair.generate(PROMPT, max_new_tokens=4, draft_policy="fixed")
@@ -285,4 +285,4 @@ def test_times_of_other_passes_are_forgotten(tmp_path: Path, monkeypatch: pytest
     pair.generate(PROMPT, max_new_tokens=4, draft_policy="fixed")
     assert known.plain_rounds < 5 and known.rounds > rounds  # those of this answer
     pair.warm_up()
-    assert known.plain_seconds is not None and pair._line("default").knowledge is known
+    assert known.plain_seconds is not None and pair._line("default").cost_model is known

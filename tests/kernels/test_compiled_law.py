@@ -44,22 +44,22 @@ class Modelled(World):
 
     def conversation(self, prompt: Sequence[int], limit: int = 1000) -> DecodingState:
         target, drafter = (Widened(fast.new_cache()) for fast, _ in self.runners)
-        talk = DecodingState(TargetContext(target), DrafterContext(drafter, self.map))
-        talk.start(prompt)
-        return talk
+        state = DecodingState(TargetContext(target), DrafterContext(drafter, self.map))
+        state.start(prompt)
+        return state
 
-    def general(self, warp: SamplingParams, count: int) -> dict[tuple[int, ...], float]:
+    def general(self, sampling: SamplingParams, count: int) -> dict[tuple[int, ...], float]:
         def row(ids: list[int]) -> torch.Tensor:
             return Widened(self.runners[0][1].new_cache()).forward(ids, 1).logits[0]
 
-        return law_of(row, self.prompt, set(self.target.roles.get("end", ())), warp, count)
+        return law_of(row, self.prompt, set(self.target.roles.get("end", ())), sampling, count)
 
 
 class Widened:
     """A cache whose logits are given as float64, as the branches' masses are summed; the padded row is never likely."""
 
     def __init__(self, cache: Any) -> None:
-        self.cache, self.limit = cache, cache.limit
+        self.cache, self.max_positions = cache, cache.max_positions
 
     @property
     def length(self) -> int:
@@ -80,7 +80,7 @@ def test_the_fast_runners_keep_the_law(name: str, compact: bool, threads: int, m
     monkeypatch.setattr("omnidemo.backends.compiled_passes.WORTH_SHARING", 0)
     world = Modelled(PLAIN, compact, threads)
     assert world.runners[0][0].passes.two_bytes == compact
-    law, warp = world.emitted_law(METHODS[name], SamplingParams(0.8), 2, 2), SamplingParams(0.8)
+    law, sampling = world.emitted_law(METHODS[name], SamplingParams(0.8), 2, 2), SamplingParams(0.8)
     assert sum(law.values()) == pytest.approx(1, abs=1e-9)
-    assert distance(law, world.general(warp, 2)) < 1e-6
+    assert distance(law, world.general(sampling, 2)) < 1e-6
     assert distance(law, world.general(SamplingParams(0.9), 2)) > 1e-3  # so that it would show

@@ -217,8 +217,8 @@ def test_rounds_that_were_made_in_vain_leave_no_trace(
         talk = conversation(bundled)
         rule = Unsteady(4) if trouble in ("budget", "everything") else FixedPolicy(4)
         rounds: list[Round] = []
-        method, warp = make_method("ngram-exact", bundled.map), SamplingParams(temperature)
-        for done in decode(talk, method, bundled.map, ngrams, warp, Sampler(5), Limits(90), rule, backend=fast(talk)):
+        method, sampling = make_method("ngram-exact", bundled.map), SamplingParams(temperature)
+        for done in decode(talk, method, bundled.map, ngrams, sampling, Sampler(5), Limits(90), rule, backend=fast(talk)):
             rounds.append(done)
             if trouble in ("trie", "everything") and done.index % 3 == 2:
                 target_id = 2 * chance.randrange(4000) + 1
@@ -283,7 +283,7 @@ def test_every_token_that_the_drafter_reads_is_told(
 ) -> None:
     """Those of walks that were thrown away too: as many as the host reads, which comes back for each."""
     bundled.fill_cache()
-    method, warp, read = make_method("ngram-exact", bundled.map), SamplingParams(temperature), []
+    method, sampling, read = make_method("ngram-exact", bundled.map), SamplingParams(temperature), []
     forward, roll_out = FusedCache.forward, FusedCache.roll_out
 
     def noted(self: FusedCache, ids: Any, last: int, stats_at: float | None = None) -> Any:
@@ -305,7 +305,7 @@ def test_every_token_that_the_drafter_reads_is_told(
             for seed, prompt in enumerate(BUNDLED):
                 talk = conversation(bundled, prompt)
                 for _ in decode(
-                    talk, method, bundled.map, bundled.ngrams, warp, Sampler(seed), Limits(90), FixedPolicy(4), backend=fast(talk)
+                    talk, method, bundled.map, bundled.ngrams, sampling, Sampler(seed), Limits(90), FixedPolicy(4), backend=fast(talk)
                 ):
                     pass
     turns = [turn for turns in made for turn in turns]
@@ -403,20 +403,26 @@ def test_rules_say_how_long_they_draft() -> None:
     assert until_stretch(5, 0) > 8
     known = CostModel()
     for rule in (FixedPolicy(4, probe_every=3), ConfidencePolicy(8, known, 0.4, probe_every=3)):
-        assert [rule.drafting() for index in range(2) if rule.budget(index, list)] == [1, 0]
+        assert [rule.draft_lookahead() for index in range(2) if rule.budget(index, list)] == [1, 0]
     cost, told = CostPolicy(8, known), []
     for index in range(EARLY):
         if cost.budget(index, list):
-            told.append(cost.drafting())
+            told.append(cost.draft_lookahead())
     assert told == list(range(EARLY - 2, -1, -1))
-    known.drafting, known._plain_then, known._tokens, known._weight, known.first_seconds = 2 * EARLY * STRETCH + 5, 1.0, 1.1, 1.0, 1.0
+    known.rounds_since_probe, known._plain_then, known._tokens, known._weight, known.first_seconds = (
+        2 * EARLY * STRETCH + 5,
+        1.0,
+        1.1,
+        1.0,
+        1.0,
+    )
     assert known.speedup is not None and known.speedup < CLEAR  # since a moment ago, so that the next plain rounds should have been made
     known._plain.extend([ProbeBlock(1.0)] * 4)
     cost = CostPolicy(8, known)
-    told = [cost.drafting() for _ in range(3) if cost.budget(0, list)]
+    told = [cost.draft_lookahead() for _ in range(3) if cost.budget(0, list)]
     assert told == [1, 0] and cost.plain_lookahead() == STRETCH - 1
     known.speculating, known.tries = False, 2
-    assert cost.drafting() == 3
+    assert cost.draft_lookahead() == 3
 
 
 class Compiled(World):
@@ -432,11 +438,11 @@ class Compiled(World):
         talk.start(prompt)
         return talk
 
-    def law(self, warp: SamplingParams, count: int) -> dict[tuple[int, ...], float]:
+    def law(self, sampling: SamplingParams, count: int) -> dict[tuple[int, ...], float]:
         def row(ids: list[int]) -> torch.Tensor:
             return as_tensor(FusedCache(self.runners[0]).forward(ids, 1).logits[0]).double()
 
-        return law_of(row, self.prompt, set(self.target.roles.get("end", ())), warp, count)
+        return law_of(row, self.prompt, set(self.target.roles.get("end", ())), sampling, count)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -446,10 +452,10 @@ def test_what_is_emitted_follows_the_targets_law(method: str, made: list[list[Ma
     monkeypatch.setattr(engine, "_plan", lambda *given: plan(*given[:4], index=1, look=given[5]))  # several rounds from the first one on
     monkeypatch.setattr("tests.support.worlds.decode", lambda talk, *given: decode(talk, *given, backend=fast(talk)))
     world = Compiled(NESTED.target, NESTED.drafter, NESTED.prompt)
-    warp, sampler, cache, runs, ids = SamplingParams(0.8), Sampler(3), world.cache(), 10_000, 4
+    sampling, sampler, cache, runs, ids = SamplingParams(0.8), Sampler(3), world.cache(), 10_000, 4
     rule = make_method(method, world.map)
     with torch.inference_mode():
-        counts = Counter(world.sample(rule, warp, sampler, 2, ids, cache)[-2:] for _ in range(runs))
+        counts = Counter(world.sample(rule, sampling, sampler, 2, ids, cache)[-2:] for _ in range(runs))
     count = kinds(made)
     assert count["rounds"] > runs and count["host"] < 0.3 * count["rounds"] and count["several"] > 100, count
 
@@ -459,7 +465,7 @@ def test_what_is_emitted_follows_the_targets_law(method: str, made: list[list[Ma
             ends[path[-2:]] = ends.get(path[-2:], 0.0) + mass
         return p_value(counts, ends, runs)
 
-    law, other = world.law(warp, ids), world.law(SamplingParams(1.0), ids)
+    law, other = world.law(sampling, ids), world.law(SamplingParams(1.0), ids)
     assert fit(law) > 0.001
     assert distance(law, other) > 1e-2 and fit(other) < 0.001  # so that it would show
 

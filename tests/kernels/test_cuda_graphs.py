@@ -86,7 +86,7 @@ def test_any_sequence_of_passes_and_rollbacks(shape: str, dtype: torch.dtype, bo
             ids = ids[: chance.randint(0, 200)]
         cache.trim(len(ids))
         plain.trim(len(ids))
-    assert notes.repeated > 50 and runner.fixed is not None and set(runner.rooms.idle) == {32, 64, 128}
+    assert notes.repeated > 50 and runner.fixed is not None and set(runner.kv_pool.idle) == {32, 64, 128}
     assert all(torch.equal(kept, copy) for kept, copy in compared)  # no later pass writes into an answer
 
 
@@ -112,7 +112,7 @@ def test_what_lies_behind_the_end_does_not_matter(shape: str) -> None:
         cache.trim(30)
     wanted = cache.forward(ids[30:], 10).logits
     cache.trim(30)
-    cache._room.buffer[:, :, :, 30:] = 1e4 * torch.randn(runner.buffer_size(256))[:, :, :, 30:]
+    cache._kv.buffer[:, :, :, 30:] = 1e4 * torch.randn(runner.buffer_size(256))[:, :, :, 30:]
     assert torch.equal(cache.forward(ids[30:], 10).logits, wanted) and notes.repeated == 3
 
 
@@ -131,34 +131,34 @@ def test_the_next_conversation_finds_the_recordings(shape: str, monkeypatch: pyt
 
     converse(1, 70)
     gc.collect()
-    assert sorted(runner.rooms.idle) == [32, 64, 128] and notes.made == 3
+    assert sorted(runner.kv_pool.idle) == [32, 64, 128] and notes.made == 3
     with torch.inference_mode():
-        for room in runner.rooms.idle.values():
+        for room in runner.kv_pool.idle.values():
             room.buffer.fill_(torch.nan)  # a model that overflowed
     converse(2, 100)
     gc.collect()
-    assert sorted(runner.rooms.idle) == [32, 64, 128] and notes.made == 3 and notes.repeated > 100
+    assert sorted(runner.kv_pool.idle) == [32, 64, 128] and notes.made == 3 and notes.repeated > 100
 
     one, two = runner.new_cache(), runner.new_cache()  # at once: each has its own
-    assert one._room is not two._room and one._room.passes and not two._room.passes and 32 not in runner.rooms.idle
-    kept = one._room
+    assert one._kv is not two._kv and one._kv.passes and not two._kv.passes and 32 not in runner.kv_pool.idle
+    kept = one._kv
     del one, two
     gc.collect()
-    assert runner.rooms.idle[32] is kept  # and one of them stays
+    assert runner.kv_pool.idle[32] is kept  # and one of them stays
 
 
 def test_the_next_conversation_takes_the_memory_of_the_last_one() -> None:
     model = make("llama")
     runner = fused_llama.FusedLlama(model)
     first = runner.new_cache()
-    kept, ids = first._room, some_ids(40, 3)
+    kept, ids = first._kv, some_ids(40, 3)
     first.forward(ids, 1)
     del first
     gc.collect()
     with torch.inference_mode():
         kept.buffer.fill_(torch.nan)  # what lies there is never looked at
     second, third = runner.new_cache(), runner.new_cache()
-    assert second._room is kept and third._room is not kept
+    assert second._kv is kept and third._kv is not kept
     assert close(torch.cat([second.forward(ids[:30], 30).logits, second.forward(ids[30:], 10).logits]), reference(model, ids))
 
 
@@ -236,7 +236,7 @@ def test_without_recordings_nothing_is_kept() -> None:
     assert runner.fixed is None
     for one in some_ids(20):
         cache.forward([one], 1)
-    assert not cache._room.seen and not cache._room.passes
+    assert not cache._kv.seen and not cache._kv.passes
 
 
 @pytest.mark.parametrize("ends", [True, False])
@@ -355,7 +355,7 @@ def test_graphs_on_a_device(shape: str, dtype: torch.dtype, bound: float, monkey
         assert all(torch.equal(one, copy) for one, copy in kept)
         assert runner.fixed.record is not None and len(_passes(cache)) >= 2  # nothing was given up
         del cache
-    assert runner.rooms.idle
+    assert runner.kv_pool.idle
 
 
 @CUDA
@@ -375,4 +375,4 @@ def test_new_weights_and_copies_on_a_device() -> None:
 
 
 def _passes(cache: FusedCache) -> dict[tuple[int, int], Any]:
-    return cache._room.passes
+    return cache._kv.passes

@@ -31,7 +31,7 @@ from tests.support.models import save
 from tests.support.rollout_sides import MAP, TOKENS, WARPS, Asking, Side, answers_agree, left_over, random_trie, rounds, same
 from tests.support.runners import close
 
-PLAIN = {name: warp for name, warp in WARPS.items() if warp.plain}
+PLAIN = {name: sampling for name, sampling in WARPS.items() if sampling.plain}
 
 
 @pytest.fixture(scope="module")
@@ -42,25 +42,25 @@ def runner() -> FusedLlama:
     return FusedLlama(model)
 
 
-@pytest.mark.parametrize("warp", PLAIN.values(), ids=PLAIN)
+@pytest.mark.parametrize("sampling", PLAIN.values(), ids=PLAIN)
 @pytest.mark.parametrize("overrun", [0, 2])
 @pytest.mark.parametrize("budget", [1, 2, 3, 4, 6])
-def test_compiled_draws_are_the_hosts_walk(runner: FusedLlama, warp: SamplingParams, overrun: int, budget: int) -> None:
+def test_compiled_draws_are_the_hosts_walk(runner: FusedLlama, sampling: SamplingParams, overrun: int, budget: int) -> None:
     rollouts = own = 0
     for seed in range(3):
         ahead, plain = Side(runner, True), Side(runner, False)
-        rounds(ahead, plain, NgramExact(overrun), random_trie(seed), warp, budget, seed)
+        rounds(ahead, plain, NgramExact(overrun), random_trie(seed), sampling, budget, seed)
         rollouts, own = rollouts + ahead.cache.rollouts, own + ahead.own
         assert plain.cache.rollouts == 0
     assert rollouts >= 18
     assert own == 0  # no pass besides those of the rollouts, walks that were thrown away included
 
 
-@pytest.mark.parametrize("warp", PLAIN.values(), ids=PLAIN)
+@pytest.mark.parametrize("sampling", PLAIN.values(), ids=PLAIN)
 @pytest.mark.parametrize("name", ["token-intersection", "union", "string-exact-match", "ngram-merge"])
-def test_other_methods(runner: FusedLlama, name: str, warp: SamplingParams) -> None:
+def test_other_methods(runner: FusedLlama, name: str, sampling: SamplingParams) -> None:
     ahead, plain = Side(runner, True), Side(runner, False)
-    rounds(ahead, plain, make_method(name, MAP), random_trie(1), warp, 5, 1)
+    rounds(ahead, plain, make_method(name, MAP), random_trie(1), sampling, 5, 1)
     assert ahead.cache.rollouts >= 6
 
 
@@ -71,18 +71,18 @@ def test_more_than_a_temperature_is_the_hosts(runner: FusedLlama, name: str) -> 
     assert ahead.cache.rollouts == 0
 
 
-@pytest.mark.parametrize("warp", PLAIN.values(), ids=PLAIN)
+@pytest.mark.parametrize("sampling", PLAIN.values(), ids=PLAIN)
 @pytest.mark.parametrize(("threshold", "guess"), [(0.0, 0.0), (0.15, 0.15), (0.15, 0.0), (0.0, 0.15), (0.0, 1.0)])
 @pytest.mark.parametrize("name", ["ngram-exact", "string-exact-match"])
 def test_a_wrong_guess_of_the_rule_changes_nothing(
-    runner: FusedLlama, name: str, threshold: float, guess: float, warp: SamplingParams
+    runner: FusedLlama, name: str, threshold: float, guess: float, sampling: SamplingParams
 ) -> None:
     both = Side(runner, True), Side(runner, False)
     rules = [Asking(9, threshold=threshold, guess=guess) for _ in both]
     method, ngrams, foreseen = make_method(name, MAP), random_trie(2), 0
     for _ in range(12):
         start = len(both[0].drafter.ids)
-        drafts = [side.draft(method, ngrams, warp, 9, rule) for side, rule in zip(both, rules, strict=True)]
+        drafts = [side.draft(method, ngrams, sampling, 9, rule) for side, rule in zip(both, rules, strict=True)]
         same(*drafts)
         ended = any(slot.target_id == 42 for slot in drafts[0].slots)  # which only the host sees
         foreseen += 0 if ended else left_over(both[0].newest)
@@ -104,12 +104,12 @@ def test_the_given_ids_are_read_too(runner: FusedLlama) -> None:
             side.drafter.logits()
             for one in range(count):
                 side.drafter.push(one % 6)
-            rollout = roll_out(side.drafter, RolloutRequest(token_by_token(MAP.draftable_bars), SamplingParams(0.0), 3))
+            rollout = roll_out(side.drafter, RolloutRequest(token_by_token(MAP.draftable_logit_mask), SamplingParams(0.0), 3))
             assert rollout is not None and len(rollout.ids) == 3 and len(rollout.read) == 2
             ids = [0, 1, 2, *(one % 6 for one in range(count)), *rollout.read]
             wanted = FusedCache(runner).forward(ids, 3).logits
             assert close(as_tensor(rollout.rows), wanted, 1e-4) and side.cache.length == 3 + count
-            assert [int(row.add(MAP.draftable_bars).argmax()) for row in wanted] == rollout.ids
+            assert [int(row.add(MAP.draftable_logit_mask).argmax()) for row in wanted] == rollout.ids
             for token in rollout.ids[:2]:
                 side.drafter.push(token)
             assert close(as_tensor(side.drafter.logits()), wanted[-1], 1e-4) and side.cache.length == 5 + count
@@ -119,8 +119,8 @@ def test_a_window_that_ends_and_a_room_that_grows(runner: FusedLlama, monkeypatc
     monkeypatch.setattr(fused_cache, "START", 8)
     ahead, plain = Side(runner, True), Side(runner, False)
     rounds(ahead, plain, NgramExact(), random_trie(2), SamplingParams(1.0), 4, 1, count=20)
-    assert ahead.cache._room.capacity >= 32 and ahead.cache.rollouts == 20
-    ahead.cache.limit = ahead.cache.length + 4
+    assert ahead.cache._kv.capacity >= 32 and ahead.cache.rollouts == 20
+    ahead.cache.max_positions = ahead.cache.length + 4
     with torch.inference_mode():
         hand = ahead.context(random_trie(2), SamplingParams(1.0))
         hand.begin_slot(NgramExact().proposal_rule, 4)
@@ -143,15 +143,17 @@ def test_without_compiled_code_the_host_draws(runner: FusedLlama, monkeypatch: p
 @pytest.mark.parametrize("temperature", [0.3, 1.0, 1.7])
 def test_draws_follow_the_law(runner: FusedLlama, temperature: float) -> None:
     """Of 20,000 draws by uniform numbers, as many of each token as the law says; the law is the softmax of what is not barred."""
-    warp, chance = SamplingParams(temperature), random.Random(5)
+    sampling, chance = SamplingParams(temperature), random.Random(5)
     with torch.inference_mode():
         cache = FusedCache(runner)
         row = cache.forward([0, 1, 2], 1).logits[0]
-        rule = token_by_token(MAP.draftable_bars)
-        law = warp.law(row + MAP.draftable_bars)
+        rule = token_by_token(MAP.draftable_logit_mask)
+        law = sampling.law(row + MAP.draftable_logit_mask)
         counts = torch.zeros(TOKENS)
         for _ in range(20_000):
-            rollout = cache.roll_out(RolloutRequest(rule, warp, 1, np.array([chance.random() for _ in range(2)])), [], row, torch.zeros(32))
+            rollout = cache.roll_out(
+                RolloutRequest(rule, sampling, 1, np.array([chance.random() for _ in range(2)])), [], row, torch.zeros(32)
+            )
             assert rollout is not None and rollout.probabilities == [float(rollout.laws[0][rollout.ids[0]])]
             counts[rollout.ids[0]] += 1
         assert torch.allclose(as_tensor(rollout.laws[0]), law, atol=1e-6) and float(rollout.laws[0].sum()) == pytest.approx(1.0, abs=1e-5)
@@ -162,7 +164,7 @@ def test_draws_follow_the_law(runner: FusedLlama, temperature: float) -> None:
 
 
 def test_rules_foresee_themselves() -> None:
-    """`until` says what `goes_on` says, for calibrations with any history."""
+    """`stop_rule` says what `keep_drafting` says, for calibrations with any history."""
     chance = random.Random(1)
     agreed = stopped = 0
     for _ in range(300):
@@ -174,8 +176,8 @@ def test_rules_foresee_themselves() -> None:
         for rule in (CostPolicy(9, known), ConfidencePolicy(9, known, chance.random()), HeadPolicy(9, known, chance.random(), None)):
             rule.budget(0, lambda: ([], 0.0))
             for _ in range(5):
-                until, sure = rule.until(), [chance.random() ** 0.3 for _ in range(chance.choice((1, 2)))]
-                guess, said = foretold(until, math.prod(sure)), rule.goes_on(sure, [])
+                stop, probs = rule.stop_rule(), [chance.random() ** 0.3 for _ in range(chance.choice((1, 2)))]
+                guess, said = foretold(stop, math.prod(probs)), rule.keep_drafting(probs, [])
                 assert guess == said
                 agreed, stopped = agreed + said, stopped + (not said)
                 if not said:
@@ -183,10 +185,10 @@ def test_rules_foresee_themselves() -> None:
     assert agreed > 300 and stopped > 300
 
 
-def foretold(until: StopRule, sure: float) -> bool:
-    line = [line for line in until.lines if sure >= line[0]][-1]
-    reach = until.reach * (line[1] + line[2] * sure)
-    return bool(sure >= until.least and reach * (line[3] + line[4] * sure) > until.price)
+def foretold(stop: StopRule, prob: float) -> bool:
+    segment = [segment for segment in stop.segments if prob >= segment[0]][-1]
+    cumulative = stop.cumulative * (segment[1] + segment[2] * prob)
+    return bool(prob >= stop.min_prob and cumulative * (segment[3] + segment[4] * prob) > stop.price)
 
 
 @pytest.mark.parametrize("prior", [None, 0.6])
@@ -216,10 +218,10 @@ def test_answers_are_those_without(folders: tuple[str, str], policy: Any, cache_
 def test_a_drafter_context_whose_window_slides(runner: FusedLlama) -> None:
     """A short window: the context goes on drafting, whatever can be drawn ahead."""
     cache = FusedCache(runner)
-    cache.limit = 16
+    cache.max_positions = 16
     drafter = DrafterContext(cache, MAP)
     drafter.start([0, 1, 2], 0)
-    order, drawn = RolloutRequest(token_by_token(MAP.draftable_bars), SamplingParams(1.0), 3, Sampler(1).look_ahead(40)), 0
+    order, drawn = RolloutRequest(token_by_token(MAP.draftable_logit_mask), SamplingParams(1.0), 3, Sampler(1).peek(40)), 0
     with torch.inference_mode():
         for turn in range(40):
             rollout = roll_out(drafter, order)
@@ -227,5 +229,5 @@ def test_a_drafter_context_whose_window_slides(runner: FusedLlama) -> None:
             drafter.logits()
             start = len(drafter.ids)
             drafter.commit(start, [], [turn % 6])
-            assert cache.length <= cache.limit
+            assert cache.length <= cache.max_positions
     assert 5 < drawn < 40

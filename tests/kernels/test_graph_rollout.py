@@ -23,7 +23,7 @@ from omnidemo.backends.graph_rollout import GraphRollout, roller_of
 from omnidemo.backends.rollout_backend import RolledDraws, RolloutBackend, roll_out
 from omnidemo.bench.tiny import random_model
 from omnidemo.decoding import round as decoding_round
-from omnidemo.decoding import sampling
+from omnidemo.decoding import sampling as decoding_sampling
 from omnidemo.decoding.backend import RoundPlan
 from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.draft_policy import FixedPolicy
@@ -72,15 +72,15 @@ def side_of(model: Any, rolls: bool) -> Side:
     return Side(recorded(model)[0], rolls)
 
 
-@pytest.mark.parametrize("warp", WARPS.values(), ids=WARPS)
+@pytest.mark.parametrize("sampling", WARPS.values(), ids=WARPS)
 @pytest.mark.parametrize("overrun", [0, 2])
 @pytest.mark.parametrize("budget", [1, 2, 3, 4, 6])
-def test_a_rollout_is_the_hosts_walk(model: Any, warp: SamplingParams, overrun: int, budget: int) -> None:
+def test_a_rollout_is_the_hosts_walk(model: Any, sampling: SamplingParams, overrun: int, budget: int) -> None:
     rollouts = deeper = own = drafted = 0
     for seed in range(3):
         ahead, plain = side_of(model, True), side_of(model, False)
         ngrams = random_trie(seed)
-        rounds(ahead, plain, NgramExact(overrun), ngrams, warp, budget, seed)
+        rounds(ahead, plain, NgramExact(overrun), ngrams, sampling, budget, seed)
         rollouts += ahead.cache.rollouts
         deeper += plain.cache.passes - ahead.cache.passes
         own, drafted = own + ahead.own, drafted + plain.own
@@ -89,18 +89,18 @@ def test_a_rollout_is_the_hosts_walk(model: Any, warp: SamplingParams, overrun: 
     assert own <= 0.35 * drafted + 1, (own, drafted)  # the first round's, and what came after walks that were thrown away
 
 
-@pytest.mark.parametrize("warp", [SamplingParams(0.0), SamplingParams(1.0, top_p=0.9)], ids=["greedy", "top-p"])
+@pytest.mark.parametrize("sampling", [SamplingParams(0.0), SamplingParams(1.0, top_p=0.9)], ids=["greedy", "top-p"])
 @pytest.mark.parametrize("name", ["token-intersection", "union", "string-exact-match", "ngram-merge"])
-def test_other_methods_draw_ahead_too(model: Any, name: str, warp: SamplingParams) -> None:
+def test_other_methods_draw_ahead_too(model: Any, name: str, sampling: SamplingParams) -> None:
     ahead, plain = side_of(model, True), side_of(model, False)
-    rounds(ahead, plain, make_method(name, MAP), random_trie(1), warp, 5, 1)
+    rounds(ahead, plain, make_method(name, MAP), random_trie(1), sampling, 5, 1)
     assert ahead.cache.rollouts >= 4 and ahead.cache.passes < plain.cache.passes
 
 
-@pytest.mark.parametrize("warp", [SamplingParams(0.0), SamplingParams(1.0)], ids=["greedy", "t1"])
+@pytest.mark.parametrize("sampling", [SamplingParams(0.0), SamplingParams(1.0)], ids=["greedy", "t1"])
 @pytest.mark.parametrize(("name", "threshold"), [("ngram-exact", 0.0), ("ngram-exact", 0.1), ("union", 0.1), ("string-exact-match", 0.0)])
 def test_rules_that_watch_hear_the_same(
-    model: Any, name: str, threshold: float, warp: SamplingParams, monkeypatch: pytest.MonkeyPatch
+    model: Any, name: str, threshold: float, sampling: SamplingParams, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     elsewhere(monkeypatch)
     sides = side_of(model, True), side_of(model, False)
@@ -108,7 +108,7 @@ def test_rules_that_watch_hear_the_same(
     method, ngrams = make_method(name, MAP), random_trie(2)
     for _ in range(12):
         start = len(sides[0].drafter.ids)
-        drafts = [side.draft(method, ngrams, warp, 9, rule) for side, rule in zip(sides, rules, strict=True)]
+        drafts = [side.draft(method, ngrams, sampling, 9, rule) for side, rule in zip(sides, rules, strict=True)]
         same(*drafts)
         for side in sides:
             side.drafter.commit(start, [], [3])
@@ -144,7 +144,7 @@ def test_corrections_of_earlier_slots(model: Any) -> None:
 
 def test_ids_that_agree_again_after_others_were_read(model: Any) -> None:
     side = side_of(model, True)
-    drafter, rule = side.drafter, token_by_token(MAP.draftable_bars)
+    drafter, rule = side.drafter, token_by_token(MAP.draftable_logit_mask)
     with torch.inference_mode():
         order = RolloutRequest(rule, SamplingParams(0.0), 4)
         first = roll_out(drafter, order)  # which reads, and then sees that nothing has been recorded yet
@@ -183,7 +183,7 @@ def test_little_is_drawn_in_vain_where_a_rule_may_stop(model: Any) -> None:
 
 def elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every tensor passes for one on a device."""
-    for module in (sampling, decoding_round, ngram_residual):
+    for module in (decoding_sampling, decoding_round, ngram_residual):
         monkeypatch.setattr(module, "on_host", lambda tensor: False)
 
 
@@ -205,10 +205,10 @@ def watched_reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return reads
 
 
-@pytest.mark.parametrize("warp", WARPS.values(), ids=WARPS)
+@pytest.mark.parametrize("sampling", WARPS.values(), ids=WARPS)
 @pytest.mark.parametrize("name", ["ngram-exact", "token-intersection", "string-exact-match"])
 def test_the_number_of_waits_does_not_grow_with_the_draft(
-    model: Any, name: str, warp: SamplingParams, monkeypatch: pytest.MonkeyPatch
+    model: Any, name: str, sampling: SamplingParams, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     elsewhere(monkeypatch)
     method, ngrams, ahead, plain = make_method(name, MAP), NgramCache(TOKENS), side_of(model, True), side_of(model, False)
@@ -216,7 +216,7 @@ def test_the_number_of_waits_does_not_grow_with_the_draft(
         ngrams.insert(target_id, path)
     for side in (ahead, plain):
         for _ in range(3):  # until everything is recorded
-            side.draft(method, ngrams, warp, 4)
+            side.draft(method, ngrams, sampling, 4)
             side.drafter.rollback(3)
     reads = watched_reads(monkeypatch)
     most: dict[bool, int] = {}
@@ -224,9 +224,9 @@ def test_the_number_of_waits_does_not_grow_with_the_draft(
         for budget in (1, 2, 4, 8, 12):
             for _ in range(6):
                 reads.clear()
-                side.draft(method, ngrams, warp, budget)
+                side.draft(method, ngrams, sampling, budget)
                 # One for all the draws, and one for the bounds of slots that could have become longer.
-                assert side is plain or len(reads) <= 1 + (name == "ngram-exact" and not warp.greedy), reads
+                assert side is plain or len(reads) <= 1 + (name == "ngram-exact" and not sampling.greedy), reads
                 most[side is ahead] = max(most.get(side is ahead, 0), len(reads))
                 side.drafter.rollback(3)
     assert most[False] >= 8
@@ -270,27 +270,27 @@ class Asked(TorchDispatchMode):
         return function(*args, **(kwargs or {}))
 
 
-@pytest.mark.parametrize("warp", WARPS.values(), ids=WARPS)
-def test_a_step_asks_the_host_nothing(model: Any, warp: SamplingParams, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("sampling", WARPS.values(), ids=WARPS)
+def test_a_step_asks_the_host_nothing(model: Any, sampling: SamplingParams, monkeypatch: pytest.MonkeyPatch) -> None:
     elsewhere(monkeypatch)
     runner, _ = recorded(model)
     assert runner.fixed is not None
     roller, cache, trie = GraphRollout(runner, runner.fixed), runner.new_cache(), random_trie(0).on_device()
     with torch.inference_mode(), Asked() as asked:
-        roller._step(cache._room.buffer, trie, warp)
+        roller._step(cache._kv.buffer, trie, sampling)
     waits = {"_local_scalar_dense", "is_nonzero", "item", "nonzero", "masked_select", "equal", "multinomial"}
     assert "index_select" in asked.kernels and not waits & asked.kernels
     made_on_the_host = {"lift_fresh", "scalar_tensor"}  # tensors of Python's numbers, which a recording may not copy
     assert not made_on_the_host & asked.kernels
 
 
-@pytest.mark.parametrize("warp", WARPS.values(), ids=WARPS)
-def test_a_step_stays_on_its_device(warp: SamplingParams) -> None:
+@pytest.mark.parametrize("sampling", WARPS.values(), ids=WARPS)
+def test_a_step_stays_on_its_device(sampling: SamplingParams) -> None:
     """With tensors that have a device and no numbers: whoever reads a number, or mixes devices, fails."""
     runner: Any = SimpleNamespace(device=torch.device("meta"), rows=TOKENS, embed=torch.zeros(TOKENS, 32), dtype=torch.bfloat16)
     with torch.inference_mode():
         roller, trie = GraphRollout(runner, None), TrieTable(TOKENS, "meta")  # type: ignore[arg-type]
-        state, rows = roller._draw(trie, warp)
+        state, rows = roller._draw(trie, sampling)
         assert state.device.type == rows.device.type == "meta" and state.shape == (12,)
         with pytest.raises((RuntimeError, NotImplementedError), match="meta"):
             state[0].item()
@@ -328,7 +328,7 @@ def test_a_residual_rarely_waits_more_than_once(model: Any, near: float, monkeyp
 def test_growing_shrinking_and_full_tries(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("omnidemo.vocab.trie_table.SIZES", (11, 101, 1009))
     chance, ahead, plain = random.Random(4), side_of(model, True), side_of(model, False)
-    ngrams, warp, method = NgramCache(TOKENS, size=25), SamplingParams(1.0), NgramExact()
+    ngrams, sampling, method = NgramCache(TOKENS, size=25), SamplingParams(1.0), NgramExact()
     filled: list[int] = []
     original = TrieTable.fill
 
@@ -344,7 +344,7 @@ def test_growing_shrinking_and_full_tries(model: Any, monkeypatch: pytest.Monkey
             ngrams.insert(target_id % 36 + 6, tuple(chance.choice((0, 1, 2, 6, 7)) for _ in range(chance.choice((2, 3, 3)))))
         if turn == 20:
             ngrams.clear()
-        rounds(ahead, plain, method, ngrams, warp, 4, turn, count=1)
+        rounds(ahead, plain, method, ngrams, sampling, 4, turn, count=1)
     assert ahead.cache.rollouts > 10 and len(ngrams) > 10
     assert 2 <= len(filled) < 25  # when something was removed or the table was full, and not when something was added
 
@@ -418,7 +418,7 @@ def test_a_recording_that_fails_falls_back(model: Any, caplog: pytest.LogCapture
     assert ahead.runner.fixed is not None and isinstance(ahead.runner.fixed.record, Notes)
     ahead.runner.fixed.record.fail = RuntimeError("operation not permitted when stream is capturing")
     with caplog.at_level(logging.WARNING):
-        rounds(ahead, plain, NgramExact(), ngrams, SamplingParams(0.5), 4, 2)  # another warp is another recording
+        rounds(ahead, plain, NgramExact(), ngrams, SamplingParams(0.5), 4, 2)  # another sampling is another recording
     assert done > 0 and ahead.cache.rollouts == done
     assert [record.getMessage() for record in caplog.records] == [
         "Passes of this model cannot be recorded (operation not permitted when stream is capturing); it goes on without, at a higher "
@@ -427,24 +427,24 @@ def test_a_recording_that_fails_falls_back(model: Any, caplog: pytest.LogCapture
 
 
 def test_where_nothing_is_drawn_ahead(model: Any) -> None:
-    ngrams, warp = random_trie(1), SamplingParams(1.0)
+    ngrams, sampling = random_trie(1), SamplingParams(1.0)
     side = side_of(model, True)
     for _ in range(2):
-        draft = side.draft(NgramExact(), ngrams, warp, 4)
+        draft = side.draft(NgramExact(), ngrams, sampling, 4)
         side.drafter.rollback(draft.slots[0].base)
     assert side.cache.rollouts == 1
     with torch.inference_mode():
-        other = side.context(ngrams, warp)
-        other.chooser = Branching([])
+        other = side.context(ngrams, sampling)
+        other.rng = Branching([])
         penalised = side.context(ngrams, SamplingParams(1.0, repetition_penalty=1.2))
         penalised.penalty = RepetitionPenalty(MAP)
         for one in (other, penalised):
             assert RolloutBackend(lambda: 0.0).run_round(one, NgramExact(), RoundPlan(4, 9, 0)) is None
-        side.cache.limit = side.cache.length + 4  # near the end of its window
-        near = side.context(ngrams, warp)
+        side.cache.max_positions = side.cache.length + 4  # near the end of its window
+        near = side.context(ngrams, sampling)
         near.begin_slot(NgramExact().proposal_rule, 4)
         assert not left_over(near) and side.cache.rollouts == 1
-        side.cache.limit = 600
+        side.cache.max_positions = 600
         general = FusedLlama(model)
         general.passes = None
         assert not general.new_cache().rolls
@@ -459,9 +459,9 @@ def test_what_was_foreseen_for_another_place_is_dropped(model: Any) -> None:
         hand.begin_slot(NgramExact().proposal_rule, 4)
         assert left_over(hand) >= 2
         side.drafter.push(5)
-        drawn, q, law = hand.draw(hand.readable_bars)
+        drawn, q, law = hand.draw(hand.readable_logit_mask)
         assert not left_over(hand) and float(law[drawn]) == q
-        assert torch.allclose(as_tensor(law), as_tensor(hand.law(MAP.readable_bars)))
+        assert torch.allclose(as_tensor(law), as_tensor(hand.law(MAP.readable_logit_mask)))
 
 
 def test_a_rollout_that_is_done_changes_nothing_more(model: Any) -> None:
@@ -470,17 +470,17 @@ def test_a_rollout_that_is_done_changes_nothing_more(model: Any) -> None:
     cache, roller, ngrams = runner.new_cache(), roller_of(runner, runner.fixed), random_trie(3)
     row = cache.forward([0, 1, 2], 1).logits[0]
     first = ngrams.nearest.masked_fill(MAP.draftable, 0)
-    rule = ProposalRule(first, least(MAP.readable_bars), MAP.to_target >= 0, ngrams.on_device(), 2)
+    rule = ProposalRule(first, least(MAP.readable_logit_mask), MAP.to_target >= 0, ngrams.on_device(), 2)
     sampler = Sampler(9)
     with torch.inference_mode():
         for _ in range(5):
-            roller._begin(3, RolloutRequest(rule, SamplingParams(1.0), 3, sampler.look_ahead(40)), row, torch.zeros(32))
+            roller._begin(3, RolloutRequest(rule, SamplingParams(1.0), 3, sampler.peek(40)), row, torch.zeros(32))
             roller._draw(rule.trie, SamplingParams(1.0))
             for _ in range(12):
-                roller._step(cache._room.buffer, rule.trie, SamplingParams(1.0))
-            before = [one.clone() for one in (roller.state, roller.ids[:40], roller.rows, roller.laws[:40], cache._room.buffer)]
-            roller._step(cache._room.buffer, rule.trie, SamplingParams(1.0))
-            after = (roller.state, roller.ids[:40], roller.rows, roller.laws[:40], cache._room.buffer)
+                roller._step(cache._kv.buffer, rule.trie, SamplingParams(1.0))
+            before = [one.clone() for one in (roller.state, roller.ids[:40], roller.rows, roller.laws[:40], cache._kv.buffer)]
+            roller._step(cache._kv.buffer, rule.trie, SamplingParams(1.0))
+            after = (roller.state, roller.ids[:40], roller.rows, roller.laws[:40], cache._kv.buffer)
             assert all(torch.equal(one, other) for one, other in zip(before, after, strict=True))
             for _ in range(7):
                 sampler.uniform()
@@ -492,13 +492,13 @@ def test_rooms_grow_and_recordings_are_few(model: Any, monkeypatch: pytest.Monke
     ngrams = random_trie(2)
     for seed, temperature in enumerate((1.0, 0.5, 0.6, 0.7, 0.8, 0.9)):
         rounds(ahead, plain, NgramExact(), ngrams, SamplingParams(temperature), 4, seed, count=4)
-    assert ahead.cache._room.capacity >= 64 and 1 <= len(ahead.cache._room.rollouts) <= 4
+    assert ahead.cache._kv.capacity >= 64 and 1 <= len(ahead.cache._kv.rollouts) <= 4
 
 
 def test_numbers_that_were_looked_at_are_used_next() -> None:
     one, other = Sampler(1), Sampler(1)
-    seen = one.look_ahead(3).tolist()
-    assert one.look_ahead(2).tolist() == seen[:2] and [one.uniform() for _ in range(5)] == [other.uniform() for _ in range(5)]
+    seen = one.peek(3).tolist()
+    assert one.peek(2).tolist() == seen[:2] and [one.uniform() for _ in range(5)] == [other.uniform() for _ in range(5)]
     assert seen == [Sampler(1).uniform(), *seen[1:]]
 
 
@@ -506,8 +506,8 @@ def test_numbers_that_were_looked_at_are_used_next() -> None:
 
 
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=CUDA)])
-@pytest.mark.parametrize("warp", WARPS.values(), ids=WARPS)
-def test_graphs_draw_what_the_host_would(device: str, warp: SamplingParams) -> None:
+@pytest.mark.parametrize("sampling", WARPS.values(), ids=WARPS)
+def test_graphs_draw_what_the_host_would(device: str, sampling: SamplingParams) -> None:
     """On a device with real recordings, id for id; a CPU shows that the test itself is sound."""
     vocabulary_map = VocabularyMap(TARGET, DRAFTER, len(TARGET) + 1, TOKENS, device)
     answers = []
@@ -524,12 +524,12 @@ def test_graphs_draw_what_the_host_would(device: str, warp: SamplingParams) -> N
             ngrams.insert(6 + turn, (turn % 3, (turn // 3) % 6, *([turn % 5] if turn % 2 else [])))
             with torch.inference_mode():
                 start, target = len(drafter.ids), TargetContext(TableCache(1, 0))
-                hand = RoundContext(drafter, vocabulary_map, ngrams, warp, sampler, frozenset({42}), None, start, target=target)
+                hand = RoundContext(drafter, vocabulary_map, ngrams, sampling, sampler, frozenset({42}), None, start, target=target)
                 hand.prefetch = RolledDraws() if rolls else None
                 draft = NgramExact().draft(hand, 5)
-                answer.append([(slot.target_id, slot.pieces) for slot in draft.slots])
+                answer.append([(slot.target_id, slot.draft_ids) for slot in draft.slots])
                 kept = [slot for slot in draft.slots if slot.target_id >= 0][:2]
-                drafter.commit(hand.start, [len(slot.pieces) for slot in kept], [*(slot.target_id for slot in kept), turn % 6])
+                drafter.commit(hand.start, [len(slot.draft_ids) for slot in kept], [*(slot.target_id for slot in kept), turn % 6])
         answers.append(answer)
         assert runner.fixed.record is not None and cache.rollouts >= (25 if rolls else 0)
     assert answers[0] == answers[1]

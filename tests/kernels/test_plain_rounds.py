@@ -207,7 +207,7 @@ def test_nothing_is_written_after_an_end(runner: FusedLlama) -> None:
 
 def test_a_window_that_ends(runner: FusedLlama) -> None:
     plain = Plain(runner)
-    plain.target.cache.limit = 6
+    plain.target.cache.max_positions = 6
     assert plain.round() is None and plain.target.cache.length == 2
     assert close(as_tensor(plain.target.verify([]).logits), true_row(runner, [1, 2, 3]), 1e-4)
 

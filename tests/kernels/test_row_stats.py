@@ -19,12 +19,14 @@ from omnidemo.decoding.sampling import SamplingParams
 from tests.support.models import PROMPT, save
 
 
-def peaks_of(rows: Any, heat: float) -> RowStats:
+def peaks_of(rows: Any, temperature: float) -> RowStats:
     """Those of logits [R, V] by numpy."""
     best = rows.argmax(-1)
     top = rows[np.arange(len(rows)), best]
     away = (rows - top[:, None]).astype(np.float64)
-    return RowStats(rows, np.stack([best, top, np.exp(away).sum(-1), np.exp(away / (heat or 1.0)).sum(-1)], 1).astype(np.float32), heat)
+    return RowStats(
+        rows, np.stack([best, top, np.exp(away).sum(-1), np.exp(away / (temperature or 1.0)).sum(-1)], 1).astype(np.float32), temperature
+    )
 
 
 @pytest.fixture(scope="module")
@@ -32,32 +34,36 @@ def runner() -> FusedLlama:
     return FusedLlama(random_model("llama", 517, seed=2))
 
 
-@pytest.mark.parametrize("heat", [0.0, 0.3, 1.0, 1.8])
+@pytest.mark.parametrize("temperature", [0.0, 0.3, 1.0, 1.8])
 @pytest.mark.parametrize("rows", [1, 2, 5])
 @pytest.mark.parametrize("shared", [False, True])
-def test_a_pass_tells_its_peaks(runner: FusedLlama, heat: float, rows: int, shared: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pass_tells_its_peaks(runner: FusedLlama, temperature: float, rows: int, shared: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if shared:
         monkeypatch.setattr(cpu_passes, "WORTH_SHARING", 1)
         monkeypatch.setattr(cpu_passes.CompiledPasses, "helpers", property(lambda self: 2))
     cache = FusedCache(runner)
     cache.forward([1, 2, 3], 1)
-    peaks = cache.forward([4, 5, 6, 7, 8], rows, heat).stats
+    peaks = cache.forward([4, 5, 6, 7, 8], rows, temperature).stats
     assert peaks is not None and cache.length == 8
     cache.trim(3)
     logits = cache.forward([4, 5, 6, 7, 8], rows).logits
     assert np.array_equal(logits.numpy(), peaks.rows)
-    wanted = peaks_of(peaks.rows, heat)
-    columns = [BEST, TOP, MASS, *([WARM] if heat else [])]
+    wanted = peaks_of(peaks.rows, temperature)
+    columns = [BEST, TOP, MASS, *([WARM] if temperature else [])]
     assert np.allclose(peaks.numbers[:, columns], wanted.numbers[:, columns], rtol=3e-6)
     assert peaks.best() == logits.argmax(-1).tolist()
     tokens = [3, 500, 17, 0, 516][:rows]
-    assert peaks.shares(tokens) == pytest.approx([float(row.softmax(-1)[one]) for row, one in zip(logits, tokens, strict=True)], rel=1e-5)
-    assert peaks.shares(tokens[1:], 1) == pytest.approx(peaks.shares(tokens)[1:])
-    if heat:
-        law = SamplingParams(heat).law(logits)
+    assert peaks.token_probs(tokens) == pytest.approx(
+        [float(row.softmax(-1)[one]) for row, one in zip(logits, tokens, strict=True)], rel=1e-5
+    )
+    assert peaks.token_probs(tokens[1:], 1) == pytest.approx(peaks.token_probs(tokens)[1:])
+    if temperature:
+        law = SamplingParams(temperature).law(logits)
         for row in range(rows):
             assert np.allclose(peaks.law(row), law[row].numpy(), rtol=1e-5, atol=1e-9)
-        assert peaks.chances(tokens) == pytest.approx([float(row[one]) for row, one in zip(law, tokens, strict=True)], rel=1e-5, abs=1e-30)
+        assert peaks.tempered_probs(tokens) == pytest.approx(
+            [float(row[one]) for row, one in zip(law, tokens, strict=True)], rel=1e-5, abs=1e-30
+        )
 
 
 @pytest.mark.parametrize("size", [1, 2, 255, 256, 257, 8192, 50_001])

@@ -98,7 +98,7 @@ def test_refuses_what_cannot_be_read(pair: tuple[Any, Any]) -> None:
     with pytest.raises(ValueError, match="another model"):
         cache.forward([VOCABULARY], 1)
     with pytest.raises(ValueError, match="window"):
-        cache.forward([1] * (runner.limit + 1), 1)
+        cache.forward([1] * (runner.max_positions + 1), 1)
     assert cache.length == 0
 
 
@@ -418,7 +418,7 @@ def test_the_whole_window_can_be_read(shape: str) -> None:
     runner = TransformersRunner(model)
     ids = some_ids(40)
     cache = runner.new_cache()
-    assert cache.limit == 40
+    assert cache.max_positions == 40
     assert close(torch.cat([cache.forward(ids[:33], 33).logits, cache.forward(ids[33:], 7).logits]), reference(model, ids))
 
 

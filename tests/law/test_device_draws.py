@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from omnidemo.decoding import round as decoding_round
-from omnidemo.decoding import sampling
+from omnidemo.decoding import sampling as decoding_sampling
 from omnidemo.decoding.draft_policy import FixedPolicy
 from omnidemo.decoding.engine import Limits, decode
 from omnidemo.decoding.randomness import Sampler, draw_with_prob
@@ -23,7 +23,7 @@ from tests.support.worlds import CASES, NESTED, Branching, World
 @pytest.fixture
 def elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every tensor passes for one on a device."""
-    for module in (sampling, decoding_round, ngram_residual):
+    for module in (decoding_sampling, decoding_round, ngram_residual):
         monkeypatch.setattr(module, "on_host", lambda tensor: False)
 
 
@@ -34,8 +34,8 @@ class Asking(FixedPolicy):
     watches: bool = True
     heard: list[float] = field(default_factory=list)
 
-    def goes_on(self, sure: Any, states: Any) -> bool:
-        self.heard += sure
+    def keep_drafting(self, draft_probs: Any, states: Any) -> bool:
+        self.heard += draft_probs
         return True
 
 
@@ -71,27 +71,27 @@ def test_other_choosers_need_not_know(elsewhere: None) -> None:
     assert draw_with_prob(Branching([2]), law) == (2, 0.75)
 
 
-def _run(world: World, method: str, warp: SamplingParams) -> tuple[list[list[int]], list[float]]:
+def _run(world: World, method: str, sampling: SamplingParams) -> tuple[list[list[int]], list[float]]:
     rule, answers = Asking(4), []
     for seed in range(5):
         one = replace(world, seed=seed)
-        chosen, talk = make_method(method, one.map), one.conversation(one.prompt)
-        steps = decode(talk, chosen, one.map, one.cache(), warp, Sampler(seed), Limits(30), rule)
+        chosen, state = make_method(method, one.map), one.conversation(one.prompt)
+        steps = decode(state, chosen, one.map, one.cache(), sampling, Sampler(seed), Limits(30), rule)
         answers.append([token.id for r in steps for token in r.tokens])
     return answers, rule.heard
 
 
 @pytest.mark.parametrize(("world", "method"), CASES, ids=lambda one: one if isinstance(one, str) else "")
 @pytest.mark.parametrize(
-    "warp",
+    "sampling",
     [SamplingParams(0.0), SamplingParams(1.0), SamplingParams(0.8, top_k=3, repetition_penalty=1.2)],
     ids=["greedy", "sampled", "warped"],
 )
-def test_the_engine_says_the_same_elsewhere(world: World, method: str, warp: SamplingParams, monkeypatch: pytest.MonkeyPatch) -> None:
-    here = _run(world, method, warp)
-    for module in (sampling, decoding_round, ngram_residual):
+def test_the_engine_says_the_same_elsewhere(world: World, method: str, sampling: SamplingParams, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = _run(world, method, sampling)
+    for module in (decoding_sampling, decoding_round, ngram_residual):
         monkeypatch.setattr(module, "on_host", lambda tensor: False)
-    there = _run(world, method, warp)
+    there = _run(world, method, sampling)
     assert there[0] == here[0]
     assert there[1] == pytest.approx(here[1], rel=1e-5)
     assert (method == "autoregressive") is not bool(here[1])
@@ -111,14 +111,14 @@ def test_a_drafted_token_costs_one_wait(temperature: float, elsewhere: None, mon
         monkeypatch.setattr(Tensor, name, watched)
 
     world = NESTED
-    talk = world.conversation(world.prompt)
-    assert talk.drafter is not None
-    warp, rule = SamplingParams(temperature), Asking(4)
-    hand = base.RoundContext(talk.drafter, world.map, world.cache(), warp, Sampler(1), frozenset(), policy=rule, target=talk.target)
-    talk.drafter.logits()
+    state = world.conversation(world.prompt)
+    assert state.drafter is not None
+    sampling, rule = SamplingParams(temperature), Asking(4)
+    hand = base.RoundContext(state.drafter, world.map, world.cache(), sampling, Sampler(1), frozenset(), policy=rule, target=state.target)
+    state.drafter.logits()
     for name in ("cpu", "item", "tolist", "__int__", "__float__", "__bool__"):
         watch(name)
-    drawn, q, law = hand.draw(hand.readable_bars)
-    slot = base.Slot(0, (drawn,), q, len(talk.drafter.ids), laws={(): law}, sure=(q,))
-    assert hand.goes_on(slot) and rule.heard == [q] and 0.0 < q < 1.0
+    drawn, q, law = hand.draw(hand.readable_logit_mask)
+    slot = base.Slot(0, (drawn,), q, len(state.drafter.ids), laws={(): law}, draft_probs=(q,))
+    assert hand.keep_drafting(slot) and rule.heard == [q] and 0.0 < q < 1.0
     assert waits == ["cpu"]

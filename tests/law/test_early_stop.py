@@ -30,7 +30,7 @@ RULES: dict[str, Callable[[], DraftPolicy]] = {
 def test_a_draft_that_ends_early_leaves_the_law_as_it_is(
     world: World, rule: Callable[[], DraftPolicy], method: NgramExact | TokenIntersection | StringExactMatch | StringRejection
 ) -> None:
-    for warp in (SamplingParams(1.0), SamplingParams(0.7)) if world is PLAIN else (SamplingParams(1.0),):
-        law = world.emitted_law(method, warp, rule, 2)
+    for sampling in (SamplingParams(1.0), SamplingParams(0.7)) if world is PLAIN else (SamplingParams(1.0),):
+        law = world.emitted_law(method, sampling, rule, 2)
         assert sum(law.values()) == pytest.approx(1, abs=1e-9)
-        assert distance(law, world.law(warp, 2)) < 1e-12
+        assert distance(law, world.law(sampling, 2)) < 1e-12

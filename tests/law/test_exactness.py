@@ -49,10 +49,10 @@ LOSSLESS: dict[str, Method] = {
 }
 
 
-def emitted(world: World, method: Method, warp: SamplingParams, budget: int, count: int = 2) -> float:
-    law = world.emitted_law(method, warp, budget, count)
+def emitted(world: World, method: Method, sampling: SamplingParams, budget: int, count: int = 2) -> float:
+    law = world.emitted_law(method, sampling, budget, count)
     assert sum(law.values()) == pytest.approx(1, abs=1e-9)
-    return distance(law, world.law(warp, count))
+    return distance(law, world.law(sampling, count))
 
 
 @pytest.mark.parametrize("world", [*WORLDS.values(), CROSSING], ids=[*WORLDS, "crossing"])
@@ -73,11 +73,11 @@ def test_one_vocabulary(budget: int) -> None:
     assert emitted(SAME, Speculative(), SamplingParams(0.7), budget) < 1e-12
 
 
-@pytest.mark.parametrize("warp", WARPS.values(), ids=WARPS)
+@pytest.mark.parametrize("sampling", WARPS.values(), ids=WARPS)
 @pytest.mark.parametrize("world", [PLAIN, CROSSING], ids=["plain", "crossing"])
 @pytest.mark.parametrize("method", [*LOSSLESS.values(), Autoregressive()], ids=[*LOSSLESS, "plain"])
-def test_warping_keeps_them_lossless(world: World, warp: SamplingParams, method: Method) -> None:
-    assert emitted(world, method, warp, 2) < 1e-12
+def test_warping_keeps_them_lossless(world: World, sampling: SamplingParams, method: Method) -> None:
+    assert emitted(world, method, sampling, 2) < 1e-12
 
 
 def test_every_lossless_method_is_tried() -> None:
@@ -92,7 +92,7 @@ def test_the_papers_merging_is_not_lossless_and_the_test_sees_it() -> None:
 def test_a_broken_residual_is_seen() -> None:
     class Broken(TokenIntersection):
         def residual(self, context: RoundContext, slot: Slot, law: torch.Tensor) -> int:
-            return subtract(context.chooser, law, torch.zeros_like(law))
+            return subtract(context.rng, law, torch.zeros_like(law))
 
     assert emitted(NESTED, Broken(), SamplingParams(1.0), 2) > 1e-3
 
@@ -119,24 +119,24 @@ def test_samples_do_not_agree_with_the_papers_merging() -> None:
 
 def chi_square(world: World, method: Method, runs: int, count: int = 1) -> float:
     """p-value of the counts of the first ids emitted."""
-    warp, sampler, cache = SamplingParams(1.0), Sampler(3), world.cache()
+    sampling, sampler, cache = SamplingParams(1.0), Sampler(3), world.cache()
     with torch.inference_mode():
         # Two drafter tokens are too few for the overrun of a walk to be all there is, and enough for it to happen.
-        counts = Counter(world.sample(method, warp, sampler, 2, count, cache) for _ in range(runs))
-    return p_value(counts, world.law(warp, count), runs)
+        counts = Counter(world.sample(method, sampling, sampler, 2, count, cache) for _ in range(runs))
+    return p_value(counts, world.law(sampling, count), runs)
 
 
 # Expected acceptance (Timor et al., table 3) ------------------------------------------------------------------------------
 
 
-def first_tokens(world: World, warp: SamplingParams, budget: int) -> dict[int, float]:
+def first_tokens(world: World, sampling: SamplingParams, budget: int) -> dict[int, float]:
     """ψ by brute force: the law of the first target token of a string that is drafted until it is settled."""
     found: dict[int, float] = {}
     pending: list[tuple[tuple[int, ...], float]] = [((), 1.0)]
     strings = strings_of(world.map)
     while pending:
         path, mass = pending.pop()
-        for drawn, share in enumerate(world.draft_law(warp, path).tolist()):
+        for drawn, share in enumerate(world.draft_law(sampling, path).tolist()):
             if share > 0 and strings.stopped((*path, drawn), budget):
                 token = strings.first((*path, drawn))
                 found[token] = found.get(token, 0.0) + mass * share
@@ -148,41 +148,41 @@ def first_tokens(world: World, warp: SamplingParams, budget: int) -> dict[int, f
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("base", [NESTED, PLAIN, CROSSING], ids=["nested", "plain", "crossing"])
 def test_expected_acceptance_is_the_papers(base: World, seed: int) -> None:
-    world, warp = World(base.target, base.drafter, base.prompt, seed), SamplingParams(1.0)
-    p = target_law(world, warp)
-    q = world.draft_law(warp)
+    world, sampling = World(base.target, base.drafter, base.prompt, seed), SamplingParams(1.0)
+    p = target_law(world, sampling)
+    q = world.draft_law(sampling)
     mapped = list(zip(world.map.mapped_targets.tolist(), world.map.mapped_drafters.tolist(), strict=True))
     shared = sum(float(q[d]) for _, d in mapped)
     union = sum(min(float(p[t]), float(q[d])) for t, d in mapped)
     intersection = sum(min(float(p[t]), float(q[d]) / shared) for t, d in mapped)
-    assert world.acceptance(Union(), warp, 1) == pytest.approx(union, abs=1e-9)
-    assert world.acceptance(TokenIntersection(), warp, 1) == pytest.approx(intersection, abs=1e-9)
+    assert world.acceptance(Union(), sampling, 1) == pytest.approx(union, abs=1e-9)
+    assert world.acceptance(TokenIntersection(), sampling, 1) == pytest.approx(intersection, abs=1e-9)
     assert intersection >= union - 1e-12  # theorem 4.1
     for budget in (1, 2, 3):
-        psi = {token: mass for token, mass in first_tokens(world, warp, budget).items() if token >= 0}
+        psi = {token: mass for token, mass in first_tokens(world, sampling, budget).items() if token >= 0}
         rejection = sum(min(float(p[token]), mass) for token, mass in psi.items())
-        assert world.acceptance(StringRejection(), warp, budget) == pytest.approx(rejection, abs=1e-9)
+        assert world.acceptance(StringRejection(), sampling, budget) == pytest.approx(rejection, abs=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_expected_acceptance_of_string_match(seed: int) -> None:
     """Σ p·q', with q' the law of the first token of the draft's own spelling."""
-    world, warp, budget = World(CROSSING.target, CROSSING.drafter, CROSSING.prompt, seed), SamplingParams(1.0), 2
-    p, q_first = target_law(world, warp), Counter[int]()
-    for one, share in enumerate(world.draft_law(warp).tolist()):
+    world, sampling, budget = World(CROSSING.target, CROSSING.drafter, CROSSING.prompt, seed), SamplingParams(1.0), 2
+    p, q_first = target_law(world, sampling), Counter[int]()
+    for one, share in enumerate(world.draft_law(sampling).tolist()):
         if share > 0 and world.map.targets[one] in world.target.roles["end"]:
             q_first[world.map.targets[one]] += share
         elif share > 0:
-            for two, other in enumerate(world.draft_law(warp, (one,)).tolist()):
+            for two, other in enumerate(world.draft_law(sampling, (one,)).tolist()):
                 spelled = world.target.spell(world.drafter.writes(one) + world.drafter.writes(two))
                 if other > 0 and spelled:
                     q_first[spelled[0]] += share * other
     wanted = sum(float(p[token]) * mass for token, mass in q_first.items())
-    assert world.acceptance(StringExactMatch(), warp, budget) == pytest.approx(wanted, abs=1e-9)
+    assert world.acceptance(StringExactMatch(), sampling, budget) == pytest.approx(wanted, abs=1e-9)
 
 
-def target_law(world: World, warp: SamplingParams) -> list[float]:
-    law = world.law(warp, 1)
+def target_law(world: World, sampling: SamplingParams) -> list[float]:
+    law = world.law(sampling, 1)
     return [law.get((token,), 0.0) for token in range(len(world.target) + 1)]
 
 

@@ -186,7 +186,7 @@ def test_an_answer_is_recorded_as_it_was_written(services: Services, models: tup
 def test_runs_beside_an_answer_leave_no_trace(services: Services, models: tuple[str, str]) -> None:
     _, answer = chat(services, models)
     pair = services.pair(*models)
-    known, clock, grams = pair._line("default").knowledge.rounds, pair.ngrams.clock, len(pair.ngrams)
+    known, clock, grams = pair._line("default").cost_model.rounds, pair.ngrams.clock, len(pair.ngrams)
     seen = services.trainer(*models).requests_seen
     asked = {"target": models[0], "drafter": models[1], "message": "the small duck", "tokens": 30}
     (plain,) = replay_data.beside(services, {"kind": "plain", **asked})["lanes"]
@@ -195,7 +195,7 @@ def test_runs_beside_an_answer_leave_no_trace(services: Services, models: tuple[
     assert {line["s"] for line in lines if line["k"] == "t"} == {"plain"} and sum(line["k"] == "r" for line in lines) == 30
     before, after = replay_data.beside(services, {"kind": "fresh", "method": "ngram-exact", **asked})["lanes"]
     assert [parse(lane["lines"])[-1]["r"] > 0 for lane in (before, after)] == [True, True]
-    assert pair._line("default").knowledge.rounds == known and pair._line(FRESH).knowledge.rounds == 0
+    assert pair._line("default").cost_model.rounds == known and pair._line(FRESH).cost_model.rounds == 0
     assert pair.ngrams.clock == clock and len(pair.ngrams) == grams and services.trainer(*models).requests_seen == seen
     assert services.store.flush() and len(services.store.requests()) == 1 and len(kept(services.store)) == 1
 

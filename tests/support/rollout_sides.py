@@ -55,13 +55,13 @@ class Asking(FixedPolicy):
     heard: list[float] = field(default_factory=list)
     states: list[Any] = field(default_factory=list)
 
-    def until(self) -> StopRule:
-        return StopRule(least=self.guess)
+    def stop_rule(self) -> StopRule:
+        return StopRule(min_prob=self.guess)
 
-    def goes_on(self, sure: Any, states: Any) -> bool:
-        self.heard += sure
+    def keep_drafting(self, draft_probs: Any, states: Any) -> bool:
+        self.heard += draft_probs
         self.states += states
-        return math.prod(sure) >= self.threshold
+        return math.prod(draft_probs) >= self.threshold
 
 
 def random_trie(seed: int, count: int = 14, size: int = 20_000) -> NgramCache:
@@ -82,16 +82,16 @@ class Side:
         self.drafter.start([0, 1, 2], 0)
         self.sampler, self.own = Sampler(5), 0
 
-    def context(self, ngrams: NgramCache, warp: SamplingParams, rule: Any = None) -> RoundContext:
+    def context(self, ngrams: NgramCache, sampling: SamplingParams, rule: Any = None) -> RoundContext:
         start, target = len(self.drafter.ids), TargetContext(TableCache(1, 0))  # the target has no part in a draft
-        made = RoundContext(self.drafter, MAP, ngrams, warp, self.sampler, frozenset({42}), None, start, rule, target=target)
+        made = RoundContext(self.drafter, MAP, ngrams, sampling, self.sampler, frozenset({42}), None, start, rule, target=target)
         made.prefetch = RolledDraws() if self.rolls else None
         return made
 
-    def draft(self, method: Method, ngrams: NgramCache, warp: SamplingParams, budget: int, rule: Any = None) -> Draft:
+    def draft(self, method: Method, ngrams: NgramCache, sampling: SamplingParams, budget: int, rule: Any = None) -> Draft:
         before = self.cache.passes
         with torch.inference_mode():
-            self.newest = self.context(ngrams, warp, rule)
+            self.newest = self.context(ngrams, sampling, rule)
             draft = method.draft(self.newest, budget)
         self.own += max(0, self.cache.passes - before - 1)  # the first one reads what the target wrote
         return draft
@@ -129,7 +129,7 @@ def left_over(context: RoundContext) -> int:
 def same(left: Draft, right: Draft) -> None:
     assert left.drafted == right.drafted and len(left.slots) == len(right.slots)
     for one, other in zip(left.slots, right.slots, strict=True):
-        assert (one.target_id, one.pieces, one.base, one.limit) == (other.target_id, other.pieces, other.base, other.limit)
+        assert (one.target_id, one.draft_ids, one.base, one.limit) == (other.target_id, other.draft_ids, other.base, other.limit)
         assert one.q == pytest.approx(other.q, rel=1e-4, abs=1e-9)
         assert list(one.laws) == list(other.laws)
         assert all(torch.allclose(as_tensor(one.laws[path]), as_tensor(other.laws[path]), atol=1e-4) for path in one.laws)
@@ -140,7 +140,7 @@ def rounds(
     plain: Side,
     method: Method,
     ngrams: NgramCache,
-    warp: SamplingParams,
+    sampling: SamplingParams,
     budget: int,
     seed: int,
     count: int = 6,
@@ -150,11 +150,11 @@ def rounds(
     chance = random.Random(seed)
     for _ in range(count):
         start = len(ahead.drafter.ids)
-        drafts = [side.draft(method, ngrams, warp, budget, rule) for side in (ahead, plain)]
+        drafts = [side.draft(method, ngrams, sampling, budget, rule) for side in (ahead, plain)]
         same(*drafts)
         if rule is None and method.name != "union" and drafts[0].slots and drafts[0].slots[-1].target_id != 42:
             assert not left_over(ahead.newest)  # nothing was drawn in vain, but after an end that only the host knows
-        assert ahead.drafter.ids == plain.drafter.ids and ahead.sampler.look_ahead(1) == plain.sampler.look_ahead(1)
+        assert ahead.drafter.ids == plain.drafter.ids and ahead.sampler.peek(1) == plain.sampler.peek(1)
         slots = [slot for slot in drafts[0].slots if slot.target_id >= 0]
         kept = slots[: chance.randint(0, len(slots))]
         written, corrects = chance.randrange(6), chance.random() < 0.3 and len(kept) < len(drafts[0].slots)
@@ -165,7 +165,7 @@ def rounds(
                     side.drafter.push(1)
                     side.drafter.logits()
                     side.drafter.rollback(draft.slots[len(kept)].base)
-                side.drafter.commit(start, [len(slot.pieces) for slot in kept], [*(slot.target_id for slot in kept), written])
+                side.drafter.commit(start, [len(slot.draft_ids) for slot in kept], [*(slot.target_id for slot in kept), written])
             assert side.cache.length < len(side.drafter.ids)
         assert ahead.drafter.ids == plain.drafter.ids
     with torch.inference_mode():

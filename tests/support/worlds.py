@@ -1,4 +1,4 @@
-"""Tiny worlds: vocabularies of a few tokens, models that read their logits from a table, and a chooser that takes every branch."""
+"""Tiny worlds: vocabularies of a few tokens, models that read their logits from a table, and randomness that takes every branch."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class TableCache:
     """A model whose logits depend on the last two ids, through a seeded table."""
 
     def __init__(self, rows: int, seed: int, limit: int = 1000, scale: float = 1.5) -> None:
-        self.rows, self.seed, self.limit, self.scale = rows, seed, limit, scale
+        self.rows, self.seed, self.max_positions, self.scale = rows, seed, limit, scale
         self.ids: list[int] = []
         self.passes = 0
 
@@ -53,7 +53,7 @@ class TableCache:
         assert len(ids) >= max(1, last), "a pass reads at least one id"
         self.passes += 1
         self.ids.extend(ids)
-        assert self.length <= self.limit
+        assert self.length <= self.max_positions
         ends = range(len(self.ids) - last + 1, len(self.ids) + 1)
         return Pass(torch.stack([self.row(self.ids[:end]) for end in ends]) if last else torch.empty(0, self.rows))
 
@@ -86,30 +86,30 @@ class World:
     def conversation(self, prompt: Sequence[int], limit: int = 1000) -> DecodingState:
         target = _Padded(len(self.target) + 1, self.seed)
         drafter = TableCache(len(self.drafter) + 2, self.seed + 100, limit)
-        talk = DecodingState(TargetContext(target), DrafterContext(drafter, self.map))
-        talk.start(prompt)
-        return talk
+        state = DecodingState(TargetContext(target), DrafterContext(drafter, self.map))
+        state.start(prompt)
+        return state
 
     def round(
-        self, method: Method, warp: SamplingParams, chooser: Randomness, budget: Budget, cache: NgramCache, before: Sequence[int] = ()
+        self, method: Method, sampling: SamplingParams, rng: Randomness, budget: Budget, cache: NgramCache, before: Sequence[int] = ()
     ) -> tuple[int, ...]:
         """The ids that one round emits after `before`."""
-        talk = self.conversation((*self.prompt, *before))
+        state = self.conversation((*self.prompt, *before))
         length = FixedPolicy(budget) if isinstance(budget, int) else budget()
-        return tuple(t.id for t in next(decode(talk, method, self.map, cache, warp, chooser, Limits(50), length)).tokens)
+        return tuple(t.id for t in next(decode(state, method, self.map, cache, sampling, rng, Limits(50), length)).tokens)
 
-    def acceptance(self, method: Method, warp: SamplingParams, budget: int) -> float:
+    def acceptance(self, method: Method, sampling: SamplingParams, budget: int) -> float:
         """The exact probability that the first thing proposed after the prompt is accepted, ∅ counting as a rejection."""
         cache = self.cache()
 
-        def run(chooser: Randomness) -> tuple[int, ...]:
-            talk = self.conversation(self.prompt)
-            done = next(decode(talk, method, self.map, cache, warp, chooser, Limits(50), FixedPolicy(budget)))
+        def run(rng: Randomness) -> tuple[int, ...]:
+            state = self.conversation(self.prompt)
+            done = next(decode(state, method, self.map, cache, sampling, rng, Limits(50), FixedPolicy(budget)))
             return (int(done.accepted > 0),)
 
         return exact_law(run).get((1,), 0.0)
 
-    def emitted_law(self, method: Method, warp: SamplingParams, budget: Budget, count: int) -> dict[tuple[int, ...], float]:
+    def emitted_law(self, method: Method, sampling: SamplingParams, budget: Budget, count: int) -> dict[tuple[int, ...], float]:
         """The exact law of the first `count` ids that the engine emits, over every branch of every random choice.
 
         What a round does depends on the ids before it alone, so the rounds after the first are enumerated once per prefix.
@@ -122,7 +122,7 @@ class World:
         while pending:
             before, mass = pending.popitem()
             if before not in laws:
-                laws[before] = exact_law(lambda chooser: self.round(method, warp, chooser, budget, cache, before))  # noqa: B023
+                laws[before] = exact_law(lambda rng: self.round(method, sampling, rng, budget, cache, before))  # noqa: B023
             for ids, p in laws[before].items():
                 after = (*before, *ids)[:count]
                 into = finished if len(after) == count or after[-1] in ends else pending
@@ -130,22 +130,22 @@ class World:
         return finished
 
     def sample(
-        self, method: Method, warp: SamplingParams, chooser: Randomness, budget: int, count: int, cache: NgramCache | None = None
+        self, method: Method, sampling: SamplingParams, rng: Randomness, budget: int, count: int, cache: NgramCache | None = None
     ) -> tuple[int, ...]:
         """The first `count` ids (fewer after an end token) of one generation."""
         cache = self.cache() if cache is None else cache
-        rounds = decode(self.conversation(self.prompt), method, self.map, cache, warp, chooser, Limits(count), FixedPolicy(budget))
+        rounds = decode(self.conversation(self.prompt), method, self.map, cache, sampling, rng, Limits(count), FixedPolicy(budget))
         return tuple(token.id for r in rounds for token in r.tokens)
 
-    def draft_law(self, warp: SamplingParams, path: tuple[int, ...] = ()) -> Tensor:
+    def draft_law(self, sampling: SamplingParams, path: tuple[int, ...] = ()) -> Tensor:
         """The drafter's own law [D] after the prompt and `path`, over what it may write: nothing of ours but its table."""
-        talk = self.conversation(self.prompt)
-        assert talk.drafter is not None
+        state = self.conversation(self.prompt)
+        assert state.drafter is not None
         for piece in path:
-            talk.drafter.push(piece)
-        return warp.law(torch.where(self.map.readable, talk.drafter.logits(), -torch.inf))
+            state.drafter.push(piece)
+        return sampling.law(torch.where(self.map.readable, state.drafter.logits(), -torch.inf))
 
-    def law(self, warp: SamplingParams, count: int) -> dict[tuple[int, ...], float]:
+    def law(self, sampling: SamplingParams, count: int) -> dict[tuple[int, ...], float]:
         """The exact law of the target alone."""
         table = _Padded(len(self.target) + 1, self.seed)
         laws = {(): 1.0}
@@ -157,11 +157,11 @@ class World:
                     grown[ids] = grown.get(ids, 0.0) + mass
                     continue
                 row = table.row([*self.prompt, *ids])
-                if warp.penalises:
+                if sampling.penalises:
                     seen = torch.zeros(len(row), dtype=torch.bool)
                     seen[[*self.prompt, *ids]] = True
-                    row = warp.penalised(row, seen)
-                for token, p in enumerate(warp.law(row).tolist()):
+                    row = sampling.penalised(row, seen)
+                for token, p in enumerate(sampling.law(row).tolist()):
                     if p > 0:
                         grown[(*ids, token)] = mass * p
             laws = grown
@@ -169,7 +169,7 @@ class World:
 
 
 def law_of(
-    row: Callable[[list[int]], Tensor], prompt: Sequence[int], ends: set[int], warp: SamplingParams, count: int
+    row: Callable[[list[int]], Tensor], prompt: Sequence[int], ends: set[int], sampling: SamplingParams, count: int
 ) -> dict[tuple[int, ...], float]:
     """The exact law of `count` ids after a prompt, fewer after an end, of a model whose logits after some ids are a `row`."""
     laws: dict[tuple[int, ...], float] = {(): 1.0}
@@ -177,7 +177,7 @@ def law_of(
         grown: dict[tuple[int, ...], float] = {}
         for ids, mass in laws.items():
             ended = bool(ids) and ids[-1] in ends
-            for token, p in [(None, 1.0)] if ended else enumerate(warp.law(row([*prompt, *ids])).tolist()):
+            for token, p in [(None, 1.0)] if ended else enumerate(sampling.law(row([*prompt, *ids])).tolist()):
                 grown[ids if token is None else (*ids, token)] = mass * p
         laws = grown
     return laws
@@ -208,7 +208,7 @@ class Again(Exception):
 
 
 class Branching:
-    """A chooser that follows a script of choices and notes the branches it did not take."""
+    """Randomness that follows a script of choices and notes the branches it did not take."""
 
     def __init__(self, script: Sequence[int]) -> None:
         self.script, self.taken = list(script), []
@@ -250,14 +250,14 @@ def exact_law(run: Callable[[Randomness], tuple[int, ...]]) -> dict[tuple[int, .
     finished: list[tuple[tuple[int, ...], float, list[tuple[tuple[int, ...], float]]]] = []
     again: dict[tuple[int, ...], float] = {}
     while pending:
-        chooser = Branching(pending.pop())
+        rng = Branching(pending.pop())
         try:
-            result = run(chooser)
-            finished.append((result, chooser.mass, chooser.repeats))
+            result = run(rng)
+            finished.append((result, rng.mass, rng.repeats))
         except Again:
-            key, entered = chooser.repeats[-1]
-            again[key] = again.get(key, 0.0) + chooser.mass / entered
-        pending += chooser.pending
+            key, entered = rng.repeats[-1]
+            again[key] = again.get(key, 0.0) + rng.mass / entered
+        pending += rng.pending
     law: dict[tuple[int, ...], float] = {}
     for result, mass, repeats in finished:
         for key, _ in repeats:

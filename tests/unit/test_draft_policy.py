@@ -24,70 +24,70 @@ def test_a_calibration_begins_with_the_prediction_and_ends_with_what_happened() 
 
 
 def test_times_become_costs_and_one_slow_round_changes_nothing() -> None:
-    knowledge = known(draft=0.2, first=1.0, plain=1.1)
-    knowledge.time(4, 2, 2, 2, 50.0, 90.0)
-    knowledge.time(0, 0, 0, 1, 0.0, 90.0)
-    knowledge._fit()
-    assert knowledge.draft_seconds == pytest.approx(0.2) and knowledge.first_seconds == pytest.approx(1.0)
-    assert knowledge.plain_seconds == pytest.approx(1.1)
+    cost_model = known(draft=0.2, first=1.0, plain=1.1)
+    cost_model.time(4, 2, 2, 2, 50.0, 90.0)
+    cost_model.time(0, 0, 0, 1, 0.0, 90.0)
+    cost_model._fit()
+    assert cost_model.draft_seconds == pytest.approx(0.2) and cost_model.first_seconds == pytest.approx(1.0)
+    assert cost_model.plain_seconds == pytest.approx(1.1)
 
 
 def test_a_busy_machine_cannot_make_a_drafter_token_look_dear_or_free() -> None:
-    knowledge = CostModel()
+    cost_model = CostModel()
     for number in range(64):
         count = 1 + number % 2
-        knowledge.time(4, count, count, 2, 0.2 * count, 1.0 + (3.0 if count == 2 else 0.0))
-    assert knowledge.draft_seconds == pytest.approx(MOST * 0.2)
+        cost_model.time(4, count, count, 2, 0.2 * count, 1.0 + (3.0 if count == 2 else 0.0))
+    assert cost_model.draft_seconds == pytest.approx(MOST * 0.2)
     for _ in range(64):
-        knowledge.time(4, 4, 4, 3, 0.8, 1.6)
-    assert LEAST * 0.2 <= knowledge.draft_seconds <= MOST * 0.2
+        cost_model.time(4, 4, 4, 3, 0.8, 1.6)
+    assert LEAST * 0.2 <= cost_model.draft_seconds <= MOST * 0.2
 
 
 def test_a_burst_of_load_on_plain_rounds_does_not_inflate_the_speedup() -> None:
-    knowledge = known(draft=0.2, first=1.2, plain=1.0)
+    cost_model = known(draft=0.2, first=1.2, plain=1.0)
     for _ in range(15):
-        knowledge.time(0, 0, 0, 1, 0.0, 40.0)
-    assert knowledge.plain_seconds == pytest.approx(1.4)
-    assert knowledge.speedup is not None and knowledge.speedup < 2.0
+        cost_model.time(0, 0, 0, 1, 0.0, 40.0)
+    assert cost_model.plain_seconds == pytest.approx(1.4)
+    assert cost_model.speedup is not None and cost_model.speedup < 2.0
 
 
 def test_a_plain_round_lasts_as_long_as_on_average_over_a_stretch() -> None:
     """The first one of a stretch takes longer: behind it the host has everything at hand."""
-    knowledge = CostModel()
+    cost_model = CostModel()
     for _ in range(3):
         for place in range(STRETCH):
-            knowledge.time(0, 0, 0, 1, 0.0, 2.0 if place == 0 else 1.0)
-    assert knowledge.plain_seconds == pytest.approx(1.0 + 1.0 / STRETCH) and knowledge.plain_rounds == 3 * STRETCH
+            cost_model.time(0, 0, 0, 1, 0.0, 2.0 if place == 0 else 1.0)
+    assert cost_model.plain_seconds == pytest.approx(1.0 + 1.0 / STRETCH) and cost_model.plain_rounds == 3 * STRETCH
 
 
 @pytest.mark.parametrize("pace", [0.5, 1.0, 3.0])
 def test_a_machine_that_changes_its_pace_changes_no_comparison(pace: float) -> None:
     """While nothing is drafted only plain times are new; drafts are held against those of their own time."""
-    knowledge = known(draft=0.2, first=1.0, plain=1.1)
-    before = knowledge.speedup
+    cost_model = known(draft=0.2, first=1.0, plain=1.1)
+    before = cost_model.speedup
     for _ in range(30 * STRETCH):
-        knowledge.time(0, 0, 0, 1, 0.0, 1.1 * pace)
-    assert knowledge.plain_seconds == pytest.approx(min(1.2, 1.1 * pace)) and knowledge.speedup == before
+        cost_model.time(0, 0, 0, 1, 0.0, 1.1 * pace)
+    assert cost_model.plain_seconds == pytest.approx(min(1.2, 1.1 * pace)) and cost_model.speedup == before
     # One token more for 1.2 s is 1.83 times as fast as plain rounds of 1.1 s were; a tenth of one is as fast.
-    assert knowledge.promises([(1, 1.0)] * 30) and not knowledge.promises([(1, 0.1)] * 30)
+    assert cost_model.promises([(1, 1.0)] * 30) and not cost_model.promises([(1, 0.1)] * 30)
 
 
 def drafted(rule: DraftPolicy, sure: float) -> int:
     """How many slots the rule drafts when the drafter is as sure of each."""
     count = rule.budget(0, unseen)
     for slot in range(count):
-        if not rule.goes_on([sure], []):
+        if not rule.keep_drafting([sure], []):
             return slot + 1
     return count
 
 
 def test_cost_drafts_further_the_surer_the_drafter_and_the_cheaper_a_token() -> None:
     def far(sure: float, **times: float) -> int:
-        knowledge = known(**times)
+        cost_model = known(**times)
         for _ in range(200):  # as sure as it is right
-            knowledge.sure.learn(sure, sure)
-            knowledge.next.learn(sure, sure)
-        return drafted(CostPolicy(12, knowledge), sure)
+            cost_model.acceptance.learn(sure, sure)
+            cost_model.next_acceptance.learn(sure, sure)
+        return drafted(CostPolicy(12, cost_model), sure)
 
     assert far(0.2) == 1 and 1 < far(0.75) < far(0.97)
     assert far(0.8, draft=0.05) > far(0.8, draft=0.4)
@@ -100,128 +100,128 @@ def test_the_head_stops_at_its_threshold() -> None:
 
 
 def test_a_pair_that_loses_falls_back_says_so_and_finds_out_when_it_can_win() -> None:
-    knowledge = CostModel()
-    simulate(knowledge, 200, tokens=1)
-    assert not knowledge.speculating and "slower" in describe("cost", knowledge, False).sentence
-    assert simulate(knowledge, 400, tokens=1) < 60  # it tries ever less often
-    assert knowledge.wait == LONGEST_WAIT
-    simulate(knowledge, 700, tokens=3)
-    drafting = describe("cost", knowledge, False)
-    assert drafting.speculating and drafting.estimated_speedup == pytest.approx(3 / 1.4, rel=0.1) and knowledge.wait == FIRST_WAIT
+    cost_model = CostModel()
+    simulate(cost_model, 200, tokens=1)
+    assert not cost_model.speculating and "slower" in describe("cost", cost_model, False).sentence
+    assert simulate(cost_model, 400, tokens=1) < 60  # it tries ever less often
+    assert cost_model.wait == LONGEST_WAIT
+    simulate(cost_model, 700, tokens=3)
+    drafting = describe("cost", cost_model, False)
+    assert drafting.speculating and drafting.estimated_speedup == pytest.approx(3 / 1.4, rel=0.1) and cost_model.wait == FIRST_WAIT
 
 
 @pytest.mark.parametrize("slow", [1.5, 2.0])
 def test_a_slow_spell_at_the_start_does_not_decide_for_long(slow: float) -> None:
     """Drafts that last longer for a while, as they do while code is compiled beside them, and would win by 1.4 otherwise."""
-    knowledge = CostModel()
-    rule = CostPolicy(4, knowledge)
+    cost_model = CostModel()
+    rule = CostPolicy(4, cost_model)
     drafts = []
     for index in range(700):
         drafts.append(rule.budget(index, lambda: ([(1, 0.5)] * ENOUGH, 0.0)) > 0)
         if drafts[-1]:
-            rule.goes_on([0.5], [])
+            rule.keep_drafting([0.5], [])
             rule.learn([(0.5,)], [0.5])
             pace = slow if len(drafts) < 80 else 1.0
-            knowledge.time(4, 1, 1, 1 + index % 2, 0.1 * pace, 1.07 * pace)
+            cost_model.time(4, 1, 1, 1 + index % 2, 0.1 * pace, 1.07 * pace)
         else:
-            knowledge.time(0, 0, 0, 1, 0.0, 1.0)
-    assert not all(drafts[40:80]) and sum(drafts[-300:]) > 280 and knowledge.speculating
-    assert knowledge.speedup == pytest.approx(1.5 / 1.07, rel=0.05)
+            cost_model.time(0, 0, 0, 1, 0.0, 1.0)
+    assert not all(drafts[40:80]) and sum(drafts[-300:]) > 280 and cost_model.speculating
+    assert cost_model.speedup == pytest.approx(1.5 / 1.07, rel=0.05)
 
 
 @pytest.mark.parametrize("pace", [0.4, 1.0, 3.0])
 def test_the_gain_that_is_shown_holds_while_the_machine_changes_its_pace(pace: float) -> None:
     """It takes until the next plain rounds, and many drafts, before the times are those of the new pace."""
-    knowledge = CostModel()
-    assert knowledge.gain is None and knowledge.plain_beside([(1, 1.0)]) is None
-    rule, shown = CostPolicy(4, knowledge), []
+    cost_model = CostModel()
+    assert cost_model.gain is None and cost_model.plain_beside([(1, 1.0)]) is None
+    rule, shown = CostPolicy(4, cost_model), []
     for index in range(300):
         now = 1.0 if index < 150 else pace
         budget = rule.budget(index, unseen)
         if budget:
             drafted = 1 + index % 3
-            knowledge.time(4, drafted, 1, 2, 0.1 * drafted * now, (1.0 + 0.1 * drafted) * now)
+            cost_model.time(4, drafted, 1, 2, 0.1 * drafted * now, (1.0 + 0.1 * drafted) * now)
         else:
-            knowledge.time(0, 0, 0, 1, 0.0, now)
+            cost_model.time(0, 0, 0, 1, 0.0, now)
         if index > 150 + STRETCH:
-            shown.append(knowledge.gain)
-            assert knowledge.plain_beside([(1, 1.1 * pace), (3, 1.3 * pace), (2, 1.2 * pace)]) == pytest.approx(pace, rel=0.02)
+            shown.append(cost_model.gain)
+            assert cost_model.plain_beside([(1, 1.1 * pace), (3, 1.3 * pace), (2, 1.2 * pace)]) == pytest.approx(pace, rel=0.02)
     assert shown == [pytest.approx(2.0 / 1.2, rel=0.05)] * len(shown)
-    assert knowledge.plain_beside([]) == knowledge.plain_seconds
+    assert cost_model.plain_beside([]) == cost_model.plain_seconds
 
 
 def test_a_pair_is_not_given_up_after_a_few_drafts() -> None:
-    knowledge = CostModel()
-    tries = simulate(knowledge, ENOUGH_DRAFTS + STRETCH - 1, tokens=1)
-    assert tries == ENOUGH_DRAFTS - 1 and knowledge.plain_rounds == STRETCH and knowledge.speculating
+    cost_model = CostModel()
+    tries = simulate(cost_model, ENOUGH_DRAFTS + STRETCH - 1, tokens=1)
+    assert tries == ENOUGH_DRAFTS - 1 and cost_model.plain_rounds == STRETCH and cost_model.speculating
     # The first verdict is thrown away with the times it came from; the second one counts.
-    assert simulate(knowledge, ENOUGH_DRAFTS, tokens=1) == ENOUGH_DRAFTS and knowledge.speculating
-    simulate(knowledge, STRETCH, tokens=1)
-    assert not knowledge.speculating
+    assert simulate(cost_model, ENOUGH_DRAFTS, tokens=1) == ENOUGH_DRAFTS and cost_model.speculating
+    simulate(cost_model, STRETCH, tokens=1)
+    assert not cost_model.speculating
 
 
 def test_a_pair_that_began_slowly_is_not_given_up() -> None:
     """Rounds that last twice as long until some are made lose, and win from then on."""
-    knowledge = CostModel()
-    rule, drafts = CostPolicy(4, knowledge), 0
+    cost_model = CostModel()
+    rule, drafts = CostPolicy(4, cost_model), 0
     for index in range(300):
         budget = rule.budget(index, unseen)
         if budget:
             drafts += 1
-            rule.goes_on([0.5], [])
+            rule.keep_drafting([0.5], [])
             rule.learn([(0.5,)], [0.5])
-            knowledge.time(budget, 1, 1, 1 + index % 2, 0.1, 2.2 if drafts <= ENOUGH_DRAFTS else 1.1)
+            cost_model.time(budget, 1, 1, 1 + index % 2, 0.1, 2.2 if drafts <= ENOUGH_DRAFTS else 1.1)
         else:
-            knowledge.time(0, 0, 0, 1, 0.0, 1.0)
-    assert drafts > 250 and knowledge.speedup == pytest.approx(1.5 / 1.1, rel=0.05)
+            cost_model.time(0, 0, 0, 1, 0.0, 1.0)
+    assert drafts > 250 and cost_model.speedup == pytest.approx(1.5 / 1.1, rel=0.05)
 
 
 def test_the_first_round_of_a_try_is_not_timed() -> None:
     """It reads what was written meanwhile, too."""
-    knowledge = CostModel()
-    simulate(knowledge, 200, tokens=1)
-    assert not knowledge.speculating
-    knowledge.left, knowledge.tries, knowledge.refused = 0, 0, BLIND_EVERY - 1
-    rule = CostPolicy(4, knowledge)
+    cost_model = CostModel()
+    simulate(cost_model, 200, tokens=1)
+    assert not cost_model.speculating
+    cost_model.left, cost_model.tries, cost_model.refused = 0, 0, BLIND_EVERY - 1
+    rule = CostPolicy(4, cost_model)
     for index in range(TRY):
         assert rule.budget(index, unseen) == 4
-        rule.goes_on([0.5], [])
+        rule.keep_drafting([0.5], [])
         rule.learn([(0.5,)], [1.0])
-        knowledge.time(4, 2, 1, 3, 0.3, 40.0 if index == 0 else 1.4)
-    assert knowledge.speculating and knowledge.first_seconds + 2 * knowledge.draft_seconds == pytest.approx(1.4)
+        cost_model.time(4, 2, 1, 3, 0.3, 40.0 if index == 0 else 1.4)
+    assert cost_model.speculating and cost_model.first_seconds + 2 * cost_model.draft_seconds == pytest.approx(1.4)
 
 
 def test_a_gain_that_is_small_is_held_against_new_plain_rounds() -> None:
     """The machine has become half as fast again since it was last known what a plain round takes."""
-    knowledge = known(draft=0.1, first=1.0, plain=1.2)
-    rule, drafts = CostPolicy(4, knowledge), 0
+    cost_model = known(draft=0.1, first=1.0, plain=1.2)
+    rule, drafts = CostPolicy(4, cost_model), 0
     for index in range(1000):
         budget = rule.budget(index, unseen)
         drafts += budget > 0
         if budget:
-            rule.goes_on([0.5], [])
+            rule.keep_drafting([0.5], [])
             rule.learn([(0.5,)], [0.0])
-        knowledge.time(budget, *((1, 1, 1, 0.1, 1.1) if budget else (0, 0, 1, 0.0, 0.8)))
-    assert not knowledge.speculating and drafts < 250
+        cost_model.time(budget, *((1, 1, 1, 0.1, 1.1) if budget else (0, 0, 1, 0.0, 0.8)))
+    assert not cost_model.speculating and drafts < 250
 
 
 def test_a_pair_that_loses_looks_at_a_new_drafter_at_once() -> None:
-    knowledge = CostModel()
-    simulate(knowledge, 405, tokens=1)
-    rule = CostPolicy(4, knowledge)
-    assert not knowledge.speculating and rule.budget(0, unseen) == 0
-    knowledge.renew()
+    cost_model = CostModel()
+    simulate(cost_model, 405, tokens=1)
+    rule = CostPolicy(4, cost_model)
+    assert not cost_model.speculating and rule.budget(0, unseen) == 0
+    cost_model.renew()
     assert rule.budget(1, lambda: ([(1, 1.0)] * 20, 0.0)) == 4
-    knowledge = CostModel()
-    while knowledge.speculating:
-        simulate(knowledge, 1, tokens=1)
-    knowledge.renew()
-    assert simulate(knowledge, STRETCH, tokens=1) == 0 and simulate(knowledge, 1, tokens=1) == 1
+    cost_model = CostModel()
+    while cost_model.speculating:
+        simulate(cost_model, 1, tokens=1)
+    cost_model.renew()
+    assert simulate(cost_model, STRETCH, tokens=1) == 0 and simulate(cost_model, 1, tokens=1) == 1
 
 
 def test_a_pair_that_wins_drafts_nearly_always() -> None:
-    knowledge = CostModel()
-    assert simulate(knowledge, 640, tokens=3) >= 640 - 3 * STRETCH
+    cost_model = CostModel()
+    assert simulate(cost_model, 640, tokens=3) >= 640 - 3 * STRETCH
 
 
 def test_plain_rounds_among_drafts_come_in_a_row() -> None:
@@ -239,15 +239,15 @@ def test_plain_rounds_among_drafts_come_in_a_row() -> None:
 
 def test_cost_looks_for_plain_times_early_and_then_seldom() -> None:
     """Over all answers: of rounds that draft and win, one in so many is plain."""
-    knowledge, plain, rests = CostModel(), [], 0
+    cost_model, plain, rests = CostModel(), [], 0
     for answer in range(90):
-        rule = CostPolicy(8, knowledge)
+        rule = CostPolicy(8, cost_model)
         for index in range(30):
             budget = rule.budget(index, unseen)
             if budget == 0:
                 plain.append(30 * answer + index)
                 rests += rule.plain_lookahead() > 0
-            knowledge.time(budget, budget, budget, 5 if budget else 1, 0.001, 0.002)
+            cost_model.time(budget, budget, budget, 5 if budget else 1, 0.001, 0.002)
     assert plain[:STRETCH] == list(range(EARLY - 1, EARLY - 1 + STRETCH))
     later = [place for place in plain if place > 100]
     assert PLAIN_EVERY - 20 < 2600 / len(later) < PLAIN_EVERY + 20

@@ -24,16 +24,22 @@ from tests.support.worlds import CASES, NESTED, WORLDS, TableCache, World, vocab
 
 
 def run(
-    world: World, method: str, warp: SamplingParams, limits: Limits, budget: int = 4, talk: DecodingState | None = None, **options: object
+    world: World,
+    method: str,
+    sampling: SamplingParams,
+    limits: Limits,
+    budget: int = 4,
+    state: DecodingState | None = None,
+    **options: object,
 ) -> list[Round]:
-    talk = talk or world.conversation(world.prompt)
+    state = state or world.conversation(world.prompt)
     chosen, sampler = make_method(method, world.map), Sampler(1)
     options = {"clock": perf_counter} | options
-    steps = decode(talk, chosen, world.map, world.cache(), warp, sampler, limits, FixedPolicy(budget), **options)  # type: ignore[arg-type]
+    steps = decode(state, chosen, world.map, world.cache(), sampling, sampler, limits, FixedPolicy(budget), **options)  # type: ignore[arg-type]
     rounds = []
     for r in steps:
-        assert talk.drafter is not None and (talk.drafter.lost or talk.drafter.spells(talk.target.ids))
-        assert talk.target.cache.length == len(talk.target.ids) - 1
+        assert state.drafter is not None and (state.drafter.unk_count or state.drafter.spells(state.target.ids))
+        assert state.target.cache.length == len(state.target.ids) - 1
         rounds.append(r)
     return rounds
 
@@ -106,7 +112,7 @@ def test_bytes_that_cannot_be_spelled_yet_wait_and_stop_the_drafting() -> None:
     drafter = DrafterContext(TableCache(2, 0), table)
     drafter.start([2], 0)
     drafter.follow([0])
-    assert drafter.waiting == b"\xe2" and not drafter.can_draft and drafter.spells([2, 0])
+    assert drafter.pending_bytes == b"\xe2" and not drafter.can_draft and drafter.spells([2, 0])
     drafter.follow([1])
     assert drafter.ids == [0, 1] and drafter.can_draft and drafter.spells([2, 0, 1])
 
@@ -124,51 +130,51 @@ def test_a_stop_string_ends_after_the_token_that_completes_it() -> None:
 
 def test_the_window_of_the_target_ends_a_generation() -> None:
     world = WORLDS["sparse"]
-    talk = world.conversation(world.prompt)
-    talk.target.cache.limit = 9
-    rounds = run(world, "ngram-exact", SamplingParams(1.0), Limits(100), talk=talk)
-    assert rounds[-1].finish_reason == "context" and len(talk.target.ids) == 9
+    state = world.conversation(world.prompt)
+    state.target.cache.max_positions = 9
+    rounds = run(world, "ngram-exact", SamplingParams(1.0), Limits(100), state=state)
+    assert rounds[-1].finish_reason == "context" and len(state.target.ids) == 9
 
 
 def test_a_drafter_with_a_short_window_slides_and_the_ids_stay_the_same() -> None:
     world = WORLDS["sparse"]
     greedy = [token.id for r in run(world, "autoregressive", SamplingParams(0.0), Limits(60)) for token in r.tokens]
-    talk = world.conversation(world.prompt, limit=12)
-    rounds = run(world, "ngram-exact", SamplingParams(0.0), Limits(60), talk=talk)
+    state = world.conversation(world.prompt, limit=12)
+    rounds = run(world, "ngram-exact", SamplingParams(0.0), Limits(60), state=state)
     assert [token.id for r in rounds for token in r.tokens] == greedy
     assert sum(r.drafted for r in rounds) > 20
 
 
 def test_a_second_turn_reads_only_what_is_new() -> None:
     world = WORLDS["sparse"]
-    talk = world.conversation(world.prompt)
-    run(world, "ngram-exact", SamplingParams(0.0), Limits(20), talk=talk)
-    before = list(talk.target.ids)
-    assert talk.target.start([*before, 1, 2]) == len(before) - 1
-    assert talk.drafter is not None
-    kept = len(talk.drafter.ids)
-    talk.drafter.start([*before, 1, 2], len(before))
-    assert len(talk.drafter.ids) > kept and (talk.drafter.lost or talk.drafter.spells([*before, 1, 2]))
+    state = world.conversation(world.prompt)
+    run(world, "ngram-exact", SamplingParams(0.0), Limits(20), state=state)
+    before = list(state.target.ids)
+    assert state.target.start([*before, 1, 2]) == len(before) - 1
+    assert state.drafter is not None
+    kept = len(state.drafter.ids)
+    state.drafter.start([*before, 1, 2], len(before))
+    assert len(state.drafter.ids) > kept and (state.drafter.unk_count or state.drafter.spells([*before, 1, 2]))
 
 
 def test_one_target_pass_a_round_and_one_drafter_pass_a_drawn_token() -> None:
     world = WORLDS["plain"]
-    talk = world.conversation(world.prompt)
-    assert isinstance(talk.target.cache, TableCache) and talk.drafter is not None and isinstance(talk.drafter.cache, TableCache)
-    rounds = run(world, "token-intersection", SamplingParams(0.0), Limits(40), talk=talk)
-    assert talk.target.cache.passes == len(rounds)  # a prompt of one id needs no pass of its own
-    assert talk.drafter.cache.passes == sum(r.drafted for r in rounds)
+    state = world.conversation(world.prompt)
+    assert isinstance(state.target.cache, TableCache) and state.drafter is not None and isinstance(state.drafter.cache, TableCache)
+    rounds = run(world, "token-intersection", SamplingParams(0.0), Limits(40), state=state)
+    assert state.target.cache.passes == len(rounds)  # a prompt of one id needs no pass of its own
+    assert state.drafter.cache.passes == sum(r.drafted for r in rounds)
 
 
 def test_a_trace_holds_the_targets_own_probabilities() -> None:
-    talk = NESTED.conversation(NESTED.prompt)
+    state = NESTED.conversation(NESTED.prompt)
     tracer = Tracer(NESTED.map, len(NESTED.prompt), top_k=100)
-    rounds = run(NESTED, "ngram-exact", SamplingParams(0.0), Limits(25), talk=talk, tracer=tracer)
-    assert talk.drafter is not None
-    trace = tracer.finish(talk.drafter)
+    rounds = run(NESTED, "ngram-exact", SamplingParams(0.0), Limits(25), state=state, tracer=tracer)
+    assert state.drafter is not None
+    trace = tracer.finish(state.drafter)
     ids = [token.id for r in rounds for token in r.tokens]
     assert trace is not None and len(trace.p) == len(ids)
-    target = talk.target.cache
+    target = state.target.cache
     assert isinstance(target, TableCache)
     for position, token_id in enumerate(ids):
         law = torch.softmax(target.row([*NESTED.prompt, *ids[:position]]), -1)

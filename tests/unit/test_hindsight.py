@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from omnidemo.decoding.cost_model import LONGEST_WAIT, CostModel, Hindsight
+from omnidemo.decoding.cost_model import LONGEST_WAIT, CostModel, ReplayedAcceptance
 from omnidemo.decoding.cost_policy import BLIND_EVERY, CostPolicy
 from omnidemo.decoding.draft_policy import ENOUGH
 from omnidemo.decoding.engine import Limits, decode
@@ -21,10 +21,10 @@ from tests.support.worlds import NESTED, SAME
 @pytest.mark.parametrize("greedy", [False, True])
 def test_hindsight_tells_what_the_drafter_would_have_said_in_the_pass_that_a_draft_needs(greedy: bool) -> None:
     ids = [0, 1, 2, 3, 4, 4, 5, 0, 2, 1] * 3  # a, b, ab, aba, bab, and x, which the drafter cannot spell
-    talk = NESTED.conversation(NESTED.prompt)
-    drafter = talk.drafter
+    state = NESTED.conversation(NESTED.prompt)
+    drafter = state.drafter
     assert drafter is not None
-    talk.target.append(ids)
+    state.target.append(ids)
     drafter.commit(len(drafter.ids), [], ids)
     assert drafter.score_history(32, 40, greedy) == [] and drafter.cache.passes == 0, "there are fewer"
     found = drafter.score_history(10, 20, greedy)
@@ -56,42 +56,42 @@ def test_a_promise_is_a_fixed_length_that_would_have_won() -> None:
 
 
 def test_a_pair_that_loses_tries_where_it_sees_a_chance_and_now_and_then_without() -> None:
-    knowledge = CostModel()
-    simulate(knowledge, 405, tokens=1)
-    assert not knowledge.speculating
-    knowledge.wait, knowledge.left, knowledge.tries, knowledge.pause = LONGEST_WAIT, 0, 0, 0
-    looks: list[Hindsight] = []
+    cost_model = CostModel()
+    simulate(cost_model, 405, tokens=1)
+    assert not cost_model.speculating
+    cost_model.wait, cost_model.left, cost_model.tries, cost_model.pause = LONGEST_WAIT, 0, 0, 0
+    looks: list[ReplayedAcceptance] = []
 
-    def budgets(seen: Hindsight, rounds: int) -> list[int]:
-        def look() -> tuple[Hindsight, float]:
+    def budgets(seen: ReplayedAcceptance, rounds: int) -> list[int]:
+        def look() -> tuple[ReplayedAcceptance, float]:
             looks.append(seen)
             return seen, 0.0
 
-        return [CostPolicy(4, knowledge).budget(index, look) for index in range(rounds)]
+        return [CostPolicy(4, cost_model).budget(index, look) for index in range(rounds)]
 
     assert not any(budgets([(1, 0.0)] * ENOUGH, (LONGEST_WAIT + 1) * (BLIND_EVERY - 1))) and len(looks) == BLIND_EVERY - 1
     assert budgets([(1, 0.0)] * ENOUGH, 1) == [4], "times change, so it is not for ever"
-    knowledge.tries = 2
-    knowledge.time(4, 1, 1, 1, 0.3, 1.4)
-    knowledge.tries = 0
-    knowledge.left = knowledge.refused = 0
+    cost_model.tries = 2
+    cost_model.time(4, 1, 1, 1, 0.3, 1.4)
+    cost_model.tries = 0
+    cost_model.left = cost_model.refused = 0
     assert budgets([(1, 1.0)] * ENOUGH, 1) == [4]
     # Answers that are too short to tell keep it waiting, but not for ever either.
-    knowledge.left = 0
+    cost_model.left = 0
     assert budgets([], LONGEST_WAIT + 1) == [0] * LONGEST_WAIT + [4]
 
 
 @pytest.mark.parametrize("right", [True, False])
 def test_a_generation_drafts_again_where_the_drafter_would_have_been_right(right: bool) -> None:
     world = replace(SAME, seed=7)  # other tests change the seed
-    talk = world.conversation(world.prompt)
-    assert talk.drafter is not None
-    target, drafter = talk.target.cache, talk.drafter.cache
+    state = world.conversation(world.prompt)
+    assert state.drafter is not None
+    target, drafter = state.target.cache, state.drafter.cache
     drafter.row = lambda ids: torch.cat([target.row(ids) * (1 if right else -1), torch.tensor([-30.0])])
-    knowledge = known()
-    knowledge.speculating, knowledge.left = False, 0
+    cost_model = known()
+    cost_model.speculating, cost_model.left = False, 0
     rounds = decode(
-        talk, TokenIntersection(), world.map, world.cache(), SamplingParams(0.0), Sampler(1), Limits(40), CostPolicy(4, knowledge)
+        state, TokenIntersection(), world.map, world.cache(), SamplingParams(0.0), Sampler(1), Limits(40), CostPolicy(4, cost_model)
     )
     drafted = [r.drafted for r in rounds]
     assert len(drafted) > ENOUGH and not any(drafted[:ENOUGH]) and any(drafted) is right

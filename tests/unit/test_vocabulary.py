@@ -237,9 +237,9 @@ def test_a_tokenizer_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
 
 def test_bars_and_shown_texts() -> None:
     table = VocabularyMap(vocabulary([b"a", b"\xe2", None]), vocabulary([b"a", "✓".encode(), None]), 4, 5)
-    assert table.draftable_bars.tolist() == [0.0 if allowed else -math.inf for allowed in table.draftable.tolist()]
-    assert table.readable_bars.tolist() == [0.0 if allowed else -math.inf for allowed in table.readable.tolist()]
-    assert {math.copysign(1.0, bar) for bar in table.readable_bars.tolist() if bar == 0} == {1.0}
+    assert table.draftable_logit_mask.tolist() == [0.0 if allowed else -math.inf for allowed in table.draftable.tolist()]
+    assert table.readable_logit_mask.tolist() == [0.0 if allowed else -math.inf for allowed in table.readable.tolist()]
+    assert {math.copysign(1.0, bar) for bar in table.readable_logit_mask.tolist() if bar == 0} == {1.0}
     for _ in range(2):  # the second time from what was kept
         assert [table.target.shown[token_id] for token_id in range(5)] == ["a", "\ufffd", "", "", ""]
         assert table.drafter.shown[1] == "✓"

@@ -125,17 +125,17 @@ def test_the_drafter_reads_what_the_target_wrote(target: str, drafter: str, data
     if ids is None:  # a target writes what it has tokens for
         ids = read(target).spell(b" the small duck") or ()
     table = pair(target, drafter)
-    talk = context(table)
+    state = context(table)
     for end, target_id in enumerate(ids, 1):
-        talk.follow([target_id])
-        assert talk.lost or talk.spells(ids[:end])  # also while bytes wait
+        state.follow([target_id])
+        assert state.unk_count or state.spells(ids[:end])  # also while bytes wait
     if drafter in SPELL_ALL:
-        assert not talk.lost and not talk.waiting
-    if not talk.lost:
+        assert not state.unk_count and not state.pending_bytes
+    if not state.unk_count:
         back = context(pair(drafter, target))
-        back.follow(talk.ids)
-        written = read(target).text_bytes(back.ids) + back.waiting
-        assert back.lost or written + talk.waiting == read(target).text_bytes(ids)
+        back.follow(state.ids)
+        written = read(target).text_bytes(back.ids) + back.pending_bytes
+        assert back.unk_count or written + state.pending_bytes == read(target).text_bytes(ids)
 
 
 @pytest.mark.parametrize(("target", "drafter"), [names for names in PAIRS if names[1] in SPELL_ALL])
@@ -143,9 +143,9 @@ def test_the_drafter_reads_what_the_target_wrote(target: str, drafter: str, data
 @settings(max_examples=15, deadline=None)
 def test_a_prompt_is_read_byte_for_byte(target: str, drafter: str, text: str) -> None:
     ids = tokenizer(target).encode(text, add_special_tokens=False)
-    talk = context(pair(target, drafter))
-    talk.start(ids, 0)
-    assert talk.spells(ids) and not talk.waiting and not talk.lost
+    state = context(pair(target, drafter))
+    state.start(ids, 0)
+    assert state.spells(ids) and not state.pending_bytes and not state.unk_count
 
 
 @pytest.mark.parametrize(("target", "drafter"), PAIRS)

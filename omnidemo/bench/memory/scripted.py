@@ -28,7 +28,7 @@ class Scripted:
 
     def __init__(self, runner: Runner, script: Script) -> None:
         self.runner, self.script = runner, script
-        self.rows, self.limit, self.parameters = runner.rows, runner.limit, runner.parameters
+        self.rows, self.max_positions, self.parameters = runner.rows, runner.max_positions, runner.parameters
         self.device, self.dtype = runner.device, runner.dtype
 
     def new_cache(self) -> KVCache:
@@ -47,7 +47,7 @@ class Scripted:
 class ScriptedCache:
     def __init__(self, cache: KVCache, script: Script) -> None:
         self.cache, self.script = cache, script
-        self.length, self.limit = cache.length, cache.limit
+        self.length, self.max_positions = cache.length, cache.max_positions
 
     def forward(self, ids: Sequence[int], last: int, stats_at: float | None = None) -> Pass:
         logits = self.cache.forward(ids, last).logits
@@ -110,7 +110,7 @@ def _model(tokens: Sequence[bytes], seed: int, **shape: Any) -> LanguageModel:
     with torch.inference_mode(False):
         runner = FusedLlama(random_model("llama", len(tokens), seed, noise=0.02, **shape).requires_grad_(False))
     return LanguageModel(
-        name="invented", tokenizer=None, vocabulary=vocabulary, runner=runner, context=runner.limit, parameters=runner.parameters,
+        name="invented", tokenizer=None, vocabulary=vocabulary, runner=runner, context=runner.max_positions, parameters=runner.parameters,
         memory_bytes=4 * runner.parameters, device=runner.device, dtype=runner.dtype, folder=Path(), chat=False,
     )  # fmt: skip
 

@@ -148,6 +148,6 @@ def scripted_pairs(target: Made, drafter: Made, cache_size: int) -> tuple[dict[K
 
 def _model(made: Made, runner: Runner, vocabulary: Vocabulary) -> LanguageModel:
     return LanguageModel(
-        name=made.name, tokenizer=None, vocabulary=vocabulary, runner=runner, context=runner.limit, parameters=runner.parameters,
+        name=made.name, tokenizer=None, vocabulary=vocabulary, runner=runner, context=runner.max_positions, parameters=runner.parameters,
         memory_bytes=runner.parameters * runner.dtype.itemsize, device=runner.device, dtype=runner.dtype, folder=Path(), chat=False,
     )  # fmt: skip

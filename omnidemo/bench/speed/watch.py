@@ -20,7 +20,7 @@ from omnidemo.bench.speed import floor
 from omnidemo.bench.speed.machine import synchronise
 from omnidemo.decoding.backend import KVCache, Pass
 from omnidemo.decoding.rollout import Rollout, RolloutRequest
-from omnidemo.decoding.sampling import Law
+from omnidemo.decoding.sampling import Logits
 from omnidemo.models.load import LanguageModel
 from omnidemo.pair.pair import Pair
 
@@ -48,7 +48,7 @@ class Watched:
 
     def __init__(self, runner: Runner) -> None:
         self.runner = runner
-        self.rows, self.limit, self.parameters = runner.rows, runner.limit, runner.parameters
+        self.rows, self.max_positions, self.parameters = runner.rows, runner.max_positions, runner.parameters
         self.device, self.dtype = runner.device, runner.dtype
         self.notes: list[tuple[int, Sequence[int], int, int, Sequence[int]]] = []
 
@@ -69,7 +69,7 @@ class Watched:
 
 class WatchedCache:
     def __init__(self, cache: KVCache, notes: list[Any]) -> None:
-        self.cache, self.length, self.limit = cache, cache.length, cache.limit
+        self.cache, self.length, self.max_positions = cache, cache.length, cache.max_positions
         self._notes = notes
 
     def forward(self, ids: Sequence[int], last: int, stats_at: float | None = None) -> Pass:
@@ -94,7 +94,7 @@ class WatchedFusedCache(FusedCache):
         self._notes.append((self.length, ids, last, next(_order), ()))
         return super().forward(ids, last, stats_at)
 
-    def roll_out(self, order: RolloutRequest, ids: Sequence[int], row: Law | None, state: Any) -> Rollout | None:
+    def roll_out(self, order: RolloutRequest, ids: Sequence[int], row: Logits | None, state: Any) -> Rollout | None:
         before, noted = self.length, len(self._notes)
         found = super().roll_out(order, ids, row, state)
         if found is not None:
@@ -103,7 +103,7 @@ class WatchedFusedCache(FusedCache):
         return found
 
     def make_rounds(
-        self, drafter: FusedCache, wanted: RoundsRequest, unread: Sequence[int], given: Sequence[int], row: Law | None, state: Any
+        self, drafter: FusedCache, wanted: RoundsRequest, unread: Sequence[int], given: Sequence[int], row: Logits | None, state: Any
     ) -> list[MadeRound] | None:
         """Of both models."""
         rounds = super().make_rounds(drafter, wanted, unread, given, row, state)
