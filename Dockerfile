@@ -1,0 +1,16 @@
+# The app for hosts that are no Space of the Hugging Face Hub (a Space takes README.md's front matter instead).
+FROM python:3.12-slim
+
+RUN apt-get update && apt-get install -y --no-install-recommends libgomp1 && rm -rf /var/lib/apt/lists/* \
+    && useradd --create-home --uid 1000 omnidemo && mkdir /data && chown omnidemo /data
+WORKDIR /app
+COPY requirements.txt constraints.txt ./
+RUN pip install --no-cache-dir -r requirements.txt -c constraints.txt
+COPY --chown=omnidemo . .
+
+USER omnidemo
+# Visitors come through the host's proxy, so the app listens everywhere; OMNIDEMO_ALLOWED_HOSTS names where it is reached.
+ENV OMNIDEMO_HOST=0.0.0.0 OMNIDEMO_STORAGE=/data PYTHONUNBUFFERED=1
+VOLUME /data
+EXPOSE 7860
+CMD ["python", "app.py"]
