@@ -97,13 +97,17 @@ def vocabularies(
     prompts: Annotated[Path, typer.Option(help='JSON Lines: {"prompt": "…"} on each line.')],
     limit: Annotated[int | None, typer.Option(min=1, help="Texts at most.")] = None,
 ) -> None:
-    """Say how well two tokenizers fit: the direct map, and the n-grams that cover the rest of some prompts."""
+    """Say how well two tokenizers fit: the direct map, and the n-grams that cover the other tokens of some prompts."""
     settings = read_settings()
-    from omnidemo.bench import vocabularies as bench
+    from omnidemo.bench import vocabularies
     from omnidemo.bench.compare_methods import read_prompts
 
-    reports = bench.compare(target_tokenizer, drafter_tokenizer, read_prompts(prompts, limit), settings.trust_hub)
-    show(Table(*bench.HEADINGS, box=None), [found.cells() for found in reports], "n-grams: shares of the tokens without a direct map.")
+    reports = vocabularies.compare(target_tokenizer, drafter_tokenizer, read_prompts(prompts, limit), settings.trust_hub)
+    show(
+        Table(*vocabularies.HEADINGS, box=None),
+        [found.cells() for found in reports],
+        "n-grams: parts of the tokens without a direct map.",
+    )
 
 
 @app.command()
@@ -230,11 +234,11 @@ def run_app(settings: Settings) -> None:
     """Serve the pages until Ctrl-C or SIGTERM, then stop the trainers and back up what the settings ask for."""
     os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")  # Gradio reads it when it is imported
     from omnidemo.serving.services import Services
-    from omnidemo.ui import build_app, hosted, launch_options
+    from omnidemo.ui import build_app, launch_options, public_services
 
     signal.signal(signal.SIGTERM, _stop)
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts background jobs with Ctrl-C ignored
-    services = hosted(Services(settings))
+    services = public_services(Services(settings))
     page = build_app(services)
     try:
         try:

@@ -23,7 +23,7 @@ def measure(
     block_efficiency: target tokens emitted per target forward pass.
     ngram_hits: accepted n-grams per round.
     draft_length: drafter tokens drawn per round, rounds without a draft included.
-    engine_overhead: share of the round time outside both models' forward passes.
+    engine_overhead: fraction of the round time outside both models' forward passes.
     modelled_speedup: block efficiency / (1 + k·c), c = drafter seconds per token / verification seconds.
     estimated_speedup: at most the block efficiency, for no round is shorter than a plain one; a machine that has become faster since the
     newest plain rounds would otherwise be taken for a gain of drafting.

@@ -44,7 +44,7 @@ class Token:
 
 @dataclass(slots=True)  # not frozen: see above
 class Round:
-    """One turn of draft → translate → verify → correct.
+    """One pass through draft → translate → verify → correct.
 
     `tokens` were emitted, in order. `discarded` were proposed and did not make it: the rejected one first, then those
     that were never judged; their `source` says how they had been proposed. `drafted` counts drafter tokens drawn, also
@@ -73,7 +73,7 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """A finished (or cancelled) answer. `metrics` uses the names of `core.metrics`."""
+    """A finished (or cancelled) answer. `metrics` uses the names of `metrics.py`."""
 
     token_ids: tuple[int, ...]
     text: str
@@ -93,7 +93,7 @@ class Generation:
 class Agreement:
     """How far a drafter and its target agree on a text, by the drafter's own law: no draft policy and no temperature enters.
 
-    `overlap` is the mean of Σ min(p, q) over all `positions`, those that the drafter cannot spell counting 0, and `same_first` the share
+    `overlap` is the mean of Σ min(p, q) over all `positions`, those that the drafter cannot spell counting 0, and `same_first` the fraction
     of positions where both find the same token most probable. Both are lower bounds where the kept tokens do not cover p.
     """
 
@@ -217,10 +217,6 @@ class Probe:
     agreement: Agreement | None = None
     shown: tuple[Replayed, ...] = ()
     created_at: str = ""  # UTC, ISO 8601; empty: now
-
-    @property
-    def tokens_per_step(self) -> float:
-        return self.tokens / self.passes
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Adapters in PEFT's own format, as a zip that can be pushed to the Hub, and back in, checked as a stranger's file has to be."""
+"""Export of adapters as a zip in PEFT's own format, and import of such a zip, which is checked as an untrusted file."""
 
 from __future__ import annotations
 
@@ -27,16 +27,13 @@ from omnidemo.adapters.version_folders import (
 )
 
 CARD = "README.md"
-MOST_HEADER = 1 << 20  # bytes of the part of the weights that says what they are
+MOST_HEADER = 1 << 20  # bytes of the safetensors header
 MOST_RANK = 1024
 MOST_CONFIG_BYTES = 1 << 20
 PARTS = (".lora_A.weight", ".lora_B.weight")
 # Settings of PEFT whose adapters are more than W + (alpha/r)·B·A on linear layers.
 EXTRAS = ["use_dora", "use_rslora", "modules_to_save", "rank_pattern", "alpha_pattern", "lora_bias", "layer_replication"]
 EXTRAS += ["target_parameters", "trainable_token_indices", "use_qalora", "use_bdlora", "alora_invocation_tokens", "arrow_config"]
-
-
-# --- out -----------------------------------------------------------------------------------------------------------------
 
 
 def export_peft(version: StoredVersion | Path, file: Path) -> Path:
@@ -103,9 +100,6 @@ def _modules(weights: Mapping[str, Tensor]) -> list[str]:
     return sorted(name.removeprefix(PREFIX).removesuffix(PARTS[0]) for name in weights if name.endswith(PARTS[0]))
 
 
-# --- in ------------------------------------------------------------------------------------------------------------------
-
-
 def import_peft(source: Path | str, base: Mapping[str, Tensor] | Path) -> AdapterState:
     """Read a LoRA adapter from a folder or zip in PEFT's format, for the drafter with these base weights (or in this folder).
 
@@ -130,8 +124,8 @@ def import_peft(source: Path | str, base: Mapping[str, Tensor] | Path) -> Adapte
 
 
 def _files(source: Path, base: Mapping[str, Tensor]) -> dict[str, bytes]:
-    """The two files of an adapter. ValueError where they are missing, larger than an adapter of this base can be, or the zip tries to reach
-    elsewhere."""
+    """The two files of an adapter. ValueError where they are missing, larger than an adapter of this base can be, or a path of the zip
+    leads out of it."""
     if source.is_dir():
         found = {entry.name: (entry.stat().st_size, lambda entry=entry: entry.open("rb")) for entry in source.iterdir() if entry.is_file()}
         return _pick(found, source, base)
@@ -163,7 +157,7 @@ def _pick(found: Mapping[str, tuple[int, Any]], source: Path, base: Mapping[str,
         raise ValueError(f"{source.name} has no {CONFIG}: choose a zip or a folder in PEFT's format.")
     described = _read(found, CONFIG, MOST_CONFIG_BYTES, source)
     rank, _ = _check_config(_json_object(described))
-    # What says how large the tensors are comes first and is small: nothing else is unpacked before it has been looked at.
+    # The configuration and the header give the size of the tensors: they are checked before anything larger is unpacked.
     most = 4 * rank * sum(sum(tensor.shape) for tensor in base.values() if tensor.dim() == 2) + MOST_HEADER
     if found[WEIGHTS][0] > most:
         bound = f"more than the {most:,} of an adapter of rank {rank} for this drafter"
@@ -184,7 +178,7 @@ def _read(found: Mapping[str, tuple[int, Any]], name: str, most: int, source: Pa
 
 
 def _check_header(found: Mapping[str, tuple[int, Any]], source: Path) -> None:
-    """ValueError unless the weights begin with a header whose tensors fill the rest of the file."""
+    """ValueError unless the weights begin with a header whose tensors fill the remaining file."""
     size, opened = found[WEIGHTS]
     with opened() as file:
         length = int.from_bytes(file.read(8), "little")

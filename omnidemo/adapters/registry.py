@@ -42,9 +42,9 @@ class Published:
 
 
 class AdapterRegistry:
-    """Keeps the versions of a line (drafter, target, domain) on disk, publishes one of them, and tells the store.
+    """Keeps the versions of a line (drafter, target, domain) on disk, publishes one of them, and notes both in the store.
 
-    `publish(version, weights, head)` comes with `lock` held, after the version is on disk. What the store refuses is told in `error`.
+    `publish(version, weights, head)` comes with `lock` held, after the version is on disk. A failure of the store is put into `error`.
     `trusted` is the last version that was measured to be better than the one trusted before it; it is never pruned.
     """
 
@@ -55,7 +55,7 @@ class AdapterRegistry:
         self.line = version_folders.line_folder(storage, drafter, target, domain)
         self.lock = threading.RLock()
         self.current, self.trusted = Published(), Published()
-        self.epoch = 0  # grows with every change that is not the next update's: what began before it is dropped
+        self.epoch = 0  # grows with every change by hand: an update that began before it is dropped
         self.error: str | None = None
         self._publish, self._store = publish, store
 
@@ -75,7 +75,7 @@ class AdapterRegistry:
                 try:
                     self._swap_to(version)
                     self._trust_noted()
-                    self._tell_active(version)
+                    self._store_active(version)
                     return version
                 except (ValueError, OSError) as error:
                     log.warning("%s", error)
@@ -86,16 +86,16 @@ class AdapterRegistry:
         """Publish a stored version and trust it; 0 is the base drafter. Raises ValueError where it is missing or damaged."""
         with self.lock:
             self._swap_to(version)
-            self.trust()
+            self.promote()
             version_folders.write_note(self.line, "active", version)
-            self._tell_active(version)
+            self._store_active(version)
 
     def adopt(self, adapter: AdapterState, kept: int) -> int:
         """Make an adapter from elsewhere the newest version, and trust it; its number. Raises ValueError where it does not fit."""
         with self.lock:
             self.epoch += 1
             self.keep(adapter, OptimiserState(0, {}), (), 0, kept)
-            self.trust()
+            self.promote()
             return self.current.version
 
     def keep(self, adapter: AdapterState, optimiser: OptimiserState, steps: Sequence[TrainStep], requests: int, kept: int) -> None:
@@ -111,14 +111,14 @@ class AdapterRegistry:
             info = version_folders.write_version(self.line, info, adapter, optimiser)
             version_folders.write_note(self.line, "active", version)
             self.error = None
-            self._tell(lambda store: store.record_steps(self.target, self.drafter, self.domain, version, steps))
-            self._tell(lambda store: store.add_adapter(info, True))
+            self._write(lambda store: store.record_steps(self.target, self.drafter, self.domain, version, steps))
+            self._write(lambda store: store.add_adapter(info, True))
             self._publish(version, weights, adapter.head)
             self.current = Published(version, adapter, optimiser, requests, loss, now)
             version_folders.prune(self.line, kept, version, self.trusted.version)
 
-    def trust(self) -> None:
-        """From now on versions are compared with the published one."""
+    def promote(self) -> None:
+        """Trust the published version: from now on versions are compared with it."""
         with self.lock:
             self.trusted = self.current
             version_folders.write_note(self.line, "trusted", self.current.version)
@@ -133,17 +133,15 @@ class AdapterRegistry:
 
     def effect(self, version: int, values: Mapping[str, float]) -> None:
         """Note what a version was measured to change."""
-        self._tell(lambda store: store.set_effect(self.target, self.drafter, self.domain, version, values))
+        self._write(lambda store: store.set_effect(self.target, self.drafter, self.domain, version, values))
 
     def reset(self) -> None:
         """Back to the base drafter: the line's versions and its loss curve go."""
         with self.lock:
             self._swap_to(0)
             version_folders.remove_line(self.line)
-            self._tell(lambda store: store.forget_line(self.target, self.drafter, self.domain))
+            self._write(lambda store: store.forget_line(self.target, self.drafter, self.domain))
             self.current = self.trusted = Published()
-
-    # --- inside --------------------------------------------------------------------------------------------------------
 
     def _swap_to(self, version: int) -> None:
         """Publish a stored version, or the base drafter. Raises ValueError where that version cannot be used."""
@@ -175,11 +173,11 @@ class AdapterRegistry:
         except (ValueError, OSError) as error:
             log.warning("%s", error)
 
-    def _tell_active(self, version: int) -> None:
-        self._tell(lambda store: store.set_active(self.target, self.drafter, self.domain, version))
+    def _store_active(self, version: int) -> None:
+        self._write(lambda store: store.set_active(self.target, self.drafter, self.domain, version))
 
-    def _tell(self, write: Callable[[Any], None]) -> None:
-        """Write to the store; its failure is told, and changes nothing about the version."""
+    def _write(self, write: Callable[[Any], None]) -> None:
+        """Write to the store; a failure is put into `error` and changes nothing about the version."""
         if self._store is None:
             return
         try:

@@ -22,11 +22,10 @@ from omnidemo.records import AdapterVersion
 
 WEIGHTS, CONFIG, OPTIMISER, MANIFEST = "adapter_model.safetensors", "adapter_config.json", "optimizer.safetensors", "manifest.json"
 HEAD = "head.safetensors"  # of the acceptance head, in the versions that have one
-ACTIVE, TRUSTED = "active", "trusted"  # notes beside the versions: which one drafts, and the last one that was measured to be better
 GONE = ".gone-"  # before the name of a folder that is being removed
 PREFIX = "base_model.model."  # PEFT's, before the name of the base model's parameter
 LARGEST = 1e9  # magnitude of a weight: trained ones stay below 1,000, and products of larger ones leave float32
-Note = Literal["active", "trusted"]
+Note = Literal["active", "trusted"]  # files beside the versions: which one drafts, and the last one that was measured to be better
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,9 +58,6 @@ class StoredVersion:
     info: AdapterVersion
     adapter: AdapterState
     optimiser: OptimiserState
-
-
-# --- folders -------------------------------------------------------------------------------------------------------------
 
 
 def safe_name(name: str) -> str:
@@ -164,7 +160,7 @@ def remove_line(line: Path) -> None:
 
 
 def _remove(folder: Path) -> None:
-    """Remove a folder, which is out of sight in one rename: whoever looks meanwhile, or after a kill, sees all of it or nothing."""
+    """Remove a folder. It is renamed first, so that a reader, or a restart after a kill, finds all of it or nothing."""
     gone = folder.with_name(GONE + folder.name)
     shutil.rmtree(gone, ignore_errors=True)
     os.rename(folder, gone)
@@ -185,9 +181,6 @@ def write_note(line: Path, note: Note, version: int) -> None:
     _write(line / f".new-{note}", str(version).encode())
     os.replace(line / f".new-{note}", line / note)
     _sync_folder(line)
-
-
-# --- weights -------------------------------------------------------------------------------------------------------------
 
 
 class BaseWeights(Mapping[str, Tensor]):

@@ -48,13 +48,13 @@ class Point:
 
     @property
     def agreed(self) -> str:
-        """The agreement and the share of same first choices, for a table."""
+        """The agreement and the rate of same first choices, for a table."""
         return "–" if self.agreement is None else f"{self.agreement.overlap:.3f}, {self.agreement.same_first:.3f}"
 
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """What to send and when to look; the rest is in the settings. `pause`: seconds after a request, like a visitor who reads.
+    """What to send and when to look; everything else is in the settings. `pause`: seconds after a request, like a visitor who reads.
     `offline`: at the end the base drafter is trained so many epochs on the same answers, the ceiling of what can be learned."""
 
     traffic: Sequence[str]
@@ -177,7 +177,7 @@ def _serve(pair: Pair, lines: TrainerPool, store: Store, what: Experiment, count
 
 
 def _evaluate(pair: Pair, distiller: Distiller, what: Experiment, count: int, rows: Sheet, agreed: _Agreed) -> Point:
-    """The held-out prompts, plain decoding and the chosen method in turn. Nothing is learned from them."""
+    """The held-out prompts, plain decoding and the chosen method, interleaved. Nothing is learned from them."""
     trainer = distiller.status()
     found = agreed.now(trainer.version, distiller.settings)
 

@@ -30,7 +30,7 @@ PEER = (PLAIN, ASSISTED, DEFAULTS, LOOKUP)
 class Answer:
     """ids without the prompt; `rounds`: (proposed, accepted) target tokens of each target pass; drafted: drafter tokens drawn.
 
-    The peer also tells `passes`, its own, and `first_seconds`, when the first token was written.
+    `passes` and `first_seconds` (until the first token was written) are those of `transformers` alone.
     """
 
     ids: Sequence[int]
@@ -151,7 +151,7 @@ def _module(model: LanguageModel, weights: Mapping[str, Tensor]) -> Any:
 
 @contextmanager
 def quietly() -> Iterator[None]:
-    """Without the peer's warnings about its own settings and its progress bars."""
+    """Silence the warnings of `transformers` about its own settings, and its progress bars."""
     before, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()
     logging.disable_progress_bar()

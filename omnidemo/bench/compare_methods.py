@@ -84,20 +84,20 @@ class Summary:
 def read_prompts(path: Path, limit: int | None = None) -> list[str]:
     """The `prompt` of each line of a JSON Lines file. ValueError, with the line's number, for a file that cannot serve."""
     try:
-        lines = path.read_text(encoding="utf-8-sig").split("\n")
+        rows = path.read_text(encoding="utf-8-sig").split("\n")
     except UnicodeDecodeError:
         raise ValueError(f"{path} is not UTF-8 text; give a JSON Lines file") from None
     except OSError as error:
         raise ValueError(f"{path} cannot be read ({error.strerror}); give a JSON Lines file with a prompt on each line") from None
-    prompts = [_prompt(path, number, line) for number, line in enumerate(lines, 1) if line.strip()]
+    prompts = [_prompt(path, number, row) for number, row in enumerate(rows, 1) if row.strip()]
     if not prompts:
         raise ValueError(f'{path} has no prompts; write one {{"prompt": "…"}} on each line')
     return prompts[:limit]
 
 
-def _prompt(path: Path, number: int, line: str) -> str:
+def _prompt(path: Path, number: int, row: str) -> str:
     try:
-        value = json.loads(line)
+        value = json.loads(row)
     except json.JSONDecodeError as error:
         raise ValueError(f"{path}, line {number}: this is not JSON ({error.msg} at column {error.colno})") from None
     except RecursionError:
@@ -183,7 +183,7 @@ def _cell(value: Any) -> Any:
 def run(pair: Pair, prompts: Sequence[str], methods: Sequence[str], out: Path, **options: Any) -> Iterator[Comparison]:
     """Measure the methods, interleaved and after a warm-up; each result is in the CSV `out` when it is yielded.
 
-    The options are those of `runtime.comparison.compare`. ValueError, at the call, for methods or prompts that cannot be used.
+    The options are those of `serving.comparison.compare`. ValueError, at the call, for methods or prompts that cannot be used.
     """
     names = check_methods(methods)
     check_prompts(pair, prompts)

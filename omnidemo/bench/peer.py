@@ -1,4 +1,4 @@
-"""Our methods beside `transformers`' assisted generation: the same weights, prompts, dtype and threads, in turn."""
+"""Our methods beside `transformers`' assisted generation: the same weights, prompts, dtype and threads, interleaved."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from omnidemo.serving.pair_loading import build_measured_pair
 
 GREEDY, SAMPLED, LAWS = "greedy", "sampled", ("first token", "second token")  # kinds of rows
 LAW_PROMPTS = 2
-EXPECTED = 5.0  # fewest expected samples of a χ² cell; rarer tokens share one
+EXPECTED = 5.0  # fewest expected samples of a χ² cell; rarer tokens are pooled into one
 HEADINGS = ("decoding", "exact", "acceptance", "tokens/pass", "tokens/s", "× transformers", "× own plain")
 
 Progress = Callable[[int, int], None]  # (done, of)
@@ -36,7 +36,7 @@ class Row:
 
     seconds: the whole call, prompt included. speedup, own_speedup: ratios of tokens/s to `transformers`' plain generation and to
     plain decoding by the same engine, on the same prompt. target_passes: forward passes that wrote tokens. drafted: tokens drawn
-    from the drafter. acceptance_rate: as in `core.metrics`. error: why the peer could not answer.
+    from the drafter. acceptance_rate: as in `metrics.py`. error: why the peer could not answer.
     """
 
     kind: str
@@ -161,8 +161,8 @@ class Contest:
 
     def _answers(self, index: int, ids: Sequence[int], sampled: bool) -> list[Row]:
         """One prompt by every method; who begins changes from prompt to prompt."""
-        turn = index % len(self.methods)
-        order = self.methods[turn:] + self.methods[:turn]
+        shift = index % len(self.methods)
+        order = self.methods[shift:] + self.methods[:shift]
         made = {method: self._attempt(method, ids, self.max_new_tokens, sampled, self.seed + index) for method in order}
         return [self._row(index, method, made, sampled) for method in self.methods]
 
@@ -188,7 +188,7 @@ class Contest:
         if isinstance(answer, str):
             return Row(kind, index, method, error=answer, prompt=self.prompts[index])
         plain = made[PLAIN]
-        shares = [accepted / proposed for proposed, accepted in answer.rounds if proposed]
+        rates = [accepted / proposed for proposed, accepted in answer.rounds if proposed]
         return Row(
             kind, index, method,
             tokens=len(answer.ids),
@@ -199,7 +199,7 @@ class Contest:
             identical=None if sampled or isinstance(plain, str) else list(answer.ids) == list(plain.ids),
             target_passes=len(answer.rounds),
             block_efficiency_tokens_per_pass=len(answer.ids) / len(answer.rounds),
-            acceptance_rate=fmean(shares) if shares else None,
+            acceptance_rate=fmean(rates) if rates else None,
             proposed=sum(proposed for proposed, _ in answer.rounds),
             accepted=sum(accepted for _, accepted in answer.rounds),
             drafted=answer.drafted,
@@ -236,11 +236,11 @@ def chi_square(tokens: Sequence[int], law: Tensor) -> tuple[float, int]:
     expected = law.double() * len(tokens)
     common = expected >= EXPECTED
     cells = torch.stack([counts, expected])[:, common]
-    rest = torch.stack([counts[~common].sum(), expected[~common].sum()])
-    if rest[1] >= EXPECTED:
-        cells = torch.cat([cells, rest[:, None]], 1)
+    others = torch.stack([counts[~common].sum(), expected[~common].sum()])
+    if others[1] >= EXPECTED:
+        cells = torch.cat([cells, others[:, None]], 1)
     elif cells.shape[1]:
-        cells[:, cells[1].argmin()] += rest  # no cell may be too small, and no token may be left out
+        cells[:, cells[1].argmin()] += others  # no cell may be too small, and no token may be left out
     if cells.shape[1] < 2:
         return 0.0, 0
     return float(((cells[0] - cells[1]) ** 2 / cells[1]).sum()), cells.shape[1] - 1

@@ -1,4 +1,4 @@
-"""How well one tokenizer's tokens can be proposed by another's: the direct map, and the n-grams that cover the rest of a text."""
+"""How well one tokenizer's tokens can be proposed by another's: the direct map, and the n-grams that cover the other tokens of a text."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ class Coverage:
     distinct: int
 
     @property
-    def rest(self) -> int:
+    def unmapped(self) -> int:
         """Tokens without a direct map."""
         return self.tokens - self.direct
 
     def of_rest(self, least: int, most: int | None = None) -> float | None:
         """Share of the tokens without a direct map that n-grams of `least` to `most` drafter tokens cover; None without any."""
         covered = sum(count for n, count in self.ngrams.items() if least <= n and (most is None or n <= most))
-        return covered / self.rest if self.rest else None
+        return covered / self.unmapped if self.unmapped else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Report:
     seconds: float
 
     def row(self) -> dict[str, str | int | float | None]:
-        """The figures by name; shares are fractions, those of n-grams and `none` of the tokens without a direct map."""
+        """The figures by name; shares are numbers from 0 to 1, those of n-grams and `none` of the tokens without a direct map."""
         found = self.coverage
         row = asdict(self)
         del row["coverage"], row["seconds"]
@@ -65,12 +65,12 @@ class Report:
             "texts": found.texts,
             "tokens": found.tokens,
             "direct_share": found.direct / found.tokens if found.tokens else None,
-            "rest": found.rest,
+            "rest": found.unmapped,
             "rest_2grams": found.of_rest(2, 2),
             "rest_3grams": found.of_rest(3, 3),
             "rest_4grams": found.of_rest(4, 4),
             "rest_longer": found.of_rest(5),
-            "rest_none": found.none / found.rest if found.rest else None,
+            "rest_none": found.none / found.unmapped if found.unmapped else None,
             "distinct_ngrams": found.distinct,
             "build_seconds": self.seconds,
         }
@@ -108,7 +108,7 @@ def cover(vocabulary_map: VocabularyMap, texts: Sequence[str]) -> Coverage:
 
 
 def report(target: tuple[str, Vocabulary], drafter: tuple[str, Vocabulary], texts: Sequence[str]) -> Report:
-    """Build the map of two named vocabularies and measure it on `texts`. ValueError where they share no token."""
+    """Build the map of two named vocabularies and measure it on `texts`. ValueError where they have no token in common."""
     (target_name, large), (drafter_name, small) = target, drafter
     began = perf_counter()
     built = VocabularyMap(large, small, len(large), len(small))

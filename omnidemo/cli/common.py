@@ -1,4 +1,4 @@
-"""What the commands share: options, settings, one sentence for every failure, tables and progress bars."""
+"""Common parts of the commands: options, settings, one sentence for every failure, tables and progress bars."""
 
 from __future__ import annotations
 

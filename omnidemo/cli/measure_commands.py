@@ -52,16 +52,16 @@ def compare(
     """
     settings = read_settings(target=target, drafter=drafter, max_new_tokens=max_new_tokens, draft_length=draft_length, training="off")
     from omnidemo.api import load_pair
-    from omnidemo.bench import compare_methods as bench
+    from omnidemo.bench import compare_methods
 
-    texts = bench.read_prompts(prompts, limit)
-    names = bench.check_methods([name.strip() for name in methods.split(",") if name.strip()])
-    bench.check_writable(csv)
+    texts = compare_methods.read_prompts(prompts, limit)
+    names = compare_methods.check_methods([name.strip() for name in methods.split(",") if name.strip()])
+    compare_methods.check_writable(csv)
     pair = load_pair(settings.target, settings.drafter, settings.device, settings.dtype, storage, settings)
     if fill_cache or settings.warm_start:
         pair.fill_cache()
     options = {"max_new_tokens": settings.max_new_tokens, "draft_length": settings.draft_length}
-    measured = bench.run(pair, texts, names, csv, temperature=temperature, seed=seed, **options)
+    measured = compare_methods.run(pair, texts, names, csv, temperature=temperature, seed=seed, **options)
     results = []
     try:
         with progress() as bar:
@@ -70,8 +70,8 @@ def compare(
                 results.append(done)
                 bar.advance(task)
     finally:  # also after Ctrl-C
-        lines = [[summary.method, *summary.cells()] for summary in bench.summarise(results)]
-        show(Table("method", *bench.HEADINGS, box=None), lines, f"{SPREAD} Rows: {csv}")
+        lines = [[summary.method, *summary.cells()] for summary in compare_methods.summarise(results)]
+        show(Table("method", *compare_methods.HEADINGS, box=None), lines, f"{SPREAD} Rows: {csv}")
 
 
 def compare_peer(
@@ -88,20 +88,20 @@ def compare_peer(
 ) -> None:
     """Measure our methods beside transformers' assisted generation: same ids, same law, and how fast."""
     settings = read_settings(target=target, drafter=drafter, max_new_tokens=max_new_tokens, draft_length=draft_length, training="off")
-    from omnidemo.bench import peer as bench
+    from omnidemo.bench import peer
     from omnidemo.bench.compare_methods import check_writable, read_prompts
 
     texts = read_prompts(prompts, limit)
     check_writable(csv)
     with progress() as bar:
         task = bar.add_task("rows", total=None)
-        report = bench.compare_with_peer(
+        report = peer.compare_with_peer(
             settings.target, settings.drafter, texts, methods=[name.strip() for name in methods.split(",") if name.strip()],
             max_new_tokens=settings.max_new_tokens, draft_length=settings.draft_length, samples=samples, seed=seed,
             progress=lambda done, of: bar.update(task, completed=done, total=of), out=csv, settings=settings,
         )  # fmt: skip
     note = "exact: greedy ids equal to transformers' generate, or χ²/degrees of freedom of sampled tokens."
-    show(Table("method", *bench.HEADINGS, box=None), report.lines(), f"{note} Rows: {csv}")
+    show(Table("method", *peer.HEADINGS, box=None), report.lines(), f"{note} Rows: {csv}")
 
 
 def adapt(
@@ -133,14 +133,14 @@ def adapt(
         target=target, drafter=drafter, method=method, max_new_tokens=max_new_tokens, draft_length=draft_length,
         update_interval=update_interval, steps_per_update=steps, storage=storage, draft_policy=draft_policy,
     )  # fmt: skip
-    from omnidemo.bench import adapt as bench
+    from omnidemo.bench import adapt
     from omnidemo.bench.compare_methods import HEADINGS, check_methods, check_writable, read_prompts
 
     check_methods([settings.method])
-    traffic, held = bench.hold_out(read_prompts(prompts), read_prompts(held_out) if held_out else None, eval_limit)
-    what = bench.Experiment(traffic, held, requests, bench.plan_checkpoints(eval_at, requests), temperature, seed, pause, offline)
+    traffic, held = adapt.hold_out(read_prompts(prompts), read_prompts(held_out) if held_out else None, eval_limit)
+    what = adapt.Experiment(traffic, held, requests, adapt.plan_checkpoints(eval_at, requests), temperature, seed, pause, offline)
     check_writable(csv)
-    events, points = bench.run(settings, what, csv, keep=storage is not None), list[bench.Point]()
+    events, points = adapt.run(settings, what, csv, keep=storage is not None), list[adapt.Point]()
     try:
         with progress() as bar:
             task = bar.add_task("requests", total=requests)

@@ -14,26 +14,25 @@ from typing import Any
 from omnidemo.adapters.registry import AdapterRegistry, Publish, StoreLike
 from omnidemo.adapters.version_folders import AdapterState
 from omnidemo.config import Settings, changed
-from omnidemo.distill.adaptable import ADAPTABLE as ADAPTABLE
-from omnidemo.distill.adaptable import plan_of
 from omnidemo.distill.evaluation import Evaluation
 from omnidemo.distill.in_process_worker import InProcessWorker
 from omnidemo.distill.pause import PauseController
 from omnidemo.distill.payback import ChatCost
+from omnidemo.distill.process_worker import ProcessWorker
 from omnidemo.distill.trace_buffer import TraceBuffer, usable
-from omnidemo.distill.train_step import Plan, ProcessWorker
 from omnidemo.distill.trainer_status import State, TrainerStatus, explain, hanging
 from omnidemo.distill.update import Update
+from omnidemo.distill.worker import ADAPTABLE, TrainingPlan, Worker, plan_of
 from omnidemo.records import Trace
 
 log = logging.getLogger(__name__)
 THREADED = ("idle", "concurrent")
-_turns: weakref.WeakKeyDictionary[Any, threading.Lock] = weakref.WeakKeyDictionary()  # one update at a time in a shared child
+_locks: weakref.WeakKeyDictionary[Worker, threading.Lock] = weakref.WeakKeyDictionary()  # one update at a time in a shared worker
 
 
-def turn_of(child: object) -> threading.Lock:
-    """The lock that is held by whoever has the child work, and makes it stand still."""
-    return _turns.setdefault(child, threading.Lock())
+def lock_of(worker: Worker) -> threading.Lock:
+    """The lock to hold while using a worker and pausing it."""
+    return _locks.setdefault(worker, threading.Lock())
 
 
 class Distiller:
@@ -42,10 +41,10 @@ class Distiller:
     `publish(version, weights, head)` receives float32 weights of the changed matrices under the base model's parameter names and those
     of the acceptance head ({}: none), for a version that is already on disk (0: the base weights again). It comes from this object's
     thread, and from the caller of `restore`, `activate`, `adopt`, `reset` and `run_pending`; it must not wait for a lock that such a
-    caller holds. `busy()` says whether a request is in flight. Nothing that goes wrong while learning is raised: `status()` tells it.
+    caller holds. `busy()` says whether a request is in flight. Nothing that goes wrong while learning is raised: see `status().error`.
 
-    Before an update trains on the answers that came since the last one, the published version is judged by them beside the trusted
-    one. A version that guesses worse is taken back.
+    Before an update trains on the answers that came since the last one, the published version is evaluated on them beside the
+    trusted one. A version that guesses worse is rolled back.
     """
 
     def __init__(
@@ -61,19 +60,19 @@ class Distiller:
         domain: str = "default",
         busy: Callable[[], bool] = lambda: False,
         threads: int = 1,
-        child: ProcessWorker | InProcessWorker | None = None,
+        worker: Worker | None = None,
         cost: ChatCost | None = None,
     ) -> None:
-        """`child`: a training process that other lines use too; its owner closes it. `cost`: what learning costs a chat, shared by the
-        same lines."""
+        """`worker`: one that other lines use too; its owner closes it. `cost`: what learning costs a chat, of the same lines."""
         self.folder, self.settings = Path(drafter_folder), settings
         self.versions = AdapterRegistry(self.folder, drafter_name, target_name, domain, storage, publish, store)
         self.line = self.versions.line
         self._busy = busy
-        self._child, self._own_child = child or ProcessWorker(threads), child is None
-        self._turn = turn_of(self._child)  # held for an update; taken before any other lock
-        self._here = child if isinstance(child, InProcessWorker) else InProcessWorker()  # inline mode
-        self._news = threading.Condition()  # guards what observe() and status() touch; held for microseconds, taken last
+        self._worker: Worker = worker or ProcessWorker(threads)
+        self._owns_worker = worker is None
+        self._worker_lock = lock_of(self._worker)  # held for an update; taken before any other lock
+        self._inline_worker = worker if isinstance(worker, InProcessWorker) else InProcessWorker()
+        self._condition = threading.Condition()  # guards buffer, evaluation and state; held for microseconds, taken last
         self._state: State = "idle"
         self._paused = False
         self._closing = threading.Event()
@@ -86,27 +85,25 @@ class Distiller:
     def _begin(self) -> None:
         """Everything that a reset forgets."""
         self._buffer = TraceBuffer(self.settings.buffer_mb << 20, order=self.settings.buffer_order)
-        self._worth = Evaluation(self.versions.current.adapter)
-
-    # --- answers and settings ------------------------------------------------------------------------------------------
+        self._evaluation = Evaluation(self.versions.current.adapter)
 
     @property
     def mode(self) -> str:
         return self.settings.training
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> TrainingPlan:
         """How the next update trains."""
-        return plan_of(self.settings, slower=self._worth.slower)
+        return plan_of(self.settings, slower=self._evaluation.slower)
 
     def observe(self, trace: Trace) -> None:
         """Take note of an answer. Returns at once; an answer that teaches nothing (no spelled token, NaN) is left out."""
         if self.mode == "off" or not usable(trace):
             return
-        with self._news:
+        with self._condition:
             self._buffer.add(trace)
-            self._worth.answer(trace)
-            self._news.notify()
+            self._evaluation.answer(trace)
+            self._condition.notify()
 
     def note_round(self, seconds: float, key: tuple[int, int]) -> None:
         """Note how long a round of (draft length, proposed tokens) took. Costs about a microsecond."""
@@ -114,13 +111,13 @@ class Distiller:
 
     def fresh_traces(self) -> list[Trace]:
         """The answers that no update has taken yet, oldest first."""
-        with self._news:
+        with self._condition:
             return self._buffer.fresh_traces()
 
     def run_pending(self) -> bool:
-        """In inline mode: run the update that is due, in this thread; whether one was. While another thread learns (with the same child,
-        if that is shared) it stays due."""
-        if self.mode != "inline" or not self._due() or not self._turn.acquire(blocking=False):
+        """In inline mode: run the update that is due, in this thread; whether one was. While another thread learns with the same
+        worker it stays due."""
+        if self.mode != "inline" or not self._due() or not self._worker_lock.acquire(blocking=False):
             return False
         try:
             due = self.mode == "inline" and self._due() and not self._closing.is_set()
@@ -128,7 +125,7 @@ class Distiller:
                 self._update()
             return due
         finally:
-            self._turn.release()
+            self._worker_lock.release()
 
     def configure(self, **changes: Any) -> None:
         """Change settings (names of `ADAPTABLE`) from the next update on. ValueError, one sentence, for a name or value that is not
@@ -137,106 +134,102 @@ class Distiller:
         with self.versions.lock:
             if settings.lora_rank != self.settings.lora_rank and not self.versions.untouched:
                 raise ValueError("The rank of an adapter line cannot change once it has versions: reset the line first.")
-            with self._news:
+            with self._condition:
                 self.settings = settings
                 self._buffer.order = settings.buffer_order
                 if not settings.cost_aware:
-                    self._worth.payback.restart()
-                self._news.notify_all()
+                    self._evaluation.payback.restart()
+                self._condition.notify_all()
             self._start()
 
     def status(self) -> TrainerStatus:
         cost, rounds = self._cost.measure()
-        with self._news:
-            state, worth, current, error = self._state, self._worth, self.versions.current, self.versions.error
+        with self._condition:
+            state, evaluation, current, error = self._state, self._evaluation, self.versions.current, self.versions.error
             if self.mode == "off":
                 state = "off"
             elif state not in ("training", "waiting") and self._paused:
                 state = "paused"
             elif state == "idle" and error:
                 state = "failed"
-            elif state == "idle" and worth.payback.converged:
+            elif state == "idle" and evaluation.payback.converged:
                 state = "converged"
-            silent = getattr(self._child, "silent", 0.0) if state == "training" else 0.0
-            left = max(0, self.settings.update_interval * (1 + worth.skip) - worth.waiting, worth.payback.rest)
+            silent = self._worker.silent if state == "training" else 0.0
+            left = max(0, self.settings.update_interval * (1 + evaluation.skip) - evaluation.waiting, evaluation.payback.answers_left)
             return TrainerStatus(
                 state=state,
-                why=hanging(silent) or explain(state, left, worth.remark, self.mode),
+                why=hanging(silent) or explain(state, left, evaluation.remark, self.mode),
                 version=current.version,
                 step=current.optimiser.step if current.optimiser else 0,
                 loss=current.loss,
-                requests_seen=worth.requests,
+                requests_seen=evaluation.requests,
                 next_in=left,
                 last_swap=current.since,
-                seconds=worth.seconds,
+                seconds=evaluation.seconds,
                 error=error,
                 mode=self.mode,
                 domain=self.versions.domain,
-                rolled_back=worth.rolled_back,
+                rolled_back=evaluation.rolled_back,
                 chat_cost=cost,
                 chat_rounds=rounds,
-                converged=worth.payback.converged,
-                gain=worth.expected(self._cost)[0],
-                shifts=worth.shifts,
-                judged=worth.judged(),
+                converged=evaluation.payback.converged,
+                gain=evaluation.expected(self._cost)[0],
+                shifts=evaluation.shifts,
+                judged=evaluation.judged(),
             )
-
-    # --- by hand -------------------------------------------------------------------------------------------------------
 
     def pause(self) -> None:
         """Start no more updates; one that runs is finished. Answers are still collected."""
-        with self._news:
+        with self._condition:
             self._paused = True
 
     def resume(self) -> None:
-        with self._news:
+        with self._condition:
             self._paused = False
-            self._news.notify()
+            self._condition.notify()
 
     def restore(self) -> int:
         """Publish the version that was active last, or the newest whole one before it, and go on from there; its number (0: none)."""
         with self.versions.lock:
             version = self.versions.restore()
-            self._chosen()
+            self._note_choice()
         return version
 
     def activate(self, version: int) -> None:
         """Go back (or forward) to a stored version; 0 is the base drafter. Raises ValueError where it is missing or damaged."""
         with self.versions.lock:
             self.versions.activate(version)
-            self._chosen()
+            self._note_choice()
 
     def adopt(self, adapter: AdapterState) -> int:
         """Make an adapter from elsewhere the newest version, publish and trust it; its number. ValueError where it does not fit."""
         with self.versions.lock:
             version = self.versions.adopt(adapter, self.settings.adapters_kept)
-            self._chosen()
+            self._note_choice()
         return version
 
     def reset(self) -> None:
         """Back to the base drafter: versions, loss curve and collected answers of the line go."""
         with self.versions.lock:
             self.versions.reset()
-            with self._news:
+            with self._condition:
                 self._begin()
 
     def close(self) -> None:
-        """Stop thread and child (unless it is shared), within two seconds; what was not written is lost, what was written stays."""
+        """Stop thread and worker (unless it is shared), within two seconds; what was not written is lost, what was written stays."""
         self._closing.set()
         atexit.unregister(self.close)
-        with self._news:
-            self._news.notify_all()
-        if self._own_child:
-            self._child.close()
+        with self._condition:
+            self._condition.notify_all()
+        if self._owns_worker:
+            self._worker.close()
         if self._thread and self._thread is not threading.current_thread():
             self._thread.join(1.0)
 
-    def _chosen(self) -> None:
-        """Somebody chose the published version."""
-        with self._news:
-            self._worth.chosen(self.versions.current.requests, self.versions.current.adapter)
-
-    # --- when ----------------------------------------------------------------------------------------------------------
+    def _note_choice(self) -> None:
+        """The published version was chosen by hand."""
+        with self._condition:
+            self._evaluation.chosen(self.versions.current.requests, self.versions.current.adapter)
 
     def _start(self) -> None:
         """Have a thread in the modes that need one."""
@@ -247,47 +240,47 @@ class Distiller:
 
     def _run(self) -> None:
         while not self._closing.is_set():
-            with self._news:
-                self._news.wait_for(lambda: self._closing.is_set() or (self.mode in THREADED and self._due()))
+            with self._condition:
+                self._condition.wait_for(lambda: self._closing.is_set() or (self.mode in THREADED and self._due()))
                 if self._closing.is_set():
                     return
                 self._state = "waiting"
-            with self._turn:
+            with self._worker_lock:
                 patience = self.settings.patience if self.mode == "idle" else 0.0
-                pacer = PauseController(self._child, self._busy, patience, self._moved)
-                pacer.wait(self._closing)
+                pauses = PauseController(self._worker, self._busy, patience, self._on_pause)
+                pauses.wait(self._closing)
                 if not self._closing.is_set() and self.mode in THREADED and self._due():
-                    self._update(pacer)
+                    self._update(pauses)
             self._set_state("idle")
 
-    def _moved(self, stands: bool) -> None:
-        """The child was stopped for an answer, or goes on."""
-        self._cost.running = not stands
-        self._set_state("waiting" if stands else "training")
+    def _on_pause(self, paused: bool) -> None:
+        """The worker was paused for an answer, or goes on."""
+        self._cost.running = not paused
+        self._set_state("waiting" if paused else "training")
 
     def _set_state(self, state: State) -> None:
-        with self._news:
+        with self._condition:
             self._state = state
 
     def _due(self) -> bool:
-        worth = self._worth
-        return not self._paused and worth.waiting >= self.settings.update_interval and not worth.payback.rest
+        evaluation = self._evaluation
+        return not self._paused and evaluation.waiting >= self.settings.update_interval and not evaluation.payback.answers_left
 
-    def _update(self, pacer: PauseController | None = None) -> None:
-        """One update, in the child; without a pacer in this thread. On any failure the published version stays."""
-        with self.versions.lock, self._news:
-            update = Update(self.versions, self._worth, self._buffer, self.settings, self._news, self._cost, self._closing)
+    def _update(self, pauses: PauseController | None = None) -> None:
+        """One update, in the worker; without `pauses` in this thread. On any failure the published version stays."""
+        with self.versions.lock, self._condition:
+            update = Update(self.versions, self._evaluation, self._buffer, self.settings, self._condition, self._cost, self._closing)
             self._state = "training"
         self._cost.running = True
         try:
             with ExitStack() as stack:
-                if pacer is None:
-                    update.run(self._here, lambda: 0.0)
+                if pauses is None:
+                    update.run(self._inline_worker, lambda: 0.0)
                     return
-                if pacer.patience > 0:
-                    stack.enter_context(pacer)
-                update.run(self._child, lambda: pacer.stood)
-        except Exception as error:  # disk, child, model or owner: a chat must never notice
+                if pauses.patience > 0:
+                    stack.enter_context(pauses)
+                update.run(self._worker, lambda: pauses.paused_seconds)
+        except Exception as error:  # disk, worker, model or owner: a chat must never notice
             if not self._closing.is_set():
                 log.warning("An update of %s failed: %s", self.versions.target, error)
                 now = self.versions.current.version

@@ -1,4 +1,4 @@
-"""What a line knows about the worth of its learning: how its versions did on new answers, and whether the next update pays."""
+"""The measurements of one line's learning: how its versions did on new answers, and whether the next update pays."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from omnidemo.distill.drift import DriftDetector
 from omnidemo.distill.payback import DRAFT_LENGTH, ChatCost, Effect, Evidence, Payback, Verdict, seconds_saved, speed_gain
 from omnidemo.records import Trace
 
-HELD_OUT = 24  # newest answers that a version is judged by
+HELD_OUT = 24  # newest answers that a version is evaluated on
 SPAN = 6  # updates: the gain of one is measured over this many to twice as many, since a single one drowns in noise
 MOST_HALVINGS = 4  # of the learning rate: below a sixteenth of it a line would learn nothing any more
 
@@ -27,21 +27,19 @@ class Evaluation:
         self._held: deque[Trace] = deque(maxlen=HELD_OUT)  # answers since the last update: nothing has learned from them
         self.waiting = 0  # how many there were
         self.requests = self.shifts = self.rolled_back = 0
-        self._shifted = False  # a topic shift that no judgement has seen yet
-        self._setbacks = 0  # versions taken back since one was better
-        self.skip = 0  # updates to leave out: what was trusted serves for longer the more often it had to come back
+        self._shifted = False  # a topic shift since the last evaluation
+        self._setbacks = 0  # versions rolled back since one was better
+        self.skip = 0  # updates to leave out: exponential back-off after rollbacks
         self.seconds = self._tokens = 0.0  # of the last update; of a mean answer
         self._acceptance: float | None = None  # of the published version, on new answers
-        self.remark = ""  # a sentence about the last judgement
+        self.remark = ""  # a sentence about the last evaluation
         self._updates = 0
         self.anchor(adapter)
 
     @property
     def slower(self) -> float:
-        """Factor of the learning rate: each version that had to be taken back halves it, until one is better or the topic changes."""
+        """Factor of the learning rate: each version that was rolled back halves it, until one is better or the topic changes."""
         return float(0.5 ** min(self._setbacks, MOST_HALVINGS))
-
-    # --- answers -------------------------------------------------------------------------------------------------------
 
     def answer(self, trace: Trace) -> None:
         """Take note of an answer."""
@@ -50,31 +48,29 @@ class Evaluation:
         self.requests += 1
         self._tokens += (len(trace.p) - self._tokens) * max(0.1, 1 / self.requests)
         self.payback.request()
-        share = float(np.mean(trace.accepted))
+        acceptance = float(np.mean(trace.accepted))
         # An answer without a single accepted proposal is one that was written without a drafter.
-        if share > 0 and self._detector.add(share):
+        if acceptance > 0 and self._detector.add(acceptance):
             self.shifts += 1
             self._shifted = True
             self._setbacks = self.skip = 0
             self.payback.restart()
 
     def take(self) -> list[Trace]:
-        """The answers to judge by, oldest first; an update that begins now has seen them all."""
+        """The answers to evaluate on, oldest first; an update that begins now has seen them all."""
         held = list(self._held)
         self._held.clear()
         self.waiting = 0
         return held
 
-    # --- judging -------------------------------------------------------------------------------------------------------
-
     def states(self, published: AdapterState | None, trusted: AdapterState | None) -> list[AdapterState | None]:
-        """What a judgement compares: the published version, the trusted one, and an earlier one from which gains are measured."""
+        """What an evaluation compares: the published version, the trusted one, and an earlier one from which gains are measured."""
         anchor = self._anchors[0][1]
         return [published, trusted, *([anchor] if anchor is not trusted else [])]
 
-    def conclude(self, judged: Sequence[np.ndarray], requests: int, version: int, trusted: int) -> tuple[Verdict, dict[str, float]]:
+    def conclude(self, acceptance: Sequence[np.ndarray], requests: int, version: int, trusted: int) -> tuple[Verdict, dict[str, float]]:
         """The verdict on the published version, and its measured effect, by the acceptance [n] of each of `states`."""
-        after, before, *_ = found = [np.asarray(one, np.float64) for one in judged]
+        after, before, *_ = found = [np.asarray(one, np.float64) for one in acceptance]
         whole = np.all(np.isfinite(found), axis=0)
         after, before, earlier = after[whole], before[whole], found[-1][whole]
         if self._shifted or self.evidence.against != trusted:
@@ -92,8 +88,8 @@ class Evaluation:
             self._setbacks = 0
         return verdict, self._effect.values()
 
-    def taken_back(self, bad: int, good: int, adapter: AdapterState | None) -> None:
-        """A version was taken back: the next update comes later and learns at half the rate."""
+    def note_rollback(self, bad: int, good: int, adapter: AdapterState | None) -> None:
+        """Version `bad` was rolled back to `good`: the next update comes later and learns at half the rate."""
         self.evidence = Evidence(good)
         self.anchor(adapter)
         self.rolled_back += 1
@@ -110,10 +106,8 @@ class Evaluation:
         found = {"trusted": known.against, "difference": known.mean, "error": known.error}
         return {name: float(value) for name, value in {**found, "requests": known.requests, "positions": known.positions}.items()}
 
-    # --- updates -------------------------------------------------------------------------------------------------------
-
     def expected(self, cost: ChatCost) -> tuple[float | None, float | None]:
-        """What the next update should bring: relative change of tokens per second, and the seconds that it may save; None: unknown."""
+        """What the next update should gain: relative change of tokens per second, and the seconds that it may save; None: unknown."""
         gain, acceptance = self.payback.gain, self._acceptance
         if gain is None or acceptance is None:
             return None, None
@@ -123,7 +117,7 @@ class Evaluation:
         return speed_gain(acceptance, gain, length), saved
 
     def wanted(self, aware: bool, cost: ChatCost, price: float, adapter: AdapterState | None) -> bool:
-        """Whether to train now: not right after a version was taken back, nor (`aware`) where it costs more than it gains. `price`: of a
+        """Whether to train now: not right after a rollback, nor (`aware`) where it costs more than it gains. `price`: of a
         second of training, in seconds of waiting; `adapter`: the published one."""
         if self.skip:
             self.skip -= 1

@@ -1,4 +1,5 @@
-"""Training in the process that serves: inline, and on a GPU, where the steps run on a stream of their own beside the decoding."""
+"""Training in this process: for inline mode, inside the training process itself, and on a GPU, where the steps run on a stream of their own
+beside the decoding."""
 
 from __future__ import annotations
 
@@ -11,8 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from omnidemo.adapters.version_folders import AdapterState, OptimiserState
-from omnidemo.distill.train_step import Batches, Learner, Plan, Update, agree, judge, learner_for, train
+from omnidemo.adapters.version_folders import AdapterState
+from omnidemo.distill.train_step import Learner, Trained, agree, evaluate, learner_for, train
+from omnidemo.distill.worker import TrainingPlan, TrainRequest
 from omnidemo.records import Agreement, Replayed, Trace
 
 if TYPE_CHECKING:
@@ -20,65 +22,62 @@ if TYPE_CHECKING:
 
 
 class InProcessWorker:
-    """What `ProcessWorker` does, without a process. It cannot be paused: on a GPU there is nothing to hold up but kernels in flight."""
+    """A `Worker` without a process. It cannot be paused: on a GPU there is nothing to hold up but kernels in flight."""
 
-    def __init__(self, device: str = "cpu") -> None:
+    silent = 0.0
+
+    def __init__(self, device: str = "cpu", compiled: bool = True) -> None:
+        """compiled: whether replays may compile kernels in this process."""
         self.device = torch.device(device)
         self._learners: dict[tuple[str, int], Learner] = {}
-        self._stage: Prober | None = None
+        self._compiled = compiled
+        self._prober: Prober | None = None
         self._lock = threading.Lock()  # a learner's parameters are scratch space
-        self._side = torch.cuda.Stream(self.device) if self.device.type == "cuda" else None
+        self._stream = torch.cuda.Stream(self.device) if self.device.type == "cuda" else None
 
-    def train(
-        self,
-        folder: Path,
-        adapter: AdapterState | None,
-        optimiser: OptimiserState | None,
-        batches: Batches,
-        plan: Plan,
-        head_batches: Batches = (),
-    ) -> Update:
-        """`training.train` on the drafter in `folder`."""
-        with self._lock, self._beside():
-            return train(self._learner(folder, adapter, plan), adapter, optimiser, batches, plan, head_batches)
+    def train(self, request: TrainRequest) -> Trained:
+        adapter, plan = request.adapter, request.plan
+        with self._lock, self._own_stream():
+            learner = self._learner(request.folder, adapter, plan)
+            return train(learner, adapter, request.optimiser, request.batches, plan, request.head_batches)
 
-    def judge(self, folder: Path, states: Sequence[AdapterState | None], traces: Sequence[Trace], plan: Plan) -> list[np.ndarray]:
-        """`training.judge` on the drafter in `folder`."""
-        with self._lock, self._beside():
+    def evaluate(
+        self, folder: Path, states: Sequence[AdapterState | None], traces: Sequence[Trace], plan: TrainingPlan
+    ) -> list[np.ndarray]:
+        with self._lock, self._own_stream():
             adapter = next((state for state in states if state is not None), None)
-            return judge(self._learner(folder, adapter, plan), states, traces, plan.window)
+            return evaluate(self._learner(folder, adapter, plan), states, traces, plan.window)
 
-    def agree(self, folder: Path, state: AdapterState | None, traces: Sequence[Trace], plan: Plan) -> list[Agreement]:
-        """`training.agree` on the drafter in `folder`."""
-        with self._lock, self._beside():
+    def agree(self, folder: Path, state: AdapterState | None, traces: Sequence[Trace], plan: TrainingPlan) -> list[Agreement]:
+        with self._lock, self._own_stream():
             return agree(self._learner(folder, state, plan), state, traces, plan.window)
 
-    def replay(self, scene: ProbeRequest, adapter: AdapterState | None, prompts: Sequence[str]) -> list[Replayed]:
-        """`Prober.replay` of `probing.py`, on the CPU."""
+    def replay(self, request: ProbeRequest, adapter: AdapterState | None, prompts: Sequence[str]) -> list[Replayed]:
+        """`Prober.replay`, always on the CPU."""
         from omnidemo.probes.probe import Prober
 
         with self._lock:
-            self._stage = self._stage or Prober()
-            return self._stage.replay(scene, adapter, prompts)
+            self._prober = self._prober or Prober(self._compiled)
+            return self._prober.replay(request, adapter, prompts)
 
     def pause(self) -> None: ...
 
-    def go_on(self) -> None: ...
+    def resume(self) -> None: ...
 
     def close(self) -> None:
-        """Free the model."""
+        """Free the models."""
         with self._lock:
             self._learners.clear()
-            self._stage = None
+            self._prober = None
 
-    def _learner(self, folder: Path, adapter: AdapterState | None, plan: Plan) -> Learner:
+    def _learner(self, folder: Path, adapter: AdapterState | None, plan: TrainingPlan) -> Learner:
         return learner_for(self._learners, folder, adapter, plan, str(self.device))
 
     @contextmanager
-    def _beside(self) -> Iterator[None]:
-        if self._side is None:
+    def _own_stream(self) -> Iterator[None]:
+        if self._stream is None:
             yield
             return
-        with torch.cuda.stream(self._side):
+        with torch.cuda.stream(self._stream):
             yield
-        self._side.synchronize()
+        self._stream.synchronize()

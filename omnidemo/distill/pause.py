@@ -1,4 +1,4 @@
-"""Learning steps aside for a chat: an update waits for a quiet moment, and its process stands still while an answer is written."""
+"""Learning yields to chats: an update waits for a quiet moment, and its process is stopped while an answer is written."""
 
 from __future__ import annotations
 
@@ -7,36 +7,34 @@ import threading
 import time
 from collections.abc import Callable
 from types import TracebackType
-from typing import Protocol
+
+from omnidemo.distill.worker import Pausable
 
 log = logging.getLogger(__name__)
 POLL_SECONDS = 0.01  # an answer is noticed within this
 
 
-class Pausable(Protocol):
-    def pause(self) -> None: ...
-    def go_on(self) -> None: ...
-
-
 class PauseController:
     """Holds one update up while `busy()` says that somebody waits for an answer, but not longer than `patience` seconds in all.
 
-    First `wait()`, then `with pacer:` around the work of the child process. `held` counts the seconds of both, `stood` those in which the
-    process stood still. `moved(True)` is called when it stands still, `moved(False)` when it goes on. It polls only meanwhile.
+    First `wait()`, then `with controller:` around the worker's call. `held_seconds` counts both, `paused_seconds` the time in which the
+    worker was stopped. `on_pause(True)` is called when it stops, `on_pause(False)` when it goes on. Polling takes place only meanwhile.
     """
 
-    def __init__(self, child: Pausable, busy: Callable[[], bool], patience: float, moved: Callable[[bool], None]) -> None:
-        self.child, self.busy, self.patience, self.moved = child, busy, patience, moved
-        self.held = self.stood = 0.0
+    def __init__(
+        self, worker: Pausable, busy: Callable[[], bool], patience: float, on_pause: Callable[[bool], None] = lambda paused: None
+    ) -> None:
+        self.worker, self.busy, self.patience, self.on_pause = worker, busy, patience, on_pause
+        self.held_seconds = self.paused_seconds = 0.0
         self._done = threading.Event()
-        self._thread = threading.Thread(target=self._pace, name="pacer", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="pause controller", daemon=True)
 
     def wait(self, closing: threading.Event) -> None:
         """Return at the first quiet moment, when patience has ended, or when `closing` is set."""
         began = time.monotonic()
         while not closing.is_set() and self._busy() and time.monotonic() - began < self.patience:
             closing.wait(POLL_SECONDS)
-        self.held += time.monotonic() - began
+        self.held_seconds += time.monotonic() - began
 
     def __enter__(self) -> PauseController:
         self._thread.start()
@@ -46,32 +44,32 @@ class PauseController:
         self._done.set()
         self._thread.join()
 
-    def _pace(self) -> None:
+    def _run(self) -> None:
         since: float | None = None
         try:
             while not self._done.wait(POLL_SECONDS):
                 now = time.monotonic()
-                wanted = self._busy() and self.held + (now - since if since is not None else 0.0) < self.patience
+                wanted = self._busy() and self.held_seconds + (now - since if since is not None else 0.0) < self.patience
                 if wanted and since is None:
                     since = now
-                    self.child.pause()
-                    self.moved(True)
+                    self.worker.pause()
+                    self.on_pause(True)
                 elif since is not None and not wanted:
-                    self._go_on(since)
+                    self._resume(since)
                     since = None
-        finally:  # whatever happens, nobody else would wake the process
+        finally:  # nobody else would let the process go on
             if since is not None:
-                self._go_on(since)
+                self._resume(since)
 
-    def _go_on(self, since: float) -> None:
-        self.child.go_on()
-        stood = time.monotonic() - since
-        self.held, self.stood = self.held + stood, self.stood + stood
-        self.moved(False)
+    def _resume(self, since: float) -> None:
+        self.worker.resume()
+        seconds = time.monotonic() - since
+        self.held_seconds, self.paused_seconds = self.held_seconds + seconds, self.paused_seconds + seconds
+        self.on_pause(False)
 
     def _busy(self) -> bool:
         try:
             return self.busy()
-        except Exception:  # the owner's trouble must not end an update
+        except Exception:  # an error of the caller's function must not end an update
             log.exception("busy() failed")
             return False

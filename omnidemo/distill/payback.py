@@ -12,11 +12,11 @@ import numpy as np
 
 Verdict = Literal["better", "worse", "open"]
 HORIZON = 200  # requests over which an update has to pay for itself
-# Of a second of training, in seconds of waiting: in `idle` nobody waits for it, beside an answer it takes a share of the machine.
+# Of a second of training, in seconds of waiting: in `idle` nobody waits for it, beside an answer it takes some of the processor.
 PRICE = {"idle": 0.03, "concurrent": 0.1, "inline": 1.0}
-SURE_UPDATES = 20  # at the start, or after a change of topic, this many updates are taken unasked: the first ten gain little (warm-up)
-POOR_UPDATES = 3  # estimates in a row that do not pay, after which learning rests
-TRIAL_REQUESTS = 40  # answers after which a resting line tries one update
+SURE_UPDATES = 20  # at the start, or after a change of topic, so many updates are taken without an estimate: warm-up
+POOR_UPDATES = 3  # estimates in a row that do not pay, after which learning pauses
+TRIAL_REQUESTS = 40  # answers after which a converged line tries one update
 MEMORY = 6  # updates that the estimate looks back on
 FEWEST_REQUESTS = 4  # answers that a judgement needs
 # Standard errors below which a version is taken back. Every update tests anew, and the tokens of an answer are not independent: with
@@ -65,7 +65,7 @@ class Evidence:
         return math.sqrt(max(0.0, self._squares / self._weights - self.mean**2) * shrunk / (1 - shrunk))
 
     def verdict(self, latest: float) -> Verdict:
-        """Better above one standard error, worse below minus WORSE of them: a slip that is not sure keeps its chance.
+        """Better above one standard error, worse below minus WORSE of them: a difference within the noise decides nothing.
 
         The evidence may be on several versions. `latest` is the mean difference of the published one alone: it is neither trusted for
         the good of its forerunners nor taken back for their harm.
@@ -106,7 +106,7 @@ class Effect:
 
 
 class Payback:
-    """Whether the next update pays for its training; if not three times in a row, learning rests (`converged`).
+    """Whether the next update pays for its training; after POOR_UPDATES in a row that do not, learning pauses (`converged`).
 
     The expected gain is the mean change of held-out acceptance per update, each measurement weighing 1 − 1/MEMORY of the next one. One
     measurement is about as noisy as many updates gain, so an update is taken as long as gain + standard error would pay.
@@ -116,9 +116,9 @@ class Payback:
         self.restart()
 
     def restart(self) -> None:
-        """A new line or a new topic: the first updates are taken again unasked."""
+        """A new line or a new topic: the first updates are taken again without an estimate."""
         self.converged = False
-        self._taken = self._poor = self._rested = 0
+        self._taken = self._poor = self._waited = 0
         self._gains: deque[float] = deque(maxlen=3 * MEMORY)
 
     @property
@@ -135,22 +135,22 @@ class Payback:
         if gain is None or len(self._gains) < 2:
             return gain
         weights = self._weights()
-        share = float((weights**2).sum())  # 1 / effective number of measurements
-        variance = float(np.average((np.array(self._gains) - gain) ** 2, weights=weights)) / (1 - share)
-        return gain + math.sqrt(variance * share)
+        shrunk = float((weights**2).sum())  # 1 / effective number of measurements
+        variance = float(np.average((np.array(self._gains) - gain) ** 2, weights=weights)) / (1 - shrunk)
+        return gain + math.sqrt(variance * shrunk)
 
     def _weights(self) -> np.ndarray:
         weights = (1 - 1 / MEMORY) ** np.arange(len(self._gains), dtype=np.float64)[::-1]
         return weights / weights.sum()
 
     @property
-    def rest(self) -> int:
-        """Answers until a resting line tries an update."""
-        return max(0, TRIAL_REQUESTS - self._rested) if self.converged else 0
+    def answers_left(self) -> int:
+        """Answers until a converged line tries an update; 0 where it is not converged."""
+        return max(0, TRIAL_REQUESTS - self._waited) if self.converged else 0
 
     def request(self) -> None:
         """Note an answer."""
-        self._rested += self.converged
+        self._waited += self.converged
 
     def measured(self, gain: float) -> None:
         """Note by how much an update changed the acceptance on new answers."""
@@ -159,14 +159,14 @@ class Payback:
 
     def take(self, saved: float | None, cost: float) -> bool:
         """Whether to train now. `saved` (None: unknown) and `cost` are seconds."""
-        if self.converged:  # the trial of a line that rested: one update, and its gain decides
+        if self.converged:  # the trial of a converged line: one update, and its gain decides
             self.converged, self._poor = False, POOR_UPDATES - 1
             self._gains.clear()
             return True
         self._taken += 1
         pays = self._taken <= SURE_UPDATES or saved is None or saved >= cost
         self._poor = 0 if pays else self._poor + 1
-        self.converged, self._rested = self._poor >= POOR_UPDATES, 0
+        self.converged, self._waited = self._poor >= POOR_UPDATES, 0
         return not self.converged
 
 
@@ -190,7 +190,7 @@ def seconds_saved(acceptance: float, change: float, length: float, tokens: float
 class ChatCost:
     """How much longer rounds take while a training step runs: rounds of the same kind, with a step beside them and without.
 
-    One for all lines that share a training process: what one of them learns, the answers of all pay for.
+    One for all lines with the same training process: a step of one of them slows the answers of all.
     """
 
     def __init__(self) -> None:
@@ -211,7 +211,7 @@ class ChatCost:
             self.round_seconds, self.draft_length = seconds, float(length)
 
     def measure(self) -> tuple[float | None, int]:
-        """(how much longer, as a share: 0.1 is 10 %; None while too few rounds met a step, how many rounds met one)."""
+        """(how much longer, relatively: 0.1 is 10 %; None while too few rounds met a step, how many rounds met one)."""
         met = [(key, list(values)) for key, values in list(self._met.items())]
         ratios = [
             (len(values), median(values) / median(quiet))

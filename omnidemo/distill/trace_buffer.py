@@ -21,7 +21,7 @@ class TraceBuffer:
     """The newest traces up to a number of bytes, and how many of them no update has seen yet (`fresh`).
 
     `order`, which may be changed at any time, says which traces an update draws: "mixed" half fresh and half older ones, "newest" the
-    newest, "informative" those with the highest share of tokens that were not accepted proposals first, "uniform" any.
+    newest, "informative" those with the highest proportion of tokens that were not accepted proposals first, "uniform" any.
     """
 
     def __init__(self, most_bytes: int, seed: int = 0, order: ReplayOrder = "mixed") -> None:
@@ -69,7 +69,7 @@ class TraceBuffer:
         if self.order == "mixed":
             return self._mixed(traces[len(traces) - fresh :], traces[: len(traces) - fresh], steps, size)
         if self.order == "newest":
-            return self._in_turn(traces[-max(fresh, NEWEST_BATCHES * size) :], steps, size)
+            return self._cycled(traces[-max(fresh, NEWEST_BATCHES * size) :], steps, size)
         if self.order == "informative":
             weights = [LEAST_WEIGHT + 1 - float(np.mean(trace.accepted)) for trace in traces]
             return [self._weighted(traces, weights, size) for _ in range(steps)]
@@ -81,8 +81,8 @@ class TraceBuffer:
         These are the fresh traces, and right after a `take` those that were fresh before it. Each comes at most once.
         """
         traces = self.fresh_traces() or list(islice(self._traces, max(0, len(self._traces) - self._taken), None))
-        turn = self._draws.sample(traces, min(len(traces), steps * size))
-        return [turn[index : index + size] for index in range(0, len(turn), size)]
+        drawn = self._draws.sample(traces, min(len(traces), steps * size))
+        return [drawn[index : index + size] for index in range(0, len(drawn), size)]
 
     def _shrink(self) -> None:
         while self.nbytes > self.most_bytes:
@@ -90,28 +90,28 @@ class TraceBuffer:
         self.fresh = min(self.fresh, len(self._traces))
 
     def _mixed(self, fresh: Sequence[Trace], older: Sequence[Trace], steps: int, size: int) -> list[list[Trace]]:
-        """Half fresh traces in turn, half older ones drawn uniformly."""
+        """Half fresh traces, each once before any comes again, half older ones drawn uniformly."""
         wanted = min(len(fresh), size if not older else (size + 1) // 2)
-        turn: list[Trace] = []
+        cycle: list[Trace] = []
         batches: list[list[Trace]] = []
         for _ in range(steps):
-            while len(turn) < wanted:
-                turn += self._random.sample(fresh, len(fresh))
-            batch, turn = turn[:wanted], turn[wanted:]
+            while len(cycle) < wanted:
+                cycle += self._random.sample(fresh, len(fresh))
+            batch, cycle = cycle[:wanted], cycle[wanted:]
             batches.append(batch + self._random.sample(older, min(size - wanted, len(older))))
         return batches
 
-    def _in_turn(self, traces: Sequence[Trace], steps: int, size: int) -> list[list[Trace]]:
+    def _cycled(self, traces: Sequence[Trace], steps: int, size: int) -> list[list[Trace]]:
         """Every trace as often as any other, as far as that comes out."""
         size = min(size, len(traces))
         batches: list[list[Trace]] = []
-        turn: list[Trace] = []
+        cycle: list[Trace] = []
         for _ in range(steps):
-            if len(turn) < size:  # what is left of a turn leads the next batch, and comes last in the next turn
-                left = {id(trace) for trace in turn}
+            if len(cycle) < size:  # what is left of a cycle leads the next batch, and comes last in the next cycle
+                left = {id(trace) for trace in cycle}
                 others = [trace for trace in traces if id(trace) not in left]
-                turn += self._random.sample(others, len(others)) + turn
-            batch, turn = turn[:size], turn[size:]
+                cycle += self._random.sample(others, len(others)) + cycle
+            batch, cycle = cycle[:size], cycle[size:]
             batches.append(batch)
         return batches
 

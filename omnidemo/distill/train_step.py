@@ -1,6 +1,6 @@
-"""One update of the drafter and of its acceptance head: pure functions on a scratch copy of the model. See `child.py` for its process.
+"""One update of the drafter and of its acceptance head: pure functions on a scratch copy of the model. `worker.py` says who runs them.
 
-`transformers` and `peft` are imported where a model is built: the parent of the child process needs neither.
+`transformers` and `peft` are imported where a model is built: the process that serves needs neither for training.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ import json
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,44 +20,13 @@ from torch import Tensor
 from omnidemo.adapters.version_folders import AdapterState, OptimiserState
 from omnidemo.distill import losses, trace_agreement
 from omnidemo.distill.head_training import HeadTrainer
-from omnidemo.distill.process_worker import ProcessWorker as ProcessWorker
-from omnidemo.distill.process_worker import WorkerError as WorkerError
+from omnidemo.distill.worker import TrainingPlan
 from omnidemo.records import Agreement, Trace, TrainStep
 
 Batches = Sequence[Sequence[Trace]]
-Update = tuple[AdapterState, OptimiserState, list[TrainStep]]
+Trained = tuple[AdapterState, OptimiserState, list[TrainStep]]
 FULL: dict[str, Any] = {"peft_type": "FULL"}  # the configuration of a full fine-tuning
-JUDGED_AT_ONCE = 8  # traces in a forward pass of `judge`
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """How to train. `window`: most drafter tokens read per trace (less where the drafter's own context is shorter)."""
-
-    rank: int = 128  # 0: all parameters
-    learning_rate: float = 5e-4
-    warmup: int = 48  # steps at the start of a line with a growing rate: a full rate overfits the first few answers
-    schedule: Literal["constant", "cosine"] = "constant"
-    schedule_steps: int = 600  # over which "cosine" falls to a tenth, and stays there
-    divergence: losses.Divergence = "forward"
-    jsd_beta: float = 0.5
-    ngram_loss: losses.NgramLoss = "nll"
-    ngram_weight: float = 0.2
-    errors_only: bool = False  # learn only where the drafter was wrong
-    head: Literal["off", "joint", "interleaved"] = "interleaved"
-    head_rate: float = 3e-4  # a higher one learns the few answers of an update by heart
-    head_steps: int = 8  # of "interleaved", per update
-    clip: float = 1.0
-    memory: float = 0.98  # of the running average of the weights over steps, which is what is published
-    window: int = 1024
-    seed: int = 0
-
-    def rate(self, step: int) -> float:
-        """Learning rate of the step with this number (from 1)."""
-        rate = self.learning_rate * min(1.0, step / max(1, self.warmup))
-        if self.schedule == "cosine":
-            rate *= 0.55 + 0.45 * math.cos(math.pi * min(1.0, step / self.schedule_steps))
-        return rate
+EVALUATED_AT_ONCE = 8  # traces in a forward pass of `evaluate`
 
 
 class Learner:
@@ -139,9 +108,9 @@ def train(
     adapter: AdapterState | None,
     optimiser: OptimiserState | None,
     batches: Batches,
-    plan: Plan,
+    plan: TrainingPlan,
     head_batches: Batches = (),
-) -> Update:
+) -> Trained:
     """One AdamW step per batch, starting from `adapter` (None: a fresh one): the new adapter, optimiser state, and the steps.
 
     The adapter is the running average of the weights over all steps of its line: steps on the few answers of a chat are noisy, and
@@ -149,11 +118,11 @@ def train(
     and nothing of an earlier call counts. A batch with a loss or gradient that is not finite changes nothing and is reported with
     its loss NaN; one without anything to learn is reported with loss 0.
 
-    The acceptance head learns on the same batches (`plan.head` "joint"; OmniDraft, algorithm 3), or before them on `head_batches`, in
-    turn, with the published weights in place ("interleaved"; algorithm 4). Those batches should be answers that no update has seen:
-    the paper draws them from all earlier ones, but what a drafter has learnt from it guesses better than anything new, so that such
-    a head promises too much (measured: 1.0 nats on new answers, untrained 0.57, on unseen answers 0.54). Whatever goes wrong with
-    the head, the drafter's update stays.
+    The acceptance head learns on the same batches (`plan.head` "joint"; OmniDraft, algorithm 3), or before them on `head_batches`,
+    one after another, with the published weights in place ("interleaved"; algorithm 4). `head_batches` should be answers that no update
+    has seen: the paper draws them from all earlier ones, but on what a drafter has learnt it guesses better than on anything new, so such
+    a head promises too much (measured: 1.0 nats on new answers, untrained 0.57, trained on unseen answers 0.54). Whatever goes wrong
+    with the head, the drafter's update stays.
     """
     start, state = learner.completed(adapter), optimiser or OptimiserState(0, {})
     average = {name: start.weights[name].to(learner.device, copy=True) for name in learner.parameters}
@@ -183,19 +152,19 @@ def train(
     return trained, OptimiserState(state.step + len(steps), moments | head.moments()), steps
 
 
-def judge(learner: Learner, states: Sequence[AdapterState | None], traces: Sequence[Trace], window: int = 1024) -> list[np.ndarray]:
+def evaluate(learner: Learner, states: Sequence[AdapterState | None], traces: Sequence[Trace], window: int = 1024) -> list[np.ndarray]:
     """For each state (None: the base drafter) the probability [positions] that its proposal would be accepted, teacher-forced.
 
-    The positions are the spelled ones of all traces in reading order, the same for every state; see `acceptance.expected` for the
+    The positions are the spelled ones of all traces in reading order, the same for every state; see `trace_agreement.expected` for the
     probabilities. Raises ValueError for a state that does not fit the learner.
     """
     found: list[np.ndarray] = []
     for state in states:
         learner.load(learner.completed(state).weights)
         parts = [np.zeros(0, dtype=np.float32)]
-        for index in range(0, len(traces), JUDGED_AT_ONCE):
+        for index in range(0, len(traces), EVALUATED_AT_ONCE):
             with torch.no_grad():
-                _, logits, at = _forward(learner, traces[index : index + JUDGED_AT_ONCE], window)
+                _, logits, at = _forward(learner, traces[index : index + EVALUATED_AT_ONCE], window)
                 split = len(at.direct)
                 parts.append(trace_agreement.expected(logits[:split], logits[split:], at).cpu().numpy())
         found.append(np.concatenate(parts))
@@ -203,7 +172,7 @@ def judge(learner: Learner, states: Sequence[AdapterState | None], traces: Seque
 
 
 def agree(learner: Learner, state: AdapterState | None, traces: Sequence[Trace], window: int = 1024) -> list[Agreement]:
-    """How far the drafter with these weights (None: the base drafter) agrees with the target on each trace; see `acceptance.agreement`.
+    """How far the drafter with these weights (None: the base drafter) agrees with the target on each trace (`trace_agreement.agreement`).
     Raises ValueError for a state that does not fit the learner."""
     learner.load(learner.completed(state).weights)
     found: list[Agreement] = []
@@ -233,7 +202,7 @@ def _forward(learner: Learner, batch: Sequence[Trace], window: int, errors_only:
 
 
 def _step(
-    learner: Learner, adamw: torch.optim.Optimizer, batch: Sequence[Trace], number: int, plan: Plan, head: HeadTrainer | None
+    learner: Learner, adamw: torch.optim.Optimizer, batch: Sequence[Trace], number: int, plan: TrainingPlan, head: HeadTrainer | None
 ) -> TrainStep:
     began = time.perf_counter()
     states, logits, at = _forward(learner, batch, plan.window, plan.errors_only)
@@ -258,7 +227,7 @@ def _step(
     return TrainStep(number, total, direct, ngram, norm, adamw.param_groups[0]["lr"], time.perf_counter() - began, loss_head)
 
 
-def _interleaved(learner: Learner, start: AdapterState, head: HeadTrainer, batches: Batches, plan: Plan) -> float:
+def _interleaved(learner: Learner, start: AdapterState, head: HeadTrainer, batches: Batches, plan: TrainingPlan) -> float:
     """`plan.head_steps` steps of the head alone, each batch read only once; the mean loss, NaN where no step was taken."""
     found: list[float] = []
     with head.guarded():
@@ -270,7 +239,7 @@ def _interleaved(learner: Learner, start: AdapterState, head: HeadTrainer, batch
     return float(np.mean(found)) if found else math.nan
 
 
-def _adamw(learner: Learner, state: OptimiserState, plan: Plan) -> torch.optim.AdamW:
+def _adamw(learner: Learner, state: OptimiserState, plan: TrainingPlan) -> torch.optim.AdamW:
     adamw = torch.optim.AdamW(learner.parameters.values(), lr=plan.learning_rate)
     for name, parameter in learner.parameters.items():
         if f"exp_avg.{name}" in state.moments:
@@ -289,7 +258,7 @@ def _plain_config(config: Any) -> dict[str, Any]:
 
 
 def learner_for(
-    known: dict[tuple[str, int], Learner], folder: Path | str, adapter: AdapterState | None, plan: Plan, device: str = "cpu"
+    known: dict[tuple[str, int], Learner], folder: Path | str, adapter: AdapterState | None, plan: TrainingPlan, device: str = "cpu"
 ) -> Learner:
     """The learner of a drafter folder, built when first needed; an adapter keeps the rank that it was started with (0: full)."""
     rank = int(adapter.config.get("r", 0)) if adapter else plan.rank

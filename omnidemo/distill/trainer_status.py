@@ -1,4 +1,4 @@
-"""What the trainer tells people about itself."""
+"""The state of a line's trainer, as numbers and as sentences for the page."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class TrainerStatus:
     requests_seen: int
     next_in: int  # requests until the next update
     last_swap: str | None  # UTC ISO
-    seconds: float  # training seconds of the last update, without those in which it stood still
+    seconds: float  # training seconds of the last update, without those in which it was paused
     error: str | None
     mode: str = "idle"
     domain: str = "default"
-    rolled_back: int = 0  # versions that were taken back because they guessed worse
+    rolled_back: int = 0  # versions that were rolled back because they guessed worse
     chat_cost: float | None = None  # how much longer a round took while a step ran: 0.1 is 10 %
     chat_rounds: int = 0  # rounds that met a step
     converged: bool = False
@@ -50,7 +50,7 @@ def explain(state: State, left: int, remark: str = "", mode: str = "idle") -> st
 
 
 def hanging(silent: float) -> str:
-    """What is said of a training process that has not been heard of for so many seconds; nothing while that is usual."""
+    """A sentence about a training process without a sign of life for so many seconds; empty while that is usual."""
     if silent < SUSPICIOUS_SECONDS:
         return ""
     return f"The training process has given no sign of life for {silent:.0f} s; it is killed and started again if that goes on."

@@ -1,4 +1,7 @@
-"""What runs in the training process: requests come in on standard input, answers leave on standard output."""
+"""What runs in the training process: pickled requests come in on standard input, pickled results leave on standard output.
+
+Only the standard library is imported at first: the process lowers its priority before it loads torch.
+"""
 
 from __future__ import annotations
 
@@ -9,80 +12,55 @@ import queue
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from omnidemo.processes import end_with_parent
 
-if TYPE_CHECKING:
-    from omnidemo.distill.train_step import Learner
-    from omnidemo.probes.probe import Prober
-
-
-BEAT, BEAT_SECONDS = "beat", 2.0  # what the process says while it is alive, and how often
-_speaking = threading.Lock()  # in the child: an answer is written whole
+BEAT, BEAT_SECONDS = "beat", 2.0  # sign of life, and the time between two
+_writing = threading.Lock()  # a result is written whole
 
 
 def main(nice: int, parent: int) -> None:
-    """Answer requests from standard input until it ends, that is, until the process `parent` is gone."""
+    """Serve requests (method name of `Worker`, arguments) until standard input ends, that is, until the process `parent` is gone."""
     end_with_parent(parent)
     if hasattr(os, "nice"):
         os.nice(nice)
-    answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # whatever a library prints must not end up between the answers
-    _answer(answers, "ready")
-    threading.Thread(target=_beat, args=(answers,), daemon=True).start()
+    results = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # whatever a library prints must not end up between the results
+    _send(results, "ready")
+    threading.Thread(target=_beat, args=(results,), daemon=True).start()
 
     import torch
 
-    from omnidemo.distill import train_step
+    from omnidemo.distill.in_process_worker import InProcessWorker
 
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
     requests: queue.SimpleQueue[Any] = queue.SimpleQueue()
-    threading.Thread(target=_listen, args=(requests,), daemon=True).start()
-    learners: dict[tuple[str, int], Learner] = {}
-    stage: Prober | None = None
+    threading.Thread(target=_receive, args=(requests,), daemon=True).start()
+    worker = InProcessWorker(compiled=False)  # compiling takes minutes, a replay half a second
     while True:
-        verb, folder, *values = requests.get()
+        method, *values = requests.get()
         try:
-            if verb == "train":
-                adapter, optimiser, batches, plan, head_batches = values
-                learner = train_step.learner_for(learners, folder, adapter, plan)
-                answer: Any = train_step.train(learner, adapter, optimiser, batches, plan, head_batches)
-            elif verb == "agree":
-                state, traces, plan = values
-                answer = train_step.agree(train_step.learner_for(learners, folder, state, plan), state, traces, plan.window)
-            elif verb == "replay":
-                stage = stage or _stage()
-                answer = stage.replay(*values)
-            else:
-                states, traces, plan = values
-                known = next((state for state in states if state), None)
-                answer = train_step.judge(train_step.learner_for(learners, folder, known, plan), states, traces, plan.window)
-        except Exception as error:  # whatever it is, the parent tells it
-            answer = f"Training failed: {type(error).__name__}: {error}"
-        _answer(answers, answer)
+            result: Any = getattr(worker, method)(*values)
+        except Exception as error:  # raised again, as a sentence, in the process that sent the request
+            result = f"Training failed: {type(error).__name__}: {error}"
+        _send(results, result)
 
 
-def _stage() -> Prober:
-    from omnidemo.probes.probe import Prober
-
-    return Prober(compiled=False)
-
-
-def _answer(answers: Any, answer: Any) -> None:
-    with _speaking:
-        pickle.dump(answer, answers, pickle.HIGHEST_PROTOCOL)
-        answers.flush()
+def _send(results: Any, result: Any) -> None:
+    with _writing:
+        pickle.dump(result, results, pickle.HIGHEST_PROTOCOL)
+        results.flush()
 
 
-def _beat(answers: Any) -> None:
+def _beat(results: Any) -> None:
     with contextlib.suppress(OSError):
         while True:
             time.sleep(BEAT_SECONDS)
-            _answer(answers, BEAT)
+            _send(results, BEAT)
 
 
-def _listen(requests: queue.SimpleQueue[Any]) -> None:
+def _receive(requests: queue.SimpleQueue[Any]) -> None:
     """Read requests beside the training, so that the parent's end is noticed within a step, not after an update."""
     try:
         while True:

@@ -1,1 +1,1 @@
-"""Rows and numbers → plotly figures as plain dicts. Pure; plotly is imported in this room only."""
+"""Rows and numbers → plotly figures as plain dicts. Pure; plotly is imported in this package only."""

@@ -9,8 +9,8 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from omnidemo.figures.layout import ACCENT, INK, PALETTE, Figure, Row, _figure, _safe, _title, finite
-from omnidemo.figures.marks import Mark, _marking, marks
+from omnidemo.figures.layout import ACCENT, INK, PALETTE, Figure, Row, axis_title, escape, finite, make_figure
+from omnidemo.figures.marks import Mark, mark_layout, marks
 
 FEWEST = 3  # requests on either side of a comparison
 
@@ -77,7 +77,7 @@ LOSS = Curve(
 
 
 def smooth(values: Sequence[float | None], window: int) -> list[float | None]:
-    """Trailing mean over the last `window` points, None left out. A point never sees the future: no swap works backwards."""
+    """Trailing mean over the last `window` points, None left out. A point depends on earlier ones only."""
     out: list[float | None] = []
     for end in range(1, len(values) + 1):
         seen = [value for value in values[max(0, end - max(1, window)) : end] if value is not None]
@@ -98,27 +98,27 @@ def change(values: Sequence[float | None], window: int) -> tuple[float | None, f
 def _points(
     xs: Sequence[float], values: Sequence[float | None], window: int, colour: str, name: str, unit: str, form: str, notes: Sequence[str]
 ) -> list[Any]:
-    """Raw points, pale, under their smoothed line. `notes` are shown when a point is pointed at."""
+    """Raw points, pale, under their smoothed line. `notes` are shown when the pointer is on a point."""
     hover = f"%{{x}}: <b>%{{y:{form}}}</b> {unit}<br>%{{text}}<extra></extra>"
     raw = go.Scatter(
         x=xs,
         y=values,
         mode="markers",
-        name=_safe(name),
+        name=escape(name),
         text=notes,
         hovertemplate=hover,
         marker={"color": colour, "size": 5, "opacity": 0.5},
     )
-    line = go.Scatter(
+    mean = go.Scatter(
         x=xs,
         y=smooth(values, window),
         mode="lines",
-        name=_safe(name),
+        name=escape(name),
         hoverinfo="skip",
         connectgaps=True,
         line={"color": colour, "width": 2.5},
     )
-    return [raw, line]
+    return [raw, mean]
 
 
 def curve(rows: Sequence[Row], what: Curve, *, window: int = 8, revision: str = "") -> Figure:
@@ -135,18 +135,18 @@ def curve(rows: Sequence[Row], what: Curve, *, window: int = 8, revision: str = 
         traces += _points(
             [x for x, _ in own], values, window if what.noisy else 1, colour, str(target or what.title), what.unit, what.form, notes
         )
-    # A handful of requests is not stretched from edge to edge. No `range` that grows: plotly would take it for a
+    # A few requests are not stretched over the whole width. No `range` that grows: plotly would take it for a
     # change of the page and drop the reader's zoom.
-    xaxis = {"autorangeoptions": {"include": [0, 10], "clipmin": 0}, "title": _title("requests"), "tickformat": ",d"}
+    xaxis = {"autorangeoptions": {"include": [0, 10], "clipmin": 0}, "title": axis_title("requests"), "tickformat": ",d"}
     yaxis: dict[str, Any] = {"tickformat": what.form, "rangemode": "tozero" if what.base is None else "normal", "nticks": 5}
     if what.form.endswith("%"):
         yaxis["range"] = [0, 1.02]
-    return _figure(traces, revision, xaxis=xaxis, yaxis=yaxis, **_marking(marks(rows), what.base if rows else None)).to_dict()
+    return make_figure(traces, revision, xaxis=xaxis, yaxis=yaxis, **mark_layout(marks(rows), what.base if rows else None)).to_dict()
 
 
 def _note(row: Row) -> str:
     parts = [f"adapter v{row.get('adapter_version') or 0}", *(row.get(key) for key in ("method", "kind", "target"))]
-    return " · ".join(_safe(part) for part in parts if part)
+    return " · ".join(escape(part) for part in parts if part)
 
 
 def losses(steps: Sequence[Row], *, window: int = 8, revision: str = "") -> Figure:
@@ -160,8 +160,8 @@ def losses(steps: Sequence[Row], *, window: int = 8, revision: str = "") -> Figu
     found = live[-1:]
     traces = _points(xs, values, window, "#0d9488", LOSS.title, LOSS.unit, LOSS.form, notes)
     yaxis = {"tickformat": LOSS.form.replace("3", "2"), "nticks": 5, "rangemode": "tozero"}
-    return _figure(
-        traces, revision, xaxis={"title": _title("training steps"), "tickformat": ",d"}, yaxis=yaxis, **_marking(found)
+    return make_figure(
+        traces, revision, xaxis={"title": axis_title("training steps"), "tickformat": ",d"}, yaxis=yaxis, **mark_layout(found)
     ).to_dict()
 
 
@@ -193,12 +193,12 @@ def bars(
         textposition="inside" if whiskers else "outside",
         insidetextanchor="start",
         cliponaxis=False,
-        customdata=[_safe(name) for name in names],
+        customdata=[escape(name) for name in names],
         hovertemplate="%{customdata}: %{text} " + unit + "<extra></extra>",
         marker={"color": list(colours) or ACCENT, "cornerradius": 4},
         error_x=whiskers,
     )
-    xaxis = {"rangemode": "tozero", "title": _title(unit), "nticks": 6, "fixedrange": True}
+    xaxis = {"rangemode": "tozero", "title": axis_title(unit), "nticks": 6, "fixedrange": True}
     places = list(range(len(shown)))
     yaxis = {
         "autorange": "reversed",
@@ -206,14 +206,14 @@ def bars(
         "fixedrange": True,
         "tickmode": "array",
         "tickvals": places,
-        "ticktext": [_safe(name) for name in names],
+        "ticktext": [escape(name) for name in names],
     }
     line = {"color": INK, "width": 1, "dash": "dash"}
     shapes = (
         [] if base is None else [{"type": "line", "x0": base, "x1": base, "y0": 0, "y1": 1, "yref": "paper", "opacity": 0.7, "line": line}]
     )
     margin = {"l": 8, "r": 44, "t": 8, "b": 8}
-    return _figure([bar], revision, bargap=0.35, margin=margin, dragmode=False, xaxis=xaxis, yaxis=yaxis, shapes=shapes).to_dict()
+    return make_figure([bar], revision, bargap=0.35, margin=margin, dragmode=False, xaxis=xaxis, yaxis=yaxis, shapes=shapes).to_dict()
 
 
 def reliability(named: Mapping[str, Sequence[tuple[float, float, float]]], *, revision: str = "") -> Figure:
@@ -231,15 +231,15 @@ def reliability(named: Mapping[str, Sequence[tuple[float, float, float]]], *, re
                 y=[observed for _, observed, _ in points],
                 customdata=[count for _, _, count in points],
                 mode="lines+markers",
-                name=_safe(name),
+                name=escape(name),
                 hovertemplate="predicted %{x:.0%}, accepted <b>%{y:.0%}</b> of %{customdata:,.0f}<extra></extra>",
                 marker={"color": colour, "size": [5 + 2 * math.log1p(max(0.0, count)) for _, _, count in points], "opacity": 0.8},
                 line={"color": colour, "width": 1.5},
             )
         )
-    share = {"range": [0, 1.02], "tickformat": ".0%", "nticks": 6}
-    axes = {"xaxis": share | {"title": _title("predicted")}, "yaxis": share | {"title": _title("accepted")}}
-    return _figure(traces, revision, showlegend=len(named) > 1, **axes).to_dict()
+    fraction = {"range": [0, 1.02], "tickformat": ".0%", "nticks": 6}
+    axes = {"xaxis": fraction | {"title": axis_title("predicted")}, "yaxis": fraction | {"title": axis_title("accepted")}}
+    return make_figure(traces, revision, showlegend=len(named) > 1, **axes).to_dict()
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,16 +273,16 @@ def lines(
                 x=list(one.xs),
                 y=[finite(value) for value in one.values],
                 mode="lines+markers" if len(one.xs) <= 20 else "lines",
-                name=_safe(one.name),
+                name=escape(one.name),
                 connectgaps=True,
                 error_y=whiskers if any(one.spread) else None,
                 line={"color": colour, "width": 2, "dash": "dash" if one.dashed else "solid"},
-                hovertemplate=f"%{{x}}: <b>%{{y:{form}}}</b><extra>{_safe(one.name)}</extra>",
+                hovertemplate=f"%{{x}}: <b>%{{y:{form}}}</b><extra>{escape(one.name)}</extra>",
             )
         )
     layout: dict[str, Any] = {"showlegend": True, "legend": {"orientation": "h", "yanchor": "top", "y": -0.18}}
-    xaxis, yaxis = {"title": _title(xtitle)}, {"title": _title(ytitle), "tickformat": form}
-    return _figure(traces, revision, xaxis=xaxis, yaxis=yaxis, **layout, **_marking(found, base)).to_dict()
+    xaxis, yaxis = {"title": axis_title(xtitle)}, {"title": axis_title(ytitle), "tickformat": form}
+    return make_figure(traces, revision, xaxis=xaxis, yaxis=yaxis, **layout, **mark_layout(found, base)).to_dict()
 
 
 def import_everything() -> None:

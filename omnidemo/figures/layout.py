@@ -1,4 +1,4 @@
-"""What all figures share: colours, frames and titles."""
+"""Colours, frame and titles of all figures."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import plotly
 import plotly.graph_objects as go
 
-PLOTLY_JS = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"  # the browser's half, served without a CDN
+PLOTLY_JS = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"  # served to the browser by the app, without a CDN
 Figure = dict[str, Any]
 Row = Mapping[str, Any]
 # Half-transparent greys read on white and on black; the page replaces the text colour by its own.
@@ -19,7 +19,7 @@ INK = "#7b8496"
 GRID = "rgba(128,138,156,0.18)"
 CLEAR = "rgba(0,0,0,0)"
 ACCENT = "#6366f1"
-# Told apart by every kind of colour vision; a chart names its series in words too.
+# Distinguishable with every kind of colour vision; a chart names its series in words, too.
 PALETTE = (ACCENT, "#b45309", "#0f766e", "#db2777", "#64748b", "#0284c7", "#7c3aed", "#65a30d")
 METHOD_COLOURS = {
     "ngram-exact": ACCENT,
@@ -38,12 +38,12 @@ def finite(value: Any) -> float | None:
     return float(value) if isinstance(value, (int, float)) and math.isfinite(value) else None
 
 
-def _safe(text: Any) -> str:
+def escape(text: Any) -> str:
     """Plotly reads labels as HTML; a model's name or a topic is only text."""
     return str(text).replace("&", "&amp;").replace("<", "&lt;")
 
 
-def _figure(traces: Iterable[Any], revision: str, **layout: Any) -> go.Figure:
+def make_figure(traces: Iterable[Any], revision: str, **layout: Any) -> go.Figure:
     """A transparent figure; `uirevision` keeps the reader's zoom over updates. Axes are given as `xaxis`, `yaxis`."""
     axis = {"gridcolor": GRID, "zeroline": False, "linecolor": GRID, "ticks": "", "automargin": True}
     base: dict[str, Any] = {
@@ -61,12 +61,12 @@ def _figure(traces: Iterable[Any], revision: str, **layout: Any) -> go.Figure:
     return go.Figure(data=list(traces), layout=base | axes | layout)
 
 
-def _title(text: str) -> dict[str, Any]:
+def axis_title(text: str) -> dict[str, Any]:
     return {"text": text, "font": {"size": 11}, "standoff": 6}
 
 
 def method_colour(name: str) -> str:
-    """The same colour for a method on every chart and lane; unknown names get one that stays theirs."""
+    """The same colour for a method on every chart and lane; an unknown name always gets the same one."""
     return METHOD_COLOURS.get(name) or PALETTE[sum(map(ord, name)) % len(PALETTE)]
 
 
@@ -75,7 +75,7 @@ def page(path: Path, figures: Mapping[str, Figure]) -> None:
     parts = []
     for place, (title, figure) in enumerate(figures.items()):
         html = go.Figure(figure).to_html(full_html=False, include_plotlyjs=place == 0, default_height="420px")
-        parts.append(f"<h2>{_safe(title)}</h2>\n{html}")
+        parts.append(f"<h2>{escape(title)}</h2>\n{html}")
     head = '<!doctype html><meta charset="utf-8"><body style="font-family: sans-serif; max-width: 60rem; margin: 2rem auto">'
     path.write_text(head + "\n".join(parts) + "</body>\n", encoding="utf-8")
     if importlib.util.find_spec("kaleido"):

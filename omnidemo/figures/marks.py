@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from omnidemo.figures.layout import ACCENT, INK, Row, _safe
+from omnidemo.figures.layout import ACCENT, INK, Row, escape
 
-TOPIC = "#b45309"  # of a change of topic, so that nobody takes it for a new adapter
+TOPIC = "#b45309"  # of a change of topic, to differ from a new adapter
 MOST_LABELS = 8  # more labels on one chart run into each other
-MOST_CHANGES = 16  # more changes of topic are mixed traffic, whose marks would be a fence
-STRETCH = 3  # requests of one topic in a row that make it more than a passing visit
+MOST_CHANGES = 16  # more changes of topic are mixed traffic, whose marks would cover the chart
+STRETCH = 3  # requests of one topic in a row from which on it is marked
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +29,13 @@ def marks(rows: Sequence[Row]) -> list[Mark]:
     """The newest adapter swap of each line, roll-backs, target switches and changes of topic, of requests in order; x counts from 1.
 
     Every target and domain has its own adapter line: a swap is a change against the last request of the same line, and a version below the
-    one before is a roll-back. A change of topic is one of the label that the router gave, once so many requests in a row have it that it
-    is no passing visit, or a row whose key `shift` is true.
+    one before is a roll-back. A change of topic is one of the router's label, once STRETCH requests in a row have it, or a row whose
+    key `shift` is true.
     """
     found: list[Mark] = []
     versions: dict[Any, int] = {}
     newest: dict[Any, Mark] = {}
-    changed = _changes([row.get("topic") for row in rows])
+    changed = topic_changes([row.get("topic") for row in rows])
     for x, (before, row) in enumerate(zip([None, *rows], rows, strict=False), start=1):
         line, version = (row.get("target"), row.get("domain")), int(row.get("adapter_version") or 0)
         if before is not None and before.get("target") != row.get("target"):
@@ -53,7 +53,7 @@ def marks(rows: Sequence[Row]) -> list[Mark]:
     return sorted([*found, *newest.values()], key=lambda mark: mark.x)
 
 
-def _changes(topics: Sequence[Any]) -> dict[int, Any]:
+def topic_changes(topics: Sequence[Any]) -> dict[int, Any]:
     """Where a stretch of another topic begins → the topic before; none where there are too many to be read."""
     found: dict[int, Any] = {}
     place, before = 0, None
@@ -68,7 +68,7 @@ def _changes(topics: Sequence[Any]) -> dict[int, Any]:
 
 
 def scope(row: Row) -> tuple[Any, ...]:
-    """What a figure of a request may be compared within: target, line, topic, method, draft policy and temperature."""
+    """The scope within which figures of requests may be compared: target, line, topic, method, draft policy and temperature."""
     return tuple(row.get(key) for key in ("target", "domain", "topic", "method", "policy", "temperature"))
 
 
@@ -77,7 +77,7 @@ def comparable(rows: Sequence[Row]) -> list[Row]:
     return [row for row in rows if scope(row) == scope(rows[-1])] if rows else []
 
 
-def _marking(found: Sequence[Mark], base: float | None = None) -> dict[str, Any]:
+def mark_layout(found: Sequence[Mark], base: float | None = None) -> dict[str, Any]:
     """Shapes and annotations of the marks, for one `update_layout`: adding them one by one takes plotly seconds."""
     dashes = {"swap": "dot", "rollback": "dot", "target": "solid", "topic": "dash"}
     colour = {"swap": ACCENT, "rollback": "#e5484d", "target": INK, "topic": TOPIC}
@@ -95,5 +95,5 @@ def _marking(found: Sequence[Mark], base: float | None = None) -> dict[str, Any]
     place = {"y": 1, "yref": "paper", "yanchor": "bottom", "showarrow": False}
     return {
         "shapes": shapes,
-        "annotations": [place | {"x": m.x, "text": _safe(m.label), "font": {"size": 10, "color": colour[m.kind]}} for m in named],
+        "annotations": [place | {"x": m.x, "text": escape(m.label), "font": {"size": 10, "color": colour[m.kind]}} for m in named],
     }

@@ -16,7 +16,7 @@ from omnidemo.records import Replayed
 from omnidemo.store.learning_tables import replayed
 from omnidemo.store.store import Store
 
-STRETCH = 3  # answers of one topic in a row that make a change of topic worth a mark
+STRETCH = 3  # answers of one topic in a row from which on a change of topic is marked
 LOOKED_AT = 1000  # newest requests of a pair that are searched for changes of topic
 MOST_CHANGES = 12
 
@@ -35,7 +35,7 @@ class BeforeAfter:
 
 
 def curve(store: Store, target: str, drafter: str, line: str, topic: str) -> dict[str, Any]:
-    """What a page draws, as plain data.
+    """The curve as plain data.
 
     points: one per version that was replayed, oldest first: version, examples (answers that it had learned from), steps (tokens per step),
     agreement, same_first, rolled_back. fresh: the same of version 0, or None. today: of the version that drafts now, or None.

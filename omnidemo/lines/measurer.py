@@ -1,4 +1,4 @@
-"""What learning has come to, measured while nobody waits: the agreement of each answer, each version on a topic's probe prompts."""
+"""Measurements of learning, made while the pair is idle: the agreement of each answer, each version on a topic's probe prompts."""
 
 from __future__ import annotations
 
@@ -10,16 +10,15 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from omnidemo.adapters import version_folders
 from omnidemo.adapters.version_folders import AdapterState
 from omnidemo.config import Settings
-from omnidemo.distill.adaptable import plan_of
 from omnidemo.distill.pause import PauseController
 from omnidemo.distill.trace_buffer import usable
-from omnidemo.distill.train_step import Plan
-from omnidemo.lines import sample_prompts as prompts
+from omnidemo.distill.worker import Worker, plan_of
+from omnidemo.lines import sample_prompts
 from omnidemo.pair.pair import Pair
 from omnidemo.probes.probe import ProbeRequest
 from omnidemo.probes.replayed_target import RecordedAnswer, TargetRecords
@@ -31,24 +30,15 @@ ANSWER_TOKENS = 56  # of a recorded answer at most: enough to see how a drafter 
 SHOWN = 3  # prompts whose rounds are kept, for people to look at
 MOST_WAITING = 64  # traces whose agreement is not measured yet; older ones stay unmeasured
 AT_ONCE = 8
-SETTLED = 6.0  # seconds without an answer after which the other topics have their turn
+SETTLED = 6.0  # seconds without an answer after which the other topics are measured, too
 TOPICS_KNOWN = 8
 Key = tuple[str, int, str]  # domain ("" for the fresh drafter), version, topic
 
 
-class Worker(Protocol):
-    """Where the work is done: the training process, or `InProcessWorker`."""
-
-    def agree(self, folder: Path, state: AdapterState | None, traces: Sequence[Trace], plan: Plan, /) -> list[Agreement]: ...
-    def replay(self, scene: ProbeRequest, adapter: AdapterState | None, prompts: Sequence[str], /) -> list[Replayed]: ...
-    def pause(self) -> None: ...
-    def go_on(self) -> None: ...
-
-
 class Measurer:
-    """The measurements of one pair. `worker()` is where they run now, `turn()` a lock that whoever pauses the worker holds (None: there is
-    no such one), `folder(domain)` holds the versions of a line. Work begins at a quiet moment and stands still while the pair answers.
-    Its trouble is logged: nobody waits for it. Methods may be called from any thread.
+    """The measurements of one pair. `worker()` is the one that measures now, `lock()` the lock to hold while pausing it (None: it cannot be
+    paused), `folder(domain)` holds the versions of a line. Work begins at a quiet moment and is paused while the pair answers. Errors are
+    logged. Methods may be called from any thread.
     """
 
     def __init__(
@@ -57,12 +47,12 @@ class Measurer:
         settings: Settings,
         store: Store,
         worker: Callable[[], Worker],
-        turn: Callable[[], threading.Lock | None],
+        lock: Callable[[], threading.Lock | None],
         folder: Callable[[str], Path],
     ) -> None:
         self.settings = settings
-        self._pair, self._store, self._worker, self._turn, self._folder = pair, store, worker, turn, folder
-        self._news = threading.Condition()
+        self._pair, self._store, self._worker, self._lock, self._folder = pair, store, worker, lock, folder
+        self._condition = threading.Condition()
         self._waiting: deque[Trace] = deque(maxlen=MOST_WAITING)
         self._topics: OrderedDict[str, str] = OrderedDict()  # topic → line of its newest answer; the newest last
         self._newest: dict[str, int] = {}  # version of each line
@@ -70,25 +60,23 @@ class Measurer:
         self._answered = time.monotonic()
         self._closing, self._busy = threading.Event(), threading.Event()
         self._records: TargetRecords | None = None
-        self._scene: ProbeRequest | None = None
+        self._request: ProbeRequest | None = None
         self._thread: threading.Thread | None = None
-
-    # --- news ----------------------------------------------------------------------------------------------------------
 
     def observe(self, trace: Trace) -> None:
         """Take an answer to be measured. Returns at once."""
         if self.settings.training == "off" or not usable(trace):
             return
-        with self._news:
+        with self._condition:
             self._waiting.append(trace)
             self._answered = time.monotonic()
             self._wake()
 
     def topic(self, topic: str, domain: str) -> None:
         """An answer of this topic is about to be written by the line."""
-        if topic not in prompts.TOPICS or self.settings.training == "off":
+        if topic not in sample_prompts.TOPICS or self.settings.training == "off":
             return
-        with self._news:
+        with self._condition:
             self._topics[topic] = domain
             self._topics.move_to_end(topic)
             while len(self._topics) > TOPICS_KNOWN:
@@ -97,21 +85,21 @@ class Measurer:
 
     def swapped(self, domain: str, version: int) -> None:
         """A line drafts with this version from now on."""
-        with self._news:
+        with self._condition:
             self._newest[domain] = version
-            self._news.notify_all()
+            self._condition.notify_all()
 
     def forget(self, domain: str) -> None:
         """A line was reset: its version numbers begin anew."""
-        with self._news:
+        with self._condition:
             self._newest[domain] = 0
             for key in [key for key in self._done if key[0] == domain]:
                 del self._done[key]
 
     def gone(self, domain: str) -> None:
-        """A line went for ever, and what was learned from: nothing of it is measured any more."""
+        """A line and its versions were deleted: nothing of it is measured any more."""
         self.forget(domain)
-        with self._news:
+        with self._condition:
             self._newest.pop(domain, None)
             kept = [trace for trace in self._waiting if trace.domain != domain]
             self._waiting.clear()
@@ -121,45 +109,38 @@ class Measurer:
 
     def pending(self, topic: str) -> bool:
         """Whether the topic's newest version, or the fresh drafter, has not been replayed yet and will be."""
-        with self._news:
+        with self._condition:
             domain = self._topics.get(topic)
             return self._thread is not None and domain is not None and any(True for _ in self._missing(topic, domain))
 
-    @property
-    def working(self) -> bool:
-        return self._busy.is_set()
-
     def close(self) -> None:
         self._closing.set()
-        with self._news:
-            self._news.notify_all()
+        with self._condition:
+            self._condition.notify_all()
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(2.0)
-
-    # --- when ----------------------------------------------------------------------------------------------------------
 
     def _wake(self) -> None:
         if self._thread is None and not self._closing.is_set():
             self._thread = threading.Thread(target=self._run, name=f"measurer {self._pair.target.name}", daemon=True)
             self._thread.start()
-        self._news.notify_all()
+        self._condition.notify_all()
 
     def _run(self) -> None:
         while not self._closing.is_set():
-            with self._news:
+            with self._condition:
                 found = self._next()
                 if found is None:
-                    self._news.wait(1.0)
+                    self._condition.wait(1.0)
                     continue
             key, work = found
-            pacer = PauseController(_NoChild(), lambda: self._pair.in_flight > 0, self.settings.patience, lambda stands: None)
-            pacer.wait(self._closing)
+            self._pauses(self._worker()).wait(self._closing)
             if self._closing.is_set():
                 return
             self._busy.set()
             try:
                 work()
-            except Exception as error:  # disk, child or model: measured again with the next version
+            except Exception as error:  # disk, worker or model: measured again with the next version
                 if not self._closing.is_set():
                     log.warning("Something about %s could not be measured: %s", self._pair.target.name, error)
                 if key is not None:
@@ -168,12 +149,12 @@ class Measurer:
                 self._busy.clear()
 
     def _next(self) -> tuple[Key | None, Callable[[], None]] | None:
-        """What to measure now, with `_news` held; None: nothing."""
+        """What to measure now, with `_condition` held; None: nothing."""
         if self._waiting:
             return None, self._agree
         settled = time.monotonic() - self._answered > SETTLED
         recent = [(topic, domain) for topic, domain in reversed(self._topics.items())]
-        others = [(topic, recent[0][1]) for topic in prompts.TOPICS if topic not in self._topics] if recent else []
+        others = [(topic, recent[0][1]) for topic in sample_prompts.TOPICS if topic not in self._topics] if recent else []
         for topic, domain in [*recent, *others] if settled else recent[:1]:
             for version in self._missing(topic, domain):
                 return (domain if version else "", version, topic), partial(self._probe, topic, domain, version)
@@ -185,8 +166,6 @@ class Measurer:
         for version in dict.fromkeys((0, newest)):
             if (domain if version else "", version, topic) not in self._done:
                 yield version
-
-    # --- what ----------------------------------------------------------------------------------------------------------
 
     def settle(self, seconds: float = 120.0) -> None:
         """Return when the agreement of all answers so far is measured, or after so many seconds."""
@@ -200,7 +179,7 @@ class Measurer:
             return worker.agree(self._pair.drafter.folder, self._adapter(domain, version), traces, plan_of(self.settings))
 
     def _agree(self) -> None:
-        with self._news:
+        with self._condition:
             if not self._waiting:
                 return
             first = self._waiting[0]
@@ -214,14 +193,14 @@ class Measurer:
             self._store.set_agreement(trace.key, found)
 
     def _probe(self, topic: str, domain: str, version: int) -> None:
-        """Replay a version on a topic and note what came of it; the target's answers are recorded first where they are not there."""
+        """Replay a version on a topic and store the result; missing answers of the target are recorded first."""
         owner = domain if version else ""
-        (scene, records), asked = self._recordings(), prompts.probes(topic)
+        (request, records), asked = self._recordings(), sample_prompts.probes(topic)
         if self._known(records, owner, version, topic):
             return
         for prompt in records.missing(asked):
             if not self._record(records, prompt):
-                return  # somebody asked something: it goes on later
+                return  # a request arrived: measuring goes on later
         adapter, examples = self._adapter(domain, version), 0
         if version:
             examples = version_folders.load_version(version_folders.version_folder(self._folder(domain), version)).info.requests_seen
@@ -229,7 +208,7 @@ class Measurer:
         replayed: list[Replayed] = []
         for prompt in asked:
             with self._working() as worker:
-                replayed += worker.replay(scene, adapter, [prompt])
+                replayed += worker.replay(request, adapter, [prompt])
         agreed = mean_of(self.agree(domain, version, [one.trace for one in known]))
         if version and version not in version_folders.versions(self._folder(domain)):
             return  # the line was reset meanwhile
@@ -242,7 +221,7 @@ class Measurer:
         )
 
     def _known(self, records: TargetRecords, owner: str, version: int, topic: str) -> bool:
-        """Whether the store has it from an earlier run of the app."""
+        """Whether the store has this probe from an earlier run of the app."""
         rows = self._store.probes(self._pair.target.name, self._pair.drafter.name, owner or "default", topic)
         for row in rows:
             if row["recording"] == records.key:
@@ -250,7 +229,7 @@ class Measurer:
         return (owner, version, topic) in self._done
 
     def _record(self, records: TargetRecords, prompt: str) -> bool:
-        """Have the target answer a prompt, unless somebody comes; whether it has."""
+        """Let the target answer a prompt, unless a request arrives; whether it has answered."""
         ids = self._pair.prompt_ids(prompt)
         made = self._pair.record(ids, ANSWER_TOKENS, lambda: self._pair.in_flight > 0 or self._closing.is_set())
         if made is not None:
@@ -258,13 +237,13 @@ class Measurer:
         return made is not None
 
     def _recordings(self) -> tuple[ProbeRequest, TargetRecords]:
-        if self._scene is None or self._records is None:
+        if self._request is None or self._records is None:
             storage = Path(self.settings.storage)
             settings = self.settings.model_copy(update={"max_new_tokens": ANSWER_TOKENS})
-            self._scene = ProbeRequest(storage / "probes", self._pair.target.name, self._pair.drafter.name, settings, storage / "maps")
-            self._records = self._scene.records()
+            self._request = ProbeRequest(storage / "probes", self._pair.target.name, self._pair.drafter.name, settings, storage / "maps")
+            self._records = self._request.records()
             self._records.note(self._pair.target)
-        return self._scene, self._records
+        return self._request, self._records
 
     def _adapter(self, domain: str, version: int) -> AdapterState | None:
         """ValueError where the version's files are gone."""
@@ -272,21 +251,16 @@ class Measurer:
 
     @contextmanager
     def _working(self) -> Iterator[Worker]:
-        """The worker, standing still while the pair answers."""
-        worker, turn = self._worker(), self._turn()
-        if turn is None:
+        """The worker, paused while the pair answers."""
+        worker, lock = self._worker(), self._lock()
+        if lock is None:
             yield worker
             return
-        with turn, PauseController(worker, lambda: self._pair.in_flight > 0, self.settings.patience, lambda stands: None):
+        with lock, self._pauses(worker):
             yield worker
 
-
-class _NoChild:
-    """Nothing to pause, where it is only waited for a quiet moment."""
-
-    def pause(self) -> None: ...
-
-    def go_on(self) -> None: ...
+    def _pauses(self, worker: Worker) -> PauseController:
+        return PauseController(worker, lambda: self._pair.in_flight > 0, self.settings.patience)
 
 
 def mean_of(found: Sequence[Agreement]) -> Agreement | None:

@@ -1,4 +1,4 @@
-"""What the files of a line say about it while it is not in memory."""
+"""The status of a line that is not in memory, read from its files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from omnidemo.distill.trainer_status import State, TrainerStatus
 from omnidemo.records import AdapterVersion
 
 
-def plain_lookahead(folder: Path, domain: str, settings: Settings, paused: bool, waiting: int) -> TrainerStatus:
+def status_on_disk(folder: Path, domain: str, settings: Settings, paused: bool, waiting: int) -> TrainerStatus:
     """The status of the line whose versions are in `folder`; so many answers of it `waiting` for an update."""
     noted, stored = version_folders.read_note(folder, "active"), version_folders.versions(folder)
     version = noted if noted is not None else max(stored, default=0)
@@ -41,22 +41,22 @@ def plain_lookahead(folder: Path, domain: str, settings: Settings, paused: bool,
 
 
 def domains(folder: Path, known: dict[str, str]) -> list[str]:
-    """The domains of the lines in `folder`. A line's folder name is not its domain's, so a manifest is asked, once: `known` (folder name
-    → domain) is added to."""
+    """The domains of the lines in `folder`. A line's folder name is not its domain, so a manifest is read, once: `known` (folder name →
+    domain) is added to."""
     try:
         folders = [one for one in folder.iterdir() if not one.name.startswith(".")]
         held = {one.name: stored for one in folders if (stored := version_folders.versions(one))}
     except OSError:  # nothing was learned yet, or the disk is gone: the open lines remain
         return []
     for name in held.keys() - known.keys():
-        told = (manifest(folder / name, version).get("domain") for version in held[name])
-        if (domain := next(filter(None, told), None)) is not None:
+        read = (manifest(folder / name, version).get("domain") for version in held[name])
+        if (domain := next(filter(None, read), None)) is not None:
             known[name] = str(domain)
     return [known[name] for name in held if name in known]
 
 
 def manifest(folder: Path, version: int) -> dict[str, Any]:
-    """The manifest of a version; empty where it is damaged (the distiller says so when it is used)."""
+    """The manifest of a version; empty where it is damaged (the distiller reports that when the version is used)."""
     try:
         found = json.loads((version_folders.version_folder(folder, version) / version_folders.MANIFEST).read_bytes())
     except (OSError, ValueError, RecursionError):
@@ -65,7 +65,7 @@ def manifest(folder: Path, version: int) -> dict[str, Any]:
 
 
 def info(folder: Path, version: int) -> AdapterVersion | None:
-    """What the manifest of a version says; None where it is damaged."""
+    """The record of a version, from its manifest; None where it is damaged."""
     found = manifest(folder, version)
     found.pop("files", None)
     try:

@@ -23,7 +23,7 @@ DEFAULT = "default"  # the line of everything that belongs nowhere else; it is n
 FEATURES = 2**14  # hashed words and pairs of words
 SMOOTHING = 0.05  # count that every word has in every domain
 # Words repeat each other, so their evidence is worth n^0.3 words of n: with this exponent the confidence stays a little below the
-# share of right answers on bundled prompts it has not seen (0.93 against 0.97 after 100 of each topic), which prompts unlike them need.
+# rate of right answers on bundled prompts it has not seen (0.93 against 0.97 after 100 of each topic), which prompts unlike them need.
 EXPONENT = 0.7
 SURE = 0.6  # least confidence that routes a prompt
 CHOSEN = 1.5  # nats that a domain somebody has taught is ahead of one that is known from seeds alone
@@ -35,9 +35,9 @@ WORD = rf"[{CJK}]|[^\W{CJK}]+"
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Where a prompt goes. `confidence` is 0 to 1, `why` one sentence; `words` are those that spoke most for the domain, with their
-    weight in nats, the heaviest first. `topic` is what the prompt is about, which a line chosen by hand does not change; `topic_why` says
-    how one can tell."""
+    """Where a prompt goes. `confidence` is 0 to 1, `why` one sentence; `words` are the evidence for the domain, with their weight
+    in nats, the heaviest first. `topic` is what the prompt is about, which a line chosen by hand does not change; `topic_why` gives the
+    reason."""
 
     domain: str
     confidence: float
@@ -71,7 +71,7 @@ class Router:
                 known = f"only “{self._names[0]}” is" if self._names else "none is"
                 return Route(DEFAULT, 0.0, f"Two topics have to be known and {known}; choose one by hand, or play traffic, to teach it.")
             words, columns = self._read(prompt)
-            seen = self._counts[:, columns].sum(axis=0) > 0  # a word that no domain has had says nothing about any
+            seen = self._counts[:, columns].sum(axis=0) > 0  # a word that no domain has had is no evidence
             words, columns = [word for word, known in zip(words, seen, strict=True) if known], columns[seen]
             if not words:
                 return Route(DEFAULT, 0.0, "No word of this prompt has been met before, so it goes to the default line.")
@@ -134,7 +134,7 @@ class Router:
                 self._dirty = False
             self._saved_at = time.monotonic()
 
-    # inside, with the lock held ------------------------------------------------------------------------------------------
+    # From here on the lock is held.
 
     def _prepare(self) -> None:
         if self._ready:

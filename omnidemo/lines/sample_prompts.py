@@ -19,7 +19,7 @@ def prompts(topic: str, kind: str = "test") -> tuple[str, ...]:
     path = FOLDER / "train" / f"{topic}.jsonl" if kind == "train" else FOLDER / f"{topic}.jsonl"
     if not path.exists():
         path = FOLDER / f"{topic}.jsonl"
-    return tuple(json.loads(line)["prompt"] for line in path.read_text().splitlines() if line.strip())
+    return tuple(json.loads(row)["prompt"] for row in path.read_text(encoding="utf-8").splitlines() if row.strip())
 
 
 def sample(topic: str, count: int, seed: int = 0, kind: str = "test") -> list[str]:
@@ -36,12 +36,12 @@ def sample(topic: str, count: int, seed: int = 0, kind: str = "test") -> list[st
 @cache
 def examples() -> tuple[dict[str, str], ...]:
     """The page's hand-picked examples in the order of the page: topic, label, prompt."""
-    lines = (FOLDER / "examples.jsonl").read_text(encoding="utf-8").splitlines()
-    return tuple({"topic": one["domain"], "label": one["label"], "prompt": one["prompt"]} for one in map(json.loads, lines))
+    rows = (FOLDER / "examples.jsonl").read_text(encoding="utf-8").splitlines()
+    return tuple({"topic": one["domain"], "label": one["label"], "prompt": one["prompt"]} for one in map(json.loads, rows))
 
 
 @cache
 def probes(topic: str) -> tuple[str, ...]:
     """The few prompts of a topic on which drafters are measured. They are in no other file, so that nobody plays or presses them."""
-    lines = (FOLDER / "probes.jsonl").read_text(encoding="utf-8").splitlines()
-    return tuple(one["prompt"] for one in map(json.loads, lines) if one["domain"] == topic)
+    rows = (FOLDER / "probes.jsonl").read_text(encoding="utf-8").splitlines()
+    return tuple(one["prompt"] for one in map(json.loads, rows) if one["domain"] == topic)

@@ -45,7 +45,7 @@ class Slowdowns:
         self._known: OrderedDict[Scope, deque[tuple[int, float, float]]] = OrderedDict()
 
     def note(self, scope: Scope, made: Generation) -> Slowdown:
-        """Take an answer, unless it was not to be drafted or nothing is known to compare it with; the scope's pace now."""
+        """Take an answer, unless it was not to be drafted or nothing is known to compare it with; the scope's slowdown now."""
         metrics, plain = made.metrics, made.metrics.get("plain_seconds")
         seconds = sum(metrics.get(name) or 0.0 for name in STAGES)
         with self._lock:
@@ -56,11 +56,11 @@ class Slowdowns:
                     answers.popleft()
                 while len(self._known) > KNOWN:
                     self._known.popitem(last=False)
-            return self._pace(scope)
+            return self._slowdown(scope)
 
     def now(self, scope: Scope) -> Slowdown:
         with self._lock:
-            return self._pace(scope)
+            return self._slowdown(scope)
 
     def forget(self, target: str, drafter: str, line: str) -> None:
         """A line was reset."""
@@ -68,7 +68,7 @@ class Slowdowns:
             for scope in [one for one in self._known if (one.target, one.drafter, one.line) == (target, drafter, line)]:
                 del self._known[scope]
 
-    def _pace(self, scope: Scope) -> Slowdown:
+    def _slowdown(self, scope: Scope) -> Slowdown:
         answers = self._known.get(scope)
         if not answers:
             return Slowdown(None, 0)

@@ -15,12 +15,12 @@ from torch import Tensor
 
 from omnidemo.adapters import peft_zip, version_folders
 from omnidemo.config import Settings
-from omnidemo.distill.adaptable import ADAPTABLE
-from omnidemo.distill.distiller import THREADED, Distiller, turn_of
+from omnidemo.distill.distiller import THREADED, Distiller, lock_of
 from omnidemo.distill.in_process_worker import InProcessWorker
 from omnidemo.distill.payback import ChatCost
-from omnidemo.distill.train_step import ProcessWorker
+from omnidemo.distill.process_worker import ProcessWorker
 from omnidemo.distill.trainer_status import TrainerStatus
+from omnidemo.distill.worker import ADAPTABLE, Worker
 from omnidemo.lines import read_status
 from omnidemo.lines.line_names import LineInfo, check_domain
 from omnidemo.lines.measurer import Measurer
@@ -44,10 +44,10 @@ class TrainerPool:
         self.settings = settings
         self._pair, self._store = pair, store
         device = pair.drafter.device
-        self._child = InProcessWorker(str(device)) if device.type == "cuda" else ProcessWorker()
-        self._aside = InProcessWorker()  # where measurements run while lines learn in the answering thread, so that no process is started
+        self._worker = InProcessWorker(str(device)) if device.type == "cuda" else ProcessWorker()
+        self._inline_worker = InProcessWorker()  # measures while lines learn in the answering thread, so that no process is started
         self._cost = ChatCost()
-        self.measurer = Measurer(pair, settings, store, self._worker, self._turn, self._folder)
+        self.measurer = Measurer(pair, settings, store, self._measuring_worker, self._worker_lock, self._folder)
         self._lock = threading.RLock()
         self._open: OrderedDict[str, Distiller] = OrderedDict()  # in order of last use
         self._users: Counter[str] = Counter()  # answers that are being written
@@ -55,9 +55,7 @@ class TrainerPool:
         self._paused: set[str] = set()
         self._domains: dict[str, str] = {}  # folder name → domain
         self._closed = False
-        store.when_renewed(self.tell_again)
-
-    # lines ---------------------------------------------------------------------------------------------------------------
+        store.when_renewed(self.restore_records)
 
     def get(self, domain: str = DEFAULT) -> Distiller:
         """The distiller of a line, restored from disk where it is not open. ValueError, one sentence, for a name that cannot be one."""
@@ -69,7 +67,7 @@ class TrainerPool:
                     raise ValueError(f"This pair has {MOST_LINES} topic lines, which is the most; use one of them, or reset one.")
                 line = self._open[domain] = self._make(domain)
             self._open.move_to_end(domain)
-            self._make_room(domain)
+            self._close_unused(domain)
             return line
 
     @contextmanager
@@ -84,7 +82,7 @@ class TrainerPool:
         finally:
             with self._lock:
                 self._users[domain] -= 1
-                self._make_room()
+                self._close_unused()
 
     def accepts(self, domain: str) -> bool:
         """Whether a line of this name is there or may be started."""
@@ -102,8 +100,6 @@ class TrainerPool:
         with self._lock:
             return [self._info(domain) for domain in self.names()]
 
-    # what they do --------------------------------------------------------------------------------------------------------
-
     def observe(self, trace: Trace) -> None:
         """Give the trace of an answer to the line that drafted it. Nothing that goes wrong is raised: the answer is already there."""
         try:
@@ -113,7 +109,7 @@ class TrainerPool:
         self.measurer.observe(trace)
 
     def note_round(self, done: Round) -> None:
-        """Take note of how long a round took, so that all lines know what learning costs a chat."""
+        """Take note of how long a round took: all lines share the measurement of what learning costs a chat."""
         self._cost.note(done.seconds["total"], (done.draft_length, done.proposed))
 
     def run_pending(self, domain: str = DEFAULT) -> bool:
@@ -123,14 +119,14 @@ class TrainerPool:
             return line.run_pending()
 
     def status(self, domain: str = DEFAULT) -> TrainerStatus:
-        """The trainer of a line. Asking opens no line: of one on disk it says what its files say."""
+        """The trainer of a line. A line on disk stays there: its status is read from its files."""
         domain = check_domain(domain)
         with self._lock:
             line = self._open.get(domain)
             if line is not None:
                 return line.status()
             waiting = len(self._waiting.get(domain, ()))
-            return read_status.plain_lookahead(self._folder(domain), domain, self.settings, domain in self._paused, waiting)
+            return read_status.status_on_disk(self._folder(domain), domain, self.settings, domain in self._paused, waiting)
 
     def pause(self, domain: str = DEFAULT) -> None:
         """The line starts no more updates; one that runs is finished. Answers are still collected."""
@@ -148,14 +144,14 @@ class TrainerPool:
         with self._lock:
             self.settings = self.measurer.settings = settings
             for line in self._open.values():
-                self._tell(line)
-            self._make_room()
+                self._apply_settings(line)
+            self._close_unused()
 
     def reset(self, domain: str = DEFAULT) -> None:
         """A line goes back to the base drafter: its versions, loss curve and collected answers are forgotten."""
         with self.using(domain) as line:
             line.reset()
-            self._tell(line)
+            self._apply_settings(line)
             self.measurer.forget(check_domain(domain))
             self._pair.forget(domain)
 
@@ -195,8 +191,8 @@ class TrainerPool:
         with self.using(domain) as line:
             return line.adopt(adapter)
 
-    def tell_again(self) -> None:
-        """Tell the store of every version on disk: its database was deleted or replaced. Loss curves and measured effects are gone."""
+    def restore_records(self) -> None:
+        """Note every version on disk in the store again, after its database was deleted or replaced. Loss curves and effects are lost."""
         drafter, target = self._pair.drafter.name, self._pair.target.name
         for domain in self.names():
             folder = self._folder(domain)
@@ -213,12 +209,12 @@ class TrainerPool:
         closing = [threading.Thread(target=line.close) for line in lines]
         for thread in closing:
             thread.start()
-        self._child.close()  # so that no line waits for its update
+        self._worker.close()  # so that no line waits for its update
         self.measurer.close()
         for thread in closing:
             thread.join()
 
-    # inside, with the lock held ------------------------------------------------------------------------------------------
+    # From here on the lock is held.
 
     def _make(self, domain: str) -> Distiller:
         pair = self._pair
@@ -232,7 +228,7 @@ class TrainerPool:
             store=self._store,
             domain=domain,
             busy=lambda: pair.in_flight > 0,
-            child=self._child,
+            worker=self._worker,
             cost=self._cost,
         )
         try:
@@ -249,15 +245,15 @@ class TrainerPool:
         self._pair.publish(version, weights, head, domain=domain)
         self.measurer.swapped(domain, version)
 
-    def _worker(self) -> ProcessWorker | InProcessWorker:
-        return self._aside if self.settings.training == "inline" else self._child
+    def _measuring_worker(self) -> Worker:
+        return self._inline_worker if self.settings.training == "inline" else self._worker
 
-    def _turn(self) -> threading.Lock | None:
-        """What is held by whoever makes the training process stand still."""
-        return turn_of(self._child) if isinstance(self._worker(), ProcessWorker) else None
+    def _worker_lock(self) -> threading.Lock | None:
+        """The lock to hold while pausing the training process; None where measurements run in this process."""
+        return lock_of(self._worker) if isinstance(self._measuring_worker(), ProcessWorker) else None
 
-    def _make_room(self, wanted: str = "") -> None:
-        """Close the lines unused for longest, the default line last: whoever names no line drafts with it."""
+    def _close_unused(self, wanted: str = "") -> None:
+        """Close the lines unused for longest, the default line last: requests that name no line use it."""
         for domain in sorted(self._open, key=lambda name: name == DEFAULT):  # stable: else in order of last use
             if self._closed or len(self._open) <= self.settings.lines_in_memory:
                 return
@@ -269,7 +265,7 @@ class TrainerPool:
             line.close()
             self._pair.drop_domain(domain)
 
-    def _tell(self, line: Distiller) -> None:
+    def _apply_settings(self, line: Distiller) -> None:
         settings = self._settings_of(line.versions.domain)
         changes: dict[str, Any] = {name: getattr(settings, name) for name in ADAPTABLE}
         changes = {name: value for name, value in changes.items() if value != getattr(line.settings, name)}

@@ -1,4 +1,4 @@
-"""The models that the app offers, and whether each can be had on this machine now. Reads no weights and asks no network."""
+"""The models that the app offers, and whether each can be had on this machine now. Reads no weights and uses no network."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CATALOG = Path(__file__).parents[2] / "assets" / "catalog.json"
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How much conversation a model was made for: so many turns (a question and its answer), and so many tokens of prompt.
+    """How much conversation a model was made for: at most so many turns (a question and its answer), and so many tokens of prompt.
     None: as much as its window holds."""
 
     turns: int | None = None
@@ -31,7 +31,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class ModelCard:
-    """One line of the model menu. `memory_bytes` is what the weights take on this machine's device; `note` is one sentence."""
+    """One entry of the model menu. `memory_bytes` is what the weights take on this machine's device; `note` is one sentence."""
 
     name: str
     title: str
@@ -48,7 +48,7 @@ def _entries() -> dict[str, dict[str, Any]]:
 
 
 def reading(name: str) -> Reading:
-    """What the catalogue says of a model; models that it does not know, and those of the Hub, keep the whole conversation."""
+    """The catalogue's entry for a model; models without one keep the whole conversation."""
     entry = _entries().get(name, {})
     return Reading(entry.get("turns"), entry.get("tokens"))
 

@@ -21,8 +21,8 @@ class Speller:
     """The ids of texts and chats for one tokenizer.
 
     Without a control token's name in a message the ids are exactly those of the tokenizer and of `apply_chat_template`. A text that holds
-    one is read by a second tokenizer, made when it is first needed, in which control tokens have other names, known to nobody: what the
-    template wrote is renamed to them, and what was typed is spelled in pieces.
+    one is read by a second tokenizer, made when it is first needed, in which control tokens have random names: what the template wrote is
+    renamed to them, and what was typed is spelled in pieces.
     """
 
     def __init__(self, tokenizer: Any, vocabulary: Vocabulary) -> None:
@@ -124,7 +124,7 @@ def check_messages(messages: Any, texts: bool = False) -> None:
 
 
 def _any_text(message: Any, holds: Callable[[str], bool]) -> bool:
-    """Whether some text in a message holds what is asked for."""
+    """Whether `holds` is true of some text in a message."""
     found: list[bool] = []
     _each_text(message, lambda text: found.append(holds(text)))
     return any(found)

@@ -15,7 +15,7 @@ from safetensors import SafetensorError
 from transformers import AutoConfig, AutoTokenizer, BitsAndBytesConfig, GenerationConfig
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING, MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 from transformers.utils import is_bitsandbytes_available
-from transformers.utils import logging as bars_of
+from transformers.utils import logging as transformers_logging
 
 from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.backends.runner import ModelError, Runner
@@ -70,14 +70,14 @@ def load_model(
     quantization: "4bit" or "8bit" weights through bitsandbytes, for targets on CUDA (a drafter's weights have to stay trainable).
     storage_hint: the Hub cache to use instead of the usual one. hub: whether downloads are allowed. fast: whether passes may be
     compiled or recorded; otherwise torch makes all of them. `progress(stage, fraction)`
-    is told of the stages "files", "downloading" where that is needed, "tokenizers" and "weights". ModelError, one sentence, when it
+    is called in the stages "files", "downloading" where that is needed, "tokenizers" and "weights". ModelError, one sentence, when it
     cannot be loaded.
     """
-    tell = progress or (lambda stage, fraction: None)
+    report = progress or (lambda stage, fraction: None)
     place, device_map = pick_device(device)
     _check_quantization(quantization, place)
-    tell("files", 0.0)
-    folder = model_files.find(name, cache_dir=storage_hint, hub=hub, progress=tell, room=model_files.free_memory(place))
+    report("files", 0.0)
+    folder = model_files.find(name, cache_dir=storage_hint, hub=hub, progress=report, free=model_files.free_memory(place))
     config = _read_config(name, folder)
     number = pick_dtype(dtype, place, config)
     free = model_files.free_memory(place)
@@ -87,22 +87,22 @@ def load_model(
         * (BYTES[quantization] if quantization else 4 if wide else number.itemsize)
         * model_files.MARGIN
     )
-    model_files.check_room(name, need, free, place)
+    model_files.check_memory(name, need, free, place)
 
-    tell("tokenizers", 0.0)
+    report("tokenizers", 0.0)
     tokenizer, vocabulary = _read_tokenizer(name, folder, config)
 
-    tell("weights", 0.0)
+    report("weights", 0.0)
     try:
         runner = _read_weights(name, folder, place, device_map, number, quantization, wide, fast)
     except (MemoryError, torch.OutOfMemoryError) as error:
-        raise ModelError(_no_room(name, need, free, place)) from error
+        raise ModelError(_out_of_memory(name, need, free, place)) from error
     except RuntimeError as error:
         if "allocate" in str(error) or "out of memory" in str(error):
-            raise ModelError(_no_room(name, need, free, place)) from error
+            raise ModelError(_out_of_memory(name, need, free, place)) from error
         raise ModelError(f"the weights of {name} cannot be used ({_first(error)}); download or save the model again") from error
     _probe(name, runner, vocabulary)
-    tell("weights", 1.0)
+    report("weights", 1.0)
     return LanguageModel(
         name=name,
         tokenizer=tokenizer,
@@ -147,12 +147,12 @@ def pick_dtype(dtype: str, place: str, config: Any) -> torch.dtype:
 
 def _computes_in_float32(name: str, dtype: torch.dtype, place: str, config: Any, parameters: int, free: float) -> bool:
     """Whether weights of two bytes are computed with in float32: on a CPU the compiled passes do, and have such copies of them, while torch
-    takes several times as long for sums in two bytes. Where there is no room for that they stay, and the log says what it costs."""
+    takes several times as long for sums in two bytes. Where memory is too small for that they stay as they are, and the log says so."""
     if place != "cpu" or dtype == torch.float32 or not FusedLlama.fits(config):
         return False
     if parameters * 4 * model_files.MARGIN <= free:
         return True
-    log.warning("%s stays in %s, for which there is room; on a CPU that is several times as slow as float32", name, dtype)
+    log.warning("%s stays in %s, for which memory suffices; on a CPU that is several times as slow as float32", name, dtype)
     return False
 
 
@@ -245,8 +245,8 @@ def _read_weights(
         four, eight = quantization == "4bit", quantization == "8bit"
         options["quantization_config"] = BitsAndBytesConfig(load_in_4bit=four, load_in_8bit=eight, bnb_4bit_compute_dtype=dtype)
         options["device_map"] = device_map = device_map or place  # quantized weights are made where they stay
-    bars = bars_of.is_progress_bar_enabled()
-    bars_of.disable_progress_bar()
+    bars = transformers_logging.is_progress_bar_enabled()
+    transformers_logging.disable_progress_bar()
     try:
         model, report = read_model(folder, output_loading_info=True, **options)
     except (MemoryError, torch.OutOfMemoryError):
@@ -255,7 +255,7 @@ def _read_weights(
         raise ModelError(f"the weights of {name} cannot be read ({_first(error)}); download or save the model again") from error
     finally:
         if bars:
-            bars_of.enable_progress_bar()
+            transformers_logging.enable_progress_bar()
     if missing := sorted(report["missing_keys"]):
         raise ModelError(f"{name} lacks {len(missing)} of its weights, {missing[0]} among them; download or save the model again")
     if device_map is None:
@@ -278,11 +278,11 @@ def _probe(name: str, runner: Runner, vocabulary: Vocabulary) -> None:
         raise ModelError(f"{name} computes numbers that are not finite{where}; download or save the model again, or choose another one")
 
 
-def _no_room(name: str, need: float, free: float, place: str) -> str:
+def _out_of_memory(name: str, need: float, free: float, place: str) -> str:
     return f"{name} ran out of memory: it needs about {need / 1e9:.1f} GB and {place} had {free / 1e9:.1f} GB; choose a smaller model"
 
 
 def _first(error: Exception) -> str:
     """The first line of an error, short enough for a sentence."""
-    line = next(iter(str(error).strip().splitlines()), "") or type(error).__name__
-    return line if len(line) <= 160 else line[:157] + "..."
+    first = next(iter(str(error).strip().splitlines()), "") or type(error).__name__
+    return first if len(first) <= 160 else first[:157] + "..."

@@ -1,4 +1,4 @@
-"""Where a model's files are: in this project, in a local folder, in the Hub's cache, or still on the Hub. Reads no weights."""
+"""Finding a model's files: in this project, in a local folder, in the Hub's cache, or on the Hub. Reads no weights."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ MARGIN = 1.2  # memory beside the weights: activations, caches, the fused copy o
 Progress = Callable[[str, float], None]
 
 
-def find(name: str, *, cache_dir: Path | None = None, hub: bool = True, progress: Progress | None = None, room: int | None = None) -> Path:
-    """The folder of a model's files, downloaded if need be. `room` is the free memory in bytes that its weights have to fit.
+def find(name: str, *, cache_dir: Path | None = None, hub: bool = True, progress: Progress | None = None, free: int | None = None) -> Path:
+    """The folder of a model's files, downloaded if need be. `free`: bytes of memory that its weights have to fit.
 
-    ModelError when there is no such model, no way to it, or no room for it.
+    ModelError when there is no such model, no way to it, or too little memory for it.
     """
     folder = local_folder(name)
     if folder is None:
@@ -45,7 +45,7 @@ def find(name: str, *, cache_dir: Path | None = None, hub: bool = True, progress
     if folder is None:
         if not hub:
             raise ModelError(f"{name} is not on this machine and downloads are switched off; allow them with OMNIDEMO_TRUST_HUB=true")
-        folder = _download(name, cache_dir, progress or (lambda stage, fraction: None), room)
+        folder = _download(name, cache_dir, progress or (lambda stage, fraction: None), free)
     check_files(name, folder)
     return folder
 
@@ -132,12 +132,12 @@ def free_memory(device: str) -> int:
         return sum(torch.cuda.mem_get_info(index)[0] for index in devices)
     try:
         with open("/proc/meminfo") as file:
-            return next(int(line.split()[1]) * 1024 for line in file if line.startswith("MemAvailable"))
+            return next(int(row.split()[1]) * 1024 for row in file if row.startswith("MemAvailable"))
     except (OSError, StopIteration):
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
-def check_room(name: str, need: float, free: float, device: str) -> None:
+def check_memory(name: str, need: float, free: float, device: str) -> None:
     if need > free:
         raise ModelError(
             f"{name} needs about {need / 1e9:.1f} GB and {device} has {free / 1e9:.1f} GB free; "
@@ -158,13 +158,13 @@ def cached_folder(name: str, cache_dir: Path | None = None) -> Path | None:
     return folder
 
 
-def _download(name: str, cache_dir: Path | None, progress: Progress, room: int | None) -> Path:
+def _download(name: str, cache_dir: Path | None, progress: Progress, free: int | None) -> Path:
     options: dict[str, Any] = {"cache_dir": cache_dir, "allow_patterns": WANTED, "ignore_patterns": UNWANTED}
     try:
         files = snapshot_download(name, dry_run=True, **options)
         weights = sum(file.file_size for file in files if file.filename.endswith(".safetensors"))
-        if room is not None:
-            check_room(name, weights, room, "this machine")
+        if free is not None:
+            check_memory(name, weights, free, "this machine")
         total = sum(file.file_size for file in files if file.will_download)
         return Path(snapshot_download(name, tqdm_class=_reporting(progress, total), **options))
     except (DryRunError, OSError, HFValidationError) as error:
@@ -172,7 +172,7 @@ def _download(name: str, cache_dir: Path | None, progress: Progress, room: int |
 
 
 def _reporting(progress: Progress, total: int) -> type[tqdm]:
-    """A progress bar that draws nothing and reports the share of the bytes; the Hub's own total grows as files begin."""
+    """A progress bar that draws nothing and reports the fraction of the bytes; the Hub's own total grows as files begin."""
     best = 0.0
 
     class Reporting(tqdm):

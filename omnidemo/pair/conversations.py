@@ -34,14 +34,14 @@ class Conversations:
         return state
 
     def fresh(self, drafter: Runner, domain: str = DOMAIN) -> DecodingState:
-        """One that nobody knows of."""
+        """A new state that is neither idle nor running here."""
         return DecodingState(TargetContext(self._target.new_cache()), DrafterContext(drafter.new_cache(), self._map), domain)
 
     def _known(self, ids: Sequence[int], domain: str) -> DecodingState | None:
-        # Nobody goes on from a visitor's conversation but that visitor: else the first token's time would tell what others wrote.
+        # Only the same visitor goes on from a visitor's conversation: else the time to the first token would reveal what others wrote.
         mine = [state for state in self._idle if state.domain == domain or not (owned(domain) or owned(state.domain))]
         best = max(mine, key=lambda state: common_prefix(state.target.ids, ids), default=None)
-        # Half of a context in common: below, another chat may want it more.
+        # At least half of a context in common: below that, it is left to another chat.
         if best is None or 2 * common_prefix(best.target.ids, ids) < len(best.target.ids):
             return None
         self._idle.remove(best)
@@ -58,7 +58,7 @@ class Conversations:
         self._idle = [state for state in self._idle if state.domain != domain]
 
     def read_again(self, domain: str, drafter: Runner) -> None:
-        """Have every drafter context of a domain read its text anew, with other weights."""
+        """Reset every drafter context of a domain, so that other weights read its text anew."""
         for state in (*self._idle, *self.running):
             if state.drafter is not None and state.domain == domain:
                 state.drafter.read_again(drafter.new_cache())

@@ -1,4 +1,4 @@
-"""What drafts for one domain of a pair."""
+"""The drafter of one domain of a pair."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from omnidemo.records import Round
 
 @dataclass(slots=True, eq=False)
 class DraftingLine:
-    """The drafter itself, or a copy with the adapter of a domain; and what is known of drafting there."""
+    """The drafter itself, or a copy with the adapter of a domain; and the measurements of its rounds."""
 
     runner: Runner
     version: int = 0
     head: Head | None = None
     cost_model: CostModel = field(default_factory=CostModel)
     plain_at: float | None = None  # UNIX time of the newest plain round
-    published: tuple[int, Mapping[str, Tensor], Mapping[str, Tensor]] | None = None  # waits for the next round
+    published: tuple[int, Mapping[str, Tensor], Mapping[str, Tensor]] | None = None  # swapped in before the next round
 
     def swap(self, base: Runner) -> bool:
         """Swap in published weights, those of `base` where they name none. Returns whether there were any."""
@@ -43,7 +43,7 @@ class DraftingLine:
         return True
 
     def note(self, done: Round) -> None:
-        """Take the round's times. The first round of an answer also pays for what the prompt left to be read."""
+        """Take the round's times. The first round of an answer also contains reading the prompt."""
         if done.index == 0:
             self.cost_model.begin(done.drafted, done.seconds["draft"])
             return
@@ -64,7 +64,7 @@ class DraftingLine:
 
 
 class PlainPolicy(FixedPolicy):
-    """Nothing is drafted, and each token is a pass of its own, so that whoever waits comes between any two."""
+    """Nothing is drafted, and each token is a pass of its own, so that other generations get the lock between any two."""
 
     def __init__(self) -> None:
         super().__init__(0)

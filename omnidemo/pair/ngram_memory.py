@@ -33,7 +33,7 @@ class NgramMemory:
         with self._lock:
             self._cache.load(store.load_ngrams(*self._names))
             for entry in self._cache:
-                self._map.spelling(entry.target_id)  # compiled code knows of n-grams what was asked
+                self._map.spelling(entry.target_id)  # looked up once, so that the table for compiled code holds it
 
     def fill(self) -> int:
         with self._lock:
@@ -50,7 +50,7 @@ class NgramMemory:
         self.save()
 
     def save(self) -> None:
-        """Hand what has changed to the store."""
+        """Write what has changed to the store."""
         if self._store is not None:
             with self._lock:
                 changed, removed = self._cache.take_changes()
@@ -58,7 +58,7 @@ class NgramMemory:
                 self._store.save_ngrams(*self._names, changed, removed)
 
     def save_again(self) -> None:
-        """Hand all of it to a store that has lost it."""
+        """Write everything to a store that has lost it."""
         with self._lock:
             self._cache.forget_saved()
         self.save()

@@ -36,7 +36,7 @@ from omnidemo.records import Agreement, FinishReason, Generation, Prompt, Round,
 from omnidemo.store.store import Store
 from omnidemo.vocab.ngram_cache import NgramCache
 
-AGREEMENTS = 500  # answers whose agreement is remembered
+AGREEMENTS = 500  # answers whose agreement is kept
 
 
 class Pair:
@@ -68,14 +68,14 @@ class Pair:
         self.mismatches = 0  # answers after which the drafter's bytes did not spell the target's
         self._methods: dict[str, Method] = {}
         self._lines: dict[str, DraftingLine] = {}
-        self._turn = threading.Lock()  # held for one round, a swap, or a change of the trie
-        self._memory = NgramMemory(self.ngrams, self.map, (target.name, drafter.name), self._turn)
+        self._lock = threading.Lock()  # held for one round, a swap, or a change of the trie
+        self._memory = NgramMemory(self.ngrams, self.map, (target.name, drafter.name), self._lock)
         self._top_k = top_k
         self._conversations = Conversations(target.runner, self.map)
         self._agreements: OrderedDict[str, Agreement] = OrderedDict()  # of the newest answers, by key
-        self._compiled = compile_kernels.kernels() is not None  # when what things cost was measured
+        self._compiled = compile_kernels.kernels() is not None  # at the time of the measurements in `cost_model`
         self.clock: Callable[[], float] = perf_counter  # seconds, by which the stages of rounds are timed
-        self.make_backend: Callable[[KVCache, KVCache | None, Clock], Backend | None] = make_backend  # who makes a generation's rounds
+        self.make_backend: Callable[[KVCache, KVCache | None, Clock], Backend | None] = make_backend  # called once per generation
 
     def generate(self, prompt: Prompt, **options: Any) -> Generation:
         """Generate an answer. The options are those of `stream`."""
@@ -88,7 +88,7 @@ class Pair:
 
         prompt: a text (one user message where the target has a chat template, else the text itself), chat messages, or ids.
         options: those of `omnidemo.config.GenerationConfig`, which says what each means. cancelled: looked at before each round.
-        note: whether the pair takes note of what the rounds took, by which the policy "cost" drafts.
+        note: whether the times of the rounds are noted, from which the policy "cost" computes draft lengths.
         ValueError, before anything runs, for options or prompts that cannot be served.
         """
         asked = GenerationConfig.of(**options)
@@ -98,7 +98,7 @@ class Pair:
         ids = self.prompt_ids(prompt)
         limits = Limits(asked.max_new_tokens, tuple(text for text in asked.stop if text), cancelled)
         began = perf_counter()
-        with self._turn:
+        with self._lock:
             line = self._line(domain)
             self._swap(domain, line)
             if self._compiled != (compile_kernels.kernels() is not None):
@@ -115,14 +115,14 @@ class Pair:
         reason: FinishReason = "cancelled"
         started = perf_counter()
         try:
-            with self._turn:
+            with self._lock:
                 state.start(ids)
             started = perf_counter()
             caches = state.target.cache, state.drafter.cache if state.drafter is not None else None
             backend = self.make_backend(*caches, self.clock)
             steps = decode(state, chosen, self.map, ngrams, sampling, Sampler(seed), limits, length, tracer, self.clock, backend)
             while True:
-                with self._turn:
+                with self._lock:
                     self._swap(domain, line)
                     done = next(steps, None)
                     if done is not None and learn:
@@ -139,7 +139,7 @@ class Pair:
                 yield done
         finally:
             seconds = perf_counter() - started
-            with self._turn:
+            with self._lock:
                 self._conversations.give_back(state)
                 mismatch = float(state.drafter is not None and not state.drafter.spells(state.target.ids))
                 self.mismatches += int(mismatch)
@@ -152,7 +152,7 @@ class Pair:
                     learner(replace(trace, temperature=asked.temperature, domain=domain, version=version, key=key))
             self._memory.save()
         drafts = [(done.drafted, done.seconds["total"]) for done in rounds[1:] if done.drafted]
-        with self._turn:
+        with self._lock:
             plain = line.cost_model.plain_beside(drafts) if chosen.drafts else None
         return Generation(
             token_ids=tuple(token.id for r in rounds for token in r.tokens),
@@ -171,17 +171,17 @@ class Pair:
 
     def record(self, ids: Sequence[int], max_new_tokens: int, cancelled: Callable[[], bool]) -> tuple[tuple[int, ...], Trace] | None:
         """The target's greedy answer to a prompt, given as ids, with its trace; None where `cancelled` said so after a pass.
-        Nobody waits for it: it does not count as a generation, leaves nothing behind, and gives way after each pass."""
+        It does not count as a generation, keeps nothing, and frees the lock after each pass."""
         state = self._conversations.fresh(self.drafter.runner)
         tracer, nothing = Tracer(self.map, len(ids), self._top_k), PlainPolicy()
-        with self._turn:
+        with self._lock:
             state.start(ids)
         steps = decode(
             state, self._method("auto"), self.map, self.ngrams, SamplingParams(0.0), Sampler(0), Limits(max_new_tokens), nothing, tracer
         )
         written: list[int] = []
         while not cancelled():
-            with self._turn:
+            with self._lock:
                 done = next(steps, None)
             if done is not None:
                 written += [token.id for token in done.tokens]
@@ -194,8 +194,8 @@ class Pair:
         return None
 
     def agreement(self, answer: Generation) -> Agreement | None:
-        """How far drafter and target agreed on an answer, by the version that drafted at its beginning. It is measured where the drafter
-        learns, while nobody waits, so it comes *later*: None until then. None for good without storage, with training off, for an answer
+        """How far drafter and target agreed on an answer, by the version that drafted at its beginning. It is measured
+        in the trainer while the pair is idle: None until then. None for good without storage, with training off, for an answer
         that was not learned from, and for all but the newest answers (the history keeps theirs)."""
         return self._agreements.get(answer.key)
 
@@ -222,7 +222,7 @@ class Pair:
 
     def drafting(self, domain: str = DOMAIN, policy: Policy = "cost", draft_length: int = 4) -> Drafting:
         """How the pair drafts for a domain now, with a sentence for people."""
-        line = self._lines.get(domain) or DraftingLine(self.drafter.runner)  # asking makes none: others ask for ever new ones
+        line = self._lines.get(domain) or DraftingLine(self.drafter.runner)  # not stored: the name may be any
         return describe(policy, line.cost_model, line.head is not None, draft_length)
 
     def drafting_weights(self, domain: str = DOMAIN) -> dict[str, Tensor]:
@@ -231,19 +231,19 @@ class Pair:
 
     def forget(self, domain: str) -> None:
         """Forget how drafting went for a domain, whose drafter begins anew: what rounds cost, and how often guesses were right."""
-        with self._turn:
+        with self._lock:
             self._line(domain).cost_model = CostModel()
 
     def drop_domain(self, domain: str) -> None:
         """Free what drafts for a domain; the next answer there starts from the base drafter, until something is published."""
-        with self._turn:
+        with self._lock:
             self._lines.pop(domain, None)
             self._conversations.drop(domain)
 
     def forget_domain(self, domain: str) -> None:
         """As `drop_domain`, and the domain's own n-grams go."""
         self.drop_domain(domain)
-        with self._turn:
+        with self._lock:
             self._memory.forget(domain)
 
     @property
@@ -252,8 +252,7 @@ class Pair:
         return len(self._conversations.running)
 
     def publish(self, version: int, weights: Mapping[str, Tensor], head: Mapping[str, Tensor] | None = None, domain: str = DOMAIN) -> None:
-        """Have these drafter weights (by name; all others go back to the base) and this acceptance head draft for a domain from the
-        next round on."""
+        """Draft for a domain with these weights (by name; all others are the base's) and this acceptance head from the next round on."""
         self._line(domain).published = (version, weights, head or {})
 
     def attach(self, store: Store) -> None:
@@ -262,7 +261,7 @@ class Pair:
 
     def remember(self, done: Round, domain: str = DOMAIN) -> None:
         """Feed the domain's n-gram cache with a round of an answer that was not to be learned from."""
-        with self._turn:
+        with self._lock:
             remember(self._memory.of(domain), done)
 
     def fill_cache(self) -> int:
@@ -285,7 +284,7 @@ class Pair:
         }
 
     def _method(self, name: str) -> Method:
-        """The method of that name. One serves all answers, whose rounds come one at a time: what it has made of map and trie stays."""
+        """The method of that name. One object serves all answers, so what it has computed from map and trie is reused."""
         if name not in self._methods:
             self._methods[name] = make_method(name, self.map)
         return self._methods[name]

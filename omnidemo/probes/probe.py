@@ -25,7 +25,7 @@ METHOD = "ngram-exact"  # or the one that suits a pair which cannot use it
 
 @dataclass(frozen=True, slots=True)
 class ProbeRequest:
-    """What is replayed: the recordings in `folder` of a target for a drafter. `settings` bound the answers as they did the recording."""
+    """What is replayed: the recordings in `folder` of a target for a drafter. `settings` limit the answers as in the recording."""
 
     folder: Path
     target: str
@@ -41,15 +41,15 @@ class Prober:
     """Replays recorded answers with the adapters that it is given; the drafter stays loaded. For one caller at a time."""
 
     def __init__(self, compiled: bool = True) -> None:
-        """compiled: whether this process may compile what makes passes fast; a helper that replays for half a second should not."""
+        """compiled: whether this process may compile kernels, which takes minutes; a replay takes half a second."""
         self._compiled = compiled
         self._known: tuple[ProbeRequest, Replay] | None = None
 
-    def replay(self, scene: ProbeRequest, adapter: AdapterState | None, prompts: Sequence[str]) -> list[Replayed]:
+    def replay(self, request: ProbeRequest, adapter: AdapterState | None, prompts: Sequence[str]) -> list[Replayed]:
         """The recorded answers to these prompts, drafted with an adapter (None: the base drafter). The n-gram cache holds the n-grams of
         these answers, whatever the adapter, so that only the drafter differs. ValueError for an adapter that does not fit,
         FileNotFoundError for what was not recorded."""
-        replay = self._of(scene)
+        replay = self._of(request)
         pair = replay.pair
         base = version_folders.BaseWeights(pair.drafter.folder)
         weights: Mapping[str, Tensor] = version_folders.merged_weights(base, adapter) if adapter is not None else {}
@@ -66,22 +66,22 @@ class Prober:
             found.append(Replayed(prompt, tuple(_without_times(one) for one in made.rounds)))
         return found
 
-    def _of(self, scene: ProbeRequest) -> Replay:
-        if self._known is None or self._known[0] != scene:
+    def _of(self, request: ProbeRequest) -> Replay:
+        if self._known is None or self._known[0] != request:
             if not self._compiled:
                 compile_kernels.forgo()
-            settings = scene.settings
-            folder = model_files.find(scene.drafter, hub=settings.trust_hub)
+            settings = request.settings
+            folder = model_files.find(request.drafter, hub=settings.trust_hub)
             drafter = load_model(str(folder), device="cpu", dtype="float32", hub=False, fast=settings.backend != "reference")
             if isinstance(drafter.runner, FusedLlama):
                 drafter.runner.threads = 1
                 if settings.compact != "neither":
-                    drafter.runner.compact(True, rounding=True)  # as it drafts for people
-            self._known = scene, Replay(scene.records(), drafter, settings, scene.maps)
+                    drafter.runner.compact(True, rounding=True)  # as when it serves
+            self._known = request, Replay(request.records(), drafter, settings, request.maps)
         return self._known[1]
 
 
 def _without_times(done: Round) -> Round:
-    """The target did not compute, so the times are nobody's."""
+    """The target did not compute, so the times mean nothing."""
     done.seconds = {}
     return done

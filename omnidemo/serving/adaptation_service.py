@@ -1,4 +1,4 @@
-"""What people ask about learning and change about it: lines, trainers, routing, adaptable settings, adapters in and out."""
+"""The service of the page for learning: lines, trainers, routing, adaptable settings, import and export of adapters."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from typing import Any
 from omnidemo import config, private_folders
 from omnidemo.config import Settings
 from omnidemo.decoding.cost_policy import Drafting
-from omnidemo.distill.distiller import ADAPTABLE
 from omnidemo.distill.trainer_status import TrainerStatus
-from omnidemo.lines import learning_curve as hero
-from omnidemo.lines import sample_prompts
+from omnidemo.distill.worker import ADAPTABLE
+from omnidemo.lines import learning_curve, sample_prompts
 from omnidemo.lines.learning_curve import BeforeAfter
 from omnidemo.lines.line_names import AUTO, LineInfo, check_domain
 from omnidemo.lines.router import DEFAULT, OTHER, Route, Router
@@ -26,24 +25,24 @@ from omnidemo.store.visitors import owned
 
 log = logging.getLogger(__name__)
 CONTROLS = (*sorted(ADAPTABLE), "draft_policy", "draft_length", "longest_draft", "confidence", "gamma", "domain")
-# What a visitor may set for everybody: more would let one page use up the machine. The operator's own settings are not bound by it.
+# Upper limits of what a page may set, so that no visitor can use up the machine. The environment variables are not limited by it.
 LIMITS = {"patience": 3600, "update_interval": 1000, "steps_per_update": 500, "batch_size": 128, "learning_rate": 0.1}
 LIMITS |= {"schedule_steps": 1_000_000, "lora_rank": 1024, "ngram_weight": 10}
 SEEDS = 100  # sample prompts of each topic that a new router knows
 
 
 class AdaptationService:
-    """Works on the pairs of a shelf and on the app's one router. All methods may be called from any thread; those that name a pair raise
+    """Works on the pairs of a pool and on the app's one router. All methods may be called from any thread; those that name a pair raise
     RuntimeError, one sentence, while it is not ready, and those that name a line ValueError where no line can have that name."""
 
-    def __init__(self, shelf: PairPool, store: Store) -> None:
-        self._shelf, self._store = shelf, store
+    def __init__(self, pool: PairPool, store: Store) -> None:
+        self._pool, self._store = pool, store
         # Text does not depend on the target: one router serves all pairs.
-        self.router = Router(shelf.settings.storage / "router" / "words.safetensors", _sample_prompts())
-        self.paces = Slowdowns()
+        self.router = Router(pool.settings.storage / "router" / "words.safetensors", _sample_prompts())
+        self.slowdowns = Slowdowns()
 
     def prepare(self) -> None:
-        """Have the router read its counts now. Its trouble is logged."""
+        """Read the router's counts now. Errors are logged."""
         try:
             self.router.domains()
         except Exception:
@@ -52,10 +51,8 @@ class AdaptationService:
     def close(self) -> None:
         self.router.save()
 
-    # lines ---------------------------------------------------------------------------------------------------------------
-
     def trainer(self, target: str, drafter: str, domain: str = DEFAULT) -> TrainerStatus:
-        """The trainer of a line; of a line that is not in memory, what its files say. Also while no pair is loaded."""
+        """The trainer of a line; of a line that is not in memory, read from its files. Also while no pair is loaded."""
         try:
             lines = self._lines(target, drafter)
         except RuntimeError:
@@ -74,9 +71,9 @@ class AdaptationService:
     def reset(self, target: str, drafter: str, domain: str = DEFAULT) -> None:
         """A line goes back to the base drafter and forgets its adapters; with the default line the pair's n-gram cache goes, too. The
         history stays."""
-        pair, lines = self._shelf.ready(target, drafter)
+        pair, lines = self._pool.ready(target, drafter)
         lines.reset(domain)
-        self.paces.forget(target, drafter, domain)
+        self.slowdowns.forget(target, drafter, domain)
         if domain == DEFAULT:
             pair.clear_cache()
 
@@ -86,20 +83,20 @@ class AdaptationService:
 
     def drafting(self, target: str, drafter: str, domain: str = DEFAULT) -> Drafting:
         """How a line drafts now, by the policy of the settings, with a sentence for people."""
-        pair, _ = self._shelf.ready(target, drafter)
-        return pair.drafting(check_domain(domain), self._shelf.settings.draft_policy, self._shelf.settings.draft_length)
+        pair, _ = self._pool.ready(target, drafter)
+        return pair.drafting(check_domain(domain), self._pool.settings.draft_policy, self._pool.settings.draft_length)
 
     def pace_of(self, target: str, drafter: str, topic: str, domain: str = DEFAULT) -> Slowdown:
         """How fast a line is on a topic, over plain decoding, by the topic's newest tokens."""
-        return self.paces.now(Scope(target, drafter, domain, topic))
+        return self.slowdowns.now(Scope(target, drafter, domain, topic))
 
     def hero(self, target: str, drafter: str, topic: str, domain: str = DEFAULT) -> dict[str, Any]:
-        """What a line has learned of a topic; see `runtime.hero.curve`. Also while the pair is not loaded."""
-        return hero.curve(self._store, target, drafter, check_domain(domain), topic)
+        """What a line has learned of a topic; see `learning_curve.curve`. Also while the pair is not loaded."""
+        return learning_curve.curve(self._store, target, drafter, check_domain(domain), topic)
 
     def before_after(self, target: str, drafter: str, domain: str, topic: str) -> BeforeAfter | None:
         """Probe prompts of a topic as the fresh drafter and as the line's newest version went through them; None where neither did yet."""
-        return hero.before_after(self._store, target, drafter, check_domain(domain), topic)
+        return learning_curve.before_after(self._store, target, drafter, check_domain(domain), topic)
 
     def measuring(self, target: str, drafter: str, topic: str) -> bool:
         """Whether a replay of the topic's probe prompts is due or under way."""
@@ -128,20 +125,16 @@ class AdaptationService:
         except OSError as error:
             raise RuntimeError(f"The adapter could not be stored ({error}); free some space and try again.") from error
 
-    # settings ------------------------------------------------------------------------------------------------------------
-
     def controls(self, target: str, drafter: str) -> dict[str, Any]:
         """The values of the adaptable settings. They hold for the whole app: all pairs learn and draft alike."""
-        return {name: getattr(self._shelf.settings, name) for name in CONTROLS}
+        return {name: getattr(self._pool.settings, name) for name in CONTROLS}
 
     def configure(self, target: str, drafter: str, **changes: Any) -> None:
         """Change adaptable settings, for all pairs and from the next request and update on. ValueError, one sentence, for a name or
         value that is not possible; then nothing has changed."""
-        self._shelf.settings = changed(self._shelf.settings, changes)
-        for lines in self._shelf.all_lines():
-            lines.configure(self._shelf.settings)
-
-    # routing -------------------------------------------------------------------------------------------------------------
+        self._pool.settings = changed(self._pool.settings, changes)
+        for lines in self._pool.all_lines():
+            lines.configure(self._pool.settings)
 
     def route(self, target: str, drafter: str, prompt: str) -> Route:
         """Where a prompt would go if its line were chosen by the prompt."""
@@ -150,7 +143,7 @@ class AdaptationService:
     def choose(self, lines: TrainerPool, domain: str | None, messages: Sequence[Mapping[str, str]]) -> Route:
         """The line of an answer. `domain`: a line's name, "auto", or None for what the settings say. ValueError for a name that no line
         can have."""
-        asked = self._shelf.settings.domain if domain is None else domain
+        asked = self._pool.settings.domain if domain is None else domain
         said = [str(message["content"]) for message in messages if message["role"] == "user"]
         if asked == AUTO:
             return self._routed(lines, said)
@@ -159,8 +152,8 @@ class AdaptationService:
         return replace(chosen, topic=about.topic, topic_why=about.topic_why)
 
     def teach(self, prompt: str, domain: str) -> None:
-        """Tell the router where a prompt belongs. Its trouble is logged: the answer is already there."""
-        if owned(domain):  # everybody shares the router, and nobody the line
+        """Teach the router where a prompt belongs. Errors are logged: the answer is already there."""
+        if owned(domain):  # the router is common to all visitors, their lines are not
             return
         try:
             self.router.teach(prompt, domain)
@@ -172,10 +165,10 @@ class AdaptationService:
         route = self._about(said)
         if lines.accepts(route.domain):
             return route
-        return replace(route, domain=DEFAULT, why=f"{route.why} There is no room for another line, so the default one answers.")
+        return replace(route, domain=DEFAULT, why=f"{route.why} There are too many lines for another one, so the default one answers.")
 
     def _about(self, said: Sequence[str]) -> Route:
-        """What is talked about: by the newest turn; where that says too little ("and then?"), by all turns together."""
+        """The topic, by the newest message; where that is too short ("and then?"), by all messages together."""
         try:
             route = self.router.route(said[-1]) if said else Route(DEFAULT, 0.0, "There is no prompt yet.")
             if route.domain == DEFAULT and len(said) > 1:
@@ -186,7 +179,7 @@ class AdaptationService:
             return Route(DEFAULT, 0.0, "The router failed, so the default line answers; the log says why.")
 
     def _lines(self, target: str, drafter: str) -> TrainerPool:
-        return self._shelf.ready(target, drafter)[1]
+        return self._pool.ready(target, drafter)[1]
 
 
 def changed(settings: Settings, changes: Mapping[str, Any]) -> Settings:

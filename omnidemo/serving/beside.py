@@ -1,4 +1,4 @@
-"""The same prompt once more, beside an answer: by the target alone, or by the fresh drafter and by today's. Nobody waits for these runs."""
+"""Measured repetitions of an answer: by the target alone, or with the base drafter and with the present one, for the races on the page."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from omnidemo.serving.conversation_window import newest
 from omnidemo.serving.pair_pool import PairPool
 
 PLAIN = "autoregressive"
-FRESH = "\x00fresh"  # a domain that no line can be named: nothing is ever published for it, so the drafter itself drafts
+FRESH = "\x00fresh"  # no line can have this name: nothing is ever published for it, so the base drafter drafts
 DRAFT_LENGTH = 4  # of before and after: no rule of draft length is part of what is compared
 WARM_UP = 8  # tokens before the clock counts
 PATIENCE = 10.0  # seconds to wait for a pair that answers others
-TRIES = 3  # runs that are given up because somebody asked something meanwhile
+TRIES = 3  # runs that may be given up because of other requests
 LOOK_SECONDS = 0.05
 RUNS, RUN_SECONDS = 3, 1.5  # most runs of a kind, and seconds after which no other one begins
 
 
 class Beside:
-    """Measured runs that are neither recorded nor learned from. They begin while nobody is answered and give way at once, so they hold
-    nobody up and nobody slows them down. RuntimeError or ValueError, one sentence, where they cannot be made."""
+    """Measured runs that are neither recorded nor learned from. They begin while the pair is idle and are given up as soon as a
+    request arrives, so that neither slows the other. RuntimeError or ValueError, one sentence, where they cannot be made."""
 
-    def __init__(self, shelf: PairPool) -> None:
-        self._shelf = shelf
+    def __init__(self, pool: PairPool) -> None:
+        self._pool = pool
 
     def plain(
         self,
@@ -45,7 +45,7 @@ class Beside:
         cancel: threading.Event | None = None,
     ) -> list[Generation]:
         """The answer by the target alone, one token a round: the middle one of its runs first."""
-        with self._shelf.using(target, drafter) as (pair, _):
+        with self._pool.using(target, drafter) as (pair, _):
             prompt = newest(pair, messages, reading(target), max_new_tokens)
             options = {"max_new_tokens": max_new_tokens, "temperature": temperature, "top_p": top_p, "seed": seed}
             return _often(lambda: (_alone(pair, prompt, cancel, method=PLAIN, **options),))[0]
@@ -61,9 +61,9 @@ class Beside:
         domain: str,
         cancel: threading.Event | None = None,
     ) -> tuple[list[Generation], list[Generation]]:
-        """The greedy answer with the base drafter and with what drafts for `domain` now, four guesses a round each: runs in turn, the
-        middle one of each first. A method that does not draft is replaced by the one that suits the pair."""
-        with self._shelf.using(target, drafter) as (pair, lines):
+        """The greedy answer with the base drafter and with what drafts for `domain` now, four guesses a round each: runs alternate, the
+        middle one of each comes first. A method that does not draft is replaced by the one that suits the pair."""
+        with self._pool.using(target, drafter) as (pair, lines):
             prompt = newest(pair, messages, reading(target), max_new_tokens)
             drafting = method in METHODS and METHODS[method].drafts and not METHODS[method].refusal(pair.map)
             options = {"method": method if drafting else make_method("auto", pair.map).name, "draft_length": DRAFT_LENGTH}
@@ -81,8 +81,8 @@ def _known(lines: TrainerPool, domain: str) -> str:
 
 
 def _often(make: Callable[[], tuple[Generation, ...]]) -> list[list[Generation]]:
-    """Up to RUNS runs of each kind in turn, as long as they are short, the middle one of each first: one slow spell of the machine must
-    decide nothing."""
+    """Up to RUNS runs of each kind, alternating, as long as they are short, the middle one of each first, so that a short
+    disturbance of the machine does not decide."""
     until, made = time.monotonic() + RUN_SECONDS, [make()]
     while len(made) < RUNS and time.monotonic() < until:
         made.append(make())
@@ -95,7 +95,7 @@ def _middle_first(runs: list[Generation]) -> list[Generation]:
 
 
 def _alone(pair: Pair, prompt: Sequence[Mapping[str, str]], cancel: threading.Event | None, **options: Any) -> Generation:
-    """Generate while the pair answers nobody else; from the beginning again where somebody came in between."""
+    """Generate while the pair answers nobody else; from the beginning again where a request came in between."""
     stopped = cancel or threading.Event()
     for _ in range(TRIES):
         until = time.monotonic() + PATIENCE

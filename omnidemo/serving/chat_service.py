@@ -1,4 +1,4 @@
-"""Answers to people: chats that are recorded and learned from, played traffic, comparisons."""
+"""The service of the page for answers: chats that are recorded and learned from, played traffic, comparisons."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 from omnidemo.config import GenerationConfig
-from omnidemo.lines import sample_prompts as prompts
+from omnidemo.lines import sample_prompts
 from omnidemo.lines.line_names import AUTO
 from omnidemo.lines.router import DEFAULT, Route
 from omnidemo.lines.slowdown import PLAIN, Scope
@@ -27,7 +27,7 @@ from omnidemo.serving.pair_pool import PairPool
 from omnidemo.store.store import Store
 
 PROBE_EVERY = 12  # rounds between two plain ones, from which the speedup of a chat is estimated
-LEARN_SECONDS = 8.0  # longest rest between two requests of played traffic
+LEARN_SECONDS = 8.0  # longest pause between two requests of played traffic
 TRAFFIC = " traffic"  # after the name of a session: what it had played
 COMMIT_SECONDS = 0.5  # longest wait for a row at the end of an answer; it takes a few milliseconds
 SESSIONS_KNOWN = 256  # sessions whose newest route is remembered
@@ -35,10 +35,10 @@ Kind = Literal["chat", "traffic", "compare", "api"]
 
 
 class ChatService:
-    """Generates with the pairs of a shelf. All methods may be called from any thread."""
+    """Generates with the pairs of a pool. All methods may be called from any thread."""
 
-    def __init__(self, shelf: PairPool, adaptation: AdaptationService, store: Store) -> None:
-        self._shelf, self._adaptation, self._store = shelf, adaptation, store
+    def __init__(self, pool: PairPool, adaptation: AdaptationService, store: Store) -> None:
+        self._pool, self._adaptation, self._store = pool, adaptation, store
         self._routes: OrderedDict[str, Route] = OrderedDict()  # newest of each session
         self._lock = threading.Lock()
 
@@ -77,14 +77,14 @@ class ChatService:
         drafting: dict[str, Any] = {"draft_policy": draft_policy, "draft_length": draft_length, "longest_draft": longest_draft}
         drafting |= {"confidence": confidence, "gamma": gamma}
         options: dict[str, Any] = {"temperature": temperature, "top_p": top_p, "max_new_tokens": max_new_tokens}
-        options |= {name: getattr(self._shelf.settings, name) if value is None else value for name, value in drafting.items()}
-        asked = GenerationConfig.of(method=method, seed=seed, **options)  # a mistake is told before anything is done
+        options |= {name: getattr(self._pool.settings, name) if value is None else value for name, value in drafting.items()}
+        asked = GenerationConfig.of(method=method, seed=seed, **options)  # raises before anything is done
         seed, options = asked.seed, {name: getattr(asked, name) for name in options}
         created = datetime.now(UTC).isoformat(timespec="milliseconds")
-        gone = threading.Event()  # whoever listened has gone: a closed page
+        gone = threading.Event()  # set when the page was closed
         check_messages(messages, texts=True)
         prompt = str(messages[-1]["content"]) if messages else ""
-        with self._shelf.using(target, drafter) as (pair, lines):
+        with self._pool.using(target, drafter) as (pair, lines):
             route = self._adaptation.choose(lines, domain, messages)
             if topic is not None:
                 route = replace(route, topic=topic, topic_why=f"Sample prompts of the topic “{topic}”.")
@@ -96,12 +96,12 @@ class ChatService:
                 if learn and self._chosen(domain) not in (AUTO, DEFAULT):
                     self._adaptation.teach(prompt, route.domain)
                 self._store.start_session(session, keep=keep, learn=learn)
-                slower = self._adaptation.paces.note(Scope(target, drafter, route.domain, route.topic), generation).slower
+                slower = self._adaptation.slowdowns.note(Scope(target, drafter, route.domain, route.topic), generation).slower
                 if keep:
                     used = {**options, "seed": seed}
                     self._record(pair, session, prompt, generation, used, route, created, kind, slower if method != PLAIN else None)
-                    # Who has seen the end of an answer finds it in the history, whatever happens next. A database that does not work
-                    # at the moment is not waited for.
+                    # An answer that was seen to its end is in the history, even if the process ends now. There is no waiting for a
+                    # database that does not work at the moment.
                     if self._store.status.ok:
                         self._store.flush(COMMIT_SECONDS)
 
@@ -138,19 +138,18 @@ class ChatService:
         learn: bool = True,
         cancel: threading.Event | None = None,
         domain: str | None = None,
-        rest: bool = True,
+        let_learn: bool = True,
         **options: Any,
     ) -> Iterator[tuple[int, str, Generation]]:
         """Stream sample prompts of a topic through the pair, like a visitor who types fast: (index, prompt, generation) each.
 
         The router learns the topic of each; where lines are chosen by the prompt, the topic is the line. `options` are those of `chat`.
-        rest: pause after a request while an update that is due gets its turn; who holds something that people wait for calls `rest`
-        after letting it go instead.
-        They belong to a session of their own: nobody wrote them, so no visitor's opt-out is about them.
+        let_learn: pause after each request while an update that is due runs; a caller that holds a place in a queue frees it and calls
+        `let_learn` instead. The requests belong to a session of their own: no visitor wrote them, so no opt-out applies to them.
         """
         chosen = self._chosen(domain)
         line = topic if chosen == AUTO else chosen
-        for index, prompt in enumerate(prompts.sample(topic, count, seed, "train")):
+        for index, prompt in enumerate(sample_prompts.sample(topic, count, seed, "train")):
             if cancel is not None and cancel.is_set():
                 return
             for done in self.chat(
@@ -159,7 +158,7 @@ class ChatService:
                 drafter=drafter,
                 messages=[{"role": "user", "content": prompt}],
                 method=method,
-                max_new_tokens=max_new_tokens or self._shelf.settings.max_new_tokens,
+                max_new_tokens=max_new_tokens or self._pool.settings.max_new_tokens,
                 temperature=temperature,
                 learn=learn,
                 cancel=cancel,
@@ -172,12 +171,11 @@ class ChatService:
                     yield index, prompt, done
             if learn and line == DEFAULT:
                 self._adaptation.teach(prompt, topic)
-            if learn and rest:
-                self.rest(target, drafter, line, cancel, topic)
+            if learn and let_learn:
+                self.let_learn(target, drafter, line, cancel, topic)
 
-    def rest(self, target: str, drafter: str, line: str, cancel: threading.Event | None = None, topic: str = "") -> None:
-        """Rest, as a person does between two requests, while an update that is due gets its turn, and its effect on the topic is measured;
-        at most LEARN_SECONDS."""
+    def let_learn(self, target: str, drafter: str, line: str, cancel: threading.Event | None = None, topic: str = "") -> None:
+        """Pause between two played requests while an update that is due runs and its effect is measured; at most LEARN_SECONDS."""
         until = time.monotonic() + LEARN_SECONDS
         while time.monotonic() < until and not (cancel is not None and cancel.is_set()):
             status = self._adaptation.trainer(target, drafter, line)
@@ -200,14 +198,14 @@ class ChatService:
         cancel: threading.Event | None = None,
         domain: str = DEFAULT,
     ) -> Iterator[Comparison]:
-        """Each method on each prompt, interleaved, with what the pair has learned; see `runtime.comparison.compare`. Without a
+        """Each method on each prompt, interleaved, with what the pair has learned; see `comparison.compare`. Without a
         `draft_length` drafts are as long as the settings' policy makes them, as in a chat."""
-        settings = self._shelf.settings
+        settings = self._pool.settings
         names = ("draft_policy", "draft_length", "longest_draft", "confidence", "gamma")
         drafting: dict[str, Any] = {name: getattr(settings, name) for name in names}
         if draft_length is not None:
             drafting |= {"draft_policy": "fixed", "draft_length": draft_length}
-        with self._shelf.using(target, drafter) as (pair, lines), lines.using(domain):
+        with self._pool.using(target, drafter) as (pair, lines), lines.using(domain):
             yield from compare(
                 pair,
                 prompts,
@@ -237,10 +235,8 @@ class ChatService:
             for known in (session, f"{session}{TRAFFIC}"):
                 self._routes.pop(known, None)
 
-    # inside --------------------------------------------------------------------------------------------------------------
-
     def _chosen(self, domain: str | None) -> str:
-        return self._shelf.settings.domain if domain is None else domain
+        return self._pool.settings.domain if domain is None else domain
 
     def _remember(self, session: str, route: Route) -> None:
         with self._lock:
@@ -262,7 +258,7 @@ class ChatService:
         slower: bool | None,
     ) -> None:
         """Put a request into the history. The reason of a route quotes the prompt, so it is kept only where that is."""
-        keep_text = self._shelf.settings.keep_text
+        keep_text = self._pool.settings.keep_text
         settings |= {"route_confidence": route.confidence, "route_why": route.why if keep_text else None}
         self._store.record_request(
             RequestRecord(

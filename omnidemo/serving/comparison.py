@@ -9,7 +9,7 @@ from omnidemo.decoding.draft_policy import Policy
 from omnidemo.methods import make_method
 from omnidemo.pair.pair import Pair
 from omnidemo.records import Generation, Prompt
-from omnidemo.serving.beside import FRESH as FRESH_DOMAIN
+from omnidemo.serving import beside
 
 BASELINE = "autoregressive"
 FRESH = "fresh"  # not a method of its own: the one that suits the pair, with the drafter as it was before it learned anything
@@ -47,12 +47,12 @@ def compare(
     cancelled: Callable[[], bool] = lambda: False,
 ) -> Iterator[Comparison]:
     """Yield one `Comparison` for each prompt and method. Nothing is learned between two methods, so that each meets the same drafter and
-    cache; each reads the prompt afresh; the order of the methods turns from prompt to prompt. The baseline, where it is among the
-    methods, always runs first. `warm` has every prompt answered once before, untimed, so that its n-grams are in the cache as they are
+    cache; each reads the prompt afresh; the order of the methods rotates from prompt to prompt. The baseline, where it is among the
+    methods, always runs first. `warm`: answer every prompt once before, untimed, so that its n-grams are in the cache as they are
     in a chat that goes on. The name FRESH stands for a run with the base drafter. ValueError, before anything runs, for no method, an
     unknown one, or one that this pair cannot use."""
     names = list(dict.fromkeys(name if name == FRESH else make_method(name, pair.map).name for name in methods))
-    drafting = {name: (make_method("auto", pair.map).name, FRESH_DOMAIN) if name == FRESH else (name, domain) for name in names}
+    drafting = {name: (make_method("auto", pair.map).name, beside.FRESH) if name == FRESH else (name, domain) for name in names}
     if not names:
         raise ValueError("choose at least one method to compare")
     others = [name for name in names if name != BASELINE]
@@ -61,11 +61,11 @@ def compare(
             method, line = drafting[name]
             pair.generate(prompts[0], method=method, domain=line, max_new_tokens=8, temperature=temperature, learn=False, reuse=False)
     for index, prompt in enumerate(prompts):
-        turn = index % max(1, len(others))
-        order = ([BASELINE] if BASELINE in names else []) + others[turn:] + others[:turn]
+        shift = index % max(1, len(others))
+        order = ([BASELINE] if BASELINE in names else []) + others[shift:] + others[:shift]
         baseline: Generation | None = None
         if warm:
-            _meet(pair, prompt, max_new_tokens, domain, cancelled)
+            _warm_cache(pair, prompt, max_new_tokens, domain, cancelled)
         for name in order:
             if cancelled():
                 return
@@ -98,7 +98,7 @@ def compare(
             yield Comparison(index, prompt if isinstance(prompt, str) else str(prompt), name, generation, identical, speedup)
 
 
-def _meet(pair: Pair, prompt: Prompt, max_new_tokens: int, domain: str, cancelled: Callable[[], bool]) -> None:
+def _warm_cache(pair: Pair, prompt: Prompt, max_new_tokens: int, domain: str, cancelled: Callable[[], bool]) -> None:
     """Answer a prompt greedily, keeping the n-grams that the answer needs and nothing else."""
     options = {"max_new_tokens": max_new_tokens, "domain": domain, "learn": False, "reuse": False, "cancelled": cancelled}
     for done in pair.stream(prompt, method=make_method("auto", pair.map).name, **options):  # type: ignore[arg-type]

@@ -8,22 +8,22 @@ from omnidemo.models.catalogue import Reading
 from omnidemo.pair.pair import Pair
 
 Message = Mapping[str, str]
-LONGEST_TOKEN = 64  # characters; a text with more of them for each token of room is not even counted
+LONGEST_TOKEN = 64  # characters; a text with more of them for each free token is not even counted
 
 
 def newest(
     pair: Pair, messages: Sequence[Message], reading: Reading, max_new_tokens: int, cancelled: Callable[[], bool] = lambda: False
 ) -> list[Message]:
-    """The newest exchanges of a chat that the target was made for and that leave room for an answer; at least the last message.
+    """The newest exchanges of a chat that the target was made for and that leave space for an answer; at least the last message.
 
-    Each message is counted once, from the newest backwards, until the room is used up: a long history costs no more than the window.
-    `cancelled` is asked before each. A system message at the beginning stays.
+    Each message is counted once, from the newest backwards, until the space is used up: a long history costs no more than the window.
+    `cancelled` is called before each. A system message at the beginning stays.
     """
     head = list(messages[:1]) if messages and messages[0]["role"] == "system" else []
-    room = pair.target.context - min(max_new_tokens, pair.target.context // 2)
-    room = min(room, reading.tokens or room)
+    space = pair.target.context - min(max_new_tokens, pair.target.context // 2)
+    space = min(space, reading.tokens or space)
     base, frame = _template(pair)
-    left = room - base - sum(_tokens(pair, message, room) + frame for message in head)
+    left = space - base - sum(_tokens(pair, message, space) + frame for message in head)
     kept: list[Message] = []
     turns = 0
     for message in reversed(messages[len(head) :]):
@@ -35,7 +35,7 @@ def newest(
         kept.insert(0, message)
         turns += message["role"] == "user"
     kept = _from_a_question(kept)
-    while len(kept) > 1 and not cancelled() and _too_long(pair, [*head, *kept], room):  # a template of a kind that was not foreseen
+    while len(kept) > 1 and not cancelled() and _too_long(pair, [*head, *kept], space):  # the estimate of the template was too low
         kept = _from_a_question(kept[(len(kept) + 1) // 2 :])
     return head + kept
 
@@ -46,10 +46,10 @@ def _from_a_question(messages: list[Message]) -> list[Message]:
     return messages[max(0, first) :]
 
 
-def _tokens(pair: Pair, message: Message, room: int) -> int:
-    """Target tokens of a message; more than `room` for a text that is surely too long to be counted."""
-    if len(message["content"]) > max(1, room) * LONGEST_TOKEN:
-        return max(0, room) + 1
+def _tokens(pair: Pair, message: Message, space: int) -> int:
+    """Target tokens of a message; more than `space` for a text that is surely too long to be counted."""
+    if len(message["content"]) > max(1, space) * LONGEST_TOKEN:
+        return max(0, space) + 1
     return len(pair.target.tokenizer(message["content"], add_special_tokens=False)["input_ids"])
 
 
@@ -58,15 +58,15 @@ def _template(pair: Pair) -> tuple[int, int]:
     user, assistant = {"role": "user", "content": "x"}, {"role": "assistant", "content": "x"}
     try:
         one, three = (len(pair.prompt_ids(chat)) for chat in ([user], [user, assistant, user]))
-    except ValueError:  # no template, or one of its own mind
+    except ValueError:  # no template, or one that refuses these messages
         return 0, 0
     text = len(pair.target.tokenizer("x", add_special_tokens=False)["input_ids"])
     frame = max(0, -(-(three - one) // 2) - text)
     return max(0, one - frame - text), frame
 
 
-def _too_long(pair: Pair, messages: list[Message], room: int) -> bool:
+def _too_long(pair: Pair, messages: list[Message], space: int) -> bool:
     try:
-        return len(pair.prompt_ids(messages)) > room
+        return len(pair.prompt_ids(messages)) > space
     except ValueError:  # it does not fit the window
         return True

@@ -1,4 +1,4 @@
-"""What is done about memory between two answers instead of in one."""
+"""Garbage collection and memory, looked after between two answers instead of during one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def settle() -> None:
     """Collect what is no longer used, and have later collections leave out all that is there now.
 
     A full collection stops all threads while it goes through every object, half a million of the libraries and the vocabularies among
-    them: a tenth of a second or more, in the middle of an answer. For processes that are ours, after each load of models.
+    them: a tenth of a second or more, in the middle of an answer. Only for the app's own process, after each load of models.
     """
     gc.unfreeze()  # some of it may be unused by now
     gc.collect()

@@ -1,4 +1,4 @@
-"""An answer whose listener may go away: it still ends, and is recorded."""
+"""An answer whose page may be closed: it still ends, and is recorded."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from omnidemo.records import Generation, Round, drain
 def listen(
     rounds: Generator[Round, None, Generation], gone: threading.Event, finish: Callable[[Generation], None]
 ) -> Iterator[Round | Generation]:
-    """Yield the rounds and the generation, which `finish` gets first, also where nobody listens any more."""
+    """Yield the rounds and the generation, which `finish` gets first, also where the caller has stopped iterating."""
     generation: Generation | None = None
     try:
         while generation is None:
@@ -22,7 +22,7 @@ def listen(
                 generation = finished.value
     except GeneratorExit:
         gone.set()
-        with suppress(Exception):  # nobody listens any more
+        with suppress(Exception):  # the page is closed
             generation = drain(rounds)
         if generation is not None:
             finish(generation)

@@ -21,7 +21,7 @@ StageReport = Callable[[str, float, str], None]  # (stage, fraction of the whole
 
 
 def build_pair(
-    target: str, drafter: str, settings: Settings, tell: StageReport = lambda stage, fraction, detail: None, maps: Path | None = None
+    target: str, drafter: str, settings: Settings, progress: StageReport = lambda stage, fraction, detail: None, maps: Path | None = None
 ) -> Pair:
     """Load both models and join them; `maps` is the folder that keeps vocabulary maps (None: none is kept). ModelError or
     ValueError, one sentence, when that cannot be done."""
@@ -29,7 +29,7 @@ def build_pair(
     def reporter(role: str, low: float, high: float, name: str) -> Callable[[str, float], None]:
         def report(stage: str, fraction: float) -> None:
             shown = stage if stage in ("files", "downloading", "tokenizers") else role
-            tell(shown, low + (high - low) * fraction, f"{stage}: {name}")
+            progress(shown, low + (high - low) * fraction, f"{stage}: {name}")
 
         return report
 
@@ -45,7 +45,7 @@ def build_pair(
     if isinstance(large.runner, FusedLlama) and settings.compact in ("both", "auto"):
         large.runner.compact(True)
     if large.device.type == "cpu":
-        # After its sums torch's threads turn for a while, and after a pass those that share it: each would be in the others' way.
+        # After its sums torch's threads spin for a while, and so do the threads of a compiled pass: each would take the others' cores.
         shared = isinstance(large.runner, FusedLlama) and large.runner.passes is not None
         for runner in (large.runner, small.runner):
             if isinstance(runner, FusedLlama):
@@ -53,16 +53,16 @@ def build_pair(
         torch.set_num_threads(1 if shared else settings.threads or pick_threads(large.parameters))
         if isinstance(large.runner, FusedLlama) and shared and settings.compact == "auto":
             compile_kernels.when_ready(partial(bf16_weights.pick, large.runner))
-    tell("vocabulary map", 0.8, f"{len(large.vocabulary):,} × {len(small.vocabulary):,} tokens")
+    progress("vocabulary map", 0.8, f"{len(large.vocabulary):,} × {len(small.vocabulary):,} tokens")
     limits = {"cache_size": settings.cache_size, "cache_policy": settings.cache_policy, "top_k": settings.top_k_traces}
     return Pair(large, small, maps=maps, **limits)  # type: ignore[arg-type]
 
 
 def build_measured_pair(
-    target: str, drafter: str, settings: Settings, tell: StageReport = lambda stage, fraction, detail: None, maps: Path | None = None
+    target: str, drafter: str, settings: Settings, progress: StageReport = lambda stage, fraction, detail: None, maps: Path | None = None
 ) -> Pair:
-    """`build_pair`, and wait until passes run as fast as they will: for whoever takes times."""
-    pair = build_pair(target, drafter, settings, tell, maps)
+    """`build_pair`, and wait until passes run as fast as they will: for measurements of time."""
+    pair = build_pair(target, drafter, settings, progress, maps)
     if pair.target.device.type == "cpu" and settings.backend != "reference":
         compile_kernels.wait()
     return pair

@@ -1,4 +1,4 @@
-"""The pairs in memory: loaded in the background, one at a time, and put away when too many are there."""
+"""The pairs in memory: loaded in the background, one at a time, and unloaded when there are too many."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class PairPool:
         self._loading = threading.Lock()  # one model at a time: two at once would only be slower
 
     def load(self, target: str, drafter: str) -> PairState:
-        """Have a pair loaded in the background, if it is not there or on its way; a failed one is tried again. Returns at once."""
+        """Load a pair in the background, if it is not there or on its way; a failed one is tried again. Returns at once."""
         key = _key(target, drafter)
         with self._lock:
             known = self._places.get(key)
@@ -104,28 +104,28 @@ class PairPool:
     def _load(self, target: str, drafter: str) -> None:
         known = self._places[target, drafter]
 
-        def tell(stage: str, fraction: float, detail: str) -> None:
+        def report(stage: str, fraction: float, detail: str) -> None:
             known.state = replace(known.state, stage=stage, fraction=fraction, detail=detail)  # type: ignore[arg-type]
 
         with self._loading:
             try:
-                self._make_room()
-                pair = build_pair(target, drafter, self.settings, tell, self.settings.storage / "maps")
-                tell("cache and adapter", 0.9, "restoring the n-gram cache and the newest adapter")
+                self._unload_unused()
+                pair = build_pair(target, drafter, self.settings, report, self.settings.storage / "maps")
+                report("cache and adapter", 0.9, "restoring the n-gram cache and the newest adapter")
                 lines = attach_storage(pair, self.settings, self._store)
                 gc_pauses.settle()
                 pair.warm_up()
                 known.pair, known.lines = pair, lines
                 lines.configure(self.settings)  # they may have changed meanwhile
                 known.state = PairState(target, drafter, "ready", 1.0, "", None, pair.summary())
-            except Exception as error:  # whatever a model folder can cause: the page shows it, the app goes on
+            except Exception as error:  # a model folder can cause any error: the page shows it, the app goes on
                 if not isinstance(error, ValueError):
                     log.exception("loading %s with %s failed", target, drafter)
                 known.state = PairState(target, drafter, "failed", 0.0, "", str(error) or type(error).__name__)
                 return
         self._then()
 
-    def _make_room(self) -> None:
+    def _unload_unused(self) -> None:
         with self._lock:
             idle = [key for key, place in self._places.items() if place.pair is not None and not place.users]
             gone = [self._places.pop(key) for key in idle[: max(0, len(idle) - PAIRS_LOADED + 1)]]
@@ -135,7 +135,7 @@ class PairPool:
 
 
 def _key(target: str, drafter: str) -> tuple[str, str]:
-    """ValueError for what is no name: a page that has not said yet which pair it means."""
+    """ValueError for what is no name: a page may not have chosen a pair yet."""
     for name, role in ((target, "target"), (drafter, "drafter")):
         if not isinstance(name, str) or not name.strip():
             raise ValueError(f"No {role} is chosen; choose one from the list.")

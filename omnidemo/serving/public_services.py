@@ -1,4 +1,4 @@
-"""The services as a public app offers them: everybody has a line, n-grams and a history of their own, and the rest is the operator's."""
+"""The services of a public app: each visitor has a line, n-grams and a history of their own; everything else is for the operator."""
 
 from __future__ import annotations
 
@@ -8,25 +8,34 @@ from pathlib import Path
 from typing import Any
 
 from omnidemo.config import Settings
+from omnidemo.decoding.cost_policy import Drafting
+from omnidemo.distill.trainer_status import TrainerStatus
+from omnidemo.lines.learning_curve import BeforeAfter
+from omnidemo.lines.line_names import LineInfo
 from omnidemo.lines.router import DEFAULT, Route
+from omnidemo.lines.slowdown import Slowdown
+from omnidemo.models.catalogue import ModelCard
 from omnidemo.records import Generation, Round
+from omnidemo.serving.comparison import Comparison
+from omnidemo.serving.pair_pool import PairState
 from omnidemo.serving.quotas import BUSY, LONGEST_ANSWER, MOST_PROMPTS, NO_ID, UPLOADS, WHY, Quotas, Refused
+from omnidemo.serving.services import Services
 from omnidemo.serving.visitor_store import VisitorStore
-from omnidemo.store.visitor_state import VisitorLines
+from omnidemo.store.store import Store
 from omnidemo.store.visitors import OWN, Caller, Visitors, is_operator, is_public, owned
 
-# What all may ask for: it shows nothing of anybody, and changes nothing.
+# Open to all visitors: it shows no visitor's data and changes nothing.
 FREE = {"methods", "refusals", "topics", "sample_prompts", "examples", "controls"}
 
 
 class PublicServices:
-    """Stands before the services for everything that comes through the page. `who()` says whose call it is; None: this program's own.
+    """A wrapper of the services for all calls from the page. `who()` is the caller; None: the program itself.
 
-    On this computer alone, and for the operator, everything is as without it. For a visitor of a public app each call is turned into one
-    about their own things, or refused in one sentence (`Refused`).
+    In an app that only this computer can reach, and for the operator, it passes every call on. For a visitor of a public app a call is
+    changed to their own session, line and rows, or refused in one sentence (`Refused`).
     """
 
-    def __init__(self, services: Any, who: Callable[[], Caller | None]) -> None:
+    def __init__(self, services: Services, who: Callable[[], Caller | None]) -> None:
         settings = services.settings
         self._services, self._who = services, who
         self._proxied = False
@@ -37,11 +46,9 @@ class PublicServices:
         most = settings.upload_mb * 1000
         self.uploads = Quotas((UPLOADS, 5 * most), (10 * UPLOADS, 50 * most), words=("files", "kB of files"))
 
-    # who may what --------------------------------------------------------------------------------------------------------
-
     @property
     def public(self) -> bool:
-        """Whether strangers may come."""
+        """Whether the app can be reached from elsewhere."""
         own = self._services.settings
         return is_public(own) or (self._proxied and own.public == "auto")
 
@@ -51,7 +58,7 @@ class PublicServices:
 
     @property
     def settings(self) -> Settings:
-        """As the caller sees them: `public` is "true" or "false"."""
+        """The settings for the caller: `public` is "true" or "false"."""
         own, stated = self._services.settings, "true" if self.public and not self._operator() else "false"
         if own.public == stated:
             return own
@@ -64,7 +71,7 @@ class PublicServices:
         return is_operator(self._services.settings, key)
 
     def refusal(self) -> str:
-        """What is said where something concerns everybody."""
+        """The sentence of a refusal where a call concerns all visitors."""
         how = "enter the operator's key first" if self._services.settings.operator_key else "it is off, for the app has no operator's key"
         return f"This concerns everybody who uses this app: {how}."
 
@@ -90,26 +97,24 @@ class PublicServices:
             raise Refused(f"The line {str(domain)[:40]} is not yours. {self.refusal()}")
         return visitor.own
 
-    def _shared(self) -> None:
-        """`Refused` for whoever may not do what concerns everybody."""
+    def _require_operator(self) -> None:
+        """`Refused` where the caller may not change what concerns all visitors."""
         if self._visitor() is not None:
             raise Refused(self.refusal())
 
     def __getattr__(self, name: str) -> Any:
-        # Only what this class does not have itself. What nobody thought of is not for visitors.
+        # Called only for attributes that this class lacks: those not listed in FREE are refused to visitors.
         found = getattr(self._services, name)
         if name.startswith("_") or name in FREE or not callable(found):
             return found
 
         def guarded(*args: Any, **options: Any) -> Any:
-            self._shared()
+            self._require_operator()
             return found(*args, **options)
 
         return guarded
 
-    # models --------------------------------------------------------------------------------------------------------------
-
-    def models(self) -> list[Any]:
+    def models(self) -> list[ModelCard]:
         """In a public app the bundled models and the configured pair, for visitors and for the page that all get."""
         found = list(self._services.models())
         return found if not self.public or self._operator() else [card for card in found if self._offered(card.name)]
@@ -118,16 +123,14 @@ class PublicServices:
         settings = self._services.settings
         return name.startswith("bundled/") or name in (settings.target, settings.drafter)
 
-    def load(self, target: str, drafter: str) -> Any:
+    def load(self, target: str, drafter: str) -> PairState:
         if self._visitor() is None or (self._offered(target) and self._offered(drafter)):
             return self._services.load(target, drafter)
         state = self._services.state(target, drafter)
         return replace(state, stage="failed", error=f"Only the models of the list are loaded here. {self.refusal()}")
 
-    def state(self, target: str, drafter: str) -> Any:
+    def state(self, target: str, drafter: str) -> PairState:
         return self._services.state(target, drafter)
-
-    # answers -------------------------------------------------------------------------------------------------------------
 
     def chat(self, *, session: str = "api", domain: str | None = None, **options: Any) -> Iterator[Round | Generation]:
         """As `ChatService.chat`, in the visitor's session and with their line, as long as the quotas last."""
@@ -164,7 +167,7 @@ class PublicServices:
                 return
             self.quotas.ask(visitor.name)
 
-    def compare(self, *, prompts: Sequence[str], methods: Sequence[str], max_new_tokens: int, **options: Any) -> Iterator[Any]:
+    def compare(self, *, prompts: Sequence[str], methods: Sequence[str], max_new_tokens: int, **options: Any) -> Iterator[Comparison]:
         visitor = self._visitor()
         if visitor is not None and len(prompts) > MOST_PROMPTS:
             raise Refused(f"A comparison takes at most {MOST_PROMPTS} prompts here; choose fewer.")
@@ -179,21 +182,21 @@ class PublicServices:
             if not left:
                 return
 
-    def rest(self, target: str, drafter: str, line: str = DEFAULT, cancel: Any = None, topic: str = "") -> None:
-        self._services.rest(target, drafter, self._own(line) or line, cancel, topic)
+    def let_learn(self, target: str, drafter: str, line: str = DEFAULT, cancel: Any = None, topic: str = "") -> None:
+        self._services.let_learn(target, drafter, self._own(line) or line, cancel, topic)
 
-    def following(self, session: str) -> Any:
+    def following(self, session: str) -> Route | None:
         visitor = self._visitor()
         found = self._services.following(session if visitor is None else visitor.own)
         return found if visitor is None or found is None else replace(found, domain=DEFAULT)
 
-    def pace_of(self, target: str, drafter: str, topic: str, domain: str = DEFAULT) -> Any:
+    def pace_of(self, target: str, drafter: str, topic: str, domain: str = DEFAULT) -> Slowdown:
         return self._services.pace_of(target, drafter, topic, self._own(domain) or domain)
 
     def hero(self, target: str, drafter: str, topic: str, domain: str = DEFAULT) -> dict[str, Any]:
         return self._services.hero(target, drafter, topic, self._own(domain) or domain) | {"line": domain}
 
-    def before_after(self, target: str, drafter: str, domain: str, topic: str) -> Any:
+    def before_after(self, target: str, drafter: str, domain: str, topic: str) -> BeforeAfter | None:
         found = self._services.before_after(target, drafter, self._own(domain) or domain, topic)
         return None if found is None else replace(found, line=domain)
 
@@ -220,34 +223,31 @@ class PublicServices:
         return made
 
     def _use(self, visitor: Caller) -> None:
-        lines: VisitorLines = self._services.own
-        lines.use(visitor.own)
+        self._services.visitor_lines.use(visitor.own)
 
     def routed(self, session: str) -> Route | None:
         caller, visitor = self._who(), self._visitor()
         if visitor is None:
             return self._services.routed((caller.name if caller else "") or session)
-        found: Route | None = self._services.routed(visitor.own)
+        found = self._services.routed(visitor.own)
         return None if found is None else replace(found, domain=DEFAULT, why=WHY)
 
     def route(self, target: str, drafter: str, prompt: str) -> Route:
         return self._services.route(target, drafter, prompt) if self._visitor() is None else Route(DEFAULT, 1.0, "")
 
-    # learning ------------------------------------------------------------------------------------------------------------
-
-    def trainer(self, target: str, drafter: str, domain: str = DEFAULT) -> Any:
+    def trainer(self, target: str, drafter: str, domain: str = DEFAULT) -> TrainerStatus:
         visitor = self._visitor()
         if visitor is None:
             return self._services.trainer(target, drafter, domain)
         return replace(self._services.trainer(target, drafter, visitor.own), domain=DEFAULT)
 
-    def lines(self, target: str, drafter: str) -> list[Any]:
+    def lines(self, target: str, drafter: str) -> list[LineInfo]:
         visitor, found = self._visitor(), self._services.lines(target, drafter)
         if visitor is None:
             return [line for line in found if not owned(line.domain)]
         return [replace(line, domain=DEFAULT) for line in found if line.domain == visitor.own]
 
-    def drafting(self, target: str, drafter: str, domain: str = DEFAULT) -> Any:
+    def drafting(self, target: str, drafter: str, domain: str = DEFAULT) -> Drafting:
         visitor = self._visitor()
         return self._services.drafting(target, drafter, domain if visitor is None else visitor.own)
 
@@ -261,30 +261,31 @@ class PublicServices:
         self._on_line(self._services.reset, target, drafter, domain)
 
     def activate(self, target: str, drafter: str, version: int, domain: str = DEFAULT) -> None:
-        self._on_line(lambda *pair, domain: self._services.activate(*pair, version, domain=domain), target, drafter, domain)
+        def act(target: str, drafter: str, domain: str) -> None:
+            self._services.activate(target, drafter, version, domain=domain)
+
+        self._on_line(act, target, drafter, domain)
 
     def _on_line(self, act: Callable[..., None], target: str, drafter: str, domain: str) -> None:
         """Do something to a line: in a public app to the visitor's own, whatever the page calls it."""
         own = self._own(domain)
         if own is not None:
-            self._services.own.use(own)
+            self._services.visitor_lines.use(own)
         act(target, drafter, domain=own or domain)
 
     def export_adapter(self, target: str, drafter: str, domain: str, version: int) -> Path:
         own = self._own(domain)
         return self._services.export_adapter(target, drafter, own or domain, version)
 
-    # the history ---------------------------------------------------------------------------------------------------------
-
     @property
-    def store(self) -> Any:
+    def store(self) -> Store | VisitorStore:
         visitor = self._visitor()
         return self._services.store if visitor is None else VisitorStore(self._services.store, visitor)
 
     def forget(self, name: str) -> str:
         """Delete everything that is kept about a visitor; what happened, in one sentence."""
         services, own = self._services, OWN + name
-        if not services.own.forget(own):
+        if not services.visitor_lines.forget(own):
             raise Refused(BUSY)
         services.forget_exports(own)
         services.forget_asked(own)
@@ -294,7 +295,7 @@ class PublicServices:
         return f"Deleted: {gone} request{'' if gone == 1 else 's'} and all that was learned from you."
 
     def sweep(self) -> None:
-        """Have what visitors left behind go when its time is over. Called at the start and every few minutes."""
+        """Delete visitors' lines and rows whose time is over. Called at the start and every few minutes."""
         settings = self._services.settings
-        self._services.own.sweep()
+        self._services.visitor_lines.sweep()
         self._services.store.prune_visitors(settings.visitor_hours, settings.visitor_rows, settings.public_rows)

@@ -1,4 +1,4 @@
-"""How much visitors may ask for in an hour: each of them, and all together, because ids are free."""
+"""Limits of what visitors may request in an hour: each of them, and all together, because anybody can get many ids."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MOST_KNOWN = 10_000  # visitors whose counts are kept; the one unused for longes
 
 
 class Refused(ValueError):
-    """What a visitor may not do. The message is one sentence: why, and what to do next."""
+    """A call that a visitor may not make. The message is one sentence: why, and what to do next."""
 
 
 @dataclass(slots=True)
@@ -34,7 +34,7 @@ class Quotas:
         most_known: int = MOST_KNOWN,
         words: tuple[str, str] = ("answers", "tokens"),
     ) -> None:
-        """each, together: (answers, tokens) in an hour, or of what else the `words` name."""
+        """each, together: (answers, tokens) in an hour, or of the two things that `words` names."""
         self._words = words
         self._each, self._together, self._clock, self._most = each, together, clock, most_known
         self._all = _Spent(clock())

@@ -1,4 +1,4 @@
-"""The store as one visitor sees it: their own rows and no others."""
+"""The store for one visitor of a public app."""
 
 from __future__ import annotations
 
@@ -8,19 +8,21 @@ from pathlib import Path
 from typing import Any
 
 from omnidemo.lines.router import DEFAULT
+from omnidemo.records import AdapterVersion
 from omnidemo.serving.quotas import Refused
 from omnidemo.store.pruning import sessions_of
+from omnidemo.store.store import Store, StoreStatus
 from omnidemo.store.visitors import Caller
 
 
 class VisitorStore:
-    """The store as a visitor sees it: what is theirs."""
+    """The store, limited to the rows of one visitor. Every method that is not here is refused."""
 
-    def __init__(self, store: Any, visitor: Caller) -> None:
+    def __init__(self, store: Store, visitor: Caller) -> None:
         self._store, self._visitor = store, visitor
 
     @property
-    def status(self) -> Any:
+    def status(self) -> StoreStatus:
         return self._store.status
 
     def requests(self, *, session: str | None = None, **filters: Any) -> list[dict[str, Any]]:
@@ -34,7 +36,7 @@ class VisitorStore:
     def steps(self, target: str, drafter: str, domain: str = DEFAULT, limit: int | None = 1000) -> list[dict[str, Any]]:
         return self._store.steps(target, drafter, self._visitor.own, limit)
 
-    def adapters(self, target: str, drafter: str, domain: str = DEFAULT) -> list[Any]:
+    def adapters(self, target: str, drafter: str, domain: str = DEFAULT) -> list[AdapterVersion]:
         return [replace(one, domain=DEFAULT, path=None) for one in self._store.adapters(target, drafter, self._visitor.own)]
 
     def sessions(self) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""What was learned and recorded, copied to a disk that outlives the machine: a Space's own is lost at every restart."""
+"""Backups of database and adapters on another disk: that of a Hugging Face Space is lost at every restart."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ UNFINISHED = shutil.ignore_patterns(".new-*", ".gone-*")
 
 
 class Backup:
-    """Restores at once where the storage is empty; then `start` copies now and then, `close` once more. A failure is logged."""
+    """Restores at once where the storage is empty; `start` then copies every EVERY_SECONDS, `close` once more. A failure is logged."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings, self._folder = settings, Path(settings.backup)
@@ -31,7 +31,7 @@ class Backup:
     def start(self, store: Store) -> None:
         self._store = store
         if self._settings.backup:
-            threading.Thread(target=self._now_and_then, name="backup", daemon=True).start()
+            threading.Thread(target=self._copy_regularly, name="backup", daemon=True).start()
 
     def close(self) -> None:
         """Copy for the last time; call it before the store is closed."""
@@ -55,7 +55,7 @@ class Backup:
             if (self._settings.storage / name).is_dir():
                 shutil.copytree(self._settings.storage / name, self._folder / name, dirs_exist_ok=True, ignore=UNFINISHED)
 
-    def _now_and_then(self) -> None:
+    def _copy_regularly(self) -> None:
         while not self._closing.wait(EVERY_SECONDS):
             _quietly(self._back_up)
 

@@ -1,4 +1,4 @@
-"""How connections are opened, and what their errors mean."""
+"""Opening database connections, and explaining their errors."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 LOCK_SECONDS = 5  # how long to wait for another process's lock
 
 
-def _beside(file: Path, ending: str) -> Path:
+def beside(file: Path, ending: str) -> Path:
     return file.with_name(file.name + ending)
 
 
-def _inode(file: Path) -> int | None:
-    """What tells a file from another of the same name; None where there is none."""
+def inode(file: Path) -> int | None:
+    """The file system's number of a file, which differs from that of another file of the same name; None where there is none."""
     try:
         return file.stat().st_ino
     except OSError:
@@ -33,7 +33,7 @@ def _plain(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else str(value)
 
 
-def _engine(address: str) -> Engine:
+def make_engine(address: str) -> Engine:
     url = make_url(address)
     sqlite = url.get_backend_name() == "sqlite"
     if sqlite and url.database in (None, "", ":memory:"):
@@ -56,9 +56,9 @@ def _on_connect(connection: Any, _: Any) -> None:
         connection.execute(f"PRAGMA {pragma}")
 
 
-def _write_ahead(cursor: Any) -> None:
+def enable_write_ahead(cursor: Any) -> None:
     """Switch the file to write-ahead logging, which it keeps; outside a transaction only."""
-    # SQLite does not wait its timeout here: of several processes that switch at once, all but one are told "locked" at once.
+    # SQLite does not wait its timeout here: of several processes that switch at once, all but one get "locked" at once.
     until = time.monotonic() + LOCK_SECONDS
     while True:
         try:
@@ -75,7 +75,7 @@ def _on_begin(connection: Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE" if connection.get_execution_options().get("write") else "BEGIN")
 
 
-def _is_down(error: Exception) -> bool:
+def is_down(error: Exception) -> bool:
     """Whether the database failed, rather than this one write."""
     if getattr(error, "connection_invalidated", False):
         return True
@@ -83,13 +83,13 @@ def _is_down(error: Exception) -> bool:
     return isinstance(error, (DatabaseError, PoolTimeout, OSError)) and not isinstance(error, its_own)
 
 
-def _cause(error: Exception) -> str:
+def first_line(error: Exception) -> str:
     lines = str(getattr(error, "orig", None) or error).strip().splitlines()
     return (lines[0] if lines else type(error).__name__).rstrip(".")
 
 
-def _next_step(error: Exception, file: Path | None) -> str:
-    cause = _cause(error).lower()
+def next_step(error: Exception, file: Path | None) -> str:
+    cause = first_line(error).lower()
     place = f"`{file}`" if file is not None else "the database"
     if "not a database" in cause or "malformed" in cause:
         return f"Move {place} away or put a backup in its place."

@@ -29,14 +29,14 @@ UNITS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class Export:
     """A query whose columns are the CSV's, named with their units."""
 
     query: Select[Any]
     header: tuple[str, ...]
 
 
-def plan(kind: str, filters: Mapping[str, str | None]) -> Plan:
+def make_query(kind: str, filters: Mapping[str, str | None]) -> Export:
     """The columns and rows of an export. Raises ValueError for an unknown table or filter."""
     pair: dict[str, Any] = {"target": PairRow.target, "drafter": PairRow.drafter}
     request: dict[str, Any] = {"session": RequestRow.session_id} | pair
@@ -59,11 +59,11 @@ def plan(kind: str, filters: Mapping[str, str | None]) -> Plan:
     if unknown := sorted(set(filters) - set(allowed)):
         raise ValueError(f"The {kind} cannot be filtered by {', '.join(unknown)}; choose from {', '.join(allowed)}.")
     query = query.where(*(allowed[name] == value for name, value in filters.items() if value is not None))
-    return Plan(query, tuple(UNITS.get(name, name) for name in columns))
+    return Export(query, tuple(UNITS.get(name, name) for name in columns))
 
 
-def write(connection: Connection, what: Plan, path: Path) -> int:
-    """Stream the plan's rows into `path`, which appears only when it is whole; how many rows. RuntimeError: the file failed."""
+def write(connection: Connection, what: Export, path: Path) -> int:
+    """Stream the rows into `path`, which appears only when it is whole; how many rows. RuntimeError: the file failed."""
     partial, count = path.with_name(path.name + ".tmp"), 0
     rows = connection.execution_options(yield_per=500).execute(what.query)
     try:
@@ -77,7 +77,7 @@ def write(connection: Connection, what: Plan, path: Path) -> int:
                 count += 1
         os.replace(partial, path)
     except OSError as error:
-        raise RuntimeError(f"The CSV could not be written to {path} ({error}); choose a folder that is writable and has room.") from error
+        raise RuntimeError(f"The CSV could not be written to {path} ({error}); choose a folder that is writable and has space.") from error
     finally:
         with suppress(OSError):
             partial.unlink()

@@ -20,7 +20,7 @@ from alembic.config import Config
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import SQLAlchemyError
 
-from omnidemo.store.connections import _beside, _cause, _engine, _inode, _is_down, _next_step, _write_ahead
+from omnidemo.store.connections import beside, enable_write_ahead, first_line, inode, is_down, make_engine, next_step
 
 T = TypeVar("T")
 MIGRATIONS = Path(__file__).parent / "migrations"
@@ -54,10 +54,10 @@ class Database:
         self._engine: Engine | None = None
         self._file: Path | None = None
         self._inode: int | None = None  # of the file that was opened
-        self._taken = False  # whether that one was missed and not replaced yet: a new file may get its number
+        self._missed = False  # whether the opened file disappeared and none took its place yet: a new file may get its inode
         self._log_inode: int | None = None  # of its write-ahead log when it was last looked at
         self._opened, self._ok, self._message = False, True, ""
-        self._note = ""  # what is said while everything works
+        self._note = ""  # message of the status while everything works
         self.renewed: Callable[[], None] = lambda: None  # called by the writer after another file took the place of the database
         self._queue: deque[_Write] = deque()
         self._submitted = self._finished = self._lost = 0
@@ -77,8 +77,6 @@ class Database:
     def file(self) -> Path | None:
         """The database file of SQLite, None for other databases."""
         return self._file
-
-    # --- for callers -------------------------------------------------------------------------------------------------
 
     def submit(self, run: Callable[[Connection], Any]) -> Future[Any]:
         """Queue a write. A full queue refuses the newest, so that what is kept stays in order."""
@@ -126,18 +124,16 @@ class Database:
         if self._engine is not None:
             self._engine.dispose()
 
-    # --- opening -----------------------------------------------------------------------------------------------------
-
     def _open(self) -> None:
         if self._engine is None:
-            self._engine = _engine(self.url)
+            self._engine = make_engine(self.url)
             if self._engine.dialect.name == "sqlite":
                 self._file = Path(self._engine.url.database or "")
         if self._file is not None:
             self._file.parent.mkdir(parents=True, exist_ok=True)
             with self._engine.connect() as connection:
                 cursor = connection.connection.cursor()
-                _write_ahead(cursor)
+                enable_write_ahead(cursor)
                 if not self._ok and (found := cursor.execute("PRAGMA quick_check(1)").fetchall()) != [("ok",)]:
                     raise sqlite3.DatabaseError(f"the file is malformed: {found[0][0]}")
         config = Config()
@@ -145,21 +141,21 @@ class Database:
         with _upgrading, self._engine.execution_options(write=True).begin() as connection:
             config.attributes["connection"] = connection
             command.upgrade(config, "head")
-        self._inode = _inode(self._file) if self._file is not None else None
+        self._inode = inode(self._file) if self._file is not None else None
         self._opened = True
 
     def _try_open(self) -> bool:
         """Open, or open again where the file was deleted or replaced (an open handle would write into nowhere)."""
         try:
             if self._opened and self._moved():
-                self._taken = True
+                self._missed = True
                 self._reset()
                 self._drop_log()
             if not self._opened:
                 before = self._inode
                 self._open()
-                if self._taken or (before is not None and self._inode != before):
-                    self._taken = False
+                if self._missed or (before is not None and self._inode != before):
+                    self._missed = False
                     since = f"since {time.strftime('%H:%M')} another one holds what comes, without the history before"
                     self._note = f"The database `{self._file}` was deleted or replaced; {since}."
                     self.renewed()
@@ -173,9 +169,9 @@ class Database:
         """Whether the file that was opened is not the one of that name any more."""
         if self._file is None:
             return False
-        if _inode(self._file) != self._inode:
+        if inode(self._file) != self._inode:
             return True
-        self._log_inode = _inode(_beside(self._file, "-wal"))
+        self._log_inode = inode(beside(self._file, "-wal"))
         return False
 
     def _reset(self) -> None:
@@ -185,13 +181,13 @@ class Database:
 
     def _drop_log(self) -> None:
         """Remove the write-ahead log of a file that was replaced. SQLite leaves it there, and would apply it to the file that came."""
-        if self._file is not None and self._log_inode is not None and _inode(_beside(self._file, "-wal")) == self._log_inode:
+        if self._file is not None and self._log_inode is not None and inode(beside(self._file, "-wal")) == self._log_inode:
             for ending in ("-wal", "-shm"):
-                _beside(self._file, ending).unlink(missing_ok=True)
+                beside(self._file, ending).unlink(missing_ok=True)
 
     def _failed(self, error: Exception) -> None:
         self._reset()
-        self._report(False, f"History and learning are not being saved: {_cause(error)}. {_next_step(error, self._file)}")
+        self._report(False, f"History and learning are not being saved: {first_line(error)}. {next_step(error, self._file)}")
 
     def _report(self, ok: bool, message: str) -> None:
         with self._wake:
@@ -205,8 +201,6 @@ class Database:
                 self._on_status(self.status)
             except Exception:
                 log.exception("the listener of the store's status failed")
-
-    # --- the writer --------------------------------------------------------------------------------------------------
 
     def _work(self) -> None:
         while True:
@@ -233,7 +227,7 @@ class Database:
             with self._engine.execution_options(write=True).begin() as connection:
                 results = [write.run(connection) for write in batch]
         except Exception as error:
-            if _is_down(error):
+            if is_down(error):
                 self._failed(error)
                 return False
             if len(batch) > 1:  # one bad write must not take the others with it

@@ -27,11 +27,9 @@ Rows = list[dict[str, Any]]
 
 
 class LineStore:
-    """The half of `Store` that pairs and trainers use."""
+    """The part of `Store` that pairs and trainers use."""
 
     _database: Database
-
-    # --- n-gram caches -----------------------------------------------------------------------------------------------
 
     def save_ngrams(self, target: str, drafter: str, entries: Iterable[NgramEntry], removed: Iterable[int] = ()) -> None:
         """Write n-grams over those of the same target id, and drop the `removed` target ids (an entry wins over its removal)."""
@@ -41,7 +39,7 @@ class LineStore:
             return
 
         def write(connection: Connection) -> None:
-            pair = _pair_id(connection, target, drafter)
+            pair = pair_id(connection, target, drafter)
             for start in range(0, len(gone), CHUNK):
                 chunk = gone[start : start + CHUNK]
                 connection.execute(delete(NgramRow).where(NgramRow.pair_id == pair, NgramRow.target_id.in_(chunk)))
@@ -57,13 +55,11 @@ class LineStore:
         rows = self._rows(query.order_by(NgramRow.inserted_at, NgramRow.target_id))
         return [NgramEntry(**row | {"drafter_ids": tuple(row["drafter_ids"])}) for row in rows]
 
-    # --- adapters ----------------------------------------------------------------------------------------------------
-
     def add_adapter(self, version: AdapterVersion, active: bool = True) -> None:
         """Note a published version of its line (again: it is replaced); `active` makes it the current one."""
 
         def write(connection: Connection) -> None:
-            pair = _pair_id(connection, version.target, version.drafter)
+            pair = pair_id(connection, version.target, version.drafter)
             line = _line(AdapterRow, pair, version.domain)
             connection.execute(delete(AdapterRow).where(*line, AdapterRow.version == version.version))
             if active:
@@ -102,7 +98,7 @@ class LineStore:
         """Make a stored version the current one; 0 goes back to the base drafter."""
 
         def write(connection: Connection) -> None:
-            line = _line(AdapterRow, _pair_id(connection, target, drafter), domain)
+            line = _line(AdapterRow, pair_id(connection, target, drafter), domain)
             connection.execute(update(AdapterRow).where(*line).values(active=AdapterRow.version == version))
 
         self._database.submit(write)
@@ -112,7 +108,7 @@ class LineStore:
         values = _finite(effect)
 
         def write(connection: Connection) -> None:
-            line = _line(AdapterRow, _pair_id(connection, target, drafter), domain)
+            line = _line(AdapterRow, pair_id(connection, target, drafter), domain)
             connection.execute(update(AdapterRow).where(*line, AdapterRow.version == version).values(effect=values))
 
         self._database.submit(write)
@@ -121,7 +117,7 @@ class LineStore:
         """Reset a line: its versions, their probes and its training steps go."""
 
         def write(connection: Connection) -> None:
-            pair = _pair_id(connection, target, drafter)
+            pair = pair_id(connection, target, drafter)
             for table in (AdapterRow, StepRow, ProbeRow):
                 connection.execute(delete(table).where(*_line(table, pair, domain)))
 
@@ -134,7 +130,7 @@ class LineStore:
             return
 
         def write(connection: Connection) -> None:
-            line = {"pair_id": _pair_id(connection, target, drafter), "domain": domain, "version": version, "created_at": now}
+            line = {"pair_id": pair_id(connection, target, drafter), "domain": domain, "version": version, "created_at": now}
             rows = [{name: number(value) for name, value in step.items()} | {"step": int(step["step"])} | line for step in taken]
             connection.execute(insert(StepRow), rows)
 
@@ -147,8 +143,6 @@ class LineStore:
         query = query.where(PairRow.target == target, PairRow.drafter == drafter, StepRow.domain == domain)
         return self._rows(latest(query, StepRow.id, limit))[::-1]
 
-    # --- what was learned, without a draft policy ----------------------------------------------------------------------
-
     def set_agreement(self, key: str, found: Agreement) -> None:
         """Note how far drafter and target agree on the answer whose generation has this key."""
         self._database.submit(lambda connection: learning_tables.write_agreement(connection, key, found))
@@ -156,7 +150,7 @@ class LineStore:
     def record_probe(self, probe: Probe) -> None:
         """Note how a version does on the probe prompts of a topic (again: it is replaced)."""
         self._database.submit(
-            lambda connection: learning_tables.write_probe(connection, _pair_id(connection, probe.target, probe.drafter), probe)
+            lambda connection: learning_tables.write_probe(connection, pair_id(connection, probe.target, probe.drafter), probe)
         )
 
     def probes(self, target: str, drafter: str, domain: str = "default", topic: str | None = None, *, shown: bool = False) -> Rows:
@@ -164,14 +158,14 @@ class LineStore:
         return self._rows(learning_tables.probes_query(target, drafter, domain, topic, shown))
 
     def banners(self, target: str, drafter: str) -> Rows:
-        """How often the page called guessing slower than plain decoding; see `learned.count_banners`."""
+        """How often the page called guessing slower than plain decoding; see `learning_tables.count_banners`."""
         return learning_tables.count_banners(self._rows(learning_tables.banners_query(target, drafter)))
 
     def _rows(self, query: Any) -> Rows:
         return self._database.read(lambda connection: [dict(row) for row in connection.execute(query).mappings()], [])
 
 
-def _pair_id(connection: Connection, target: str, drafter: str) -> int:
+def pair_id(connection: Connection, target: str, drafter: str) -> int:
     found = connection.scalar(select(PairRow.id).where(PairRow.target == target, PairRow.drafter == drafter))
     if found is not None:
         return found

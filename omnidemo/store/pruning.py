@@ -1,4 +1,4 @@
-"""What goes from the store when visitors have gone: their sessions after a time, and the oldest requests where there are too many."""
+"""Deletion of visitors' rows: sessions after some hours, and the oldest requests where there are too many."""
 
 from __future__ import annotations
 

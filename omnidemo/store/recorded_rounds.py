@@ -1,4 +1,4 @@
-"""Recorded rounds: what a replay of an answer needs, as JSON lines for the browser and packed for the database. No SQL, no clock.
+"""Recorded rounds: what a replay of an answer needs, as JSON lines for the browser and packed for the database. No SQL here.
 
 The lines of a round, in reading order, each a JSON object with a key `k`:
 
@@ -21,7 +21,7 @@ from omnidemo.records import Round, Token
 MOST_BYTES = 20_000  # of a recording, packed
 
 
-def line(kind: str, **fields: Any) -> str:
+def json_line(kind: str, **fields: Any) -> str:
     """One JSON line: ASCII only, so that lone surrogates and U+2028 travel unharmed, and without a `<`, so that no tag is in it."""
     return json.dumps({"k": kind, **fields}, ensure_ascii=True, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c") + "\n"
 
@@ -40,7 +40,7 @@ def _token(kind: str, token: Token, round_index: int, position: int, **extra: An
     if token.pieces:
         fields["gi"] = list(token.pieces)
         fields["g"] = list(token.piece_texts)
-    return line(kind, **fields, **extra)
+    return json_line(kind, **fields, **extra)
 
 
 def round_lines(record: Round) -> Iterator[str]:
@@ -56,7 +56,7 @@ def round_lines(record: Round) -> Iterator[str]:
     for position, token in enumerate(record.tokens[split:], start=split):
         yield _token("t", token, record.index, position)
     times = [max(0, round(1e6 * (record.seconds.get(stage) or 0.0))) for stage in STAGES]
-    yield line("r", r=record.index, d=record.drafted, **({"s": times} if any(times) else {}))
+    yield json_line("r", r=record.index, d=record.drafted, **({"s": times} if any(times) else {}))
 
 
 def pack(rounds: Sequence[Round]) -> tuple[bytes, int]:

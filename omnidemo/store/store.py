@@ -1,4 +1,4 @@
-"""What outlives a restart: history, n-gram caches, adapter versions and the loss curve."""
+"""The store: history, n-gram caches, adapter versions and the loss curve, which outlive a restart."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from typing import Any, Literal
 from sqlalchemy import Connection, delete, func, insert, make_url, select, update
 
 from omnidemo.records import RequestRecord
-from omnidemo.store import csv_export, pruning, recordings
-from omnidemo.store import sqlite_copy as backup
+from omnidemo.store import csv_export, pruning, recordings, sqlite_copy
 from omnidemo.store.database import Database, StoreStatus
-from omnidemo.store.line_store import CHUNK, LineStore, Rows, _pair_id
+from omnidemo.store.line_store import CHUNK, LineStore, Rows, pair_id
 from omnidemo.store.tables import (
     Base,
     PairRow,
@@ -61,7 +60,7 @@ class Store(LineStore):
         return self._database.status
 
     def when_renewed(self, write_again: Callable[[], object]) -> None:
-        """Have a method called, as long as its object lives, after the database was deleted or replaced: it writes what it still knows."""
+        """Have a method called, as long as its object lives, after the database was deleted or replaced: it writes its data again."""
         self._to_renew.append(weakref.WeakMethod(write_again))
 
     def _renew(self) -> None:
@@ -79,8 +78,6 @@ class Store(LineStore):
     def close(self) -> None:
         """Write what waits and stop; later writes are counted as lost."""
         self._database.close()
-
-    # --- sessions and requests ---------------------------------------------------------------------------------------
 
     def start_session(self, session: str, *, keep: bool = True, learn: bool = True) -> None:
         """Note what a session agreed to; may be called again to change it. Requests of a session with keep=False are not stored."""
@@ -106,7 +103,7 @@ class Store(LineStore):
                 return
             if keep is None:
                 connection.execute(insert(SessionRow).values(id=record.session, created_at=utc(record.created_at), keep=True, learn=True))
-            row = request_row(record, _pair_id(connection, record.target, record.drafter))
+            row = request_row(record, pair_id(connection, record.target, record.drafter))
             key = connection.execute(insert(RequestRow).values(**row)).inserted_primary_key
             assert key is not None
             rounds = [round_row(one, key[0]) for one in record.generation.rounds]
@@ -213,15 +210,13 @@ class Store(LineStore):
 
         return self._database.read(read, {})
 
-    # --- files -------------------------------------------------------------------------------------------------------
-
     def export_csv(self, kind: Literal["requests", "rounds", "steps"], path: Path, /, **filters: str | None) -> int:
         """Write a table as CSV and return its rows. Filters: target, drafter, domain; for requests and rounds also method,
         session, kind. Raises ValueError for an unknown table or filter, RuntimeError where database or file fail."""
-        plan = csv_export.plan(kind, filters)
+        export = csv_export.make_query(kind, filters)
         if self.status.ok:
             self.flush()
-        written = self._database.read(lambda connection: csv_export.write(connection, plan, Path(path)), None)
+        written = self._database.read(lambda connection: csv_export.write(connection, export, Path(path)), None)
         if written is None:
             raise RuntimeError(f"The {kind} could not be exported to {path}: {self.status.message or 'the database gave no answer.'}")
         return written
@@ -230,7 +225,7 @@ class Store(LineStore):
         """Copy the SQLite database to `path`, whole or not at all. Raises RuntimeError where that fails."""
         if self.status.ok:
             self.flush()
-        backup.backup(self._database.file, Path(path))
+        sqlite_copy.backup(self._database.file, Path(path))
 
 
 def restore(path: Path, url: str = "") -> bool:
@@ -238,7 +233,7 @@ def restore(path: Path, url: str = "") -> bool:
     address = make_url(url or DEFAULT_URL)
     if address.get_backend_name() != "sqlite" or not address.database:
         return False
-    return backup.restore(Path(path), Path(address.database))
+    return sqlite_copy.restore(Path(path), Path(address.database))
 
 
 def _asked(settings: Mapping[str, Any]) -> dict[str, Any]:

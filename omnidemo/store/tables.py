@@ -1,4 +1,4 @@
-"""The tables of the store, and how the travelling records become their rows. Times are UTC ISO 8601 text, durations seconds."""
+"""The tables of the store, and the rows that the dataclasses of `records.py` become. Times are UTC ISO 8601 text, durations seconds."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class RoundRow(Base):
 
 
 class RecordingRow(Base):
-    """The rounds of an answer with their tokens, packed (`recorded.pack`): the first `kept` of `rounds`."""
+    """The rounds of an answer with their tokens, packed (`recorded_rounds.pack`): the first `kept` of `rounds`."""
 
     __tablename__ = "recordings"
     request_id: Mapped[int] = mapped_column(ForeignKey("requests.id", ondelete="CASCADE"), primary_key=True, autoincrement=False)

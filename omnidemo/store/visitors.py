@@ -1,4 +1,4 @@
-"""Who somebody is: ids that the server makes and signs, the names under which their things are stored, and whether strangers may come."""
+"""Identity of visitors: ids that the server makes and signs, the names under which their rows are stored, and whether the app is public."""
 
 from __future__ import annotations
 

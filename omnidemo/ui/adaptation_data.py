@@ -1,4 +1,4 @@
-"""What the Adaptation tab shows, as data: the requests with their marks, the charts, the lines and the versions. No gradio."""
+"""The Adaptation tab as data: the requests with their marks, the charts, the lines and the versions. No gradio."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 from omnidemo.distill.drift import shifts
 from omnidemo.figures import charts, layout, marks
 from omnidemo.records import AdapterVersion
+from omnidemo.serving.public_services import PublicServices
 from omnidemo.ui import text
 from omnidemo.ui.downloads import for_browser
 from omnidemo.ui.tabs.trainer_panel import calibration
@@ -34,20 +35,20 @@ CURVES = [replace(what, **PER_ANSWER.get(what.key, {})) for what in charts.CURVE
 
 @dataclass(frozen=True)
 class View:
-    """What the reader looks at: a pair, one of its lines, and how the curves are drawn."""
+    """What the page shows: a pair, one of its lines, and how the curves are drawn."""
 
     target: str
     drafter: str
     line: str = "default"
-    window: int = 8  # requests of the smoothed line
+    window: int = 8  # requests of the moving average
     every: bool = False  # all targets of this drafter
     only: bool = False  # only the requests of the line
 
 
-def request_rows(services: Any, view: View) -> list[dict[str, Any]]:
+def request_rows(services: PublicServices, view: View) -> list[dict[str, Any]]:
     """The newest requests in order, topic shifts marked by the key `shift`; with `every`, each row names its target.
 
-    Runs of the Compare tab are left out: they try all methods in turn and would draw a saw.
+    Runs of the Compare tab are left out: their alternating methods would give a saw-tooth curve.
     """
     names = [card.name for card in services.models() if card.role in ("target", "both")] if view.every else []
     rows: list[dict[str, Any]] = []
@@ -126,7 +127,7 @@ def version_rows(versions: Sequence[AdapterVersion], live: int) -> list[dict[str
     ]
 
 
-def line_rows(services: Any, view: View) -> list[dict[str, Any]]:
+def line_rows(services: PublicServices, view: View) -> list[dict[str, Any]]:
     """The adapter lines of the pair, the default one first, each with what the page says about it."""
     try:
         found = list(services.lines(view.target, view.drafter))
@@ -142,7 +143,7 @@ def line_rows(services: Any, view: View) -> list[dict[str, Any]]:
     return rows
 
 
-def page_json(services: Any, view: View, live: int, plotly: str, key: str, note: str = "") -> str:
+def page_json(services: PublicServices, view: View, live: int, plotly: str, key: str, note: str = "") -> str:
     """Everything the tab shows, as the value of the `adaptation` widget; `live` is the version that drafts, `note` what was refused."""
     rows = request_rows(services, view)
     store = services.store

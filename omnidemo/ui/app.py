@@ -11,12 +11,15 @@ import gradio as gr
 
 from omnidemo.config import GenerationConfig
 from omnidemo.figures import charts
+from omnidemo.records import Generation
+from omnidemo.serving.public_services import PublicServices
+from omnidemo.serving.services import Services
 from omnidemo.ui import downloads, replay_data, text, token_lines
 from omnidemo.ui.errors import Events
 from omnidemo.ui.guard import around
 from omnidemo.ui.shell import ENGINE, build_shell, longest_answer, longest_draft
 from omnidemo.ui.tabs import adaptation_tab, chat_tab, compare_tab, history_tab, settings_panel
-from omnidemo.ui.tabs.visitor_panel import build_visitor, hosted, routes
+from omnidemo.ui.tabs.visitor_panel import build_visitor, public_services, routes
 
 BROWSERS = 64  # pages whose components' state Gradio keeps; each takes a quarter of a megabyte
 STREAMS = 3  # answers of a public app that are written at the same time, round by round
@@ -26,7 +29,7 @@ ASSETS = Path(__file__).resolve().parents[2] / "assets" / "ui"
 
 class Page(Events):
     """Without Gradio's heartbeat, which would keep one of the six connections that a browser opens to a server for each tab: with five or
-    six tabs every other request waited for one to be free. State of pages that are gone is bounded by `state_session_capacity`."""
+    six tabs every other request waited for one to be free. The state of closed pages is limited by `state_session_capacity`."""
 
     def get_config_file(self) -> Any:
         config = super().get_config_file()
@@ -34,14 +37,14 @@ class Page(Events):
         return config
 
 
-def build_app(services: Any) -> gr.Blocks:
+def build_app(services: Services | PublicServices) -> gr.Blocks:
     """The whole page over the given services; loads no model."""
     charts.import_everything()
     os.environ.setdefault("GRADIO_TEMP_DIR", str(downloads.uploads()))
     os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")  # also the launch and the version check stay silent
     # Else each event ends with a pandas table over the 10,000 newest ones, for a page of Gradio's that nobody can open here.
     os.environ |= {"GRADIO_ANALYTICS_MAX_EVENTS": "1", "GRADIO_ANALYTICS_CACHE_FREQUENCY": str(10**9)}
-    services = hosted(services)
+    services = public_services(services)
     with Page(title=f"{text.TITLE} · {text.SUBTITLE}", analytics_enabled=False, fill_width=True, delete_cache=CACHE) as page:
         shell = build_shell(services, page)
         build_visitor(services, shell)
@@ -51,15 +54,15 @@ def build_app(services: Any) -> gr.Blocks:
                     module.build(services, shell)
         replay_data.build(services, shell)
         gr.api(_generate(services), api_name="generate", concurrency_id=ENGINE, api_description=text.API_EXAMPLE)
-    page.queue(max_size=services.settings.queue_size, default_concurrency_limit=4, api_open=False)  # nobody passes the queue
-    if services.public:  # one answer at a time is quickest for one person; several take turns, so that nobody waits for a comparison
+    page.queue(max_size=services.settings.queue_size, default_concurrency_limit=4, api_open=False)  # no call bypasses the queue
+    if services.public:  # one answer at a time is quickest for one person; several interleave, so that nobody waits for a comparison
         for event in page.fns.values():
             if event.concurrency_id == ENGINE:
                 event.concurrency_limit = STREAMS
     return page
 
 
-def _generate(services: Any) -> Any:
+def _generate(services: PublicServices) -> Any:
     def generate(
         prompt: str,
         target: str = "",
@@ -77,7 +80,7 @@ def _generate(services: Any) -> Any:
             # No visitor makes the server read folders or fetch models that it does not offer.
             raise ValueError(f"Unknown target or drafter. Choose from: {', '.join(sorted(known))}.")
         # Without a draft length the draft policy of the settings decides.
-        fixed = {"draft_policy": "fixed", "draft_length": draft_length} if draft_length is not None else {}
+        fixed: dict[str, Any] = {"draft_policy": "fixed", "draft_length": draft_length} if draft_length is not None else {}
         asked = GenerationConfig.of(
             method=method or settings.method, max_new_tokens=max_new_tokens, temperature=temperature, seed=seed, **fixed
         )
@@ -105,6 +108,7 @@ def _generate(services: Any) -> Any:
             kind="api",
         )
         *_, last = answer
+        assert isinstance(last, Generation)
         return {
             "text": last.text,
             "finish_reason": last.finish_reason,
@@ -126,7 +130,7 @@ def _theme() -> gr.themes.Base:
     )
 
 
-def _head(services: Any) -> str:
+def _head(services: PublicServices) -> str:
     """The page's own scripts, inlined: they must exist before the first widget mounts."""
     labels = {
         "title": text.TITLE,
@@ -159,9 +163,9 @@ def _address(settings: Any) -> str:
     return settings.host if "host" in settings.model_fields_set or not os.environ.get("SPACE_ID") else "0.0.0.0"
 
 
-def launch_options(services: Any) -> dict[str, Any]:
+def launch_options(services: Services | PublicServices) -> dict[str, Any]:
     """Keyword arguments for `build_app(services).launch(**...)`: address, theme, styles, scripts, footer, no run history."""
-    services = hosted(services)
+    services = public_services(services)
     settings = services.settings
     user, _, password = settings.auth.partition(":")
     return {

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from omnidemo.figures import charts, layout
-from omnidemo.serving.comparison import BASELINE, FRESH
+from omnidemo.serving.comparison import BASELINE, FRESH, Comparison
+from omnidemo.serving.public_services import PublicServices
 from omnidemo.ui import text
 from omnidemo.ui.downloads import for_browser
 from omnidemo.ui.token_lines import finite, round_lines
@@ -57,14 +58,14 @@ def read_batch(path: str | Path) -> list[str]:
     """The prompts of a JSON Lines file: one object with a text field `prompt` per line. Raises BadBatch."""
     prompts = []
     try:
-        lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
+        rows = Path(path).read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise BadBatch("The file is not UTF-8 text. Save it as JSON Lines in UTF-8 and upload it again.") from error
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
+    for number, row in enumerate(rows, start=1):
+        if not row.strip():
             continue
         try:
-            item = json.loads(line)
+            item = json.loads(row)
         except (ValueError, RecursionError) as error:
             raise BadBatch(f'Line {number} is not JSON. Every line has to look like {{"prompt": "What is 17 plus 25?"}}.') from error
         prompt = item.get("prompt") if isinstance(item, dict) else None
@@ -117,7 +118,7 @@ class Board:
     """The results of one run: what the page shows and the rows of the CSV."""
 
     def __init__(
-        self, services: Any, run: str, prompts: Sequence[str], methods: Sequence[str], common: Mapping[str, Any], plotly: str
+        self, services: PublicServices, run: str, prompts: Sequence[str], methods: Sequence[str], common: Mapping[str, Any], plotly: str
     ) -> None:
         self.infos = {info.name: info for info in services.methods()}
         self.prompts, self.methods, self.common = list(prompts), list(methods), dict(common, run=run)
@@ -131,7 +132,7 @@ class Board:
             "total": len(prompts) * len(methods),
         }
 
-    def add(self, comparison: Any) -> None:
+    def add(self, comparison: Comparison) -> None:
         """Take one `Comparison` (prompt_index, method, generation, identical, speedup)."""
         generation, method = comparison.generation, comparison.method
         metrics = generation.metrics

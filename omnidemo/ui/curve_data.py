@@ -7,6 +7,7 @@ from typing import Any
 
 import gradio as gr
 
+from omnidemo.serving.public_services import PublicServices
 from omnidemo.ui import text
 from omnidemo.ui.downloads import for_browser
 from omnidemo.ui.shell import QUIET, Shell, only_when_changed
@@ -15,7 +16,7 @@ from omnidemo.ui.token_lines import finite
 EVENT = "look"
 
 
-def hero_json(services: Any, target: str, drafter: str, line: str, session: str, wanted: str = "") -> str:
+def hero_json(services: PublicServices, target: str, drafter: str, line: str, session: str, wanted: str = "") -> str:
     """The value of the `hero` widget. `wanted`: a topic that the reader chose; else the one that the session asked or taught last."""
     route = services.following(session)
     known = services.topics()
@@ -44,7 +45,7 @@ def hero_json(services: Any, target: str, drafter: str, line: str, session: str,
     return for_browser(shown)
 
 
-def slower(services: Any, target: str, drafter: str, topic: str, line: str) -> str:
+def slower(services: PublicServices, target: str, drafter: str, topic: str, line: str) -> str:
     """The banner's sentence where guessing was slower than plain decoding over a topic's newest tokens; empty where it was not."""
     pace = services.pace_of(target, drafter, topic, line)
     if not pace.slower:
@@ -63,7 +64,7 @@ def _point(one: Mapping[str, Any] | None) -> dict[str, Any] | None:
     return None if one is None else dict(one) | {name: finite(one[name]) for name in ("steps", "agreement", "same_first")}
 
 
-def follow(services: Any, shell: Shell, panel: gr.HTML, line: Any = None) -> None:
+def follow(services: PublicServices, shell: Shell, panel: gr.HTML, line: Any = None) -> None:
     """Keep a panel up to date. `line`: the picker of the topic line, None for the line that the Adaptation tab looks at."""
     seen, wanted = gr.State(""), gr.Textbox(visible=False, label="topic")
     line = line if line is not None else gr.Textbox(visible=False, label="line")

@@ -1,4 +1,4 @@
-"""What a visitor's mistake and our own come to: one sentence on the page, one line in the log."""
+"""Errors: one sentence on the page, one row in the log."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ EXPECTED = (ValueError, RuntimeError, OSError)  # that this project raises with 
 HERE = Path(__file__).parents[1]
 
 
-def tell(error: BaseException, doing: str) -> str:
-    """The sentence for the page; the log gets one line, which for an error of our own names the place."""
+def report(error: BaseException, doing: str) -> str:
+    """The sentence for the page; the log gets one row, which for a fault of this project names file and row of the code."""
     said = " ".join(str(getattr(error, "message", error)).split())
     if isinstance(error, (*EXPECTED, gr.Error)) and not isinstance(error, (RecursionError, NotImplementedError)) and said:
         log.warning("%s: %s", doing, said[:300])
@@ -37,7 +37,7 @@ def tell(error: BaseException, doing: str) -> str:
 
 
 def _wrong(block: Any, value: Any) -> str:
-    """What is wrong with a value for a component, as the end of a sentence; nothing where it may be one."""
+    """The fault of a value for a component, as the end of a sentence; empty where there is none."""
     if value is None and isinstance(block, gr.Slider):
         return "is empty"
     if isinstance(block, gr.JSON) and not isinstance(value, (dict, list, type(None))):
@@ -59,14 +59,14 @@ class Events(gr.Blocks):
     """Blocks whose events refuse values of the wrong type by the label of their field, end in a sentence whatever goes wrong, and are
     forgotten some time after their browser asked for the last one."""
 
-    async def preprocess_data(self, block_fn: Any, inputs: list[Any], *rest: Any, **options: Any) -> Any:
+    async def preprocess_data(self, block_fn: Any, inputs: list[Any], *more: Any, **options: Any) -> Any:
         for block, value in zip(block_fn.inputs, inputs, strict=False):
             if wrong := _wrong(block, value):
                 name = getattr(block, "label", None) or "a value"
                 shown = repr(value)
                 raise ValueError(f"“{name}” {wrong}: {shown if len(shown) <= 40 else shown[:37] + '...'}")
         try:
-            return await super().preprocess_data(block_fn, inputs, *rest, **options)
+            return await super().preprocess_data(block_fn, inputs, *more, **options)
         except ComponentProcessingError as error:
             said = str(error.__cause__ or "") if isinstance(error.__cause__, (ValueError, gr.Error)) else ""
             raise ValueError(
@@ -82,8 +82,8 @@ class Events(gr.Blocks):
             if not options.get("iterator") and not await self._listened(options.get("event_id")):
                 raise RuntimeError("Nobody listened for this answer, so it was not written. Send it again.")
             return await super().process_api(block_fn, *given, **options)
-        except Exception as error:  # whatever it is; Gradio would write it to the log with all that led to it
-            said = tell(error, str(getattr(known, "api_name", None) or "an event"))
+        except Exception as error:  # any error; Gradio would write its whole traceback to the log
+            said = report(error, str(getattr(known, "api_name", None) or "an event"))
             raise gr.Error(said, print_exception=False, duration=getattr(error, "duration", 10)) from error
 
     def _remember(self, event_id: str | None) -> None:

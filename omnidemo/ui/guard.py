@@ -1,4 +1,4 @@
-"""What a request has to be before anything of the app sees it: for this host, from this page, of a bearable size, by somebody."""
+"""Checks of every request before the app gets it: host, origin, size, type, and in a public app the visitor's id."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from omnidemo.serving import gc_pauses
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.serving.quotas import NO_ID, Refused
 from omnidemo.store.visitors import LOOPBACK, is_loopback
-from omnidemo.ui.errors import tell
+from omnidemo.ui.errors import report
 
 VISITOR, OPERATOR = "x-omnidemo-visitor", "x-omnidemo-operator"  # headers, so that neither is in an address or a log
 SAFE = ("GET", "HEAD", "OPTIONS")
@@ -76,12 +76,12 @@ def _is_address(name: str) -> bool:
 
 
 class Guard:
-    """ASGI middleware around the whole app. What it refuses gets one sentence as JSON, and nothing else has seen it."""
+    """ASGI middleware around the whole app. A refused request gets one sentence as JSON and reaches nothing else."""
 
-    def __init__(self, app: ASGIApp, hosted: PublicServices) -> None:
-        self.app, self.hosted, self.hosts = app, hosted, Hosts(hosted.settings)
+    def __init__(self, app: ASGIApp, services: PublicServices) -> None:
+        self.app, self.services, self.hosts = app, services, Hosts(services.settings)
         self.extra = headers_of_answers()
-        self.upload_bytes = hosted.settings.upload_mb * 2**20
+        self.upload_bytes = services.settings.upload_mb * 2**20
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -89,7 +89,7 @@ class Guard:
             return
         headers = Headers(scope=scope)
         if any(name == "forwarded" or name.startswith("x-forwarded-") for name in headers):
-            self.hosted.seen_through_proxy()
+            self.services.seen_through_proxy()
         refused = self.refusal(scope, headers)
         if scope["type"] == "websocket":  # the page opens none
             await send({"type": "websocket.close", "code": 1008})
@@ -101,7 +101,7 @@ class Guard:
             await answer(scope, receive, send)
 
     async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """What the framework fails on comes to a sentence, and to one line in the log."""
+        """Pass a request on; an error of the framework becomes one sentence and one row of the log."""
         started = False
 
         async def sent(message: Message) -> None:
@@ -112,7 +112,7 @@ class Guard:
         try:
             await self.app(scope, receive, sent)
         except Exception as error:
-            tell(error, f"{scope.get('method', '')} {scope.get('path', '')[:80]}")
+            report(error, f"{scope.get('method', '')} {scope.get('path', '')[:80]}")
             if not started:
                 await JSONResponse({"detail": UNREADABLE, "error": UNREADABLE}, 400)(scope, receive, send)
 
@@ -129,7 +129,7 @@ class Guard:
             return 404, "This app does not offer that."
         if scope.get("method", "GET") in SAFE:
             return None
-        return self._body(path, headers) or self._somebody(path, headers, scope.get("app"))
+        return self._body(path, headers) or self._identified(path, headers, scope.get("app"))
 
     def _from_here(self, scope: Scope, headers: Headers) -> bool:
         """Whether a request comes from this app's own page, or from no page at all. Pages may lead here by a link."""
@@ -157,19 +157,19 @@ class Guard:
             return 415, f"This takes {wanted} and not {kind[:60] or 'what names no type'}."
         return None
 
-    def _somebody(self, path: str, headers: Headers, app: Any) -> tuple[int, str] | None:
-        """In a public app whoever changes something has an id; all can get one."""
-        if not self.hosted.public or path.startswith("/visitor") or path.rstrip("/") == "/login":
+    def _identified(self, path: str, headers: Headers, app: Any) -> tuple[int, str] | None:
+        """In a public app every changing request needs a visitor's id, which anybody can get."""
+        if not self.services.public or path.startswith("/visitor") or path.rstrip("/") == "/login":
             return None
-        name = self.hosted.visitors.name(headers.get(VISITOR))
+        name = self.services.visitors.name(headers.get(VISITOR))
         if not name:
             return 401, NO_ID
         if path.endswith("/upload"):
             try:
-                self.hosted.uploads.ask(name)
+                self.services.uploads.ask(name)
             except Refused as refused:
                 return 429, str(refused)
-            self.hosted.uploads.spend(name, int(headers.get("content-length", "0")) // 1000 + 1)
+            self.services.uploads.spend(name, int(headers.get("content-length", "0")) // 1000 + 1)
         if ("/queue/join" in path or "/call/" in path) and self._waiting(app, name) >= MOST_WAITING:
             return 429, f"{MOST_WAITING} of your requests wait or run already; ask again when one of them is done."
         return None
@@ -179,7 +179,7 @@ class Guard:
         queue = app.get_blocks()._queue
         events = [event for one in queue.event_queue_per_concurrency_id.values() for event in list(one.queue)]
         events += [event for job in list(queue.active_jobs) if job for event in job]
-        return sum(self.hosted.visitors.name(event.request.headers.get(VISITOR)) == name for event in events)
+        return sum(self.services.visitors.name(event.request.headers.get(VISITOR)) == name for event in events)
 
 
 def _host(value: str) -> str:
@@ -209,7 +209,7 @@ def _with(extra: dict[str, str], send: Send) -> Send:
     return sent
 
 
-def around(hosted: PublicServices) -> Callable[[Any], AbstractAsyncContextManager[None]]:
+def around(services: PublicServices) -> Callable[[Any], AbstractAsyncContextManager[None]]:
     """The app's life: the guard goes around everything, what visitors left behind is swept away from time to time, and memory given back.
 
     Gradio puts its own CORS in front of the middleware that it is given, and that answers every page on this machine. So the guard
@@ -218,10 +218,10 @@ def around(hosted: PublicServices) -> Callable[[Any], AbstractAsyncContextManage
 
     @asynccontextmanager
     async def life(app: Any) -> AsyncIterator[None]:
-        app.user_middleware.insert(0, Middleware(Guard, hosted=hosted))
+        app.user_middleware.insert(0, Middleware(Guard, services=services))
         app.middleware_stack = app.build_middleware_stack()
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(_sweep, hosted)
+            tasks.start_soon(_sweep, services)
             tasks.start_soon(_give_back)
             yield
             tasks.cancel_scope.cancel()
@@ -229,9 +229,9 @@ def around(hosted: PublicServices) -> Callable[[Any], AbstractAsyncContextManage
     return life
 
 
-async def _sweep(hosted: PublicServices) -> None:
+async def _sweep(services: PublicServices) -> None:
     while True:
-        await anyio.to_thread.run_sync(hosted.sweep, abandon_on_cancel=True)
+        await anyio.to_thread.run_sync(services.sweep, abandon_on_cancel=True)
         await anyio.sleep(SWEEP_SECONDS)
 
 

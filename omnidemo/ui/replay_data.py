@@ -1,4 +1,4 @@
-"""What a replay asks the server for: recorded rounds of the history, and runs beside an answer."""
+"""The server's part of a replay: recorded rounds of the history, and measured repetitions of an answer."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import gradio as gr
 
 from omnidemo.records import Generation, Replayed
+from omnidemo.serving.public_services import PublicServices
 from omnidemo.ui import token_lines
 from omnidemo.ui.downloads import for_browser
 from omnidemo.ui.shell import PRIVATE, QUIET, Shell, longest_answer, widget
@@ -26,7 +27,7 @@ def lane(runs: Sequence[Generation]) -> dict[str, Any]:
     return {"lines": lines, "version": made.adapter_version, "method": made.method, "at": time.time(), "runs": len(runs)}
 
 
-def beside(services: Any, wanted: Mapping[str, Any]) -> dict[str, Any]:
+def beside(services: PublicServices, wanted: Mapping[str, Any]) -> dict[str, Any]:
     """The lanes of a measurement beside an answer. `wanted` comes from the browser: kind (plain or fresh), target, drafter, message,
     history, tokens, and for plain temperature, top_p and seed, for fresh method and line. RuntimeError or ValueError, one sentence, where
     there are none."""
@@ -43,7 +44,7 @@ def beside(services: Any, wanted: Mapping[str, Any]) -> dict[str, Any]:
     return {"lanes": [lane(one) for one in made]}
 
 
-def probes(services: Any, wanted: Mapping[str, Any]) -> dict[str, Any]:
+def probes(services: PublicServices, wanted: Mapping[str, Any]) -> dict[str, Any]:
     """Probe prompts of a topic by the fresh drafter and by today's, replayed, so without times: pairs of (prompt, lanes); and the topics
     that have some. The wanted topic, or the first that has any."""
     names = (str(wanted.get("target") or ""), str(wanted.get("drafter") or ""), read_line(str(wanted.get("line") or "")))
@@ -64,7 +65,7 @@ def _replayed(one: Replayed, version: int) -> dict[str, Any]:
     return {"lines": "".join(line for done in one.rounds for line in token_lines.round_lines(done)), "version": version}
 
 
-def recall(services: Any, session: str, request: Any) -> dict[str, Any]:
+def recall(services: PublicServices, session: str, request: Any) -> dict[str, Any]:
     """A recorded answer of the visitor's own history, as the player reads it. ValueError, one sentence, where there is none."""
     known = isinstance(request, int) and services.store.recording(
         request, session=history_tab.scope(services.settings, session, {})["session"]
@@ -82,14 +83,14 @@ def _answer(asked: Mapping[str, Any] | None, make: Callable[[Mapping[str, Any]],
         found = make(wanted)
     except (RuntimeError, ValueError, TypeError) as error:
         found = {"error": str(error)}
-    except Exception as error:  # any cause: the page says it and lives on
+    except Exception as error:  # any error: the page shows it and goes on
         log.exception("a replay could not be had")
         found = {"error": str(error) or type(error).__name__}
     return for_browser({"id": wanted.get("id"), **found})
 
 
-def build(services: Any, shell: Shell) -> None:
-    """The player's line to the server; the page itself opens and draws it."""
+def build(services: PublicServices, shell: Shell) -> None:
+    """The events of the player; the page itself opens and draws it."""
     page = widget("replay", events=("measure", "recall"), visible="hidden")
     wanted = gr.JSON(visible=False)
     inputs, js = [shell.session, wanted], "() => omni.replay.take()"

@@ -1,4 +1,4 @@
-"""Which answers are being written, so that Stop reaches exactly one of them."""
+"""The answers that are being written, so that Stop ends exactly one of them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Running:
             return self._flags.setdefault((session, run), flag)
 
     def stop(self, session: str, run: str) -> bool:
-        """Ask one answer to end, now or as soon as its turn comes; False when it is not running."""
+        """Ask one answer to end, now or as soon as it starts; False when it is not running."""
         with self._lock:
             flag = self._flags.get((session, run))
             if flag is None:

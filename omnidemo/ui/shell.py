@@ -1,4 +1,4 @@
-"""What the tabs share: the widgets' frame, the pair pickers with their loading line, the browser's session, the slow timer."""
+"""Parts of the page that all tabs use: the widgets' frame, the pair pickers with the loading bar, the browser's session, the timers."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from typing import Any
 import gradio as gr
 
 from omnidemo.models.catalogue import reading
+from omnidemo.serving.public_services import PublicServices
 from omnidemo.ui import text
 
 EXPERT = "omni-expert"  # class of what only the Expert switch shows
 ENGINE = "engine"  # concurrency_id of everything that decodes: chat, compare, play
 PRIVATE: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
-QUIET: dict[str, Any] = {**PRIVATE, "concurrency_limit": None, "queue": False}  # polls: a queue full of questions must not refuse them
+QUIET: dict[str, Any] = {**PRIVATE, "concurrency_limit": None, "queue": False}  # polls must work while the queue is full
 FINAL_STAGES = ("ready", "failed", "absent")
 
 
@@ -50,17 +51,17 @@ def megabytes(size: int | None) -> str:
 
 
 def card_label(card: Any) -> str:
-    """One line of a picker: title, memory need, availability."""
+    """One entry of a picker: title, memory need, availability."""
     return " · ".join(part for part in (card.title, megabytes(card.memory_bytes), card.availability) if part)
 
 
-def pair_choices(services: Any, role: str, current: str) -> list[tuple[str, str]]:
+def pair_choices(services: PublicServices, role: str, current: str) -> list[tuple[str, str]]:
     choices = [(card_label(card), card.name) for card in services.models() if card.role in (role, "both")]
     return choices if any(name == current for _, name in choices) else [(current, current), *choices]
 
 
 def pair_json(state: Any) -> str:
-    """A PairState as the loading line's value."""
+    """A PairState as the loading bar's value."""
     return json.dumps(
         {
             "target": state.target,
@@ -98,13 +99,13 @@ def only_when_changed(make: Callable[..., str]) -> Callable[..., Any]:
     return poll
 
 
-def build_shell(services: Any, page: gr.Blocks) -> Shell:
-    """The head of the page: brand, pickers, loading line. Loading starts after the page is up and never blocks it."""
+def build_shell(services: PublicServices, page: gr.Blocks) -> Shell:
+    """The head of the page: brand, pickers, loading bar. Loading starts after the page is up and never blocks it."""
     settings = services.settings
     with gr.Row(elem_id="omni-head", equal_height=False):
         widget("brand")
         pair = widget("pair", events=("retry",))
-    with gr.Row(elem_id="omni-details", equal_height=False):  # folded; the loading line opens it
+    with gr.Row(elem_id="omni-details", equal_height=False):  # folded; the loading bar opens it
         target, drafter = (
             gr.Dropdown(
                 pair_choices(services, role, name), value=name, label=label, elem_id=f"omni-{role}", filterable=False, min_width=150

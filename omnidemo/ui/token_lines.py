@@ -1,9 +1,9 @@
-"""Records → JSON lines for the browser. Pure: no gradio, no clock.
+"""Records → JSON lines for the browser. Pure: no gradio.
 
 A run (one answer) is an append-only string of lines; each line is one JSON object with a key `k`:
 
     run     first line: run, method, target, drafter, and the temperature and top_p that were asked for
-    t, x, r the rounds: see `runtime.recorded`
+    t, x, r the rounds: see `recorded_rounds.round_lines`
     f       figures so far (names of Generation.metrics) and counts per class
     end     finish, version, figures, counts, text (the answer, for a check against the joined tokens);
             plain: microseconds of a plain round beside these ones and the time (UNIX) of the newest one, where they are known;
@@ -17,9 +17,9 @@ from collections.abc import Mapping
 
 from omnidemo.metrics import measure
 from omnidemo.records import Generation, Round
-from omnidemo.store.recorded_rounds import finite, line, round_lines
+from omnidemo.store.recorded_rounds import finite, json_line, round_lines
 
-__all__ = ["Tally", "end_line", "finite", "legend", "line", "round_lines"]
+__all__ = ["Tally", "end_line", "finite", "json_line", "legend", "round_lines"]
 
 
 class Tally:
@@ -40,9 +40,9 @@ class Tally:
         self.counts["discarded"] += len(record.discarded)
 
     def line(self) -> str:
-        """The figures so far, by the definitions of `core.metrics`; the time is the sum of the rounds'."""
+        """The figures so far, by the definitions of `metrics.py`; the time is the sum of the rounds'."""
         seconds = sum(record.seconds.get("total", 0.0) for record in self.rounds)
-        return line("f", f=_figures(measure(self.rounds, seconds, self.first)), c=self.counts)
+        return json_line("f", f=_figures(measure(self.rounds, seconds, self.first)), c=self.counts)
 
 
 def plain_pace(metrics: Mapping[str, float | None]) -> list[float | None] | None:
@@ -56,8 +56,8 @@ def _figures(metrics: Mapping[str, float | None]) -> dict[str, float | None]:
 
 
 def end_line(generation: Generation, tally: Tally, **about: str) -> str:
-    """The last line of an answer: the engine's own figures, which win over the live ones, and what is said `about` it."""
-    return line(
+    """The last line of an answer: the engine's own figures, which replace the live ones, and the fields `about` it."""
+    return json_line(
         "end",
         finish=generation.finish_reason,
         method=generation.method,

@@ -12,7 +12,7 @@ import pytest
 
 from omnidemo.bench.torture import client, inputs, ledger
 from omnidemo.bench.torture.damage import damage
-from omnidemo.bench.torture.run_torture import Line, Report, TortureRequest, run
+from omnidemo.bench.torture.run_torture import Outcome, Report, TortureRequest, run
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits of files and signals as on Linux")
 
@@ -21,8 +21,8 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits of files
 def test_a_short_torture_holds(tmp_path: Path) -> None:
     report = run(TortureRequest(0.3, clients=2, short=True, keep=tmp_path / "kept"))
     assert report.held, "\n".join(report.troubles())
-    assert report.found.acknowledged >= 2 and report.lines["kills of the server"].survived == 1
-    assert report.lines["what pages of other sites tried"].tried > 10
+    assert report.found.acknowledged >= 2 and report.outcomes["kills of the server"].survived == 1
+    assert report.outcomes["what pages of other sites tried"].tried > 10
 
 
 def test_the_books_find_what_is_lost_doubled_altered_and_raw(tmp_path: Path) -> None:
@@ -39,7 +39,7 @@ def test_the_books_find_what_is_lost_doubled_altered_and_raw(tmp_path: Path) -> 
     file.write_text("".join(json.dumps(line) + "\n" for line in lines) + '{"kind": "chat", "prom')
     found = ledger.compare([file], database)
     assert (found.acknowledged, found.lost, found.doubled, found.altered, len(found.raw)) == (4, ["d"], ["b"], ["c"], 1)
-    assert not Report(found=found).held and Report().held and not Report({"x": Line(1, 0, ["no"])}).held
+    assert not Report(found=found).held and Report().held and not Report({"x": Outcome(1, 0, ["no"])}).held
     assert len(Report(found=found).troubles()) == 4
 
 

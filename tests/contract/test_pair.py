@@ -79,7 +79,7 @@ def test_what_rounds_took_is_noted_under_the_lock(pair: Pair, monkeypatch: pytes
         original = getattr(CostModel, name)
 
         def watched(self: CostModel, *given: object) -> object:
-            held[name].append(pair._turn.locked())
+            held[name].append(pair._lock.locked())
             return original(self, *given)
 
         monkeypatch.setattr(CostModel, name, watched)

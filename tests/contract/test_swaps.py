@@ -106,7 +106,7 @@ def world(models: tuple[str, str], expected: dict[str, tuple[int, ...]], storage
     store = Store(f"sqlite:///{storage / 'omnidemo.db'}")
     pair = build_pair(*models, settings)
     lines = attach_storage(pair, settings, store)
-    lines._child.nice = 0  # these chats never pause, and a busy machine would let it starve
+    lines._worker.nice = 0  # these chats never pause, and a busy machine would let it starve
     try:
         yield World(pair, lines, expected, [])
     finally:
@@ -174,7 +174,7 @@ def test_a_training_process_that_is_killed_again_and_again(models: Any, expected
         killed: set[int] = set()
 
         def kill(draw: random.Random) -> None:
-            pid = crashing.lines._child.pid
+            pid = crashing.lines._worker.pid
             learning = any(crashing.lines.status(domain).state == "training" for domain in DOMAINS)
             if pid is not None and learning and crashing.published():
                 time.sleep(draw.uniform(0, 0.3))

@@ -24,6 +24,7 @@ from omnidemo.adapters.version_folders import AdapterState, OptimiserState
 from omnidemo.config import Settings
 from omnidemo.distill import train_step
 from omnidemo.distill.distiller import Distiller
+from omnidemo.distill.worker import TrainingPlan
 from omnidemo.records import AdapterVersion
 from tests.support.learning import LAYER, VOCAB, FakeStore, Owner, make_trace, noise, save_drafter
 
@@ -38,7 +39,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def trained(folder: Path) -> AdapterState:
-    plan = train_step.Plan(rank=4, learning_rate=1e-2, warmup=2, head="off")
+    plan = TrainingPlan(rank=4, learning_rate=1e-2, warmup=2, head="off")
     return train_step.train(train_step.Learner(folder, 4), None, None, [[make_trace(0)]] * 5, plan)[0]
 
 

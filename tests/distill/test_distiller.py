@@ -23,7 +23,7 @@ from omnidemo.distill import in_process_worker, train_step
 from omnidemo.distill.distiller import ADAPTABLE, Distiller
 from omnidemo.distill.pause import PauseController
 from omnidemo.distill.payback import SURE_UPDATES, TRIAL_REQUESTS
-from tests.support.learning import FakeChild, FakeStore, Owner, make_trace, save_drafter, until
+from tests.support.learning import FakeStore, FakeWorker, Owner, make_trace, save_drafter, until
 
 torch.set_num_threads(1)
 Make = Callable[..., tuple[Distiller, Owner]]
@@ -39,13 +39,13 @@ def make(folder: Path, tmp_path: Path) -> Iterator[Make]:
     made: list[Distiller] = []
 
     def build(
-        store: FakeStore | None = None, *, mode: Any = "inline", drafter: Path = folder, child: Any = None, **settings: Any
+        store: FakeStore | None = None, *, mode: Any = "inline", drafter: Path = folder, worker: Any = None, **settings: Any
     ) -> tuple[Distiller, Owner]:
         values: dict[str, Any] = {"update_interval": 2, "steps_per_update": 3, "lora_rank": 4, "adapters_kept": 3} | settings
         chosen = Settings(training=mode, **values)
         owner = Owner()
         one = Distiller(
-            drafter, "bundled/drafter", "bundled/a", chosen, tmp_path, publish=owner.publish, store=store, busy=owner.busy, child=child
+            drafter, "bundled/drafter", "bundled/a", chosen, tmp_path, publish=owner.publish, store=store, busy=owner.busy, worker=worker
         )
         owner.line = one.line
         made.append(one)
@@ -150,7 +150,7 @@ def test_an_update_that_began_before_a_reset_is_dropped(make: Make, monkeypatch:
     feed(distiller)
     real = train_step.train
 
-    def resets_meanwhile(*values: Any) -> train_step.Update:
+    def resets_meanwhile(*values: Any) -> train_step.Trained:
         answer = real(*values)
         distiller.reset()
         return answer
@@ -161,7 +161,7 @@ def test_an_update_that_began_before_a_reset_is_dropped(make: Make, monkeypatch:
     assert version_folders.versions(distiller.line) == []
 
 
-@pytest.mark.parametrize("verb", ["judge", "train"])
+@pytest.mark.parametrize("verb", ["evaluate", "train"])
 def test_what_is_done_by_hand_during_an_update_stands(make: Make, monkeypatch: pytest.MonkeyPatch, verb: str) -> None:
     distiller, owner = make(update_interval=4)
     for number in range(2):
@@ -184,7 +184,7 @@ def test_two_threads_run_one_update(make: Make, monkeypatch: pytest.MonkeyPatch)
     distiller, _ = make(store)
     real, entered, go_on, beside = train_step.train, threading.Event(), threading.Event(), []
 
-    def waits(*values: Any) -> train_step.Update:
+    def waits(*values: Any) -> train_step.Trained:
         entered.set()
         assert go_on.wait(20)
         return real(*values)
@@ -259,7 +259,7 @@ def test_a_sabotaged_trainer_is_rolled_back_by_itself(make: Make, monkeypatch: p
 
     real = train_step.train
 
-    def sabotaged(*values: Any) -> train_step.Update:
+    def sabotaged(*values: Any) -> train_step.Trained:
         adapter, optimiser, steps = real(*values)
         broken = {name: torch.randn(tensor.shape, generator=torch.Generator().manual_seed(1)) for name, tensor in adapter.weights.items()}
         return replace(adapter, weights=broken), optimiser, steps
@@ -284,7 +284,7 @@ def test_a_sabotaged_trainer_is_rolled_back_by_itself(make: Make, monkeypatch: p
 
     learner = train_step.learner_for({}, distiller.folder, distiller.versions.current.adapter, distiller.plan)
     broken = version_folders.load_version(version_folders.version_folder(distiller.line, bad)).adapter
-    now, worse = train_step.judge(learner, [distiller.versions.current.adapter, broken], [make_trace(seed) for seed in range(200, 210)])
+    now, worse = train_step.evaluate(learner, [distiller.versions.current.adapter, broken], [make_trace(seed) for seed in range(200, 210)])
     assert now.mean() > worse.mean() + 0.1  # what is published guesses well again
     feed(distiller, 4, seed=120)
     distiller.run_pending()
@@ -292,15 +292,15 @@ def test_a_sabotaged_trainer_is_rolled_back_by_itself(make: Make, monkeypatch: p
 
 
 def test_the_trusted_version_is_never_pruned_and_a_small_slip_keeps_going(make: Make) -> None:
-    child = FakeChild(gain=0.05)
-    distiller, _ = make(FakeStore(), mode="concurrent", child=child, update_interval=4, cost_aware=False)
+    child = FakeWorker(gain=0.05)
+    distiller, _ = make(FakeStore(), mode="concurrent", worker=child, update_interval=4, cost_aware=False)
     for number in range(2):
         feed(distiller, 4, seed=number)
         rests_at(distiller, number + 1)
     assert distiller.versions.trusted.version == 1
     child.gain = 0.0
     child.acceptance = dict.fromkeys(child.acceptance, 0.5)  # from now on nothing is better or worse
-    child.judge = lambda folder, states, traces, plan: [  # type: ignore[method-assign]
+    child.evaluate = lambda folder, states, traces, plan: [  # type: ignore[method-assign]
         np.where(np.arange(40) % 2 == index, 0.51, 0.5) - 0.0001 * (1 - index) for index in range(len(states))
     ]
     for number in range(2, 8):
@@ -312,8 +312,8 @@ def test_the_trusted_version_is_never_pruned_and_a_small_slip_keeps_going(make: 
 
 
 def test_where_the_trusted_version_is_damaged_the_base_drafter_comes_back(make: Make) -> None:
-    child = FakeChild(gain=0.05)
-    distiller, owner = make(mode="concurrent", child=child, update_interval=4, cost_aware=False)
+    child = FakeWorker(gain=0.05)
+    distiller, owner = make(mode="concurrent", worker=child, update_interval=4, cost_aware=False)
     for number in range(2):
         feed(distiller, 4, seed=number)
         rests_at(distiller, number + 1)
@@ -336,7 +336,7 @@ def test_where_the_trusted_version_is_damaged_the_base_drafter_comes_back(make: 
 
 def test_a_judgement_that_fails_does_not_stop_learning(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     distiller, _ = make(update_interval=4)
-    monkeypatch.setattr(in_process_worker, "judge", lambda *_: 1 / 0)
+    monkeypatch.setattr(in_process_worker, "evaluate", lambda *_: 1 / 0)
     for number in range(3):
         feed(distiller, 4, seed=number)
         distiller.run_pending()
@@ -361,7 +361,7 @@ def test_the_thread_waits_for_a_quiet_moment_and_survives_its_child(make: Make) 
     feed(distiller)
     until(lambda: distiller.status().state == "training")
     time.sleep(0.3)  # the request is on its way by now: a child that dies before it is just started again
-    pid = distiller._child.pid
+    pid = distiller._worker.pid
     assert pid is not None
     os.kill(pid, signal.SIGKILL)
     until(lambda: distiller.status().state == "failed")
@@ -369,7 +369,7 @@ def test_the_thread_waits_for_a_quiet_moment_and_survives_its_child(make: Make) 
     distiller.configure(steps_per_update=3)
     feed(distiller)
     until(lambda: distiller.status().version == 2 and distiller.status().state == "idle")  # a swap comes before the end of its update
-    assert distiller._child.pid != pid
+    assert distiller._worker.pid != pid
 
     distiller.pause()
     feed(distiller)
@@ -381,11 +381,11 @@ def test_the_thread_waits_for_a_quiet_moment_and_survives_its_child(make: Make) 
     began = time.monotonic()
     distiller.close()
     assert time.monotonic() - began < 2
-    assert distiller._child.pid is None and distiller._thread is not None and not distiller._thread.is_alive()
+    assert distiller._worker.pid is None and distiller._thread is not None and not distiller._thread.is_alive()
 
 
 def test_a_chat_that_never_rests_does_not_starve_learning(make: Make) -> None:
-    distiller, owner = make(mode="idle", child=FakeChild(0.05), patience=0.3)
+    distiller, owner = make(mode="idle", worker=FakeWorker(0.05), patience=0.3)
     owner.in_flight = True
     began = time.monotonic()
     feed(distiller)
@@ -394,8 +394,8 @@ def test_a_chat_that_never_rests_does_not_starve_learning(make: Make) -> None:
 
 
 def test_a_step_stands_still_while_an_answer_is_written_but_not_for_ever(make: Make) -> None:
-    child = FakeChild(seconds=0.3)
-    distiller, owner = make(mode="idle", child=child, patience=0.4)
+    child = FakeWorker(seconds=0.3)
+    distiller, owner = make(mode="idle", worker=child, patience=0.4)
     feed(distiller)
     until(lambda: distiller.status().state == "training")
     time.sleep(0.05)
@@ -412,7 +412,7 @@ def test_a_step_stands_still_while_an_answer_is_written_but_not_for_ever(make: M
     assert 0.4 < sum(end[0] - start[0] for start, end in zip(child.moves[::2], child.moves[1::2], strict=True)) < 0.7
     assert distiller.status().seconds < 0.9  # the time in which it stood still costs nothing
 
-    beside, its_owner = make(mode="concurrent", child=(other := FakeChild(0.1)))
+    beside, its_owner = make(mode="concurrent", worker=(other := FakeWorker(0.1)))
     its_owner.in_flight = True
     feed(beside)
     until(lambda: beside.status().version >= 1)
@@ -420,15 +420,15 @@ def test_a_step_stands_still_while_an_answer_is_written_but_not_for_ever(make: M
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_a_pacer_that_breaks_leaves_no_process_standing() -> None:
-    child = FakeChild()
+def test_a_pause_controller_that_breaks_leaves_no_process_standing() -> None:
+    child = FakeWorker()
 
     def moved(stands: bool) -> None:
         if stands:
             raise RuntimeError("right after the child was stopped")
 
-    with PauseController(child, lambda: True, 5.0, moved) as pacer:
-        until(lambda: not pacer._thread.is_alive())
+    with PauseController(child, lambda: True, 5.0, moved) as pauses:
+        until(lambda: not pauses._thread.is_alive())
     assert [moved for _, moved in child.moves] == [True, False]
 
 
@@ -454,8 +454,8 @@ def test_what_a_step_costs_a_chat_compares_like_with_like(make: Make) -> None:
 
 
 def test_learning_rests_when_it_no_longer_pays_and_wakes_at_a_shift(make: Make) -> None:
-    child = FakeChild(seconds=0.05, gain=0.015)
-    distiller, _ = make(FakeStore(), mode="concurrent", child=child, update_interval=4)
+    child = FakeWorker(seconds=0.05, gain=0.015)
+    distiller, _ = make(FakeStore(), mode="concurrent", worker=child, update_interval=4)
     for _ in range(5):
         distiller.note_round(0.01, (4, 4))
     seed = 0

@@ -221,21 +221,21 @@ def test_a_replay_stands_still_while_somebody_is_answered(world: World, monkeypa
         def pause(self) -> None:
             self.moves.append("pause")
 
-        def go_on(self) -> None:
+        def resume(self) -> None:
             self.moves.append("go on")
 
-    turn = threading.Lock()
+    lock = threading.Lock()
     monkeypatch.setattr(world.measurer, "_worker", Process)
-    monkeypatch.setattr(world.measurer, "_turn", lambda: turn)
+    monkeypatch.setattr(world.measurer, "_lock", lambda: lock)
     with world.measurer._working():
-        assert turn.locked()  # no update makes the process go on meanwhile
+        assert lock.locked()  # no update makes the process go on meanwhile
         rounds = world.pair.stream("a duck", max_new_tokens=20, reuse=False, learn=False)
         next(rounds)
         until(lambda: Process.moves == ["pause"], 10)
         for _ in rounds:
             pass
         until(lambda: Process.moves == ["pause", "go on"], 10)
-    assert not turn.locked()
+    assert not lock.locked()
 
 
 def test_a_reset_forgets_the_lines_curve_and_keeps_the_fresh_drafters(world: World) -> None:

@@ -85,10 +85,10 @@ def test_learning_rests_after_three_estimates_that_do_not_pay_and_tries_again() 
     assert payback.gain is None
     assert all(payback.take(0.0, 1.0) for _ in range(SURE_UPDATES))
     assert [payback.take(saved, 1.0) for saved in (0.0, 0.0, 2.0, 0.0, 0.0)] == [True] * 5
-    assert not payback.take(0.0, 1.0) and payback.converged and payback.rest == TRIAL_REQUESTS
+    assert not payback.take(0.0, 1.0) and payback.converged and payback.answers_left == TRIAL_REQUESTS
     for _ in range(TRIAL_REQUESTS):
         payback.request()
-    assert payback.rest == 0 and payback.take(0.0, 1.0) and not payback.converged
+    assert payback.answers_left == 0 and payback.take(0.0, 1.0) and not payback.converged
     payback.measured(0.02)
     assert payback.gain == pytest.approx(0.02)  # the trial speaks for itself
     assert payback.take(2.0, 1.0) and all(payback.take(0.0, 1.0) for _ in range(POOR_UPDATES - 1))
@@ -112,56 +112,56 @@ def judged(difference: float, count: int = 200) -> list[np.ndarray]:
 
 
 def test_setbacks_slow_learning_down_within_limits_and_a_better_version_ends_them() -> None:
-    worth = Evaluation(None)
+    evaluation = Evaluation(None)
     for version in range(1, 9):
-        assert worth.conclude(judged(-0.3), 4, version, 0)[0] == "worse"
-        worth.taken_back(version, 0, None)
-    assert worth.slower == 0.5**MOST_HALVINGS and worth.skip == 2**MOST_HALVINGS and worth.rolled_back == 8
-    assert "Version 8 guessed worse than the base drafter" in worth.remark
+        assert evaluation.conclude(judged(-0.3), 4, version, 0)[0] == "worse"
+        evaluation.note_rollback(version, 0, None)
+    assert evaluation.slower == 0.5**MOST_HALVINGS and evaluation.skip == 2**MOST_HALVINGS and evaluation.rolled_back == 8
+    assert "Version 8 guessed worse than the base drafter" in evaluation.remark
     skipped = 0
-    while not worth.wanted(False, ChatCost(), 1.0, None):
+    while not evaluation.wanted(False, ChatCost(), 1.0, None):
         skipped += 1
     assert skipped == 2**MOST_HALVINGS
-    verdict, effect = worth.conclude(judged(0.3), 4, 9, 0)
-    assert verdict == "better" and worth.slower == 1.0 and worth.remark == ""
+    verdict, effect = evaluation.conclude(judged(0.3), 4, 9, 0)
+    assert verdict == "better" and evaluation.slower == 1.0 and evaluation.remark == ""
     assert effect == pytest.approx({"acceptance_before": 0.5, "acceptance_after": 0.8, "requests": 4})
 
 
 def test_a_version_answers_for_itself_not_for_its_forerunners() -> None:
-    worth = Evaluation(None)
-    assert worth.conclude(judged(0.3), 1, 1, 0)[0] == worth.conclude(judged(0.3), 2, 2, 0)[0] == "open"  # too few answers
-    assert worth.conclude(judged(-0.05), 1, 3, 0)[0] == "open"  # all together better, this one worse
-    worth = Evaluation(None)
-    worth.conclude(judged(-0.3), 3, 1, 0)
-    assert worth.conclude(judged(0.05), 1, 2, 0)[0] == "open"  # all together worse, this one better
+    evaluation = Evaluation(None)
+    assert evaluation.conclude(judged(0.3), 1, 1, 0)[0] == evaluation.conclude(judged(0.3), 2, 2, 0)[0] == "open"  # too few answers
+    assert evaluation.conclude(judged(-0.05), 1, 3, 0)[0] == "open"  # all together better, this one worse
+    evaluation = Evaluation(None)
+    evaluation.conclude(judged(-0.3), 3, 1, 0)
+    assert evaluation.conclude(judged(0.05), 1, 2, 0)[0] == "open"  # all together worse, this one better
 
 
 def test_a_new_topic_starts_afresh() -> None:
-    worth = Evaluation(None)
-    worth.conclude(judged(-0.3), 4, 1, 0)
-    worth.taken_back(1, 0, None)
-    worth.payback.converged = True
+    evaluation = Evaluation(None)
+    evaluation.conclude(judged(-0.3), 4, 1, 0)
+    evaluation.note_rollback(1, 0, None)
+    evaluation.payback.converged = True
     for seed in range(30):
-        worth.answer(make_trace(seed, accepted=0.8))
-    assert worth.shifts == 0 and worth.slower == 0.5 and worth.requests == worth.waiting == 30
-    assert len(worth.take()) == HELD_OUT and worth.waiting == 0
+        evaluation.answer(make_trace(seed, accepted=0.8))
+    assert evaluation.shifts == 0 and evaluation.slower == 0.5 and evaluation.requests == evaluation.waiting == 30
+    assert len(evaluation.take()) == HELD_OUT and evaluation.waiting == 0
     for seed in range(12):
-        worth.answer(make_trace(seed, accepted=0.2))
-    assert worth.shifts == 1 and worth.slower == 1.0 and not worth.skip and not worth.payback.converged
+        evaluation.answer(make_trace(seed, accepted=0.2))
+    assert evaluation.shifts == 1 and evaluation.slower == 1.0 and not evaluation.skip and not evaluation.payback.converged
 
 
 def test_gains_are_measured_over_several_updates() -> None:
-    worth = Evaluation(None)
+    evaluation = Evaluation(None)
     first = [noise(number) for number in range(14)]
     for number, adapter in enumerate(first, 1):
-        worth.kept(adapter)
-        (_, trusted, *anchor) = worth.states(adapter, adapter)
+        evaluation.kept(adapter)
+        (_, trusted, *anchor) = evaluation.states(adapter, adapter)
         assert trusted is adapter and anchor == ([None] if number < 2 * SPAN else [first[SPAN - 1]])
     earlier, now = np.zeros(50), np.full(50, 0.08)
-    worth.conclude([now, now, earlier], 4, 14, 13)
-    assert worth.payback.gain == pytest.approx(0.01)  # eight updates since the anchor
-    worth.conclude([now, now, np.full(50, np.nan)], 4, 14, 13)
-    assert worth.payback.gain == pytest.approx(0.01)
+    evaluation.conclude([now, now, earlier], 4, 14, 13)
+    assert evaluation.payback.gain == pytest.approx(0.01)  # eight updates since the anchor
+    evaluation.conclude([now, now, np.full(50, np.nan)], 4, 14, 13)
+    assert evaluation.payback.gain == pytest.approx(0.01)
 
 
 @pytest.mark.parametrize(

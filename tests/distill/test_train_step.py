@@ -24,12 +24,14 @@ from omnidemo.adapters.version_folders import AdapterState, OptimiserState
 from omnidemo.distill import train_step
 from omnidemo.distill.head_training import HeadTrainer
 from omnidemo.distill.in_process_worker import InProcessWorker
+from omnidemo.distill.process_worker import ProcessWorker
 from omnidemo.distill.trainer_status import hanging
+from omnidemo.distill.worker import TrainingPlan, TrainRequest, WorkerError
 from omnidemo.records import Trace
 
 torch.set_num_threads(1)
 VOCAB = 40
-PLAN = train_step.Plan(rank=4, learning_rate=1e-2, warmup=2, ngram_weight=0.5)
+PLAN = TrainingPlan(rank=4, learning_rate=1e-2, warmup=2, ngram_weight=0.5)
 SMALL = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 2}
 
 
@@ -53,8 +55,8 @@ def whole(folder: Path) -> train_step.Learner:
 
 
 @pytest.fixture
-def child() -> Iterator[train_step.ProcessWorker]:
-    one = train_step.ProcessWorker()
+def child() -> Iterator[ProcessWorker]:
+    one = ProcessWorker()
     yield one
     one.close()
 
@@ -99,9 +101,9 @@ def test_every_loss_falls_on_its_own_batch(learner: train_step.Learner, divergen
 
 
 def test_rates_by_hand() -> None:
-    constant = train_step.Plan(learning_rate=1.0, warmup=4)
+    constant = TrainingPlan(learning_rate=1.0, warmup=4)
     assert [constant.rate(step) for step in (1, 2, 4, 1000)] == [0.25, 0.5, 1.0, 1.0]
-    cosine = train_step.Plan(learning_rate=1.0, warmup=0, schedule="cosine", schedule_steps=100)
+    cosine = TrainingPlan(learning_rate=1.0, warmup=0, schedule="cosine", schedule_steps=100)
     assert [cosine.rate(step) for step in (50, 100, 1000)] == pytest.approx([0.55, 0.1, 0.1])
     assert cosine.rate(25) == pytest.approx(0.55 + 0.45 * math.sqrt(0.5))
 
@@ -153,14 +155,14 @@ def test_full_fine_tuning_moves_every_matrix_and_unties_nothing(whole: train_ste
 def test_a_state_of_another_rank_or_drafter_is_refused(learner: train_step.Learner, whole: train_step.Learner) -> None:
     for state in (whole.initial, AdapterState({name: t[:, :1] for name, t in learner.initial.weights.items()}, learner.initial.config)):
         with pytest.raises(ValueError, match="does not fit this drafter"):
-            train_step.judge(learner, [state], [make_trace(0)])
+            train_step.evaluate(learner, [state], [make_trace(0)])
 
 
 def test_an_adapter_of_some_layers_learns_on_with_all(learner: train_step.Learner) -> None:
     some = {name: weight + 0.01 for name, weight in learner.initial.weights.items() if "q_proj" in name}
     partial = AdapterState(some, learner.initial.config)
     traces = [make_trace(seed) for seed in range(4)]
-    alone, filled = train_step.judge(learner, [partial, AdapterState({**learner.initial.weights, **some}, partial.config)], traces)
+    alone, filled = train_step.evaluate(learner, [partial, AdapterState({**learner.initial.weights, **some}, partial.config)], traces)
     assert np.array_equal(alone, filled)
     trained, _, steps = train_step.train(learner, partial, None, [traces], PLAN)
     assert trained.weights.keys() == learner.initial.weights.keys() and math.isfinite(steps[0].loss)
@@ -269,7 +271,7 @@ def test_trouble_with_the_head_costs_no_update(learner: train_step.Learner, monk
 def test_judge_agrees_with_a_plain_loop(learner: train_step.Learner) -> None:
     traces = [make_trace(seed, 20 + seed) for seed in range(10)]  # more than one forward pass
     adapter, _, _ = train_step.train(learner, None, None, [traces] * 40, PLAN)
-    base, better = train_step.judge(learner, [None, adapter], traces)
+    base, better = train_step.evaluate(learner, [None, adapter], traces)
     expected = []
     for weights in (learner.initial.weights, adapter.weights):
         learner.load(weights)
@@ -282,47 +284,47 @@ def test_judge_agrees_with_a_plain_loop(learner: train_step.Learner) -> None:
         expected.append(values)
     assert base.tolist() == expected[0] and better.tolist() == expected[1]
     assert better.mean() > base.mean() + 0.2
-    assert train_step.judge(learner, [None], [])[0].shape == (0,) and train_step.judge(learner, [], traces) == []
+    assert train_step.evaluate(learner, [None], [])[0].shape == (0,) and train_step.evaluate(learner, [], traces) == []
 
 
 def test_judge_above_temperature_zero_is_a_probability_that_training_raises(learner: train_step.Learner) -> None:
     traces = [make_trace(seed, temperature=1.0) for seed in range(4)]
     adapter, _, _ = train_step.train(learner, None, None, [traces] * 60, PLAN)
-    base, better = train_step.judge(learner, [None, adapter], traces)
+    base, better = train_step.evaluate(learner, [None, adapter], traces)
     assert base.shape == better.shape == (sum(len(trace.starts) for trace in traces),)
     assert (base >= 0).all() and (better <= 1 + 1e-5).all() and better.mean() > base.mean() + 0.2
-    cut = train_step.judge(learner, [None, adapter], [make_trace(1, 200)])
+    cut = train_step.evaluate(learner, [None, adapter], [make_trace(1, 200)])
     assert len(cut[0]) == len(cut[1]) < 180  # the drafter reads 64
 
 
 # --- the child process -----------------------------------------------------------------------------------------------------
 
 
-def test_the_child_trains_and_judges_as_here(child: train_step.ProcessWorker, folder: Path, learner: train_step.Learner) -> None:
+def test_the_child_trains_and_judges_as_here(child: ProcessWorker, folder: Path, learner: train_step.Learner) -> None:
     batches, fresh = [[make_trace(0), make_trace(1)]] * 2, [[make_trace(5)]]
     here, _, _ = train_step.train(learner, None, None, batches, PLAN, fresh)
-    there, _, steps = child.train(folder, None, None, batches, PLAN, fresh)
+    there, _, steps = child.train(TrainRequest(folder, None, None, batches, PLAN, fresh))
     for one, other in ((here.weights, there.weights), (here.head, there.head)):
         for name, tensor in one.items():
             torch.testing.assert_close(other[name], tensor, atol=1e-5, rtol=1e-4)
     assert math.isfinite(steps[-1].loss_head)
-    judged = child.judge(folder, [None, there], fresh[0], PLAN)
-    for one, other in zip(judged, train_step.judge(learner, [None, here], fresh[0]), strict=True):
+    judged = child.evaluate(folder, [None, there], fresh[0], PLAN)
+    for one, other in zip(judged, train_step.evaluate(learner, [None, here], fresh[0]), strict=True):
         np.testing.assert_allclose(one, other, atol=1e-4)
-    full = child.train(folder, None, None, batches, replace(PLAN, rank=0))[0]
-    assert full.config == train_step.FULL and child.judge(folder, [full], fresh[0], PLAN)[0].shape == judged[0].shape
-    with pytest.raises(train_step.WorkerError, match="does not fit"):
-        child.judge(folder, [full, there], fresh[0], PLAN)
+    full = child.train(TrainRequest(folder, None, None, batches, replace(PLAN, rank=0)))[0]
+    assert full.config == train_step.FULL and child.evaluate(folder, [full], fresh[0], PLAN)[0].shape == judged[0].shape
+    with pytest.raises(WorkerError, match="does not fit"):
+        child.evaluate(folder, [full, there], fresh[0], PLAN)
 
 
-def test_the_child_lowers_its_priority_before_it_loads_torch(child: train_step.ProcessWorker, folder: Path) -> None:
+def test_the_child_lowers_its_priority_before_it_loads_torch(child: ProcessWorker, folder: Path) -> None:
     code = (
-        "import sys; import omnidemo.distill.process_worker; print([name for name in ('torch', 'numpy', 'gradio') if name in sys.modules])"
+        "import sys; import omnidemo.distill.worker_process; print([name for name in ('torch', 'numpy', 'gradio') if name in sys.modules])"
     )
     environment = os.environ | {"PYTHONPATH": str(Path(train_step.__file__).resolve().parents[2])}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False)
     assert done.stdout.strip() == "[]", done.stderr
-    child.judge(folder, [None], [make_trace(0)], PLAN)
+    child.evaluate(folder, [None], [make_trace(0)], PLAN)
     assert child.pid is not None
     if hasattr(os, "getpriority"):
         assert os.getpriority(os.PRIO_PROCESS, child.pid) >= 10
@@ -339,11 +341,11 @@ def test_a_process_whose_parent_was_killed_as_it_began_ends_at_once() -> None:
         assert done.stdout == said and (done.returncode == 0) is bool(said), done.stderr
 
 
-def test_threads_share_the_child(child: train_step.ProcessWorker, folder: Path) -> None:
+def test_threads_share_the_child(child: ProcessWorker, folder: Path) -> None:
     results: dict[int, tuple[OptimiserState, int | None]] = {}
 
     def ask(count: int) -> None:
-        results[count] = (child.train(folder, None, None, [[make_trace(count)]] * count, PLAN)[1], child.pid)
+        results[count] = (child.train(TrainRequest(folder, None, None, [[make_trace(count)]] * count, PLAN))[1], child.pid)
 
     threads = [threading.Thread(target=ask, args=(count,)) for count in range(1, 6)]
     for thread in threads:
@@ -357,25 +359,25 @@ def test_threads_share_the_child(child: train_step.ProcessWorker, folder: Path) 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="the system cannot stop a process")
 def test_a_paused_child_rests_and_its_time_does_not_run(folder: Path) -> None:
-    child = train_step.ProcessWorker(timeout=8.0)
+    child = ProcessWorker(timeout=8.0)
     child.pause()
     done = threading.Event()
-    asked: list[train_step.Update] = []
+    asked: list[train_step.Trained] = []
 
     def ask() -> None:
-        asked.append(child.train(folder, None, None, [[make_trace(0)]] * 3, PLAN))
+        asked.append(child.train(TrainRequest(folder, None, None, [[make_trace(0)]] * 3, PLAN)))
         done.set()
 
     threading.Thread(target=ask, daemon=True).start()
     assert not done.wait(4.0)  # it is not even started up
-    child.go_on()
+    child.resume()
     assert done.wait(60) and asked[0][1].step == 3
     child.pause()
     used = _cpu_seconds(child.pid)
     done.clear()
     threading.Thread(target=ask, daemon=True).start()
     assert not done.wait(1.0) and _cpu_seconds(child.pid) == used
-    child.go_on()
+    child.resume()
     assert done.wait(60)
     child.pause()
     began = time.monotonic()
@@ -392,35 +394,35 @@ def _cpu_seconds(pid: int | None) -> int:
 
 
 def test_a_request_that_takes_too_long_is_given_up(folder: Path) -> None:
-    child = train_step.ProcessWorker(timeout=60.0)
-    child.train(folder, None, None, [[make_trace(0)]], PLAN)
+    child = ProcessWorker(timeout=60.0)
+    child.train(TrainRequest(folder, None, None, [[make_trace(0)]], PLAN))
     first, child.timeout = child.pid, 0.6
-    with pytest.raises(train_step.WorkerError, match=r"longer than 0\.6 seconds"):
-        child.train(folder, None, None, [[make_trace(0)]] * 20_000, PLAN)
+    with pytest.raises(WorkerError, match=r"longer than 0\.6 seconds"):
+        child.train(TrainRequest(folder, None, None, [[make_trace(0)]] * 20_000, PLAN))
     child.timeout = 60.0
-    assert child.train(folder, None, None, [[make_trace(0)]], PLAN)[1].step == 1 and child.pid != first
+    assert child.train(TrainRequest(folder, None, None, [[make_trace(0)]], PLAN))[1].step == 1 and child.pid != first
     child.close()
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="the system cannot stop a process")
 def test_a_process_that_hangs_is_noticed_killed_and_started_again(folder: Path) -> None:
     """Somebody else stops it: before a request that does not fit into its pipe, and in the middle of one. A pause of ours is none."""
-    child = train_step.ProcessWorker(patience=6.0)
-    child.train(folder, None, None, [[make_trace(0)]], PLAN)
+    child = ProcessWorker(patience=6.0)
+    child.train(TrainRequest(folder, None, None, [[make_trace(0)]], PLAN))
     assert child.silent == 0.0
     first = child.pid
     assert first is not None
     os.kill(first, signal.SIGSTOP)
-    with pytest.raises(train_step.WorkerError, match="no sign of life for 6 seconds"):
-        child.train(folder, None, None, [[make_trace(0)]] * 5_000, PLAN)
+    with pytest.raises(WorkerError, match="no sign of life for 6 seconds"):
+        child.train(TrainRequest(folder, None, None, [[make_trace(0)]] * 5_000, PLAN))
     child.patience = 60.0  # it has to load everything anew
-    assert child.train(folder, None, None, [[make_trace(0)]], PLAN)[1].step == 1 and child.pid != first
+    assert child.train(TrainRequest(folder, None, None, [[make_trace(0)]], PLAN))[1].step == 1 and child.pid != first
     failed: list[Exception] = []
 
     def ask() -> None:
         try:
-            child.train(folder, None, None, [[make_trace(0)]] * 20_000, PLAN)
-        except train_step.WorkerError as error:
+            child.train(TrainRequest(folder, None, None, [[make_trace(0)]] * 20_000, PLAN))
+        except WorkerError as error:
             failed.append(error)
 
     asking = threading.Thread(target=ask)
@@ -429,7 +431,7 @@ def test_a_process_that_hangs_is_noticed_killed_and_started_again(folder: Path) 
     child.pause()
     time.sleep(0.5)
     assert child.silent == 0.0  # it stands still on purpose
-    child.go_on()
+    child.resume()
     child.patience, pid = 6.0, child.pid
     assert pid is not None
     os.kill(pid, signal.SIGSTOP)
@@ -444,13 +446,13 @@ def test_a_hanging_trainer_is_said_to_hang() -> None:
     assert hanging(3.0) == "" and "no sign of life for 12 s" in hanging(12.2)
 
 
-def test_closing_ends_a_request_in_flight(child: train_step.ProcessWorker, folder: Path) -> None:
-    child.train(folder, None, None, [[make_trace(0)]], PLAN)
+def test_closing_ends_a_request_in_flight(child: ProcessWorker, folder: Path) -> None:
+    child.train(TrainRequest(folder, None, None, [[make_trace(0)]], PLAN))
     threading.Timer(0.3, child.close).start()
-    with pytest.raises(train_step.WorkerError):
-        child.train(folder, None, None, [[make_trace(0)]] * 20_000, PLAN)
-    with pytest.raises(train_step.WorkerError, match="closed"):
-        child.judge(folder, [None], [make_trace(0)], PLAN)
+    with pytest.raises(WorkerError):
+        child.train(TrainRequest(folder, None, None, [[make_trace(0)]] * 20_000, PLAN))
+    with pytest.raises(WorkerError, match="closed"):
+        child.evaluate(folder, [None], [make_trace(0)], PLAN)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a stopped process with its parent")
@@ -458,10 +460,12 @@ def test_closing_ends_a_request_in_flight(child: train_step.ProcessWorker, folde
 def test_the_child_dies_with_its_parent(folder: Path, paused: bool) -> None:
     code = f"""
 import os, signal
+from pathlib import Path
 from tests.distill.test_train_step import PLAN, make_trace
-from omnidemo.distill.train_step import Child
-child = Child()
-child.train({str(folder)!r}, None, None, [[make_trace(0)]], PLAN)
+from omnidemo.distill.process_worker import ProcessWorker
+from omnidemo.distill.worker import TrainRequest
+child = ProcessWorker()
+child.train(TrainRequest(Path({str(folder)!r}), None, None, [[make_trace(0)]], PLAN))
 if {paused}:
     child.pause()
 print(child.pid, flush=True)
@@ -486,10 +490,10 @@ def _alive(pid: int) -> bool:
 def test_training_here_is_the_same_pure_step(folder: Path, learner: train_step.Learner) -> None:
     here = InProcessWorker()
     batches = [[make_trace(seed)] for seed in range(3)]
-    mine, theirs = here.train(folder, None, None, batches, PLAN), train_step.train(learner, None, None, batches, PLAN)
+    mine, theirs = here.train(TrainRequest(folder, None, None, batches, PLAN)), train_step.train(learner, None, None, batches, PLAN)
     assert all(torch.equal(mine[0].weights[name], weight) for name, weight in theirs[0].weights.items())
-    (judged,) = here.judge(folder, [mine[0]], batches[0], PLAN)
-    assert np.array_equal(judged, train_step.judge(learner, [theirs[0]], batches[0])[0])
+    (judged,) = here.evaluate(folder, [mine[0]], batches[0], PLAN)
+    assert np.array_equal(judged, train_step.evaluate(learner, [theirs[0]], batches[0])[0])
     here.pause()  # stands for a child, where nothing can be held up
-    here.go_on()
+    here.resume()
     here.close()

@@ -136,7 +136,7 @@ def test_a_line_in_use_stays(pair: Pair, lines: TrainerPool) -> None:
 
 
 def test_all_lines_share_one_training_process(lines: TrainerPool) -> None:
-    assert lines.get("maths")._child is lines.get("code")._child is lines._child
+    assert lines.get("maths")._worker is lines.get("code")._worker is lines._worker
 
 
 def test_names_come_from_disk_too(pair: Pair, lines: TrainerPool, settings: Settings, store: Store) -> None:
@@ -289,7 +289,7 @@ def test_all_answers_pay_for_what_one_line_learns(pair: Pair, lines: TrainerPool
     """A round of another topic counts as one that met a training step."""
     real = train_step.train
 
-    def beside(*values: Any) -> train_step.Update:
+    def beside(*values: Any) -> train_step.Trained:
         pair.generate("the small duck", domain="code", max_new_tokens=12, learn=False)
         return real(*values)
 

@@ -334,7 +334,7 @@ def test_a_download_reports_its_bytes_and_is_measured_first(
     assert model_files.find("some/model", progress=lambda stage, fraction: told.append((stage, fraction))) == folder
     assert told == [("downloading", 0.25), ("downloading", 1.0)]
     with pytest.raises(ModelError, match="needs about"):
-        model_files.find("some/model", room=999)
+        model_files.find("some/model", free=999)
 
 
 def in_hub_cache(folder: Path, cache: Path, name: str) -> Path:

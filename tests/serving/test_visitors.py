@@ -304,14 +304,14 @@ def test_what_concerns_everybody_is_refused_in_one_sentence(app: App, tmp_path: 
 
 
 def test_on_this_computer_alone_everything_is_allowed(app: App) -> None:
-    app.services._shelf.settings = app.services.settings.model_copy(update={"public": "false"})
+    app.services._pool.settings = app.services.settings.model_copy(update={"public": "false"})
     app.front.configure(*app.pair, update_interval=3)
     app.front.pause(*app.pair, domain="maths")
     assert app.front.store is app.services.store
     app.ask("a")
     app.services.store.flush()
     assert app.services.store.requests()[0]["session"] == "a"  # the browser's name, not what it sent
-    app.services._shelf.settings = app.services.settings.model_copy(update={"public": "auto"})
+    app.services._pool.settings = app.services.settings.model_copy(update={"public": "auto"})
     assert not app.front.public
     app.front.seen_through_proxy()
     assert app.front.public and app.front.settings.public == "true"
@@ -322,9 +322,9 @@ def test_lines_end_after_a_time_and_where_there_are_too_many(app: App) -> None:
         app.ask(name), app.ask(name)
     folder = {name: version_folders.line_folder(app.services.settings.storage, app.pair[1], app.pair[0], OWN + name) for name in "abcd"}
     assert not folder["a"].exists() and folder["d"].exists()  # three at most
-    assert app.services.own.sweep() == 0
-    for used in app.services.own._used:
-        app.services.own._used[used] -= 3601
+    assert app.services.visitor_lines.sweep() == 0
+    for used in app.services.visitor_lines._used:
+        app.services.visitor_lines._used[used] -= 3601
     left = version_folders.line_folder(app.services.settings.storage, "another", "pair", OWN + "0" * 24)
     left.mkdir(parents=True)
     os.utime(left, (1, 1))  # of an earlier run

@@ -115,14 +115,14 @@ settings = Settings(training="idle", update_interval=1, steps_per_update=1_000_0
 folder, storage = Path({str(folder)!r}), Path({str(tmp_path)!r})
 distiller = Distiller(folder, "d", "t", settings, storage, publish=owner.publish, store=None, busy=owner.busy)
 distiller.observe(make_trace(0))
-while distiller._child.pid is None:
+while distiller._worker.pid is None:
     time.sleep(0.01)
 time.sleep(1.0)
 if {paused}:
     owner.in_flight = True
     while distiller.status().state != "waiting":
         time.sleep(0.01)
-print(distiller._child.pid, flush=True)
+print(distiller._worker.pid, flush=True)
 time.sleep(60)
 """
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=ENVIRONMENT) as parent:

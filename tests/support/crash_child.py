@@ -41,7 +41,7 @@ def live(pair: Pair, known: dict[tuple[str, int], Learner], storage: Path) -> No
         os.write(log, f"version {version}\n".encode())
 
     distiller = distil(pair, storage, store, publish)
-    distiller._here._learners = known
+    distiller._inline_worker._learners = known
     distiller.restore()
     pair.learners.append(distiller.observe)
     number = 0

@@ -266,7 +266,8 @@ class FakeServices:
     def __init__(self, load_seconds: float = 3.0, pace: float = 0.04, settings: Settings | None = None) -> None:
         self.settings = settings or Settings()
         self.store = FakeStore()
-        self.own = SimpleNamespace(use=lambda domain: None, forget=lambda domain: True, sweep=lambda: 0)
+        self.public_services = None
+        self.visitor_lines = SimpleNamespace(use=lambda domain: None, forget=lambda domain: True, sweep=lambda: 0)
         self.load_seconds, self.pace = load_seconds, pace
         self.started: dict[tuple[str, str], float] = {}
         self.calls: list[dict[str, Any]] = []
@@ -352,7 +353,7 @@ class FakeServices:
     def examples(self) -> list[dict[str, str]]:
         return [{"topic": topic, "label": texts[0][:24], "prompt": texts[0]} for topic, texts in PROMPTS.items()]
 
-    def rest(self, target: str, drafter: str, line: str, cancel: Any = None, topic: str = "") -> None:
+    def let_learn(self, target: str, drafter: str, line: str, cancel: Any = None, topic: str = "") -> None:
         pass
 
     def following(self, session: str) -> Route | None:

@@ -15,6 +15,8 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from omnidemo.adapters import version_folders
 from omnidemo.adapters.version_folders import AdapterState, OptimiserState
+from omnidemo.distill.train_step import Trained
+from omnidemo.distill.worker import TrainingPlan, TrainRequest
 from omnidemo.records import Trace, TrainStep
 
 VOCAB = 40
@@ -107,19 +109,22 @@ class FakeStore:
         return [call[1:] for call in self.calls if call[0] == name]
 
 
-class FakeChild:
+class FakeWorker:
     """Plays the training process: an update takes `seconds` of running time and changes the acceptance by `gain`."""
+
+    silent = 0.0
 
     def __init__(self, seconds: float = 0.0, gain: float = 0.0) -> None:
         self.seconds, self.gain = seconds, gain
         self.acceptance: dict[int, float] = {}
         self.kept: list[AdapterState] = []  # so that no id is used twice
         self.moves: list[tuple[float, bool]] = []
-        self.plans: list[Any] = []
+        self.plans: list[TrainingPlan] = []
         self._running = threading.Event()
         self._running.set()
 
-    def train(self, folder: Path, adapter: Any, optimiser: Any, batches: Any, plan: Any, head_batches: Any = ()) -> Any:
+    def train(self, request: TrainRequest) -> Trained:
+        adapter, optimiser, plan = request.adapter, request.optimiser, request.plan
         left = self.seconds
         while left > 0:
             self._running.wait()
@@ -132,7 +137,9 @@ class FakeChild:
         self.acceptance[id(made)] = self.of(adapter) + self.gain
         return made, OptimiserState(step, {}), [TrainStep(step, 1.0, 1.0, 0.0, 1.0, plan.learning_rate, self.seconds)]
 
-    def judge(self, folder: Path, states: Sequence[AdapterState | None], traces: Sequence[Trace], plan: Any) -> list[np.ndarray]:
+    def evaluate(
+        self, folder: Path, states: Sequence[AdapterState | None], traces: Sequence[Trace], plan: TrainingPlan
+    ) -> list[np.ndarray]:
         """Every position is accepted with the probability of its state, the same noise for all."""
         random = np.random.default_rng(len(self.kept)).uniform(-0.2, 0.2, size=sum(len(trace.p) for trace in traces))
         own = np.random.default_rng(7).normal(0, 0.02, size=random.size)
@@ -148,7 +155,7 @@ class FakeChild:
         self.moves.append((time.monotonic(), True))
         self._running.clear()
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         self.moves.append((time.monotonic(), False))
         self._running.set()
 

@@ -232,7 +232,7 @@ def test_every_play_has_prompts_of_its_own(played: Played) -> None:
 
 
 def test_traffic_plays_in_turns_and_goes_on_where_it_was(played: Played, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(traffic_panel, "TURN_SECONDS", -1.0)  # every turn is over after one answer
+    monkeypatch.setattr(traffic_panel, "SLICE_SECONDS", -1.0)  # every turn is over after one answer
     play = traffic_panel.player(played, Running())
     ends = [turn(play, "r", 3)[-1] for _ in range(3)]
     assert [(end["done"], end["state"]) for end in ends] == [(1, "more"), (2, "more"), (3, "done")]
@@ -240,7 +240,7 @@ def test_traffic_plays_in_turns_and_goes_on_where_it_was(played: Played, monkeyp
 
 
 def test_without_a_run_id_the_turn_ends_too_and_names_one_to_go_on_with(played: Played, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(traffic_panel, "TURN_SECONDS", -1.0)
+    monkeypatch.setattr(traffic_panel, "SLICE_SECONDS", -1.0)
     play = traffic_panel.player(played, Running())
     first = [json.loads(value) for value in play("", "", "t", "d", "maths", 2)][-1]
     assert (first["done"], first["state"]) == (1, "more")
@@ -249,14 +249,14 @@ def test_without_a_run_id_the_turn_ends_too_and_names_one_to_go_on_with(played: 
 
 def test_a_turn_is_short_and_an_update_gets_its_time_outside_of_it(played: Played, monkeypatch: pytest.MonkeyPatch) -> None:
     rested: list[tuple[Any, ...]] = []
-    played.rest = lambda *given: rested.append(given)  # type: ignore[attr-defined]
+    played.let_learn = lambda *given: rested.append(given)  # type: ignore[attr-defined]
     running = Running()
     play = traffic_panel.player(played, running)
-    assert traffic_panel.TURN_SECONDS <= 1  # nobody waits for more than it and one answer
-    monkeypatch.setattr(traffic_panel, "TURN_SECONDS", -1.0)
+    assert traffic_panel.SLICE_SECONDS <= 1  # nobody waits for more than it and one answer
+    monkeypatch.setattr(traffic_panel, "SLICE_SECONDS", -1.0)
     values = list(play("s", "r", "t", "d", "maths", 10_000))
     assert not rested
-    rest = traffic_panel.rester(played, running)
+    rest = traffic_panel.learner(played, running)
     rest(values[-1], "s", "r", "t", "d")
     assert [given[:3] for given in rested] == [("t", "d", "default")] and rested[0][3] is running.flag("s", "r")
     rest(values[-1], "s", "another run", "t", "d")
@@ -265,7 +265,7 @@ def test_a_turn_is_short_and_an_update_gets_its_time_outside_of_it(played: Playe
 
 
 def test_a_stop_between_two_turns_holds(played: Played, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(traffic_panel, "TURN_SECONDS", -1.0)
+    monkeypatch.setattr(traffic_panel, "SLICE_SECONDS", -1.0)
     running = Running()
     play = traffic_panel.player(played, running)
     assert turn(play, "r")[-1]["state"] == "more"
@@ -276,7 +276,7 @@ def test_a_stop_between_two_turns_holds(played: Played, monkeypatch: pytest.Monk
 
 
 def test_left_behind_plays_make_room(played: Played, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(traffic_panel, "TURN_SECONDS", -1.0)
+    monkeypatch.setattr(traffic_panel, "SLICE_SECONDS", -1.0)
     monkeypatch.setattr(traffic_panel, "MOST_PARKED", 2)
     running = Running()
     play = traffic_panel.player(played, running)

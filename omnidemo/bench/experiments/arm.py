@@ -26,7 +26,7 @@ TAUGHT = 10  # requests of each domain from which the classifier learns by hand 
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """What all arms share. `traffic` and `held_out`: source → prompts; `out`: the folder of results and maps."""
+    """The part common to all arms. `traffic` and `held_out`: source → prompts; `out`: the folder of results and maps."""
 
     drafter: str
     settings: Settings
@@ -89,8 +89,6 @@ class Run:
         self.rows: list[dict[str, Any]] = []
         self.tokens = 0
 
-    # the stream ----------------------------------------------------------------------------------------------------------
-
     def go(self) -> None:
         """Everything: the rows are complete afterwards."""
         stops = set(checkpoints(self.arm))
@@ -138,8 +136,6 @@ class Run:
                         rows.append(figures(self._answer(target, reading, domain, prompt, learn=False)[0]))
                     self._row("held-out", reading, count, target, source, mean(rows), epoch=epoch, **self._learned(target, source))
 
-    # lines ---------------------------------------------------------------------------------------------------------------
-
     def _domain(self, target: str, source: str, prompt: str, teach: bool) -> str:
         """The line that answers a request, and learns from it."""
         if self.router is None:
@@ -163,17 +159,15 @@ class Run:
             self.published[place] = line.version
         return replay.answer(prompt, domain=domain, learn=learn, **options(reading))
 
-    # helpers -------------------------------------------------------------------------------------------------------------
-
     def _replay(self, target: str, reading: Reading) -> Replay:
-        share, policy = reading.cache
+        fraction, policy = reading.cache
         changed: dict[str, Any] = {"cache_policy": policy}
         replay = Replay(self.records[target], self.drafter, self.settings.model_copy(update=changed), self.world.out / "maps")
-        if share is not None:
+        if fraction is not None:
             prompts = [event.prompt for event in self.events if event.target == target]
             answers = (self.records[target].load(prompt).answer_ids for prompt in prompts)
             full = sum(bool(replay.pair.map.ngram(token_id)) for token_id in {token_id for ids in answers for token_id in ids})
-            replay.pair.ngrams.size = math.ceil(share * full)
+            replay.pair.ngrams.size = math.ceil(fraction * full)
         return replay
 
     def _learned(self, target: str, source: str) -> dict[str, Any]:

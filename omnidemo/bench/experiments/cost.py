@@ -21,15 +21,15 @@ from omnidemo.serving.pair_loading import attach_storage, build_measured_pair, o
 
 NAME = "training-cost"
 BLOCK = 8  # requests in a row with the same mode; the next block asks the same ones in the other mode
-STARTED = 16  # requests before the first block, after which the trainer is running and the drafter is no beginner
-REST = 60.0  # most seconds to wait for an update that still runs when a block without training begins
+STARTED = 16  # requests before the first block, after which the trainer is running and the drafter has versions
+UPDATE_SECONDS = 60.0  # most seconds to wait for an update that still runs when a block without training begins
 COLUMNS = ("experiment", "seed", "block", "training", "request", "seconds", "tokens", "adapter_version", "state")
 
 
 def run(world: World, order: ExperimentRequest, pause: float) -> Iterator[Progress]:
     """Answer requests `pause` seconds apart with the real target, in blocks with training `idle` and paused, and write the report.
 
-    Every prompt is answered in both modes; which of them comes first turns from block to block. `cost_aware` is off, so that
+    Every prompt is answered in both modes; which of them comes first alternates from block to block. `cost_aware` is off, so that
     there is always something to train. Only the first seed, target and topic are used.
     """
     logging.disable_progress_bar()
@@ -42,8 +42,8 @@ def run(world: World, order: ExperimentRequest, pause: float) -> Iterator[Progre
 
 def _run(world: World, target: str, prompts: Sequence[str], seed: int, pause: float) -> Iterator[Progress]:
     rows: list[dict[str, Any]] = []
-    first, rest = prompts[: min(STARTED, len(prompts) // 2)], prompts[min(STARTED, len(prompts) // 2) :]
-    pairs = [rest[start : start + BLOCK] for start in range(0, len(rest), BLOCK)]
+    first, others = prompts[: min(STARTED, len(prompts) // 2)], prompts[min(STARTED, len(prompts) // 2) :]
+    pairs = [others[start : start + BLOCK] for start in range(0, len(others), BLOCK)]
     if len(pairs) > 1:
         del pairs[len(pairs) // 2 * 2 :]  # as many with training first as without: the second time a prompt is asked it goes faster
     total = len(first) + 2 * sum(map(len, pairs))
@@ -86,7 +86,7 @@ def _run(world: World, target: str, prompts: Sequence[str], seed: int, pause: fl
 
 def _settle(line: Any) -> None:
     """Let an update that runs come to its end."""
-    until = time.monotonic() + REST
+    until = time.monotonic() + UPDATE_SECONDS
     while line.status().state == "training" and time.monotonic() < until:
         time.sleep(0.05)
 
@@ -123,7 +123,7 @@ def _report(world: World, rows: Sequence[Mapping[str, Any]], seed: int, pause: f
     series = []
     for mode in ("off", "idle"):
         seconds = sorted(row["seconds"] for row in rows if row["training"] == mode)
-        shares = [(place + 1) / len(seconds) for place in range(len(seconds))]
-        series.append(charts.Series(f"training {mode}", seconds, shares))
-    figure = charts.lines(series, xtitle="seconds to the whole answer", ytitle="share of answers", form=".0%")
+        fractions = [(place + 1) / len(seconds) for place in range(len(seconds))]
+        series.append(charts.Series(f"training {mode}", seconds, fractions))
+    figure = charts.lines(series, xtitle="seconds to the whole answer", ytitle="fraction of answers", form=".0%")
     layout.page(world.out / f"{NAME}.html", {"time to an answer": figure})

@@ -1,4 +1,4 @@
-"""What an experiment found: a long CSV, a Markdown table with paired differences, and a page of plots."""
+"""The report of an experiment: a long CSV, a Markdown table with paired differences, and a page of plots."""
 
 from __future__ import annotations
 
@@ -55,22 +55,19 @@ def commit() -> str:
     return name.stdout.strip() + ("+" if changed.stdout.strip() else "")
 
 
-# the table -----------------------------------------------------------------------------------------------------------------
-
-
 def label(row: Row) -> str:
     return " · ".join(part for part in (row["arm"], row["reading"]) if part)
 
 
 def places(rows: Sequence[Row]) -> list[tuple[str, str, str]]:
-    """The lines of the table: (arm and reading, target, source), those of an arm together."""
+    """The rows of the table: (arm and reading, target, source), those of an arm together."""
     arms = list(dict.fromkeys(row["arm"] for row in rows))
     ordered = sorted(rows, key=lambda row: arms.index(row["arm"]))
     return list(dict.fromkeys((label(row), row["target"], row["source"]) for row in ordered))
 
 
 def by_seed(rows: Sequence[Row], place: tuple[str, str, str], column: str) -> dict[int, float]:
-    """The mean of a column per seed, over the rows of a line of the table that have a value."""
+    """The mean of a column per seed, over the rows of one place in the table that have a value."""
     found: dict[int, list[float]] = {}
     for row in rows:
         if (label(row), row["target"], row["source"]) == place and row.get(column) is not None:
@@ -89,7 +86,7 @@ def final(rows: Sequence[Row]) -> list[Row]:
 
 
 def table(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
-    """(headings, lines): mean ± standard deviation over seeds, and the paired difference to the line above in acceptance and speedup."""
+    """(headings, lines): mean ± standard deviation over seeds, and the paired difference to the row above in acceptance and speedup."""
     held, timed = final(rows), [row for row in rows if row["kind"] == "timed"]
     where = sorted({(row["target"], row["source"]) for row in held}, key=str)
     order = places([*held, *timed])
@@ -118,7 +115,7 @@ def spread(values: Iterable[float]) -> str:
 
 
 def difference(rows: Sequence[Row], place: tuple[str, str, str], above: tuple[str, str, str] | None, column: str) -> str:
-    """Mean ± standard deviation of the seeds' own differences to another line; – where nothing can be paired."""
+    """Mean ± standard deviation of the seeds' own differences to another row; – where nothing can be paired."""
     if above is None:
         return ""
     ours, theirs = by_seed(rows, place, column), by_seed(rows, above, column)
@@ -152,9 +149,6 @@ def markdown(title: str, experiment: Experiment, rows: Sequence[Row], facts: str
     extra = "" if closed.mean is None else f"\n\nGap to the best offline epoch closed: {closed.mean:.0%}"
     extra += f" ± {closed.deviation:.0%}" if closed.deviation is not None else ""
     return f"## {title}\n\n{experiment.question} ({experiment.paper})\n\n" + "\n".join(shown) + f"\n\n{note} {facts}{extra}\n"
-
-
-# the plots -----------------------------------------------------------------------------------------------------------------
 
 
 def write_page(path: Path, experiment: Experiment, arms: Sequence[Arm], rows: Sequence[Row], results: Iterable[Row]) -> None:

@@ -51,7 +51,7 @@ def result_path(world: World, arm: Arm, seed: int) -> Path:
 
 
 def recordings(world: World, arms: Sequence[Arm], seeds: Sequence[int]) -> list[Job]:
-    """What has still to be recorded, in jobs of about the same size."""
+    """The missing recordings, in jobs of about the same size."""
     needed: dict[str, dict[str, None]] = {}
     for arm in arms:
         for seed in seeds:
@@ -85,7 +85,7 @@ def arms_left(world: World, arms: Sequence[Arm], seeds: Sequence[int]) -> list[J
 def run_jobs(jobs: Sequence[Job], workers: int) -> Iterator[str]:
     """Run the jobs, so many at a time (0: here, one after the other), and yield the name of each that is done.
 
-    RuntimeError, with the job's own words, where one fails; the others are then ended. So they are when the caller stops listening.
+    RuntimeError, with the job's own message, where one fails; the others are then ended, as when the caller stops iterating.
     """
     if workers == 0:
         for job in jobs:
@@ -99,16 +99,16 @@ def run_jobs(jobs: Sequence[Job], workers: int) -> Iterator[str]:
             while left or running:
                 while left and len(running) < workers:
                     job = left.pop()
-                    listen, tell = spawn.Pipe(duplex=False)
-                    process = spawn.Process(target=_work, args=(job, tell), daemon=True)
+                    receiver, sender = spawn.Pipe(duplex=False)
+                    process = spawn.Process(target=_work, args=(job, sender), daemon=True)
                     process.start()
-                    tell.close()
-                    running[process.sentinel] = (process, job, listen)
+                    sender.close()
+                    running[process.sentinel] = (process, job, receiver)
                 for sentinel in wait(list(running)):
-                    ended, job, listen = running.pop(sentinel)
+                    ended, job, receiver = running.pop(sentinel)
                     ended.join()
                     if ended.exitcode != 0:
-                        said = _last_words(listen) or f"its process ended with exit status {ended.exitcode}"
+                        said = _error_of(receiver) or f"its process ended with exit status {ended.exitcode}"
                         raise RuntimeError(f"{job.name} failed: {said}; start the command again to go on from here")
                     yield job.name
     finally:
@@ -118,22 +118,22 @@ def run_jobs(jobs: Sequence[Job], workers: int) -> Iterator[str]:
             alive.join(5)
 
 
-def _work(job: Job, tell: Any) -> None:
+def _work(job: Job, sender: Any) -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C reaches all processes of a terminal: this one just ends
     torch.set_num_threads(1)
     logging.disable_progress_bar()
-    warnings.simplefilter("ignore", FutureWarning)  # what libraries tell each other
+    warnings.simplefilter("ignore", FutureWarning)  # meant for the authors of libraries
     try:
         job.call(*job.arguments)
     except Exception as error:
         traceback.print_exc()
-        tell.send(" ".join(str(error).split()) or type(error).__name__)
+        sender.send(" ".join(str(error).split()) or type(error).__name__)
         sys.exit(1)
 
 
-def _last_words(listen: Any) -> str | None:
+def _error_of(receiver: Any) -> str | None:
     try:
-        return str(listen.recv()) if listen.poll() else None
+        return str(receiver.recv()) if receiver.poll() else None
     except (EOFError, OSError):
         return None
 

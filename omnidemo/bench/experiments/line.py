@@ -13,9 +13,9 @@ from torch import Tensor
 from omnidemo.adapters import version_folders
 from omnidemo.adapters.version_folders import AdapterState, OptimiserState
 from omnidemo.config import Settings
-from omnidemo.distill.adaptable import plan_of
 from omnidemo.distill.trace_buffer import TraceBuffer, usable
 from omnidemo.distill.train_step import Batches, Learner, learner_for, train
+from omnidemo.distill.worker import plan_of
 from omnidemo.records import Trace
 
 Learners = dict[tuple[str, int], Learner]

@@ -1,4 +1,4 @@
-"""Which experiments there are, as data: an experiment is a list of arms, an arm a stream of requests and the ways to read it."""
+"""The experiments as data: an experiment is a list of arms, an arm a stream of requests and the ways to decode them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ GAMMAS = (0.3, 0.5, 0.7, 0.9)
 class Reading:
     """A way to decode. Readings with the same cache settings share an n-gram cache, which grows with the traffic.
 
-    `cache_share`: most entries, as a share of those that the whole traffic would leave (None: no limit). `only_timed`: not replayed,
+    `cache_share`: most entries, as a fraction of those that the whole traffic would leave (None: no limit). `only_timed`: not replayed,
     for a policy that looks at the clock.
     """
 
@@ -37,7 +37,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """So many requests to one target. The share of each source goes linearly from `mix` to `until` (None: it stays)."""
+    """So many requests to one target. The fraction of each source goes linearly from `mix` to `until` (None: it stays)."""
 
     target: str
     mix: Mapping[str, float]
@@ -45,7 +45,7 @@ class Phase:
     until: Mapping[str, float] | None = None
 
     def shares(self, place: float) -> dict[str, float]:
-        """The shares at `place`, from 0 (beginning) to 1 (end)."""
+        """The fractions at `place`, from 0 (beginning) to 1 (end)."""
         end = self.until or self.mix
         return {name: (1 - place) * self.mix.get(name, 0.0) + place * end.get(name, 0.0) for name in {**self.mix, **end}}
 
@@ -115,7 +115,7 @@ def checkpoints(arm: Arm) -> list[int]:
     if not arm.train:
         return [0, arm.requests]
     for phase in arm.phases:
-        found |= {before + round(share * phase.requests) for share in STEPS}
+        found |= {before + round(step * phase.requests) for step in STEPS}
         before += phase.requests
     return sorted(found)
 

@@ -43,7 +43,7 @@ def timed(arms: Sequence[Arm]) -> list[Arm]:
 def measure(world: World, arms: Sequence[Arm], seed: int, prompts: int, rounds: int = 1) -> Iterator[int]:
     """Time one seed's arms on the first held-out prompts, `rounds` times over, and write the rows; yields the answers so far.
 
-    Plain decoding comes first and last on every prompt, and its mean time counts; the order of the others turns. RuntimeError where
+    Plain decoding comes first and last on every prompt, and its mean time counts; the order of the others rotates. RuntimeError where
     ids differ from plain decoding's.
     """
     contenders = _contenders(world, arms, seed)
@@ -52,15 +52,15 @@ def measure(world: World, arms: Sequence[Arm], seed: int, prompts: int, rounds: 
     longest, rows, count = world.settings.max_new_tokens, list[dict[str, Any]](), 0
     for one in contenders:  # untimed, so that every drafter has been read and every weight swapped in
         one.pair.generate(texts[0], max_new_tokens=longest, learn=False, reuse=False, **options(one.reading))
-    for turn, text in enumerate(list(texts) * rounds):
-        shift = turn % len(contenders)
+    for number, text in enumerate(list(texts) * rounds):
+        shift = number % len(contenders)
         made: list[tuple[Contender | None, Generation]] = [(None, _decode(pair, text, longest, {"method": BASELINE}))]
         for one in contenders[shift:] + contenders[:shift]:
             made.append((one, _decode(one.pair, text, longest, options(one.reading))))
             count += 1
             yield count
         made.append((None, _decode(pair, text, longest, {"method": BASELINE})))
-        rows += _rows(made, seed, turn, text)
+        rows += _rows(made, seed, number, text)
     with replacing(timed_path(world, arms, seed, prompts)) as partial:
         partial.write_text(json.dumps(rows), encoding="utf-8")
 
@@ -69,7 +69,7 @@ def _decode(pair: Pair, text: str, longest: int, how: Mapping[str, Any]) -> Gene
     return pair.generate(text, max_new_tokens=longest, learn=False, reuse=False, **how)
 
 
-def _rows(made: Sequence[tuple[Contender | None, Generation]], seed: int, turn: int, text: str) -> Iterator[dict[str, Any]]:
+def _rows(made: Sequence[tuple[Contender | None, Generation]], seed: int, number: int, text: str) -> Iterator[dict[str, Any]]:
     """One prompt's answers as rows; those without a contender are plain decoding."""
     plain = [one for contender, one in made if contender is None]
     seconds = fmean(one.metrics["seconds"] or 0.0 for one in plain)
@@ -82,7 +82,7 @@ def _rows(made: Sequence[tuple[Contender | None, Generation]], seed: int, turn: 
         own = one.metrics["seconds"]
         speed = {"tokens_per_second": one.metrics["tokens_per_second"], "speedup": seconds / own if own else None}
         place = {"arm": arm.name, "reading": reading.name, "seed": seed, "kind": "timed", "requests": arm.requests}
-        yield {**place, "target": arm.targets[0], "source": arm.sources[0], **figures(one), **speed, "prompt": turn}
+        yield {**place, "target": arm.targets[0], "source": arm.sources[0], **figures(one), **speed, "prompt": number}
 
 
 def answers(arms: Sequence[Arm], prompts: int, rounds: int = 1) -> int:

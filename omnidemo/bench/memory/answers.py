@@ -12,7 +12,7 @@ from time import perf_counter
 
 import numpy as np
 
-from omnidemo.adapters import version_folders as adapters
+from omnidemo.adapters import version_folders
 from omnidemo.bench.assisted import quietly
 from omnidemo.bench.compare_methods import check_prompts, check_writable, sheet
 from omnidemo.bench.speed.machine import live_tensors, resident
@@ -93,7 +93,7 @@ def _sample(pair: Pair, distiller: Distiller, count: int, seconds: float) -> Sam
         tensors=tensors,
         tensor_mb=held / 1e6,
         version=distiller.versions.current.version,
-        adapters=len(adapters.versions(distiller.line)),
+        adapters=len(version_folders.versions(distiller.line)),
         adapters_mb=sum(path.stat().st_size for path in files) / 1e6,
         optimiser_tensors=len(moments),
         optimiser_mb=sum(one.nbytes for one in moments) / 1e6,

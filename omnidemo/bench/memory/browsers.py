@@ -24,7 +24,7 @@ from omnidemo.bench.compare_methods import check_writable, sheet
 from omnidemo.config import Settings
 
 SETTLED = 500  # requests after which memory should not grow any more
-FLAT = 0.1  # share by which it may have grown at any time from then on
+FLAT = 0.1  # relative growth that is allowed at any time from then on
 START_SECONDS = 180.0
 ANSWER_SECONDS = 120.0
 PLENTY = 10**9
@@ -63,7 +63,7 @@ def run(settings: Settings, prompts: Sequence[str], requests: int, every: int, o
 
 
 def flat(samples: Sequence[Sample], settled: int = SETTLED) -> float | None:
-    """How far memory went above what it was after `settled` requests, as a share of that; None where there is nothing to compare."""
+    """How far memory went above what it was after `settled` requests, relative to that; None where there is nothing to compare."""
     later = [sample for sample in samples if sample.requests >= settled]
     if len(later) < 2:
         return None

@@ -67,7 +67,7 @@ class _Timed:
 def run(settings: Settings, sizes: Sizes, out: Path) -> Iterator[tuple[Point, int]]:
     """Measure, and yield each point with the number of all. `growth.csv` has each point at once, `growth.html` the plots at the end.
 
-    Prompts and answers are tried on the settings' pair, as long as its window allows, the rest on invented pairs. All answers are
+    Prompts and answers are tried on the settings' pair, as long as its window allows, the others on invented pairs. All answers are
     scripted, so that as many drafted tokens are accepted at any size. ModelError or ValueError before anything is measured.
     """
     check_writable(out / "growth.csv")
@@ -113,7 +113,7 @@ Try = tuple[Pair, Sequence[int], int]  # (pair, prompt, longest answer)
 
 
 def _question(question: str, tries: Mapping[int, Try], sizes: Sizes, methods: Sequence[str] = (BASELINE, METHOD)) -> Iterator[Point]:
-    """Every size and method in turn, several times over, after a warm-up."""
+    """Every size and method, one after another, several times over, after a warm-up."""
     found: dict[tuple[int, str], list[_Timed]] = {(size, method): [] for size in tries for method in methods}
     for repeat in range(sizes.repeats + 1):
         for (size, method), timed in found.items():

@@ -82,8 +82,8 @@ def parameters(one: Form) -> int:
 def check_memory(names: list[str], device: torch.device, dtype: torch.dtype) -> None:
     """ModelError where models of these shapes do not fit the device together."""
     counts = [parameters(form(name)) for name in names]
-    need = sum(count * dtype.itemsize for count in counts) * model_files.MARGIN  # copies are made only where there is room
-    model_files.check_room(" with ".join(names), need, model_files.free_memory(str(device)), str(device))
+    need = sum(count * dtype.itemsize for count in counts) * model_files.MARGIN  # copies are made only where memory allows
+    model_files.check_memory(" with ".join(names), need, model_files.free_memory(str(device)), str(device))
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ def make(name: str, device: torch.device, dtype: torch.dtype, seed: int = 0) -> 
     `check_memory`'s business."""
     one = form(name)
     module = random_weights(one, device, dtype, seed)
-    # The general runner comes second: the lean one makes the module's weights views of its fused ones, so both share them.
+    # The general runner comes second: `FusedLlama` makes the module's weights views of its own, so that both use the same memory.
     fast = FusedLlama(module)
     fast.compact(True, rounding=True)
     runners: dict[Kind, Runner] = {"fast": fast, "general": TransformersRunner(module)}

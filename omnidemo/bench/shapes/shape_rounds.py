@@ -130,7 +130,7 @@ class _Stand:
         self.plain = {kind: (target.runners[kind].new_cache(), drafter.runners[kind].new_cache()) for kind in KINDS}
 
     def rows(self) -> Iterator[Row]:
-        """Every draft length by both kinds in turn, several times over; the first time, which warms up, is not counted."""
+        """Every draft length by both kinds alternately, several times over; the first time, which warms up, is not counted."""
         for repeat in range(self.order.repeats + 1):
             for length in self.order.draft_lengths:
                 for kind in KINDS if repeat % 2 else KINDS[::-1]:

@@ -96,7 +96,7 @@ class TheirArm:
             (self.drafter_shape if one.drafter else self.target_shape, Pass(one.start, one.ids.shape[1], 1 if one.drafter else judged))
             for one, judged in zip(made.passes, _rows(made.passes, made.rounds), strict=True)
         ]
-        shares = [accepted / proposed for proposed, accepted in made.rounds if proposed]
+        rates = [accepted / proposed for proposed, accepted in made.rounds if proposed]
         return Cost(
             ids=made.ids,
             seconds=seconds,
@@ -105,7 +105,7 @@ class TheirArm:
             split=self._split(made, seconds) if device.type == "cpu" else {},
             passes=passes,
             block_efficiency=len(made.ids) / max(1, len(made.rounds)),
-            acceptance=fmean(shares) if shares else None,
+            acceptance=fmean(rates) if rates else None,
             drafted=made.drafted / max(1, len(made.rounds)) if self.method != PLAIN else None,
         )
 

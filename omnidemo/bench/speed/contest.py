@@ -1,4 +1,4 @@
-"""The benchmark: every arm answers every prompt in turn, each side with its own best number of threads."""
+"""The benchmark: every arm answers every prompt, one arm after another, each side with its own best number of threads."""
 
 from __future__ import annotations
 
@@ -157,9 +157,9 @@ class Contest:
 
     def _prompt(self, arms: Sequence[Arm], request: Request, topic: str, index: int) -> list[Row]:
         """One prompt by every arm."""
-        turn, side = index % len(arms), ""
+        shift, side = index % len(arms), ""
         made: dict[str, tuple[Cost | str, Peak]] = {}
-        for arm in [*arms[turn:], *arms[:turn]]:
+        for arm in [*arms[shift:], *arms[:shift]]:
             if arm.side != side:  # whoever comes after other libraries finds the caches full of their weights, and threads awake
                 self._attempt(arm, replace(request, max_new_tokens=min(SETTLING, request.max_new_tokens), bare=False))
                 side = arm.side
@@ -187,7 +187,7 @@ class Contest:
         if isinstance(arm, OurArm) and isinstance(self._runner, FusedLlama) and self._runner.passes is not None:
             for model in (arm.pair.target, arm.pair.drafter):
                 share_among(model, count)
-            count = 1  # torch's own would be in the way of those that share a pass
+            count = 1  # torch's own threads would compete with those of a compiled pass
         if torch.get_num_threads() != count:
             torch.set_num_threads(count)
             _wake()

@@ -83,7 +83,7 @@ class Floor:
 
 
 def floor(passes: Sequence[tuple[Shape, Pass]], probe: Probe, threads: int) -> Floor:
-    """The floor of passes of one or two models, which run in turn: the bandwidth is that of a working set that holds all of them."""
+    """The floor of passes of one or two models, which alternate: the bandwidth is that of a working set that holds all of them."""
     largest: dict[Shape, int] = {}
     for shape, one in passes:
         largest[shape] = max(largest.get(shape, 0), shape.bytes_of(one))

@@ -136,7 +136,7 @@ def take_reads(model: LanguageModel) -> list[Read]:
 
 
 def share_among(model: LanguageModel, threads: int) -> None:
-    """Have so many threads share a model's compiled passes, if it has any."""
+    """Use so many threads for a model's compiled passes, if it has any."""
     runner = model.runner.runner if isinstance(model.runner, Watched) else model.runner
     if isinstance(runner, FusedLlama):
         runner.threads = threads

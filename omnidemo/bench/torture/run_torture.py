@@ -1,4 +1,4 @@
-"""Torture, in turns: clients chat and send nonsense, something fails, the server is killed, files are damaged, and it starts again."""
+"""Torture, in cycles: clients chat and send nonsense, something fails, the server is killed, files are damaged, and it starts again."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from omnidemo.bench.torture.server import ROOT, Server
 
 FULL_BYTES = 65_536  # beyond which no file may grow while the disk is "full"
 SETTLE_SECONDS = 45.0  # after a fault, until everything that was acknowledged has to be in the history
-LOAD_SECONDS = 60.0  # longest wait for a turn's first answers
+LOAD_SECONDS = 60.0  # longest wait for a cycle's first answers
 Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
 class TortureRequest:
-    """`minutes` of turns; `short`: one turn of each kind that is quick, for the tests."""
+    """`minutes` of cycles; `short`: one cycle of each kind that is quick, for the tests."""
 
     minutes: float
     clients: int = 3
@@ -39,7 +39,7 @@ class TortureRequest:
 
 
 @dataclass(slots=True)
-class Line:
+class Outcome:
     tried: int = 0
     survived: int = 0
     failed: list[str] = field(default_factory=list)
@@ -47,29 +47,29 @@ class Line:
 
 @dataclass(slots=True)
 class Report:
-    lines: dict[str, Line] = field(default_factory=dict)
+    outcomes: dict[str, Outcome] = field(default_factory=dict)
     found: Found = field(default_factory=Found)
     raw: list[str] = field(default_factory=list)  # of the server's log
     foreign: list[str] = field(default_factory=list)
     seconds: float = 0.0
 
     def note(self, what: str, held: bool, why: str = "") -> None:
-        line = self.lines.setdefault(what, Line())
-        line.tried += 1
-        line.survived += held
+        outcome = self.outcomes.setdefault(what, Outcome())
+        outcome.tried += 1
+        outcome.survived += held
         if not held:
-            line.failed.append(why or what)
+            outcome.failed.append(why or what)
 
     @property
     def held(self) -> bool:
         found = self.found
-        broken = any(line.failed for line in self.lines.values())
+        broken = any(one.failed for one in self.outcomes.values())
         return not (broken or found.lost or found.doubled or found.altered or found.raw or self.raw or self.foreign)
 
     def rows(self) -> list[list[str]]:
         """(what, tried, survived, lost) as text."""
         found = self.found
-        shown = [[what, f"{line.tried:,}", f"{line.survived:,}", f"{len(line.failed):,}"] for what, line in self.lines.items()]
+        shown = [[what, f"{one.tried:,}", f"{one.survived:,}", f"{len(one.failed):,}"] for what, one in self.outcomes.items()]
         broken = len(found.lost) + len(found.doubled) + len(found.altered)
         shown.append(
             ["acknowledged answers, held against the history", f"{found.acknowledged:,}", f"{found.acknowledged - broken:,}", f"{broken:,}"]
@@ -79,9 +79,9 @@ class Report:
         return shown
 
     def troubles(self) -> list[str]:
-        """A line for everything that did not hold."""
+        """A sentence for everything that did not hold."""
         found = self.found
-        told = [f"{what}: {why}" for what, line in self.lines.items() for why in line.failed]
+        told = [f"{what}: {why}" for what, one in self.outcomes.items() for why in one.failed]
         for name, prompts in (("lost", found.lost), ("doubled", found.doubled), ("altered", found.altered), ("raw error", found.raw)):
             told += [f"{name}: {prompt}" for prompt in prompts]
         return told + [f"log: {line}" for line in self.raw] + [f"foreign: {what}" for what in self.foreign]
@@ -115,10 +115,10 @@ class _Torture:
                 if self.order.short
                 else [self._kill_trainer, self._lock, self._stop_trainer, self._fill, self._nothing]
             )
-            turn = 0
-            while (turn < len(faults) and self.order.short) or (not self.order.short and time.monotonic() < until):
-                self._turn(faults[turn % len(faults)])
-                turn += 1
+            cycle = 0
+            while (cycle < len(faults) and self.order.short) or (not self.order.short and time.monotonic() < until):
+                self._cycle(faults[cycle % len(faults)])
+                cycle += 1
             self._end()
             if not self.order.short:
                 self._strangers()
@@ -128,9 +128,7 @@ class _Torture:
             if self.server.alive:
                 self.server.kill()
 
-    # one turn ------------------------------------------------------------------------------------------------------------
-
-    def _turn(self, fault: Callable[[], None]) -> None:
+    def _cycle(self, fault: Callable[[], None]) -> None:
         """Load, a fault, a kill at some moment, files damaged, a start, and the books."""
         self._load()
         self._wait_for(self.order.clients if self.order.short else 3 * self.order.clients)

@@ -77,7 +77,7 @@ class Server:
     def trainer(self) -> psutil.Process | None:
         for child in self.children():
             try:
-                if "omnidemo.distill.process_worker" in " ".join(child.cmdline()):
+                if "omnidemo.distill.worker_process" in " ".join(child.cmdline()):
                     return child
             except psutil.Error:
                 continue

@@ -10,6 +10,7 @@ from typing import Any
 
 import gradio as gr
 
+from omnidemo.serving.public_services import PublicServices
 from omnidemo.ui import curve_data, downloads
 from omnidemo.ui.adaptation_data import View, page_json
 from omnidemo.ui.downloads import serve_plotly
@@ -28,7 +29,7 @@ def read_view(target: str, drafter: str, line: str, window: float, every: bool, 
 class Page:
     """The values of the tab's widgets, sent again only when something in them changed."""
 
-    def __init__(self, services: Any, plotly: str) -> None:
+    def __init__(self, services: PublicServices, plotly: str) -> None:
         self.services, self.plotly = services, plotly
 
     def show(self, view: View, seen: str = "", note: str = "") -> Any:
@@ -58,7 +59,7 @@ class Page:
         return self.show(view)
 
 
-def build(services: Any, shell: Shell) -> None:
+def build(services: PublicServices, shell: Shell) -> None:
     """Everything inside the Adaptation tab."""
     page_of = Page(services, serve_plotly())
     with gr.Row(elem_id="omni-adaptation-row", elem_classes="omni-two", equal_height=False):
@@ -107,13 +108,13 @@ def build(services: Any, shell: Shell) -> None:
     traffic_panel.wire(services, shell, player, "play")
 
 
-def export_file(services: Any, view: View, version: int) -> Path:
+def export_file(services: PublicServices, view: View, version: int) -> Path:
     """An adapter version as a zip in PEFT's own format, outside of the storage folder, from which nothing is served."""
     made = Path(services.export_adapter(view.target, view.drafter, view.line, version))
     return Path(shutil.copyfile(made, downloads.temporary(made.name)))
 
 
-def _files(services: Any, page_of: Page, page: gr.HTML, upload: Any, inputs: list[Any], outputs: list[Any], choose: Any) -> None:
+def _files(services: PublicServices, page_of: Page, page: gr.HTML, upload: Any, inputs: list[Any], outputs: list[Any], choose: Any) -> None:
     def make(*given: Any) -> Path:
         *view, version = given
         return export_file(services, read_view(*view), int(version or 0))

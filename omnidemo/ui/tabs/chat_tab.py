@@ -11,9 +11,10 @@ from typing import Any
 import gradio as gr
 
 from omnidemo.records import Generation, Round
+from omnidemo.serving.public_services import PublicServices
 from omnidemo.serving.quotas import Refused
 from omnidemo.ui import curve_data, text, token_lines
-from omnidemo.ui.errors import tell
+from omnidemo.ui.errors import report
 from omnidemo.ui.running_answers import Running
 from omnidemo.ui.shell import ENGINE, EXPERT, PRIVATE, QUIET, Shell, longest_answer, widget
 from omnidemo.ui.tabs import settings_panel, traffic_panel
@@ -48,7 +49,7 @@ def read_line(name: str | None) -> str:
     return " ".join(str(name or "").split()) or "default"
 
 
-def provenance(services: Any, target: str, drafter: str, session: str, line: str) -> Callable[[Generation], dict[str, str]]:
+def provenance(services: PublicServices, target: str, drafter: str, session: str, line: str) -> Callable[[Generation], dict[str, str]]:
     """What the page says beside an answer: which line drafted, what it was about and how one can tell, and that guessing was slower."""
 
     def about(generation: Generation) -> dict[str, str]:
@@ -77,10 +78,10 @@ def stream(
             value += tally.line()
             shown_at = now
             yield value
-    yield value + token_lines.line("error", text="The answer ended without its figures. Send the message again.")
+    yield value + token_lines.json_line("error", text="The answer ended without its figures. Send the message again.")
 
 
-def _chat(services: Any, running: Running) -> Any:
+def _chat(services: PublicServices, running: Running) -> Any:
     def chat(
         message: str,
         history: list[dict[str, str]] | None,
@@ -100,19 +101,19 @@ def _chat(services: Any, running: Running) -> Any:
         """Answer `message`; streams JSON lines (see omnidemo/ui/token_lines.py), the last one holds the text and the figures."""
         message, session, run = message or "", session or f"api-{secrets.token_hex(8)}", run or secrets.token_hex(8)
         asked = {"temperature": temperature, "top_p": top_p}
-        head = token_lines.line("run", run=run, method=method, target=target, drafter=drafter, **asked)
+        head = token_lines.json_line("run", run=run, method=method, target=target, drafter=drafter, **asked)
         if not message.strip():
-            yield head + token_lines.line("error", text="The message is empty. Type a question first.")
+            yield head + token_lines.json_line("error", text="The message is empty. Type a question first.")
             return
         try:
             number = read_seed(seed)
         except ValueError as error:
-            yield head + token_lines.line("error", text=str(error))
+            yield head + token_lines.json_line("error", text=str(error))
             return
         state = services.load(target, drafter)
         if state.stage != "ready":
             why = state.error or f"{target} is still loading ({text.STAGES.get(state.stage, state.stage)}). Send again when it is ready."
-            yield head + token_lines.line("error", text=why)
+            yield head + token_lines.json_line("error", text=why)
             return
         yield head
         cancel, last = running.start(session, run), ""
@@ -136,9 +137,9 @@ def _chat(services: Any, running: Running) -> Any:
             for last in stream(answer, time.perf_counter(), about):
                 yield head + last
         except Refused as refused:  # nothing is wrong, so nothing is logged
-            yield head + last + token_lines.line("error", text=str(refused))
+            yield head + last + token_lines.json_line("error", text=str(refused))
         except Exception as error:  # any cause: the page says it and lives on
-            yield head + last + token_lines.line("error", text=tell(error, "an answer"))
+            yield head + last + token_lines.json_line("error", text=report(error, "an answer"))
         finally:
             running.finish(session, run)
 
@@ -150,7 +151,7 @@ def line_choices(names: Iterable[str]) -> list[tuple[str, str]]:
     return [(text.LINES.get(name, name), name) for name in [text.AUTO_LINE, *names]]
 
 
-def _bar(services: Any) -> list[Any]:
+def _bar(services: PublicServices) -> list[Any]:
     """The row above the chat: method with its help, topic line, temperature."""
     settings = services.settings
     methods = [(text.method_title(info), info.name) for info in services.methods()]
@@ -170,7 +171,7 @@ def _bar(services: Any) -> list[Any]:
     return [method, line, temperature]
 
 
-def _advanced(services: Any) -> tuple[gr.HTML, list[Any]]:
+def _advanced(services: PublicServices) -> tuple[gr.HTML, list[Any]]:
     """The folded settings: the draft policy, which is everybody's, and the own ones in the order of `chat`'s last parameters."""
     settings = services.settings
     learns = settings.training != "off"
@@ -187,7 +188,7 @@ def _advanced(services: Any) -> tuple[gr.HTML, list[Any]]:
     return steering, [top_p, most, seed, learn, keep]
 
 
-def build(services: Any, shell: Shell) -> None:
+def build(services: PublicServices, shell: Shell) -> None:
     """Everything inside the Chat tab."""
     running = Running()
     settings = _bar(services)
@@ -231,7 +232,7 @@ def build(services: Any, shell: Shell) -> None:
     traffic_panel.wire(services, shell, player, "teach")
 
 
-def _follow_lines(services: Any, shell: Shell, line: gr.Dropdown) -> None:
+def _follow_lines(services: PublicServices, shell: Shell, line: gr.Dropdown) -> None:
     """Keep the names in the topic line's picker up to date."""
     known = gr.State("")
 

@@ -12,11 +12,12 @@ import gradio as gr
 
 from omnidemo.methods import AUTO
 from omnidemo.serving.comparison import BASELINE, FRESH
+from omnidemo.serving.public_services import PublicServices
 from omnidemo.serving.services import MethodInfo
 from omnidemo.ui import downloads, text
 from omnidemo.ui.comparison_tables import HEADER, MOST_PROMPTS, BadBatch, Board, problem, read_batch
 from omnidemo.ui.downloads import for_browser
-from omnidemo.ui.errors import tell
+from omnidemo.ui.errors import report
 from omnidemo.ui.running_answers import Running
 from omnidemo.ui.shell import ENGINE, EXPERT, PRIVATE, Shell, widget
 
@@ -25,7 +26,7 @@ FIRST = (BASELINE, FRESH, "ngram-exact")
 UPDATE_SECONDS = 0.25  # at most this often to the browser while a batch runs
 
 
-def _run(services: Any, running: Running, plotly: str) -> Any:
+def _run(services: PublicServices, running: Running, plotly: str) -> Any:
     def run(
         session: str,
         run_id: str,
@@ -54,7 +55,7 @@ def _run(services: Any, running: Running, plotly: str) -> Any:
         if not methods:
             yield problem(left_out), gr.skip()
             return
-        options = {
+        options: dict[str, Any] = {
             "max_new_tokens": int(most),
             "temperature": float(temperature),
             "draft_length": int(length) or None,
@@ -78,7 +79,7 @@ def _run(services: Any, running: Running, plotly: str) -> Any:
                     yield board.json("running"), gr.skip()
             end = "stopped" if cancel.is_set() else "done"
         except Exception as caught:  # any cause: what was measured stays, the page says why it ended
-            end, error = "error", tell(caught, "a comparison")
+            end, error = "error", report(caught, "a comparison")
         finally:
             running.finish(session, run_id)
         yield board.json(end, error or left_out), board.csv
@@ -86,7 +87,9 @@ def _run(services: Any, running: Running, plotly: str) -> Any:
     return run
 
 
-def _events(services: Any, shell: Shell, board: gr.HTML, settings: list[Any], one: list[Any], many: list[Any], rows: gr.State) -> None:
+def _events(
+    services: PublicServices, shell: Shell, board: gr.HTML, settings: list[Any], one: list[Any], many: list[Any], rows: gr.State
+) -> None:
     """Run on one prompt, run on a batch, stop. `one`: prompt, button; `many`: topic, count, file, button."""
     running, plotly = Running(), downloads.serve_plotly()
     run = _run(services, running, plotly)
@@ -121,7 +124,7 @@ def _events(services: Any, shell: Shell, board: gr.HTML, settings: list[Any], on
     board.halt(stop, [shell.session, run_id], None, js="() => omni.compare.current()", api_name="stop_compare", queue=False, **PRIVATE)
 
 
-def _methods(services: Any) -> list[Any]:
+def _methods(services: PublicServices) -> list[Any]:
     """What can be compared, from the top: plain decoding, the fresh drafter, then all methods but "auto", which is one of them."""
     infos = {info.name: info for info in services.methods() if info.name != AUTO}
     title, hint = text.FRESH
@@ -129,7 +132,7 @@ def _methods(services: Any) -> list[Any]:
     return [infos[name] for name in dict.fromkeys([*FIRST, *infos]) if name in infos]
 
 
-def _settings(services: Any) -> list[Any]:
+def _settings(services: PublicServices) -> list[Any]:
     """Methods, temperature, draft length, tokens, seed: in the order of `run`'s parameters."""
     own, names = services.settings, [(text.method_title(info), info.name) for info in _methods(services)]
     methods = gr.CheckboxGroup(names, value=[name for _, name in names if name in FIRST], label="Methods", elem_classes=EXPERT)
@@ -146,7 +149,7 @@ def _settings(services: Any) -> list[Any]:
     return [methods, temperature, length, most, seed]
 
 
-def build(services: Any, shell: Shell) -> None:
+def build(services: PublicServices, shell: Shell) -> None:
     """Everything inside the Compare tab."""
     topics = services.topics()
     with gr.Row(elem_id="omni-compare-row", elem_classes="omni-two", equal_height=False):

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import gradio as gr
 
 from omnidemo.config import Settings
+from omnidemo.serving.public_services import PublicServices
 from omnidemo.store.visitors import is_public
 from omnidemo.ui import downloads, text
 from omnidemo.ui.downloads import for_browser
@@ -44,10 +45,10 @@ def scope(settings: Settings, session: str, filters: Mapping[str, Any]) -> dict[
     return {"target": target or None, "drafter": drafter or None, "method": str(filters.get("method") or "") or None, "session": wanted}
 
 
-def page_json(services: Any, session: str, filters: Mapping[str, Any]) -> str:
+def page_json(services: PublicServices, session: str, filters: Mapping[str, Any]) -> str:
     """The table, the choices of the filters and what is wrong with the database, as the value of the `history` widget."""
     store, settings = services.store, services.settings
-    where = scope(settings, session, filters)
+    where: dict[str, Any] = scope(settings, session, filters)
     rows = store.requests(**where, limit=NEWEST)
     visible = store.requests(session=where["session"], limit=NEWEST) if any(where.values()) else rows
     recorded = store.recorded(row["id"] for row in rows)
@@ -77,7 +78,7 @@ def _row(row: Mapping[str, Any]) -> dict[str, Any]:
     return shown | {name: None if row.get(name) is None else str(row[name])[:LONGEST_TEXT] for name in ("prompt", "answer")}
 
 
-def delete(services: Any, session: str, what: Mapping[str, Any]) -> str:
+def delete(services: PublicServices, session: str, what: Mapping[str, Any]) -> str:
     """Delete `ids`, a `session`, or `mine`; what happened, in one sentence. Others' requests are left alone on a public app."""
     store, everyone = services.store, single_user(services.settings)
     wanted = str(what.get("session") or "")
@@ -97,7 +98,7 @@ def delete(services: Any, session: str, what: Mapping[str, Any]) -> str:
     return f"{gone} request{'' if gone == 1 else 's'} deleted." if gone else "There was nothing to delete."
 
 
-def export(services: Any, kind: Literal["requests", "rounds", "steps"]) -> Callable[[str, Mapping[str, Any] | None], Path]:
+def export(services: PublicServices, kind: Literal["requests", "rounds", "steps"]) -> Callable[[str, Mapping[str, Any] | None], Path]:
     """A function (session, filters) → CSV file of the requests, rounds or training steps the visitor may see."""
 
     def make(session: str, filters: Mapping[str, Any] | None) -> Path:
@@ -114,7 +115,7 @@ def export(services: Any, kind: Literal["requests", "rounds", "steps"]) -> Calla
     return make
 
 
-def build(services: Any, shell: Shell) -> None:
+def build(services: PublicServices, shell: Shell) -> None:
     """Everything inside the History tab."""
     js = "(...values) => omni.history.request(values)"
     page = widget("history", events=("poll", "remove"))

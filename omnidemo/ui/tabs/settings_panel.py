@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args, get_origin
 import gradio as gr
 
 from omnidemo.config import Settings
+from omnidemo.serving.public_services import PublicServices
 from omnidemo.ui import text
 from omnidemo.ui.downloads import for_browser
 from omnidemo.ui.shell import QUIET, Shell, only_when_changed
@@ -18,7 +19,7 @@ STEPS = {"confidence": 0.05, "gamma": 0.05, "jsd_beta": 0.05, "ngram_weight": 0.
 
 
 def _bounds(name: str) -> Item:
-    """The limits that the setting itself declares; an open one is left to `configure`, which knows the exact rule."""
+    """The limits that the setting itself declares; an open one is left to `configure`, which checks the exact rule."""
     found: Item = {}
     for rule in Settings.model_fields[name].metadata:
         for side, keys in (("min", ("ge", "gt")), ("max", ("le", "lt"))):
@@ -41,7 +42,7 @@ def item(name: str) -> Item:
     if field.annotation is str:
         return shown | {"kind": "line"}
     shown |= _bounds(name)
-    if name in STEPS and "max" in shown:  # a share: a slider that keeps off its open ends
+    if name in STEPS and "max" in shown:  # a number between 0 and 1: a slider that excludes its open ends
         step = STEPS[name]
         edge = step if name != "confidence" else 0
         return shown | {"kind": "slider", "step": step, "min": edge, "max": 1 - edge}
@@ -56,7 +57,7 @@ def groups() -> list[Item]:
     ]
 
 
-def values(services: Any, target: str, drafter: str) -> dict[str, Any]:
+def values(services: PublicServices, target: str, drafter: str) -> dict[str, Any]:
     """The present values; what the app started with while the pair is not loaded."""
     try:
         now: Mapping[str, Any] = services.controls(target, drafter)
@@ -66,7 +67,7 @@ def values(services: Any, target: str, drafter: str) -> dict[str, Any]:
     return {name: now.get(name, getattr(services.settings, name)) for name in names}
 
 
-def line_names(services: Any, target: str, drafter: str) -> list[str]:
+def line_names(services: PublicServices, target: str, drafter: str) -> list[str]:
     """The topic lines of a pair, `default` first; only that one while the pair is not loaded."""
     try:
         found = [line.domain for line in services.lines(target, drafter)]
@@ -75,7 +76,7 @@ def line_names(services: Any, target: str, drafter: str) -> list[str]:
     return list(dict.fromkeys(["default", *found]))
 
 
-def state(services: Any, target: str, drafter: str, error: str = "") -> str:
+def state(services: PublicServices, target: str, drafter: str, error: str = "") -> str:
     """The value of the `controls` widget; `error` is the sentence of a refused change."""
     return for_browser({"values": values(services, target, drafter), "lines": line_names(services, target, drafter), "error": error})
 
@@ -92,11 +93,11 @@ def _read(changes: str) -> dict[str, Any]:
 
 def _in_words(error: str) -> str:
     """A refusal with the label that the page shows instead of the setting's name."""
-    name, equals, rest = error.partition(" = ")
-    return f"“{text.CONTROLS[name][0]}”{equals}{rest}" if equals and name in text.CONTROLS else error
+    name, equals, value = error.partition(" = ")
+    return f"“{text.CONTROLS[name][0]}”{equals}{value}" if equals and name in text.CONTROLS else error
 
 
-def change(services: Any, target: str, drafter: str, changes: str) -> str:
+def change(services: PublicServices, target: str, drafter: str, changes: str) -> str:
     """Apply `changes`, a JSON object of settings, and return the widget's new value; what is refused is said in it."""
     error = ""
     try:
@@ -110,7 +111,7 @@ def change(services: Any, target: str, drafter: str, changes: str) -> str:
     return state(services, target, drafter, error)
 
 
-def steer(services: Any, shell: Shell, panel: gr.HTML, name: str) -> None:
+def steer(services: PublicServices, shell: Shell, panel: gr.HTML, name: str) -> None:
     """Wire one `controls` widget: what it changes, and what others change."""
     names, seen = [shell.target, shell.drafter], gr.State("")
     wanted = gr.Textbox(visible=False, label="changes")

@@ -1,4 +1,4 @@
-"""Playing traffic: sample prompts through a pair, in short turns, so that a chat waits for one turn at most."""
+"""Playing traffic: sample prompts through a pair, in slices of a second, so that a chat waits for one slice at most."""
 
 from __future__ import annotations
 
@@ -12,22 +12,23 @@ from typing import Any
 import gradio as gr
 
 from omnidemo.records import Generation
+from omnidemo.serving.public_services import PublicServices
 from omnidemo.ui import text
 from omnidemo.ui.downloads import for_browser
-from omnidemo.ui.errors import tell
+from omnidemo.ui.errors import report
 from omnidemo.ui.running_answers import Running
 from omnidemo.ui.shell import ENGINE, PRIVATE, Shell
 from omnidemo.ui.token_lines import finite
 
 FEWEST, MOST, USUAL = 5, 200, 40  # requests of one play
-TURN_SECONDS = 1.0  # then whoever waits for the engine comes first, and the browser asks for the next turn
-MOST_PARKED = 32  # plays between two turns; a closed browser leaves one behind
+SLICE_SECONDS = 1.0  # then other requests get the engine, and the browser requests the next slice
+MOST_PARKED = 32  # plays between two slices; a closed browser leaves one behind
 SHOWN_TEXT = 400
 Key = tuple[str, str]  # session, run
 
 
 class PausedTraffic:
-    """Plays between two turns. The oldest leaves when there are too many: its browser is gone."""
+    """Plays between two slices. The oldest is dropped when there are too many: its browser is gone."""
 
     def __init__(self, drop: Callable[[Key], None]) -> None:
         self._plays: dict[Key, tuple[Iterator[Any], dict[str, Any]]] = {}
@@ -46,14 +47,14 @@ class PausedTraffic:
             return self._plays.pop(key, None)
 
 
-def player(services: Any, running: Running) -> Any:
+def player(services: PublicServices, running: Running) -> Any:
     """The event behind the play button."""
     parked = PausedTraffic(lambda key: running.finish(*key))
 
     def play_traffic(session: str, run: str, target: str, drafter: str, topic: str, count: float) -> Iterator[str]:
         """Stream `count` sample prompts of a topic through the pair; JSON after each: run, state, done, prompt, text, figures.
 
-        After a second the answer ends with the state `more`: call again with the same session and its `run` for the next turn.
+        After a second the answer ends with the state `more`: call again with the same session and its `run` for the next slice.
         """
         run = run or secrets.token_hex(8)
         key = (session or f"api-{run}", run)
@@ -73,7 +74,7 @@ def player(services: Any, running: Running) -> Any:
             yield shown(state="error", error=why)
             return
         yield shown(state="playing")
-        cancel, until, more = running.start(*key), time.monotonic() + TURN_SECONDS, False
+        cancel, until, more = running.start(*key), time.monotonic() + SLICE_SECONDS, False
         try:
             played = played or _play(services, key[0], target, drafter, topic, wanted, cancel)
             for index, prompt, generation in played:
@@ -84,7 +85,7 @@ def player(services: Any, running: Running) -> Any:
                     break
             yield shown(state="more" if more else "stopped" if cancel.is_set() else "done")
         except Exception as error:  # any cause: the page says it and lives on
-            yield shown(state="error", error=tell(error, "playing traffic"))
+            yield shown(state="error", error=report(error, "playing traffic"))
         finally:
             if more and played is not None:
                 parked.put(key, played, value)
@@ -94,30 +95,32 @@ def player(services: Any, running: Running) -> Any:
     return play_traffic
 
 
-def _play(services: Any, session: str, target: str, drafter: str, topic: str, count: int, cancel: threading.Event) -> Iterator[Any]:
+def _play(
+    services: PublicServices, session: str, target: str, drafter: str, topic: str, count: int, cancel: threading.Event
+) -> Iterator[Any]:
     pair = {"target": target, "drafter": drafter, "method": services.settings.method}
-    # Other prompts each time: on the ones of the last play the drafter would only show that it knows them by heart.
+    # Other prompts each time: on the ones of the last play the drafter would only repeat what it learned by heart.
     seed = secrets.randbelow(2**31)
-    return iter(services.play(session=session, topic=topic, count=count, cancel=cancel, seed=seed, rest=False, **pair))
+    return iter(services.play(session=session, topic=topic, count=count, cancel=cancel, seed=seed, let_learn=False, **pair))
 
 
-def rester(services: Any, running: Running) -> Any:
-    """What follows a turn, outside of the engine's queue: an update that is due gets its time, and whoever waits gets the engine."""
+def learner(services: PublicServices, running: Running) -> Any:
+    """The event after a slice, outside of the engine's queue: an update that is due runs, and other requests get the engine."""
 
-    def rest(value: str, session: str, run: str, target: str, drafter: str) -> None:
+    def let_learn(value: str, session: str, run: str, target: str, drafter: str) -> None:
         shown = json.loads(value or "{}")
         if shown.get("state") != "more" or shown.get("run") != run:
             return
         try:
             line, topic = str(shown.get("line") or "default"), str(shown.get("topic") or "")
-            services.rest(target, drafter, line, running.flag(session, run), topic)
+            services.let_learn(target, drafter, line, running.flag(session, run), topic)
         except (RuntimeError, ValueError):  # the pair is gone, or it is no line
             return
 
-    return rest
+    return let_learn
 
 
-def wire(services: Any, shell: Shell, widget: gr.HTML, name: str) -> None:
+def wire(services: PublicServices, shell: Shell, widget: gr.HTML, name: str) -> None:
     """Let a widget of teach.js play traffic; `name` is its name there."""
     running = Running()
     run, topic = gr.Textbox(visible=False, label="run"), gr.Textbox(visible=False, label="topic")
@@ -134,7 +137,7 @@ def wire(services: Any, shell: Shell, widget: gr.HTML, name: str) -> None:
         concurrency_limit=1,
         show_progress="hidden",
     ).then(
-        rester(services, running),
+        learner(services, running),
         [widget, shell.session, run, *pair],
         None,
         js=f"(value, ...more) => [value, ...{calls}.current(), ...more.slice(2)]",
@@ -148,7 +151,7 @@ def wire(services: Any, shell: Shell, widget: gr.HTML, name: str) -> None:
     widget.halt(stop, [shell.session, run], None, js=f"() => {calls}.current()", api_name=f"stop_{name}", queue=False, **PRIVATE)
 
 
-def first(services: Any) -> str:
+def first(services: PublicServices) -> str:
     """The value with which such a widget begins."""
     return for_browser({"topics": services.topics(), "fewest": FEWEST, "most": MOST, "usual": USUAL})
 

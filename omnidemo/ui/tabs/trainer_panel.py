@@ -1,4 +1,4 @@
-"""The trainer panel: what one adapter line learns now, what it expects of it, and how far the pair guesses ahead."""
+"""The trainer panel: what one adapter line learns now, the expected gain, and the present draft length."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from typing import Any
 
 import gradio as gr
 
+from omnidemo.serving.public_services import PublicServices
 from omnidemo.ui import text
 from omnidemo.ui.downloads import for_browser
 from omnidemo.ui.shell import QUIET, Shell, only_when_changed
 from omnidemo.ui.token_lines import finite
 
 
-def drafting_json(services: Any, target: str, drafter: str, domain: str) -> dict[str, Any] | None:
+def drafting_json(services: PublicServices, target: str, drafter: str, domain: str) -> dict[str, Any] | None:
     """How far the pair guesses ahead now; None while it is not loaded."""
     try:
         now = services.drafting(target, drafter, domain)
@@ -30,7 +31,7 @@ def drafting_json(services: Any, target: str, drafter: str, domain: str) -> dict
     }
 
 
-def calibration(services: Any, target: str, drafter: str, domain: str) -> list[tuple[float, float, float]]:
+def calibration(services: PublicServices, target: str, drafter: str, domain: str) -> list[tuple[float, float, float]]:
     """(predicted, observed, count) per bin of the acceptance head; empty without one."""
     try:
         bins = services.drafting(target, drafter, domain).calibration
@@ -39,8 +40,8 @@ def calibration(services: Any, target: str, drafter: str, domain: str) -> list[t
     return [(float(p), float(o), float(n)) for p, o, n in bins if n and math.isfinite(p) and math.isfinite(o)]
 
 
-def trainer_json(services: Any, target: str, drafter: str, domain: str = "default") -> str:
-    """Trainer, draft length and database line of one adapter line, as the value of the `trainer` widget."""
+def trainer_json(services: PublicServices, target: str, drafter: str, domain: str = "default") -> str:
+    """Trainer, draft length and state of the database for one adapter line, as the value of the `trainer` widget."""
     domain = domain if domain and domain != text.AUTO_LINE else "default"
     try:
         status = services.trainer(target, drafter, domain)
@@ -74,7 +75,7 @@ def trainer_json(services: Any, target: str, drafter: str, domain: str = "defaul
     return for_browser(shown)
 
 
-def follow(services: Any, shell: Shell, panel: gr.HTML, line: Any) -> None:
+def follow(services: PublicServices, shell: Shell, panel: gr.HTML, line: Any) -> None:
     """Keep the chat's trainer panel up to date and wire its buttons. `line`: the picker of the topic line."""
     names, seen = [shell.target, shell.drafter, line, shell.session], gr.State("")
 
