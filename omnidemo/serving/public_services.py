@@ -252,26 +252,23 @@ class PublicServices:
         return self._services.drafting(target, drafter, domain if visitor is None else visitor.own)
 
     def pause(self, target: str, drafter: str, domain: str = DEFAULT) -> None:
-        self._on_line(self._services.pause, target, drafter, domain)
+        self._services.pause(target, drafter, domain=self._line(domain))
 
     def resume(self, target: str, drafter: str, domain: str = DEFAULT) -> None:
-        self._on_line(self._services.resume, target, drafter, domain)
+        self._services.resume(target, drafter, domain=self._line(domain))
 
     def reset(self, target: str, drafter: str, domain: str = DEFAULT) -> None:
-        self._on_line(self._services.reset, target, drafter, domain)
+        self._services.reset(target, drafter, domain=self._line(domain))
 
     def activate(self, target: str, drafter: str, version: int, domain: str = DEFAULT) -> None:
-        def act(target: str, drafter: str, domain: str) -> None:
-            self._services.activate(target, drafter, version, domain=domain)
+        self._services.activate(target, drafter, version, domain=self._line(domain))
 
-        self._on_line(act, target, drafter, domain)
-
-    def _on_line(self, act: Callable[..., None], target: str, drafter: str, domain: str) -> None:
-        """Do something to a line: in a public app to the visitor's own, whatever the page calls it."""
+    def _line(self, domain: str) -> str:
+        """The line to change: in a public app the visitor's own, whatever the page calls it, which counts as used now."""
         own = self._own(domain)
         if own is not None:
             self._services.visitor_lines.use(own)
-        act(target, drafter, domain=own or domain)
+        return own or domain
 
     def export_adapter(self, target: str, drafter: str, domain: str, version: int) -> Path:
         own = self._own(domain)
