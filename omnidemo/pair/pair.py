@@ -28,7 +28,7 @@ from omnidemo.methods import Method, make_method
 from omnidemo.metrics import measure
 from omnidemo.models.load import LanguageModel
 from omnidemo.models.map_cache import load_or_build
-from omnidemo.pair.conversations import DOMAIN, Conversations
+from omnidemo.pair.conversation_pool import DOMAIN, Conversations
 from omnidemo.pair.drafting_line import DraftingLine, PlainPolicy
 from omnidemo.pair.ngram_memory import NgramMemory, remember
 from omnidemo.pair.prompt_reader import PromptReader
