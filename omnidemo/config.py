@@ -101,6 +101,7 @@ class Settings(BaseSettings):
     )
     allowed_hosts: str = Field("", description="Names beside localhost by which the app may be reached, with commas between.")
     operator_key: str = Field("", repr=False, description="Password for what concerns everybody in a public app; empty: nobody may do it.")
+    api_keys: str = Field("", repr=False, description="Keys of the endpoint, with commas between; empty: it answers this machine only.")
     upload_mb: int = Field(20, ge=1, description="Largest file that may be uploaded.")
     visitor_requests: int = Field(600, ge=1, description="Public: answers for one visitor in an hour.")
     visitor_tokens: int = Field(150_000, ge=1, description="Public: tokens for one visitor in an hour.")

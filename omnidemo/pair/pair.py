@@ -205,9 +205,9 @@ class Pair:
         while len(self._agreements) > AGREEMENTS:
             self._agreements.popitem(last=False)
 
-    def prompt_ids(self, prompt: Prompt) -> list[int]:
-        """The target's ids of a prompt; ValueError where it is empty or does not fit the window."""
-        return self._prompts.ids(prompt)
+    def prompt_ids(self, prompt: Prompt, raw: bool = False) -> list[int]:
+        """The target's ids of a prompt, a `raw` text without chat template; ValueError where it is empty or does not fit the window."""
+        return self._prompts.ids(prompt, raw)
 
     def warm_up(self) -> None:
         """Run each model once, so that the first answer does not pay for it, and time plain rounds."""

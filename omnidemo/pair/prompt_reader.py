@@ -18,9 +18,9 @@ class PromptReader:
         self._target = target
         self._speller: Speller | None = None
 
-    def ids(self, prompt: Prompt) -> list[int]:
-        """The target's ids of a prompt; ValueError where it is empty or does not fit the window."""
-        if isinstance(prompt, str) and self._target.chat:
+    def ids(self, prompt: Prompt, raw: bool = False) -> list[int]:
+        """The target's ids of a prompt, a `raw` text without chat template; ValueError where it is empty or does not fit the window."""
+        if isinstance(prompt, str) and self._target.chat and not raw:
             prompt = [{"role": "user", "content": prompt}]
         parts: list[Any] = list(prompt) if isinstance(prompt, Iterable) and not isinstance(prompt, (str, Mapping)) else []
         if isinstance(prompt, str):

@@ -59,6 +59,8 @@ class ChatService:
         confidence: float | None = None,
         gamma: float | None = None,
         seed: int | None = None,
+        stop: Sequence[str] = (),
+        raw: bool = False,
         learn: bool = True,
         keep: bool = True,
         cancel: threading.Event | None = None,
@@ -71,14 +73,14 @@ class ChatService:
         The request is recorded (unless `keep` is off) and learned from (unless `learn` is off). domain: the adapter line that drafts and
         learns, "auto" to have it chosen by the prompt; it and the drafting options are those of the settings where they are None. The
         session's `routed` says which line it became and why. A target reads as much of the conversation as the catalogue says it was made
-        for. topic: what the prompt is about, where that is known; else the router labels it. RuntimeError or ValueError, one sentence,
-        if it cannot start.
+        for; where it is `raw`, it goes on from the last message's text, without a chat template. topic: what the prompt is about, where
+        that is known; else the router labels it. RuntimeError or ValueError, one sentence, if it cannot start.
         """
         drafting: dict[str, Any] = {"draft_policy": draft_policy, "draft_length": draft_length, "longest_draft": longest_draft}
         drafting |= {"confidence": confidence, "gamma": gamma}
         options: dict[str, Any] = {"temperature": temperature, "top_p": top_p, "max_new_tokens": max_new_tokens}
         options |= {name: getattr(self._pool.settings, name) if value is None else value for name, value in drafting.items()}
-        asked = GenerationConfig.of(method=method, seed=seed, **options)  # raises before anything is done
+        asked = GenerationConfig.of(method=method, seed=seed, stop=stop, **options)  # raises before anything is done
         seed, options = asked.seed, {name: getattr(asked, name) for name in options}
         created = datetime.now(UTC).isoformat(timespec="milliseconds")
         gone = threading.Event()  # set when the page was closed
@@ -110,10 +112,11 @@ class ChatService:
 
             with lines.using(route.domain):
                 rounds = pair.stream(
-                    newest(pair, messages, reading(target), asked.max_new_tokens, cancelled),
+                    pair.prompt_ids(prompt, raw) if raw else newest(pair, messages, reading(target), asked.max_new_tokens, cancelled),
                     method=method,
                     domain=route.domain,
                     seed=seed,
+                    stop=asked.stop,
                     learn=learn,
                     cancelled=cancelled,
                     probe_every=PROBE_EVERY,

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from omnidemo.config import Settings
 from omnidemo.decoding.cost_policy import Drafting
 from omnidemo.distill.trainer_status import TrainerStatus
 from omnidemo.lines.learning_curve import BeforeAfter
@@ -16,19 +15,20 @@ from omnidemo.lines.router import DEFAULT, Route
 from omnidemo.lines.slowdown import Slowdown
 from omnidemo.models.catalogue import ModelCard
 from omnidemo.records import Generation, Round
+from omnidemo.serving.callers import Callers
 from omnidemo.serving.comparison import Comparison
 from omnidemo.serving.pair_pool import PairState
-from omnidemo.serving.quotas import BUSY, LONGEST_ANSWER, MOST_PROMPTS, NO_ID, UPLOADS, WHY, Quotas, Refused
+from omnidemo.serving.quotas import BUSY, LONGEST_ANSWER, MOST_PROMPTS, UPLOADS, WHY, Quotas, Refused
 from omnidemo.serving.services import Services
 from omnidemo.serving.visitor_store import VisitorStore
 from omnidemo.store.store import Store
-from omnidemo.store.visitors import OWN, Caller, Visitors, is_operator, is_public, owned
+from omnidemo.store.visitors import OWN, Caller, owned
 
 # Open to all visitors: it shows no visitor's data and changes nothing.
-FREE = {"methods", "refusals", "topics", "sample_prompts", "examples", "controls"}
+FREE = {"methods", "refusals", "topics", "sample_prompts", "examples", "controls", "conditions"}
 
 
-class PublicServices:
+class PublicServices(Callers):
     """A wrapper of the services for all calls from the page. `who()` is the caller; None: the program itself.
 
     In an app that only this computer can reach, and for the operator, it passes every call on. For a visitor of a public app a call is
@@ -36,71 +36,12 @@ class PublicServices:
     """
 
     def __init__(self, services: Services, who: Callable[[], Caller | None]) -> None:
+        super().__init__(services, who)
         settings = services.settings
-        self._services, self._who = services, who
-        self._proxied = False
-        self._shown: tuple[Settings, str, Settings] | None = None
-        self.visitors = Visitors(settings.storage)
         each, together = (settings.visitor_requests, settings.visitor_tokens), (settings.public_requests, settings.public_tokens)
         self.quotas = Quotas(each, together)
         most = settings.upload_mb * 1000
         self.uploads = Quotas((UPLOADS, 5 * most), (10 * UPLOADS, 50 * most), words=("files", "kB of files"))
-
-    @property
-    def public(self) -> bool:
-        """Whether the app can be reached from elsewhere."""
-        own = self._services.settings
-        return is_public(own) or (self._proxied and own.public == "auto")
-
-    def seen_through_proxy(self) -> None:
-        """A request came through a proxy: with `auto` the app is public from now on."""
-        self._proxied = True
-
-    @property
-    def settings(self) -> Settings:
-        """The settings for the caller: `public` is "true" or "false"."""
-        own, stated = self._services.settings, "true" if self.public and not self._operator() else "false"
-        if own.public == stated:
-            return own
-        if self._shown is None or self._shown[0] is not own or self._shown[1] != stated:
-            self._shown = own, stated, own.model_copy(update={"public": stated})
-        return self._shown[2]
-
-    def fits(self, key: str | None) -> bool:
-        """Whether a key is the operator's."""
-        return is_operator(self._services.settings, key)
-
-    def refusal(self) -> str:
-        """The sentence of a refusal where a call concerns all visitors."""
-        how = "enter the operator's key first" if self._services.settings.operator_key else "it is off, for the app has no operator's key"
-        return f"This concerns everybody who uses this app: {how}."
-
-    def _operator(self) -> bool:
-        caller = self._who()
-        return caller is not None and caller.operator
-
-    def _visitor(self) -> Caller | None:
-        """The visitor who calls; None for the operator, on this computer alone, and for the program itself."""
-        caller = self._who()
-        if caller is None or caller.operator or not self.public:
-            return None
-        if not caller.name:
-            raise Refused(NO_ID)
-        return caller
-
-    def _own(self, domain: str | None = None) -> str | None:
-        """The visitor's line; None where lines are everybody's. `Refused` where another one was named."""
-        visitor = self._visitor()
-        if visitor is None:
-            return None
-        if domain not in (None, "", DEFAULT, "auto", visitor.own):
-            raise Refused(f"The line {str(domain)[:40]} is not yours. {self.refusal()}")
-        return visitor.own
-
-    def _require_operator(self) -> None:
-        """`Refused` where the caller may not change what concerns all visitors."""
-        if self._visitor() is not None:
-            raise Refused(self.refusal())
 
     def __getattr__(self, name: str) -> Any:
         # Called only for attributes that this class lacks: those not listed in FREE are refused to visitors.

@@ -16,6 +16,10 @@ class Refused(ValueError):
     """A call that a visitor may not make. The message is one sentence: why, and what to do next."""
 
 
+class QuotaUsed(Refused):
+    """A quota is used up; the message says when there is more."""
+
+
 @dataclass(slots=True)
 class _Spent:
     since: float
@@ -42,7 +46,7 @@ class Quotas:
         self._lock = threading.Lock()
 
     def ask(self, name: str) -> None:
-        """Count an answer; `Refused` where one of the quotas is used up."""
+        """Count an answer; `QuotaUsed` where one of the quotas is used up."""
         with self._lock:
             spents = self._mine(name)
             for spent, (requests, tokens), whose in zip(
@@ -52,7 +56,7 @@ class Quotas:
                     if used >= most:
                         left = max(1, round((spent.since + HOUR - self._clock()) / 60))
                         wait = f"{left} minute{'' if left == 1 else 's'}"
-                        raise Refused(f"{whose} had {most:,} {what} within an hour, which is the most here; ask again in {wait}.")
+                        raise QuotaUsed(f"{whose} had {most:,} {what} within an hour, which is the most here; ask again in {wait}.")
             for spent in spents:
                 spent.requests += 1
 

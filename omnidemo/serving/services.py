@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from omnidemo import private_folders
+from omnidemo.backends.choice import choose
 from omnidemo.config import Settings
 from omnidemo.lines import sample_prompts
 from omnidemo.methods import AUTO, AUTO_HELP, METHODS
@@ -114,6 +115,12 @@ class Services:
     def pair(self, target: str, drafter: str) -> Pair:
         """The ready pair; RuntimeError, one sentence, while it is not."""
         return self._pool.ready(target, drafter)[0]
+
+    def conditions(self, target: str, drafter: str) -> str:
+        """What a repeat of an answer depends on beside its settings and what was learned: backend, device and dtype of a ready pair."""
+        pair = self.pair(target, drafter)
+        backend = choose("auto", pair.target.runner, pair.drafter.runner)
+        return f"{backend}.{pair.target.device}.{str(pair.target.dtype).removeprefix('torch.')}"
 
     def _prepare(self) -> None:
         """After a pair was loaded: read the router's counts, so that the first prompt need not wait for it."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import gradio as gr
 
+from omnidemo import endpoint
 from omnidemo.config import GenerationConfig
 from omnidemo.figures import charts
 from omnidemo.records import Generation
@@ -180,7 +181,7 @@ def launch_options(services: Services | PublicServices) -> dict[str, Any]:
         "run_history": False,
         "show_error": True,
         "ssr_mode": False,
-        "app_kwargs": {"lifespan": around(services), "routes": routes(services)},
+        "app_kwargs": {"lifespan": around(services), "routes": [*routes(services), *endpoint.routes(services)]},
         "strict_cors": True,
         "state_session_capacity": BROWSERS,
         "max_file_size": settings.upload_mb * 2**20,

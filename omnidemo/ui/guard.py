@@ -16,6 +16,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from omnidemo.config import Settings
+from omnidemo.endpoint import PREFIX, error_body
 from omnidemo.serving import gc_pauses
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.serving.quotas import NO_ID, Refused
@@ -97,7 +98,9 @@ class Guard:
             await self._pass_on(scope, receive, _with(self.extra, send))
         else:
             status, sentence = refused
-            answer = JSONResponse({"detail": sentence, "error": sentence}, status, headers=self.extra)
+            api = scope.get("path", "").startswith(PREFIX)  # whose clients read errors of another shape
+            body = error_body(status, sentence) if api else {"detail": sentence, "error": sentence}
+            answer = JSONResponse(body, status, headers=self.extra)
             await answer(scope, receive, send)
 
     async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -159,8 +162,8 @@ class Guard:
 
     def _identified(self, path: str, headers: Headers, app: Any) -> tuple[int, str] | None:
         """In a public app every changing request needs a visitor's id, which anybody can get."""
-        if not self.services.public or path.startswith("/visitor") or path.rstrip("/") == "/login":
-            return None
+        if not self.services.public or path.startswith(("/visitor", PREFIX)) or path.rstrip("/") == "/login":
+            return None  # the endpoint asks for keys itself
         name = self.services.visitors.name(headers.get(VISITOR))
         if not name:
             return 401, NO_ID

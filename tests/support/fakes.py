@@ -347,6 +347,9 @@ class FakeServices:
         self.store.rows.append({**self.store.rows[-1], "index": self.seen, "domain": line, "adapter_version": self.live(line)})
         yield replace(generation(done, time.monotonic() - start, method, finish, self.live(line)), domain=line)
 
+    def conditions(self, target: str, drafter: str) -> str:
+        return "cpu.cpu.float32"
+
     def topics(self) -> list[str]:
         return list(PROMPTS)
 

@@ -1,0 +1,111 @@
+"""Answers in OpenAI's shape: whole, or as the chunks of a stream."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Mapping
+from secrets import token_hex
+from typing import Any
+
+from omnidemo.endpoint.request_body import AnswerRequest, ChatRequest
+from omnidemo.endpoint.stop_strings import StopFilter
+from omnidemo.records import Generation, Round, Token
+
+REASONS = {"end": "stop", "stop": "stop", "length": "length", "context": "length", "cancelled": "stop"}
+# Our figures: how often guesses were right, target tokens for each pass of the target, and what was drafted, proposed and accepted.
+FIGURES = ("acceptance_rate", "guesses_right", "block_efficiency", "seconds", "tokens_per_second", "time_to_first_token")
+COUNTS = ("drafted", "proposed", "accepted", "rounds")
+DONE = b"data: [DONE]\n\n"
+
+
+class AnswerFormat:
+    """One answer to one request. `facts` are added to our figures; `fingerprint` says what a repeat depends on, once that is known."""
+
+    def __init__(self, asked: AnswerRequest, model: str, facts: Mapping[str, str]) -> None:
+        self._asked, self._facts = asked, facts
+        self._chat = isinstance(asked, ChatRequest)
+        self._filter = StopFilter(asked.stop)
+        self._base: dict[str, Any] = {
+            "id": f"{'chatcmpl' if self._chat else 'cmpl'}-{token_hex(12)}",
+            "object": "",
+            "created": int(time.time()),
+            "model": model,
+        }
+        self._usage = asked.stream_options.include_usage
+        self._first = True
+
+    def whole(self, made: Generation, fingerprint: str) -> dict[str, Any]:
+        """The answer in one piece."""
+        text = self._filter.add(made.text) + self._filter.end()
+        said = {"message": {"role": "assistant", "content": text, "refusal": None}} if self._chat else {"text": text}
+        choice = {"index": 0, **said, "logprobs": None, "finish_reason": REASONS[made.finish_reason]}
+        own = self._own(made)
+        if self._asked.omnidemo.token_sources:
+            own["tokens"] = _sources(token for done in made.rounds for token in done.tokens)
+        name = "chat.completion" if self._chat else "text_completion"
+        return self._base | {
+            "object": name,
+            "choices": [choice],
+            "usage": usage(made),
+            "system_fingerprint": fingerprint,
+            "omnidemo": own,
+        }
+
+    def round(self, done: Round) -> bytes:
+        """The event of a round; its text may be empty, while a character or a stop string is not complete."""
+        own = {"tokens": _sources(done.tokens)} if self._asked.omnidemo.token_sources else None
+        return self._event(self._filter.add(done.text), None, {"omnidemo": own} if own else {})
+
+    def last(self, made: Generation, fingerprint: str) -> bytes:
+        """The events at the end: reason and figures, usage if it was asked for, and the mark."""
+        more = {"system_fingerprint": fingerprint, "omnidemo": self._own(made)}
+        events = self._event(self._filter.end(), REASONS[made.finish_reason], more)
+        if self._usage:
+            events += _line(self._chunk() | {"choices": [], "usage": usage(made), "system_fingerprint": fingerprint})
+        return events + DONE
+
+    def _event(self, text: str, reason: str | None, more: Mapping[str, Any]) -> bytes:
+        said: dict[str, Any]
+        if self._chat:
+            said = {"delta": {"content": text} if text or reason is None else {}}
+            if self._first:
+                said["delta"] = {"role": "assistant", "content": text}
+        else:
+            said = {"text": text}
+        self._first = False
+        choice = {"index": 0, **said, "logprobs": None, "finish_reason": reason}
+        return _line(self._chunk() | {"choices": [choice]} | ({"usage": None} if self._usage else {}) | dict(more))
+
+    def _chunk(self) -> dict[str, Any]:
+        return self._base | {"object": "chat.completion.chunk" if self._chat else "text_completion"}
+
+    def _own(self, made: Generation) -> dict[str, Any]:
+        return {
+            **{name: made.metrics.get(name) for name in FIGURES},
+            **{name: int(made.metrics.get(name) or 0) for name in COUNTS},
+            **self._facts,
+            "line": made.domain,
+            "method": made.method,
+            "adapter_version": made.adapter_version,
+            "ngrams": made.cache_entries,
+            "finish_reason": made.finish_reason,
+        }
+
+
+def usage(made: Generation) -> dict[str, int]:
+    written = len(made.token_ids)
+    return {"prompt_tokens": made.prompt_tokens, "completion_tokens": written, "total_tokens": made.prompt_tokens + written}
+
+
+def failed(body: Mapping[str, Any]) -> bytes:
+    """The event of an error after a stream has begun."""
+    return _line(body)
+
+
+def _sources(tokens: Iterable[Token]) -> list[dict[str, Any]]:
+    return [{"id": token.id, "text": token.text, "source": token.source} for token in tokens]
+
+
+def _line(value: Mapping[str, Any]) -> bytes:
+    return b"data: " + json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace") + b"\n\n"

@@ -1,0 +1,151 @@
+"""The endpoint's addresses, and the way from a request to an answer."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from threading import Event
+from typing import Any
+
+import anyio
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from omnidemo.endpoint import model_ids
+from omnidemo.endpoint.answer_format import AnswerFormat
+from omnidemo.endpoint.answer_response import AnswerResponse
+from omnidemo.endpoint.answer_slots import RETRY, AnswerSlots
+from omnidemo.endpoint.api_errors import NO_RETRY, ApiError, as_api_error
+from omnidemo.endpoint.api_keys import calling
+from omnidemo.endpoint.model_ids import ModelId
+from omnidemo.endpoint.request_body import AnswerRequest, ChatRequest, CompletionRequest, read
+from omnidemo.records import Generation, Round
+from omnidemo.serving.public_services import PublicServices
+
+PREFIX = "/v1/"
+ANSWERS = 3  # made at the same time, round by round in turns
+MOST_OF_ONE = 6  # requests of one visitor of a public app that run or wait
+LOAD_SECONDS, LOOK_SECONDS = 60.0, 0.1  # how long a request waits for a pair that is being loaded, and between two looks
+VERBS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
+Handler = Callable[[Request], Awaitable[ASGIApp]]
+
+
+def routes(front: PublicServices) -> list[Route]:
+    """`/v1/models`, `/v1/chat/completions` and `/v1/completions`; everything else below `/v1/` is an error in OpenAI's shape."""
+    endpoint = Endpoint(front)
+    found: list[tuple[str, Handler, list[str]]] = [
+        ("models", endpoint.models, ["GET"]),
+        ("models/{name:path}", endpoint.model, ["GET"]),
+        ("chat/completions", endpoint.chat, ["POST"]),
+        ("completions", endpoint.complete, ["POST"]),
+        ("{rest:path}", endpoint.nothing, VERBS),
+    ]
+    return [Route(PREFIX + path, _telling(handler), methods=verbs) for path, handler, verbs in found]
+
+
+class Endpoint:
+    """Answers in OpenAI's wire format over the app's services: what a page may do, and no more."""
+
+    def __init__(self, front: PublicServices) -> None:
+        self._front = front
+        self._began = int(time.time())
+        self.slots = AnswerSlots(ANSWERS, front.settings.queue_size, MOST_OF_ONE)
+
+    async def models(self, request: Request) -> ASGIApp:
+        front = calling(self._front, request.headers)
+        ids = await anyio.to_thread.run_sync(model_ids.listed, front)
+        return JSONResponse({"object": "list", "data": [self._card(name) for name in ids]})
+
+    async def model(self, request: Request) -> ASGIApp:
+        front, name = calling(self._front, request.headers), request.path_params["name"]
+        found = await anyio.to_thread.run_sync(model_ids.find, front, name)
+        if found.named_line and front.state(found.target, found.drafter).stage == "ready":
+            await anyio.to_thread.run_sync(model_ids.check_line, front, found)
+        return JSONResponse(self._card(name))
+
+    async def chat(self, request: Request) -> ASGIApp:
+        front = calling(self._front, request.headers)
+        asked = read(await request.body(), ChatRequest)
+        return await self._answer(front, asked, [message.plain() for message in asked.messages])
+
+    async def complete(self, request: Request) -> ASGIApp:
+        front = calling(self._front, request.headers)
+        asked = read(await request.body(), CompletionRequest)
+        return await self._answer(front, asked, [{"role": "user", "content": asked.prompt}], raw=True)
+
+    async def nothing(self, request: Request) -> ASGIApp:
+        calling(self._front, request.headers)
+        there = "GET /v1/models, POST /v1/chat/completions and POST /v1/completions"
+        raise ApiError(404, f"There is no {request.method} {request.url.path[:80]}; this endpoint has {there}.", code="unknown_url")
+
+    async def _answer(self, front: PublicServices, asked: AnswerRequest, messages: list[dict[str, str]], raw: bool = False) -> ASGIApp:
+        settings = front.settings
+        model = await self._ready(front, asked.model)
+        policy = settings.draft_policy
+        if asked.seed is not None and policy == "cost":  # which goes by measured times, so that nothing would repeat
+            policy = "fixed"
+        options: dict[str, Any] = {
+            "target": model.target,
+            "drafter": model.drafter,
+            "domain": model.line,
+            "messages": messages,
+            "raw": raw,
+            "method": asked.omnidemo.method or settings.method,
+            "max_new_tokens": asked.most_tokens or settings.max_new_tokens,
+            "temperature": asked.temperature,
+            "top_p": asked.top_p,
+            "stop": tuple(asked.stop),
+            "seed": asked.seed,
+            "draft_policy": policy,
+            "learn": asked.omnidemo.learn,
+            "keep": asked.omnidemo.keep,
+            "kind": "api",
+        }
+
+        def begin(cancel: Event) -> Iterator[Round | Generation]:
+            return front.chat(session="api", cancel=cancel, **options)
+
+        conditions = front.conditions(model.target, model.drafter)
+        drafts = f"{policy}-{settings.draft_length}" if policy == "fixed" else policy
+
+        def fingerprint(made: Generation) -> str:
+            return f"{made.domain}.adapter-{made.adapter_version}.ngrams-{made.cache_entries}.{made.method}.{drafts}.{conditions}"
+
+        form = AnswerFormat(asked, model.written(settings), {"target": model.target, "drafter": model.drafter})
+        caller = front.caller_name if front.public else ""
+        return AnswerResponse(begin, form, fingerprint, self.slots, caller, asked.stream)
+
+    async def _ready(self, front: PublicServices, name: str) -> ModelId:
+        """The model of a request, loaded; ApiError where there is none, or it cannot be loaded, or takes long."""
+        model = model_ids.find_own(front.settings, name)
+        if model is None:
+            model = await anyio.to_thread.run_sync(model_ids.find, front, name)
+        state = front.load(model.target, model.drafter)
+        until = time.monotonic() + LOAD_SECONDS
+        while state.stage not in ("ready", "failed") and time.monotonic() < until:
+            await anyio.sleep(LOOK_SECONDS)
+            state = front.state(model.target, model.drafter)
+        if state.stage == "failed":
+            raise ApiError(503, f"{name[:120]} could not be loaded: {state.error}", code="model_not_loaded", headers=NO_RETRY)
+        if state.stage != "ready":
+            raise ApiError(503, f"{name[:120]} is still being loaded ({state.stage}); ask again in a few seconds.", headers=RETRY)
+        return await anyio.to_thread.run_sync(model_ids.check_line, front, model) if model.named_line else model
+
+    def _card(self, name: str) -> dict[str, Any]:
+        return {"id": name, "object": "model", "created": self._began, "owned_by": "omnidemo"}
+
+
+def _telling(handler: Handler) -> Any:
+    """The handler, with every error in OpenAI's shape."""
+
+    async def handle(request: Request) -> ASGIApp:
+        try:
+            return await handler(request)
+        except ClientDisconnect:  # before the whole request was here
+            return Response(status_code=400)
+        except Exception as error:
+            return as_api_error(error).response()
+
+    return handle

@@ -1,0 +1,143 @@
+"""What a client asks for: the JSON of a request, read and checked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from omnidemo.config import refusal
+from omnidemo.endpoint.api_errors import ApiError
+from omnidemo.endpoint.model_ids import ALIAS
+
+COMPLETION_TOKENS = 16  # OpenAI's default for /v1/completions
+# What is not offered, with the values that ask for nothing: clients send these.
+NEUTRAL: Mapping[str, tuple[Any, ...]] = {
+    "n": (1,), "best_of": (1,), "logprobs": (False,), "top_logprobs": (0,), "echo": (False,), "suffix": ("",),
+    "frequency_penalty": (0,), "presence_penalty": (0,), "logit_bias": ({},), "tools": ([],), "functions": ([],),
+    "tool_choice": ("none", "auto"), "response_format": ({"type": "text"},), "modalities": (["text"],), "audio": (),
+    "top_k": (0, -1), "min_p": (0,), "repetition_penalty": (1,),
+}  # fmt: skip
+Asked = TypeVar("Asked", bound="AnswerRequest")
+
+
+def _texts(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
+
+
+def _content(value: Any) -> Any:
+    """A message's content: a text, or text parts, which are joined."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list) and all(isinstance(part, dict) and isinstance(part.get("text"), str) for part in value):
+        return "".join(part["text"] for part in value)
+    raise ValueError("a text or a list of text parts; there is nothing here that reads images, sounds or files")
+
+
+def _prompt(value: Any) -> Any:
+    if isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    if not isinstance(value, str):
+        raise ValueError("one text; send a request for each prompt")
+    return value
+
+
+class ChatMessage(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+    role: Literal["system", "developer", "user", "assistant"]
+    content: Annotated[str, BeforeValidator(_content)] = ""
+
+    def plain(self) -> dict[str, str]:
+        return {"role": "system" if self.role == "developer" else self.role, "content": self.content}
+
+
+class StreamOptions(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+    include_usage: bool = False
+
+
+class OwnOptions(BaseModel):
+    """Our own field of a request.
+
+    token_sources: have each token with its source. method: a decoding method in place of the settings'. learn, keep: whether the answer is
+    learned from, and recorded in the history.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    token_sources: bool = False
+    method: str = Field("", max_length=100)
+    learn: bool = True
+    keep: bool = True
+
+
+class AnswerRequest(BaseModel):
+    """What both ways of asking have in common. Fields that ask for nothing are ignored."""
+
+    model_config = ConfigDict(extra="ignore", allow_inf_nan=False)
+
+    model: str = ALIAS
+    stream: bool = False
+    stream_options: StreamOptions = StreamOptions()
+    temperature: float = Field(1.0, ge=0, le=100)
+    top_p: float = Field(1.0, gt=0, le=1)
+    max_tokens: int | None = Field(None, ge=1, le=1_000_000)
+    max_completion_tokens: int | None = Field(None, ge=1, le=1_000_000)
+    stop: Annotated[list[str], BeforeValidator(_texts), Field(max_length=64)] = []
+    seed: int | None = Field(None, ge=0, lt=2**63)
+    omnidemo: OwnOptions = OwnOptions()
+
+    @property
+    def most_tokens(self) -> int | None:
+        return self.max_completion_tokens or self.max_tokens
+
+
+class ChatRequest(AnswerRequest):
+    """POST /v1/chat/completions."""
+
+    messages: Annotated[list[ChatMessage], Field(min_length=1)]
+
+
+class CompletionRequest(AnswerRequest):
+    """POST /v1/completions: a text that is continued as it stands, without a chat template."""
+
+    prompt: Annotated[str, BeforeValidator(_prompt)]
+
+    @property
+    def most_tokens(self) -> int | None:
+        return self.max_completion_tokens or self.max_tokens or COMPLETION_TOKENS
+
+
+def read(body: bytes, form: type[Asked]) -> Asked:
+    """The request. ApiError 400, one sentence, for what is none."""
+    try:
+        given = json.loads(body)
+    except (ValueError, RecursionError) as error:  # also bytes that are no text
+        why = error.msg if isinstance(error, json.JSONDecodeError) else type(error).__name__
+        raise ApiError(400, f"The body is not JSON ({why}); send an object such as {form_example(form)}.") from None
+    if not isinstance(given, dict):
+        raise ApiError(400, f"The body is not a JSON object; send one such as {form_example(form)}.")
+    given = {name: value for name, value in given.items() if value is not None}  # null is as good as nothing
+    for name, harmless in NEUTRAL.items():
+        if name in given and not any(given[name] == value for value in harmless):
+            allowed = f" or send {json.dumps(harmless[0])}" if harmless else ""
+            raise ApiError(400, f"{name} is not offered here; leave it out{allowed}.", param=name)
+    try:
+        return form.model_validate(given)
+    except ValidationError as error:
+        place = error.errors(include_url=False)[0]["loc"]
+        name = ".".join(str(part) for part in place)
+        first = str(place[0]) if place else None
+        missing = error.errors(include_url=False)[0]["type"] == "missing"
+        said = f"{name} is missing; send an object such as {form_example(form)}" if missing else refusal(error, name)
+        raise ApiError(400, f"{said}.", param=first) from None
+
+
+def form_example(form: type[AnswerRequest]) -> str:
+    if issubclass(form, ChatRequest):
+        return '{"model": "omnidemo", "messages": [{"role": "user", "content": "Hello"}]}'
+    return '{"model": "omnidemo", "prompt": "Once upon a time"}'

@@ -1,0 +1,375 @@
+"""The endpoint over scripted answers, asked by OpenAI's own client: shapes, errors, keys, slots. No models."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import httpx
+import pytest
+
+from omnidemo.config import Settings
+from omnidemo.endpoint import api_routes
+from omnidemo.endpoint.answer_slots import AnswerSlots
+from omnidemo.endpoint.api_errors import ApiError
+from omnidemo.endpoint.stop_strings import StopFilter
+from omnidemo.records import Generation, Round
+from tests.support.fakes import FakeServices
+from tests.support.running_app import free_port, running
+
+openai = pytest.importorskip("openai", reason="the endpoint is tested with OpenAI's client; install it by requirements-dev.txt")
+
+HELLO = [{"role": "user", "content": "Hello"}]
+FULL = "bundled/a@bundled/drafter:default"
+
+
+@contextmanager
+def serving(tmp_path: Any, pace: float = 0.0, load_seconds: float = 0.0, **options: Any) -> Iterator[tuple[FakeServices, str]]:
+    settings = Settings(storage=tmp_path / "storage", port=free_port(), **options)
+    services = FakeServices(load_seconds=load_seconds, pace=pace, settings=settings)
+    with running(services) as url:
+        yield services, url
+
+
+def client(url: str, key: str = "none", **options: Any) -> Any:
+    return openai.OpenAI(base_url=f"{url}/v1", api_key=key, max_retries=0, timeout=30, **options)
+
+
+@pytest.fixture(scope="module")
+def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[FakeServices, str]]:
+    with serving(tmp_path_factory.mktemp("local")) as made:
+        yield made
+
+
+def post(url: str, body: Any, path: str = "chat/completions", **headers: str) -> httpx.Response:
+    content = {"content": body} if isinstance(body, bytes) else {"json": body}
+    return httpx.post(f"{url}/v1/{path}", headers={"Content-Type": "application/json", **headers}, timeout=30, **content)
+
+
+def sentence(answer: httpx.Response) -> str:
+    """What an error of OpenAI's shape says: one sentence."""
+    error = answer.json()["error"]
+    assert set(error) == {"message", "type", "param", "code"} and error["type"]
+    said: str = error["message"]
+    assert said.endswith(".") and "\n" not in said and "Traceback" not in said
+    return said
+
+
+def test_an_answer_in_one_piece(local: tuple[FakeServices, str]) -> None:
+    services, url = local
+    made = client(url).chat.completions.create(model="omnidemo", messages=HELLO, temperature=0.5, top_p=0.9, max_tokens=7, seed=3)
+    assert made.object == "chat.completion" and made.model == FULL and made.id.startswith("chatcmpl-")
+    assert made.choices[0].message.content.startswith("You said: Hello") and made.choices[0].message.role == "assistant"
+    assert made.choices[0].finish_reason == "stop" and len(made.choices) == 1
+    asked = services.calls[-1]
+    assert asked["messages"] == HELLO and asked["kind"] == "api" and asked["learn"] and asked["keep"]
+    assert (asked["temperature"], asked["top_p"], asked["max_new_tokens"], asked["seed"]) == (0.5, 0.9, 7, 3)
+    tokens = made.usage.completion_tokens
+    assert made.usage.prompt_tokens == 12 and tokens > 7 and made.usage.total_tokens == 12 + tokens
+    own = made.model_extra["omnidemo"]
+    assert own["block_efficiency"] == tokens / own["rounds"] and own["accepted"] <= own["drafted"] and "tokens" not in own
+    assert "adapter-5" in made.system_fingerprint and "ngrams-42" in made.system_fingerprint and "cpu" in made.system_fingerprint
+
+
+def test_a_stream_is_the_same_answer_one_event_a_round(local: tuple[FakeServices, str]) -> None:
+    _, url = local
+    whole = client(url).chat.completions.create(model=FULL, messages=HELLO, seed=1)
+    chunks = list(
+        client(url).chat.completions.create(
+            model=FULL, messages=HELLO, seed=1, stream=True, stream_options={"include_usage": True},
+            extra_body={"omnidemo": {"token_sources": True}},
+        )
+    )  # fmt: skip
+    *rounds, last, usage = chunks
+    assert len(rounds) == whole.model_extra["omnidemo"]["rounds"]
+    text = "".join(chunk.choices[0].delta.content or "" for chunk in [*rounds, last])
+    assert text == whole.choices[0].message.content
+    assert rounds[0].choices[0].delta.role == "assistant" and all(chunk.choices[0].finish_reason is None for chunk in rounds)
+    assert last.choices[0].finish_reason == "stop" and last.system_fingerprint == whole.system_fingerprint
+    assert last.model_extra["omnidemo"]["accepted"] == whole.model_extra["omnidemo"]["accepted"]
+    assert not usage.choices and usage.usage == whole.usage and all(chunk.usage is None for chunk in chunks[:-1])
+    sources = [token for chunk in rounds for token in chunk.model_extra["omnidemo"]["tokens"]]
+    assert "".join(token["text"] for token in sources) == text
+    assert {token["source"] for token in sources} >= {"direct", "ngram", "corrected"}
+    assert len({chunk.id for chunk in chunks}) == 1
+    assert "usage" not in next(iter(client(url).chat.completions.create(model=FULL, messages=HELLO, stream=True))).model_fields_set
+
+
+def test_a_stream_on_the_wire_ends_with_its_mark(local: tuple[FakeServices, str]) -> None:
+    answer = post(local[1], {"messages": HELLO, "stream": True})
+    assert answer.headers["content-type"] == "text/event-stream; charset=utf-8" and answer.headers["cache-control"] == "no-store"
+    events = answer.text.split("\n\n")
+    assert events[-1] == "" and events[-2] == "data: [DONE]" and all(event.startswith("data: ") for event in events[:-1])
+
+
+def test_a_text_is_continued_raw(local: tuple[FakeServices, str]) -> None:
+    services, url = local
+    made = client(url).completions.create(model="bundled/a", prompt="Once upon", extra_body={"omnidemo": {"token_sources": True}})
+    assert made.object == "text_completion" and made.choices[0].text.startswith("You said: Once upon")
+    assert services.calls[-1]["raw"] and services.calls[-1]["max_new_tokens"] == 16
+    assert "".join(token["text"] for token in made.model_extra["omnidemo"]["tokens"]) == made.choices[0].text
+    pieces = client(url).completions.create(model="bundled/a", prompt=["Once upon"], max_tokens=5, stream=True)
+    assert "".join(piece.choices[0].text for piece in pieces) == made.choices[0].text
+    client(url).chat.completions.create(model="bundled/a", messages=HELLO, max_completion_tokens=9)
+    assert not services.calls[-1]["raw"] and services.calls[-1]["max_new_tokens"] == 9
+
+
+def test_stop_strings_are_left_out_of_whole_and_streamed_answers(local: tuple[FakeServices, str]) -> None:
+    services, url = local
+    for stop, kept in ((["def dou"], "You said: Hello\n"), ("nothing of this", None), (["ello", "said"], "You ")):
+        made = client(url).chat.completions.create(model=FULL, messages=HELLO, stop=stop)
+        pieces = list(client(url).chat.completions.create(model=FULL, messages=HELLO, stop=stop, stream=True))
+        streamed = "".join(piece.choices[0].delta.content or "" for piece in pieces)
+        assert streamed == made.choices[0].message.content and (kept is None or streamed == kept)
+        assert services.calls[-1]["stop"] == ((stop,) if isinstance(stop, str) else tuple(stop))
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7])
+def test_a_stop_filter_shows_what_comes_before_the_first_stop_string(size: int) -> None:
+    for text, stops in (
+        ("one ## two ### three", ["###", "\n"]),
+        ("aaab", ["aab"]),
+        ("a##", ["###"]),
+        ("abcabd", ["abd", "zz"]),
+        ("x", [""]),
+    ):
+        whole = min([text.index(stop) for stop in stops if stop and stop in text], default=len(text))
+        kept = StopFilter(stops)
+        shown = "".join(kept.add(text[at : at + size]) for at in range(0, len(text), size)) + kept.end()
+        assert shown == text[:whole]
+
+
+def test_contents_of_parts_and_fields_that_ask_for_nothing(local: tuple[FakeServices, str]) -> None:
+    services, url = local
+    messages = [
+        {"role": "developer", "content": "Be short."},
+        {"role": "user", "content": [{"type": "text", "text": "Hel"}, {"type": "text", "text": "lo"}]},
+    ]
+    body = {"messages": messages, "n": 1, "tools": [], "presence_penalty": 0, "logprobs": False, "user": "x", "stop": None, "top_p": None}
+    assert post(url, body).status_code == 200
+    assert services.calls[-1]["messages"] == [{"role": "system", "content": "Be short."}, {"role": "user", "content": "Hello"}]
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        (b"", "The body is not JSON"),
+        (b"{", "The body is not JSON"),
+        (b"\xff\xfe", "The body is not JSON"),
+        (b"[" * 100_000, "The body is not JSON"),
+        (b'{"seed": ' + b"9" * 5000 + b"}", "The body is not JSON"),
+        (b"[]", "The body is not a JSON object"),
+        ({}, "messages is missing"),
+        ({"messages": []}, "messages = [] is not possible"),
+        ({"messages": "Hello"}, "messages = 'Hello' is not possible"),
+        ({"messages": [{"role": "boss", "content": "x"}]}, "messages.0.role = 'boss'"),
+        ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "messages.0.content"),
+        ({"messages": HELLO, "n": 2}, "n is not offered here"),
+        ({"messages": HELLO, "tools": [{"type": "function"}]}, "tools is not offered"),
+        ({"messages": HELLO, "temperature": "hot"}, "temperature = 'hot'"),
+        ({"messages": HELLO, "temperature": -1}, "temperature = -1"),
+        (b'{"messages": [{"role": "user", "content": "x"}], "temperature": NaN}', "temperature = nan"),
+        ({"messages": HELLO, "max_tokens": 0}, "max_tokens = 0"),
+        ({"messages": HELLO, "seed": -1}, "seed = -1"),
+        ({"messages": HELLO, "seed": 2**63}, "seed = 9223372036854775808"),
+        ({"messages": HELLO, "stop": 7}, "stop = 7"),
+        ({"messages": HELLO, "stream": "perhaps"}, "stream = 'perhaps'"),
+        ({"messages": HELLO, "omnidemo": {"sources": True}}, "omnidemo.sources"),
+    ],
+)
+def test_what_is_no_request_gets_one_sentence(local: tuple[FakeServices, str], body: Any, says: str) -> None:
+    answer = post(local[1], body)
+    assert answer.status_code == 400 and says in sentence(answer)
+    assert answer.json()["error"]["type"] == "invalid_request_error"
+
+
+def test_bodies_of_another_size_or_kind_are_refused_in_the_same_shape(local: tuple[FakeServices, str]) -> None:
+    _, url = local
+    assert post(url, b" " * 8_000_001).status_code == 413 and sentence(post(url, b" " * 8_000_001))
+    assert sentence(httpx.post(f"{url}/v1/completions", content=b"{}", headers={"Content-Type": "text/plain"}))
+    assert "not known as evil.example" in sentence(httpx.get(f"{url}/v1/models", headers={"Host": "evil.example"}))
+    assert httpx.get(f"{url}/v1/models", headers={"Origin": "https://evil.example"}).status_code == 403
+    for method, path in (("GET", "chat/completions"), ("POST", "embeddings"), ("DELETE", "models/omnidemo"), ("GET", "")):
+        answer = httpx.request(method, f"{url}/v1/{path}", json={} if method == "POST" else None)
+        assert answer.status_code == 404 and f"There is no {method} /v1/{path}" in sentence(answer)
+
+
+def test_models_by_their_ids(local: tuple[FakeServices, str]) -> None:
+    services, url = local
+    ids = [one.id for one in client(url).models.list()]
+    assert ids[:3] == ["omnidemo", "bundled/a", "bundled/b"] and FULL in ids and "bundled/b@bundled/drafter:default" in ids
+    assert not any(name.startswith(("Qwen/", "meta-llama/")) for name in ids)  # nothing that has to be downloaded first
+    for name in ids:
+        assert client(url).models.retrieve(name).id == name
+    client(url).chat.completions.create(model="bundled/b@bundled/drafter:maths", messages=HELLO)
+    assert services.calls[-1]["domain"] == "maths" and services.calls[-1]["target"] == "bundled/b"
+    client(url).chat.completions.create(model="bundled/b", messages=HELLO)
+    assert services.calls[-1]["domain"] is None and services.calls[-1]["drafter"] == "bundled/drafter"
+    assert "bundled/b@bundled/drafter:maths" in [one.id for one in client(url).models.list()]  # its pair is loaded now
+
+
+@pytest.mark.parametrize("name", ["gpt-4o", "bundled/a@", "bundled/a@bundled/a", f"{FULL}x", "bundled/a:default", "/etc", "", "\u00e4 💥"])
+def test_an_unknown_model_is_not_found(local: tuple[FakeServices, str], name: str) -> None:
+    with pytest.raises(openai.NotFoundError) as refused:
+        client(local[1]).chat.completions.create(model=name, messages=HELLO)
+    assert refused.value.code == "model_not_found" and refused.value.param == "model"
+    assert f"The model `{name}` does not exist" in refused.value.body["message"]  # type: ignore[index]
+
+
+def test_a_pair_that_fails_to_load_says_why(local: tuple[FakeServices, str]) -> None:
+    with pytest.raises(openai.InternalServerError) as refused:
+        client(local[1]).chat.completions.create(model="meta-llama/Llama-3.1-8B", messages=HELLO)
+    assert refused.value.status_code == 503 and "is gated" in refused.value.message
+
+
+def test_a_request_waits_for_its_pair(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(tmp_path, load_seconds=0.4) as (_, url):
+        assert client(url).chat.completions.create(model="omnidemo", messages=HELLO).choices
+        monkeypatch.setattr(api_routes, "LOAD_SECONDS", 0.0)
+        with pytest.raises(openai.InternalServerError) as refused:
+            client(url).chat.completions.create(model="bundled/b", messages=HELLO)
+        assert "still being loaded" in refused.value.message and refused.value.response.headers["retry-after"] == "1"
+
+
+def test_an_error_of_the_engine_is_told_before_and_in_a_stream(local: tuple[FakeServices, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    services, url = local
+    fail = [{"role": "user", "content": "fail"}]
+    for streamed in (False, True):
+        with pytest.raises(openai.InternalServerError) as refused:
+            client(url).chat.completions.create(model="omnidemo", messages=fail, stream=streamed)
+        assert "ran out of memory" in refused.value.message
+
+    def half(**options: Any) -> Iterator[Round | Generation]:
+        answer = FakeServices.chat(services, **options)
+        yield next(answer)
+        raise KeyError("inside")
+
+    monkeypatch.setattr(services, "chat", half)
+    pieces = client(url).chat.completions.create(model="omnidemo", messages=HELLO, stream=True)
+    with pytest.raises(openai.APIError, match=r"Something went wrong inside \(KeyError\)"):
+        list(pieces)
+    with pytest.raises(openai.InternalServerError, match="KeyError"):
+        client(url).chat.completions.create(model="omnidemo", messages=HELLO)
+
+
+def test_twenty_clients_at_once_and_a_full_house(tmp_path: Any) -> None:
+    with serving(tmp_path, pace=0.002) as (_, url):
+        said: list[str] = []
+
+        def ask(number: int) -> None:
+            text = [{"role": "user", "content": f"number {number}"}]
+            pieces = client(url).chat.completions.create(model="omnidemo", messages=text, stream=bool(number % 2))
+            whole = "".join(piece.choices[0].delta.content or "" for piece in pieces) if number % 2 else pieces.choices[0].message.content
+            said.append(whole.partition("\n")[0])
+
+        threads = [threading.Thread(target=ask, args=(number,)) for number in range(20)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(30)
+        assert sorted(said) == sorted(f"You said: number {number}" for number in range(20))
+
+
+def test_a_full_house_says_so_and_a_cancelled_stream_makes_room_at_once(tmp_path: Any) -> None:
+    long = [{"role": "user", "content": "long"}]
+    with serving(tmp_path, pace=0.1, queue_size=1) as (services, url):
+        streams = [client(url).chat.completions.create(model="omnidemo", messages=long, stream=True) for _ in range(api_routes.ANSWERS)]
+        for stream in streams:
+            next(iter(stream))
+        first: list[float] = []
+
+        def wait() -> None:
+            next(iter(client(url).chat.completions.create(model="omnidemo", messages=HELLO, stream=True)))
+            first.append(time.monotonic())
+
+        waiting = threading.Thread(target=wait)
+        waiting.start()
+        time.sleep(0.3)
+        with pytest.raises(openai.InternalServerError) as refused:
+            client(url).chat.completions.create(model="omnidemo", messages=HELLO)
+        assert refused.value.status_code == 503 and "4 requests wait or run already" in refused.value.message
+        assert refused.value.response.headers["retry-after"] == "1" and not first and len(services.calls) == api_routes.ANSWERS
+        closed = time.monotonic()
+        streams[0].close()
+        waiting.join(10)
+        assert first[0] - closed < 5  # the answers themselves take fifteen seconds and more
+        for stream in streams[1:]:
+            stream.close()
+
+
+def test_a_client_that_leaves_before_its_answer_ends_it(tmp_path: Any) -> None:
+    ended = threading.Event()
+    with serving(tmp_path, pace=0.05) as (services, url):
+        whole = services.chat
+
+        def watched(**options: Any) -> Iterator[Round | Generation]:
+            for item in whole(**options):
+                if isinstance(item, Generation) and item.finish_reason == "cancelled":
+                    ended.set()
+                yield item
+
+        services.chat = watched  # type: ignore[method-assign]
+        with pytest.raises(openai.APITimeoutError):
+            client(url).with_options(timeout=0.6).chat.completions.create(model="omnidemo", messages=[{"role": "user", "content": "long"}])
+        assert ended.wait(0.5)
+
+
+def test_keys_are_visitors(tmp_path: Any) -> None:
+    with serving(tmp_path, api_keys="sesame, plum", public="true", allowed_hosts="duck.example", visitor_requests=2) as (services, url):
+        for key, says in (
+            ("", "needs a key"),
+            ("Sesame", "none of this endpoint's"),
+            ("\u00e9".encode("latin-1").decode("latin-1"), "none of"),
+        ):
+            answer = post(url, {"messages": HELLO}, **({"X-API-Key": key.encode()} if key else {}))  # type: ignore[dict-item]
+            assert answer.status_code == 401 and says in sentence(answer) and answer.json()["error"]["code"] == "invalid_api_key"
+        with pytest.raises(openai.AuthenticationError):
+            client(url, "wrong").models.list()
+        client(url, "sesame").chat.completions.create(model="omnidemo", messages=HELLO)
+        first = services.calls[-1]["session"]
+        assert first.startswith("~visitor-") and "sesame" not in first and services.calls[-1]["domain"] == first
+        # A private Space's own token is the bearer; the key comes beside it.
+        client(url, "token-of-the-space", default_headers={"X-API-Key": "sesame"}).chat.completions.create(model="omnidemo", messages=HELLO)
+        assert services.calls[-1]["session"] == first
+        with pytest.raises(openai.RateLimitError) as refused:
+            client(url, "sesame").chat.completions.create(model="omnidemo", messages=HELLO)
+        assert "You have had 2 answers within an hour" in refused.value.message
+        assert refused.value.response.headers["x-should-retry"] == "false"
+        client(url, "plum").chat.completions.create(model="omnidemo", messages=HELLO)
+        assert services.calls[-1]["session"] not in (first, "api")
+        with pytest.raises(openai.NotFoundError):
+            client(url, "plum").chat.completions.create(model="bundled/a@bundled/drafter:maths", messages=HELLO)
+
+
+def test_without_keys_only_this_machine_is_answered(tmp_path: Any) -> None:
+    with serving(tmp_path / "public", public="true") as (services, url), pytest.raises(openai.NotFoundError) as refused:
+        client(url).chat.completions.create(model="omnidemo", messages=HELLO)
+    assert "OMNIDEMO_API_KEYS" in refused.value.message and not services.calls
+    with serving(tmp_path / "password", auth="duck:pond") as (services, url), pytest.raises(openai.NotFoundError):
+        client(url).models.list()
+    with serving(tmp_path / "proxy") as (services, url):
+        client(url, "whatever").chat.completions.create(model="omnidemo", messages=HELLO)
+        assert services.calls[-1]["session"] == "api"
+        assert httpx.get(f"{url}/v1/models", headers={"X-Forwarded-For": "10.0.0.1"}).status_code == 404
+        with pytest.raises(openai.NotFoundError):
+            client(url).models.list()
+    with serving(tmp_path / "keys", api_keys="sesame") as (services, url):
+        assert post(url, {"messages": HELLO}).status_code == 401
+        client(url, "sesame").chat.completions.create(model="omnidemo", messages=HELLO)
+        assert services.calls[-1]["session"] not in ("", "api")  # also in a private app the key has a session of its own
+
+
+def test_one_caller_cannot_take_every_slot() -> None:
+    slots = AnswerSlots(1, 5, 2)
+    slots.take("a")
+    slots.take("a")
+    with pytest.raises(ApiError, match="2 of your requests") as refused:
+        slots.take("a")
+    assert refused.value.status == 429
+    slots.take("b")
+    slots.give_back("a")
+    slots.take("a")
+    assert slots.in_use == 3

@@ -1,0 +1,28 @@
+"""The app on a free port, as `python -m omnidemo serve` starts it, over given services."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import Any
+
+from omnidemo.ui import build_app, launch_options
+
+
+def free_port() -> int:
+    with closing(socket.socket()) as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+    return port
+
+
+@contextmanager
+def running(services: Any) -> Iterator[str]:
+    """The address of the app over these services, whose settings name a port."""
+    page = build_app(services)
+    page.launch(**launch_options(services), prevent_thread_lock=True, quiet=True)
+    try:
+        yield f"http://127.0.0.1:{services.settings.port}"
+    finally:
+        page.close(verbose=False)
