@@ -43,7 +43,8 @@ class SpaceReport:
 def check(root: Path, settings: Settings, environment: Mapping[str, str]) -> SpaceReport:
     """Hold the checkout in `root`, with the settings and variables that the Space would have, against what a Space asks for."""
     needed = _requirements(root)
-    stops, hardware = [], None
+    stops: list[str] = []
+    hardware: str | None = None
     try:
         found = front_matter.read(root)
         hardware = found.get("suggested_hardware")
