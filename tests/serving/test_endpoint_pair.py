@@ -1,0 +1,141 @@
+"""The endpoint over the bundled pair, asked by OpenAI's own client: it learns, stops, repeats and gives its slot back."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from omnidemo.config import Settings
+from omnidemo.serving.services import Services
+from omnidemo.store.visitors import Visitors
+from tests.support.running_app import free_port, running
+
+openai = pytest.importorskip("openai", reason="the endpoint is tested with OpenAI's client; install it by requirements-dev.txt")
+
+SUM = [{"role": "user", "content": "What is 37 + 25?"}]
+STORY = [{"role": "user", "content": "Tell me a story with a duck."}]
+PAIR = ("bundled/a", "bundled/drafter")
+QUIET = {"omnidemo": {"learn": False}}
+
+
+@pytest.fixture(scope="module")
+def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Services, Any]]:
+    settings = Settings(storage=tmp_path_factory.mktemp("endpoint") / "storage", port=free_port(), training="off", api_keys="sesame")
+    services = Services(settings)
+    try:
+        with running(services) as url:
+            client = openai.OpenAI(base_url=f"{url}/v1", api_key="sesame", max_retries=0, timeout=120)
+            client.chat.completions.create(
+                model="omnidemo", messages=SUM, extra_body={"omnidemo": {"learn": False, "keep": False}}
+            )  # loads
+            yield services, client
+    finally:
+        services.close()
+
+
+def text(pieces: Any) -> str:
+    return "".join(piece.choices[0].delta.content or "" for piece in pieces if piece.choices)
+
+
+def test_answers_are_the_pairs_own_and_recorded(app: tuple[Services, Any]) -> None:
+    services, client = app
+    made = client.chat.completions.create(model="omnidemo", messages=SUM, temperature=0)
+    pair = services.pair(*PAIR)
+    plain = pair.generate(SUM, method="autoregressive", max_new_tokens=services.settings.max_new_tokens, learn=False)
+    assert made.choices[0].message.content == plain.text and made.choices[0].finish_reason == "stop"
+    assert made.usage.prompt_tokens == plain.prompt_tokens and made.usage.completion_tokens == len(plain.token_ids)
+    assert text(client.chat.completions.create(model="omnidemo", messages=SUM, temperature=0, stream=True)) == plain.text
+    rows = services.store.requests(limit=None)
+    assert [row["kind"] for row in rows] == ["api", "api"] and rows[0]["prompt"] == SUM[0]["content"]
+    assert {row["session"] for row in rows} == {Visitors(services.settings.storage).name_of_key("sesame")}
+
+
+def test_it_learns_n_grams_unless_it_must_not(app: tuple[Services, Any]) -> None:
+    services, client = app
+    code = [{"role": "user", "content": "Write a Python function that doubles a number."}]
+    grams, rows = len(services.pair(*PAIR).ngrams), len(services.store.requests(limit=None))
+    own = {"omnidemo": {"learn": False, "keep": False, "method": "ngram-exact"}}
+    client.chat.completions.create(model="omnidemo", messages=code, temperature=0, seed=0, extra_body=own)
+    assert len(services.pair(*PAIR).ngrams) == grams and len(services.store.requests(limit=None)) == rows
+    client.chat.completions.create(model="omnidemo", messages=code, temperature=0, seed=0)
+    assert len(services.pair(*PAIR).ngrams) > grams and len(services.store.requests(limit=None)) == rows + 1
+
+
+def test_a_seed_repeats_under_the_same_fingerprint(app: tuple[Services, Any]) -> None:
+    _, client = app
+
+    def ask(seed: int) -> tuple[str, str]:
+        made = client.chat.completions.create(model="omnidemo", messages=STORY, temperature=1, max_tokens=60, seed=seed, extra_body=QUIET)
+        return made.choices[0].message.content, made.system_fingerprint
+
+    first, again, other = ask(1), ask(1), ask(2)
+    assert first == again and first[0] != other[0]
+    assert "adapter-0" in first[1] and ".fixed-4." in first[1] and ".float32" in first[1]
+
+
+def test_limits_end_an_answer(app: tuple[Services, Any]) -> None:
+    _, client = app
+    whole = client.chat.completions.create(model="omnidemo", messages=STORY, temperature=0, max_tokens=60, extra_body=QUIET)
+    said = whole.choices[0].message.content
+    assert whole.choices[0].finish_reason == "length" and whole.usage.completion_tokens == 60
+    words = said.split()
+    stop = f"{words[8]} {words[9]}"
+    options = {"model": "omnidemo", "messages": STORY, "temperature": 0, "max_tokens": 60, "stop": [stop], "extra_body": QUIET}
+    cut = client.chat.completions.create(**options)
+    assert cut.choices[0].message.content == said[: said.index(stop)] and cut.choices[0].finish_reason == "stop"
+    pieces = list(client.chat.completions.create(**options, stream=True))
+    assert text(pieces) == said[: said.index(stop)] and pieces[-1].choices[0].finish_reason == "stop"
+
+
+def test_a_text_is_continued_without_a_chat_template(app: tuple[Services, Any]) -> None:
+    services, client = app
+    pair = services.pair(*PAIR)
+    begun = "Once upon a time"
+    made = client.completions.create(model="omnidemo", prompt=begun, temperature=0, max_tokens=12, extra_body=QUIET)
+    ids = pair.prompt_ids(begun, raw=True)
+    plain = pair.generate(ids, method="autoregressive", max_new_tokens=12, learn=False)
+    assert made.choices[0].text == plain.text and made.usage.prompt_tokens == len(ids) < len(pair.prompt_ids(begun))
+
+
+def test_what_does_not_fit_the_window_is_a_wrong_request(app: tuple[Services, Any]) -> None:
+    _, client = app
+    for ask in (
+        lambda: client.chat.completions.create(model="omnidemo", messages=[{"role": "user", "content": "duck " * 4000}]),
+        lambda: client.completions.create(model="omnidemo", prompt="duck " * 4000),
+        lambda: client.chat.completions.create(model="omnidemo", messages=SUM, temperature=1e-6),
+        lambda: client.chat.completions.create(model="omnidemo", messages=SUM, extra_body={"omnidemo": {"method": "magic"}}),
+        lambda: client.chat.completions.create(model="bundled/a@bundled/drafter:nowhere", messages=SUM),
+    ):
+        with pytest.raises((openai.BadRequestError, openai.NotFoundError)) as refused:
+            ask()
+        assert refused.value.body["message"].endswith(".")  # type: ignore[index]
+
+
+def test_half_a_character_is_a_wrong_request(app: tuple[Services, Any]) -> None:
+    _, client = app
+    headers = {"Content-Type": "application/json", "X-API-Key": "sesame"}
+    for path, body in (
+        ("chat/completions", b'{"messages": [{"role": "user", "content": "\\ud800"}]}'),
+        ("completions", b'{"prompt": "\\ud800"}'),
+    ):
+        answer = httpx.post(f"{client.base_url}{path}", content=body, headers=headers, timeout=60)
+        assert answer.status_code == 400 and "half a character" in answer.json()["error"]["message"]
+
+
+def test_a_cancelled_stream_is_over_within_half_a_second(app: tuple[Services, Any]) -> None:
+    services, client = app
+    pair = services.pair(*PAIR)
+    took: list[float] = []
+    for _ in range(3):
+        ended = client.chat.completions.create(model="omnidemo", messages=STORY, temperature=1, max_tokens=1500, stream=True)
+        next(iter(ended))
+        ended.close()
+        began = time.monotonic()
+        while pair.in_flight:
+            time.sleep(0.005)
+        took.append(time.monotonic() - began)
+    assert min(took) < 0.5  # a machine that is busy otherwise may take longer now and then
