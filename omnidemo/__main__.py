@@ -233,6 +233,12 @@ def train_bundled(
 def run_app(settings: Settings) -> None:
     """Serve the pages until Ctrl-C or SIGTERM, then stop the trainers and back up what the settings ask for."""
     os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")  # Gradio reads it when it is imported
+    from omnidemo.zerogpu import sign
+
+    if sign.on():
+        from omnidemo.zerogpu.start import start
+
+        settings = start(settings)
     from omnidemo.serving.services import Services
     from omnidemo.ui import build_app, launch_options, public_services
 

@@ -7,6 +7,7 @@ from collections import defaultdict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +40,10 @@ class ProbeBlock:
     beside: Sequence[tuple[int, float]] = ()
 
 
+def _newest() -> deque[float]:
+    return deque(maxlen=TIMES)
+
+
 class CostModel:
     """Calibrated acceptance and measured times of rounds, over all requests of a pair.
 
@@ -56,6 +61,11 @@ class CostModel:
         self.rounds = 0
         self.forget_times()
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.acceptance.write_to(self._segments[:, 1:3])  # views of one array, which a pickle does not know
+        self.next_acceptance.write_to(self._segments[:, 3:])
+
     def forget_times(self) -> None:
         """Begin anew with what things cost: passes are made in another way from now on."""
         self.speculating = True
@@ -67,7 +77,7 @@ class CostModel:
         self._fair = True  # nothing has been judged yet
         # Of drafting rounds, old ones fading; `_begun`: seconds by which the first drafts of answers lasted longer.
         self._tokens = self._drafted = self._proposed = self._weight = self._begun = 0.0
-        self._times: defaultdict[int, deque[float]] = defaultdict(lambda: deque(maxlen=TIMES))  # by number of drafter tokens
+        self._times: defaultdict[int, deque[float]] = defaultdict(_newest)  # by number of drafter tokens
         self._medians: dict[int, tuple[float, int]] = {}  # of those, with how many there are
         self._new: set[int] = set()  # of which there are times that the medians do not know
         self._each: deque[float] = deque(maxlen=TIMES)

@@ -16,6 +16,7 @@ from packaging.requirements import Requirement
 
 from omnidemo.config import Settings
 from omnidemo.hosting import front_matter
+from omnidemo.zerogpu import sign
 
 LARGEST = 10 * 2**20  # bytes of a file that git may carry to the Hub without LFS
 SPACE_PORT = 7860  # where a Gradio Space is asked
@@ -48,12 +49,12 @@ def check(root: Path, settings: Settings, environment: Mapping[str, str]) -> Spa
     try:
         found = front_matter.read(root)
         hardware = found.get("suggested_hardware")
-        stops += front_matter.troubles(found, root, needed, _hub_pair(settings))
+        stops += front_matter.troubles(found, root, needed, sign.names(settings))
     except ValueError as error:
         stops.append(str(error))
     stops += [*_large_files(root), *_missing(root, needed), *_import(root), *_storage(settings), *_addresses(settings)]
     if hardware == front_matter.ZERO_GPU or environment.get("SPACES_ZERO_GPU"):
-        stops += _zero_gpu(root)
+        stops += _zero_gpu(root, settings)
     return SpaceReport(stops, [*_small_binaries(root), *_public(settings)])
 
 
@@ -206,16 +207,15 @@ def _public(settings: Settings) -> Iterator[str]:
         yield "OMNIDEMO_BACKUP is not set, so history and adapters go when the Space restarts; mount storage and set it to /data"
 
 
-def _hub_pair(settings: Settings) -> list[str]:
-    return [name for name in (settings.target, settings.drafter) if HUB_ID.fullmatch(name) and not name.startswith("bundled/")]
-
-
-def _zero_gpu(root: Path) -> Iterator[str]:
+def _zero_gpu(root: Path, settings: Settings) -> Iterator[str]:
     if not any(_decorates(path) for path in sorted((root / "omnidemo").rglob("*.py"))):
         yield (
             "no function is decorated with spaces.GPU, and ZeroGPU ends such an app with “No @spaces.GPU function detected during"
             " startup”; use other hardware, or decorate the function that needs the GPU"
         )
+    for role, name in zip(("TARGET", "DRAFTER"), sign.names(settings), strict=True):
+        if name.startswith("bundled/") or not HUB_ID.fullmatch(name):
+            yield f"OMNIDEMO_{role} is {name}, and a GPU call is worth a model of the Hub alone; name one there, or leave it out"
 
 
 def _decorates(path: Path) -> bool:

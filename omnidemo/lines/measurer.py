@@ -74,7 +74,7 @@ class Measurer:
 
     def topic(self, topic: str, domain: str) -> None:
         """An answer of this topic is about to be written by the line."""
-        if topic not in sample_prompts.TOPICS or self.settings.training == "off":
+        if topic not in sample_prompts.TOPICS or self.settings.training == "off" or not self._pair.replays:
             return
         with self._condition:
             self._topics[topic] = domain

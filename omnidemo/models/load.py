@@ -22,8 +22,9 @@ from omnidemo.backends.runner import ModelError, Runner
 from omnidemo.decoding.sampling import as_tensor
 from omnidemo.models import model_files
 from omnidemo.models.model_files import Progress
+from omnidemo.models.parked import ParkedModel, runner_of
 from omnidemo.models.read_weights import read_model
-from omnidemo.models.transformers_runner import TransformersRunner, check_cache
+from omnidemo.models.transformers_runner import check_cache
 from omnidemo.vocab.vocabulary import Vocabulary, read_vocabulary
 
 __all__ = ["LanguageModel", "ModelError", "load_model", "pick_device", "pick_dtype"]
@@ -63,13 +64,14 @@ def load_model(
     progress: Progress | None = None,
     hub: bool = True,
     fast: bool = True,
+    park: bool = False,
 ) -> LanguageModel:
     """Load `name`: "bundled/a", a local folder or a Hub id.
 
     device: auto, cpu, cuda, cuda:N, mps, or a device map of accelerate ("balanced"). dtype: auto, float32, bfloat16, float16.
     quantization: "4bit" or "8bit" weights through bitsandbytes, for targets on CUDA (a drafter's weights have to stay trainable).
     storage_hint: the Hub cache to use instead of the usual one. hub: whether downloads are allowed. fast: whether passes may be
-    compiled or recorded; otherwise torch makes all of them. `progress(stage, fraction)`
+    compiled or recorded; otherwise torch makes all of them. park: compute nothing here (`ParkedModel`). `progress(stage, fraction)`
     is called in the stages "files", "downloading" where that is needed, "tokenizers" and "weights". ModelError, one sentence, when it
     cannot be loaded.
     """
@@ -94,14 +96,15 @@ def load_model(
 
     report("weights", 0.0)
     try:
-        runner = _read_weights(name, folder, place, device_map, number, quantization, wide, fast)
+        runner = _read_weights(name, folder, place, device_map, number, quantization, wide, fast, park)
     except (MemoryError, torch.OutOfMemoryError) as error:
         raise ModelError(_out_of_memory(name, need, free, place)) from error
     except RuntimeError as error:
         if "allocate" in str(error) or "out of memory" in str(error):
             raise ModelError(_out_of_memory(name, need, free, place)) from error
         raise ModelError(f"the weights of {name} cannot be used ({_first(error)}); download or save the model again") from error
-    _probe(name, runner, vocabulary)
+    if not park:
+        _probe(name, runner, vocabulary)
     report("weights", 1.0)
     return LanguageModel(
         name=name,
@@ -238,7 +241,7 @@ def _end_ids(folder: Path, config: Any) -> list[int]:
 
 def _read_weights(
     name: str, folder: Path, place: str, device_map: str | None, dtype: torch.dtype, quantization: Quantization | None,
-    wide: bool = False, fast: bool = True,
+    wide: bool = False, fast: bool = True, park: bool = False,
 ) -> Runner:  # fmt: skip
     options: dict[str, Any] = {"dtype": dtype, "device_map": device_map}
     if quantization:
@@ -262,8 +265,7 @@ def _read_weights(
         model = model.to(place, torch.float32) if wide else model.to(place)
     model.eval().requires_grad_(False)
     try:
-        # On a GPU the fused forward pays too, but a model spread over several keeps accelerate's hooks.
-        return FusedLlama(model, fast) if device_map is None and FusedLlama.fits(model.config) else TransformersRunner(model)
+        return ParkedModel(model, fast) if park else runner_of(model, fast, spread=device_map is not None)
     except ValueError as error:
         raise ModelError(f"{name}: {error}") from error
 

@@ -42,10 +42,11 @@ AGREEMENTS = 500  # answers whose agreement is kept
 class Pair:
     """A target model and the drafter that guesses ahead for it.
 
-    Shared by everybody who generates with it; all state of one generation is its own. `learners` receive the trace of each
-    answer that may be learned from, `round_listeners` every round. New drafter weights (`publish`) are swapped in between two rounds;
-    each domain has weights of its own.
+    Everybody generates with it; all state of one generation is its own. `learners` receive the trace of each answer that may be learned
+    from, `round_listeners` every round. Each domain has drafter weights of its own; new ones (`publish`) are swapped in between two rounds.
     """
+
+    replays = True  # whether the target also answers while nobody asks, so that versions can be measured on its answers
 
     def __init__(
         self,

@@ -20,6 +20,7 @@ log = logging.getLogger(__name__)
 LoadStage = Literal[
     "absent", "queued", "files", "downloading", "tokenizers", "target", "drafter", "vocabulary map", "cache and adapter", "ready", "failed"
 ]
+Build = Callable[..., Pair]
 PAIRS_LOADED = 3  # pairs kept in memory; the one unused for longest goes first
 
 
@@ -47,10 +48,10 @@ class _Place:
 class PairPool:
     """`settings` are those of pairs that are loaded from now on. All methods may be called from any thread."""
 
-    def __init__(self, settings: Settings, store: Store, then: Callable[[], object] = lambda: None) -> None:
-        """`then` is called after a pair became ready, in the thread that loaded it."""
+    def __init__(self, settings: Settings, store: Store, then: Callable[[], object] = lambda: None, build: Build = build_pair) -> None:
+        """`then` is called after a pair became ready, in the thread that loaded it. `build` makes pairs."""
         self.settings = settings
-        self._store, self._then = store, then
+        self._store, self._then, self._build = store, then, build
         self._places: dict[tuple[str, str], _Place] = {}  # in order of last use
         self._lock = threading.Lock()
         self._loading = threading.Lock()  # one model at a time: two at once would only be slower
@@ -110,7 +111,7 @@ class PairPool:
         with self._loading:
             try:
                 self._unload_unused()
-                pair = build_pair(target, drafter, self.settings, report, self.settings.storage / "maps")
+                pair = self._build(target, drafter, self.settings, report, self.settings.storage / "maps")
                 report("cache and adapter", 0.9, "restoring the n-gram cache and the newest adapter")
                 lines = attach_storage(pair, self.settings, self._store)
                 gc_pauses.settle()

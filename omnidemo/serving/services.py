@@ -15,10 +15,11 @@ from omnidemo.pair.pair import Pair
 from omnidemo.serving.adaptation_service import AdaptationService
 from omnidemo.serving.beside import Beside
 from omnidemo.serving.chat_service import ChatService
-from omnidemo.serving.pair_loading import open_store
+from omnidemo.serving.pair_loading import build_pair, open_store
 from omnidemo.serving.pair_pool import PairPool, PairState
 from omnidemo.store.backup import Backup
 from omnidemo.store.visitor_state import VisitorLines
+from omnidemo.zerogpu import start as zero_gpu
 
 if TYPE_CHECKING:
     from omnidemo.serving.public_services import PublicServices
@@ -48,7 +49,7 @@ class Services:
         self.store = open_store(settings)
         self._backup.start(self.store)
         self.public_services: PublicServices | None = None  # the wrapper that the page uses
-        self._pool = PairPool(settings, self.store, then=self._prepare)
+        self._pool = PairPool(settings, self.store, self._prepare, zero_gpu.build if zero_gpu.started() else build_pair)
         self._adaptation = learning = AdaptationService(self._pool, self.store)
         self.visitor_lines = VisitorLines(self._pool, self.store)
         chats = ChatService(self._pool, learning, self.store)
@@ -79,7 +80,8 @@ class Services:
         private_folders.let_go(self._held)
 
     def models(self) -> list[ModelCard]:
-        return list_models(self.settings)
+        cards, fixed = list_models(self.settings), (self.settings.target, self.settings.drafter)
+        return [card for card in cards if card.name in fixed] if zero_gpu.started() else cards
 
     def methods(self) -> list[MethodInfo]:
         """All decoding methods, and at the end "auto", which stands for one of them."""

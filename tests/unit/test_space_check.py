@@ -12,6 +12,7 @@ import pytest
 
 from omnidemo.config import Settings
 from omnidemo.hosting.space_check import SpaceReport, check
+from omnidemo.zerogpu.sign import DRAFTER, TARGET
 
 FRONT = """---
 title: A test
@@ -159,7 +160,8 @@ def test_variables_that_hide_or_open_the_app(look: Look, setting: str, value: An
 def test_zero_gpu_needs_a_decorated_function(root: Path, look: Look) -> None:
     sentence = "No @spaces.GPU function detected during startup"
     only(look({"SPACES_ZERO_GPU": "true"}), sentence)
-    (root / "README.md").write_text(FRONT.replace("cpu-upgrade", "zero-a10g"))
+    pair = f"zero-a10g\nmodels: [{TARGET}, {DRAFTER}]\npreload_from_hub: [{TARGET}, {DRAFTER}]"
+    (root / "README.md").write_text(FRONT.replace("cpu-upgrade", pair))
     only(look(), sentence)
     (root / "omnidemo" / "gpu.py").write_text("def start(spaces, work):\n    return spaces.GPU(duration=5)(work)\n")
     assert look().stops == []
@@ -172,6 +174,8 @@ def test_zero_gpu_models_are_listed(root: Path, look: Look) -> None:
     assert look(target="some/target", drafter="some/drafter").stops == []
     report = look(target="other/target", drafter="some/drafter")
     assert len(report.stops) == 2 and all("other/target" in said for said in report.stops)
+    report = look(target="bundled/a", drafter="some/drafter")
+    assert any("OMNIDEMO_TARGET is bundled/a" in said for said in report.stops)
 
 
 def test_this_checkout_would_start(tmp_path: Path, look: Look) -> None:

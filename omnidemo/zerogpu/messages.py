@@ -1,0 +1,94 @@
+"""What goes between the app and the process that has the GPU: plain values, pickled, that carry everything an answer depends on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from omnidemo.decoding.cost_model import CostModel
+from omnidemo.records import Generation, Round, Trace
+from omnidemo.vocab.ngram_cache import NgramCache
+
+Ngrams = Mapping[int, tuple[int, ...]]  # target id → the drafter's ids that spell it
+
+
+@dataclass(frozen=True, slots=True)
+class Adapter:
+    """A published version. `serial` tells publications apart, for version numbers begin anew where a line is reset; 0 is the base drafter.
+    `weights` and `head` are safetensors."""
+
+    serial: int = 0
+    version: int = 0
+    weights: bytes = b""
+    head: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class NgramChanges:
+    """What has come and gone since the n-grams that every process of the app began with."""
+
+    added: Ngrams
+    removed: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """An answer to be written. `options` are those of `GenerationConfig`; `traced`: whether somebody learns from it; `stop`: a path, and
+    the answer ends when there is a file."""
+
+    ids: tuple[int, ...]
+    options: Mapping[str, Any]
+    note: bool
+    traced: bool
+    adapter: Adapter
+    ngrams: NgramChanges
+    knowledge: CostModel
+    plain_at: float | None
+    stop: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The end of an answer, whose rounds went before it: `generation` is without them."""
+
+    generation: Generation
+    traces: tuple[Trace, ...]
+    knowledge: CostModel
+    plain_at: float | None
+    mismatches: int
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """An error as a value: raised over there, its text would be lost. `mistake`: whoever asked can mend it (a ValueError)."""
+
+    text: str
+    mistake: bool
+
+
+Message = Round | Finished | Failed
+
+
+def entries(cache: NgramCache) -> dict[int, tuple[int, ...]]:
+    return {target_id: path for target_id in cache.target_ids if (path := cache.path(target_id)) is not None}
+
+
+def changes(cache: NgramCache, beginning: Ngrams) -> NgramChanges:
+    """How a cache differs from the beginning."""
+    now = entries(cache)
+    added = {target_id: path for target_id, path in now.items() if beginning.get(target_id) != path}
+    return NgramChanges(added, tuple(target_id for target_id in beginning if target_id not in now))
+
+
+def become(cache: NgramCache, beginning: Ngrams, since: NgramChanges) -> None:
+    """Have a cache, whatever it has seen, hold the beginning with these changes."""
+    gone = set(since.removed)
+    wanted = {target_id: path for target_id, path in beginning.items() if target_id not in gone} | dict(since.added)
+    have = entries(cache)
+    if any(wanted.get(target_id) != path for target_id, path in have.items()):
+        cache.clear()
+        have = {}
+    for target_id, path in wanted.items():
+        if target_id not in have:
+            cache.insert(target_id, path)

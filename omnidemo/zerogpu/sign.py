@@ -1,0 +1,20 @@
+"""Whether this is ZeroGPU, and which pair it has; imports nothing heavy."""
+
+from __future__ import annotations
+
+import os
+
+from omnidemo.config import Settings
+
+SIGN = "SPACES_ZERO_GPU"  # the environment's own
+TARGET, DRAFTER = "Qwen/Qwen2.5-7B-Instruct", "JackFram/llama-68m"  # where the settings name none: the bundled pair is not worth a GPU call
+
+
+def on() -> bool:
+    return os.environ.get(SIGN, "").lower() in ("1", "t", "true")
+
+
+def names(settings: Settings) -> tuple[str, str]:
+    """Target and drafter, those of the settings where they were set."""
+    given = settings.model_fields_set
+    return settings.target if "target" in given else TARGET, settings.drafter if "drafter" in given else DRAFTER
