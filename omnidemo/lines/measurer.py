@@ -113,6 +113,11 @@ class Measurer:
             domain = self._topics.get(topic)
             return self._thread is not None and domain is not None and any(True for _ in self._missing(topic, domain))
 
+    @property
+    def working(self) -> bool:
+        """Whether a measurement runs now."""
+        return self._busy.is_set()
+
     def close(self) -> None:
         self._closing.set()
         with self._condition:
