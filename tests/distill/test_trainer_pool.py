@@ -324,7 +324,7 @@ def test_a_database_that_was_deleted_gets_ngrams_and_adapters_again(lines: Train
     (tmp_path / "omnidemo.db").unlink()
     store.counts()
     for _ in range(100):
-        if len(store.load_ngrams(*names)) == grams and store.flush():
+        if store.flush() and len(store.load_ngrams(*names)) == grams and store.active_version(*names) == active:
             break
         time.sleep(0.05)
     assert {domain: [one.version for one in store.adapters(*names, domain)] for domain in lines.names()} == known

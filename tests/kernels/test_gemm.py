@@ -17,8 +17,8 @@ if sys.argv[1] == "narrow":
     features.update({name: False for name in features if name.startswith("avx512")})
     binding.get_host_cpu_features = lambda: features
 import numpy as np
-from omnidemo.backends.kernels import products
-assert products.LANES == 8 or sys.argv[1] != "narrow"
+from omnidemo.backends.kernels import gemm
+assert gemm.LANES == 8 or sys.argv[1] != "narrow"
 rng = np.random.default_rng(0)
 for n, k in ((1, 1), (3, 5), (4, 16), (7, 40), (13, 33), (64, 160)):
     weight = rng.normal(size=(n, k)).astype(np.float32)
@@ -26,7 +26,7 @@ for n, k in ((1, 1), (3, 5), (4, 16), (7, 40), (13, 33), (64, 160)):
     for given, plain in ((weight, weight), (bits, (bits.astype(np.uint32) << 16).view(np.float32))):
         for rows in (1, 2, 3, 4, 5, 6, 11):
             x, out = rng.normal(size=(rows, k)).astype(np.float32), np.full((rows, n + 3), 7, np.float32)
-            products.multiply(given, x, out[:, 1 : n + 1])
+            gemm.multiply(given, x, out[:, 1 : n + 1])
             assert np.allclose(out[:, 1 : n + 1], x @ plain.T, atol=1e-4), (n, k, rows, given.dtype)
             assert (out[:, 0] == 7).all() and (out[:, n + 1 :] == 7).all(), "it writes nothing beside"
 """

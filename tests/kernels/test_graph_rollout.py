@@ -22,6 +22,7 @@ from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.backends.graph_rollout import GraphRollout, roller_of
 from omnidemo.backends.rollout_backend import RolledDraws, RolloutBackend, roll_out
 from omnidemo.bench.tiny import random_model
+from omnidemo.decoding import randomness
 from omnidemo.decoding import round as decoding_round
 from omnidemo.decoding import sampling as decoding_sampling
 from omnidemo.decoding.backend import RoundPlan
@@ -29,7 +30,7 @@ from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.draft_policy import FixedPolicy
 from omnidemo.decoding.engine import DecodingState, Limits, decode
 from omnidemo.decoding.randomness import Sampler
-from omnidemo.decoding.rollout import ProposalRule, RolloutRequest, least, token_by_token
+from omnidemo.decoding.rollout import ProposalRule, RolloutRequest, min_limit, token_by_token
 from omnidemo.decoding.sampling import RepetitionPenalty, SamplingParams, as_tensor
 from omnidemo.decoding.state import TargetContext
 from omnidemo.methods import NgramExact, make_method, ngram_residual
@@ -183,7 +184,7 @@ def test_little_is_drawn_in_vain_where_a_rule_may_stop(model: Any) -> None:
 
 def elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every tensor passes for one on a device."""
-    for module in (decoding_sampling, decoding_round, ngram_residual):
+    for module in (decoding_sampling, randomness, decoding_round, ngram_residual):
         monkeypatch.setattr(module, "on_host", lambda tensor: False)
 
 
@@ -470,7 +471,7 @@ def test_a_rollout_that_is_done_changes_nothing_more(model: Any) -> None:
     cache, roller, ngrams = runner.new_cache(), roller_of(runner, runner.fixed), random_trie(3)
     row = cache.forward([0, 1, 2], 1).logits[0]
     first = ngrams.nearest.masked_fill(MAP.draftable, 0)
-    rule = ProposalRule(first, least(MAP.readable_logit_mask), MAP.to_target >= 0, ngrams.on_device(), 2)
+    rule = ProposalRule(first, min_limit(MAP.readable_logit_mask), MAP.to_target >= 0, ngrams.on_device(), 2)
     sampler = Sampler(9)
     with torch.inference_mode():
         for _ in range(5):

@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from omnidemo.decoding import randomness
 from omnidemo.decoding import round as decoding_round
 from omnidemo.decoding import sampling as decoding_sampling
 from omnidemo.decoding.draft_policy import FixedPolicy
@@ -23,7 +24,7 @@ from tests.support.worlds import CASES, NESTED, Branching, World
 @pytest.fixture
 def elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every tensor passes for one on a device."""
-    for module in (decoding_sampling, decoding_round, ngram_residual):
+    for module in (decoding_sampling, randomness, decoding_round, ngram_residual):
         monkeypatch.setattr(module, "on_host", lambda tensor: False)
 
 
@@ -89,7 +90,7 @@ def _run(world: World, method: str, sampling: SamplingParams) -> tuple[list[list
 )
 def test_the_engine_says_the_same_elsewhere(world: World, method: str, sampling: SamplingParams, monkeypatch: pytest.MonkeyPatch) -> None:
     here = _run(world, method, sampling)
-    for module in (decoding_sampling, decoding_round, ngram_residual):
+    for module in (decoding_sampling, randomness, decoding_round, ngram_residual):
         monkeypatch.setattr(module, "on_host", lambda tensor: False)
     there = _run(world, method, sampling)
     assert there[0] == here[0]
