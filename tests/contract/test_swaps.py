@@ -221,7 +221,9 @@ def test_drafters_that_are_swapped_at_random(models: Any, expected: Any, tmp_pat
             swapping.ask(draw.randrange(1000))
 
         with beside(swap), beside(chat, 2):
-            swapping.everything(lambda: len({made.adapter_version for made in swapping.answers}) > 20 and swapping.mattered())
+            swapping.everything(
+                lambda: len({made.adapter_version for made in swapping.answers}) > 20 and swapping.published() > 3 and swapping.mattered()
+            )
         assert {made.domain for made in swapping.answers} == set(DOMAINS) and swapping.published() > 3
         swapping.judged_drafts()
         assert len(swapping.answers) > 4 * len(WAYS) and pair.mismatches == 0

@@ -44,7 +44,7 @@ def test_what_threads_freed_goes_back() -> None:
     in_a_thread(work)
     held = resident() - before
     gc_pauses.give_back()
-    assert held > 40 * MEGABYTE and resident() - before < held / 4
+    assert held > 20 * MEGABYTE and resident() - before < held / 4  # of 60; what earlier tests freed is used first
 
 
 @needs_proc
