@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 
 from omnidemo.records import Round
 from omnidemo.store.store import Store
@@ -12,16 +13,19 @@ from omnidemo.vocab.vocabulary_map import VocabularyMap
 
 
 class NgramMemory:
-    """`names`: those of target and drafter, under which the store has the cache. `lock`: the pair's, held while the trie changes."""
+    """`cache`: returns the shared n-grams, which the pair owns and may replace. `names`: those of target and drafter, under which the store
+    has them. `lock`: the pair's, held while the trie changes."""
 
-    def __init__(self, cache: NgramCache, vocabulary_map: VocabularyMap, names: tuple[str, str], lock: threading.Lock) -> None:
-        self._cache, self._map, self._names, self._lock = cache, vocabulary_map, names, lock
+    def __init__(
+        self, cache: Callable[[], NgramCache], vocabulary_map: VocabularyMap, names: tuple[str, str], lock: threading.Lock
+    ) -> None:
+        self._shared, self._map, self._names, self._lock = cache, vocabulary_map, names, lock
         self._own = VisitorNgrams()
         self._store: Store | None = None
 
     def of(self, domain: str) -> NgramCache:
         """The n-grams that a domain drafts with. The caller holds the lock."""
-        return self._own.of(domain, self._cache)
+        return self._own.of(domain, self._shared())
 
     def forget(self, domain: str) -> None:
         """Drop a visitor's own n-grams. The caller holds the lock."""
@@ -31,36 +35,36 @@ class NgramMemory:
         self._store = store
         store.when_renewed(self.save_again)
         with self._lock:
-            self._cache.load(store.load_ngrams(*self._names))
-            for entry in self._cache:
+            self._shared().load(store.load_ngrams(*self._names))
+            for entry in self._shared():
                 self._map.spelling(entry.target_id)  # looked up once, so that the table for compiled code holds it
 
     def fill(self) -> int:
         with self._lock:
             for target_id in range(len(self._map.target)):
                 spelled = self._map.ngram(target_id)
-                if spelled and len(self._cache) < self._cache.size:
-                    self._cache.insert(target_id, spelled)
+                if spelled and len(self._shared()) < self._shared().size:
+                    self._shared().insert(target_id, spelled)
         self.save()
-        return len(self._cache)
+        return len(self._shared())
 
     def clear(self) -> None:
         with self._lock:
-            self._cache.clear()
+            self._shared().clear()
         self.save()
 
     def save(self) -> None:
         """Write what has changed to the store."""
         if self._store is not None:
             with self._lock:
-                changed, removed = self._cache.take_changes()
+                changed, removed = self._shared().take_changes()
             if changed or removed:
                 self._store.save_ngrams(*self._names, changed, removed)
 
     def save_again(self) -> None:
         """Write everything to a store that has lost it."""
         with self._lock:
-            self._cache.forget_saved()
+            self._shared().forget_saved()
         self.save()
 
 

@@ -70,7 +70,7 @@ class Pair:
         self._methods: dict[str, Method] = {}
         self._lines: dict[str, DraftingLine] = {}
         self._lock = threading.Lock()  # held for one round, a swap, or a change of the trie
-        self._memory = NgramMemory(self.ngrams, self.map, (target.name, drafter.name), self._lock)
+        self._memory = NgramMemory(lambda: self.ngrams, self.map, (target.name, drafter.name), self._lock)
         self._top_k = top_k
         self._conversations = Conversations(target.runner, self.map)
         self._agreements: OrderedDict[str, Agreement] = OrderedDict()  # of the newest answers, by key

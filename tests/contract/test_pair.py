@@ -18,6 +18,7 @@ from omnidemo.decoding.draft_policy import Policy
 from omnidemo.methods import fitting
 from omnidemo.pair.pair import Pair
 from omnidemo.records import Generation, Round, Trace
+from omnidemo.vocab.ngram_cache import NgramCache
 from tests.support.models import PROMPT, save
 
 
@@ -236,6 +237,14 @@ def test_cancelling_keeps_the_partial_answer_and_the_pair_goes_on(pair: Pair) ->
     assert partial.finish_reason == "cancelled" and 0 < len(partial.token_ids) < len(whole)
     assert partial.token_ids == whole[: len(partial.token_ids)]
     assert pair.generate(PROMPT, max_new_tokens=60).token_ids == whole
+
+
+def test_a_cache_that_takes_the_place_of_another_is_the_one_that_learns(tmp_path: Path) -> None:
+    pair = load_pair(save(tmp_path / "target", "byte-level"), save(tmp_path / "drafter", "sentence-piece", seed=1))
+    before = pair.ngrams
+    pair.ngrams = NgramCache(pair.drafter.runner.rows, 3)
+    pair.generate(PROMPT, max_new_tokens=60)
+    assert 0 < len(pair.ngrams) <= 3 and len(before) == 0
 
 
 def test_the_cache_grows_with_learning_only_and_comes_back_from_the_store(tmp_path: Path) -> None:
