@@ -5,7 +5,7 @@
   omni.widgets.trainer = (host, { trigger }) => {
     const button = (title, name, style = "") => el("button", { type: "button", class: style, onclick: () => trigger(name) }, title);
     const warning = el("p", { class: "alert", role: "alert", hidden: true });
-    const head = el("h3", {}, "Learning"), dot = el("i", { class: "dot", "aria-hidden": "true" }), state = el("b"), why = el("p", { class: "small" }), facts = el("p", { class: "small facts" });
+    const head = el("h3", {}, "In the background"), dot = el("i", { class: "dot", "aria-hidden": "true" }), state = el("b"), why = el("p", { class: "small" }), facts = el("p", { class: "small facts" });
     const plain = el("p", { class: "small", role: "status", hidden: true }), ahead = el("p", { class: "small ahead omni-expert" }), numbers = el("dl", { class: "numbers omni-expert" });
     const acts = el("div", { class: "acts" });
     const really = el("div", { class: "really", role: "alertdialog", "aria-label": "Reset the drafter?", hidden: true });
@@ -26,7 +26,7 @@
         state.textContent = !s.loaded ? "" : s.version ? `${s.title} · v${s.version}` : s.title;
         why.textContent = !s.loaded ? "It starts when both models are loaded." : s.error || s.why;
         facts.textContent = [omni.plural(s.seen, "request") + " seen", s.step ? omni.plural(s.step, "step") : null, s.loss != null ? `loss ${s.loss.toFixed(2)}` : null].filter(Boolean).join(" · ");
-        head.textContent = s.domain === "default" ? "Learning" : `Learning · ${s.domain}`;
+        head.textContent = s.domain === "default" ? "In the background" : `In the background · ${s.domain}`;
         const d = s.seen ? s.drafting : null; // before its first answer only the warm-up has drafted
         plain.hidden = !d || (d.speculating && !d.off); plain.textContent = plain.hidden ? "" : d.off ? d.sentence : "Guessing is paused here; it tries again soon."; plain.title = plain.hidden ? "" : d.sentence;
         ahead.hidden = !d || !plain.hidden;

@@ -279,7 +279,7 @@ def test_a_topic_line_is_chosen_and_shown(page: Page) -> None:
     # A busy machine may add a sentence of its own: that guessing was slower.
     expect(page.locator(".turn").last.locator(".said", has_text="Topic memory poems")).to_be_visible()
     assert page.evaluate("omni.chat.turns.at(-1).answer.end.line") == "poems"
-    expect(page.locator("#omni-trainer h3")).to_have_text("Learning · poems")
+    expect(page.locator("#omni-trainer h3")).to_have_text("In the background · poems")
 
     picker.click()
     page.get_by_role("option", name="automatic").click()
@@ -290,7 +290,7 @@ def test_a_topic_line_is_chosen_and_shown(page: Page) -> None:
     open_tab(page, "Adaptation")
     page.locator("#omni-lines").get_by_role("radio", name=re.compile("poems")).click()
     expect(page.locator("#omni-versions h3")).to_have_text("Adapter versions · poems")
-    expect(page.locator("#omni-trainer-adaptation h3")).to_have_text("Learning · poems")
+    expect(page.locator("#omni-trainer-adaptation h3")).to_have_text("In the background · poems")
 
 
 def test_a_comparison_is_identical_and_its_csv_opens(page: Page, tmp_path: Path) -> None:

@@ -148,6 +148,9 @@ def test_lanes_stand_under_each_other_on_one_clock(page: Page) -> None:
     ticks = page.locator(".axis span")
     assert ticks.count() >= 2 and ticks.first.inner_text() == "0 ms"
     assert abs(page.evaluate(RULER) - max(scale)) < 0.05 * max(scale)
+    # A lane without a guess is plain decoding once more, whatever its seconds say.
+    guesses = page.evaluate("omni.compare.last.lanes.map(lane => lane.drafted)")[1:]
+    assert ["×" in verdict for verdict in lanes.locator(".pace").all_inner_texts()[1:]] == [drafted > 0 for drafted in guesses]
 
 
 def test_five_tabs_wait_for_no_more_than_a_turn_of_the_sixth_that_teaches(browser: Browser, app: App) -> None:
