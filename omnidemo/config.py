@@ -52,7 +52,7 @@ class Settings(BaseSettings):
     max_new_tokens: int = Field(256, ge=1, le=1_000_000, description="Longest answer, in target tokens.")
 
     storage: Path = Field(Path("storage"), description="Folder of the database and the adapters.")
-    database_url: str = Field("", description="SQLAlchemy URL; empty: SQLite inside the storage folder.")
+    database_url: str = Field("", description="Database: SQLite inside the storage folder, or an URL such as postgresql://user@host/name.")
     backup: str = Field("", description="Folder that receives a copy of the SQLite database and adapters, such as /data on a Space.")
     keep_text: bool = Field(True, description="Store prompts and answers in the history (sessions can opt out by themselves).")
     adapters_kept: int = Field(20, ge=1, le=10_000, description="Adapter versions kept on disk per line; older files are pruned.")

@@ -25,6 +25,8 @@ class StoreLike(Protocol):
     def record_steps(self, target: str, drafter: str, domain: str, version: int, steps: Sequence[TrainStep]) -> None: ...
     def add_adapter(self, version: AdapterVersion, active: bool = True) -> None: ...
     def set_active(self, target: str, drafter: str, domain: str, version: int) -> None: ...
+    def set_trusted(self, target: str, drafter: str, domain: str, version: int) -> None: ...
+    def drop_files(self, target: str, drafter: str, domain: str, versions: Sequence[int]) -> None: ...
     def set_effect(self, target: str, drafter: str, domain: str, version: int, effect: Mapping[str, float]) -> None: ...
     def forget_line(self, target: str, drafter: str, domain: str) -> None: ...
 
@@ -115,13 +117,15 @@ class AdapterRegistry:
             self._write(lambda store: store.add_adapter(info, True))
             self._publish(version, weights, adapter.head)
             self.current = Published(version, adapter, optimiser, requests, loss, now)
-            version_folders.prune(self.line, kept, version, self.trusted.version)
+            gone = version_folders.prune(self.line, kept, version, self.trusted.version)
+            self._write(lambda store: store.drop_files(self.target, self.drafter, self.domain, gone))
 
     def promote(self) -> None:
         """Trust the published version: from now on versions are compared with it."""
         with self.lock:
             self.trusted = self.current
             version_folders.write_note(self.line, "trusted", self.current.version)
+            self._write(lambda store: store.set_trusted(self.target, self.drafter, self.domain, self.trusted.version))
 
     def roll_back(self) -> None:
         """Publish the trusted version again, and go on from there; the base drafter where the files of that version are gone."""

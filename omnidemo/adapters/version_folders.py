@@ -84,10 +84,6 @@ def versions(line: Path) -> list[int]:
 
 def write_version(line: Path, info: AdapterVersion, adapter: AdapterState, optimiser: OptimiserState) -> AdapterVersion:
     """Write a version and return its record with path and sha256. It appears in one rename. Raises OSError."""
-    final = version_folder(line, info.version)
-    fresh = line / f".new-{os.getpid()}-{final.name}"
-    shutil.rmtree(fresh, ignore_errors=True)
-    fresh.mkdir(parents=True)
     contents = {
         WEIGHTS: save(_plain(adapter.weights), {"format": "pt"}),
         CONFIG: _json(dict(adapter.config)),
@@ -96,19 +92,44 @@ def write_version(line: Path, info: AdapterVersion, adapter: AdapterState, optim
     if adapter.head:
         contents[HEAD] = save(_plain(adapter.head), {"format": "pt"})
     sums = {name: hashlib.sha256(data).hexdigest() for name, data in contents.items()}
+    final = version_folder(line, info.version)
     stored = replace(info, path=str(final), sha256=sums[WEIGHTS])
     manifest = {key: value for key, value in asdict(stored).items() if key not in ("path", "drafter")}
     contents[MANIFEST] = _json(manifest | {"base": info.drafter, "files": sums})
+    write_files(line, info.version, contents)
+    return stored
+
+
+def read_files(folder: Path) -> dict[str, bytes]:
+    """The files of a version by name, as `write_files` takes them. Raises OSError."""
+    return {entry.name: entry.read_bytes() for entry in Path(folder).iterdir() if entry.is_file()}
+
+
+def sum_of(folder: Path) -> str | None:
+    """The sha256 of a version's weights as its manifest says; None where there is no such version."""
+    try:
+        return str(json.loads((folder / MANIFEST).read_bytes())["sha256"])
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+
+
+def write_files(line: Path, version: int, contents: Mapping[str, bytes]) -> None:
+    """Write a version's files. The folder appears in one rename, in the place of one of that number. Raises OSError."""
+    final = version_folder(line, version)
+    fresh = line / f".new-{os.getpid()}-{final.name}"
+    shutil.rmtree(fresh, ignore_errors=True)
+    fresh.mkdir(parents=True)
     try:
         for name, data in contents.items():
             _write(fresh / name, data)
         _sync_folder(fresh)
+        if final.exists():
+            _remove(final)
         os.rename(fresh, final)
     except BaseException:
         shutil.rmtree(fresh, ignore_errors=True)
         raise
     _sync_folder(line)
-    return stored
 
 
 def load_version(path: Path) -> StoredVersion:

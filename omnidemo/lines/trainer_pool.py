@@ -7,7 +7,6 @@ import threading
 from collections import Counter, OrderedDict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ from omnidemo.lines import read_status
 from omnidemo.lines.line_names import LineInfo, check_domain
 from omnidemo.lines.measurer import Measurer
 from omnidemo.lines.router import DEFAULT
+from omnidemo.lines.stored_versions import StoredVersions
 from omnidemo.pair.pair import Pair
 from omnidemo.records import Round, Trace
 from omnidemo.store.store import Store
@@ -55,7 +55,9 @@ class TrainerPool:
         self._paused: set[str] = set()
         self._domains: dict[str, str] = {}  # folder name → domain
         self._closed = False
-        store.when_renewed(self.restore_records)
+        self._stored = StoredVersions(store, pair.target.name, pair.drafter.name, self.names, self._folder)
+        self._stored.share(settings.storage)
+        store.when_renewed(self._stored.note_all)
 
     def get(self, domain: str = DEFAULT) -> Distiller:
         """The distiller of a line, restored from disk where it is not open. ValueError, one sentence, for a name that cannot be one."""
@@ -190,16 +192,6 @@ class TrainerPool:
         adapter = peft_zip.import_peft(source, self._pair.drafter.folder)
         with self.using(domain) as line:
             return line.adopt(adapter)
-
-    def restore_records(self) -> None:
-        """Note every version on disk in the store again, after its database was deleted or replaced. Loss curves and effects are lost."""
-        drafter, target = self._pair.drafter.name, self._pair.target.name
-        for domain in self.names():
-            folder = self._folder(domain)
-            active = version_folders.read_note(folder, "active")
-            for version in reversed(version_folders.versions(folder)):
-                if info := read_status.info(folder, version):
-                    self._store.add_adapter(replace(info, drafter=drafter, target=target, domain=domain), version == active)
 
     def close(self) -> None:
         """Stop all lines and the training process; what was not written is lost, what was written stays."""

@@ -13,6 +13,8 @@ from sqlalchemy import Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import DatabaseError, DataError, IntegrityError, NotSupportedError, ProgrammingError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
+from omnidemo.store import postgres
+
 LOCK_SECONDS = 5  # how long to wait for another process's lock
 
 
@@ -34,7 +36,7 @@ def _plain(value: Any) -> Any:
 
 
 def make_engine(address: str) -> Engine:
-    url = make_url(address)
+    url = postgres.with_driver(make_url(address))
     sqlite = url.get_backend_name() == "sqlite"
     if sqlite and url.database in (None, "", ":memory:"):
         raise ValueError("an in-memory SQLite database cannot be shared between threads")
@@ -42,11 +44,13 @@ def make_engine(address: str) -> Engine:
         url,
         json_serializer=lambda value: json.dumps(value, default=_plain),
         pool_pre_ping=not sqlite,
-        connect_args={"timeout": LOCK_SECONDS} if sqlite else {},
+        connect_args={"timeout": LOCK_SECONDS} if sqlite else postgres.connect_args(url, LOCK_SECONDS) if postgres.is_postgres(url) else {},
     )
     if sqlite:
         event.listen(engine, "connect", _on_connect)
         event.listen(engine, "begin", _on_begin)
+    elif postgres.is_postgres(url):
+        event.listen(engine, "begin", lambda connection: postgres.lock_writers(connection) if _writes(connection) else None)
     return engine
 
 
@@ -72,13 +76,19 @@ def enable_write_ahead(cursor: Any) -> None:
 
 def _on_begin(connection: Connection) -> None:
     # A writer takes the lock at once, so that it never reads what another process is about to change.
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if connection.get_execution_options().get("write") else "BEGIN")
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if _writes(connection) else "BEGIN")
+
+
+def _writes(connection: Connection) -> bool:
+    return bool(connection.get_execution_options().get("write"))
 
 
 def is_down(error: Exception) -> bool:
     """Whether the database failed, rather than this one write."""
     if getattr(error, "connection_invalidated", False):
         return True
+    if (down := postgres.is_down(error)) is not None:
+        return down
     its_own = (IntegrityError, DataError, ProgrammingError, NotSupportedError)
     return isinstance(error, (DatabaseError, PoolTimeout, OSError)) and not isinstance(error, its_own)
 
@@ -95,6 +105,10 @@ def next_step(error: Exception, file: Path | None) -> str:
         return f"Move {place} away or put a backup in its place."
     if isinstance(error, CommandError) and "locate revision" in cause:
         return "This database was written by a newer OmniDemo: update, or name another one in OMNIDEMO_DATABASE_URL."
+    if isinstance(error, ModuleNotFoundError):
+        return "Install its driver (pip install -r requirements-scale.txt for PostgreSQL), or check OMNIDEMO_DATABASE_URL."
+    if "lock timeout" in cause or "deadlock" in cause:
+        return "Another program writes to the database; this is tried again."
     if "locked" in cause:
         return f"Close the other program that holds {place}."
     if "full" in cause or "no space" in cause:

@@ -69,7 +69,7 @@ def write(connection: Connection, what: Export, path: Path) -> int:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         # The mark at the start (utf-8-sig) tells spreadsheets the encoding; pandas skips it.
-        with partial.open("w", encoding="utf-8-sig", newline="") as file:
+        with partial.open("w", encoding="utf-8-sig", errors="replace", newline="") as file:
             writer = csv.writer(file)
             writer.writerow(what.header)
             for row in rows:

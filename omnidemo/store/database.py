@@ -20,6 +20,7 @@ from alembic.config import Config
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import SQLAlchemyError
 
+from omnidemo.store import postgres
 from omnidemo.store.connections import beside, enable_write_ahead, first_line, inode, is_down, make_engine, next_step
 
 T = TypeVar("T")
@@ -53,7 +54,7 @@ class Database:
         self._on_status, self._retry, self._most = on_status, retry_seconds, queue_size
         self._engine: Engine | None = None
         self._file: Path | None = None
-        self._inode: int | None = None  # of the file that was opened
+        self._inode: int | None = None  # of the file that was opened; on PostgreSQL the number of a table
         self._missed = False  # whether the opened file disappeared and none took its place yet: a new file may get its inode
         self._log_inode: int | None = None  # of its write-ahead log when it was last looked at
         self._opened, self._ok, self._message = False, True, ""
@@ -77,6 +78,11 @@ class Database:
     def file(self) -> Path | None:
         """The database file of SQLite, None for other databases."""
         return self._file
+
+    @property
+    def shared(self) -> bool:
+        """Whether other machines may use it too, so that the storage folder is not all there is."""
+        return self._engine is not None and self._engine.dialect.name == "postgresql"
 
     def submit(self, run: Callable[[Connection], Any]) -> Future[Any]:
         """Queue a write. A full queue refuses the newest, so that what is kept stays in order."""
@@ -141,7 +147,8 @@ class Database:
         with _upgrading, self._engine.execution_options(write=True).begin() as connection:
             config.attributes["connection"] = connection
             command.upgrade(config, "head")
-        self._inode = inode(self._file) if self._file is not None else None
+            known = postgres.identity(connection) if self.shared else None
+        self._inode = inode(self._file) if self._file is not None else known
         self._opened = True
 
     def _try_open(self) -> bool:
@@ -157,7 +164,8 @@ class Database:
                 if self._missed or (before is not None and self._inode != before):
                     self._missed = False
                     since = f"since {time.strftime('%H:%M')} another one holds what comes, without the history before"
-                    self._note = f"The database `{self._file}` was deleted or replaced; {since}."
+                    place = f" `{self._file}`" if self._file is not None else ""
+                    self._note = f"The database{place} was deleted or replaced; {since}."
                     self.renewed()
         except Exception as error:  # a bad URL, a missing driver, a failed migration: all mean "no database for now"
             log.debug("opening the database failed", exc_info=error)

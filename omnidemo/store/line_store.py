@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, case, delete, func, insert, select, update
 
 from omnidemo.records import AdapterVersion, Agreement, NgramEntry, Probe, TrainStep
-from omnidemo.store import learning_tables
+from omnidemo.store import learning_tables, version_files
 from omnidemo.store.database import Database
 from omnidemo.store.tables import (
     AdapterRow,
@@ -56,24 +57,29 @@ class LineStore:
         return [NgramEntry(**row | {"drafter_ids": tuple(row["drafter_ids"])}) for row in rows]
 
     def add_adapter(self, version: AdapterVersion, active: bool = True) -> None:
-        """Note a published version of its line (again: it is replaced); `active` makes it the current one."""
+        """Note a published version of its line (again: it is replaced); `active` makes it the current one. A database that machines
+        share takes the files of its folder as well."""
 
         def write(connection: Connection) -> None:
             pair = pair_id(connection, version.target, version.drafter)
             line = _line(AdapterRow, pair, version.domain)
-            connection.execute(delete(AdapterRow).where(*line, AdapterRow.version == version.version))
+            own = (*line, AdapterRow.version == version.version)
+            trusted = bool(connection.scalar(select(AdapterRow.trusted).where(*own)))
+            connection.execute(delete(AdapterRow).where(*own))
             if active:
                 connection.execute(update(AdapterRow).where(*line).values(active=False))
             row = {name: value for name, value in asdict(version).items() if name not in ("target", "drafter")}
             row |= {name: int(row[name]) for name in ("version", "requests_seen", "steps")}
             row |= {"created_at": utc(version.created_at), "loss": number(version.loss), "effect": _finite(version.effect)}
-            connection.execute(insert(AdapterRow).values(pair_id=pair, active=active, **row))
+            connection.execute(insert(AdapterRow).values(pair_id=pair, active=active, trusted=trusted, **row))
+            if self._database.shared:
+                version_files.add(connection, pair, version.domain, version.version, version.path)
 
         self._database.submit(write)
 
     def adapters(self, target: str, drafter: str, domain: str = "default") -> list[AdapterVersion]:
         """The versions of a line, newest first."""
-        hidden = ("pair_id", "active")
+        hidden = ("pair_id", "active", "trusted")
         columns = [column for column in AdapterRow.__table__.columns if column.name not in hidden]
         query = select(*columns, PairRow.target, PairRow.drafter).join(PairRow, PairRow.id == AdapterRow.pair_id)
         query = query.where(PairRow.target == target, PairRow.drafter == drafter, AdapterRow.domain == domain)
@@ -102,6 +108,29 @@ class LineStore:
             connection.execute(update(AdapterRow).where(*line).values(active=AdapterRow.version == version))
 
         self._database.submit(write)
+
+    def set_trusted(self, target: str, drafter: str, domain: str, version: int) -> None:
+        """Note the last version that was measured to be better; 0 is the base drafter."""
+
+        def write(connection: Connection) -> None:
+            line = _line(AdapterRow, pair_id(connection, target, drafter), domain)
+            connection.execute(update(AdapterRow).where(*line).values(trusted=AdapterRow.version == version))
+
+        self._database.submit(write)
+
+    def drop_files(self, target: str, drafter: str, domain: str, versions: Sequence[int]) -> None:
+        """Drop the files of versions that were pruned on disk; what is noted of them stays."""
+        if self._database.shared and versions:
+            gone = list(versions)
+            self._database.submit(lambda connection: version_files.drop(connection, pair_id(connection, target, drafter), domain, gone))
+
+    def fetch_adapters(self, target: str, drafter: str, storage: Path) -> dict[str, int] | None:
+        """Bring a pair's lines in the storage folder to what a database that machines share says (`version_files.fetch`); the newest
+        version of each that it knows. None, and nothing happens, where it does not answer, and with SQLite, whose files lie there."""
+        if not self._database.shared:
+            return None
+        self._database.flush(10.0)
+        return version_files.fetch(self._database.read, target, drafter, storage)
 
     def set_effect(self, target: str, drafter: str, domain: str, version: int, effect: Mapping[str, float]) -> None:
         """Note what a version was measured to change."""

@@ -99,7 +99,7 @@ class Store(LineStore):
 
         def write(connection: Connection) -> None:
             keep = connection.scalar(select(SessionRow.keep).where(SessionRow.id == record.session))
-            if keep is False:
+            if keep is False or self._has(connection, record.generation.key):
                 return
             if keep is None:
                 connection.execute(insert(SessionRow).values(id=record.session, created_at=utc(record.created_at), keep=True, learn=True))
@@ -113,6 +113,10 @@ class Store(LineStore):
                 recordings.add(connection, key[0], record)
 
         self._database.submit(write)
+
+    def _has(self, connection: Connection, key: str) -> bool:
+        """Whether a request was written before: a server that dies while it answers a commit may have made it."""
+        return self._database.shared and bool(key) and connection.scalar(select(RequestRow.id).where(RequestRow.key == key)) is not None
 
     def requests(
         self,

@@ -7,10 +7,25 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import JSON, Boolean, Float, ForeignKey, Index, Integer, LargeBinary, Select, String, Text, UniqueConstraint, desc, select
+from sqlalchemy import (
+    JSON,
+    Boolean,
+    Float,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    LargeBinary,
+    Select,
+    UniqueConstraint,
+    desc,
+    false,
+    select,
+)
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from omnidemo.records import RequestRecord, Round
+from omnidemo.store.postgres import Words, text
 
 
 class Base(DeclarativeBase):
@@ -23,16 +38,16 @@ class PairRow(Base):
     __tablename__ = "pairs"
     __table_args__ = (UniqueConstraint("target", "drafter", name="uq_pairs_target_drafter"),)
     id: Mapped[int] = mapped_column(Integer, primary_key=True)
-    target: Mapped[str] = mapped_column(String(400))
-    drafter: Mapped[str] = mapped_column(String(400))
+    target: Mapped[str] = mapped_column(Words(400))
+    drafter: Mapped[str] = mapped_column(Words(400))
 
 
 class SessionRow(Base):
     """A visitor's session and what they agreed to; one that opted out keeps only this row."""
 
     __tablename__ = "sessions"
-    id: Mapped[str] = mapped_column(String(200), primary_key=True)
-    created_at: Mapped[str] = mapped_column(String(40))
+    id: Mapped[str] = mapped_column(Words(200), primary_key=True)
+    created_at: Mapped[str] = mapped_column(Words(40))
     keep: Mapped[bool] = mapped_column(Boolean)
     learn: Mapped[bool] = mapped_column(Boolean)
 
@@ -50,12 +65,12 @@ class RequestRow(Base):
     id: Mapped[int] = mapped_column(Integer, primary_key=True)
     session_id: Mapped[str] = mapped_column(ForeignKey("sessions.id", ondelete="CASCADE"))
     pair_id: Mapped[int] = mapped_column(ForeignKey("pairs.id", ondelete="CASCADE"))
-    created_at: Mapped[str] = mapped_column(String(40))
-    kind: Mapped[str] = mapped_column(String(40))
-    method: Mapped[str] = mapped_column(String(80))
-    domain: Mapped[str] = mapped_column(String(200))
+    created_at: Mapped[str] = mapped_column(Words(40))
+    kind: Mapped[str] = mapped_column(Words(40))
+    method: Mapped[str] = mapped_column(Words(80))
+    domain: Mapped[str] = mapped_column(Words(200))
     adapter_version: Mapped[int] = mapped_column(Integer)
-    seed: Mapped[str | None] = mapped_column(String(40))  # text: a seed may have 64 bits without a sign
+    seed: Mapped[str | None] = mapped_column(Words(40))  # text: a seed may have 64 bits without a sign
     prompt_tokens: Mapped[int] = mapped_column(Integer)
     tokens: Mapped[int] = mapped_column(Integer)
     seconds: Mapped[float | None] = mapped_column(Float)
@@ -69,13 +84,13 @@ class RequestRow(Base):
     estimated_speedup: Mapped[float | None] = mapped_column(Float)
     cache_entries: Mapped[int] = mapped_column(Integer)
     cache_bytes: Mapped[int] = mapped_column(Integer)
-    finish_reason: Mapped[str] = mapped_column(String(40))
+    finish_reason: Mapped[str] = mapped_column(Words(40))
     settings: Mapped[dict[str, Any]] = mapped_column(JSON)
     metrics: Mapped[dict[str, Any]] = mapped_column(JSON)
-    prompt: Mapped[str | None] = mapped_column(Text)
-    answer: Mapped[str | None] = mapped_column(Text)
-    key: Mapped[str | None] = mapped_column(String(40))  # of its `Generation`, by which the agreement finds its row
-    topic: Mapped[str | None] = mapped_column(String(200))
+    prompt: Mapped[str | None] = mapped_column(Words())
+    answer: Mapped[str | None] = mapped_column(Words())
+    key: Mapped[str | None] = mapped_column(Words(40))  # of its `Generation`, by which the agreement finds its row
+    topic: Mapped[str | None] = mapped_column(Words(200))
     agreement: Mapped[float | None] = mapped_column(Float)  # measured later, and only where a trace was left
     same_first: Mapped[float | None] = mapped_column(Float)
     slower: Mapped[bool | None] = mapped_column(Boolean)
@@ -129,17 +144,36 @@ class AdapterRow(Base):
 
     __tablename__ = "adapter_versions"
     pair_id: Mapped[int] = mapped_column(ForeignKey("pairs.id", ondelete="CASCADE"), primary_key=True)
-    domain: Mapped[str] = mapped_column(String(200), primary_key=True)
+    domain: Mapped[str] = mapped_column(Words(200), primary_key=True)
     version: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
-    path: Mapped[str | None] = mapped_column(Text)
-    sha256: Mapped[str | None] = mapped_column(String(64))
+    path: Mapped[str | None] = mapped_column(Words())
+    sha256: Mapped[str | None] = mapped_column(Words(64))
     parent: Mapped[int | None] = mapped_column(Integer)
     requests_seen: Mapped[int] = mapped_column(Integer)
     steps: Mapped[int] = mapped_column(Integer)
     loss: Mapped[float | None] = mapped_column(Float)
     effect: Mapped[dict[str, Any]] = mapped_column(JSON)
-    created_at: Mapped[str] = mapped_column(String(40))
+    created_at: Mapped[str] = mapped_column(Words(40))
     active: Mapped[bool] = mapped_column(Boolean)
+    trusted: Mapped[bool] = mapped_column(Boolean, default=False, server_default=false())  # the last that was measured to be better
+
+
+class AdapterFileRow(Base):
+    """A file of a version, in a database that machines share; empty in SQLite, whose files lie beside it."""
+
+    __tablename__ = "adapter_files"
+    __table_args__ = (
+        ForeignKeyConstraint(
+            ["pair_id", "domain", "version"],
+            ["adapter_versions.pair_id", "adapter_versions.domain", "adapter_versions.version"],
+            ondelete="CASCADE",
+        ),
+    )
+    pair_id: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
+    domain: Mapped[str] = mapped_column(Words(200), primary_key=True)
+    version: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
+    name: Mapped[str] = mapped_column(Words(80), primary_key=True)
+    content: Mapped[bytes] = mapped_column(LargeBinary)
 
 
 class StepRow(Base):
@@ -149,7 +183,7 @@ class StepRow(Base):
     __table_args__ = (Index("ix_training_steps_line", "pair_id", "domain", "id"),)
     id: Mapped[int] = mapped_column(Integer, primary_key=True)
     pair_id: Mapped[int] = mapped_column(ForeignKey("pairs.id", ondelete="CASCADE"))
-    domain: Mapped[str] = mapped_column(String(200))
+    domain: Mapped[str] = mapped_column(Words(200))
     version: Mapped[int] = mapped_column(Integer)
     step: Mapped[int] = mapped_column(Integer)
     loss: Mapped[float | None] = mapped_column(Float)
@@ -158,7 +192,7 @@ class StepRow(Base):
     grad_norm: Mapped[float | None] = mapped_column(Float)
     learning_rate: Mapped[float | None] = mapped_column(Float)
     seconds: Mapped[float | None] = mapped_column(Float)
-    created_at: Mapped[str] = mapped_column(String(40))
+    created_at: Mapped[str] = mapped_column(Words(40))
     loss_head: Mapped[float | None] = mapped_column(Float)  # of the acceptance head, where it was trained
 
 
@@ -169,10 +203,10 @@ class ProbeRow(Base):
     __table_args__ = (UniqueConstraint("pair_id", "domain", "version", "topic", name="uq_probes_version_topic"),)
     id: Mapped[int] = mapped_column(Integer, primary_key=True)
     pair_id: Mapped[int] = mapped_column(ForeignKey("pairs.id", ondelete="CASCADE"))
-    domain: Mapped[str] = mapped_column(String(200))
+    domain: Mapped[str] = mapped_column(Words(200))
     version: Mapped[int] = mapped_column(Integer)
-    topic: Mapped[str] = mapped_column(String(200))
-    recording: Mapped[str] = mapped_column(String(80))
+    topic: Mapped[str] = mapped_column(Words(200))
+    recording: Mapped[str] = mapped_column(Words(80))
     examples: Mapped[int] = mapped_column(Integer)
     prompts: Mapped[int] = mapped_column(Integer)
     tokens: Mapped[int] = mapped_column(Integer)
@@ -180,7 +214,7 @@ class ProbeRow(Base):
     agreement: Mapped[float | None] = mapped_column(Float)
     same_first: Mapped[float | None] = mapped_column(Float)
     shown: Mapped[list[dict[str, Any]] | None] = mapped_column(JSON(none_as_null=True))
-    created_at: Mapped[str] = mapped_column(String(40))
+    created_at: Mapped[str] = mapped_column(Words(40))
 
 
 def utc(moment: str | None = None) -> str:
@@ -200,11 +234,6 @@ def drafted_per_round(metrics: Mapping[str, Any]) -> float | None:
     """Drafter tokens drawn per round, on average over an answer; None where it had no round."""
     drafted, rounds = metrics.get("drafted"), metrics.get("rounds")
     return drafted / rounds if drafted is not None and rounds else None
-
-
-def text(value: str | None) -> str | None:
-    """Text that every database takes: lone surrogates and NUL become `?`."""
-    return None if value is None else value.encode("utf-8", "replace").decode("utf-8").replace("\x00", "?")
 
 
 def request_row(record: RequestRecord, pair_id: int) -> dict[str, Any]:

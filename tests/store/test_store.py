@@ -19,10 +19,11 @@ import pandas as pd
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import create_engine, event
+from sqlalchemy import event
 
 from omnidemo.records import AdapterVersion, Agreement, Generation, NgramEntry, Probe, Replayed, RequestRecord, Round, Token, TrainStep
 from omnidemo.store import database
+from omnidemo.store.connections import make_engine
 from omnidemo.store.learning_tables import replayed
 from omnidemo.store.store import Store, StoreStatus, restore
 from omnidemo.store.tables import Base
@@ -49,8 +50,14 @@ def version(number, **changes):
 
 
 @pytest.fixture
-def url(tmp_path):
+def url(request, tmp_path):
+    """SQLite's, or what the test asks for."""
+    if getattr(request, "param", "sqlite") == "postgresql":
+        return request.getfixturevalue("postgres_server").database()
     return f"sqlite:///{tmp_path / 'folder' / 'omnidemo.db'}"
+
+
+both = pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
 
 
 @pytest.fixture
@@ -70,6 +77,7 @@ def wait_for(condition, seconds=10.0):
 # --- requests, sessions --------------------------------------------------------------------------------------------------
 
 
+@both
 def test_a_request_comes_back_as_it_went_in(store):
     store.record_request(record(alpha=np.float32(0.5), block_efficiency=float("nan"), odd_metric=3.0))
     assert store.flush()
@@ -83,6 +91,7 @@ def test_a_request_comes_back_as_it_went_in(store):
     assert store.counts() | {"rounds": 3, "requests": 1, "sessions": 1, "pairs": 1} == store.counts()
 
 
+@both
 def test_requests_filter_limit_and_order(store):
     for index in range(6):
         store.record_request(record(f"s{index % 2}", method=("plain", "ngram-exact")[index % 2], kind=("chat", "traffic")[index // 3]))
@@ -96,6 +105,7 @@ def test_requests_filter_limit_and_order(store):
     assert store.requests(drafter="nobody") == []
 
 
+@both
 def test_text_is_withheld_without_a_prompt_and_odd_text_is_kept(store):
     store.record_request(record(prompt=None, answer="secret"))
     store.record_request(record(prompt="\ud800 zero\x00 🙂", answer="naïve\r\n"))
@@ -105,6 +115,7 @@ def test_text_is_withheld_without_a_prompt_and_odd_text_is_kept(store):
     assert (second["prompt"], second["answer"]) == ("? zero? 🙂", "naïve\r\n")
 
 
+@both
 def test_a_session_that_opted_out_leaves_no_requests(url, store):
     store.start_session("private", keep=False, learn=False)
     store.record_request(record("private"))
@@ -126,6 +137,7 @@ def test_a_session_that_opted_out_leaves_no_requests(url, store):
     again.close()
 
 
+@both
 def test_deleting_takes_the_rounds_along(store):
     for session in ("s1", "s1", "s2", "s2"):
         store.record_request(record(session))
@@ -138,6 +150,7 @@ def test_deleting_takes_the_rounds_along(store):
     assert (session["requests"], session["keep"], session["learn"]) == (1, True, True)
 
 
+@both
 def test_curve_counts_the_requests_of_the_pair(store):
     for index in range(5):
         store.record_request(record(acceptance_rate=index / 10))
@@ -149,6 +162,7 @@ def test_curve_counts_the_requests_of_the_pair(store):
     assert {"created_at", "kind", "method", "block_efficiency", "estimated_speedup", "ngram_hits", "cache_entries"} <= set(curve[0])
 
 
+@both
 def test_curve_tells_the_draft_length_and_the_line(store):
     for domain, metrics in (("maths", {"drafted": 30.0, "rounds": 12.0}), ("default", {"drafted": 0.0, "rounds": 0.0}), ("default", {})):
         plain = record()
@@ -160,6 +174,7 @@ def test_curve_tells_the_draft_length_and_the_line(store):
 # --- n-grams, adapters, restart ------------------------------------------------------------------------------------------
 
 
+@both
 def test_ngrams_are_written_over_and_removed(store):
     store.save_ngrams(*PAIR, [NgramEntry(number, (1, 2), 0, 0, number, 0) for number in range(1200)])
     store.save_ngrams(*PAIR, [NgramEntry(3, (4, 5, 6), 2, 1, 3, 9)], removed=[0, 3, *range(10, 1200)])
@@ -170,6 +185,7 @@ def test_ngrams_are_written_over_and_removed(store):
     assert store.load_ngrams("bundled/b", PAIR[1]) == []
 
 
+@both
 def test_adapter_lines(store):
     for number in (1, 2, 3):
         store.add_adapter(version(number), active=number != 3)
@@ -194,6 +210,7 @@ def test_adapter_lines(store):
     assert (store.adapters(*PAIR), store.steps(*PAIR), store.active_version(*PAIR, "maths")) == ([], [], 1)
 
 
+@both
 def test_the_lines_of_a_pair(store):
     for number in (1, 2, 3):
         store.add_adapter(version(number, requests_seen=10 * number), active=number == 2)
@@ -206,6 +223,7 @@ def test_the_lines_of_a_pair(store):
     assert store.lines("bundled/c", PAIR[1]) == []
 
 
+@both
 def test_a_restart_restores_everything(url, store):
     store.record_request(record())
     store.save_ngrams(*PAIR, [NgramEntry(3, (4, 5), 2, 1, 3, 9)])
@@ -222,6 +240,7 @@ def test_a_restart_restores_everything(url, store):
 # --- concurrency and crashes ---------------------------------------------------------------------------------------------
 
 
+@both
 def test_eight_threads_and_two_stores_write_at_once(url, store):
     other = Store(url, retry_seconds=0.1)
 
@@ -279,7 +298,8 @@ while True:
 """
 
 
-def test_kill_leaves_whole_requests_only(url, tmp_path):
+@both
+def test_kill_leaves_whole_requests_only(url):
     child = subprocess.Popen(
         [sys.executable, "-c", CHILD, url], cwd=ROOT, stdout=subprocess.PIPE, env=os.environ | {"PYTHONPATH": str(ROOT)}
     )
@@ -294,12 +314,12 @@ def test_kill_leaves_whole_requests_only(url, tmp_path):
     assert counts["requests"] > 0
     assert counts["rounds"] == 40 * counts["requests"]
     again.close()
-    file = sqlite3.connect(tmp_path / "folder" / "omnidemo.db")
-    per_request = file.execute("select count(*) from rounds group by request_id").fetchall()
-    file.close()
-    assert set(per_request) == {(40,)}
+    with make_engine(url).connect() as connection:
+        per_request = connection.exec_driver_sql("select count(*) from rounds group by request_id").fetchall()
+    assert {tuple(row) for row in per_request} == {(40,)}
 
 
+@both
 def test_what_waits_is_written_at_exit(url):
     code = CHILD.split("print(")[0] + "for _ in range(50): store.record_request(record())\n"
     subprocess.run([sys.executable, "-c", code, url], cwd=ROOT, check=True, timeout=60, env=os.environ | {"PYTHONPATH": str(ROOT)})
@@ -497,6 +517,7 @@ def test_a_full_queue_refuses_the_newest(tmp_path):
     store.close()
 
 
+@both
 def test_one_bad_write_does_not_take_the_others_with_it(store):
     with store._database._wake:  # all three in one batch
         store.record_request(record("s1"))
@@ -510,8 +531,9 @@ def test_one_bad_write_does_not_take_the_others_with_it(store):
 # --- migrations ----------------------------------------------------------------------------------------------------------
 
 
+@both
 def test_migrations_build_the_tables_of_the_code(url, store):
-    with create_engine(url).connect() as connection:
+    with make_engine(url).connect() as connection:
         context = MigrationContext.configure(connection, opts={"compare_type": True})
         assert compare_metadata(context, Base.metadata) == []
 
@@ -586,6 +608,7 @@ def probe(version, topic="code", domain="default", recording="r1", passes=10, sh
     return Probe(*PAIR, where, version, topic, recording, 4 * version, 3, 30, passes, Agreement(0.5, 0.6, 30), rounds)
 
 
+@both
 def test_probes_are_kept_by_line_and_topic_and_rounds_of_the_newest_version_alone(store):
     for one in (probe(0, passes=20), probe(1), probe(2, passes=8), probe(1, domain="mine", passes=9), probe(1, topic="news")):
         store.record_probe(one)
@@ -603,6 +626,7 @@ def test_probes_are_kept_by_line_and_topic_and_rounds_of_the_newest_version_alon
     assert store.flush() and store.probes(*PAIR, topic="code") == [] and len(store.probes(*PAIR, "mine")) == 0
 
 
+@both
 def test_banners_are_counted_per_topic_and_after_its_first_update(store):
     for version, topic, slower in (
         (0, "code", True),
@@ -658,6 +682,7 @@ def test_an_older_database_is_upgraded_and_a_newer_one_refused(url, store, tmp_p
 HOSTILE = ["=1+1", "+1", "-1", "@SUM(A1)", "\tx", "\rx", 'a "quoted", cell\nwith\r\nlines\rand =1', "naïve 🙂", "plain"]
 
 
+@both
 def test_csv_opens_in_pandas_and_hostile_cells_are_escaped(store, tmp_path):
     for text in HOSTILE:
         store.record_request(record(prompt=text, answer=text, estimated_speedup=-0.5))
@@ -674,6 +699,7 @@ def test_csv_opens_in_pandas_and_hostile_cells_are_escaped(store, tmp_path):
     assert [one.name for one in path.parent.iterdir()] == ["requests.csv"]
 
 
+@both
 def test_csv_of_rounds_and_steps_with_filters(store, tmp_path):
     store.record_request(record("s1", kind="chat"))
     store.record_request(record("s2", kind="traffic", rounds=1200))
@@ -696,6 +722,7 @@ def test_csv_of_rounds_and_steps_with_filters(store, tmp_path):
         store.export_csv("secrets", path)
 
 
+@both
 def test_a_csv_that_cannot_be_written_does_not_blame_the_database(store, tmp_path):
     (tmp_path / "file").write_text("x")
     with pytest.raises(RuntimeError, match="choose a folder"):

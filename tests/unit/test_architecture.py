@@ -36,6 +36,8 @@ STORE = (
     "pruning",
     "recordings",
     "learning_tables",
+    "postgres",
+    "version_files",
 )
 TABLES = {f"store/{name}.py" for name in STORE}
 KERNELS = files_in("backends/kernels")

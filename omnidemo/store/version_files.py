@@ -1,0 +1,79 @@
+"""Adapter versions inside a database that several machines share: each file of a version is a row, a storage folder is a copy of them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, delete, insert, select
+
+from omnidemo.adapters import version_folders
+from omnidemo.store.tables import AdapterFileRow, AdapterRow, PairRow
+
+log = logging.getLogger(__name__)
+Read = Callable[[Callable[[Connection], Any], Any], Any]  # `Database.read`
+
+
+class Known(NamedTuple):
+    """A version that the database has the files of."""
+
+    domain: str
+    version: int
+    sha256: str | None
+    active: bool
+    trusted: bool
+
+
+def add(connection: Connection, pair: int, domain: str, version: int, folder: str | None) -> None:
+    """Write the files of a version, whose row is there; nothing where its folder was pruned meanwhile."""
+    try:
+        contents = version_folders.read_files(Path(folder)) if folder else {}
+    except OSError as error:
+        log.warning("The adapter version in %s could not be copied to the database: %s", folder, error)
+        return
+    row = {"pair_id": pair, "domain": domain, "version": version}
+    if contents:
+        connection.execute(insert(AdapterFileRow), [{**row, "name": name, "content": data} for name, data in contents.items()])
+
+
+def drop(connection: Connection, pair: int, domain: str, versions: Sequence[int]) -> None:
+    """Drop the files of pruned versions; their rows stay, as the line's history."""
+    where = (AdapterFileRow.pair_id == pair, AdapterFileRow.domain == domain, AdapterFileRow.version.in_(versions))
+    connection.execute(delete(AdapterFileRow).where(*where))
+
+
+def fetch(read: Read, target: str, drafter: str, storage: Path) -> dict[str, int] | None:
+    """Write the versions of a pair's lines that the storage folder lacks or has otherwise, and which is active and trusted; the newest
+    version of each line that the database knows, None where it does not answer. Of a line whose newest version is on this disk alone, the
+    choice made here stays."""
+    row = (AdapterRow.domain, AdapterRow.version, AdapterRow.sha256, AdapterRow.active, AdapterRow.trusted)
+    pair = (PairRow.target == target, PairRow.drafter == drafter)
+    query = select(*row).join(PairRow, PairRow.id == AdapterRow.pair_id).where(*pair).order_by(AdapterRow.domain, AdapterRow.version)
+    found = read(lambda connection: [Known(*one) for one in connection.execute(query)], None)
+    lines: dict[str, list[Known]] = {}
+    for one in found or []:
+        lines.setdefault(one.domain, []).append(one)
+    for domain, known in lines.items():
+        folder = version_folders.line_folder(storage, drafter, target, domain)
+        try:
+            for one in known:
+                _fetch_version(read, pair, folder, one)
+            if max(version_folders.versions(folder), default=0) <= known[-1].version:
+                version_folders.write_note(folder, "active", next((one.version for one in known if one.active), 0))
+                version_folders.write_note(folder, "trusted", next((one.version for one in known if one.trusted), 0))
+        except OSError as error:
+            log.warning("The line %s could not be copied from the database: %s", domain, error)
+    return None if found is None else {domain: known[-1].version for domain, known in lines.items()}
+
+
+def _fetch_version(read: Read, pair: tuple[Any, ...], line: Path, one: Known) -> None:
+    folder = version_folders.version_folder(line, one.version)
+    if one.sha256 is None or version_folders.sum_of(folder) == one.sha256:
+        return
+    query = select(AdapterFileRow.name, AdapterFileRow.content).join(PairRow, PairRow.id == AdapterFileRow.pair_id).where(*pair)
+    query = query.where(AdapterFileRow.domain == one.domain, AdapterFileRow.version == one.version)
+    contents = read(lambda connection: {name: bytes(content) for name, content in connection.execute(query)}, {})
+    if contents:
+        version_folders.write_files(line, one.version, contents)

@@ -1,0 +1,221 @@
+"""What is PostgreSQL's own: several machines that share a database and no folder, text that it refuses, a server that dies and returns."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import torch
+
+from omnidemo.adapters import version_folders
+from omnidemo.adapters.version_folders import AdapterState, OptimiserState
+from omnidemo.lines.stored_versions import StoredVersions
+from omnidemo.records import NgramEntry
+from omnidemo.store import connections
+from omnidemo.store.postgres import with_driver
+from omnidemo.store.store import Store
+from tests.store.test_store import OPENER, PAIR, ROOT, record, version, wait_for
+from tests.support.postgres import Server
+
+ODD = "a\x00b\ud800c"
+TARGET, DRAFTER = PAIR
+
+
+@pytest.fixture
+def url(postgres_server: Server) -> str:
+    return postgres_server.database()
+
+
+@pytest.fixture
+def store(url: str) -> Iterator[Store]:
+    one = Store(url, retry_seconds=0.1)
+    assert one.status.ok, one.status.message
+    yield one
+    one.close()
+
+
+def test_an_address_without_a_driver_means_psycopg() -> None:
+    for given in ("postgres://u:p@h/db", "postgresql://u:p@h/db"):
+        assert with_driver(connections.make_url(given)).render_as_string(False) == "postgresql+psycopg://u:p@h/db"
+    assert with_driver(connections.make_url("postgresql+pg8000://h/db")).drivername == "postgresql+pg8000"
+
+
+def test_a_missing_driver_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    store = Store("postgresql://u:secret@127.0.0.1:1/x", retry_seconds=0.1)
+    store.close()
+    assert "requirements-scale.txt" in store.status.message and "secret" not in store.status.message
+
+
+def test_processes_upgrade_an_empty_database_once(postgres_server: Server) -> None:
+    start = [sys.executable, "-c", OPENER]
+    here = os.environ | {"PYTHONPATH": str(ROOT)}
+    children = [subprocess.Popen(start, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=here) for _ in range(2)]
+
+    def line(child: Any) -> str:
+        return str(child.stdout.readline().strip())
+
+    assert [line(child) for child in children] == ["ready"] * 2
+    for _ in range(4):
+        address = postgres_server.database()
+        for child in children:  # at the same moment, as far as that can be had
+            assert child.stdin is not None
+            child.stdin.write(f"{address}\n")
+            child.stdin.flush()
+        assert [line(child) for child in children] == ["True"] * 2
+    for child in children:
+        child.communicate(timeout=60)
+
+
+def test_no_text_is_refused_wherever_it_stands(store: Store, tmp_path: Path) -> None:
+    long = "x" * 1000
+    made = replace(record(f"s{ODD}", prompt=ODD, answer=ODD, method=f"m{ODD}", target=long), topic=ODD, settings={"stop": [ODD]})
+    store.start_session(f"s{ODD}")
+    store.record_request(made)
+    assert store.flush() and store.status.lost == 0
+    (row,) = store.requests(session=f"s{ODD}", method=f"m{ODD}", target=long)  # compared with what was made of it
+    assert (row["prompt"], row["session"], row["target"], row["settings"]) == ("a?b?c", "sa?b?c", long, {"stop": [ODD]})
+    assert store.export_csv("requests", tmp_path / "out.csv", session=f"s{ODD}") == 1
+    assert pd.read_csv(tmp_path / "out.csv")["prompt"].tolist() == ["a?b?c"]
+    assert store.delete_session(f"s{ODD}") == 1 and store.requests() == []
+
+
+def test_ngrams_and_sessions_of_several_writers_meet(url: str, store: Store) -> None:
+    others = [Store(url) for _ in range(3)]
+
+    def work(one: Store) -> None:
+        for index in range(20):
+            one.start_session("together")
+            one.record_request(record("together"))
+            one.save_ngrams(*PAIR, [NgramEntry(index, (1, 2), 0, 0, 0, 0), NgramEntry(99 - index, (1, 2), 0, 0, 0, 0)])
+
+    threads = [threading.Thread(target=work, args=(one,)) for one in (store, *others)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(one.flush(60) for one in (store, *others))
+    assert [one.status.lost for one in (store, *others)] == [0] * 4
+    assert store.counts() | {"requests": 80, "sessions": 1, "ngrams": 40, "pairs": 1} == store.counts()
+    for one in others:
+        one.close()
+
+
+def test_a_server_that_dies_and_returns_has_lost_nothing(postgres_server: Server, store: Store) -> None:
+    first = record()
+    store.record_request(first)
+    assert store.flush()
+    postgres_server.stop()
+    try:
+        assert store.requests() == []
+        store.record_request(record("s2"))
+        wait_for(lambda: not store.status.ok)
+        assert store.status.message.startswith("History and learning are not being saved: ") and store.status.pending == 1
+    finally:
+        postgres_server.start()
+    assert store.flush(30)
+    assert [row["session"] for row in store.requests(newest_first=False)] == ["s1", "s2"]
+    assert store.status.ok and not store.status.message and store.status.lost == 0
+
+
+def test_a_request_whose_commit_was_answered_by_nobody_is_written_once(store: Store) -> None:
+    made = record()
+    made = replace(made, generation=replace(made.generation, key="k1"))
+    store.record_request(made)
+    store.record_request(made)
+    assert store.flush() and len(store.requests()) == 1
+
+
+def test_tables_that_went_away_are_noticed_and_written_again(postgres_server: Server, url: str, store: Store) -> None:
+    class Owner:
+        def write(self) -> None:
+            store.save_ngrams(*PAIR, [NgramEntry(7, (1, 2), 3, 1, 0, 0)])
+
+    owner = Owner()
+    store.when_renewed(owner.write)
+    store.record_request(record())
+    assert store.flush()
+    postgres_server.run("drop schema public cascade", url.rpartition("/")[2])
+    postgres_server.run("create schema public", url.rpartition("/")[2])
+    store.record_request(record("s2"))
+    assert store.flush(30)
+    wait_for(lambda: [entry.target_id for entry in store.load_ngrams(*PAIR)] == [7])
+    assert [row["session"] for row in store.requests()] == ["s2"]
+    assert "was deleted or replaced" in store.status.message
+
+
+# --- adapters ------------------------------------------------------------------------------------------------------------
+
+
+def make_version(storage: Path, store: Store, number: int, *, active: bool = True) -> Path:
+    line = version_folders.line_folder(storage, DRAFTER, TARGET, "default")
+    adapter = AdapterState({"w": torch.full((2, 2), float(number))}, {"peft_type": "FULL"})
+    info = version_folders.write_version(line, version(number), adapter, OptimiserState(number, {"m": torch.ones(2)}))
+    version_folders.write_note(line, "active", number)
+    store.add_adapter(info, active)
+    return line
+
+
+def versions_of(store: Store, storage: Path) -> StoredVersions:
+    def folder(domain: str) -> Path:
+        return version_folders.line_folder(storage, DRAFTER, TARGET, domain)
+
+    return StoredVersions(store, TARGET, DRAFTER, lambda: ["default"], folder)
+
+
+def weights(line: Path, number: int) -> float:
+    return float(version_folders.load_version(version_folders.version_folder(line, number)).adapter.weights["w"][0, 0])
+
+
+def test_versions_reach_a_machine_that_shares_no_folder(url: str, store: Store, tmp_path: Path) -> None:
+    for number in (1, 2, 3):
+        line = make_version(tmp_path / "one", store, number)
+    store.set_trusted(*PAIR, "default", 2)
+    store.drop_files(*PAIR, "default", [1])
+    assert store.flush() and store.counts()["adapter_files"] == 8
+    other = Store(url)
+    versions_of(other, tmp_path / "two").share(tmp_path / "two")
+    there = version_folders.line_folder(tmp_path / "two", DRAFTER, TARGET, "default")
+    assert version_folders.versions(there) == [3, 2] and weights(there, 3) == 3.0
+    assert version_folders.load_version(version_folders.version_folder(there, 3)).optimiser.step == 3
+    assert (version_folders.read_note(there, "active"), version_folders.read_note(there, "trusted")) == (3, 2)
+    assert [one.version for one in other.adapters(*PAIR)] == [3, 2, 1]  # what was pruned stays in the history
+    other.forget_line(*PAIR, "default")
+    assert other.flush() and other.counts()["adapter_files"] == 0
+    other.close()
+    assert version_folders.versions(line) == [3, 2, 1]
+
+
+def test_what_another_machine_wrote_wins_and_what_only_this_one_has_is_added(url: str, store: Store, tmp_path: Path) -> None:
+    line = make_version(tmp_path / "one", store, 1)
+    assert store.flush()
+    shutil.rmtree(version_folders.version_folder(line, 1))
+    stale = AdapterState({"w": torch.full((2, 2), -1.0)}, {"peft_type": "FULL"})
+    version_folders.write_version(line, version(1), stale, OptimiserState(0, {}))
+    late = AdapterState({"w": torch.full((2, 2), 5.0)}, {"peft_type": "FULL"})
+    version_folders.write_version(line, version(2), late, OptimiserState(0, {}))  # written while the database was away
+    version_folders.write_note(line, "active", 2)
+    versions_of(store, tmp_path / "one").share(tmp_path / "one")
+    assert store.flush()
+    assert (weights(line, 1), weights(line, 2), version_folders.read_note(line, "active")) == (1.0, 5.0, 2)
+    assert store.active_version(*PAIR) == 2 and store.counts()["adapter_files"] == 8
+
+
+def test_a_database_that_does_not_answer_changes_no_folder(postgres_server: Server, store: Store, tmp_path: Path) -> None:
+    line = make_version(tmp_path, store, 1)
+    assert store.flush()
+    postgres_server.stop()
+    try:
+        assert store.fetch_adapters(*PAIR, tmp_path) is None
+    finally:
+        postgres_server.start()
+    assert store.flush(30) and version_folders.versions(line) == [1] and version_folders.read_note(line, "active") == 1
