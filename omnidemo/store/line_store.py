@@ -129,7 +129,8 @@ class LineStore:
         version of each that it knows. None, and nothing happens, where it does not answer, and with SQLite, whose files lie there."""
         if not self._database.shared:
             return None
-        self._database.flush(10.0)
+        if self._database.status.ok:
+            self._database.flush(10.0)
         return version_files.fetch(self._database.read, target, drafter, storage)
 
     def set_effect(self, target: str, drafter: str, domain: str, version: int, effect: Mapping[str, float]) -> None:

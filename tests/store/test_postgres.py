@@ -18,12 +18,16 @@ import torch
 
 from omnidemo.adapters import version_folders
 from omnidemo.adapters.version_folders import AdapterState, OptimiserState
+from omnidemo.config import Settings
 from omnidemo.lines.stored_versions import StoredVersions
 from omnidemo.records import NgramEntry
+from omnidemo.serving.services import Services
 from omnidemo.store import connections
 from omnidemo.store.postgres import with_driver
 from omnidemo.store.store import Store
 from tests.store.test_store import OPENER, PAIR, ROOT, record, version, wait_for
+from tests.support.chats import chat, ready
+from tests.support.models import save
 from tests.support.postgres import Server
 
 ODD = "a\x00b\ud800c"
@@ -219,3 +223,38 @@ def test_a_database_that_does_not_answer_changes_no_folder(postgres_server: Serv
     finally:
         postgres_server.start()
     assert store.flush(30) and version_folders.versions(line) == [1] and version_folders.read_note(line, "active") == 1
+
+
+def test_a_second_app_that_shares_no_folder_goes_on_with_what_the_first_learned(url: str, tmp_path: Path) -> None:
+    models = save(tmp_path / "target", "byte-level", ends=False), save(tmp_path / "drafter", "sentence-piece", seed=1)
+    learning = {"training": "inline", "update_interval": 2, "steps_per_update": 1, "lora_rank": 4, "cost_aware": False}
+
+    def app(name: str) -> Services:
+        services = Services(Settings(storage=tmp_path / name, database_url=url, **learning))  # type: ignore[arg-type]
+        assert ready(services, models).stage == "ready"
+        return services
+
+    first = app("one")
+    try:
+        for number in range(4):
+            chat(first, models, f"duck number {number}")
+        grams = sorted(entry.target_id for entry in first.pair(*models).ngrams)
+        assert first.trainer(*models).version == 2 and grams
+        second = app("two")  # beside it; what the first one has shown is committed
+        try:
+            assert second.trainer(*models).version == 2
+            assert sorted(entry.target_id for entry in second.pair(*models).ngrams) == grams
+            answers = [chat(one, models, "duck number 4", learn=False)[1] for one in (first, second)]
+            assert {(one.adapter_version, one.text) for one in answers} == {(2, answers[0].text)}
+            learned = first.pair(*models).drafting_weights()
+            assert all(torch.equal(weight, learned[name]) for name, weight in second.pair(*models).drafting_weights().items())
+            assert first.store.flush() and second.store.flush()
+            assert [row["prompt"] for row in first.store.requests(session="s")] == [
+                f"duck number {number}" for number in (4, 4, 3, 2, 1, 0)
+            ]
+            assert first.store.export_csv("requests", tmp_path / "out.csv") == 6
+            assert second.store.steps(*models) == first.store.steps(*models) != []
+        finally:
+            second.close()
+    finally:
+        first.close()
