@@ -18,6 +18,7 @@ pytest.register_assert_rewrite("tests.support")
 from omnidemo.backends import compile_kernels  # noqa: E402
 from omnidemo.decoding import row_ops  # noqa: E402
 from tests.support.cli import cli, names  # noqa: E402, F401  (fixtures)
+from tests.support.models import models  # noqa: E402, F401  (a fixture)
 
 HERE = Path(__file__).parent
 # What runs as users come to run it, measurements included; everything else runs on the reference.

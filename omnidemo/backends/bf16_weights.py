@@ -1,7 +1,7 @@
-"""Weights of two bytes, over which passes say what they say over four.
+"""Weights of two bytes, over which passes compute what they compute over four.
 
-At batch 1 a pass costs what its bytes cost. Most published weights are bfloat16, and what was read from such a file is held exactly by half
-of the bytes; only sums and activations need float32. So a target's law stays what it was, and a drafter's may be rounded to that.
+At batch 1 a pass takes as long as reading its weights. Most published weights are bfloat16, so half of the bytes hold them exactly; only
+sums and activations need float32. So a target's distribution stays what it was, and a drafter's may be rounded to that.
 """
 
 from __future__ import annotations
@@ -21,38 +21,37 @@ from omnidemo.backends.weight_arena import WeightArena
 if TYPE_CHECKING:
     from omnidemo.backends.fused_llama import FusedLlama
 
-PASSES = 15  # of each form, that a probe times at most,
-SECONDS = 0.5  # and the time after which it has seen enough, if there were three of each
+PASSES = 15  # of each form that a probe times, at most
+SECONDS = 0.5  # after which a probe ends, if it has timed three passes of each form
 
 
 def fits(runner: FusedLlama) -> bool:
-    """Whether such copies can be used here, had the weights no more than two bytes' worth: half of the memory that is free is the most
-    that they may take."""
-    roomy = 2 * runner.parameters < psutil.virtual_memory().available / 2
-    return runner.device.type == "cpu" and runner.dtype == torch.float32 and roomy
+    """Whether two-byte copies of the weights can be used here: a CPU in float32, and copies of at most half of the free memory."""
+    small_enough = 2 * runner.parameters < psutil.virtual_memory().available / 2
+    return runner.device.type == "cpu" and runner.dtype == torch.float32 and small_enough
 
 
 def exact(runner: FusedLlama) -> bool:
-    """Whether all matrices are what bfloat16 can hold."""
+    """Whether bfloat16 holds all matrices exactly."""
     return all(torch.equal(weight, weight.to(torch.bfloat16).to(weight.dtype)) for weight in matrices(runner))
 
 
 def round_matrices(runner: FusedLlama) -> None:
-    """Round all matrices, in place, to what bfloat16 can hold."""
+    """Round all matrices to bfloat16, in place."""
     with torch.no_grad():
         for weight in matrices(runner):
             weight.copy_(weight.to(torch.bfloat16))
 
 
 def matrices(runner: FusedLlama) -> Iterator[Tensor]:
-    """Those of each layer in the order of a pass, and the output layer's."""
+    """The matrices of each layer in the order of a pass, then the output layer's."""
     for layer in runner.layers:
         yield from (layer.qkv.weight, layer.out.weight, layer.gate_up.weight, layer.down.weight)
     yield runner.head.weight
 
 
 def bits(runner: FusedLlama) -> list[NDArray[np.uint16]]:
-    """Of each matrix the upper halves of its numbers, which are those in bfloat16."""
+    """Each matrix in bfloat16, as uint16 bits [out, in]."""
     each = list(matrices(runner))
     memory, found = WeightArena(sum(weight.numel() for weight in each), len(each), np.uint16), []
     for weight in each:
@@ -62,9 +61,9 @@ def bits(runner: FusedLlama) -> list[NDArray[np.uint16]]:
 
 
 def pick(runner: FusedLlama, clock: Callable[[], float] = time.perf_counter) -> None:
-    """Have a target run in the form in which it decodes fastest alone, verifying too, so that drafting is held against plain decoding at
-    its best. Passes of one token are timed in both forms by turns, and the fastest of each are compared: what else the machine does can
-    only slow a pass down. Nothing where the weights are not exactly those of two bytes."""
+    """Choose the form of a target's weights, two bytes or four, in which plain decoding is faster; verifying uses it too, so that drafting
+    is compared with plain decoding at its best. Passes of one token are timed in both forms alternately, and the fastest of each are
+    compared, because other load can only slow a pass down. No effect where two bytes do not hold the weights exactly."""
     runner.compact(True)
     if runner.passes is None or not runner.passes.two_bytes:
         return

@@ -1,6 +1,6 @@
-"""Which backend makes the rounds of a pair: the setting `OMNIDEMO_BACKEND`, held against what is there. Decided here and nowhere else.
+"""Which backend computes the rounds of a pair, by the setting `OMNIDEMO_BACKEND`, the models and the devices. Decided here only.
 
-`reference` is the plain one: one torch forward a pass, every round made when it comes. What the others write has to equal it.
+`reference` is plain torch: one forward per pass, each round computed when it is requested. The others must emit the same tokens.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ ELSE = "or set OMNIDEMO_BACKEND=auto, which takes what is there"
 
 
 def device(setting: Setting, wanted: str) -> str:
-    """Where models are to be loaded: `wanted`, unless that is auto and the backend says where. ModelError, one sentence and before anything
-    is loaded, for a backend that this machine or that device cannot have."""
+    """The device to load models on: `wanted`, or the backend's own where that is "auto". ModelError, one sentence and before anything is
+    loaded, for a backend that cannot run on this machine or device."""
     if setting == "cuda" and not torch.cuda.is_available():
         raise ModelError(f"the backend cuda needs a CUDA device, and torch finds none on this machine; install torch for CUDA, {ELSE}")
     if setting in ("auto", "reference"):
@@ -37,8 +37,8 @@ def device(setting: Setting, wanted: str) -> str:
 
 
 def choose(setting: Setting, target: Runner, drafter: Runner) -> Name:
-    """What makes the rounds of two loaded models. `auto` takes what both can do. ModelError, one sentence, where a backend that was named
-    cannot serve them; `cpu` waits until its code is compiled, to know that."""
+    """The backend of two loaded models. `auto` takes the one that serves both. ModelError, one sentence, where the named backend cannot
+    serve them; for `cpu` this waits until its code is compiled."""
     able = _able(target), _able(drafter)
     if setting == "auto":
         return able[0] if able[0] == able[1] else "reference"
@@ -55,14 +55,14 @@ def choose(setting: Setting, target: Runner, drafter: Runner) -> Name:
 
 
 def _able(runner: Runner) -> Name:
-    """The backend that this runner's passes were made for."""
+    """The fastest backend that this runner supports."""
     if isinstance(runner, FusedLlama) and runner.fast:
         return "cpu" if runner.passes is not None else "cuda" if runner.fixed is not None else "reference"
     return "reference"
 
 
 def make_backend(target: KVCache, drafter: KVCache | None, clock: Clock) -> Backend | None:
-    """What makes the rounds of a generation with these caches; None where the reference makes all of them."""
+    """The backend of one generation with these caches; None where the reference computes all rounds."""
     able = [cache for cache in (target, drafter) if isinstance(cache, FusedCache) and cache.rolls]
     if any(cache.runner.passes is not None for cache in able):
         return CpuBackend(clock)

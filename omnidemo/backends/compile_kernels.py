@@ -18,8 +18,8 @@ from typing import Any
 
 from omnidemo.vocab import trie_table
 
-SUMS = "sums.json"  # beside the machine code: what it was when it had been written
-# First of all it registers to end with this process: otherwise a killed app would leave it behind, and start another one next time.
+SUMS = "sums.json"  # beside the machine code: checksums of its files
+# The compiling process first registers to end with this one: otherwise a killed app would leave it behind and start another one next time.
 START = """
 from omnidemo.processes import end_with_parent
 end_with_parent({parent})
@@ -30,10 +30,10 @@ PATIENCE = 300  # seconds that compiling may take; one minute where nothing else
 
 _log = logging.getLogger(__name__)
 _ready: ModuleType | None = None
-_failure = ""  # why they cannot be had
+_failure = ""  # why there is no compiled code
 _lock = threading.Lock()
 _thread: threading.Thread | None = None
-_waiting: list[Callable[[], None]] = []  # what is to be done as soon as the functions are ready
+_waiting: list[Callable[[], None]] = []  # callbacks for the moment when the functions are ready
 
 
 def kernels() -> ModuleType | None:
@@ -42,7 +42,7 @@ def kernels() -> ModuleType | None:
 
 
 def failure() -> str:
-    """Why the functions cannot be had, in a few words; empty where they can, or nobody knows yet."""
+    """Why there is no compiled code, in a few words; empty where there is, and while compiling goes on."""
     return _failure
 
 
@@ -57,7 +57,7 @@ def prepare() -> None:
 
 
 def forgo() -> None:
-    """Have this process go without compiled functions, if none is being prepared yet."""
+    """Never compile in this process, unless that has begun already."""
     global _thread
     with _lock:
         if _thread is None:
@@ -134,7 +134,7 @@ def _sums(folder: Path) -> dict[str, str]:
 
 
 def _drop_damaged(folder: Path) -> None:
-    """Remove machine code that is not as it was written: it might crash, or say something else."""
+    """Remove machine code whose checksum is wrong: it might crash, or compute something else."""
     try:
         noted, found = json.loads((folder / SUMS).read_text()), _sums(folder)
         if all(found.get(name) == known for name, known in noted.items()):

@@ -24,7 +24,7 @@ Array = NDArray[np.float32]
 WORTH_SHARING = 400_000  # parameters × tokens of a pass, below which it is done before a helper thread has started
 LARGE = 4_000_000  # the same, from which on a product has several pieces per thread; below, claiming them costs more than it saves
 CHUNK = 256  # tokens that are read at once: what is computed of them stays in the caches
-NOTHING = np.zeros(DRAWS)  # instead of numbers that are not needed
+NOTHING = np.zeros(DRAWS)  # in place of uniform numbers that are not needed
 STRIDE, STRIDES = 80_000_000, 8  # budget of one call of a target: parameters × steps, and the most steps (tokens written)
 
 
@@ -53,15 +53,15 @@ class CompiledPasses:
 
     @property
     def steps_per_call(self) -> int:
-        """Tokens that a target had better write in one go: what the host does per token costs as much as a part of a small model's pass."""
+        """How many tokens a target decodes per call: the host's work per token takes as long as a part of a small model's pass."""
         return max(1, min(STRIDES, STRIDE // self.runner.parameters))
 
     def forward(
         self, ids: Sequence[int], start: int, buffer: Array, rows: int, temperature: float | None = None
     ) -> tuple[Array, Array, RowStats | None] | None:
         """Read `ids` at positions start… into the cache's buffer [layers, 2, Hkv, capacity, D]: the last rows' logits [rows, V], what the
-        output layer read for them [rows, H], and their peaks if there is a temperature to tell them for. None as long as there is no
-        compiled code."""
+        output layer read for them [rows, H], and their statistics where `temperature` is given. None as long as there is
+        no compiled code."""
         kernels, runner = compile_kernels.kernels(), self.runner
         if kernels is None:
             return None
@@ -79,7 +79,7 @@ class CompiledPasses:
         if kernels is None or not sampling.plain:
             return None
         stop, total = order.stop_rule or NEVER, order.left + rule.overrun
-        draws = min(DRAWS, 3 * total)  # more than one for a drafter token where walks are thrown away
+        draws = min(DRAWS, 3 * total)  # more than one per drafter token where walks are discarded
         rows, states = np.empty((total + 1, runner.rows), np.float32), np.empty((total + 1, self.width), np.float32)
         if len(ids) > FEW and (found := self.forward(ids, start, buffer, 1)) is not None:  # by several threads
             row, state = found[0][0], found[1][0]
@@ -87,21 +87,22 @@ class CompiledPasses:
         if row is not None:
             rows[0], states[0] = as_array(row), state
         notes = np.empty((3, max(draws, total + 1)), np.int64)
-        shares, laws = np.empty(draws), np.empty((draws, runner.rows), np.float32)
+        shares, distributions = np.empty(draws), np.empty((draws, runner.rows), np.float32)
         uniforms = order.uniforms if order.uniforms is not None else NOTHING
         rule_numbers = (stop.cumulative, stop.min_prob, stop.price, stop.segments, np.array(order.ends, np.int64))
         slots, bounds = np.empty((draws, 4), np.int64), np.empty(draws)
         count, read, _, read_in_all = self.share(
             kernels.roll_out, 1, self.model(buffer), np.array(ids, np.int64), start, rows, states, *self.tables(rule)[:5], total,
-            order.left, sampling.temperature, uniforms, *rule_numbers, notes, shares, laws, slots, bounds,
+            order.left, sampling.temperature, uniforms, *rule_numbers, notes, shares, distributions, slots, bounds,
         )  # fmt: skip
         places, drawn, tokens = notes[:, : max(count, read)].tolist()
         found = shares[:count].tolist()
         rows, states, vain = rows[: read + 1], states[: read + 1], read_in_all - read
-        return Rollout(places[:count], drawn[:count], found, laws[:count], tokens[:read], rows, states, vain)
+        return Rollout(places[:count], drawn[:count], found, distributions[:count], tokens[:read], rows, states, vain)
 
     def share(self, kernel: Callable[..., Any], tokens: int, *given: Any) -> Any:
-        """Call a kernel whose passes are of so many tokens, with a board, those who help, and the pieces to make of a product."""
+        """Call a kernel for passes of `count` tokens, with the threads' common board, the helpers, and the number of pieces of a
+        product."""
         pieces = self.pieces(tokens)
         if pieces == 1:
             return kernel(thread_pool.new_board(), 1, *given)
@@ -110,21 +111,21 @@ class CompiledPasses:
             return kernel(board, pieces, *given)
 
     def pieces(self, tokens: int) -> int:
-        """Of a product in a pass of so many tokens."""
+        """Into how many pieces a product is split in a pass of so many tokens."""
         work = self.runner.parameters * tokens
         return 1 if work < WORTH_SHARING else (thread_pool.PIECES if work >= LARGE else 1) * self.helpers + 1
 
     def model(self, buffer: Array) -> tuple[Any, ...]:
-        """What a kernel has to know of the model, with a cache's `buffer`."""
+        """The model as a kernel's argument, with a cache's `buffer`."""
         rope = self._rope
-        if rope[0] is not self.runner.rope:  # another thread may be asking too
+        if rope[0] is not self.runner.rope:  # another thread may do this too
             rope = self._rope = self.runner.rope, *(table.numpy().reshape(len(table), -1) for table in self.runner.rope)
         return buffer, *self._given, rope[1], rope[2], self.runner.eps
 
     def tables(self, rule: ProposalRule) -> tuple[Any, ...]:
-        """What it has to know of a rule."""
+        """A proposal rule as a kernel's arguments."""
         known = self._rule
-        if rule is not known[0]:  # another thread may be drawing too
+        if rule is not known[0]:  # another thread may do this too
             tables = (rule.first, rule.inside, rule.alone, rule.trie.keys, rule.trie.info)
             known = self._rule = rule, *(table.numpy() for table in tables), rule.trie.kin
         return known[1:]

@@ -42,14 +42,14 @@ class RoundsRequest:
 class MadeRound:
     """The result of one compiled round."""
 
-    rollout: Rollout | None  # what the draft left in the drafter's cache; None where another round of the call overwrote it
+    rollout: Rollout | None  # the draft as it is in the drafter's cache; None where another round of the call overwrote it
     draft_probs: list[float]  # the drafter's probability of every token that it drew
-    drafted: list[int]  # drafter tokens of the draft that were not thrown away
+    drafted: list[int]  # drafter tokens of the draft that were kept
     read: int  # how many of them the drafter has read
-    vain: int  # further tokens that it read and threw away
-    firsts: list[int]  # of each proposed slot: its first draw,
-    stops: list[int]  # the number of drafted tokens up to its end,
-    bounds: list[float]  # and q
+    vain: int  # further tokens that it read and discarded
+    firsts: list[int]  # for each proposed slot: its first draw
+    stops: list[int]  # for each proposed slot: the number of drafted tokens up to its end
+    bounds: list[float]  # for each proposed slot: q
     proposal: list[int] | None  # target tokens; None where they were not verified
     stats: RowStats | None  # of the verification rows; None likewise
     written: list[int] | None  # what the round emits; None where only the host can finish it (then this is the last round of the call)
@@ -86,7 +86,7 @@ def make_rounds(
     if row is not None:
         rows[0], states[0] = as_array(row), state
     scored = max(width, min(count * width, MOST_LOGITS // target.runner.rows))
-    laws, logits = np.empty((draws, tokens), np.float32), np.empty((scored, target.runner.rows), np.float32)
+    distributions, logits = np.empty((draws, tokens), np.float32), np.empty((scored, target.runner.rows), np.float32)
     hidden, stats = np.empty((width, passes.width), np.float32), np.empty((scored, 4), np.float32)
     facts = np.empty(count * (FACTS + 3 * width + total + 1 + 2 * draws), np.int64)
     numbers = np.empty(count * (4 + 3 * width + draws))
@@ -95,10 +95,10 @@ def make_rounds(
         kernels.rounds, width, few.pieces(1), CHUNK, few.model(drafter.array), np.array(given, np.int64), drafter.length,
         passes.model(target.array), np.array(unread, np.int64), target.length, count, budget, order.rule.overrun, wanted.left,
         few.tables(order.rule) + wanted.map.tables, temperature, order.uniforms if order.uniforms is not None else NOTHING,
-        stop.cumulative, stop.min_prob, stop.price, stop.segments, wanted.ends, wanted.last, grows, rows, states, laws, logits, hidden,
-        stats, facts, numbers,
+        stop.cumulative, stop.min_prob, stop.price, stop.segments, wanted.ends, wanted.last, grows, rows, states, distributions,
+        logits, hidden, stats, facts, numbers,
     )  # fmt: skip
-    left_of_last = Rollout([], [], [], laws, [], rows, states)
+    left_of_last = Rollout([], [], [], distributions, [], rows, states)
     return _unpack(
         made, facts[:told].tolist(), numbers[:counted].tolist(), wanted, given, RowStats(logits, stats, temperature), left_of_last
     )
@@ -113,7 +113,7 @@ def _unpack(
     at = place = filled = 0
     for index in range(made):
         drawn, read, passes, slots, proposed, accepted, token, used, spent = fact[at : at + FACTS]
-        follows, open_, verified = index + 1 < made, token == HOST, proposed != HOST  # who follows has written over what is not held
+        follows, open_, verified = index + 1 < made, token == HOST, proposed != HOST  # a following round overwrites what is not held
         size, at = max(0, proposed), at + FACTS
         proposal, firsts, stops = fact[at : at + size], fact[at + size : at + 2 * size], fact[at + 2 * size : at + 3 * size]
         kept, at = max(read, stops[-1]) if stops else read, at + 3 * size
@@ -127,14 +127,14 @@ def _unpack(
         end, rollout, told = stops[accepted - 1] if accepted else 0, None, None
         if not follows:
             places, ids = (fact[at : at + drawn], fact[at + drawn : at + 2 * drawn]) if open_ else ([], [])
-            rollout = Rollout(places, ids, draft_probs, last.laws[:drawn], drafted[:read], last.rows, last.states)
+            rollout = Rollout(places, ids, draft_probs, last.distributions[:drawn], drafted[:read], last.rows, last.states)
         if verified:
             told = RowStats(stats.rows[filled : filled + size + 1], stats.numbers[filled : filled + size + 1], stats.temperature)
             filled += size + 1
         written = None if open_ else proposal[:accepted] if token == NONE else [*proposal[:accepted], token]
         rejected, held = token != NONE and accepted < slots, (accepted, min(read, end)) if follows else (size, read)
         rounds.append(
-            MadeRound(  # by position, for so many names take as long as all the rest
+            MadeRound(  # by position: so many keyword arguments would take as long as all the rest
                 rollout, draft_probs, drafted, read, passes - read, firsts, stops, bounds, proposal if verified else None, told, written,
                 accepted, accepts, rejected, likely, spent, min(budget, left), given, used, lengths, held, (then - began, ended - then),
             )

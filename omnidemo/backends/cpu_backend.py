@@ -20,7 +20,7 @@ from omnidemo.decoding.backend import Clock, DecodingMethod, Pass, RoundPlan, Ro
 from omnidemo.decoding.randomness import Sampler
 from omnidemo.decoding.rollout import DRAWS, FEW, ProposalRule, Rollout, RolloutRequest, anything
 from omnidemo.decoding.round import RoundContext
-from omnidemo.decoding.row_ops import share
+from omnidemo.decoding.row_ops import token_prob
 from omnidemo.decoding.sampling import as_array
 
 NUMBERS = 384  # uniform numbers that are passed for all rounds of a call
@@ -162,7 +162,7 @@ class CpuBackend(RolloutBackend):
             context.rng.uniform()  # the number that it was drawn with
         token, row = tokens.ids[place], tokens.rows[place : place + 1]
         # The rollout's probability is that at the temperature, and where that is 0 the one at temperature 1.
-        p = tokens.probabilities[place] if context.sampling.temperature in (0.0, 1.0) else share(as_array(row)[0], token)
+        p = tokens.probabilities[place] if context.sampling.temperature in (0.0, 1.0) else token_prob(as_array(row)[0], token)
         target.length = len(context.target.ids)
         self._written = written if place + 1 < len(tokens.ids) else None
         seconds = StageSeconds(0.0, each if place else self.clock() - began - each * (len(tokens.ids) - 1))

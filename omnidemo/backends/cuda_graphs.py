@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from omnidemo.backends.graph_rollout import GraphRollout, RecordedStep
 
 Outputs = tuple[Tensor, Tensor]  # logits [rows, V], and what the output layer read for them [rows, H]
-Record = Callable[[Callable[[], Outputs]], Callable[[], Outputs]]  # what a function does → the same again, on what its inputs hold then
+Record = Callable[[Callable[[], Outputs]], Callable[[], Outputs]]  # function → its replay, on the inputs' contents at that time
 
 # Recordings share inputs, working memory and libraries' workspaces, so one at a time is made or repeated, in the order of one stream.
 lock = Lock()
@@ -75,8 +75,8 @@ class KVBufferPool:
 
 
 def pages(size: tuple[int, ...], dtype: torch.dtype) -> Tensor:
-    """Zeros on a CPU that cost nothing before they are written to, and go back to the system as soon as nobody has them any more. The C
-    library would cut them out of the memory of whichever thread asks, where a few bytes behind them keep all of it."""
+    """Zeros on a CPU by a memory mapping: untouched pages cost nothing, and it goes back to the system when the tensor is freed. A buffer
+    of glibc's allocator would lie in a thread's arena, where a few bytes behind it keep all of it from being returned."""
     private = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
     return torch.frombuffer(mmap.mmap(-1, math.prod(size) * dtype.itemsize, **private), dtype=dtype).view(size)
 
@@ -91,8 +91,8 @@ class GraphCache:
         self.roller: GraphRollout | None = None  # made by the first rollout: a target never draws ahead
 
     def read(self, runner: FusedLlama, kv: KVBuffer, ids: Sequence[int], start: int, rows: int) -> Outputs | None:
-        """Logits [rows, V] and states [rows, H] of at most ROWS `ids` at positions start…, in float32 and the caller's own. None where
-        the general pass has to serve: the first time, for a first answer must not wait for a recording, and where none can be made."""
+        """Logits [rows, V] and states [rows, H] of at most ROWS `ids` at positions start…, copied in float32. None where the general pass
+        has to serve: the first time, because a first answer must not wait for a recording, and where recording fails."""
         key = (len(ids), rows)
         if self.record is None:
             return None
@@ -100,7 +100,7 @@ class GraphCache:
             kv.seen.add(key)
             return None
         with lock:
-            # Not blocking: otherwise the host would wait until the device has done all it was told before.
+            # Not blocking: otherwise the host would wait until the device has finished all work that was launched before.
             self.inputs[: 1 + len(ids)].copy_(torch.tensor([start, *ids]), non_blocking=True)
             repeat = kv.passes.get(key) or self._recorded(runner, kv, key)
             if repeat is None:
@@ -115,7 +115,7 @@ class GraphCache:
         return repeat
 
     def recorded(self, function: Callable[[], Outputs]) -> Callable[[], Outputs] | None:
-        """A recording of `function`, which is run for it; None where one has failed. The `lock` must be held."""
+        """Run and record `function`; None where this or an earlier recording has failed. The `lock` must be held."""
         if self.record is None:  # another thread's recording has failed
             return None
         try:

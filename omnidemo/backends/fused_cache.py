@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from omnidemo.backends.fused_llama import FusedLlama
 
 START = 256  # positions of a new cache's buffer, which doubles when they are used up
-LAZY = 4  # times as many on a CPU, where memory costs nothing before it is written to, and moving it costs as much as a pass
-SMALL = 4_000_000  # models of fewer parameters stay in a core's cache, and their products end before another thread has woken up
+CPU_START = 4  # times START on a CPU, where untouched memory costs nothing, and moving a buffer costs as much as a pass
+SMALL = 4_000_000  # models of fewer parameters fit into a core's cache, and their products end before another thread has woken up
 
 
 @contextmanager
 def _threads(runner: FusedLlama, few: bool) -> Iterator[None]:
-    """As many for torch as suit a pass that it makes itself; long ones multiply enough for half of the cores."""
+    """Set torch's threads for a pass that torch computes: few for a short one, half of the cores for a long one."""
     before = torch.get_num_threads()
     suit = runner.threads or pick_threads(runner.parameters)
     most = before if runner.device.type != "cpu" else max(suit, 1 if few else pick_threads(LARGE))
@@ -48,12 +48,12 @@ class FusedCache:
     def __init__(self, runner: FusedLlama) -> None:
         self.runner, self.max_positions = runner, runner.max_positions
         self.length = 0
-        self._enter(min(START * (LAZY if runner.fixed is None else 1), self.max_positions))
+        self._enter(min(START * (CPU_START if runner.fixed is None else 1), self.max_positions))
 
     def _enter(self, capacity: int) -> None:
         """Take a KV buffer for `capacity` positions. It goes back to the pool when the next one is taken, or the cache is collected."""
         runner = self.runner
-        runner.reach(capacity)
+        runner.extend_rope(capacity)
         self._kv = runner.kv_pool.take(runner, capacity)
         self._leave = weakref.finalize(self, runner.kv_pool.give, self._kv)
         self._leave.atexit = False
@@ -94,7 +94,7 @@ class FusedCache:
 
     @torch.inference_mode()
     def _read(self, ids: Sequence[int], rows: int) -> tuple[Tensor, Any]:
-        """By torch: logits, and what the output layer read."""
+        """Read `ids` by torch: logits [rows, V] and hidden states [rows, H]."""
         runner, start, few = self.runner, self.length, len(ids) <= ROWS
         if few and runner.fixed is not None and (fixed := runner.fixed.read(runner, self._kv, ids, start, rows)) is not None:
             return fixed
@@ -106,13 +106,13 @@ class FusedCache:
 
     @property
     def rolls(self) -> bool:
-        """Whether it can draw ahead: where passes are recorded or compiled."""
+        """Whether `roll_out` can serve: where passes are recorded or compiled."""
         runner = self.runner
         return runner.passes is not None or (runner.fixed is not None and runner.fixed.record is not None)
 
     @property
     def steps_per_call(self) -> int:
-        """Tokens that had better be written in one call than one by one; 1 where it makes no difference."""
+        """How many tokens are decoded per call of `roll_out`; 1 where calls of several save nothing."""
         return self.runner.passes.steps_per_call if self.runner.passes is not None and self.rolls else 1
 
     def roll_out(self, order: RolloutRequest, ids: Sequence[int], row: Logits | None, state: Any) -> Rollout | None:
@@ -147,18 +147,18 @@ class FusedCache:
     def make_rounds(
         self, drafter: FusedCache, wanted: RoundsRequest, unread: Sequence[int], given: Sequence[int], row: Logits | None, state: Any
     ) -> list[MadeRound] | None:
-        """See `fast_rounds.make_rounds`."""
+        """See `compiled_rounds.make_rounds`."""
         return make_rounds(self, drafter, wanted, unread, given, row, state)
 
     def rounds_that_fit(self, least: int, each: int, most: int) -> int:
-        """How many times `each` positions there is room for, up to `most`, after `least` of them; room is made for that."""
+        """How many times `each` positions fit after `least` positions, at most `most`; the buffer grows to hold them."""
         count = min(most, (self.max_positions - self.length - least) // each)
         if count > 0 and (end := self.length + least + count * each) > self._kv.capacity:
             self._grow(end)
         return count
 
     def trim(self, length: int) -> int:
-        """See `KVCache`: what lies behind the length is never looked at."""
+        """See `KVCache`. Nothing is cleared: positions beyond the length are never read."""
         self.length = min(self.length, length)
         return self.length
 

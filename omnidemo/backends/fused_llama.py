@@ -60,7 +60,7 @@ class FusedLlama:
         half = torch.arange(0, self.head_dim, 2, dtype=torch.float32) / self.head_dim
         self.frequencies = (1.0 / float(config.rope_parameters["rope_theta"]) ** half).to(self.device)
         self.rope = (torch.empty(0), torch.empty(0))  # rotary cosines and sines [positions, 1, D]
-        self.threads = 0  # the most that share a pass on a CPU; 0 picks
+        self.threads = 0  # most threads of a pass on a CPU; 0: by the model's size
         self.compacts, self.rounds = False, False  # see `compact`
         self.passes = self._passes()
         self.fixed = GraphCache(self.device, CudaGraphs(self.device)) if fast and self.device.type == "cuda" else None
@@ -71,7 +71,7 @@ class FusedLlama:
 
     @staticmethod
     def fits(config: Any) -> bool:
-        """Whether a model of this configuration is of the shape that this runner knows."""
+        """Whether this runner supports models of this configuration."""
         rope = getattr(config, "rope_parameters", None) or {}
         return (
             config.model_type in ("llama", "qwen2")
@@ -94,17 +94,18 @@ class FusedLlama:
         return copy
 
     def compact(self, wanted: bool, rounding: bool = False) -> None:
-        """Have passes on a CPU run over weights of two bytes where these hold the weights exactly. `rounding`: round them to bfloat16,
-        now and after each `overwrite`; for drafters only, since it changes the output. No effect on models too large for memory."""
+        """Run passes on a CPU over two-byte copies of the weights, where these hold them exactly. `rounding`: round the weights to
+        bfloat16, now and after each `overwrite`; for drafters only, since it changes the output. No effect where memory is too small for
+        copies."""
         self.compacts, self.rounds = wanted, wanted and rounding and compact.fits(self)
         self._refresh()
 
     def four_bytes(self) -> CompiledPasses:
-        """Passes over the weights as they are, to be timed beside others."""
+        """Passes over the float32 weights, for a comparison of times."""
         return CompiledPasses(self, two_bytes=False)
 
     def _passes(self) -> CompiledPasses | None:
-        """What makes the passes on a CPU."""
+        """The compiled passes on a CPU; None where there are none."""
         if not self.fast or self.device.type != "cpu" or self.dtype != torch.float32:
             return None
         return CompiledPasses(self, two_bytes=self.compacts and compact.fits(self) and compact.exact(self))
@@ -120,7 +121,7 @@ class FusedLlama:
         self._refresh()
 
     def _refresh(self) -> None:
-        """Follow weights that were written to."""
+        """Bring everything derived from the weights up to date after they were overwritten."""
         if self.rounds:
             compact.round_matrices(self)
         for layer in self.layers:
@@ -148,7 +149,7 @@ class FusedLlama:
             return _stacked(parts) if len(parts) > 1 else parts[0].detach()
         return _stacked(parts, torch.from_numpy(self._memory.take(sum(map(len, parts)), parts[0].shape[1])))
 
-    def reach(self, length: int) -> None:
+    def extend_rope(self, length: int) -> None:
         """Extend the rotary tables to `length` positions."""
         if length > len(self.rope[0]):
             self.rope = self.rope_at(torch.arange(length, device=self.device))  # both at once: another thread may be reading

@@ -24,16 +24,17 @@ if TYPE_CHECKING:
 
 STEPS = 16  # tokens that one rollout reads, at most; each step makes two draws at most, and one more comes before the first
 MARGIN = STEPS + 2  # free positions that a rollout needs in the KV buffer
-# Drafter tokens that are drawn at once where the draft may end after each slot: more would often be drawn in vain, fewer mean more waits.
+# Drafter tokens drawn together where the draft may end after each slot: with more, draws are often discarded; with fewer, the host waits
+# more.
 FEW = 4
-KEPT = 4  # newest recordings that a KV buffer keeps
+MOST_RECORDINGS = 4  # that a KV buffer keeps, the newest
 assert 2 * STEPS + 2 < DRAWS
 
 # The state. Where two numbers stand side by side, the first belongs to the walk that is under way and the second to the slot after it.
 AT, TOKEN = 0, 1  # the position of the next token to read, and its id: the inputs of a fixed pass
 PLACES = slice(2, 4)  # rows to draw from: after the token that is read next, and after what the slot proposes
 LIMITS = slice(4, 6)  # drafter tokens that the slot may use
-NODES = slice(6, 8)  # of the trie: where the walk is, and the root
+NODES = slice(6, 8)  # trie nodes: that of the walk, and the root
 DRAW_NUMBERS = slice(8, 10)  # the numbers of the draws
 COUNT, READ = 10, 11  # draws that were made, and tokens that were read and not thrown away
 SIZE = 12
@@ -43,11 +44,11 @@ RecordedStep = tuple[Tensor, Callable[[], Outputs], Callable[[], Outputs]]  # th
 
 
 class GraphRollout:
-    """What rollouts of one runner share: inputs, state and outputs at fixed addresses.
+    """The rollouts of one runner, with their common inputs, state and outputs at fixed addresses.
 
     A step makes two draws at once: a further one in the walk, and the first one of the slot that comes next if the walk ends here, by
-    leaving the trie or because it had ended already. Which of them counts is known when both are made. A rollout that is done stays as
-    it is: further steps read the same token and draw with the same numbers.
+    leaving the trie or because it had ended already. Which of them counts is known when both are made. A finished rollout is not
+    changed by further steps: they read the same token and draw with the same numbers.
     """
 
     def __init__(self, runner: FusedLlama, fixed: GraphCache) -> None:
@@ -59,18 +60,18 @@ class GraphRollout:
         self.uniforms = torch.zeros(DRAWS + 1, dtype=torch.float64, device=device)
         self.least = torch.zeros(2, tokens, dtype=torch.int32, device=device)  # the limit from which on a token may be drawn
         self.alone = torch.zeros(2, tokens, dtype=torch.bool, device=device)  # no token of a walk is a slot by itself
-        self.rule: ProposalRule | None = None  # what these two hold
+        self.rule: ProposalRule | None = None  # whose limits `least` and `alone` hold
         self.rows = torch.zeros(STEPS + 2, tokens, device=device)
         self.states = torch.zeros(STEPS + 2, runner.embed.shape[1], dtype=runner.dtype, device=device)
         self.read = whole(STEPS + 2)  # tokens, by the row after them
         self.places, self.ids = whole(DRAWS + 1), whole(DRAWS + 1)  # the last of each is for draws that do not count
         self.probabilities = torch.zeros(DRAWS + 1, device=device)
-        self.laws = torch.zeros(DRAWS + 1, tokens, device=device)
+        self.distributions = torch.zeros(DRAWS + 1, tokens, device=device)
         self.one, self.root = whole(1), whole(2)
 
     def roll_out(self, kv: KVBuffer, start: int, order: RolloutRequest, row: Tensor, state: Any) -> Rollout | None:
-        """Draw from the logits `row` [D] and the `state` [H] after the `start` positions that the kv holds; it needs `MARGIN` more. None
-        the first time, for a first answer must not wait for a recording, and where none can be made."""
+        """Draw from the logits `row` [D] and the `state` [H] after the `start` positions that the KV buffer holds; it needs `MARGIN` more.
+        None the first time, because a first answer must not wait for a recording, and where recording fails."""
         key = (order.sampling, id(order.rule.trie.keys))
         if self.fixed.record is None:
             return None
@@ -85,9 +86,9 @@ class GraphRollout:
                 if recorded is None:
                     return None
                 kv.rollouts[key] = recorded
-                while len(kv.rollouts) > KEPT:
+                while len(kv.rollouts) > MOST_RECORDINGS:
                     kv.rollouts.pop(next(iter(kv.rollouts)))
-                self._begin(start, order, row, state)  # to record is to try
+                self._begin(start, order, row, state)  # a recording also runs the step
             _, open_, step = recorded
             open_()
             for _ in range(steps(order)):
@@ -95,7 +96,7 @@ class GraphRollout:
             return self._fetched(order.states)
 
     def _begin(self, start: int, order: RolloutRequest, row: Tensor, state: Any) -> None:
-        """Set everything for the first draw: as though a slot had just ended, with no walk under way."""
+        """Set the state for the first draw: as if a slot had just ended, with no walk under way."""
         rule, total = order.rule, order.left + order.rule.overrun
         given = [start, 0, 0, 0, total + 1, total, NOWHERE, 0, DRAWS, 0, 0, 0, start, total, total - _aim(order)]
         self.numbers.copy_(torch.tensor(given), non_blocking=True)
@@ -126,16 +127,16 @@ class GraphRollout:
         places, limits, draw_numbers = self.state[PLACES], self.state[LIMITS], self.state[DRAW_NUMBERS]
         logits = self.rows.index_select(0, places).masked_fill_(self.least > limits[:, None], float("-inf"))
         if sampling.greedy:
-            laws, drawn = logits, logits.argmax(-1, keepdim=True)
+            distributions, drawn = logits, logits.argmax(-1, keepdim=True)
             probabilities = logits.softmax(-1).gather(-1, drawn)
         else:
-            laws = sampling.law(logits)
-            drawn, probabilities = drawn_at(laws, self.uniforms.index_select(0, draw_numbers)[:, None])
+            distributions = sampling.probs(logits)
+            drawn, probabilities = drawn_at(distributions, self.uniforms.index_select(0, draw_numbers)[:, None])
         ids = drawn.squeeze(-1)
         self.places.index_copy_(0, draw_numbers, places)
         self.ids.index_copy_(0, draw_numbers, ids)
         self.probabilities.index_copy_(0, draw_numbers, probabilities.squeeze(-1))
-        self.laws.index_copy_(0, draw_numbers, laws)
+        self.distributions.index_copy_(0, draw_numbers, distributions)
         self.state.copy_(self._next(trie, ids))
         return self.state, self.rows
 
@@ -152,14 +153,14 @@ class GraphRollout:
         walk = after.masked_fill(~walking, DRAWS)
         columns = [places + self.numbers[START], ids, rows, end, limits, self.numbers[TOTAL] - end, nodes, self.root]
         going = torch.stack([*columns, walk, after + walking, after, places], 1)
-        # The draws of this turn count, and the token just read was the last.
+        # The draws of this step count, and the token just read was the last.
         staying = torch.cat([state[:10], state[9:10], state[2:3]])
         proposes, affordable = state[5] < state[4], state[5] > self.numbers[FLOOR]
         choice = ((proposes & affordable).long() * 2).masked_fill(within[0], 1)
         return torch.cat([staying[None], going]).index_select(0, choice[None]).squeeze(0)
 
     def _fetched(self, with_states: bool) -> Rollout:
-        """Everything that the host wants to know, by one transfer."""
+        """The results, fetched by one transfer."""
         parts = [self.state[COUNT : READ + 1], self.places[:DRAWS], self.ids[:DRAWS], self.read]
         bits = [torch.cat(parts).int(), self.probabilities[:DRAWS].view(torch.int32)]
         if with_states:
@@ -173,7 +174,7 @@ class GraphRollout:
             places[:count].tolist(),
             ids[:count].tolist(),
             probabilities.view(np.float32)[:count].tolist(),
-            self.laws[:count].clone(),
+            self.distributions[:count].clone(),
             tokens[1 : read + 1].tolist(),
             self.rows[: read + 1].clone(),
             states,
@@ -181,7 +182,7 @@ class GraphRollout:
 
 
 def roller_of(runner: FusedLlama, fixed: GraphCache) -> GraphRollout:
-    """The one of a runner, made when it is first asked for; the recordings are over its tensors."""
+    """The `GraphRollout` of a runner, made at its first use; recordings are tied to its tensors."""
     with lock:
         if fixed.roller is None:
             fixed.roller = GraphRollout(runner, fixed)
@@ -193,6 +194,6 @@ def _aim(order: RolloutRequest) -> int:
 
 
 def steps(order: RolloutRequest) -> int:
-    """Tokens that a rollout reads: those of the drafter tokens aimed at but the last, and a last walk over the budget. A walk that is
-    thrown away may need more; the host then draws on by itself."""
+    """Tokens that a rollout reads: all drafter tokens it aims at but the last, and those of a last walk beyond the budget. A walk that is
+    discarded may need more; the host then draws the rest."""
     return max(0, _aim(order) + order.rule.overrun - 1)

@@ -18,7 +18,7 @@ from omnidemo.decoding.sampling import Probs
 
 
 def roll_out(drafter: DrafterContext, order: RolloutRequest) -> Rollout | None:
-    """Have the drafter draw on from all its ids; None where it cannot. The ids stay: push those that are wanted. What was read of them is
+    """A rollout from the end of the drafter's ids; None where its cache cannot. Drawn ids are not pushed; those that are pushed later are
     not read again."""
     beginning = drafter.beginning()
     if beginning is None or not isinstance(drafter.cache, FusedCache):
@@ -33,15 +33,15 @@ class RolledDraws:
     """The draws of one round: see `decoding.round.Prefetch`."""
 
     def __init__(self) -> None:
-        self._draws: deque[tuple[int, int, float, Probs]] = deque()  # ids before the draw, the id, its probability and law
-        self._none = False  # nothing more is drawn ahead in this round
-        self._ends_known = False  # whether the last slot of the draft is that of the last draw
+        self._draws: deque[tuple[int, int, float, Probs]] = deque()  # ids before the draw, the id, its probability and distribution
+        self._none = False  # no more rollouts in this round
+        self._ends_known = False  # whether the draft ends with the last of these draws
 
     def give(self, drafter: DrafterContext, rollout: Rollout, whole: bool = False) -> None:
-        """Have these draws taken, which were made after all ids. `whole`: they are all that the draft has."""
+        """Supply the draws of a rollout from the end of the drafter's ids. `whole`: the draft ends with them."""
         start, self._ends_known = len(drafter.ids), whole
         places = [start + place for place in rollout.places]
-        self._draws.extend(zip(places, rollout.ids, rollout.probabilities, rollout.laws, strict=True))
+        self._draws.extend(zip(places, rollout.ids, rollout.probabilities, rollout.distributions, strict=True))
 
     def fill(self, context: RoundContext, rule: Callable[[RoundContext], ProposalRule], budget: int) -> None:
         if self._none or (self._draws and self._draws[0][0] == len(context.drafter.ids)):
@@ -58,20 +58,20 @@ class RolledDraws:
     def pop(self, context: RoundContext) -> tuple[int, float, Probs] | None:
         if not self._draws:
             return None
-        place, drawn, q, law = self._draws.popleft()
+        place, drawn, q, probs = self._draws.popleft()
         if place != len(context.drafter.ids):
             self._draws.clear()
             return None
         if isinstance(context.rng, Sampler) and not context.sampling.greedy:
             context.rng.uniform()  # the number that it was drawn with
-        return drawn, q, law
+        return drawn, q, probs
 
     def keep_drafting(self, answer: bool) -> bool:
         return bool(self._draws) if self._ends_known else answer
 
 
 class RolloutBackend:
-    """Serves rounds with a draft, without a repetition penalty, by a drafter that can draw ahead."""
+    """Serves rounds with a draft and without a repetition penalty, for a drafter whose cache has rollouts."""
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
@@ -86,7 +86,7 @@ class RolloutBackend:
         self, context: RoundContext, method: DecodingMethod, plan: RoundPlan, draws: RolledDraws,
         verify: Callable[[list[int]], Pass] | None = None,
     ) -> RoundResult:  # fmt: skip
-        """The reference's round, whose draws are made early."""
+        """The reference's round with supplied draws."""
         context.prefetch = draws
         try:
             return reference_round(context, method, plan, self.clock, verify)
@@ -95,5 +95,5 @@ class RolloutBackend:
 
 
 def repeatable(context: RoundContext) -> bool:
-    """Whether the numbers of later draws are known beforehand, or none are needed."""
+    """Whether the random numbers of later draws can be peeked at, or none are needed."""
     return context.sampling.greedy or isinstance(context.rng, Sampler)

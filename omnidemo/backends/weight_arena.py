@@ -1,4 +1,4 @@
-"""What a lean forward pass by torch is made of."""
+"""The parts of the fused forward pass: a matrix, a norm, and one block of memory for weights."""
 
 from __future__ import annotations
 
@@ -57,13 +57,13 @@ class Norm:
 
 
 def as_array(tensor: Tensor) -> NDArray[np.float32]:
-    """The same numbers as numpy's, where numpy can hold them: float32 on a CPU. An empty array elsewhere, where nobody reads it."""
+    """The tensor's memory as a numpy array, for float32 on a CPU; elsewhere an empty array, which nothing reads."""
     return tensor.numpy() if tensor.device.type == "cpu" and tensor.dtype == torch.float32 else np.empty(0, np.float32)
 
 
 class WeightArena:
-    """Room for weights on a CPU in one piece. Of that much an operating system makes large pages, and a pass, which goes through all of it,
-    looks up fewer of them."""
+    """One block of memory for all weights of a model on a CPU. The system can back a large block with large pages, so that a pass over all
+    of it needs fewer page look-ups."""
 
     def __init__(self, numbers: int, arrays: int, kind: type[np.float32] | type[np.uint16]) -> None:
         self._left = np.empty(numbers + (arrays + 1) * LINE, kind)  # not touched yet

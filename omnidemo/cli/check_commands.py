@@ -31,21 +31,21 @@ def check_backend(
     from omnidemo.config import GenerationConfig
     from omnidemo.methods import check_method
 
-    heats = temperature or [0.0, 1.0]
-    for heat in heats:
-        GenerationConfig.of(temperature=heat, max_new_tokens=tokens)
+    temperatures = temperature or [0.0, 1.0]
+    for one in temperatures:
+        GenerationConfig.of(temperature=one, max_new_tokens=tokens)
     names = [check_method(name) for name in method or []]
     texts = read_prompts(prompts) if prompts else mismatch.PROMPTS
     bar = progress()
     task = bar.add_task("answers", total=None)
     with ExitStack() as shown:  # from the first answer on: what cannot be checked is one sentence alone
 
-        def tell(done: int, of: int) -> None:
+        def report_progress(done: int, of: int) -> None:
             if done == 1:
                 shown.enter_context(bar)
             bar.update(task, completed=done, total=of)
 
-        report = mismatch.check(settings, names, heats, tokens, texts, tell)
+        report = mismatch.check(settings, names, temperatures, tokens, texts, report_progress)
     for line in report.lines():
         typer.echo(line)
     if report.first is not None:

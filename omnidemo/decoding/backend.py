@@ -56,7 +56,9 @@ class Slot:
     q: float  # the probability with which the slot proposes the token, or an upper bound of it; unused at temperature 0
     base: int  # drafter ids before the slot
     limit: int = 0  # drafter tokens that the slot may use
-    laws: dict[tuple[int, ...], Probs] = field(default_factory=dict)  # the drafter's distributions [D] after `base`, by path of drafter ids
+    distributions: dict[tuple[int, ...], Probs] = field(
+        default_factory=dict
+    )  # the drafter's distributions [D] after `base`, by path of drafter ids
     draft_probs: Sequence[float] = ()  # the drafter's probability of each of `draft_ids`; () where it did not draw these
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 EDGES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98)  # of the classes of a calibration
-FORGET = 0.99  # weight of what a class knew, per new observation in it
+FORGET = 0.99  # decay of a class's older observations with each new one
 BELIEF = 5.0  # observations that the drafter's own probability is worth at first
 
 
@@ -29,7 +29,7 @@ class Calibration:
         return (self.accepted[at] + BELIEF * believed) / (self.weight[at] + BELIEF)
 
     def learn(self, predicted: float, accepted: float) -> None:
-        """Take note of an acceptance (0 or 1, or its probability)."""
+        """Note an acceptance (0 or 1, or its probability)."""
         at = bisect_right(EDGES, predicted)
         self.weight[at] = FORGET * self.weight[at] + 1.0
         self.accepted[at] = FORGET * self.accepted[at] + accepted
@@ -47,7 +47,7 @@ class Calibration:
         self._lines, self._stale = lines, set(range(len(EDGES) + 1))
 
     def refresh(self) -> None:
-        """Bring the lines up to date, which what is learned in each round does not wait for."""
+        """Bring the lines up to date. `learn` leaves this out, because it is called in every round."""
         for at in self._stale:
             seen, line = self.weight[at] + BELIEF, self._lines[at]
             line[0] = (self.accepted[at] + (0.0 if self.prior is None else BELIEF * self.prior)) / seen

@@ -82,14 +82,13 @@ class DrafterContext:
             known = self._rows[end] = (read.logits[0], None if read.hidden is None else read.hidden[-1])
         return known[0]
 
-    def score_history(self, least: int, most: int, greedy: bool) -> list[list[float]]:
-        """The drafter's probabilities of the newest target tokens (at most `most`) that it has not read yet, in the pass that a draft needs
-        anyway. For each token: one per drafter id that spells it (`greedy`: 1.0 where that id is the most probable, else 0.0), [] where no
-        ids of its own do. Before temperature, penalty and masks. [] altogether for fewer than `least` tokens.
-        """
+    def score_history(self, min_tokens: int, max_tokens: int, greedy: bool) -> list[list[float]]:
+        """The drafter's probabilities of the newest target tokens (at most `max_tokens`) that it has not read yet, in the pass that a draft
+        needs anyway. For each token: one per drafter id that spells it (`greedy`: 1.0 where that id is the most probable, else 0.0), []
+        where no ids of its own do. Before temperature, penalty and masks. [] altogether for fewer than `min_tokens`."""
         end, read = len(self.ids), self._dropped + self.cache.length
-        points = [point for point in self.alignment[-most - 1 :] if point[1] > read]
-        if len(points) <= least or end - self._dropped >= self.cache.max_positions:
+        points = [point for point in self.alignment[-max_tokens - 1 :] if point[1] > read]
+        if len(points) <= min_tokens or end - self._dropped >= self.cache.max_positions:
             return []
         first, self._ahead = points[0][1], None
         self.passes += 1
@@ -103,8 +102,8 @@ class DrafterContext:
         elif stats is not None:
             found = stats.token_probs(guessed)
         else:
-            laws = as_tensor(rows)[:-1].softmax(-1)
-            found = laws.gather(1, torch.tensor(guessed, device=laws.device)[:, None]).squeeze(1).tolist()
+            probs = as_tensor(rows)[:-1].softmax(-1)
+            found = probs.gather(1, torch.tensor(guessed, device=probs.device)[:, None]).squeeze(1).tolist()
         tokens: list[list[float]] = []
         for (before, begin), (after, finish) in itertools.pairwise(points):
             tokens += [[]] * (after - before - 1) + [found[begin - first : finish - first]]

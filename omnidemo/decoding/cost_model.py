@@ -19,13 +19,13 @@ ReplayedAcceptance = Sequence[tuple[int, float]]
 
 RECENT = 0.975  # decay per drafting round of its tokens and seconds: a memory of 40 rounds
 FIRST_WAIT, LONGEST_WAIT = 24, 96  # plain rounds between two replays or tries while drafting loses; more where those are expensive:
-TRY = 6  # drafting rounds of a try
+TRY = 6  # drafting rounds of a try: drafts made while drafting loses, to see whether it would win again
 SPEND = 0.01  # the fraction of plain decoding's time that replays and tries may take
-MOST_SLOTS = 8  # of the drafts that are looked for
+MOST_SLOTS = 8  # longest draft that a replay considers
 PROMISE = 1.05  # replayed speedup, at the best of several lengths, above which a try is made
 STRETCH = 8  # plain probe rounds in a row: a small target computes them in one call, and a single one among drafts takes longer
-FEW = 5  # spread of draft lengths below which no line is fitted to their times
-LEAST, MOST = 0.5, 2.2  # bounds of t_1, in mean times of a drafter token; its row of the verification may cost as much as itself
+MIN_SPREAD = 5  # of draft lengths, below which no line is fitted to their times
+MIN_SLOPE, MAX_SLOPE = 0.5, 2.2  # bounds of t_1, in mean times of a drafter token; its row of the verification may cost as much as itself
 STRETCHES = 5  # newest blocks of plain probe rounds that count
 FITTED_EVERY = 8  # drafts
 TIMES = 15  # newest times of each kind, of which the median is used, so that one slow round changes nothing
@@ -67,14 +67,14 @@ class CostModel:
         self.next_acceptance.write_to(self._segments[:, 3:])
 
     def forget_times(self) -> None:
-        """Begin anew with what things cost: passes are made in another way from now on."""
+        """Forget all times, because passes are computed in another way from now on."""
         self.speculating = True
         self.wait, self.left, self.tries, self.refused = FIRST_WAIT, 0, 0, 0
-        self.lost = 0.0  # seconds in the tries since the last rest
-        self.rounds_since_probe = 0  # rounds since the last stretch of plain ones
-        self.pause = 0  # rounds until it is looked again, where there was nothing to see yet
+        self.lost = 0.0  # seconds lost in the tries since the last `rest`
+        self.rounds_since_probe = 0  # rounds since the last block of plain ones
+        self.pause = 0  # rounds until the next replay, where the last one had too few tokens
         self.drafts = 0  # rounds with one
-        self._fair = True  # nothing has been judged yet
+        self._fair = True  # drafting has not seemed to lose yet
         # Of drafting rounds, old ones fading; `_begun`: seconds by which the first drafts of answers lasted longer.
         self._tokens = self._drafted = self._proposed = self._weight = self._begun = 0.0
         self._times: defaultdict[int, deque[float]] = defaultdict(_newest)  # by number of drafter tokens
@@ -112,17 +112,17 @@ class CostModel:
 
     @property
     def _seconds(self) -> float:
-        """What the rounds that are remembered would last now."""
+        """Seconds that the remembered rounds would take at today's fitted times."""
         return self._weight * self.first_seconds + self._drafted * self.draft_seconds + self._begun
 
     @property
     def doubts(self) -> bool:
-        """Whether what drafts cost is to be found out anew."""
+        """Whether the cost of drafts is unknown and has to be measured again."""
         return not self._each
 
     def reconsider(self) -> None:
-        """Give up drafting where this is the second time that it seems to lose: the first rounds of a process are slow ones. What plain
-        decoding costs is found out anew then, for a machine may have changed its pace since."""
+        """Note that drafting seems to lose. The first time only the measurement starts again, because the first rounds of a process are
+        slow; the second time drafting stops. Plain rounds are then timed anew, because the machine's pace may have changed."""
         if self._fair:
             self._fair, self.drafts = False, 0
             self.doubt()
@@ -133,8 +133,8 @@ class CostModel:
         self.doubt()
 
     def doubt(self) -> None:
-        """Have the next try find out what drafts cost, for a slow spell of the machine must not decide for long; what they brought before
-        counts as much as that try."""
+        """Forget the times of drafts, so that the next try measures them: a slow spell of the machine must not decide for long. The tokens
+        they gained so far keep the weight of one try."""
         for times in (self._times, self._medians, self._new, self._each):
             times.clear()
         keep = min(1.0, TRY / self._weight) if self._weight else 1.0
@@ -142,66 +142,69 @@ class CostModel:
         self._weight, self._begun = keep * self._weight, keep * self._begun
 
     def renew(self) -> None:
-        """Have a pair that loses look at once whether it can win, if it knows what plain decoding costs: its drafter has changed."""
+        """The drafter has changed: where drafting loses, the next replay is made at once, if plain decoding has been timed."""
         self.wait, self.left, self.pause = FIRST_WAIT, max(0, STRETCH - self.plain_rounds), 0
 
     def promises(self, seen: ReplayedAcceptance) -> bool:
         """Whether drafts of some fixed length would have been faster than plain decoding on these tokens."""
         plain = self._plain_then or self.plain_seconds or 0.0
-        pieces, accept = np.array(seen).T
-        each, reach, tokens = self.draft_seconds * max(float(pieces.mean()), self._waste), accept, 1.0
+        drafter_tokens, accept = np.array(seen).T
+        slot_seconds = self.draft_seconds * max(float(drafter_tokens.mean()), self._waste)
+        all_accepted, tokens = accept, 1.0  # P(all slots of a draft are accepted), by where it begins; mean tokens of a round
         for length in range(1, min(MOST_SLOTS, len(seen)) + 1):
-            tokens += float(reach.mean())  # P(this many are accepted), from wherever a draft begins
-            if tokens * plain > PROMISE * (self.first_seconds + length * each):
+            tokens += float(all_accepted.mean())
+            if tokens * plain > PROMISE * (self.first_seconds + length * slot_seconds):
                 return True
-            reach = reach[:-1] * accept[length:]
+            all_accepted = all_accepted[:-1] * accept[length:]
         return False
 
     def rest(self, spent: float) -> None:
-        """Decode plainly for a while: twice as long as the last time, and so long that these seconds are a small share of it."""
+        """Decode plainly for a while: twice as many rounds as the last time, and so many that the `spent` seconds are at most SPEND of
+        them."""
         self.wait = min(LONGEST_WAIT, 2 * self.wait)
-        bearable = spent / (SPEND * self.plain_seconds) if self.plain_seconds else 0.0
-        self.left, self.tries, self.lost = max(self.wait, min(int(bearable), 10 * LONGEST_WAIT)), 0, 0.0
+        needed = spent / (SPEND * self.plain_seconds) if self.plain_seconds else 0.0
+        self.left, self.tries, self.lost = max(self.wait, min(int(needed), 10 * LONGEST_WAIT)), 0, 0.0
 
     def plain_beside(self, rounds: Sequence[tuple[int, float]]) -> float | None:
-        """What a plain round would have taken beside these rounds with a draft (drafter tokens, seconds), for people. When the last plain
-        ones were made the machine may have had another pace, so each stretch of them is held against the drafts beside it."""
+        """Seconds that a plain round would have taken at the time of these rounds with a draft (drafter tokens, seconds), to show on the
+        page. The machine may have been faster or slower when the last plain rounds were timed, so each block of those is scaled by the
+        drafts next to it."""
         plain = self._paced
         return plain * self._pace(rounds) if plain and rounds else self.plain_seconds
 
     @property
     def gain(self) -> float | None:
-        """`speedup`, by plain rounds at the pace of the drafts: for people."""
+        """`speedup` with plain rounds scaled to the machine's pace during the drafts, to show on the page."""
         plain = self._paced
         return self._tokens / self._seconds * plain if plain and self._seconds > 0 else self.speedup
 
     @property
     def _paced(self) -> float | None:
-        """t_plain on a machine on which drafting rounds last what they are expected to."""
+        """t_plain at a pace of the machine at which drafting rounds last as long as the fit expects."""
         paces = [(one.mean, self._pace(one.beside)) for one in self._plain if one.beside]
         found = [mean / pace for mean, pace in paces if pace]
         return min(median(found), self.first_seconds + self.draft_seconds) if found else None
 
     def _pace(self, rounds: Sequence[tuple[int, float]]) -> float:
-        """How long rounds took, in what they are expected to take; 0 where that is not known."""
+        """Measured over expected seconds of rounds (median); 0 where nothing is expected yet."""
         expected = [self.first_seconds + drafted * self.draft_seconds for drafted, _ in rounds]
         return median(seconds / each for (_, seconds), each in zip(rounds, expected, strict=True)) if min(expected) > 0.0 else 0.0
 
     @property
     def token_seconds(self) -> float:
-        """What a token costs at the better of both speeds, so what one more accepted token is worth; 0 while nothing is known."""
+        """Seconds of a token at the better of both speeds, which is what one more accepted token saves; 0 while nothing is known."""
         drafting = self._seconds / self._tokens if self._tokens > 0 else math.inf
         best = min(drafting, self.plain_seconds or math.inf)
         return best if math.isfinite(best) else 0.0
 
     @property
     def slot_seconds(self) -> float:
-        """What one more slot costs, drafter tokens that are drawn for nothing included."""
+        """Seconds of one more slot, including drafter tokens that are drawn and discarded."""
         return self.draft_seconds * self._waste
 
     @property
     def _waste(self) -> float:
-        """Drafter tokens of a slot, those that are drawn for nothing included."""
+        """Drafter tokens per slot, including those that are drawn and discarded."""
         return max(1.0, self._drafted / self._proposed if self._proposed else 1.0)
 
     def learn(self, draft_probs: Sequence[Sequence[float]], accept_probs: Sequence[float]) -> None:
@@ -216,12 +219,12 @@ class CostModel:
                 self.acceptance.learn(before, accepted)
 
     def begin(self, drafted: int, draft_seconds: float) -> None:
-        """Take how long the first draft of an answer lasted, which also reads the prompt: drafting has to make up for that too."""
+        """Note the seconds of an answer's first draft, which also reads the prompt: this counts as a cost of drafting."""
         if drafted and self._weight:
             self._begun += max(0.0, draft_seconds - drafted * self.draft_seconds)
 
     def time(self, budget: int, drafted: int, proposed: int, tokens: int, draft_seconds: float, seconds: float) -> None:
-        """Take what a round did, and how long its draft and all of it lasted."""
+        """Note a round: its budget, counts of tokens, and the seconds of its draft and of all of it."""
         self.rounds += 1
         if budget == 0:
             self._newest.append(seconds)
@@ -229,7 +232,7 @@ class CostModel:
                 self._plain.append(ProbeBlock(sum(self._newest) / STRETCH, tuple(self._recent) if len(self._recent) == STRETCH else ()))
                 self._recent.clear()
                 self._newest = []
-            self._settle_plain()
+            self._update_plain_seconds()
             return
         if not drafted:
             return
@@ -260,15 +263,16 @@ class CostModel:
             squares, products = squares + weight * drafted * drafted, products + weight * drafted * seconds
         x, y = x / total, y / total
         spread = squares - total * x * x
-        slope = (products - total * x * y) / spread if spread >= FEW else 0.0
+        slope = (products - total * x * y) / spread if spread >= MIN_SPREAD else 0.0
         # A busy machine bends the line, so the slope is kept between half and twice of what drafting alone takes per token.
         each = median(self._each)
-        self.draft_seconds = min(max(slope, LEAST * each), MOST * each)
+        self.draft_seconds = min(max(slope, MIN_SLOPE * each), MAX_SLOPE * each)
         self.first_seconds = max(0.0, y - self.draft_seconds * x)
-        self._settle_plain()
+        self._update_plain_seconds()
 
-    def _settle_plain(self) -> None:
-        """t_plain: a plain round does less than one with a draft of one token, so a burst of load among its few times is seen through."""
+    def _update_plain_seconds(self) -> None:
+        """Update t_plain. A plain round does less than one with a draft of one token, so that round's seconds are an upper bound, which
+        keeps a burst of load out of the few plain times."""
         if self.plain_rounds:
             plain, shortest = median([one.mean for one in self._plain] or self._newest), self.first_seconds + self.draft_seconds
             self.plain_seconds = min(plain, shortest) if shortest > 0 else plain

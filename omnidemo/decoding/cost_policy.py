@@ -51,7 +51,7 @@ class CostPolicy(AdaptivePolicy):
         return max(soonest, self._most_drafts()) - known.rounds_since_probe - 1
 
     def _plain_now(self) -> int:
-        """How many rounds from this one on are plain, to learn what that costs. Counted over all answers, for short ones would never see
+        """How many rounds from this one on are plain, to time them. Counted over all answers, because a short one alone would never have
         any."""
         known = self.cost_model
         if self._plain > 1:
@@ -63,13 +63,13 @@ class CostPolicy(AdaptivePolicy):
         return STRETCH
 
     def _most_drafts(self) -> int:
-        """Rounds from one stretch of plain ones to the next; a multiple of `STRETCH`."""
+        """Rounds from one block of plain ones to the next; a multiple of `STRETCH`."""
         known = self.cost_model
         near = known.speedup is not None and known.speedup < CLEAR
         return min(EARLY * 4 ** (known.plain_rounds // STRETCH), (NEAR_EVERY if near else PLAIN_EVERY) * STRETCH)
 
     def _promising(self, look: Look) -> bool:
-        """Whether a try that is due is made: where the newest tokens say that it can win."""
+        """Whether a try that is due is made: where a replay on the newest tokens promises a gain."""
         known = self.cost_model
         if known.refused == BLIND_EVERY - 1:
             known.doubt()
@@ -101,7 +101,7 @@ class CostPolicy(AdaptivePolicy):
         known = self.cost_model
         known.learn(draft_probs, accept_probs)
         if known.speculating and (known.drafts < ENOUGH_DRAFTS or known.drafts % FITTED_EVERY):
-            return  # nothing has changed since it was judged
+            return  # no new fit since the last decision
         speedup = known.speedup
         if speedup is None or known.plain_rounds < 3:
             return
@@ -118,7 +118,7 @@ class CostPolicy(AdaptivePolicy):
 
 @dataclass(frozen=True, slots=True)
 class Drafting:
-    """How a pair drafts now, for people. `calibration`: (predicted, observed, observations) of P(accepted) by classes."""
+    """How a pair drafts now, for the page. `calibration`: (predicted, observed, observations) of P(accepted) by classes."""
 
     policy: Policy
     length: float
@@ -129,7 +129,7 @@ class Drafting:
 
 
 def describe(policy: Policy, known: CostModel, has_head: bool, draft_length: int = 4) -> Drafting:
-    """Say how a pair drafts."""
+    """How a pair drafts now, with a sentence for the page."""
     losing = policy == "cost" and not known.speculating
     estimated = known.speedup if losing else known.gain
     if losing:

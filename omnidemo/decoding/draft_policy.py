@@ -85,14 +85,14 @@ class DraftPolicy(Protocol):
         ...
 
     def learn(self, draft_probs: Sequence[Sequence[float]], accept_probs: Sequence[float]) -> None:
-        """Take what came of a draft: the drafter's probabilities of each slot's tokens (none where the slot was spelled otherwise), and
+        """Learn from a finished draft: the drafter's probabilities of each slot's tokens (none where the slot was spelled otherwise), and
         the acceptance probabilities of the slots that were judged."""
         ...
 
 
 def stretch(index: int, every: int) -> int:
-    """How many rounds from round `index` on are plain, where one in `every` is plain (0: none) to measure its cost. Plain rounds come
-    `STRETCH` in a row, first after `every` − 1 rounds."""
+    """How many rounds from round `index` on are plain, where one in `every` is plain (0: none) so that plain decoding is timed. They come
+    in blocks of `STRETCH`, the first after `every` − 1 rounds."""
     place = index % (every * STRETCH) - every + 1 if every else -1
     return STRETCH - place if 0 <= place < STRETCH else 0
 

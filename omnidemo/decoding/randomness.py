@@ -10,15 +10,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from omnidemo.decoding.row_ops import add_up, place, place_by
+from omnidemo.decoding.row_ops import block_sums, inverse_cdf, inverse_cdf_by
 from omnidemo.decoding.sampling import Probs, as_array, as_tensor, drawn_at, fetch, fetch_all, on_host
 
 
 class Randomness(Protocol):
     """Every random choice of a generation. Tests replace it by one that branches on each choice."""
 
-    def draw(self, law: Probs) -> int:
-        """An index of `law` [V], which sums to one."""
+    def draw(self, probs: Probs) -> int:
+        """An index of `probs` [V], which sums to one."""
         ...
 
     def accept(self, probability: float) -> bool: ...
@@ -66,14 +66,14 @@ class Sampler:
         self._gone += self._at
         self._numbers, self._at = np.concatenate([self._numbers[self._at :], self._host.random(NUMBERS)]), 0
 
-    def draw(self, law: Probs) -> int:
-        if not on_host(law):
-            return self.draw_with_prob(law)[0]
-        return place(as_array(law), self.uniform())
+    def draw(self, probs: Probs) -> int:
+        if not on_host(probs):
+            return self.draw_with_prob(probs)[0]
+        return inverse_cdf(as_array(probs), self.uniform())
 
-    def draw_with_prob(self, law: Probs) -> tuple[int, float]:
+    def draw_with_prob(self, probs: Probs) -> tuple[int, float]:
         """`draw` on a device: (index, its probability in float32) with a single wait, where `multinomial` alone has several."""
-        return fetch(*drawn_at(as_tensor(law), self.uniform()))
+        return fetch(*drawn_at(as_tensor(probs), self.uniform()))
 
     def accept(self, probability: float) -> bool:
         return probability >= 1.0 or bool(self.uniform() < probability)
@@ -86,28 +86,28 @@ class Sampler:
         return None
 
 
-def draw_with_prob(rng: Randomness, law: Probs) -> tuple[int, float]:
-    """(an index drawn from `law` [V], its probability)."""
-    if isinstance(rng, Sampler) and not on_host(law):
-        return rng.draw_with_prob(law)
-    drawn = rng.draw(law)
-    return drawn, float(as_array(law)[drawn] if on_host(law) else law[drawn])
+def draw_with_prob(rng: Randomness, probs: Probs) -> tuple[int, float]:
+    """(an index drawn from `probs` [V], its probability)."""
+    if isinstance(rng, Sampler) and not on_host(probs):
+        return rng.draw_with_prob(probs)
+    drawn = rng.draw(probs)
+    return drawn, float(as_array(probs)[drawn] if on_host(probs) else probs[drawn])
 
 
-BATCH = 32  # draws that a device is asked for at once; a residual rarely needs as many
+BATCH = 32  # draws that are fetched from a device together; a residual rarely needs as many
 
 
 class BatchedSampler:
-    """Draws from one `law` [V], as often as needed. On the host it is added up once. On a device each draw would wait, so it is asked at
-    once what all of a sampler's next numbers draw, whichever of them will be used for it. `beside` makes numbers [V] to be told with each
-    draw, if there is a device to ask.
+    """Repeated draws from one distribution `probs` [V]. On the host its running sums are computed once. On a device every draw would
+    synchronise, so the results for the sampler's next BATCH uniform numbers are fetched together, whichever of them will be used.
+    `beside` computes numbers [V] of which the drawn token's is fetched along; it is called on a device only.
     """
 
-    def __init__(self, rng: Randomness, law: Probs, beside: Callable[[], Tensor] | None = None) -> None:
-        self.rng, self.law, self._beside = rng, law, beside
-        self._row = as_array(law) if on_host(law) else None
+    def __init__(self, rng: Randomness, probs: Probs, beside: Callable[[], Tensor] | None = None) -> None:
+        self.rng, self.probs, self._beside = rng, probs, beside
+        self._row = as_array(probs) if on_host(probs) else None
         self._sums: NDArray[np.float64] | None = None
-        self._foresees = self._row is None and isinstance(rng, Sampler)
+        self._batches = self._row is None and isinstance(rng, Sampler)
         self._known: dict[float, tuple[int, float, float | None]] = {}
 
     def draw(self) -> tuple[int, float, float | None]:
@@ -115,15 +115,15 @@ class BatchedSampler:
         row = self._row
         if row is not None and isinstance(self.rng, Sampler):
             if self._sums is None:
-                self._sums = add_up(row)
-            drawn = place_by(row, self._sums, self.rng.uniform())
+                self._sums = block_sums(row)
+            drawn = inverse_cdf_by(row, self._sums, self.rng.uniform())
             return drawn, float(row[drawn]), None
-        if not self._foresees or not isinstance(self.rng, Sampler):
-            drawn = self.rng.draw(self.law)
-            return drawn, float(self.law[drawn] if row is None else row[drawn]), None
+        if not self._batches or not isinstance(self.rng, Sampler):
+            drawn = self.rng.draw(self.probs)
+            return drawn, float(self.probs[drawn] if row is None else row[drawn]), None
         number = self.rng.uniform()
         if number not in self._known:
-            self._ask([number, *self.rng.peek(BATCH - 1).tolist()])
+            self._fetch_batch([number, *self.rng.peek(BATCH - 1).tolist()])
         return self._known[number]
 
     def passes_over(self, probability: float) -> bool:
@@ -133,11 +133,11 @@ class BatchedSampler:
         self.rng.uniform()
         return True
 
-    def _ask(self, numbers: list[float]) -> None:
-        law = as_tensor(self.law)
-        drawn, p = drawn_at(law, torch.tensor(numbers, dtype=torch.float64).to(law.device, non_blocking=True))
+    def _fetch_batch(self, numbers: list[float]) -> None:
+        probs = as_tensor(self.probs)
+        drawn, p = drawn_at(probs, torch.tensor(numbers, dtype=torch.float64).to(probs.device, non_blocking=True))
         if self._beside is None:
-            ids, shares = fetch_all(drawn, p)
-            self._known = dict(zip(numbers, zip(ids, shares, [None] * len(ids), strict=True), strict=True))
+            ids, p_drawn = fetch_all(drawn, p)
+            self._known = dict(zip(numbers, zip(ids, p_drawn, [None] * len(ids), strict=True), strict=True))
         else:
             self._known = dict(zip(numbers, zip(*fetch_all(drawn, p, self._beside()[drawn]), strict=True), strict=True))

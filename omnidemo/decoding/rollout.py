@@ -77,17 +77,18 @@ class RolloutRequest:
 
 @dataclass(slots=True)
 class Rollout:
-    """The result. Lists over draws, in order: after how many further ids the draw was made (`places`), the id, its probability (at
-    temperature 0 its softmax among the masked logits), and the distribution `laws` [draws, D] (at temperature 0 the masked logits).
+    """The result. Lists over draws, in order: after how many further ids the draw was made (`places`), the id, and its probability (at
+    temperature 0 its softmax among the masked logits). `distributions` [draws, D]: what each was drawn from (at temperature 0 the masked
+    logits).
 
     `read`: the ids that the cache now holds beyond its length. `rows` [1 + read or more, D] and `states` [1 + read or more, H]: logits and
-    the output layer's input before and after each of them. `vain`: further ids that were read and thrown away, where known.
+    the output layer's input before and after each of them. `vain`: further ids that were read and discarded, where known.
     """
 
     places: list[int]
     ids: list[int]
     probabilities: list[float]
-    laws: Probs
+    distributions: Probs
     read: list[int]
     rows: Logits
     states: Any  # a tensor on the device, or numpy's where they were fetched
@@ -95,7 +96,7 @@ class Rollout:
 
 
 def nothing_drawn(row: Tensor, state: Any) -> Rollout:
-    """A rollout that only read, up to the logits `row` [D] and the `state` [H]."""
+    """The result of a rollout that read ids and drew nothing: the logits `row` [D] and the hidden `state` [H] after them."""
     return Rollout([], [], [], row[None][:0], [], row[None], state[None])
 
 

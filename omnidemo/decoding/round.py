@@ -14,7 +14,7 @@ from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.draft_policy import DraftPolicy, State
 from omnidemo.decoding.randomness import Randomness, draw_with_prob
 from omnidemo.decoding.rollout import ProposalRule, token_by_token
-from omnidemo.decoding.row_ops import RowStats, share, warm
+from omnidemo.decoding.row_ops import RowStats, softmax_, token_prob
 from omnidemo.decoding.sampling import Logits, Probs, RepetitionPenalty, SamplingParams, as_array, as_tensor, fetch, highest, on_host
 from omnidemo.decoding.state import TargetContext
 from omnidemo.vocab.ngram_cache import NgramCache
@@ -68,20 +68,20 @@ class RoundContext:
         top-k, so that top-k counts only what may be drawn."""
         return self.logits() + logit_mask
 
-    def law(self, logit_mask: Tensor) -> Probs:
+    def probs(self, logit_mask: Tensor) -> Probs:
         """The drafter's distribution [D] over what `logit_mask` [D] allows."""
         if self.penalty is None and self.sampling.plain and not self.sampling.greedy and on_host(logits := self.drafter.logits()):
-            return warm(as_array(logits) + as_array(logit_mask), self.sampling.temperature)
-        return self.sampling.law(self.masked(logit_mask))
+            return softmax_(as_array(logits) + as_array(logit_mask), self.sampling.temperature)
+        return self.sampling.probs(self.masked(logit_mask))
 
     def draw(self, logit_mask: Callable[[], Tensor]) -> tuple[int, float, Probs]:
         """The next drafter token among those that `logit_mask()` [D] allows, drawn now unless a backend has drawn it already: (id, its
         probability, the distribution [D]). At temperature 0 the latter is the masked logits, and the probability that at temperature 1.
         NotFinite where the drafter's numbers give no distribution."""
-        drawn, q, law = self._drawn(logit_mask)
+        drawn, q, probs = self._drawn(logit_mask)
         if not 0.0 < q <= 2.0:  # beyond rounding: what is not a number, and what infinite logits come to
             raise NotFinite
-        return drawn, q, law
+        return drawn, q, probs
 
     def _drawn(self, logit_mask: Callable[[], Tensor]) -> tuple[int, float, Probs]:
         if self.prefetch is not None and (made := self.prefetch.pop(self)) is not None:
@@ -90,11 +90,11 @@ class RoundContext:
             logits = self.masked(logit_mask())
             if on_host(logits):
                 drawn = highest(logits)
-                return drawn, share(logits.numpy(), drawn), logits
+                return drawn, token_prob(logits.numpy(), drawn), logits
             best = logits.argmax(-1, keepdim=True)
             return *fetch(best, logits.softmax(-1).gather(-1, best)), logits
-        law = self.law(logit_mask())
-        return *draw_with_prob(self.rng, law), law
+        probs = self.probs(logit_mask())
+        return *draw_with_prob(self.rng, probs), probs
 
     def readable_logit_mask(self) -> Tensor:
         """[D]: 0 for drafter tokens that are text, −∞ for the rest."""
@@ -125,20 +125,20 @@ class RoundContext:
         """Draw and push up to `budget` drafter tokens, at most to the end of the answer: their ids, probabilities and distributions [D]."""
         drawn: list[int] = []
         q: list[float] = []
-        laws: list[Probs] = []
+        distributions: list[Probs] = []
         while len(drawn) < budget and not (drawn and self.map.targets[drawn[-1]] in self.end_ids):
             self.begin_slot(_freely, budget - len(drawn))
             try:
-                token, probability, law = self.draw(self.readable_logit_mask)
+                token, probability, probs = self.draw(self.readable_logit_mask)
             except NotFinite:
                 break
             drawn.append(token)
             q.append(probability)
-            laws.append(law)
+            distributions.append(probs)
             self.drafter.push(token)
             if self.policy is not None and self.policy.watches and not self._keep_drafting(len(self.drafter.ids) - 1, [probability]):
                 break
-        return drawn, q, laws
+        return drawn, q, distributions
 
 
 def _freely(context: RoundContext) -> ProposalRule:
@@ -164,7 +164,7 @@ def reference_round(
     penalty = context.penalty
     context.stats = read.stats if penalty is None else None
     scores = read.logits if penalty is None else context.sampling.penalised(read.logits, penalty.of_target(target.ids, proposal))
-    found = method.accept(context, draft, scores) if draft.slots else Acceptance(0, _alone(context, scores), False, [])
+    found = method.accept(context, draft, scores) if draft.slots else Acceptance(0, _undrafted_token(context, scores), False, [])
     written = [*proposal[: found.accepted], *([] if found.token is None else [found.token])]
     probs = target_probs(read, proposal, written)
     seconds = StageSeconds(drafted - began, verified - drafted, clock() - verified)
@@ -173,12 +173,12 @@ def reference_round(
     )  # fmt: skip
 
 
-def _alone(context: RoundContext, scores: Logits) -> int:
-    """The token of a round without a proposal."""
+def _undrafted_token(context: RoundContext, scores: Logits) -> int:
+    """The target's own token, in a round without a proposal."""
     stats, sampling = context.stats, context.sampling
     if sampling.greedy:
         return stats.best()[0] if stats is not None else highest(scores[0])
-    return context.rng.draw(stats.law(0) if stats is not None and sampling.plain else sampling.law(scores[0]))
+    return context.rng.draw(stats.probs(0) if stats is not None and sampling.plain else sampling.probs(scores[0]))
 
 
 def target_probs(read: Pass, proposal: Sequence[int], written: Sequence[int]) -> list[float]:
@@ -190,7 +190,7 @@ def target_probs(read: Pass, proposal: Sequence[int], written: Sequence[int]) ->
         return [*read.stats.token_probs(proposal), *read.stats.token_probs(tokens[-1:], accepted)]
     if on_host(read.logits):
         logits = as_array(read.logits)
-        return [share(logits[row], token) for row, token in zip(rows, tokens, strict=True)]
+        return [token_prob(logits[row], token) for row, token in zip(rows, tokens, strict=True)]
     there = as_tensor(read.logits)  # with one synchronisation
     wanted = torch.tensor([rows, tokens]).to(there.device, non_blocking=True)
     found: list[float] = there.softmax(-1)[wanted[0], wanted[1]].tolist()  # several times as fast as logsumexp

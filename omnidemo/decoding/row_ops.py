@@ -13,23 +13,23 @@ from numpy.typing import NDArray
 Row = NDArray[Any]  # [V], of float32 or float64
 
 MOST = 88.0  # e to the power of more does not fit into float32, and what is less probable than its inverse is never looked at
-BLOCK = 256  # tokens that are added up together when a token is placed
+BLOCK = 256  # tokens whose probabilities are summed together when one is drawn
 
 
 class Compiled(Protocol):
-    """The same for float32 rows that lie in one piece."""
+    """The same functions, compiled, for contiguous float32 rows. Their names are those of `backends/kernels/rows_kernel.py`."""
 
     def share(self, row: Row, token: int) -> float: ...
 
-    def place(self, law: Row, uniform: float) -> int: ...
+    def place(self, probs: Row, uniform: float) -> int: ...
 
-    def add_up(self, law: Row, sums: NDArray[np.float64]) -> None: ...
+    def add_up(self, probs: Row, sums: NDArray[np.float64]) -> None: ...
 
-    def place_by(self, law: Row, sums: NDArray[np.float64], uniform: float) -> int: ...
+    def place_by(self, probs: Row, sums: NDArray[np.float64], uniform: float) -> int: ...
 
-    def soften(self, row: Row, top: float, factor: float, mass: float, law: Row) -> None: ...
+    def soften(self, row: Row, top: float, factor: float, mass: float, probs: Row) -> None: ...
 
-    def warm(self, law: Row, temperature: float) -> None: ...
+    def warm(self, probs: Row, temperature: float) -> None: ...
 
 
 _compiled: Compiled | None = None
@@ -41,7 +41,7 @@ def use_compiled(compiled: Compiled) -> None:
     _compiled = compiled
 
 
-def share(row: Row, token: int) -> float:
+def token_prob(row: Row, token: int) -> float:
     """The probability of `token` under logits [V]: 1 / Σ exp(logit − its own)."""
     if _compiled is not None and row.dtype == np.float32 and row.flags.c_contiguous:
         return _compiled.share(row, token)
@@ -49,46 +49,47 @@ def share(row: Row, token: int) -> float:
     return 1.0 / float(np.exp(np.minimum(row - own, MOST)).sum(dtype=np.float64)) if own > -np.inf else 0.0
 
 
-def place(law: Row, uniform: float) -> int:
-    """The first token at which the running sum of a law [V] exceeds `uniform` in [0, 1) times the whole; never one of probability 0."""
-    if _compiled is not None and law.dtype == np.float32 and law.flags.c_contiguous:
-        return _compiled.place(law, uniform)
-    return place_by(law, add_up(law), uniform)
+def inverse_cdf(probs: Row, uniform: float) -> int:
+    """Inverse-CDF sampling: the first token at which the running sum of a distribution [V] exceeds `uniform` in [0, 1) times its total;
+    never one of probability 0."""
+    if _compiled is not None and probs.dtype == np.float32 and probs.flags.c_contiguous:
+        return _compiled.place(probs, uniform)
+    return inverse_cdf_by(probs, block_sums(probs), uniform)
 
 
-def add_up(law: Row) -> NDArray[np.float64]:
-    """The running sums of a law [V] at the end of each block, for `place_by`."""
-    if _compiled is not None and law.dtype == np.float32 and law.flags.c_contiguous:
-        sums = np.empty((len(law) + BLOCK - 1) // BLOCK)
-        _compiled.add_up(law, sums)
+def block_sums(probs: Row) -> NDArray[np.float64]:
+    """The running sums of a distribution [V] at the end of each block of BLOCK tokens, for `inverse_cdf_by`."""
+    if _compiled is not None and probs.dtype == np.float32 and probs.flags.c_contiguous:
+        sums = np.empty((len(probs) + BLOCK - 1) // BLOCK)
+        _compiled.add_up(probs, sums)
         return sums
-    found: NDArray[np.float64] = np.add.reduceat(law, np.arange(0, len(law), BLOCK), dtype=np.float64).cumsum()
+    found: NDArray[np.float64] = np.add.reduceat(probs, np.arange(0, len(probs), BLOCK), dtype=np.float64).cumsum()
     return found
 
 
-def place_by(law: Row, sums: NDArray[np.float64], uniform: float) -> int:
-    """`place`, for several draws from one law."""
-    if _compiled is not None and law.dtype == np.float32 and law.flags.c_contiguous:
-        return _compiled.place_by(law, sums, uniform)
+def inverse_cdf_by(probs: Row, sums: NDArray[np.float64], uniform: float) -> int:
+    """`inverse_cdf` given the `block_sums`, for several draws from one distribution."""
+    if _compiled is not None and probs.dtype == np.float32 and probs.flags.c_contiguous:
+        return _compiled.place_by(probs, sums, uniform)
     # On a CPU `multinomial` takes fifteen times as long, and sums of all tokens instead of a block's three times.
     aim = uniform * sums[-1]
     block = _first_above(sums, aim)
-    inside = law[block * BLOCK : (block + 1) * BLOCK].cumsum(dtype=np.float64)
+    inside = probs[block * BLOCK : (block + 1) * BLOCK].cumsum(dtype=np.float64)
     return block * BLOCK + _first_above(inside, aim - sums[block - 1] if block else aim)
 
 
-def soften(row: Row, top: float, factor: float, mass: float) -> Row:
-    """The law exp((x − top) · factor) / mass of logits x [V]."""
+def softmax_given(row: Row, top: float, factor: float, mass: float) -> Row:
+    """The softmax exp((x − top) · factor) / mass of logits x [V], whose highest logit and sum of exponentials are known already."""
     if _compiled is not None and row.dtype == np.float32 and row.flags.c_contiguous:
-        softened = np.empty_like(row)
-        _compiled.soften(row, top, factor, mass, softened)
-        return softened
-    law: Row = np.exp((row - np.float32(top)) * np.float32(factor)) / np.float32(mass)
-    return law
+        probs = np.empty_like(row)
+        _compiled.soften(row, top, factor, mass, probs)
+        return probs
+    probs: Row = np.exp((row - np.float32(top)) * np.float32(factor)) / np.float32(mass)
+    return probs
 
 
-def warm(row: Row, temperature: float) -> Row:
-    """The softmax of logits [V] at a temperature, in the place of them."""
+def softmax_(row: Row, temperature: float) -> Row:
+    """The softmax of logits [V] at a temperature, in place."""
     if _compiled is not None and row.dtype == np.float32 and row.flags.c_contiguous:
         _compiled.warm(row, temperature)
         return row
@@ -99,8 +100,8 @@ def warm(row: Row, temperature: float) -> Row:
 
 
 def _first_above(sums: NDArray[np.float64], aim: float) -> int:
-    """The index at which rising sums first exceed `aim`; where rounding lets none do so, the last at which they rise. So it is one of a
-    probability above 0."""
+    """The first index at which running sums exceed `aim`; where rounding leaves none, the last at which they rise. Either has a probability
+    above 0."""
     return min(int(sums.searchsorted(aim, side="right")), int(sums.searchsorted(sums[-1])))
 
 
@@ -125,13 +126,13 @@ class RowStats:
         return self._probs(tokens, first, 1.0, MASS)
 
     def tempered_probs(self, tokens: Sequence[int]) -> list[float]:
-        """The same at the temperature."""
+        """As `token_probs`, at the temperature."""
         return self._probs(tokens, 0, 1.0 / self.temperature, WARM)
 
-    def law(self, row: int) -> NDArray[np.float32]:
+    def probs(self, row: int) -> NDArray[np.float32]:
         """The softmax [V] of a row at the temperature."""
         top, warm = self.numbers[row, TOP], self.numbers[row, WARM]
-        return soften(self.rows[row], float(top), 1.0 / self.temperature, float(warm))
+        return softmax_given(self.rows[row], float(top), 1.0 / self.temperature, float(warm))
 
     def _probs(self, tokens: Sequence[int], first: int, factor: float, mass: int) -> list[float]:
         rows, known = self.rows, self.numbers.tolist()

@@ -65,7 +65,7 @@ class SamplingParams:
         less = torch.where(logits > 0, logits / self.repetition_penalty, logits * self.repetition_penalty)
         return torch.where(seen, less, logits)
 
-    def law(self, given: Logits) -> Tensor:
+    def probs(self, given: Logits) -> Tensor:
         """Probabilities [..., V] of logits [..., V]; entries of −inf have probability 0. A row of −inf only is an error."""
         logits = as_tensor(given)
         if self.greedy:
@@ -76,14 +76,14 @@ class SamplingParams:
         if 0 < self.top_k < scores.shape[-1]:
             kept = scores.topk(self.top_k).indices
             scores = torch.full_like(scores, float("-inf")).scatter_(-1, kept, scores.gather(-1, kept))
-        law = torch.softmax(scores, -1)
+        probs = torch.softmax(scores, -1)
         if self.top_p < 1.0:
-            law = _nucleus(law, self.top_p)
-            law = law / law.sum(-1, keepdim=True)
+            probs = _nucleus(probs, self.top_p)
+            probs = probs / probs.sum(-1, keepdim=True)
         if self.min_p > 0.0:
-            law = law.masked_fill(law < self.min_p * law.amax(-1, keepdim=True), 0.0)
-            law = law / law.sum(-1, keepdim=True)
-        return law
+            probs = probs.masked_fill(probs < self.min_p * probs.amax(-1, keepdim=True), 0.0)
+            probs = probs / probs.sum(-1, keepdim=True)
+        return probs
 
 
 def on_host(row: Logits | Probs) -> bool:
@@ -113,48 +113,48 @@ def highest_each(logits: Logits) -> list[int]:
     return found
 
 
-def chosen(laws: Probs, ids: Sequence[int]) -> list[float]:
-    """The probability of one token in each of the first rows of `laws` [R, V]."""
-    if on_host(laws):
-        return [float(law[token]) for law, token in zip(as_array(laws), ids, strict=False)]
-    there = as_tensor(laws)
+def chosen(rows: Probs, ids: Sequence[int]) -> list[float]:
+    """The probability of one token in each of the first of the rows [R, V]."""
+    if on_host(rows):
+        return [float(probs[token]) for probs, token in zip(as_array(rows), ids, strict=False)]
+    there = as_tensor(rows)
     places = torch.arange(len(ids), device=there.device)
     found: list[float] = there[places, torch.tensor(ids, dtype=torch.long, device=there.device)].tolist()
     return found
 
 
-def total(law: Probs, ids: Sequence[int]) -> float:
+def total(probs: Probs, ids: Sequence[int]) -> float:
     """The sum of the probabilities of some tokens under a distribution [V]."""
-    if on_host(law):
-        return float(as_array(law)[ids].sum())
-    there = as_tensor(law)
+    if on_host(probs):
+        return float(as_array(probs)[ids].sum())
+    there = as_tensor(probs)
     return float(there[torch.tensor(ids, dtype=torch.long, device=there.device)].sum())
 
 
 def totals(wanted: Sequence[tuple[Probs, Sequence[int]]]) -> list[float]:
     """`total` for several distributions [V] and their tokens; on a GPU with one synchronisation."""
     if not wanted or on_host(wanted[0][0]):
-        return [total(law, ids) for law, ids in wanted]
-    there = [(as_tensor(law), ids) for law, ids in wanted]
-    sums = [law[torch.tensor(ids, dtype=torch.long).to(law.device, non_blocking=True)].sum() for law, ids in there]
+        return [total(probs, ids) for probs, ids in wanted]
+    there = [(as_tensor(probs), ids) for probs, ids in wanted]
+    sums = [probs[torch.tensor(ids, dtype=torch.long).to(probs.device, non_blocking=True)].sum() for probs, ids in there]
     found: list[float] = torch.stack(sums).tolist()
     return found
 
 
-def without(law: Probs, ids: Sequence[int]) -> Probs | None:
+def without(probs: Probs, ids: Sequence[int]) -> Probs | None:
     """The distribution [V] without these tokens, renormalised; None where nothing is left."""
-    rest: Any = as_array(law).copy() if on_host(law) else as_tensor(law).clone()
-    rest[ids if on_host(law) else torch.tensor(ids, dtype=torch.long, device=rest.device)] = 0.0
+    rest: Any = as_array(probs).copy() if on_host(probs) else as_tensor(probs).clone()
+    rest[ids if on_host(probs) else torch.tensor(ids, dtype=torch.long, device=rest.device)] = 0.0
     mass = float(rest.sum())
     left: Probs | None = rest / mass if mass > 0.0 else None
     return left
 
 
-def among(law: Probs, ids: Sequence[int]) -> Probs | None:
+def among(probs: Probs, ids: Sequence[int]) -> Probs | None:
     """The distribution [V] over these tokens alone, renormalised; None where they have no probability."""
-    there: Any = ids if on_host(law) else torch.tensor(ids, dtype=torch.long, device=as_tensor(law).device)
-    rest: Any = np.zeros_like(as_array(law)) if on_host(law) else torch.zeros_like(as_tensor(law))
-    rest[there] = law[there]
+    there: Any = ids if on_host(probs) else torch.tensor(ids, dtype=torch.long, device=as_tensor(probs).device)
+    rest: Any = np.zeros_like(as_array(probs)) if on_host(probs) else torch.zeros_like(as_tensor(probs))
+    rest[there] = probs[there]
     mass = float(rest.sum())
     left: Probs | None = rest / mass if mass > 0.0 else None
     return left
@@ -166,12 +166,12 @@ def fetch(index: Tensor, number: Tensor) -> tuple[int, float]:
     return int(both[0]), float(both.view(np.float32)[1])
 
 
-def drawn_at(laws: Tensor, uniform: Tensor | float) -> tuple[Tensor, Tensor]:
-    """Inverse-CDF sampling: (index [..., 1], its probability [..., 1]) where the running sum of `laws` [..., V] first exceeds `uniform`
+def drawn_at(probs: Tensor, uniform: Tensor | float) -> tuple[Tensor, Tensor]:
+    """Inverse-CDF sampling: (index [..., 1], its probability [..., 1]) where the running sum of `probs` [..., V] first exceeds `uniform`
     [..., 1] in [0, 1)."""
-    sums = laws.cumsum(-1, dtype=torch.float32 if laws.device.type == "mps" else torch.float64)  # Apple's GPUs have no float64
-    drawn = torch.searchsorted(sums, sums[..., -1:] * uniform, right=True).clamp_(max=laws.shape[-1] - 1)
-    return drawn, laws.gather(-1, drawn)
+    sums = probs.cumsum(-1, dtype=torch.float32 if probs.device.type == "mps" else torch.float64)  # Apple's GPUs have no float64
+    drawn = torch.searchsorted(sums, sums[..., -1:] * uniform, right=True).clamp_(max=probs.shape[-1] - 1)
+    return drawn, probs.gather(-1, drawn)
 
 
 def fetch_all(indices: Tensor, *numbers: Tensor) -> tuple[Any, ...]:
@@ -183,20 +183,20 @@ def fetch_all(indices: Tensor, *numbers: Tensor) -> tuple[Any, ...]:
 FIRST = 256  # most probable tokens that nearly always hold the mass of top-p; sorting the whole vocabulary takes 100 times as long
 
 
-def _nucleus(law: Tensor, mass: float) -> Tensor:
-    """Top-p: `law` [..., V] with 0 for all but the most probable tokens. A token stays while the mass before it is below `mass`, so at
+def _nucleus(probs: Tensor, mass: float) -> Tensor:
+    """Top-p: `probs` [..., V] with 0 for all but the most probable tokens. A token stays while the mass before it is below `mass`, so at
     least one does. Among equals those with the lowest ids stay."""
-    if on_host(law):
-        best = law.topk(min(FIRST, law.shape[-1])).values
-        if bool((best.sum(-1) < mass).any()) and best.shape[-1] < law.shape[-1]:
-            best = law.sort(descending=True).values
+    if on_host(probs):
+        best = probs.topk(min(FIRST, probs.shape[-1])).values
+        if bool((best.sum(-1) < mass).any()) and best.shape[-1] < probs.shape[-1]:
+            best = probs.sort(descending=True).values
     else:  # to check whether the first are enough would synchronise, which takes longer than sorting
-        best = law.sort(descending=True).values
-    stay = (best.cumsum(-1) - best < mass).sum(-1, keepdim=True).clamp_(min=1)  # 0 only where the law is no number
+        best = probs.sort(descending=True).values
+    stay = (best.cumsum(-1) - best < mass).sum(-1, keepdim=True).clamp_(min=1)  # 0 only where the distribution is no number
     least = best.gather(-1, stay - 1)  # the smallest probability that stays, for some of those that have it
-    equal = law == least
-    among = stay - (law > least).sum(-1, keepdim=True)
-    return law.masked_fill(~((law > least) | (equal & (equal.cumsum(-1) <= among))), 0.0)
+    equal = probs == least
+    among = stay - (probs > least).sum(-1, keepdim=True)
+    return probs.masked_fill(~((probs > least) | (equal & (equal.cumsum(-1) <= among))), 0.0)
 
 
 class RepetitionPenalty:

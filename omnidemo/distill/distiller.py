@@ -1,4 +1,4 @@
-"""The thread that adapts one drafter to one target: traces in, numbered adapter versions out, never in the way of a chat."""
+"""The thread that adapts one drafter to one target: traces in, numbered adapter versions out; it never delays a chat."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class Distiller:
         return plan_of(self.settings, slower=self._evaluation.slower)
 
     def observe(self, trace: Trace) -> None:
-        """Take note of an answer. Returns at once; an answer that teaches nothing (no spelled token, NaN) is left out."""
+        """Collect the trace of an answer. Returns at once; a trace that teaches nothing (no spelled token, NaN) is left out."""
         if self.mode == "off" or not usable(trace):
             return
         with self._condition:

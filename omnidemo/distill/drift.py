@@ -17,7 +17,7 @@ IN_A_ROW = 2  # requests that have to agree: the test is made again with every r
 
 
 class DriftDetector:
-    """Fed one acceptance per request, says when the level has fallen.
+    """Detects a fall of the acceptance level, from one acceptance per request.
 
     With m recent values and n before them (mean m̄ and variance s² of the latter), it fires where
     m̄ − recent mean > max(LEAST_DROP, ERRORS · s · √(1/m + 1/n)), IN_A_ROW times. Both windows move, so a slow drift is followed, not

@@ -31,7 +31,7 @@ class Features:
 
 
 class HeadTrainer:
-    """The head's weights and Adam's state between two updates. Without a step they are handed on as they came."""
+    """The acceptance head's weights and Adam's state during one update. Without a step both are returned unchanged."""
 
     def __init__(self, weights: Mapping[str, Tensor], moments: Mapping[str, Tensor], rate: float, clip: float, seed: int) -> None:
         self.rate, self.clip, self.seed = rate, clip, seed
@@ -79,7 +79,7 @@ class HeadTrainer:
 
     @contextlib.contextmanager
     def guarded(self) -> Iterator[None]:
-        """The head is an extra: its trouble is logged, and never costs the drafter an update."""
+        """Log whatever goes wrong with the head, so that the drafter's update still succeeds."""
         try:
             yield
         except Exception:

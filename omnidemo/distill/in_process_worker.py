@@ -1,5 +1,4 @@
-"""Training in this process: for inline mode, inside the training process itself, and on a GPU, where the steps run on a stream of their own
-beside the decoding."""
+"""Training in the calling process: in inline mode, inside the training process, and on a GPU, where steps run on a separate CUDA stream."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class InProcessWorker:
-    """A `Worker` without a process. It cannot be paused: on a GPU there is nothing to hold up but kernels in flight."""
+    """A `Worker` without a process of its own. `pause` does nothing: on a GPU only kernels in flight could be stopped."""
 
     silent = 0.0
 

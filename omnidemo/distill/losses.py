@@ -74,7 +74,7 @@ def positions(traces: Sequence[Trace], errors_only: bool = False) -> Positions:
     sub_p: list[float] = []
     owner: list[int] = []
     places: tuple[list[int], list[int]] = ([], [])  # of the directly mapped positions, and of the n-grams
-    heat: tuple[list[float], list[float]] = ([], [])
+    temperature: tuple[list[float], list[float]] = ([], [])
     before = 0
     for index, trace in enumerate(traces):
         inside = (trace.starts >= 1) & (trace.starts + trace.lengths <= len(trace.drafter_ids)) & (trace.lengths >= 1)
@@ -93,7 +93,7 @@ def positions(traces: Sequence[Trace], errors_only: bool = False) -> Positions:
         parts["top_ids"].append(top_ids[mapped])
         parts["top_p"].append(top_p[mapped])
         places[0].extend(place[mapped].tolist())
-        heat[0].extend([trace.temperature] * len(mapped))
+        temperature[0].extend([trace.temperature] * len(mapped))
 
         merged = np.flatnonzero(inside & (trace.lengths >= 2))
         parts["ngram_ids"].append(top_ids[merged])
@@ -105,7 +105,7 @@ def positions(traces: Sequence[Trace], errors_only: bool = False) -> Positions:
             sub_p += [float(trace.p[position])] * length
             owner += [len(places[1])] * length
             places[1].append(int(place[position]))
-            heat[1].append(trace.temperature)
+            temperature[1].append(trace.temperature)
 
     def joined(name: str, *shape: int, dtype: type = np.int64) -> Tensor:
         return torch.from_numpy(np.concatenate([np.zeros((0, *shape), dtype), *parts[name]]).astype(dtype))
@@ -122,7 +122,7 @@ def positions(traces: Sequence[Trace], errors_only: bool = False) -> Positions:
         ngram_top_ids=joined("ngram_ids", width),
         ngram_top_p=joined("ngram_p", width, dtype=np.float32),
         order=torch.tensor(places[0] + places[1], dtype=torch.int64),
-        temperature=torch.tensor(heat[0] + heat[1], dtype=torch.float32),
+        temperature=torch.tensor(temperature[0] + temperature[1], dtype=torch.float32),
         ngrams=len(places[1]),
     )
 

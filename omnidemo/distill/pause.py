@@ -1,4 +1,4 @@
-"""Learning yields to chats: an update waits for a quiet moment, and its process is stopped while an answer is written."""
+"""Training gives way to chats: an update waits until no answer is being written, and its process is stopped while one is."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from types import TracebackType
 from omnidemo.distill.worker import Pausable
 
 log = logging.getLogger(__name__)
-POLL_SECONDS = 0.01  # an answer is noticed within this
+POLL_SECONDS = 0.01  # most time until an answer is noticed
 
 
 class PauseController:
-    """Holds one update up while `busy()` says that somebody waits for an answer, but not longer than `patience` seconds in all.
+    """Delays one update while `busy()` is true (an answer is being written), by at most `patience` seconds in all.
 
     First `wait()`, then `with controller:` around the worker's call. `held_seconds` counts both, `paused_seconds` the time in which the
     worker was stopped. `on_pause(True)` is called when it stops, `on_pause(False)` when it goes on. Polling takes place only meanwhile.

@@ -1,4 +1,4 @@
-"""What learning is worth: versions compared on new answers, an update's gain against its cost, and what a step costs a chat."""
+"""Whether training pays: the expected gain of an update against its cost, and how much a training step slows a chat."""
 
 from __future__ import annotations
 
@@ -6,103 +6,17 @@ import math
 from collections import defaultdict, deque
 from collections.abc import Hashable
 from statistics import median
-from typing import Literal
 
 import numpy as np
 
-Verdict = Literal["better", "worse", "open"]
 HORIZON = 200  # requests over which an update has to pay for itself
-# Of a second of training, in seconds of waiting: in `idle` nobody waits for it, beside an answer it takes some of the processor.
+# What a second of training costs, in seconds of waiting: in `idle` nobody waits for it, beside an answer it takes some of the processor.
 PRICE = {"idle": 0.03, "concurrent": 0.1, "inline": 1.0}
-SURE_UPDATES = 20  # at the start, or after a change of topic, so many updates are taken without an estimate: warm-up
+SURE_UPDATES = 20  # warm-up: at the start, or after a change of topic, so many updates run without an estimate
 POOR_UPDATES = 3  # estimates in a row that do not pay, after which learning pauses
 TRIAL_REQUESTS = 40  # answers after which a converged line tries one update
 MEMORY = 6  # updates that the estimate looks back on
-FEWEST_REQUESTS = 4  # answers that a judgement needs
-# Standard errors below which a version is taken back. Every update tests anew, and the tokens of an answer are not independent: with
-# 2 (and nothing forgotten) two of three simulated lines lost a good version within 50 updates, with 3.5 one of 25; a version that
-# loses a tenth of its acceptance still goes at the first or second judgement.
-WORSE = 3.5
-KEPT = 0.8  # of the weight of earlier judgements
 DRAFT_LENGTH = 4  # assumed until rounds have been seen
-
-
-class Evidence:
-    """Whether the versions that are tried guess better than the trusted one, on answers that neither has learned from.
-
-    At position i both would have their proposal accepted with probabilities a_i (tried) and b_i (trusted). The differences
-    d_i = a_i − b_i are summed up with weights w_i, KEPT of them with every later judgement, so that a version that goes wrong is not
-    hidden by the good of many before it: mean d̄ = Σ w d / Σ w and standard error √(var(d) · Σ w²) / Σ w.
-    """
-
-    def __init__(self, against: int = 0) -> None:
-        """`against`: number of the trusted version."""
-        self.against = against
-        self.requests = self.positions = 0
-        self._weights = self._weights_squared = self._sum = self._squares = 0.0
-
-    def add(self, tried: np.ndarray, trusted: np.ndarray, requests: int) -> None:
-        """Acceptance probabilities [n] of both at the same positions of `requests` answers; positions that are not finite are left out."""
-        difference = np.asarray(tried, np.float64) - np.asarray(trusted, np.float64)
-        difference = difference[np.isfinite(difference)]
-        self.requests += requests
-        self.positions += len(difference)
-        self._weights = KEPT * self._weights + len(difference)
-        self._weights_squared = KEPT**2 * self._weights_squared + len(difference)
-        self._sum = KEPT * self._sum + float(difference.sum())
-        self._squares = KEPT * self._squares + float((difference**2).sum())
-
-    @property
-    def mean(self) -> float:
-        return self._sum / self._weights if self._weights else 0.0
-
-    @property
-    def error(self) -> float:
-        """Standard error of the mean; infinite below two positions."""
-        if self.positions < 2:
-            return math.inf
-        shrunk = self._weights_squared / self._weights**2  # 1 / effective number of positions
-        return math.sqrt(max(0.0, self._squares / self._weights - self.mean**2) * shrunk / (1 - shrunk))
-
-    def verdict(self, latest: float) -> Verdict:
-        """Better above one standard error, worse below minus WORSE of them: a difference within the noise decides nothing.
-
-        The evidence may be on several versions. `latest` is the mean difference of the published one alone: it is neither trusted for
-        the good of its forerunners nor taken back for their harm.
-        """
-        if self.requests < FEWEST_REQUESTS or self.positions < 2:
-            return "open"
-        if self.mean > self.error:
-            return "better" if latest >= 0 else "open"
-        return "worse" if self.mean < -WORSE * self.error and latest < 0 else "open"
-
-
-class Effect:
-    """The measured effect of one version: mean acceptance on its new answers, beside that of the trusted version."""
-
-    def __init__(self, version: int = 0) -> None:
-        self.version = version
-        self._before = self._after = 0.0
-        self.positions = self.requests = 0
-
-    def add(self, after: np.ndarray, before: np.ndarray, requests: int) -> None:
-        whole = np.isfinite(after) & np.isfinite(before)
-        self._before += float(before[whole].sum())
-        self._after += float(after[whole].sum())
-        self.positions += int(whole.sum())
-        self.requests += requests
-
-    @property
-    def difference(self) -> float:
-        """Mean acceptance of the version less that of the trusted one; 0 where nothing was measured."""
-        return (self._after - self._before) / self.positions if self.positions else 0.0
-
-    def values(self) -> dict[str, float]:
-        """acceptance_before, acceptance_after (0 to 1) and requests; empty where nothing was measured."""
-        if not self.positions:
-            return {}
-        before, after = self._before / self.positions, self._after / self.positions
-        return {"acceptance_before": before, "acceptance_after": after, "requests": float(self.requests)}
 
 
 class Payback:

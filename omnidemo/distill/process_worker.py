@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from omnidemo.probes.probe import ProbeRequest
     from omnidemo.records import Agreement, Replayed, Trace
 
-POLL_SECONDS = 0.25  # how exactly the running time of a request is kept
+POLL_SECONDS = 0.25  # resolution of the running time of a request
 END = "end"  # the process has ended
 SILENT_SECONDS = 60.0  # without a sign of life, pauses not counted, after which it hangs: loading torch on a busy machine takes less
 
 
 def training_environment(threads: int) -> dict[str, str]:
-    """Environment of a process that trains. Thread limits have to stand before torch is imported. The C library's allocator would hand
-    big blocks back after every step, and the system clear them again: nearly half of the time."""
+    """Environment of a process that trains. Thread limits must be set before torch is imported. By default glibc returns big blocks to the
+    system after every step, which then zeroes them again: nearly half of the time."""
     limits = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(threads))
     return limits | {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": "8000000000", "MALLOC_ARENA_MAX": "1"}
 
@@ -63,7 +63,7 @@ class ProcessWorker:
 
     @property
     def silent(self) -> float:
-        """Seconds since the process that works on a request was heard of, 0 where none does or it was stopped on purpose."""
+        """Seconds since the last sign of life during a request; 0 without a request, and while the process is paused."""
         return time.monotonic() - self._last_sign if self._in_request and not self._paused else 0.0
 
     @property

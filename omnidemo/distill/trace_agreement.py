@@ -1,6 +1,6 @@
-"""What the drafter would propose at the places of a trace, and whether the target would take it; pure functions of logits.
+"""What the drafter would propose at the positions of a trace, and whether the target would accept it; pure functions of logits.
 
-Teacher-forced: the drafter stands behind the target's own text. `at` and the logits, [m, D] of the directly mapped positions and [s, D]
+Teacher-forced: the drafter reads the target's own text. `at` and the logits, [m, D] of the directly mapped positions and [s, D]
 of the n-grams' sub-tokens, are those of `distill/losses.py`. q is over all of the drafter's tokens.
 """
 
@@ -30,16 +30,16 @@ class Slots:
     labels: Tensor
 
 
-def target_law(top_ids: Tensor, top_p: Tensor, ngram_p: Tensor, temperature: Tensor) -> tuple[Tensor, Tensor]:
+def target_probs(top_ids: Tensor, top_p: Tensor, ngram_p: Tensor, temperature: Tensor) -> tuple[Tensor, Tensor]:
     """The target's probabilities at its temperature: of the top tokens [n, K] (0 at padding), and of an n-gram beside them [n].
 
     The rest bucket is warped like one token. At temperature 0 everything is raw.
     """
     p = torch.where(top_ids >= 0, top_p.float(), 0.0)
     rest = (1 - p.sum(-1) - ngram_p).clamp(min=0.0)
-    law = torch.cat([p, ngram_p[:, None], rest[:, None]], dim=-1).clamp(min=0.0)
-    heat = torch.where(temperature > 0, temperature, 1.0)[:, None]
-    warped = (law.clamp(min=NOTHING).log() / heat).masked_fill(law <= 0, -torch.inf).softmax(-1)
+    probs = torch.cat([p, ngram_p[:, None], rest[:, None]], dim=-1).clamp(min=0.0)
+    temperature = torch.where(temperature > 0, temperature, 1.0)[:, None]
+    warped = (probs.clamp(min=NOTHING).log() / temperature).masked_fill(probs <= 0, -torch.inf).softmax(-1)
     return warped[:, :-2], warped[:, -2]
 
 
@@ -52,19 +52,21 @@ def slots(direct_logits: Tensor, sub_logits: Tensor, at: Positions, generator: t
     """
     logits = torch.cat([direct_logits, sub_logits]).float()
     m, s = len(direct_logits), len(sub_logits)
-    heat = torch.cat([at.temperature[:m], at.temperature[m:][at.owner]])
+    temperature = torch.cat([at.temperature[:m], at.temperature[m:][at.owner]])
     log_q_raw = logits.log_softmax(-1)
-    log_q_warm = (logits / torch.where(heat > 0, heat, 1.0)[:, None]).log_softmax(-1)
+    log_q_tempered = (logits / torch.where(temperature > 0, temperature, 1.0)[:, None]).log_softmax(-1)
     drawn = logits.argmax(-1)
-    if bool((heat > 0).any()):
-        drawn = torch.where(heat > 0, torch.multinomial(log_q_warm.exp(), 1, generator=generator).squeeze(1), drawn)
-    log_q, log_q_drawn = (log.gather(1, drawn[:, None]).squeeze(1) for log in (log_q_raw, log_q_warm))
+    if bool((temperature > 0).any()):
+        drawn = torch.where(temperature > 0, torch.multinomial(log_q_tempered.exp(), 1, generator=generator).squeeze(1), drawn)
+    log_q, log_q_drawn = (log.gather(1, drawn[:, None]).squeeze(1) for log in (log_q_raw, log_q_tempered))
 
     first = first_of_each(at.owner) + m
     starts = torch.cat([torch.arange(m, device=logits.device), first])  # rows that begin a slot
     follows = drawn == torch.cat([at.direct_ids, at.sub_ids])
     p_ngram = torch.cat([at.sub_p.new_zeros(m), at.sub_p[first - m]])
-    p_top, p_merged = target_law(torch.cat([at.top_ids, at.ngram_top_ids]), torch.cat([at.top_p, at.ngram_top_p]), p_ngram, at.temperature)
+    p_top, p_merged = target_probs(
+        torch.cat([at.top_ids, at.ngram_top_ids]), torch.cat([at.top_p, at.ngram_top_p]), p_ngram, at.temperature
+    )
     matches = torch.cat([at.top_ids, at.ngram_top_ids]) == drawn[starts][:, None]
     alone = torch.where(matches, p_top, 0.0).sum(-1) / log_q_drawn[starts].exp().clamp(min=NOTHING)
     greedy = at.temperature <= 0
@@ -109,7 +111,7 @@ def agreement(direct_logits: Tensor, sub_logits: Tensor, at: Positions) -> tuple
     the drafter's most probable token, or in the place of an n-gram its most probable tokens one after another, spell the target's most
     probable one, else 0; 0 too where that one may be among those that were not kept.
     """
-    heated = replace(at, temperature=torch.ones_like(at.temperature))
+    at_one = replace(at, temperature=torch.ones_like(at.temperature))
     m = len(direct_logits)
     same = direct_logits.new_zeros(len(at))
     same[:m] = _same_first(direct_logits, at.top_ids, at.top_p, at.temperature[:m], 0.0)
@@ -122,7 +124,7 @@ def agreement(direct_logits: Tensor, sub_logits: Tensor, at: Positions) -> tuple
         own = (p >= highest) & ((p >= rest) | (at.temperature[m:] <= 0))  # the n-gram itself is what the target finds most probable
         other = _same_first(sub_logits[first], at.ngram_top_ids, at.ngram_top_p, at.temperature[m:], p)
         same[m:] = torch.where(own, followed.float(), torch.where(p >= highest, 0.0, other))
-    return expected(direct_logits, sub_logits, heated), torch.empty_like(same).index_copy(0, at.order, same)
+    return expected(direct_logits, sub_logits, at_one), torch.empty_like(same).index_copy(0, at.order, same)
 
 
 def _same_first(logits: Tensor, top_ids: Tensor, top_p: Tensor, temperature: Tensor, besides: Tensor | float) -> Tensor:
@@ -135,29 +137,29 @@ def _same_first(logits: Tensor, top_ids: Tensor, top_p: Tensor, temperature: Ten
 
 
 def _expected_direct(logits: Tensor, at: Positions) -> Tensor:
-    heat = at.temperature[: len(logits)]
-    p, _ = target_law(at.top_ids, at.top_p, at.top_p.new_zeros(len(logits)), heat)
-    q = _of_top(_warm(logits, heat), at.top_ids)
-    return torch.where(heat > 0, torch.minimum(p, q).sum(-1), (logits.argmax(-1) == at.direct_ids).float())
+    temperature = at.temperature[: len(logits)]
+    p, _ = target_probs(at.top_ids, at.top_p, at.top_p.new_zeros(len(logits)), temperature)
+    q = _of_top(_softmax(logits, temperature), at.top_ids)
+    return torch.where(temperature > 0, torch.minimum(p, q).sum(-1), (logits.argmax(-1) == at.direct_ids).float())
 
 
 def _expected_ngram(logits: Tensor, at: Positions, m: int) -> Tensor:
-    heat, first = at.temperature[m:], first_of_each(at.owner)
-    law = _warm(logits, heat[at.owner])
-    own = law.gather(1, at.sub_ids[:, None]).squeeze(1).clamp(min=NOTHING).log()
+    temperature, first = at.temperature[m:], first_of_each(at.owner)
+    probs = _softmax(logits, temperature[at.owner])
+    own = probs.gather(1, at.sub_ids[:, None]).squeeze(1).clamp(min=NOTHING).log()
     product = own.new_zeros(at.ngrams).index_add(0, at.owner, own).exp()
-    p, p_merged = target_law(at.ngram_top_ids, at.ngram_top_p, at.sub_p[first], heat)
-    q = _of_top(law[first], at.ngram_top_ids)
+    p, p_merged = target_probs(at.ngram_top_ids, at.ngram_top_p, at.sub_p[first], temperature)
+    q = _of_top(probs[first], at.ngram_top_ids)
     q = torch.where(at.ngram_top_ids == at.sub_ids[first][:, None], (q - product[:, None]).clamp(min=0.0), q)
     sampled = torch.minimum(p, q).sum(-1) + torch.minimum(p_merged, product)
     missed = (logits.argmax(-1) != at.sub_ids).float()
     greedy = (own.new_zeros(at.ngrams).index_add(0, at.owner, missed) == 0).float()
-    return torch.where(heat > 0, sampled, greedy)
+    return torch.where(temperature > 0, sampled, greedy)
 
 
-def _warm(logits: Tensor, heat: Tensor) -> Tensor:
-    return (logits / torch.where(heat > 0, heat, 1.0)[:, None]).softmax(-1)
+def _softmax(logits: Tensor, temperature: Tensor) -> Tensor:
+    return (logits / torch.where(temperature > 0, temperature, 1.0)[:, None]).softmax(-1)
 
 
-def _of_top(law: Tensor, top_ids: Tensor) -> Tensor:
-    return torch.where(top_ids >= 0, law.gather(1, top_ids.clamp(min=0)), 0.0)
+def _of_top(probs: Tensor, top_ids: Tensor) -> Tensor:
+    return torch.where(top_ids >= 0, probs.gather(1, top_ids.clamp(min=0)), 0.0)

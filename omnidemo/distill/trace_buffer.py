@@ -14,13 +14,13 @@ from omnidemo.records import Trace
 
 ReplayOrder = Literal["mixed", "newest", "informative", "uniform"]
 NEWEST_BATCHES = 2  # the order "newest" draws from so many batches' worth of traces: fewer would be learnt by heart
-LEAST_WEIGHT = 0.02  # of a trace in the order "informative" whose every token was accepted: it still teaches a little
+MIN_WEIGHT = 0.02  # of a trace in the order "informative" whose every token was accepted: it still teaches a little
 
 
 class TraceBuffer:
     """The newest traces up to a number of bytes, and how many of them no update has seen yet (`fresh`).
 
-    `order`, which may be changed at any time, says which traces an update draws: "mixed" half fresh and half older ones, "newest" the
+    `order`, which may be changed at any time, decides which traces an update draws: "mixed" half fresh and half older ones, "newest" the
     newest, "informative" those with the highest proportion of tokens that were not accepted proposals first, "uniform" any.
     """
 
@@ -71,7 +71,7 @@ class TraceBuffer:
         if self.order == "newest":
             return self._cycled(traces[-max(fresh, NEWEST_BATCHES * size) :], steps, size)
         if self.order == "informative":
-            weights = [LEAST_WEIGHT + 1 - float(np.mean(trace.accepted)) for trace in traces]
+            weights = [MIN_WEIGHT + 1 - float(np.mean(trace.accepted)) for trace in traces]
             return [self._weighted(traces, weights, size) for _ in range(steps)]
         return [self._random.sample(traces, min(size, len(traces))) for _ in range(steps)]
 
@@ -102,7 +102,7 @@ class TraceBuffer:
         return batches
 
     def _cycled(self, traces: Sequence[Trace], steps: int, size: int) -> list[list[Trace]]:
-        """Every trace as often as any other, as far as that comes out."""
+        """Batches in which every trace occurs equally often, give or take once."""
         size = min(size, len(traces))
         batches: list[list[Trace]] = []
         cycle: list[Trace] = []

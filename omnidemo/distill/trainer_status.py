@@ -42,7 +42,7 @@ def explain(state: State, left: int, remark: str = "", mode: str = "idle") -> st
         "paused": "Learning is paused; answers are still collected.",
         "failed": f"Learning met a problem; it is tried again after {requests}.",
         "training": "The drafter is learning from the latest answers.",
-        "waiting": "An update is due and stands back while an answer is being written, or another topic learns.",
+        "waiting": "An update is due and waits while an answer is being written, or another topic learns.",
         "converged": f"Resting: more training would not pay now; it goes on when guesses get worse, or tries again after {requests}.",
         "idle": f"Waiting for {requests}." if left else due,
     }

@@ -21,8 +21,8 @@ log = logging.getLogger(__name__)
 
 
 class Update:
-    """Takes the fresh answers when it is constructed, with `versions.lock` and `condition` held; `run` is called without them. Where
-    somebody changes the line by hand meanwhile, its epoch grows, and the remaining part of the update is dropped."""
+    """One update. The constructor takes the fresh answers and is called with `versions.lock` and `condition` held, `run` without them.
+    Where somebody changes the line by hand meanwhile, its epoch grows, and the rest of the update is dropped."""
 
     def __init__(
         self,

@@ -80,7 +80,7 @@ def before_after(store: Store, target: str, drafter: str, line: str, topic: str)
 
 
 def _of_one_recording(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Those of the newest recording: figures of another one are about other answers."""
+    """The rows of the newest recording; those of an older one were measured on other answers."""
     newest = max(rows, key=lambda row: str(row["created_at"]), default=None)
     return [row for row in rows if newest is not None and row["recording"] == newest["recording"]]
 
@@ -91,7 +91,8 @@ def _point(row: Mapping[str, Any], rolled_back: bool) -> dict[str, Any]:
 
 
 def _changes(store: Store, target: str, drafter: str, line: str, versions: Mapping[int, Any]) -> list[dict[str, Any]]:
-    """Where a line's answers began to be about another topic, in answers that it had learned from by then; passing visits are none."""
+    """Marks where a line's answers changed topic, at the number of answers that it had learned from by then. Fewer than STRETCH answers in
+    a row are no change."""
     rows = [row for row in store.curve(target, drafter, limit=LOOKED_AT) if row["domain"] == line and row["kind"] != "compare"]
     known = [row for row in rows if row["topic"]]
     found: list[dict[str, Any]] = []
@@ -107,7 +108,7 @@ def _changes(store: Store, target: str, drafter: str, line: str, versions: Mappi
 
 
 def _examples(rows: Sequence[Mapping[str, Any]], row: Mapping[str, Any], versions: Mapping[int, Any]) -> int:
-    """Answers that a line had seen before this one: those of its newest version then, and what came since."""
+    """Answers that a line had seen before this row: those of its newest version at that time, and the ones since."""
     earlier = [one for one in versions.values() if one.created_at <= row["created_at"]]
     last = max(earlier, key=lambda one: one.version, default=None)
     since = last.created_at if last is not None else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-AUTO = "auto"  # no line, but the wish that one is chosen by the prompt
+AUTO = "auto"  # in place of a line's name: choose one by the prompt
 LONGEST_NAME = 40  # characters
 
 
@@ -19,7 +19,7 @@ class LineInfo:
 
 
 def check_domain(name: str) -> str:
-    """A topic line's name, without spaces around. ValueError, one sentence, for one that cannot be."""
+    """The name of an adapter line, stripped. ValueError, one sentence, where no line can have that name."""
     name = str(name).strip()
     if not name or len(name) > LONGEST_NAME or not name.isprintable():
         raise ValueError(f"A topic line's name has 1 to {LONGEST_NAME} printable characters; {name[:LONGEST_NAME]!r} does not.")

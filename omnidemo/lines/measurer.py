@@ -30,7 +30,7 @@ ANSWER_TOKENS = 56  # of a recorded answer at most: enough to see how a drafter 
 SHOWN = 3  # prompts whose rounds are kept, for people to look at
 MOST_WAITING = 64  # traces whose agreement is not measured yet; older ones stay unmeasured
 AT_ONCE = 8
-SETTLED = 6.0  # seconds without an answer after which the other topics are measured, too
+QUIET_SECONDS = 6.0  # without an answer, after which the other topics are measured, too
 TOPICS_KNOWN = 8
 Key = tuple[str, int, str]  # domain ("" for the fresh drafter), version, topic
 
@@ -64,7 +64,7 @@ class Measurer:
         self._thread: threading.Thread | None = None
 
     def observe(self, trace: Trace) -> None:
-        """Take an answer to be measured. Returns at once."""
+        """Queue an answer whose agreement is to be measured. Returns at once."""
         if self.settings.training == "off" or not usable(trace):
             return
         with self._condition:
@@ -73,7 +73,7 @@ class Measurer:
             self._wake()
 
     def topic(self, topic: str, domain: str) -> None:
-        """An answer of this topic is about to be written by the line."""
+        """Note that the line is about to write an answer of this topic."""
         if topic not in sample_prompts.TOPICS or self.settings.training == "off" or not self._pair.replays:
             return
         with self._condition:
@@ -84,20 +84,20 @@ class Measurer:
             self._answered = time.monotonic()
 
     def swapped(self, domain: str, version: int) -> None:
-        """A line drafts with this version from now on."""
+        """Note that a line drafts with this version from now on."""
         with self._condition:
             self._newest[domain] = version
             self._condition.notify_all()
 
     def forget(self, domain: str) -> None:
-        """A line was reset: its version numbers begin anew."""
+        """Note that a line was reset: its version numbers begin anew."""
         with self._condition:
             self._newest[domain] = 0
             for key in [key for key in self._done if key[0] == domain]:
                 del self._done[key]
 
     def gone(self, domain: str) -> None:
-        """A line and its versions were deleted: nothing of it is measured any more."""
+        """Forget a line whose versions were deleted: nothing of it is measured any more."""
         self.forget(domain)
         with self._condition:
             self._newest.pop(domain, None)
@@ -157,10 +157,10 @@ class Measurer:
         """What to measure now, with `_condition` held; None: nothing."""
         if self._waiting:
             return None, self._agree
-        settled = time.monotonic() - self._answered > SETTLED
+        quiet = time.monotonic() - self._answered > QUIET_SECONDS
         recent = [(topic, domain) for topic, domain in reversed(self._topics.items())]
         others = [(topic, recent[0][1]) for topic in sample_prompts.TOPICS if topic not in self._topics] if recent else []
-        for topic, domain in [*recent, *others] if settled else recent[:1]:
+        for topic, domain in [*recent, *others] if quiet else recent[:1]:
             for version in self._missing(topic, domain):
                 return (domain if version else "", version, topic), partial(self._probe, topic, domain, version)
         return None
@@ -173,13 +173,13 @@ class Measurer:
                 yield version
 
     def settle(self, seconds: float = 120.0) -> None:
-        """Return when the agreement of all answers so far is measured, or after so many seconds."""
+        """Wait until the agreement of all answers so far is measured, at most so many seconds."""
         until = time.monotonic() + seconds
         while (self._waiting or self._busy.is_set()) and time.monotonic() < until and not self._closing.is_set():
             self._closing.wait(0.005)
 
     def agree(self, domain: str, version: int, traces: Sequence[Trace]) -> list[Agreement]:
-        """The agreement on traces of a version of a line, in this thread. ValueError where its files are gone."""
+        """The agreement of a line's version with the target on each trace, computed in this thread. ValueError where its files are gone."""
         with self._working() as worker:
             return worker.agree(self._pair.drafter.folder, self._adapter(domain, version), traces, plan_of(self.settings))
 
@@ -269,7 +269,7 @@ class Measurer:
 
 
 def mean_of(found: Sequence[Agreement]) -> Agreement | None:
-    """Over all positions of several answers."""
+    """The mean agreement over all positions of several answers; None where there are no positions."""
     count = sum(one.positions for one in found)
     if not count:
         return None

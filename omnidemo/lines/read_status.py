@@ -13,7 +13,7 @@ from omnidemo.records import AdapterVersion
 
 
 def status_on_disk(folder: Path, domain: str, settings: Settings, paused: bool, waiting: int) -> TrainerStatus:
-    """The status of the line whose versions are in `folder`; so many answers of it `waiting` for an update."""
+    """The status of the line whose versions are in `folder`. `waiting`: how many of its answers no update has learned from yet."""
     noted, stored = version_folders.read_note(folder, "active"), version_folders.versions(folder)
     version = noted if noted is not None else max(stored, default=0)
     known = manifest(folder, version) if version else {}
@@ -41,8 +41,8 @@ def status_on_disk(folder: Path, domain: str, settings: Settings, paused: bool, 
 
 
 def domains(folder: Path, known: dict[str, str]) -> list[str]:
-    """The domains of the lines in `folder`. A line's folder name is not its domain, so a manifest is read, once: `known` (folder name →
-    domain) is added to."""
+    """The domains of the lines in `folder`. A line's folder name is not its domain, so that is read from a manifest, once: `known` (folder
+    name → domain) is filled in."""
     try:
         folders = [one for one in folder.iterdir() if not one.name.startswith(".")]
         held = {one.name: stored for one in folders if (stored := version_folders.versions(one))}

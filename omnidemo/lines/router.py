@@ -35,9 +35,9 @@ WORD = rf"[{CJK}]|[^\W{CJK}]+"
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Where a prompt goes. `confidence` is 0 to 1, `why` one sentence; `words` are the evidence for the domain, with their weight
-    in nats, the heaviest first. `topic` is what the prompt is about, which a line chosen by hand does not change; `topic_why` gives the
-    reason."""
+    """The adapter line (`domain`) of a prompt. `confidence` is 0 to 1, `why` one sentence; `words` are the evidence for the domain, with
+    their weight in nats, the heaviest first. `topic` is what the prompt is about, also where the line was chosen by hand; `topic_why` gives
+    the reason."""
 
     domain: str
     confidence: float
@@ -104,7 +104,7 @@ class Router:
             return list(self._names)
 
     def forget(self) -> None:
-        """Start again from the seeds; the file goes."""
+        """Delete the file and start again from the seeds."""
         with self._lock:
             if self._file is not None:
                 self._file.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Whether guessing is slower than plain decoding on a topic: its newest tokens, held against what plain rounds took beside them."""
+"""Whether guessing is slower than plain decoding on a topic: the time of its newest tokens against that of plain rounds."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import threading
 from collections import OrderedDict, deque
 from dataclasses import dataclass
 
+from omnidemo.methods import BASELINE
 from omnidemo.records import Generation
 
 TOKENS = 500  # newest ones of a topic that count
 SLOWER = 0.95  # below this many times plain decoding's speed the page says so
 STAGES = ("draft_seconds", "verify_seconds", "settle_seconds", "other_seconds")
 KNOWN = 512  # scopes that are remembered
-PLAIN = "autoregressive"
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What figures may be compared within: one target and drafter, one adapter line, one topic."""
+    """Figures are compared only within the same scope: target, drafter, adapter line and topic."""
 
     target: str
     drafter: str
@@ -45,11 +45,11 @@ class Slowdowns:
         self._known: OrderedDict[Scope, deque[tuple[int, float, float]]] = OrderedDict()
 
     def note(self, scope: Scope, made: Generation) -> Slowdown:
-        """Take an answer, unless it was not to be drafted or nothing is known to compare it with; the scope's slowdown now."""
+        """Note an answer, unless its method never drafts or no time of a plain round is known; returns the scope's slowdown now."""
         metrics, plain = made.metrics, made.metrics.get("plain_seconds")
         seconds = sum(metrics.get(name) or 0.0 for name in STAGES)
         with self._lock:
-            if made.method != PLAIN and plain and seconds > 0 and made.token_ids:
+            if made.method != BASELINE and plain and seconds > 0 and made.token_ids:
                 answers = self._known.setdefault(scope, deque())
                 answers.append((len(made.token_ids), seconds, len(made.token_ids) * plain))
                 while sum(tokens for tokens, *_ in answers) - answers[0][0] >= TOKENS:

@@ -111,7 +111,7 @@ class TrainerPool:
         self.measurer.observe(trace)
 
     def note_round(self, done: Round) -> None:
-        """Take note of how long a round took: all lines share the measurement of what learning costs a chat."""
+        """Note how long a round took: all lines share the measurement of how much training slows a chat."""
         self._cost.note(done.seconds["total"], (done.draft_length, done.proposed))
 
     def run_pending(self, domain: str = DEFAULT) -> bool:
@@ -131,7 +131,7 @@ class TrainerPool:
             return read_status.status_on_disk(self._folder(domain), domain, self.settings, domain in self._paused, waiting)
 
     def pause(self, domain: str = DEFAULT) -> None:
-        """The line starts no more updates; one that runs is finished. Answers are still collected."""
+        """Start no more updates of the line; one that runs is finished. Answers are still collected."""
         with self._lock:
             self.get(domain).pause()
             self._paused.add(check_domain(domain))
@@ -150,7 +150,7 @@ class TrainerPool:
             self._close_unused()
 
     def reset(self, domain: str = DEFAULT) -> None:
-        """A line goes back to the base drafter: its versions, loss curve and collected answers are forgotten."""
+        """Reset a line to the base drafter: its versions, loss curve and collected answers are deleted."""
         with self.using(domain) as line:
             line.reset()
             self._apply_settings(line)
@@ -158,7 +158,7 @@ class TrainerPool:
             self._pair.forget(domain)
 
     def forget(self, domain: str) -> bool:
-        """A line goes, and all that it has learned. False, and it stays, while an answer is being written with it."""
+        """Delete a line and all that it has learned. False, and nothing is deleted, while it drafts an answer."""
         with self._lock:
             if self._users[domain]:
                 return False

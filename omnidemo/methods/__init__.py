@@ -14,6 +14,7 @@ from omnidemo.methods.union import Union
 from omnidemo.vocab.vocabulary_map import VocabularyMap
 
 AUTO = "auto"
+BASELINE = Autoregressive.name  # no drafting: the baseline of every speedup
 AUTO_HELP = "One vocabulary: the original speculative decoding. Two: our exact merging. Both are exact at every temperature."
 METHODS: dict[str, type[Method]] = {
     method.name: method
@@ -25,6 +26,7 @@ METHODS: dict[str, type[Method]] = {
 __all__ = [
     "AUTO",
     "AUTO_HELP",
+    "BASELINE",
     "METHODS",
     "Acceptance",
     "Draft",

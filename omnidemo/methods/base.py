@@ -19,7 +19,7 @@ __all__ = ["Acceptance", "Draft", "Method", "NotFinite", "RoundContext", "Slot",
 
 
 class Method:
-    """A decoding method. Subclasses draft and say from which law a rejected slot is corrected."""
+    """A decoding method. Subclasses draft and say from which distribution a rejected slot is corrected."""
 
     name: ClassVar[str]
     title: ClassVar[str]
@@ -40,8 +40,8 @@ class Method:
         """Propose target tokens for at most `budget` drafter tokens."""
         raise NotImplementedError
 
-    def residual(self, context: RoundContext, slot: Slot, law: Probs) -> int:
-        """A token from norm(p − A), where A is the accepted mass of the slot and `law` [T] is p."""
+    def residual(self, context: RoundContext, slot: Slot, probs: Probs) -> int:
+        """A token from norm(p − A), where A is the accepted mass of the slot and `probs` [T] is p."""
         raise NotImplementedError
 
     def accept(self, context: RoundContext, draft: Draft, logits: Logits) -> Acceptance:
@@ -52,22 +52,22 @@ class Method:
         if context.sampling.greedy:
             return self._accept_greedy(context, draft, context.stats.best() if context.stats is not None else highest_each(logits))
         proposal = draft.proposal
-        laws: Probs | _Laws
+        distributions: Probs | _LazyProbs
         if context.stats is not None and context.sampling.plain:
-            laws, p = _Laws(context.stats), context.stats.tempered_probs(proposal)
+            distributions, p = _LazyProbs(context.stats), context.stats.tempered_probs(proposal)
         else:
-            laws = context.sampling.law(logits)
-            p = chosen(laws, proposal)
+            distributions = context.sampling.probs(logits)
+            p = chosen(distributions, proposal)
         accepts: list[float] = []
         for index, slot in enumerate(draft.slots):
             if slot.target_id < 0:
-                return Acceptance(index, self.residual(context, slot, laws[index]), True, accepts)
+                return Acceptance(index, self.residual(context, slot, distributions[index]), True, accepts)
             accepts.append(min(1.0, p[index] / slot.q) if slot.q > 0 else float(p[index] > 0))
             if not context.rng.accept(accepts[-1]):
-                return Acceptance(index, self.residual(context, slot, laws[index]), True, accepts)
+                return Acceptance(index, self.residual(context, slot, distributions[index]), True, accepts)
             if slot.target_id in context.end_ids:
                 return Acceptance(index + 1, None, False, accepts)
-        return Acceptance(len(proposal), context.rng.draw(laws[-1]), False, accepts)
+        return Acceptance(len(proposal), context.rng.draw(distributions[-1]), False, accepts)
 
     def _accept_greedy(self, context: RoundContext, draft: Draft, best: Sequence[int]) -> Acceptance:
         accepts: list[float] = []
@@ -81,18 +81,18 @@ class Method:
         return Acceptance(len(draft.slots), best[-1], False, accepts)
 
 
-class _Laws:
+class _LazyProbs:
     """The distributions of rows with known statistics, computed on access: only the row that a token is drawn from is needed."""
 
     def __init__(self, stats: RowStats) -> None:
         self.stats = stats
 
     def __getitem__(self, row: int) -> Probs:
-        return self.stats.law(row % len(self.stats.rows))
+        return self.stats.probs(row % len(self.stats.rows))
 
 
-def subtract(rng: Randomness, law: Tensor, accepted: Tensor) -> int:
-    """A draw from norm(max(0, law − accepted)); from `law` itself where rounding leaves nothing."""
-    rest = (law - accepted).clamp_(min=0.0)
+def subtract(rng: Randomness, probs: Tensor, accepted: Tensor) -> int:
+    """A draw from norm(max(0, probs − accepted)); from `probs` itself where rounding leaves nothing."""
+    rest = (probs - accepted).clamp_(min=0.0)
     mass = float(rest.sum())
-    return rng.draw(rest / mass) if mass > 0 else rng.draw(law)
+    return rng.draw(rest / mass) if mass > 0 else rng.draw(probs)

@@ -14,16 +14,16 @@ from omnidemo.methods.ngram_residual import Path, Residual, can_continue, comple
 from omnidemo.vocab.ngram_cache import NgramCache
 from omnidemo.vocab.vocabulary_map import VocabularyMap, logit_mask
 
-# A trie's version, the masks of first draws by their limit, and the rule by which slots are drawn.
-Known = tuple[int, dict[int, Tensor], list[ProposalRule]]
+# What is derived from a trie: its version, the masks of first draws by their limit, and the rule by which slots are drawn (once made).
+Derived = tuple[int, dict[int, Tensor], list[ProposalRule]]
 
 
 class NgramExact(Method):
     """Draw drafter tokens while the path can still become an n-gram; propose the longest complete node on it.
 
     With Q̄(v) = Π q(gⱼ) along the path of node v and f(v) = P(the walk goes on from v to a longer complete node), the slot
-    proposes v with probability Q(v) = Q̄(v)·(1 − f(v)). It is accepted with min(1, p/B(v)), where the bound B takes off the
-    part of f that is known for free, the complete children: B(v) = Q̄(v)·(1 − Σ q(complete children)) ≥ Q(v).
+    proposes v with probability Q(v) = Q̄(v)·(1 − f(v)). It is accepted with min(1, p/B(v)), where the bound B subtracts only
+    the part of f that needs no further drafter pass, the complete children: B(v) = Q̄(v)·(1 − Σ q(complete children)) ≥ Q(v).
 
     Lossless at every temperature. Expected acceptance Σ Q(v)·min(1, p/B(v)) ≤ Σ min(p, Q). Cost: one drafter pass per drawn
     token; a rejection above temperature 0 may add a few for the residual.
@@ -37,9 +37,8 @@ class NgramExact(Method):
     def __init__(self, overrun: int = 2, attempts: int = 1024) -> None:
         self.overrun = overrun  # drafter tokens by which an open n-gram may exceed the budget
         self.attempts = attempts  # residual draws from p, at microseconds each, before closer bounds are found by drafter passes
-        # By trie, for visitors have tries of their own: what was made of it.
-        self._known: WeakKeyDictionary[NgramCache, Known] = WeakKeyDictionary()
-        self._alone: tuple[VocabularyMap, Tensor] | None = None  # a map, and its drafter tokens that are a slot by themselves
+        self._derived: WeakKeyDictionary[NgramCache, Derived] = WeakKeyDictionary()  # by trie: each visitor has one
+        self._mapped: tuple[VocabularyMap, Tensor] | None = None  # a map, and which drafter tokens [D] it maps to one target token
 
     def draft(self, context: RoundContext, budget: int) -> Draft:
         draft = Draft()
@@ -49,25 +48,25 @@ class NgramExact(Method):
             base, limit = len(context.drafter.ids), left + self.overrun
             context.begin_slot(self.proposal_rule, left)
             try:
-                drawn, q, law = context.draw(partial(self._first_mask, context, limit))
+                drawn, q, probs = context.draw(partial(self._first_mask, context, limit))
             except NotFinite:
                 break
-            slot = Slot(-1, (), 0.0, base, limit, {(): law})
+            slot = Slot(-1, (), 0.0, base, limit, {(): probs})
             draws, children = self._walk(context, slot, drawn, q)
             draft.drafted += 1 + draws
             if children:
                 open_slots.append((slot, children))
             draft.slots.append(slot)
-            # The pieces are where the walk began, so what it has read of them stays read: the next slot's first law is known already.
+            # The slot's drafter ids begin the walk's path, so the drafter has read them and knows the distribution after them already.
             context.drafter.rollback(base + len(slot.draft_ids))
             if slot.target_id < 0:
                 break
-            for piece in slot.draft_ids[len(context.drafter.ids) - base :]:
-                context.drafter.push(piece)
+            for drafter_id in slot.draft_ids[len(context.drafter.ids) - base :]:
+                context.drafter.push(drafter_id)
             left -= len(slot.draft_ids)
             if slot.target_id in context.end_ids or not context.keep_drafting(slot):
                 break
-        masses = totals([(slot.laws[slot.draft_ids], children) for slot, children in open_slots])
+        masses = totals([(slot.distributions[slot.draft_ids], children) for slot, children in open_slots])
         for (slot, _), mass in zip(open_slots, masses, strict=True):
             slot.q *= 1.0 - mass
         return draft
@@ -78,26 +77,26 @@ class NgramExact(Method):
         if not rules:
             first = context.ngrams.nearest.masked_fill(context.map.draftable, 0)
             inside = token_by_token(context.map.readable_logit_mask).inside
-            rules.append(ProposalRule(first, inside, self._alone_in(context.map), context.ngrams.on_device(), self.overrun))
+            rules.append(ProposalRule(first, inside, self._mapped_in(context.map), context.ngrams.on_device(), self.overrun))
         return rules[0]
 
-    def _alone_in(self, known: VocabularyMap) -> Tensor:
-        if self._alone is None or self._alone[0] is not known:
-            self._alone = known, known.to_target >= 0
-        return self._alone[1]
+    def _mapped_in(self, vocabulary: VocabularyMap) -> Tensor:
+        if self._mapped is None or self._mapped[0] is not vocabulary:
+            self._mapped = vocabulary, vocabulary.to_target >= 0
+        return self._mapped[1]
 
     def _first_mask(self, context: RoundContext, limit: int) -> Tensor:
         """The logit mask [D] of first draws: what may be proposed directly, and what begins an n-gram of at most `limit` tokens."""
-        known = self._of_trie(context)[1]
-        if limit not in known:
-            known[limit] = logit_mask(context.map.draftable | context.ngrams.begins(limit))
-        return known[limit]
+        masks = self._of_trie(context)[1]
+        if limit not in masks:
+            masks[limit] = logit_mask(context.map.draftable | context.ngrams.begins(limit))
+        return masks[limit]
 
-    def _of_trie(self, context: RoundContext) -> Known:
-        known = self._known.get(context.ngrams)
-        if known is None or known[0] != context.ngrams.version:
-            known = self._known[context.ngrams] = (context.ngrams.version, {}, [])
-        return known
+    def _of_trie(self, context: RoundContext) -> Derived:
+        derived = self._derived.get(context.ngrams)
+        if derived is None or derived[0] != context.ngrams.version:
+            derived = self._derived[context.ngrams] = (context.ngrams.version, {}, [])
+        return derived
 
     def _walk(self, context: RoundContext, slot: Slot, first: int, q: float) -> tuple[int, list[int]]:
         """Walk from the first drawn token, fill the slot with the longest complete node; returns the number of further draws, and the
@@ -112,14 +111,14 @@ class NgramExact(Method):
         while node is not None and can_continue(node, slot.limit):
             context.drafter.push(path[-1])
             try:
-                drawn, factor, slot.laws[path] = context.draw(context.readable_logit_mask)
+                drawn, factor, slot.distributions[path] = context.draw(context.readable_logit_mask)
             except NotFinite:  # the walk ends here, and where a correction looks at it again there is nothing to go on to either
                 break
             draws += 1
             if slot.draft_ids == path and not context.sampling.greedy:
                 children = complete_children(node, slot.limit)
             node = node.children.get(drawn)
-            if node is None or node.reach > slot.limit:
+            if node is None or node.nearest_ngram > slot.limit:
                 break
             path, q = (*path, drawn), q * factor
             draft_probs.append(factor)
@@ -128,5 +127,5 @@ class NgramExact(Method):
                 children = []
         return draws, children
 
-    def residual(self, context: RoundContext, slot: Slot, law: Probs) -> int:
-        return Residual(context, slot, law).token(self.attempts)
+    def residual(self, context: RoundContext, slot: Slot, probs: Probs) -> int:
+        return Residual(context, slot, probs).token(self.attempts)

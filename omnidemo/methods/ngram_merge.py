@@ -13,7 +13,7 @@ from omnidemo.methods.base import Draft, Method, RoundContext, Slot, subtract
 class NgramMerge(Method):
     """Draft freely, then merge runs of drafter tokens that the cache knows, with q'(t) = Π q(dⱼ).
 
-    Exact at temperature 0 only: the merged token's law is not Π q (the run could also have been two direct tokens), and
+    Exact at temperature 0 only: the merged token's distribution is not Π q (the run could also have been two direct tokens), and
     equation 2 repairs it for the n-gram at context alone. Kept, as the paper's, for comparison. Cost: one drafter pass per token.
     """
 
@@ -25,7 +25,7 @@ class NgramMerge(Method):
     def draft(self, context: RoundContext, budget: int) -> Draft:
         draft = Draft()
         start = len(context.drafter.ids)
-        drawn, q, laws = context.draw_freely(budget)
+        drawn, q, distributions = context.draw_freely(budget)
         draft.drafted = len(drawn)
         position = 0
         while position < len(drawn):
@@ -33,18 +33,20 @@ class NgramMerge(Method):
             target_id, n = merged if merged else (context.map.targets[drawn[position]], 1)
             if target_id < 0:
                 break
-            pieces = tuple(drawn[position : position + n])
+            drafter_ids = tuple(drawn[position : position + n])
             draft_probs = q[position : position + n]
-            paths = {pieces[:depth]: laws[position + depth] for depth in range(n)}
-            draft.slots.append(Slot(target_id, pieces, math.prod(draft_probs), start + position, laws=paths, draft_probs=draft_probs))
+            paths = {drafter_ids[:depth]: distributions[position + depth] for depth in range(n)}
+            draft.slots.append(
+                Slot(target_id, drafter_ids, math.prod(draft_probs), start + position, distributions=paths, draft_probs=draft_probs)
+            )
             position += n
         context.drafter.rollback(start + position)
         return draft
 
-    def residual(self, context: RoundContext, slot: Slot, law: Probs) -> int:
-        p = as_tensor(law)
+    def residual(self, context: RoundContext, slot: Slot, probs: Probs) -> int:
+        p = as_tensor(probs)
         proposed = torch.zeros_like(p)
-        proposed[context.map.mapped_targets] = as_tensor(slot.laws[()])[context.map.mapped_drafters]
+        proposed[context.map.mapped_targets] = as_tensor(slot.distributions[()])[context.map.mapped_drafters]
         if len(slot.draft_ids) > 1:
             first = context.map.targets[slot.draft_ids[0]]
             if first >= 0:

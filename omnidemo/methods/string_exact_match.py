@@ -23,7 +23,7 @@ class StringExactMatch(Method):
 
     def draft(self, context: RoundContext, budget: int) -> Draft:
         start = len(context.drafter.ids)
-        drawn, q, laws = context.draw_freely(budget)
+        drawn, q, distributions = context.draw_freely(budget)
         if not drawn:
             return Draft()
         last = context.map.targets[drawn[-1]]
@@ -39,29 +39,29 @@ class StringExactMatch(Method):
             written += len(context.map.target.writes(target_id))
             # Where both spellings end on the same byte, the drafter tokens since they last did belong to this slot.
             stop = ends.get(written, position) if end < 0 else min(ends.get(written, position), len(drawn) - 1)
-            draft.slots.append(_slot(target_id, start, drawn, q, laws, position, stop))
+            draft.slots.append(_slot(target_id, start, drawn, q, distributions, position, stop))
             position = stop
         if end >= 0:
-            draft.slots.append(_slot(end, start, drawn, q, laws, len(drawn) - 1, len(drawn)))
+            draft.slots.append(_slot(end, start, drawn, q, distributions, len(drawn) - 1, len(drawn)))
         return draft
 
     def accept(self, context: RoundContext, draft: Draft, logits: Logits) -> Acceptance:
         if context.sampling.greedy:
             return super().accept(context, draft, logits)
-        laws = context.sampling.law(logits)
+        distributions = context.sampling.probs(logits)
         accepts: list[float] = []
         for index, slot in enumerate(draft.slots):
-            accepts.append(float(laws[index][slot.target_id]))
-            token = context.rng.draw(laws[index])
+            accepts.append(float(distributions[index][slot.target_id]))
+            token = context.rng.draw(distributions[index])
             if token != slot.target_id:
                 return Acceptance(index, token, True, accepts)
             if token in context.end_ids:
                 return Acceptance(index + 1, None, False, accepts)
-        return Acceptance(len(draft.slots), context.rng.draw(laws[-1]), False, accepts)
+        return Acceptance(len(draft.slots), context.rng.draw(distributions[-1]), False, accepts)
 
 
-def _slot(target_id: int, start: int, drawn: list[int], q: list[float], laws: list[Probs], first: int, stop: int) -> Slot:
-    pieces = tuple(drawn[first:stop])
-    paths = {pieces[:depth]: laws[first + depth] for depth in range(len(pieces))}
+def _slot(target_id: int, start: int, drawn: list[int], q: list[float], distributions: list[Probs], first: int, stop: int) -> Slot:
+    drafter_ids = tuple(drawn[first:stop])
+    paths = {drafter_ids[:depth]: distributions[first + depth] for depth in range(len(drafter_ids))}
     draft_probs = q[first:stop]
-    return Slot(target_id, pieces, math.prod(draft_probs), start + first, laws=paths, draft_probs=draft_probs)
+    return Slot(target_id, drafter_ids, math.prod(draft_probs), start + first, distributions=paths, draft_probs=draft_probs)

@@ -11,7 +11,7 @@ from omnidemo.decoding.sampling import Probs, as_tensor
 from omnidemo.methods.base import Draft, Method, NotFinite, RoundContext, Slot
 from omnidemo.vocab.vocabulary_map import VocabularyMap
 
-CAP = 64  # spellings of one target token, at most: the proposal's law is a sum over all of them
+CAP = 64  # spellings of one target token, at most: the proposal's distribution is a sum over all of them
 Path = tuple[int, ...]
 
 
@@ -19,7 +19,7 @@ class StringRejection(Method):
     """Draft until the first target token of the text is settled; accept it with min(1, p(t)/ψ(t)).
 
     ψ(t) is the probability that drafting stops with a string whose first target token is t: a sum over every sequence that stops so,
-    not only over the spellings of t. A rejection is corrected from norm(p − min(p, ψ)); what was drawn beyond t is thrown away.
+    not only over the spellings of t. A rejection is corrected from norm(p − min(p, ψ)); what was drawn beyond t is discarded.
     Lossless. Expected acceptance Σ min(p, ψ). Cost: a drafter pass for every unsettled beginning of each proposed token, up to
     2^(bytes − 1) of them, so it is for drafters of short tokens only: a pair with a token of more than 64 spellings is refused.
     """
@@ -47,15 +47,15 @@ class StringRejection(Method):
         while left > 0:
             slot = Slot(-1, (), 1.0, len(context.drafter.ids), left)
             path: Path = ()
-            shares: list[float] = []
+            draft_probs: list[float] = []
             whole = True
             while not strings.stopped(path, left):
                 try:
-                    drawn, share, slot.laws[path] = context.draw(context.readable_logit_mask)
+                    drawn, prob, slot.distributions[path] = context.draw(context.readable_logit_mask)
                 except NotFinite:
                     whole = False
                     break
-                shares.append(share)
+                draft_probs.append(prob)
                 path = (*path, drawn)
                 context.drafter.push(drawn)
             draft.drafted += len(path)
@@ -70,60 +70,60 @@ class StringRejection(Method):
                 slot.q = self._psi(context, slot, slot.target_id)
             spelled = context.map.target.writes(slot.target_id) == strings.text(path)
             slot.draft_ids = path if spelled else context.map.spelling(slot.target_id) or ()
-            slot.draft_probs = shares[: len(slot.draft_ids)] if slot.draft_ids == path[: len(slot.draft_ids)] else ()
+            slot.draft_probs = draft_probs[: len(slot.draft_ids)] if slot.draft_ids == path[: len(slot.draft_ids)] else ()
             context.drafter.rollback(slot.base)
             if not slot.draft_ids or slot.target_id in context.end_ids:
                 break
-            for piece in slot.draft_ids:
-                context.drafter.push(piece)
+            for drafter_id in slot.draft_ids:
+                context.drafter.push(drafter_id)
             if not context.keep_drafting(slot):
                 break
         return draft
 
-    def residual(self, context: RoundContext, slot: Slot, law: Probs) -> int:
+    def residual(self, context: RoundContext, slot: Slot, probs: Probs) -> int:
         """A token from norm(p − min(p, ψ)) by rejection: draw t ~ p, and throw it away with probability min(1, ψ(t)/p(t))."""
 
         def attempt() -> int | None:
-            token = context.rng.draw(law)
-            return None if context.rng.accept(min(1.0, self._psi(context, slot, token) / float(law[token]))) else token
+            token = context.rng.draw(probs)
+            return None if context.rng.accept(min(1.0, self._psi(context, slot, token) / float(probs[token]))) else token
 
         token = context.rng.first(attempt, self.attempts)
         if token is None:
-            rest = as_tensor(law).double().clone()
-            for other in as_tensor(law).nonzero().squeeze(-1).tolist():
+            rest = as_tensor(probs).double().clone()
+            for other in as_tensor(probs).nonzero().squeeze(-1).tolist():
                 rest[other] -= min(float(rest[other]), self._psi(context, slot, other))
             mass = float(rest.sum())
-            token = context.rng.draw(rest / mass if mass > 0 else law)
+            token = context.rng.draw(rest / mass if mass > 0 else probs)
         context.drafter.rollback(slot.base)
         return token
 
     def _psi(self, context: RoundContext, slot: Slot, token: int, path: Path = ()) -> float:
         """P(drafting goes on from `path` and stops with a string whose first target token is `token`)."""
         strings = strings_of(context.map)
-        law: Probs | None = None
+        probs: Probs | None = None
         total = 0.0
         for drawn in strings.towards(token, path):
-            law = self._law(context, slot, path) if law is None else law
-            share = float(law[drawn])
+            probs = self._probs(context, slot, path) if probs is None else probs
+            prob = float(probs[drawn])
             longer = (*path, drawn)
-            if share > 0.0 and strings.stopped(longer, slot.limit):
-                total += share * (strings.first(longer) == token)
-            elif share > 0.0:
-                total += share * self._psi(context, slot, token, longer)
+            if prob > 0.0 and strings.stopped(longer, slot.limit):
+                total += prob * (strings.first(longer) == token)
+            elif prob > 0.0:
+                total += prob * self._psi(context, slot, token, longer)
         return total
 
-    def _law(self, context: RoundContext, slot: Slot, path: Path) -> Probs:
-        """The drafter's law [D] after the slot's base and `path`, remembered for the slot."""
-        if path not in slot.laws:
+    def _probs(self, context: RoundContext, slot: Slot, path: Path) -> Probs:
+        """The drafter's distribution [D] after the slot's base and `path`, remembered for the slot."""
+        if path not in slot.distributions:
             context.drafter.rollback(slot.base)
-            for piece in path:
-                context.drafter.push(piece)
-            slot.laws[path] = context.law(context.map.readable_logit_mask)
-        return slot.laws[path]
+            for drafter_id in path:
+                context.drafter.push(drafter_id)
+            slot.distributions[path] = context.probs(context.map.readable_logit_mask)
+        return slot.distributions[path]
 
 
 class Strings:
-    """What a pair's tokens say about strings: the first target token of a drafted one, and when that is settled."""
+    """Strings over a pair's tokens: the first target token of a drafted string, and whether more text could still change it."""
 
     def __init__(self, vocabulary: VocabularyMap) -> None:
         self.map = vocabulary
@@ -186,7 +186,7 @@ class Strings:
         return not self.map.drafter.writes(drafter_id)
 
     def _first(self, text: bytes) -> tuple[int, bool]:
-        """(first target token, whether more text leaves it as it is, as far as this rule looks)."""
+        """(first target token, whether more text can no longer change it, as far as this rule looks)."""
         if text not in self._firsts:
             spelled = self.map.target.spell(text)
             settled = spelled is None or len(spelled) > 1 or text not in self._beginnings

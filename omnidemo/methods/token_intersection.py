@@ -39,33 +39,33 @@ class TokenIntersection(Method):
             base = len(context.drafter.ids)
             context.begin_slot(self.proposal_rule, left)
             try:
-                drawn, q, law = context.draw(partial(self.logit_mask, context))
+                drawn, q, probs = context.draw(partial(self.logit_mask, context))
             except NotFinite:
                 break
             draft.drafted += 1
             target_id = context.map.targets[drawn]
-            draft.slots.append(Slot(target_id, (drawn,), q, base, laws={(): law}, draft_probs=(q,)))
+            draft.slots.append(Slot(target_id, (drawn,), q, base, distributions={(): probs}, draft_probs=(q,)))
             context.drafter.push(drawn)
             if target_id < 0 or target_id in context.end_ids or not context.keep_drafting(draft.slots[-1]):
                 break
         return draft
 
-    def residual(self, context: RoundContext, slot: Slot, law: Probs) -> int:
+    def residual(self, context: RoundContext, slot: Slot, probs: Probs) -> int:
         """By rejection: draw t ~ p, and throw it away with probability q'(t)/p(t). In full only where that would take too long."""
-        known, proposed = context.map, slot.laws[()]
-        draws = BatchedSampler(context.rng, law, lambda: as_tensor(proposed)[known.to_drafter.clamp(min=0)])
+        known, proposed = context.map, slot.distributions[()]
+        draws = BatchedSampler(context.rng, probs, lambda: as_tensor(proposed)[known.to_drafter.clamp(min=0)])
 
         def attempt() -> int | None:
             token, p, q = draws.draw()
-            piece = known.drafters[token]
-            if piece < 0 or not known.may_draft[piece]:
+            drafter_id = known.drafters[token]
+            if drafter_id < 0 or not known.may_draft[drafter_id]:
                 return token
-            q = float(proposed[piece]) if q is None else q
+            q = float(proposed[drafter_id]) if q is None else q
             return None if q > 0.0 and context.rng.accept(min(1.0, q / p)) else token
 
         token = context.rng.first(attempt, ATTEMPTS)
         if token is not None:
             return token
-        rest, taken = as_tensor(law), torch.zeros_like(as_tensor(law))
+        rest, taken = as_tensor(probs), torch.zeros_like(as_tensor(probs))
         taken[known.mapped_targets] = as_tensor(proposed)[known.mapped_drafters]
         return subtract(context.rng, rest, taken)

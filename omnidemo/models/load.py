@@ -21,8 +21,9 @@ from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.backends.runner import ModelError, Runner
 from omnidemo.decoding.sampling import as_tensor
 from omnidemo.models import model_files
+from omnidemo.models.make_runner import make_runner
 from omnidemo.models.model_files import Progress
-from omnidemo.models.parked import ParkedModel, runner_of
+from omnidemo.models.parked import ParkedModel
 from omnidemo.models.read_weights import read_model
 from omnidemo.models.transformers_runner import check_cache
 from omnidemo.vocab.vocabulary import Vocabulary, read_vocabulary
@@ -265,7 +266,7 @@ def _read_weights(
         model = model.to(place, torch.float32) if wide else model.to(place)
     model.eval().requires_grad_(False)
     try:
-        return ParkedModel(model, fast) if park else runner_of(model, fast, spread=device_map is not None)
+        return ParkedModel(model, fast) if park else make_runner(model, fast, spread=device_map is not None)
     except ValueError as error:
         raise ModelError(f"{name}: {error}") from error
 

@@ -1,4 +1,4 @@
-"""A model whose weights are loaded here and computed with elsewhere: in a process that is forked later and has the GPU."""
+"""A model that is loaded in this process and computes in another one, which is forked later and has the GPU (ZeroGPU)."""
 
 from __future__ import annotations
 
@@ -7,19 +7,13 @@ from typing import Any, NoReturn
 
 from torch import Tensor
 
-from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.backends.runner import Runner
-from omnidemo.models.transformers_runner import TransformersRunner, context_limit
-
-
-def runner_of(model: Any, fast: bool, spread: bool = False) -> Runner:
-    """What reads ids with a loaded model. ValueError for one that cannot draft or verify. spread: over several devices."""
-    # On a GPU the fused forward pays too, but a model spread over several keeps accelerate's hooks.
-    return FusedLlama(model, fast) if not spread and FusedLlama.fits(model.config) else TransformersRunner(model)
+from omnidemo.models.make_runner import make_runner
+from omnidemo.models.transformers_runner import context_limit
 
 
 class ParkedModel:
-    """Says what a runner says about its model, and computes nothing; `unpark` gives the runner, in the process that has the device."""
+    """The attributes of a `Runner` without its passes; `unpark` makes the runner, in the process that has the device."""
 
     def __init__(self, model: Any, fast: bool = True) -> None:
         self._model, self._fast = model, fast
@@ -29,7 +23,7 @@ class ParkedModel:
         self.device, self.dtype = model.device, model.dtype
 
     def unpark(self) -> Runner:
-        return runner_of(self._model, self._fast)
+        return make_runner(self._model, self._fast)
 
     def weights(self) -> dict[str, Tensor]:
         return {name: weight.detach() for name, weight in self._model.named_parameters(remove_duplicate=False)}

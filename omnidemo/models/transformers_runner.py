@@ -53,7 +53,7 @@ class TransformersRunner:
 
     def copy(self) -> TransformersRunner:
         if self._watch is not None:
-            self._watch.remove()  # a copied hook would go on telling this runner
+            self._watch.remove()  # a copied hook would still write to this runner
         try:
             return TransformersRunner(deepcopy(self.model))
         finally:
@@ -66,7 +66,7 @@ class TransformersRunner:
         overwrite_named(self.weights(), named)
 
     def _watch_head(self) -> Any:
-        """Have the output layer tell what it reads; None for a model without one."""
+        """Hook the output layer so that `states` holds its input after each pass; None for a model without an output layer."""
         head = self.model.get_output_embeddings()
 
         def note(module: Any, inputs: tuple[Any, ...]) -> None:
@@ -90,7 +90,7 @@ class TransformersRunner:
         cache.trim(2)
         pieces, whole = as_tensor(cache.forward(ids[2:], 2).logits), as_tensor(fresh.forward(ids, 2).logits)
         if not bool(torch.isfinite(whole.amax(-1)).all()):
-            return  # which `load_model` tells
+            return  # `load_model` reports this
         # Half precision keeps 2 to 3 decimal digits; a wrong cache is off by more than either bound.
         bound = 1e-3 if self.dtype == torch.float32 else 0.1
         if not torch.allclose(pieces, whole, atol=bound * float(whole.abs().max()), rtol=0):

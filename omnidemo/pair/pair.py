@@ -24,7 +24,7 @@ from omnidemo.decoding.engine import Limits, decode
 from omnidemo.decoding.randomness import Sampler
 from omnidemo.decoding.sampling import SamplingParams
 from omnidemo.decoding.tracing import Tracer
-from omnidemo.methods import Method, make_method
+from omnidemo.methods import BASELINE, Method, make_method
 from omnidemo.metrics import measure
 from omnidemo.models.load import LanguageModel
 from omnidemo.models.map_cache import load_or_build
@@ -213,7 +213,7 @@ class Pair:
     def warm_up(self) -> None:
         """Run each model once, so that the first answer does not pay for it, and time plain rounds."""
         prompt = self.prompt_ids("Hello")
-        for method in ("autoregressive", "ngram-exact"):
+        for method in (BASELINE, "ngram-exact"):
             self.generate(prompt, method=method, max_new_tokens=12, learn=False, reuse=False)
 
     @property

@@ -69,8 +69,8 @@ class AdaptationService:
         self._lines(target, drafter).resume(domain)
 
     def reset(self, target: str, drafter: str, domain: str = DEFAULT) -> None:
-        """A line goes back to the base drafter and forgets its adapters; with the default line the pair's n-gram cache goes, too. The
-        history stays."""
+        """Reset a line to the base drafter and delete its adapters; with the default line the pair's n-grams are deleted too. The history
+        stays."""
         pair, lines = self._pool.ready(target, drafter)
         lines.reset(domain)
         self.slowdowns.forget(target, drafter, domain)
@@ -137,7 +137,7 @@ class AdaptationService:
             lines.configure(self._pool.settings)
 
     def route(self, target: str, drafter: str, prompt: str) -> Route:
-        """Where a prompt would go if its line were chosen by the prompt."""
+        """The line that a prompt would be routed to."""
         return self._routed(self._lines(target, drafter), [prompt])
 
     def choose(self, lines: TrainerPool, domain: str | None, messages: Sequence[Mapping[str, str]]) -> Route:
@@ -152,7 +152,7 @@ class AdaptationService:
         return replace(chosen, topic=about.topic, topic_why=about.topic_why)
 
     def teach(self, prompt: str, domain: str) -> None:
-        """Teach the router where a prompt belongs. Errors are logged: the answer is already there."""
+        """Teach the router that a prompt belongs to a line. Errors are logged and not raised, because the answer is already shown."""
         if owned(domain):  # the router is common to all visitors, their lines are not
             return
         try:
@@ -161,7 +161,7 @@ class AdaptationService:
             log.exception("the router could not learn")
 
     def _routed(self, lines: TrainerPool, said: Sequence[str]) -> Route:
-        """The line that the words choose."""
+        """The line that the router chooses by the words of the messages."""
         route = self._about(said)
         if lines.accepts(route.domain):
             return route

@@ -8,26 +8,25 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from omnidemo.lines.trainer_pool import TrainerPool
-from omnidemo.methods import METHODS, make_method
+from omnidemo.methods import BASELINE, METHODS, make_method
 from omnidemo.models.catalogue import reading
 from omnidemo.pair.pair import Pair
 from omnidemo.records import Generation
 from omnidemo.serving.conversation_window import newest
 from omnidemo.serving.pair_pool import PairPool
 
-PLAIN = "autoregressive"
 FRESH = "\x00fresh"  # no line can have this name: nothing is ever published for it, so the base drafter drafts
-DRAFT_LENGTH = 4  # of before and after: no rule of draft length is part of what is compared
+DRAFT_LENGTH = 4  # of the runs before and after: a fixed length, so that no draft policy enters the comparison
 WARM_UP = 8  # tokens before the clock counts
-PATIENCE = 10.0  # seconds to wait for a pair that answers others
-TRIES = 3  # runs that may be given up because of other requests
+PATIENCE = 10.0  # seconds to wait while the pair answers others
+TRIES = 3  # attempts of a run: a request that arrives ends it
 LOOK_SECONDS = 0.05
 RUNS, RUN_SECONDS = 3, 1.5  # most runs of a kind, and seconds after which no other one begins
 
 
 class Beside:
-    """Measured runs that are neither recorded nor learned from. They begin while the pair is idle and are given up as soon as a
-    request arrives, so that neither slows the other. RuntimeError or ValueError, one sentence, where they cannot be made."""
+    """Measured runs that are neither recorded nor learned from. They begin while the pair is idle and end as soon as a request arrives, so
+    that neither slows the other. RuntimeError or ValueError, one sentence, where they cannot be made."""
 
     def __init__(self, pool: PairPool) -> None:
         self._pool = pool
@@ -48,7 +47,7 @@ class Beside:
         with self._pool.using(target, drafter) as (pair, _):
             prompt = newest(pair, messages, reading(target), max_new_tokens)
             options = {"max_new_tokens": max_new_tokens, "temperature": temperature, "top_p": top_p, "seed": seed}
-            return _often(lambda: (_alone(pair, prompt, cancel, method=PLAIN, **options),))[0]
+            return _often(lambda: (_alone(pair, prompt, cancel, method=BASELINE, **options),))[0]
 
     def fresh_and_today(
         self,
@@ -68,13 +67,13 @@ class Beside:
             drafting = method in METHODS and METHODS[method].drafts and not METHODS[method].refusal(pair.map)
             options = {"method": method if drafting else make_method("auto", pair.map).name, "draft_length": DRAFT_LENGTH}
             options |= {"draft_policy": "fixed", "max_new_tokens": max_new_tokens, "temperature": 0.0, "seed": 0}
-            with lines.using(_known(lines, domain)):
+            with lines.using(_existing(lines, domain)):
                 before, after = _often(lambda: tuple(_alone(pair, prompt, cancel, domain=one, **options) for one in (FRESH, domain)))
                 return before, after
 
 
-def _known(lines: TrainerPool, domain: str) -> str:
-    """A line that is there: looking at one must not start it."""
+def _existing(lines: TrainerPool, domain: str) -> str:
+    """The name of an existing line; ValueError for another, because a comparison must not create one."""
     if domain not in lines.names():
         raise ValueError("The topic memory that drafted this answer is not there any more, so there is nothing to compare with.")
     return domain
@@ -95,7 +94,7 @@ def _middle_first(runs: list[Generation]) -> list[Generation]:
 
 
 def _alone(pair: Pair, prompt: Sequence[Mapping[str, str]], cancel: threading.Event | None, **options: Any) -> Generation:
-    """Generate while the pair answers nobody else; from the beginning again where a request came in between."""
+    """Generate while the pair answers nobody else; started again where a request came in between."""
     stopped = cancel or threading.Event()
     for _ in range(TRIES):
         until = time.monotonic() + PATIENCE

@@ -1,4 +1,4 @@
-"""Whose call it is, and whether strangers may come."""
+"""Who calls a service, and whether the app is public."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from omnidemo.store.visitors import Caller, Visitors, is_operator, is_public
 
 
 class Callers:
-    """The part of the app's front that knows who calls. `who()` says whose call it is; None: this program's own."""
+    """The part of `PublicServices` that identifies the caller. `who()` returns the caller; None: the program itself."""
 
     def __init__(self, services: Any, who: Callable[[], Caller | None]) -> None:
         self._services, self._who = services, who
@@ -21,7 +21,7 @@ class Callers:
         self.visitors = Visitors(services.settings.storage)
 
     def calling_as(self, caller: Caller) -> Self:
-        """The same front for one caller, for a way in that knows who calls by other means than the page."""
+        """The same services for one given caller, for the endpoint, which identifies callers by keys and not by the page's headers."""
         view = object.__new__(type(self))
         view.__dict__.update(self.__dict__, _who=lambda: caller)
         return view
@@ -39,7 +39,7 @@ class Callers:
         return is_public(own) or (self._proxied and own.public == "auto")
 
     def seen_through_proxy(self) -> None:
-        """A request came through a proxy: with `auto` the app is public from now on."""
+        """Note that a request came through a proxy: with the setting `auto` the app is public from now on."""
         self._proxied = True
 
     @property
@@ -75,7 +75,7 @@ class Callers:
         return caller
 
     def _own(self, domain: str | None = None) -> str | None:
-        """The visitor's line; None where lines are everybody's. `Refused` where another one was named."""
+        """The visitor's own line; None where the caller may use all lines. `Refused` where another one was named."""
         visitor = self._visitor()
         if visitor is None:
             return None

@@ -14,7 +14,8 @@ from omnidemo.config import GenerationConfig
 from omnidemo.lines import sample_prompts
 from omnidemo.lines.line_names import AUTO
 from omnidemo.lines.router import DEFAULT, Route
-from omnidemo.lines.slowdown import PLAIN, Scope
+from omnidemo.lines.slowdown import Scope
+from omnidemo.methods import BASELINE
 from omnidemo.models.catalogue import reading
 from omnidemo.models.chat_template import check_messages
 from omnidemo.pair.pair import Pair
@@ -83,7 +84,7 @@ class ChatService:
         asked = GenerationConfig.of(method=method, seed=seed, stop=stop, **options)  # raises before anything is done
         seed, options = asked.seed, {name: getattr(asked, name) for name in options}
         created = datetime.now(UTC).isoformat(timespec="milliseconds")
-        gone = threading.Event()  # set when the page was closed
+        page_closed = threading.Event()
         check_messages(messages, texts=True)
         prompt = str(messages[-1]["content"]) if messages else ""
         with self._pool.using(target, drafter) as (pair, lines):
@@ -101,14 +102,14 @@ class ChatService:
                 slower = self._adaptation.slowdowns.note(Scope(target, drafter, route.domain, route.topic), generation).slower
                 if keep:
                     used = {**options, "seed": seed}
-                    self._record(pair, session, prompt, generation, used, route, created, kind, slower if method != PLAIN else None)
-                    # An answer that was seen to its end is in the history, even if the process ends now. There is no waiting for a
-                    # database that does not work at the moment.
+                    self._record(pair, session, prompt, generation, used, route, created, kind, slower if method != BASELINE else None)
+                    # So that an answer that was shown to its end is in the history even if the process is killed now. A database that
+                    # fails at the moment is not waited for.
                     if self._store.status.ok:
                         self._store.flush(COMMIT_SECONDS)
 
             def cancelled() -> bool:
-                return gone.is_set() or (cancel is not None and cancel.is_set())
+                return page_closed.is_set() or (cancel is not None and cancel.is_set())
 
             with lines.using(route.domain):
                 rounds = pair.stream(
@@ -122,7 +123,7 @@ class ChatService:
                     probe_every=PROBE_EVERY,
                     **options,
                 )
-                yield from listen(rounds, gone, finish)
+                yield from listen(rounds, page_closed, finish)
                 if learn:
                     lines.run_pending(route.domain)
 
@@ -144,7 +145,7 @@ class ChatService:
         let_learn: bool = True,
         **options: Any,
     ) -> Iterator[tuple[int, str, Generation]]:
-        """Stream sample prompts of a topic through the pair, like a visitor who types fast: (index, prompt, generation) each.
+        """Answer `count` sample prompts of a topic, one after another: yields (index, prompt, generation) each.
 
         The router learns the topic of each; where lines are chosen by the prompt, the topic is the line. `options` are those of `chat`.
         let_learn: pause after each request while an update that is due runs; a caller that holds a place in a queue frees it and calls
@@ -223,7 +224,7 @@ class ChatService:
             )
 
     def following(self, session: str) -> Route | None:
-        """Line and topic of what the session asked, or had played, last; None where that was nothing lately."""
+        """Line and topic of the session's newest question or played prompt; None where there was none lately."""
         with self._lock:
             own = (session, f"{session}{TRAFFIC}")
             return next((route for known, route in reversed(self._routes.items()) if known in own), None)
@@ -233,7 +234,7 @@ class ChatService:
         return self._routes.get(session)
 
     def forget(self, session: str) -> None:
-        """Forget what a session asked last: the reasons of a route quote it."""
+        """Forget a session's newest routes: their reasons quote its prompts."""
         with self._lock:
             for known in (session, f"{session}{TRAFFIC}"):
                 self._routes.pop(known, None)

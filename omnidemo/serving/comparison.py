@@ -1,4 +1,4 @@
-"""Several methods on the same prompts, interleaved, so that whatever else the machine does hits all of them alike."""
+"""Several methods on the same prompts, interleaved, so that other load on the machine slows all of them alike."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from omnidemo.decoding.draft_policy import Policy
-from omnidemo.methods import make_method
+from omnidemo.methods import BASELINE, make_method
 from omnidemo.pair.pair import Pair
 from omnidemo.records import Generation, Prompt
 from omnidemo.serving import beside
 
-BASELINE = "autoregressive"
 FRESH = "fresh"  # not a method of its own: the one that suits the pair, with the drafter as it was before it learned anything
 
 
@@ -46,10 +45,10 @@ def compare(
     warm: bool = False,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> Iterator[Comparison]:
-    """Yield one `Comparison` for each prompt and method. Nothing is learned between two methods, so that each meets the same drafter and
-    cache; each reads the prompt afresh; the order of the methods rotates from prompt to prompt. The baseline, where it is among the
-    methods, always runs first. `warm`: answer every prompt once before, untimed, so that its n-grams are in the cache as they are
-    in a chat that goes on. The name FRESH stands for a run with the base drafter. ValueError, before anything runs, for no method, an
+    """Yield one `Comparison` for each prompt and method. Nothing is learned between two methods, so that each has the same drafter and
+    n-grams; each reads the whole prompt; the order of the methods rotates from prompt to prompt. The baseline, where it is among the
+    methods, always runs first. `warm`: answer every prompt once before, untimed, so that its n-grams are in the cache as they would be
+    in a longer chat. The name FRESH stands for a run with the base drafter. ValueError, before anything runs, for no method, an
     unknown one, or one that this pair cannot use."""
     names = list(dict.fromkeys(name if name == FRESH else make_method(name, pair.map).name for name in methods))
     drafting = {name: (make_method("auto", pair.map).name, beside.FRESH) if name == FRESH else (name, domain) for name in names}

@@ -1,4 +1,4 @@
-"""How much of a conversation a model is given: what it was made for, and never more than its window."""
+"""How much of a conversation a model reads: what the catalogue says it was made for, and never more than its window."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from omnidemo.models.catalogue import Reading
 from omnidemo.pair.pair import Pair
 
 Message = Mapping[str, str]
-LONGEST_TOKEN = 64  # characters; a text with more of them for each free token is not even counted
+LONGEST_TOKEN = 64  # characters; a text with more of them per free token is too long without counting its tokens
 
 
 def newest(
@@ -41,7 +41,7 @@ def newest(
 
 
 def _from_a_question(messages: list[Message]) -> list[Message]:
-    """Without answers at the beginning whose question is gone."""
+    """The messages from the first question on: an answer whose question was dropped is dropped too."""
     first = next((place for place, message in enumerate(messages) if message["role"] == "user"), len(messages) - 1)
     return messages[max(0, first) :]
 

@@ -1,4 +1,4 @@
-"""Garbage collection and memory, looked after between two answers instead of during one."""
+"""Garbage collection and freed memory, handled between two answers instead of during one."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from functools import cache
 
 
 def settle() -> None:
-    """Collect what is no longer used, and have later collections leave out all that is there now.
+    """Collect garbage, then freeze all objects that are left, so that later collections skip them.
 
-    A full collection stops all threads while it goes through every object, half a million of the libraries and the vocabularies among
-    them: a tenth of a second or more, in the middle of an answer. Only for the app's own process, after each load of models.
+    A full collection stops all threads while it visits every object, half a million of the libraries' and vocabularies' among them: a tenth
+    of a second or more, in the middle of an answer. Called in the app's own process only, after each load of models.
     """
     gc.unfreeze()  # some of it may be unused by now
     gc.collect()
@@ -20,10 +20,10 @@ def settle() -> None:
 
 
 def give_back() -> None:
-    """Have the C library return to the system what it keeps for later; a few milliseconds, without effect where it cannot.
+    """Return freed memory that the C library keeps to the system (`malloc_trim`): a few milliseconds; no effect without glibc.
 
-    Threads come and go with the answers, each is served from one of several pieces of memory, and what has been freed in a piece that no
-    thread uses any more would stay there: tens of megabytes in each.
+    glibc gives threads separate arenas. Threads come and go with the answers, and memory freed in an arena that no thread uses any more
+    would stay there: tens of megabytes in each.
     """
     trim = _malloc_trim()
     if trim is not None:

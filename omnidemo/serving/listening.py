@@ -1,4 +1,4 @@
-"""An answer whose page may be closed: it still ends, and is recorded."""
+"""An answer is finished and recorded also where its page is closed meanwhile."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from omnidemo.records import Generation, Round, drain
 def listen(
     rounds: Generator[Round, None, Generation], gone: threading.Event, finish: Callable[[Generation], None]
 ) -> Iterator[Round | Generation]:
-    """Yield the rounds and the generation, which `finish` gets first, also where the caller has stopped iterating."""
+    """Yield the rounds and then the generation. `finish` is called with the generation before that, also where the caller stops iterating:
+    then `gone` is set, which ends the answer early."""
     generation: Generation | None = None
     try:
         while generation is None:

@@ -61,7 +61,7 @@ def build_pair(
 def build_measured_pair(
     target: str, drafter: str, settings: Settings, progress: StageReport = lambda stage, fraction, detail: None, maps: Path | None = None
 ) -> Pair:
-    """`build_pair`, and wait until passes run as fast as they will: for measurements of time."""
+    """As `build_pair`, and wait until the kernels are compiled: for measurements of time."""
     pair = build_pair(target, drafter, settings, progress, maps)
     if pair.target.device.type == "cpu" and settings.backend != "reference":
         compile_kernels.wait()

@@ -1,4 +1,4 @@
-"""The services of a public app: each visitor has a line, n-grams and a history of their own; everything else is for the operator."""
+"""The services as a caller may use them: a visitor has a line, n-grams and a history of their own; all else is for the operator."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ class PublicServices(Callers):
         return self._beside(self._services.fresh_and_today, options | {"domain": own or domain})
 
     def _beside(self, run: Callable[..., Sequence[list[Generation]]], options: dict[str, Any]) -> Sequence[list[Generation]]:
-        """Runs beside an answer, which count like one each."""
+        """Measured repetitions of an answer, each of which counts like an answer in the quotas."""
         visitor = self._visitor()
         if visitor is None:
             return run(**options)

@@ -28,7 +28,7 @@ class _Spent:
 
 
 class Quotas:
-    """Counts answers and tokens, from the first one on for an hour, then anew. Methods may be called from any thread."""
+    """Counts answers and tokens of each visitor and of all together; counts start again an hour after the first answer. Thread-safe."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class Quotas:
         most_known: int = MOST_KNOWN,
         words: tuple[str, str] = ("answers", "tokens"),
     ) -> None:
-        """each, together: (answers, tokens) in an hour, or of the two things that `words` names."""
+        """each, together: the limits of (answers, tokens) in an hour; `words` names other things that are counted instead."""
         self._words = words
         self._each, self._together, self._clock, self._most = each, together, clock, most_known
         self._all = _Spent(clock())

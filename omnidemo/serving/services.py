@@ -71,7 +71,7 @@ class Services:
         return self._pool.settings
 
     def close(self) -> None:
-        """Stop the trainers, write what waits, and back up where the settings ask for it."""
+        """Stop the trainers, write what is queued, and back up where the settings name a folder."""
         self._pool.close()
         self._adaptation.close()
         self.store.flush()
@@ -119,7 +119,7 @@ class Services:
         return self._pool.ready(target, drafter)[0]
 
     def conditions(self, target: str, drafter: str) -> str:
-        """What a repeat of an answer depends on beside its settings and what was learned: backend, device and dtype of a ready pair."""
+        """Backend, device and dtype of a ready pair, on which a seeded answer depends beside its settings and what was learned."""
         pair = self.pair(target, drafter)
         backend = choose("auto", pair.target.runner, pair.drafter.runner)
         return f"{backend}.{pair.target.device}.{str(pair.target.dtype).removeprefix('torch.')}"

@@ -10,10 +10,10 @@ from omnidemo.distill.drift import shifts
 from omnidemo.figures import charts, layout, marks
 from omnidemo.records import AdapterVersion
 from omnidemo.serving.public_services import PublicServices
+from omnidemo.store.recorded_rounds import finite
 from omnidemo.ui import text
 from omnidemo.ui.downloads import for_browser
 from omnidemo.ui.tabs.trainer_panel import calibration
-from omnidemo.ui.token_lines import finite
 
 MOST_REQUESTS = 500  # points of a curve; older ones stay in the history
 MOST_STEPS = 2000
@@ -63,7 +63,7 @@ def request_rows(services: PublicServices, view: View) -> list[dict[str, Any]]:
 
 
 def _marked(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Rows of one target, those where the acceptance of a line fell for good marked; a change of line is no such fall."""
+    """Rows of one target, with a mark where the acceptance within a line fell for good."""
     lines: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         lines.setdefault(row.get("domain") or "default", []).append(row)
@@ -81,10 +81,10 @@ def figures(
     target: str,
     bins: Sequence[tuple[float, float, float]] = (),
 ) -> list[dict[str, Any]]:
-    """The charts of the tab, each with its headline: the latest mean over `window` points, and where it came from. That is compared within
-    one scope alone (target, line, topic, method, policy, temperature), the newest request's; a loss is of all topics, so it has none."""
+    """The charts of the tab, each with its headline: the latest mean over `window` points, and the first. Both are taken only from requests
+    of the newest request's scope (target, line, topic, method, policy, temperature); the loss is of all topics and has no first mean."""
     own = marks.comparable([row for row in rows if row.get("target", target) == target])
-    where = said(own[-1]) if own else ""
+    where = scope_in_words(own[-1]) if own else ""
     shown = {}
     for what in CURVES:
         latest, first = charts.change([layout.finite(row.get(what.key)) for row in own], window if what.noisy else 1)
@@ -99,8 +99,8 @@ def figures(
     return [shown[key] for key in dict.fromkeys([*order, *shown])]
 
 
-def said(row: Mapping[str, Any]) -> str:
-    """The scope of a live figure, in words: topic and draft policy, which move it beside what was learned."""
+def scope_in_words(row: Mapping[str, Any]) -> str:
+    """The scope of a live figure in words: topic and draft policy, which change it as well as learning does."""
     topic, policy = str(row.get("topic") or ""), str(row.get("policy") or "")
     name, _, length = policy.partition(" ")
     rule = f"{length} guessed tokens" if name == "fixed" and length else text.CHOICES["draft_policy"].get(name, name)

@@ -15,10 +15,10 @@ from omnidemo.figures import charts
 from omnidemo.records import Generation
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.serving.services import Services
-from omnidemo.ui import downloads, replay_data, text, token_lines
+from omnidemo.ui import answer_lines, downloads, replay_data, text
 from omnidemo.ui.errors import Events
 from omnidemo.ui.guard import around
-from omnidemo.ui.shell import ENGINE, build_shell, longest_answer, longest_draft
+from omnidemo.ui.shell import ENGINE, build_shell, longest_answer, longest_draft, not_ready
 from omnidemo.ui.tabs import adaptation_tab, chat_tab, compare_tab, history_tab, settings_panel
 from omnidemo.ui.tabs.visitor_panel import build_visitor, public_services, routes
 
@@ -91,9 +91,7 @@ def _generate(services: PublicServices) -> Any:
             raise ValueError("The prompt is empty or not a text. Write a question.")
         state = services.load(*names)
         if state.stage != "ready":
-            raise RuntimeError(
-                state.error or f"{names[0]} is loading ({text.STAGES.get(state.stage, state.stage)}). Try again in a few seconds."
-            )
+            raise RuntimeError(not_ready(state, "Try again in a few seconds."))
         answer = services.chat(
             session="api",
             target=names[0],
@@ -136,7 +134,7 @@ def _head(services: PublicServices) -> str:
     labels = {
         "title": text.TITLE,
         "subtitle": text.SUBTITLE,
-        "legend": token_lines.legend(text.CLASSES),
+        "legend": answer_lines.legend(text.CLASSES),
         "figures": [{"key": key, "title": title, "help": hint, "as": form} for key, (title, hint, form) in text.FIGURES.items()],
         "main_figures": text.MAIN_FIGURES,
         "slower": text.SLOWER,

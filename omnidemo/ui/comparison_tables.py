@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from omnidemo.figures import charts, layout
-from omnidemo.serving.comparison import BASELINE, FRESH, Comparison
+from omnidemo.methods import BASELINE
+from omnidemo.serving.comparison import FRESH, Comparison
 from omnidemo.serving.public_services import PublicServices
+from omnidemo.store.recorded_rounds import finite, round_lines
 from omnidemo.ui import text
 from omnidemo.ui.downloads import for_browser
-from omnidemo.ui.token_lines import finite, round_lines
 
 MOST_PROMPTS = 500
-BASE = BASELINE
 # CSV: column → key of Generation.metrics; units are in the names.
 MEASURED = {
     "seconds": "seconds",
@@ -101,7 +101,7 @@ def bar_charts(table: Sequence[Mapping[str, Any]], titles: Mapping[str, str]) ->
     """Speed and block efficiency of the methods that were measured, as bar charts; whiskers are one standard deviation."""
     rows = [row for row in table if row["n"]]
     names, colours = [titles.get(row["method"], row["method"]) for row in rows], [layout.method_colour(row["method"]) for row in rows]
-    plain = next((row["tokens_per_second"][0] for row in rows if row["method"] == BASE), None)
+    plain = next((row["tokens_per_second"][0] for row in rows if row["method"] == BASELINE), None)
     out = []
     for key, title, unit, form, base in (
         ("tokens_per_second", "Speed", "tokens per second", ".0f", plain),
@@ -114,7 +114,7 @@ def bar_charts(table: Sequence[Mapping[str, Any]], titles: Mapping[str, str]) ->
     return out if rows else []
 
 
-class Board:
+class ComparisonView:
     """The results of one run: what the page shows and the rows of the CSV."""
 
     def __init__(
@@ -174,7 +174,7 @@ class Board:
         ]
         value = self.head | {"state": state, "error": error, "done": len(self.results), "methods": methods, "lanes": lanes, "table": table}
         return for_browser(
-            value | {"temperature": self.common["temperature"], "charts": bar_charts(table, titles), "base": BASE in self.methods}
+            value | {"temperature": self.common["temperature"], "charts": bar_charts(table, titles), "base": BASELINE in self.methods}
         )
 
 

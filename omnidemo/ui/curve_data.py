@@ -1,4 +1,4 @@
-"""The one curve of the page, as data for the `hero` widget: what a line has learned of the topic that was asked or taught last."""
+"""The learning curve as data for the `hero` widget: what a line has learned of the topic of the newest question or taught example."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from typing import Any
 import gradio as gr
 
 from omnidemo.serving.public_services import PublicServices
+from omnidemo.store.recorded_rounds import finite
 from omnidemo.ui import text
 from omnidemo.ui.downloads import for_browser
 from omnidemo.ui.shell import QUIET, Shell, only_when_changed
-from omnidemo.ui.token_lines import finite
 
 EVENT = "look"
 
 
 def hero_json(services: PublicServices, target: str, drafter: str, line: str, session: str, wanted: str = "") -> str:
-    """The value of the `hero` widget. `wanted`: a topic that the reader chose; else the one that the session asked or taught last."""
+    """The value of the `hero` widget. `wanted`: a topic that the reader chose; else that of the session's newest question or taught
+    example."""
     route = services.following(session)
     known = services.topics()
     topic = wanted if wanted in known else route.topic if route is not None else ""

@@ -27,7 +27,7 @@ def for_browser(value: Any) -> str:
 
 
 def fields(value: Any, what: str) -> Mapping[str, Any]:
-    """What a page sends as an object, nothing for none; ValueError for a list, which Gradio's JSON lets through as well."""
+    """The fields of an object that the page sent, {} for none; ValueError for a list, which Gradio's JSON also accepts."""
     if value is not None and not isinstance(value, Mapping):
         raise ValueError(f"The {what} are not names with values. Reload the page, or look up the types at its foot.")
     return value or {}
@@ -40,21 +40,21 @@ def serve_plotly() -> str:
 
 
 def downloads() -> Path:
-    """Where files that are handed over are made."""
+    """The folder in which files for download are made."""
     folder = private_folders.temporary_folder() / "downloads"
     folder.mkdir(mode=0o700, exist_ok=True)
     return folder
 
 
 def uploads() -> Path:
-    """Where Gradio keeps what it was handed and what came in; its own folder would be readable for others and stay after a kill."""
+    """The folder of Gradio's copies and of uploads: its default one is readable for other users and stays after a kill."""
     folder = private_folders.temporary_folder() / "gradio"
     folder.mkdir(mode=0o700, exist_ok=True)
     return folder
 
 
 def forget_files() -> None:
-    """Remove what was exported: its history has just been deleted."""
+    """Remove exported files, because their history has just been deleted."""
     for folder in (downloads(), uploads()):
         for file in folder.rglob("*.csv"):
             with suppress(OSError):

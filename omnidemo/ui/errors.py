@@ -56,8 +56,8 @@ def _wrong(block: Any, value: Any) -> str:
 
 
 class Events(gr.Blocks):
-    """Blocks whose events refuse values of the wrong type by the label of their field, end in a sentence whatever goes wrong, and are
-    forgotten some time after their browser asked for the last one."""
+    """Blocks whose events check the types of their values (an error names the field's label), turn every error into one sentence, and free
+    the queues of browsers that have not been heard of for long."""
 
     async def preprocess_data(self, block_fn: Any, inputs: list[Any], *more: Any, **options: Any) -> Any:
         for block, value in zip(block_fn.inputs, inputs, strict=False):
@@ -87,8 +87,8 @@ class Events(gr.Blocks):
             raise gr.Error(said, print_exception=False, duration=getattr(error, "duration", 10)) from error
 
     def _remember(self, event_id: str | None) -> None:
-        """Count the browser of an event that begins as the newest, and have the oldest ones that wait for nothing go: Gradio would keep the
-        messages of 2,000, and for ever the set of what each had asked."""
+        """Mark the browser of a starting event as the newest, and free the oldest ones without pending events: Gradio would keep the
+        messages of 2,000 browsers, and the set of each one's events for ever."""
         queue = self._queue
         running, asked = queue.event_ids_to_events, queue.pending_event_ids_session
         event = running.get(event_id or "")
@@ -101,7 +101,8 @@ class Events(gr.Blocks):
                 queue.pending_messages_per_session.pop(session, None)
 
     async def _listened(self, event_id: str | None) -> bool:
-        """Whether somebody reads what is sent about an event that decodes: else its messages pile up. A client has seconds for it."""
+        """Whether somebody reads the messages of an event that decodes, which would otherwise pile up. A client has LISTEN_SECONDS to
+        start."""
         event = self._queue.event_ids_to_events.get(event_id or "")
         if event is None or event.concurrency_id != ENGINE:
             return True

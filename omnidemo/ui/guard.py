@@ -53,7 +53,8 @@ def headers_of_answers() -> dict[str, str]:
 
 
 class Hosts:
-    """The names by which the app may be reached: else a page elsewhere could give its own name our address and read everything."""
+    """The host names by which the app may be reached. Without this check a foreign page could point its own name at our address (DNS
+    rebinding) and read everything."""
 
     def __init__(self, settings: Settings) -> None:
         self._names = {*LOOPBACK, *(name.strip().lower().strip("[]") for name in settings.allowed_hosts.split(",") if name.strip())}
@@ -65,7 +66,7 @@ class Hosts:
             return True
         if any(known.startswith("*.") and name.endswith(known[1:]) for known in self._names):
             return True
-        return self._everywhere and _is_address(name)  # a number cannot be given to another machine, as a name can
+        return self._everywhere and _is_address(name)  # an address cannot be rebound to another machine, as a name can
 
 
 def _is_address(name: str) -> bool:
@@ -213,7 +214,7 @@ def _with(extra: dict[str, str], send: Send) -> Send:
 
 
 def around(services: PublicServices) -> Callable[[Any], AbstractAsyncContextManager[None]]:
-    """The app's life: the guard goes around everything, what visitors left behind is swept away from time to time, and memory given back.
+    """The app's lifespan: puts the guard around the app, and from time to time deletes expired visitors' data and frees memory.
 
     Gradio puts its own CORS in front of the middleware that it is given, and that answers every page on this machine. So the guard
     is put around it when the app starts, before the first request.

@@ -11,7 +11,8 @@ import gradio as gr
 
 from omnidemo.records import Generation, Replayed
 from omnidemo.serving.public_services import PublicServices
-from omnidemo.ui import token_lines
+from omnidemo.store.recorded_rounds import round_lines
+from omnidemo.ui import answer_lines
 from omnidemo.ui.downloads import for_browser
 from omnidemo.ui.shell import PRIVATE, QUIET, Shell, longest_answer, widget
 from omnidemo.ui.tabs import history_tab
@@ -21,9 +22,9 @@ log = logging.getLogger(__name__)
 
 
 def lane(runs: Sequence[Generation]) -> dict[str, Any]:
-    """The middle one of some measured runs, which is the first, for the player: its rounds as lines, and what is said beside them."""
+    """One lane of the player, from measured runs of which the median one comes first: that run's rounds as lines, version and method."""
     made = runs[0]
-    lines = "".join(line for one in made.rounds for line in token_lines.round_lines(one))
+    lines = "".join(line for one in made.rounds for line in round_lines(one))
     return {"lines": lines, "version": made.adapter_version, "method": made.method, "at": time.time(), "runs": len(runs)}
 
 
@@ -45,8 +46,8 @@ def beside(services: PublicServices, wanted: Mapping[str, Any]) -> dict[str, Any
 
 
 def probes(services: PublicServices, wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """Probe prompts of a topic by the fresh drafter and by today's, replayed, so without times: pairs of (prompt, lanes); and the topics
-    that have some. The wanted topic, or the first that has any."""
+    """Probe prompts of a topic, replayed (so without times) with the fresh drafter and with today's: pairs of (prompt, lanes), and the
+    topics that have some. The wanted topic, or the first that has any."""
     names = (str(wanted.get("target") or ""), str(wanted.get("drafter") or ""), read_line(str(wanted.get("line") or "")))
     found = {topic: services.before_after(*names, topic) for topic in services.topics()}
     known = {topic: one for topic, one in found.items() if one is not None and one.before}
@@ -62,7 +63,7 @@ def probes(services: PublicServices, wanted: Mapping[str, Any]) -> dict[str, Any
 
 
 def _replayed(one: Replayed, version: int) -> dict[str, Any]:
-    return {"lines": "".join(line for done in one.rounds for line in token_lines.round_lines(done)), "version": version}
+    return {"lines": "".join(line for done in one.rounds for line in round_lines(done)), "version": version}
 
 
 def recall(services: PublicServices, session: str, request: Any) -> dict[str, Any]:
@@ -73,11 +74,11 @@ def recall(services: PublicServices, session: str, request: Any) -> dict[str, An
     if not known:
         raise ValueError("The rounds of this answer are not kept any more: only those of your newest answers are.")
     about = {name: known[name] for name in ("prompt", "method", "target", "drafter", "kept", "rounds", "created_at", "finish_reason")}
-    return about | {"lines": known["lines"], "version": known["adapter_version"], "plain": token_lines.plain_pace(known["metrics"])}
+    return about | {"lines": known["lines"], "version": known["adapter_version"], "plain": answer_lines.plain_pace(known["metrics"])}
 
 
 def _answer(asked: Mapping[str, Any] | None, make: Callable[[Mapping[str, Any]], dict[str, Any]]) -> str:
-    """What was asked for with the number of the question, or a sentence that says why there is nothing."""
+    """The requested data with the request's id, or one sentence that says why there is none."""
     wanted = asked if isinstance(asked, Mapping) else {}
     try:
         found = make(wanted)

@@ -21,7 +21,7 @@ class Running:
             return self._flags.setdefault((session, run), flag)
 
     def stop(self, session: str, run: str) -> bool:
-        """Ask one answer to end, now or as soon as it starts; False when it is not running."""
+        """End one answer at its next round, or as soon as it starts; False when it is not running."""
         with self._lock:
             flag = self._flags.get((session, run))
             if flag is None:

@@ -78,6 +78,11 @@ def pair_json(state: Any) -> str:
     )
 
 
+def not_ready(state: Any, again: str) -> str:
+    """The sentence for a PairState that is not ready: why not, and what to do; `again` is said while the pair is loading."""
+    return state.error or f"{state.target} is still loading ({text.STAGES.get(state.stage, state.stage)}). {again}"
+
+
 def longest_answer(settings: Any) -> int:
     """Most new tokens a visitor may ask for."""
     return max(settings.max_new_tokens, 1024)

@@ -129,14 +129,14 @@ def notice(keep_text: bool, training: bool) -> str:
 
 
 def reads(turns: int | None) -> str:
-    """Half a sentence under a conversation that a model can't read as a whole; empty for one that reads all of it."""
+    """The sentence under a conversation of which a model reads only the newest part; empty where it reads all of it."""
     if turns is None:
         return ""
     return "This small model reads only your newest message." if turns == 1 else f"This model reads the newest {turns} turns."
 
 
 def without_folders(sentence: str) -> str:
-    """A server's sentence for a visitor: files keep their names, the folders they lie in are nobody's business."""
+    """A server's sentence for a visitor: file names stay, their folders are removed."""
     return re.sub(r"(?:[A-Za-z]:)?[\\/](?:[^\s\\/'\"]+[\\/])+", "", sentence)
 
 

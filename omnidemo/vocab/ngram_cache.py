@@ -13,16 +13,16 @@ from omnidemo.vocab.trie_table import FAR, SIZES, TrieTable
 
 
 class Node:
-    """A trie node. `target` is the target id that the path to here spells, or −1; `reach` the depth of the nearest complete
-    n-gram at or below, `onward` of the nearest below."""
+    """A trie node. `target` is the target id that the path to here spells, or −1; `nearest_ngram` the depth of the nearest
+    complete n-gram at or below this node, `nearest_below` of the nearest one below it (FAR: none)."""
 
-    __slots__ = ("children", "depth", "onward", "reach", "target")
+    __slots__ = ("children", "depth", "nearest_below", "nearest_ngram", "target")
 
     def __init__(self, depth: int) -> None:
         self.children: dict[int, Node] = {}
         self.depth = depth
         self.target = -1
-        self.reach = self.onward = FAR
+        self.nearest_ngram = self.nearest_below = FAR
 
 
 class _Entry:
@@ -179,10 +179,10 @@ class NgramCache:
         node.target = new.target_id
         node = self.root
         for drafter_id in ids:
-            node.onward = min(node.onward, len(ids))
+            node.nearest_below = min(node.nearest_below, len(ids))
             node = node.children[drafter_id]
-            node.reach = min(node.reach, len(ids))
-        self.nearest[ids[0]] = self.root.children[ids[0]].reach  # not read from the tensor: on a GPU that waits
+            node.nearest_ngram = min(node.nearest_ngram, len(ids))
+        self.nearest[ids[0]] = self.root.children[ids[0]].nearest_ngram  # not read from the tensor: on a GPU that waits
         self._entries[new.target_id] = _Entry(ids, new.hits, new.accepts, new.inserted_at, new.last_used)
         if self._unmirrored is not None:
             self._unmirrored.append((ids, new.target_id))
@@ -210,12 +210,12 @@ class NgramCache:
         nodes[-1].target = -1
         for depth in range(len(ids), 0, -1):
             node, parent = nodes[depth], nodes[depth - 1]
-            node.onward = min((child.reach for child in node.children.values()), default=FAR)
-            node.reach = node.depth if node.target >= 0 else node.onward
+            node.nearest_below = min((child.nearest_ngram for child in node.children.values()), default=FAR)
+            node.nearest_ngram = node.depth if node.target >= 0 else node.nearest_below
             if not node.children and node.target < 0:
                 del parent.children[ids[depth - 1]]
         first = self.root.children.get(ids[0])
-        self.nearest[ids[0]] = first.reach if first is not None else FAR
+        self.nearest[ids[0]] = first.nearest_ngram if first is not None else FAR
         self._removed.add(target_id)
         self._unmirrored = None
         self.version += 1

@@ -63,10 +63,6 @@ class Vocabulary:
         return found.hexdigest()
 
     @cached_property
-    def role_of(self) -> Mapping[int, str]:
-        return {token_id: role for role, ids in reversed(list(self.roles.items())) for token_id in ids}
-
-    @cached_property
     def longest_token(self) -> int:
         return max((len(token) for token in self.tokens if token), default=1)
 

@@ -27,7 +27,6 @@ from omnidemo.pair.pair import Pair
 from omnidemo.records import Generation
 from omnidemo.serving.pair_loading import attach_storage, build_pair
 from omnidemo.store.store import Store
-from tests.support.models import save
 
 METHODS = ("ngram-exact", "token-intersection", "string-exact-match")
 WAYS = list(itertools.product(METHODS, get_args(Policy)))
@@ -35,12 +34,6 @@ PROMPTS = ("the other ducks swim — naïve ✓", "def double(n):", "the small d
 DOMAINS = ("default", "maths", "code")
 COUNT = 32  # tokens of an answer
 PATIENCE = 120.0  # seconds, for a busy machine: a training process that starts imports torch
-
-
-@pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
-    root = tmp_path_factory.mktemp("models")
-    return save(root / "target", "byte-level", ends=False), save(root / "drafter", "sentence-piece", seed=1)
 
 
 @pytest.fixture(scope="module")

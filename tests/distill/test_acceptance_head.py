@@ -197,12 +197,12 @@ def test_drawing_is_seeded_and_follows_q() -> None:
 
 
 def test_the_targets_law_at_its_temperature() -> None:
-    p, ngram = trace_agreement.target_law(
+    p, ngram = trace_agreement.target_probs(
         torch.tensor([[0, 2, -1]]), torch.tensor([[0.5, 0.2, 0.0]]), torch.tensor([0.2]), torch.tensor([0.5])
     )
     total = 0.25 + 0.04 + 0.04 + 0.01
     assert p.tolist()[0] == pytest.approx([0.25 / total, 0.04 / total, 0.0]) and ngram.item() == pytest.approx(0.04 / total)
-    cold, _ = trace_agreement.target_law(torch.tensor([[0, 1]]), torch.tensor([[0.6, 0.4]]), torch.zeros(1), torch.tensor([0.005]))
+    cold, _ = trace_agreement.target_probs(torch.tensor([[0, 1]]), torch.tensor([[0.6, 0.4]]), torch.zeros(1), torch.tensor([0.005]))
     assert cold.isfinite().all() and cold[0, 0] > 0.999
 
 

@@ -92,12 +92,6 @@ def test_a_long_answer_is_read_in_parts_with_every_position_once(window: int) ->
 # --- a pair that learns ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
-    root = tmp_path_factory.mktemp("models")
-    return save(root / "target", "byte-level", ends=False), save(root / "drafter", "sentence-piece", seed=1)
-
-
 class World:
     """A pair with storage, whose lines learn in the answering thread."""
 

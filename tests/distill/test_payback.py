@@ -5,16 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from omnidemo.distill.evaluation import HELD_OUT, MOST_HALVINGS, SPAN, Evaluation
+from omnidemo.distill.evaluation import EVIDENCE_DECAY, HELD_OUT, MOST_HALVINGS, SPAN, Effect, Evaluation, Evidence
 from omnidemo.distill.payback import (
     HORIZON,
-    KEPT,
     POOR_UPDATES,
     SURE_UPDATES,
     TRIAL_REQUESTS,
     ChatCost,
-    Effect,
-    Evidence,
     Payback,
     efficiency,
     seconds_saved,
@@ -31,7 +28,7 @@ def test_evidence_is_the_paired_mean_and_its_standard_error() -> None:
     evidence.add(tried[:120], trusted[:120], 3)
     assert evidence.verdict(1.0) == "open"  # three answers are too few, whatever they say
     evidence.add(tried[120:], trusted[120:], 3)
-    difference, weights = tried - trusted, np.repeat([KEPT, 1.0], [120, 80])
+    difference, weights = tried - trusted, np.repeat([EVIDENCE_DECAY, 1.0], [120, 80])
     mean = np.average(difference, weights=weights)
     variance = np.average((difference - mean) ** 2, weights=weights) / (1 - (weights**2).sum() / weights.sum() ** 2)
     assert evidence.mean == pytest.approx(mean) and evidence.error == pytest.approx(np.sqrt(variance * (weights**2).sum()) / weights.sum())
@@ -172,7 +169,7 @@ def test_gains_are_measured_over_several_updates() -> None:
         ("idle", 0, "idle", "starts at once"),
         ("idle", 0, "inline", "starts with the next answer"),
         ("converged", 40, "idle", "tries again after 40 more answers"),
-        ("waiting", 0, "idle", "stands back"),
+        ("waiting", 0, "idle", "waits while an answer"),
     ],
 )
 def test_people_are_told_what_happens(state: State, left: int, mode: str, words: str) -> None:

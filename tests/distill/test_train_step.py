@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from transformers import CohereConfig, CohereForCausalLM, LlamaConfig, LlamaForCausalLM
+from transformers import CohereConfig, CohereForCausalLM, LlamaForCausalLM
 
 from omnidemo.adapters import acceptance_head as heads
 from omnidemo.adapters.version_folders import AdapterState, OptimiserState
@@ -27,21 +27,16 @@ from omnidemo.distill.in_process_worker import InProcessWorker
 from omnidemo.distill.process_worker import ProcessWorker
 from omnidemo.distill.trainer_status import hanging
 from omnidemo.distill.worker import TrainingPlan, TrainRequest, WorkerError
-from omnidemo.records import Trace
+from tests.support.learning import VOCAB, make_trace, save_drafter
 
 torch.set_num_threads(1)
-VOCAB = 40
 PLAN = TrainingPlan(rank=4, learning_rate=1e-2, warmup=2, ngram_weight=0.5)
 SMALL = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 2}
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    torch.manual_seed(0)
-    path = tmp_path_factory.mktemp("drafter")
-    config = LlamaConfig(vocab_size=VOCAB, max_position_embeddings=64, initializer_range=0.3, tie_word_embeddings=True, **SMALL)
-    LlamaForCausalLM(config).save_pretrained(path)
-    return path
+    return save_drafter(tmp_path_factory.mktemp("drafter"))
 
 
 @pytest.fixture(scope="module")
@@ -59,24 +54,6 @@ def child() -> Iterator[ProcessWorker]:
     one = ProcessWorker()
     yield one
     one.close()
-
-
-def make_trace(seed: int, length: int = 20, temperature: float = 0.0) -> Trace:
-    """Even places follow a simple rule that can be learnt; every fourth position is a 2-gram."""
-    random = np.random.default_rng(seed)
-    ids = (np.arange(length) * 3 + random.integers(VOCAB)) % VOCAB
-    starts, lengths, at = [], [], 4
-    while at + 2 <= length:
-        starts.append(at)
-        lengths.append(2 if len(starts) % 4 == 0 else 1)
-        at += lengths[-1]
-    top_ids = np.stack([np.roll(np.arange(VOCAB), -int(ids[start]))[:8] for start in starts])
-    top_p = np.tile(np.array([0.7, 0.1, 0.05, 0.05, 0.02, 0.02, 0.02, 0.02], dtype=np.float32), (len(starts), 1))
-    n = len(starts)
-    for position in np.flatnonzero(np.array(lengths) == 2):  # the n-gram has the mass there
-        top_p[position] *= 0.2
-    p = np.full(n, 0.7, np.float32)
-    return Trace(ids, np.array(starts), np.array(lengths), np.arange(n) % 2 == 0, p, top_ids, top_p, temperature)
 
 
 def same(one: Any, other: Any) -> bool:
@@ -461,7 +438,8 @@ def test_the_child_dies_with_its_parent(folder: Path, paused: bool) -> None:
     code = f"""
 import os, signal
 from pathlib import Path
-from tests.distill.test_train_step import PLAN, make_trace
+from tests.distill.test_train_step import PLAN
+from tests.support.learning import make_trace
 from omnidemo.distill.process_worker import ProcessWorker
 from omnidemo.distill.worker import TrainRequest
 child = ProcessWorker()

@@ -23,15 +23,8 @@ from omnidemo.pair.pair import Pair
 from omnidemo.records import Trace
 from omnidemo.serving.pair_loading import attach_storage, build_pair
 from omnidemo.store.store import Store
-from tests.support.models import save
 
 NAMES = ("maths", "code", "stories")
-
-
-@pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
-    root = tmp_path_factory.mktemp("models")
-    return save(root / "target", "byte-level", ends=False), save(root / "drafter", "sentence-piece", seed=1)
 
 
 @pytest.fixture

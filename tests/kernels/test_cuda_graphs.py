@@ -39,7 +39,7 @@ def shape(request: pytest.FixtureRequest) -> str:
 @pytest.mark.parametrize("count", range(1, ROWS + 1))
 def test_a_fixed_pass_is_the_general_one(shape: str, count: int) -> None:
     runner = general(make(shape))
-    runner.reach(64)
+    runner.extend_rope(64)
     before, ids = some_ids(20), some_ids(count, seed=1)
     for rows in sorted({0, 1, count}):
         for start in (0, 20):  # an empty buffer too

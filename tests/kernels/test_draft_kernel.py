@@ -16,7 +16,6 @@ from omnidemo.backends import fused_cache
 from omnidemo.backends.fused_cache import FusedCache
 from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.backends.rollout_backend import roll_out
-from omnidemo.bench.tiny import random_model
 from omnidemo.decoding.calibration import EDGES, Calibration
 from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.cost_model import CostModel
@@ -28,7 +27,7 @@ from omnidemo.decoding.sampling import SamplingParams, as_tensor
 from omnidemo.methods import NgramExact, make_method
 from omnidemo.vocab.ngram_cache import NgramCache
 from tests.support.models import save
-from tests.support.rollout_sides import MAP, TOKENS, WARPS, Asking, Side, answers_agree, left_over, random_trie, rounds, same
+from tests.support.rollout_sides import MAP, TOKENS, WARPS, Asking, Side, answers_agree, left_over, random_trie, rounds, same, sharp_model
 from tests.support.runners import close
 
 PLAIN = {name: sampling for name, sampling in WARPS.items() if sampling.plain}
@@ -36,10 +35,7 @@ PLAIN = {name: sampling for name, sampling in WARPS.items() if sampling.plain}
 
 @pytest.fixture(scope="module")
 def runner() -> FusedLlama:
-    model = random_model("llama", TOKENS, seed=3)
-    with torch.no_grad():
-        model.lm_head.weight.mul_(1.5)
-    return FusedLlama(model)
+    return FusedLlama(sharp_model())
 
 
 @pytest.mark.parametrize("sampling", PLAIN.values(), ids=PLAIN)
@@ -148,15 +144,17 @@ def test_draws_follow_the_law(runner: FusedLlama, temperature: float) -> None:
         cache = FusedCache(runner)
         row = cache.forward([0, 1, 2], 1).logits[0]
         rule = token_by_token(MAP.draftable_logit_mask)
-        law = sampling.law(row + MAP.draftable_logit_mask)
+        law = sampling.probs(row + MAP.draftable_logit_mask)
         counts = torch.zeros(TOKENS)
         for _ in range(20_000):
             rollout = cache.roll_out(
                 RolloutRequest(rule, sampling, 1, np.array([chance.random() for _ in range(2)])), [], row, torch.zeros(32)
             )
-            assert rollout is not None and rollout.probabilities == [float(rollout.laws[0][rollout.ids[0]])]
+            assert rollout is not None and rollout.probabilities == [float(rollout.distributions[0][rollout.ids[0]])]
             counts[rollout.ids[0]] += 1
-        assert torch.allclose(as_tensor(rollout.laws[0]), law, atol=1e-6) and float(rollout.laws[0].sum()) == pytest.approx(1.0, abs=1e-5)
+        assert torch.allclose(as_tensor(rollout.distributions[0]), law, atol=1e-6) and float(
+            rollout.distributions[0].sum()
+        ) == pytest.approx(1.0, abs=1e-5)
     assert not counts[law == 0].any()
     kept = law > 0
     statistic = float(((counts - 20_000 * law)[kept] ** 2 / (20_000 * law[kept])).sum())

@@ -22,9 +22,6 @@ from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.backends.graph_rollout import GraphRollout, roller_of
 from omnidemo.backends.rollout_backend import RolledDraws, RolloutBackend, roll_out
 from omnidemo.bench.tiny import random_model
-from omnidemo.decoding import randomness
-from omnidemo.decoding import round as decoding_round
-from omnidemo.decoding import sampling as decoding_sampling
 from omnidemo.decoding.backend import RoundPlan
 from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.draft_policy import FixedPolicy
@@ -33,7 +30,7 @@ from omnidemo.decoding.randomness import Sampler
 from omnidemo.decoding.rollout import ProposalRule, RolloutRequest, min_limit, token_by_token
 from omnidemo.decoding.sampling import RepetitionPenalty, SamplingParams, as_tensor
 from omnidemo.decoding.state import TargetContext
-from omnidemo.methods import NgramExact, make_method, ngram_residual
+from omnidemo.methods import NgramExact, make_method
 from omnidemo.methods.base import RoundContext
 from omnidemo.vocab import trie_table
 from omnidemo.vocab.ngram_cache import NgramCache
@@ -55,17 +52,15 @@ from tests.support.rollout_sides import (
     random_trie,
     rounds,
     same,
+    sharp_model,
 )
 from tests.support.runners import close
-from tests.support.worlds import Branching, TableCache
+from tests.support.worlds import Branching, TableCache, pretend_device
 
 
 @pytest.fixture(scope="module")
 def model() -> Any:
-    model = random_model("llama", TOKENS, seed=3)
-    with torch.no_grad():
-        model.lm_head.weight.mul_(1.5)
-    return model
+    return sharp_model()
 
 
 def side_of(model: Any, rolls: bool) -> Side:
@@ -103,7 +98,7 @@ def test_other_methods_draw_ahead_too(model: Any, name: str, sampling: SamplingP
 def test_rules_that_watch_hear_the_same(
     model: Any, name: str, threshold: float, sampling: SamplingParams, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    elsewhere(monkeypatch)
+    pretend_device(monkeypatch)
     sides = side_of(model, True), side_of(model, False)
     rules = [Asking(9, threshold=threshold) for _ in sides]
     method, ngrams = make_method(name, MAP), random_trie(2)
@@ -182,12 +177,6 @@ def test_little_is_drawn_in_vain_where_a_rule_may_stop(model: Any) -> None:
     assert counts == [3, 1]  # a few tokens at a time, or all at once
 
 
-def elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every tensor passes for one on a device."""
-    for module in (decoding_sampling, randomness, decoding_round, ngram_residual):
-        monkeypatch.setattr(module, "on_host", lambda tensor: False)
-
-
 def watched_reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What reads a tensor's numbers from here on: on a device, each of them waits."""
     reads: list[str] = []
@@ -211,7 +200,7 @@ def watched_reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_the_number_of_waits_does_not_grow_with_the_draft(
     model: Any, name: str, sampling: SamplingParams, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    elsewhere(monkeypatch)
+    pretend_device(monkeypatch)
     method, ngrams, ahead, plain = make_method(name, MAP), NgramCache(TOKENS), side_of(model, True), side_of(model, False)
     for target_id, path in enumerate(((0, 1), (1, 2), (2, 0), (6, 1), (7, 3), (2, 1)), 6):
         ngrams.insert(target_id, path)
@@ -236,7 +225,7 @@ def test_the_number_of_waits_does_not_grow_with_the_draft(
 @pytest.mark.parametrize(("temperature", "most"), [(0.0, 3), (1.0, 9)])
 @pytest.mark.parametrize("name", ["ngram-exact", "token-intersection"])
 def test_waits_of_whole_rounds(model: Any, name: str, temperature: float, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    elsewhere(monkeypatch)
+    pretend_device(monkeypatch)
     side, ngrams, target = side_of(model, True), random_trie(1, count=6), FusedLlama(random_model("llama", len(TARGET) + 1, seed=8))
     target.passes = None
     drafted, waits = [], []
@@ -273,7 +262,7 @@ class Asked(TorchDispatchMode):
 
 @pytest.mark.parametrize("sampling", WARPS.values(), ids=WARPS)
 def test_a_step_asks_the_host_nothing(model: Any, sampling: SamplingParams, monkeypatch: pytest.MonkeyPatch) -> None:
-    elsewhere(monkeypatch)
+    pretend_device(monkeypatch)
     runner, _ = recorded(model)
     assert runner.fixed is not None
     roller, cache, trie = GraphRollout(runner, runner.fixed), runner.new_cache(), random_trie(0).on_device()
@@ -306,14 +295,14 @@ def test_a_residual_rarely_waits_more_than_once(model: Any, near: float, monkeyp
     for device in (False, True):
         side = side_of(model, False)
         if device:
-            elsewhere(monkeypatch)
+            pretend_device(monkeypatch)
             reads = watched_reads(monkeypatch)
         tokens, waits = [], []
         for seed in range(60):
             with torch.inference_mode():
                 draft = side.draft(method, ngrams, SamplingParams(1.0), 3)
                 p = torch.rand(len(TARGET) + 1, generator=torch.Generator().manual_seed(seed)) ** 6
-                q = torch.zeros_like(p).index_put_((MAP.mapped_targets,), as_tensor(draft.slots[0].laws[()])[MAP.mapped_drafters])
+                q = torch.zeros_like(p).index_put_((MAP.mapped_targets,), as_tensor(draft.slots[0].distributions[()])[MAP.mapped_drafters])
                 p = (1 - near) * p / p.sum() + near * q / q.sum()
                 hand = side.context(ngrams, SamplingParams(1.0))
                 if device:
@@ -372,8 +361,8 @@ def test_the_table_holds_the_trie(grams: list[tuple[int, ...]], gone: int, later
             child = node.children.get(token)
             assert (child is not None) == bool(child_number)
             if child is not None:
-                below = min((one.reach for one in child.children.values()), default=base_far)
-                wanted = [0 if child.target >= 0 else base_far, child.reach, below]
+                below = min((one.nearest_ngram for one in child.children.values()), default=base_far)
+                wanted = [0 if child.target >= 0 else base_far, child.nearest_ngram, below]
                 assert trie.info[child_number].tolist() == wanted
                 assert child.target < 0 or trie.kin[child_number, [trie_table.TARGET, TOKEN]].tolist() == [child.target, token]
                 agree(child, child_number)
@@ -462,7 +451,7 @@ def test_what_was_foreseen_for_another_place_is_dropped(model: Any) -> None:
         side.drafter.push(5)
         drawn, q, law = hand.draw(hand.readable_logit_mask)
         assert not left_over(hand) and float(law[drawn]) == q
-        assert torch.allclose(as_tensor(law), as_tensor(hand.law(MAP.readable_logit_mask)))
+        assert torch.allclose(as_tensor(law), as_tensor(hand.probs(MAP.readable_logit_mask)))
 
 
 def test_a_rollout_that_is_done_changes_nothing_more(model: Any) -> None:
@@ -479,9 +468,9 @@ def test_a_rollout_that_is_done_changes_nothing_more(model: Any) -> None:
             roller._draw(rule.trie, SamplingParams(1.0))
             for _ in range(12):
                 roller._step(cache._kv.buffer, rule.trie, SamplingParams(1.0))
-            before = [one.clone() for one in (roller.state, roller.ids[:40], roller.rows, roller.laws[:40], cache._kv.buffer)]
+            before = [one.clone() for one in (roller.state, roller.ids[:40], roller.rows, roller.distributions[:40], cache._kv.buffer)]
             roller._step(cache._kv.buffer, rule.trie, SamplingParams(1.0))
-            after = (roller.state, roller.ids[:40], roller.rows, roller.laws[:40], cache._kv.buffer)
+            after = (roller.state, roller.ids[:40], roller.rows, roller.distributions[:40], cache._kv.buffer)
             assert all(torch.equal(one, other) for one, other in zip(before, after, strict=True))
             for _ in range(7):
                 sampler.uniform()

@@ -249,7 +249,7 @@ def test_sampled_tokens_use_the_numbers_that_they_were_drawn_with(runner: FusedL
         made = plain.round(3)
         assert made is not None and made.next_token is not None
         row = as_tensor(made.logits)[0]
-        assert made.next_token == other.draw(SamplingParams(0.9).law(row)) and plain.sampler.position == other.position
+        assert made.next_token == other.draw(SamplingParams(0.9).probs(row)) and plain.sampler.position == other.position
         assert made.target_probs == [pytest.approx(float(row.softmax(-1)[made.next_token]), rel=1e-4)]
         plain.target.append([made.next_token])
 

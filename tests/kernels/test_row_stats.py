@@ -58,9 +58,9 @@ def test_a_pass_tells_its_peaks(runner: FusedLlama, temperature: float, rows: in
     )
     assert peaks.token_probs(tokens[1:], 1) == pytest.approx(peaks.token_probs(tokens)[1:])
     if temperature:
-        law = SamplingParams(temperature).law(logits)
+        law = SamplingParams(temperature).probs(logits)
         for row in range(rows):
-            assert np.allclose(peaks.law(row), law[row].numpy(), rtol=1e-5, atol=1e-9)
+            assert np.allclose(peaks.probs(row), law[row].numpy(), rtol=1e-5, atol=1e-9)
         assert peaks.tempered_probs(tokens) == pytest.approx(
             [float(row[one]) for row, one in zip(law, tokens, strict=True)], rel=1e-5, abs=1e-30
         )

@@ -18,14 +18,12 @@ from omnidemo.decoding.engine import Limits, decode
 from omnidemo.decoding.randomness import Sampler, draw_with_prob
 from omnidemo.decoding.sampling import SamplingParams, fetch
 from omnidemo.methods import base, make_method, ngram_residual
-from tests.support.worlds import CASES, NESTED, Branching, World
+from tests.support.worlds import CASES, NESTED, Branching, World, pretend_device
 
 
 @pytest.fixture
 def elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every tensor passes for one on a device."""
-    for module in (decoding_sampling, randomness, decoding_round, ngram_residual):
-        monkeypatch.setattr(module, "on_host", lambda tensor: False)
+    pretend_device(monkeypatch)
 
 
 @dataclass
@@ -120,6 +118,6 @@ def test_a_drafted_token_costs_one_wait(temperature: float, elsewhere: None, mon
     for name in ("cpu", "item", "tolist", "__int__", "__float__", "__bool__"):
         watch(name)
     drawn, q, law = hand.draw(hand.readable_logit_mask)
-    slot = base.Slot(0, (drawn,), q, len(state.drafter.ids), laws={(): law}, draft_probs=(q,))
+    slot = base.Slot(0, (drawn,), q, len(state.drafter.ids), distributions={(): law}, draft_probs=(q,))
     assert hand.keep_drafting(slot) and rule.heard == [q] and 0.0 < q < 1.0
     assert waits == ["cpu"]

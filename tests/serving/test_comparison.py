@@ -11,9 +11,10 @@ import pytest
 
 from omnidemo import load_pair
 from omnidemo.config import Settings
+from omnidemo.methods import BASELINE
 from omnidemo.pair.pair import Pair
 from omnidemo.serving import beside, chat_service
-from omnidemo.serving.comparison import BASELINE, FRESH, compare
+from omnidemo.serving.comparison import FRESH, compare
 from tests.support.models import save
 
 

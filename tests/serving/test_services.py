@@ -18,13 +18,6 @@ from omnidemo.serving import gc_pauses
 from omnidemo.serving.adaptation_service import CONTROLS
 from omnidemo.serving.services import Services
 from tests.support.chats import chat, ready
-from tests.support.models import save
-
-
-@pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
-    root = tmp_path_factory.mktemp("models")
-    return save(root / "target", "byte-level", ends=False), save(root / "drafter", "sentence-piece", seed=1)
 
 
 @pytest.fixture

@@ -21,7 +21,6 @@ from omnidemo.serving.services import Services
 from omnidemo.store.store import Store
 from omnidemo.store.visitors import KEY, OWN, Caller, Visitors, is_operator, is_public
 from omnidemo.ui import replay_data
-from tests.support.models import save
 
 # ids -----------------------------------------------------------------------------------------------------------------------
 
@@ -136,12 +135,6 @@ def test_what_visitors_left_behind_is_pruned_and_nothing_else(store: Store) -> N
 
 
 # the services --------------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
-    root = tmp_path_factory.mktemp("models")
-    return save(root / "target", "byte-level", ends=False), save(root / "drafter", "sentence-piece", seed=1)
 
 
 class App:

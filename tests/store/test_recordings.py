@@ -23,7 +23,6 @@ from omnidemo.store.store import Store
 from omnidemo.ui import replay_data
 from omnidemo.ui.tabs import history_tab
 from tests.support.chats import chat, ready
-from tests.support.models import save
 
 
 def parse(lines: str) -> list[dict[str, Any]]:
@@ -154,12 +153,6 @@ def test_probe_prompts_travel_without_times() -> None:
 
 
 # beside an answer --------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
-    root = tmp_path_factory.mktemp("models")
-    return save(root / "target", "byte-level", ends=False), save(root / "drafter", "sentence-piece", seed=1)
 
 
 @pytest.fixture

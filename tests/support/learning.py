@@ -40,8 +40,9 @@ def save_drafter(path: Path) -> Path:
     return path
 
 
-def make_trace(seed: int, length: int = 20, accepted: float = 0.5) -> Trace:
-    """The ids follow a simple rule that can be learnt; every fourth position is a 2-gram."""
+def make_trace(seed: int, length: int = 20, accepted: float = 0.5, temperature: float = 0.0) -> Trace:
+    """The ids follow a simple rule that can be learnt; every fourth position is a 2-gram. `accepted`: the fraction of accepted
+    proposals."""
     random = np.random.default_rng(seed)
     ids = (np.arange(length) * 3 + random.integers(VOCAB)) % VOCAB
     starts, lengths, at = [], [], 4
@@ -51,9 +52,10 @@ def make_trace(seed: int, length: int = 20, accepted: float = 0.5) -> Trace:
         at += lengths[-1]
     top_ids = np.stack([np.roll(np.arange(VOCAB), -int(ids[start]))[:8] for start in starts])
     top_p = np.tile(np.array([0.7, 0.1, 0.05, 0.05, 0.02, 0.02, 0.02, 0.02], dtype=np.float32), (len(starts), 1))
+    top_p[np.array(lengths) == 2] *= 0.2  # the n-gram itself has most of the mass there
     n = len(starts)
     hit = np.arange(n) < round(accepted * n)
-    return Trace(ids, np.array(starts), np.array(lengths), hit, np.full(n, 0.7, np.float32), top_ids, top_p)
+    return Trace(ids, np.array(starts), np.array(lengths), hit, np.full(n, 0.7, np.float32), top_ids, top_p, temperature)
 
 
 def until(condition: Callable[[], bool], seconds: float = 20.0) -> None:

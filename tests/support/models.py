@@ -39,3 +39,10 @@ def save(folder: Path, family: str, kind: str = "llama", seed: int = 0, window: 
 def needs(*names: str) -> pytest.MarkDecorator:
     absent = [name for name in names if not list((BUNDLED / name).glob("*.safetensors"))]
     return pytest.mark.skipif(bool(absent), reason=f"no weights of {', '.join(absent)} in assets/models")
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    """Folders of a random target, whose greedy answers are as long as they may be, and of a drafter with another vocabulary."""
+    root = tmp_path_factory.mktemp("models")
+    return save(root / "target", "byte-level", ends=False), save(root / "drafter", "sentence-piece", seed=1)

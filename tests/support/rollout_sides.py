@@ -14,6 +14,7 @@ import torch
 from omnidemo.backends.fused_cache import FusedCache
 from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.backends.rollout_backend import RolledDraws
+from omnidemo.bench.tiny import random_model
 from omnidemo.decoding.backend import Pass
 from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.draft_policy import FixedPolicy, StopRule
@@ -46,7 +47,7 @@ WARPS = {
 
 @dataclass
 class Asking(FixedPolicy):
-    """A rule of fixed length that wants to know how sure the drafter was, and stops by that."""
+    """A draft policy of fixed length that records the drafter's probabilities and states, and stops by a threshold."""
 
     watches: bool = True
     reads_states: bool = True
@@ -62,6 +63,14 @@ class Asking(FixedPolicy):
         self.heard += draft_probs
         self.states += states
         return math.prod(draft_probs) >= self.threshold
+
+
+def sharp_model() -> Any:
+    """A tiny random drafter of these tokens whose distributions are far from uniform."""
+    model = random_model("llama", TOKENS, seed=3)
+    with torch.no_grad():
+        model.lm_head.weight.mul_(1.5)
+    return model
 
 
 def random_trie(seed: int, count: int = 14, size: int = 20_000) -> NgramCache:
@@ -131,8 +140,11 @@ def same(left: Draft, right: Draft) -> None:
     for one, other in zip(left.slots, right.slots, strict=True):
         assert (one.target_id, one.draft_ids, one.base, one.limit) == (other.target_id, other.draft_ids, other.base, other.limit)
         assert one.q == pytest.approx(other.q, rel=1e-4, abs=1e-9)
-        assert list(one.laws) == list(other.laws)
-        assert all(torch.allclose(as_tensor(one.laws[path]), as_tensor(other.laws[path]), atol=1e-4) for path in one.laws)
+        assert list(one.distributions) == list(other.distributions)
+        assert all(
+            torch.allclose(as_tensor(one.distributions[path]), as_tensor(other.distributions[path]), atol=1e-4)
+            for path in one.distributions
+        )
 
 
 def rounds(

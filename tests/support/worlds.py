@@ -6,9 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
+import pytest
 import torch
 from torch import Tensor
 
+from omnidemo.decoding import randomness
+from omnidemo.decoding import round as decoding_round
+from omnidemo.decoding import sampling as decoding_sampling
 from omnidemo.decoding.backend import Pass
 from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.draft_policy import DraftPolicy, FixedPolicy
@@ -16,12 +20,18 @@ from omnidemo.decoding.engine import DecodingState, Limits, decode
 from omnidemo.decoding.randomness import Randomness
 from omnidemo.decoding.sampling import SamplingParams
 from omnidemo.decoding.state import TargetContext
-from omnidemo.methods import Method, fitting
+from omnidemo.methods import Method, fitting, ngram_residual
 from omnidemo.vocab.ngram_cache import NgramCache
 from omnidemo.vocab.vocabulary import Vocabulary
 from omnidemo.vocab.vocabulary_map import VocabularyMap
 
 Budget = int | Callable[[], DraftPolicy]  # a fixed draft length, or what makes the rule of a round
+
+
+def pretend_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Treat every tensor as one on a device, whose numbers cannot be read without waiting."""
+    for module in (decoding_sampling, randomness, decoding_round, ngram_residual):
+        monkeypatch.setattr(module, "on_host", lambda tensor: False)
 
 
 def vocabulary(tokens: Sequence[bytes | None], **roles: int) -> Vocabulary:
@@ -143,7 +153,7 @@ class World:
         assert state.drafter is not None
         for piece in path:
             state.drafter.push(piece)
-        return sampling.law(torch.where(self.map.readable, state.drafter.logits(), -torch.inf))
+        return sampling.probs(torch.where(self.map.readable, state.drafter.logits(), -torch.inf))
 
     def law(self, sampling: SamplingParams, count: int) -> dict[tuple[int, ...], float]:
         """The exact law of the target alone."""
@@ -161,7 +171,7 @@ class World:
                     seen = torch.zeros(len(row), dtype=torch.bool)
                     seen[[*self.prompt, *ids]] = True
                     row = sampling.penalised(row, seen)
-                for token, p in enumerate(sampling.law(row).tolist()):
+                for token, p in enumerate(sampling.probs(row).tolist()):
                     if p > 0:
                         grown[(*ids, token)] = mass * p
             laws = grown
@@ -177,7 +187,7 @@ def law_of(
         grown: dict[tuple[int, ...], float] = {}
         for ids, mass in laws.items():
             ended = bool(ids) and ids[-1] in ends
-            for token, p in [(None, 1.0)] if ended else enumerate(sampling.law(row([*prompt, *ids])).tolist()):
+            for token, p in [(None, 1.0)] if ended else enumerate(sampling.probs(row([*prompt, *ids])).tolist()):
                 grown[ids if token is None else (*ids, token)] = mass * p
         laws = grown
     return laws

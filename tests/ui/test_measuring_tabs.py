@@ -17,7 +17,7 @@ from omnidemo.config import Settings
 from omnidemo.records import Generation, RequestRecord
 from omnidemo.store.store import Store
 from omnidemo.ui import downloads
-from omnidemo.ui.comparison_tables import HEADER, BadBatch, Board, read_batch, summary
+from omnidemo.ui.comparison_tables import HEADER, BadBatch, ComparisonView, read_batch, summary
 from omnidemo.ui.tabs import history_tab, traffic_panel
 from omnidemo.ui.tabs.chat_tab import Running
 from tests.support.fakes import FakeServices, generation, script
@@ -75,9 +75,9 @@ def test_the_summary_has_mean_spread_and_only_defined_values() -> None:
     assert missing["n"] == 0 and missing["tokens_per_second"] == [None, None]
 
 
-def board(prompts: list[str], methods: list[str]) -> Board:
+def board(prompts: list[str], methods: list[str]) -> ComparisonView:
     common = {"target": "t", "drafter": "d", "seed": 7, "temperature": 0.0, "draft_length": 4, "max_new_tokens": 16}
-    return Board(FakeServices(), "run", prompts, methods, common, "plotly.js")
+    return ComparisonView(FakeServices(), "run", prompts, methods, common, "plotly.js")
 
 
 def test_one_prompt_gives_lanes_whose_tokens_are_the_answer() -> None:

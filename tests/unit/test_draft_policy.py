@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from omnidemo.decoding.calibration import Calibration
-from omnidemo.decoding.cost_model import FIRST_WAIT, LEAST, LONGEST_WAIT, MOST, STRETCH, TRY, CostModel
+from omnidemo.decoding.cost_model import FIRST_WAIT, LONGEST_WAIT, MAX_SLOPE, MIN_SLOPE, STRETCH, TRY, CostModel
 from omnidemo.decoding.cost_policy import BLIND_EVERY, EARLY, ENOUGH_DRAFTS, PLAIN_EVERY, CostPolicy, describe
 from omnidemo.decoding.draft_policy import ENOUGH, ConfidencePolicy, DraftPolicy, FixedPolicy, HeadPolicy
 from tests.support.cost_models import known, simulate, unseen
@@ -37,10 +37,10 @@ def test_a_busy_machine_cannot_make_a_drafter_token_look_dear_or_free() -> None:
     for number in range(64):
         count = 1 + number % 2
         cost_model.time(4, count, count, 2, 0.2 * count, 1.0 + (3.0 if count == 2 else 0.0))
-    assert cost_model.draft_seconds == pytest.approx(MOST * 0.2)
+    assert cost_model.draft_seconds == pytest.approx(MAX_SLOPE * 0.2)
     for _ in range(64):
         cost_model.time(4, 4, 4, 3, 0.8, 1.6)
-    assert LEAST * 0.2 <= cost_model.draft_seconds <= MOST * 0.2
+    assert MIN_SLOPE * 0.2 <= cost_model.draft_seconds <= MAX_SLOPE * 0.2
 
 
 def test_a_burst_of_load_on_plain_rounds_does_not_inflate_the_speedup() -> None:

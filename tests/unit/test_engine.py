@@ -18,7 +18,7 @@ from omnidemo.methods import fitting, make_method
 from omnidemo.metrics import measure
 from omnidemo.records import Round, Token
 from omnidemo.store.tables import round_row
-from omnidemo.ui.token_lines import Tally
+from omnidemo.ui.answer_lines import Tally
 from omnidemo.vocab.vocabulary_map import VocabularyMap
 from tests.support.worlds import CASES, NESTED, WORLDS, TableCache, World, vocabulary
 
@@ -203,7 +203,7 @@ def test_top_p_keeps_what_a_full_sort_keeps(tokens: int, flat: bool, mass: float
     ordered, order = law.sort(descending=True, stable=True)
     kept = ordered.masked_fill(ordered.cumsum(-1) - ordered >= mass, 0.0)
     wanted = torch.zeros_like(law).scatter_(-1, order, kept)
-    found = SamplingParams(1.0, top_p=mass).law(logits)
+    found = SamplingParams(1.0, top_p=mass).probs(logits)
     count = (found > 0).sum(-1) - (wanted > 0).sum(-1)
     assert (count.abs() <= 1).all()  # sums of another order may differ in the last bit
     same = count == 0

@@ -40,7 +40,7 @@ def test_removal_leaves_the_trie_as_if_it_had_never_been_there(grams: list[tuple
     assert cache.nearest.tolist() == fresh.nearest.tolist()
 
     def shape(node):  # type: ignore[no-untyped-def]
-        return (node.target, node.reach, {d: shape(child) for d, child in node.children.items()})
+        return (node.target, node.nearest_ngram, {d: shape(child) for d, child in node.children.items()})
 
     assert shape(cache.root) == shape(fresh.root)
 

@@ -21,7 +21,6 @@ from omnidemo.config import Settings
 from omnidemo.decoding.cost_model import CostModel
 from omnidemo.zerogpu import start as zero_gpu
 from omnidemo.zerogpu.sign import DRAFTER, TARGET, names, on
-from tests.support.models import save
 from tests.support.spaces_double import SENTENCE
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,12 +32,6 @@ def environment(tmp_path: Path, **more: str) -> dict[str, str]:
     return (
         kept | own | {"OMNIDEMO_DEVICE": "cpu", "OMNIDEMO_BACKEND": "reference", "OMNIDEMO_TRAINING": "off", "PYTHONUNBUFFERED": "1"} | more
     )
-
-
-@pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
-    root = tmp_path_factory.mktemp("models")
-    return save(root / "target", "byte-level", ends=False), save(root / "drafter", "sentence-piece", seed=1)
 
 
 @pytest.fixture

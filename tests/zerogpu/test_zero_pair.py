@@ -21,15 +21,8 @@ from omnidemo.serving.services import Services
 from omnidemo.zerogpu import start as zero_gpu
 from omnidemo.zerogpu.zero_pair import ZeroPair
 from tests.support import spaces_double as double
-from tests.support.models import save
 
 PROMPTS = ("the small duck", "= 1 + 1 is a formula", "the other ducks swim")
-
-
-@pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
-    root = tmp_path_factory.mktemp("models")
-    return save(root / "target", "byte-level", ends=False), save(root / "drafter", "sentence-piece", seed=1)
 
 
 @pytest.fixture

@@ -10,19 +10,20 @@ from typing import Any
 
 import gradio as gr
 
+from omnidemo.methods import BASELINE
 from omnidemo.records import Generation, Round
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.serving.quotas import Refused
-from omnidemo.ui import curve_data, text, token_lines
+from omnidemo.store.recorded_rounds import json_line, round_lines
+from omnidemo.ui import answer_lines, curve_data, text
 from omnidemo.ui.errors import report
 from omnidemo.ui.running_answers import Running
-from omnidemo.ui.shell import ENGINE, EXPERT, PRIVATE, QUIET, Shell, longest_answer, widget
+from omnidemo.ui.shell import ENGINE, EXPERT, PRIVATE, QUIET, Shell, longest_answer, not_ready, widget
 from omnidemo.ui.tabs import settings_panel, traffic_panel
 from omnidemo.ui.tabs.trainer_panel import follow
 
 UPDATE_SECONDS = 1 / 12  # at most this often to the browser
 MOST_MESSAGES = 400  # of a conversation that are looked at
-PLAIN = "autoregressive"
 
 
 def conversation(history: Any, message: str) -> list[dict[str, str]]:
@@ -50,12 +51,13 @@ def read_line(name: str | None) -> str:
 
 
 def provenance(services: PublicServices, target: str, drafter: str, session: str, line: str) -> Callable[[Generation], dict[str, str]]:
-    """What the page says beside an answer: which line drafted, what it was about and how one can tell, and that guessing was slower."""
+    """A function from a finished answer to the fields shown beside it: line, topic and the reason for it, and a note where guessing was
+    slower."""
 
     def about(generation: Generation) -> dict[str, str]:
         route = services.routed(session)
         topic, why = (route.topic, route.topic_why) if route is not None else ("", "")
-        note = curve_data.slower(services, target, drafter, topic, generation.domain) if generation.method != PLAIN else ""
+        note = curve_data.slower(services, target, drafter, topic, generation.domain) if generation.method != BASELINE else ""
         return {"line": generation.domain, "topic": topic, "why": why, "note": note}
 
     return about
@@ -65,20 +67,20 @@ def stream(
     answer: Iterator[Round | Generation], started: float, about: Callable[[Generation], Mapping[str, str]] = lambda _: {}
 ) -> Iterator[str]:
     """An answer as a growing string of JSON lines, at most 12 updates a second; `about` adds fields to the last line."""
-    tally = token_lines.Tally()
+    tally = answer_lines.Tally()
     value, shown_at = "", 0.0
     for item in answer:
         now = time.perf_counter()
         if isinstance(item, Generation):
-            yield value + tally.line() + token_lines.end_line(item, tally, **about(item))
+            yield value + tally.line() + answer_lines.end_line(item, tally, **about(item))
             return
         tally.add(item, now - started)
-        value += "".join(token_lines.round_lines(item))
+        value += "".join(round_lines(item))
         if now - shown_at >= UPDATE_SECONDS:
             value += tally.line()
             shown_at = now
             yield value
-    yield value + token_lines.json_line("error", text="The answer ended without its figures. Send the message again.")
+    yield value + json_line("error", text="The answer ended without its figures. Send the message again.")
 
 
 def _chat(services: PublicServices, running: Running) -> Any:
@@ -98,22 +100,21 @@ def _chat(services: PublicServices, running: Running) -> Any:
         learn: bool,
         keep: bool,
     ) -> Iterator[str]:
-        """Answer `message`; streams JSON lines (see omnidemo/ui/token_lines.py), the last one holds the text and the figures."""
+        """Answer `message` by a stream of JSON lines (`ui/answer_lines.py`); the last one holds the text and the figures."""
         message, session, run = message or "", session or f"api-{secrets.token_hex(8)}", run or secrets.token_hex(8)
         asked = {"temperature": temperature, "top_p": top_p}
-        head = token_lines.json_line("run", run=run, method=method, target=target, drafter=drafter, **asked)
+        head = json_line("run", run=run, method=method, target=target, drafter=drafter, **asked)
         if not message.strip():
-            yield head + token_lines.json_line("error", text="The message is empty. Type a question first.")
+            yield head + json_line("error", text="The message is empty. Type a question first.")
             return
         try:
             number = read_seed(seed)
         except ValueError as error:
-            yield head + token_lines.json_line("error", text=str(error))
+            yield head + json_line("error", text=str(error))
             return
         state = services.load(target, drafter)
         if state.stage != "ready":
-            why = state.error or f"{target} is still loading ({text.STAGES.get(state.stage, state.stage)}). Send again when it is ready."
-            yield head + token_lines.json_line("error", text=why)
+            yield head + json_line("error", text=not_ready(state, "Send again when it is ready."))
             return
         yield head
         cancel, last = running.start(session, run), ""
@@ -137,9 +138,9 @@ def _chat(services: PublicServices, running: Running) -> Any:
             for last in stream(answer, time.perf_counter(), about):
                 yield head + last
         except Refused as refused:  # nothing is wrong, so nothing is logged
-            yield head + last + token_lines.json_line("error", text=str(refused))
+            yield head + last + json_line("error", text=str(refused))
         except Exception as error:  # any cause: the page says it and lives on
-            yield head + last + token_lines.json_line("error", text=report(error, "an answer"))
+            yield head + last + json_line("error", text=report(error, "an answer"))
         finally:
             running.finish(session, run)
 

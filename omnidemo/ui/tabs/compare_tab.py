@@ -10,16 +10,16 @@ from typing import Any
 
 import gradio as gr
 
-from omnidemo.methods import AUTO
-from omnidemo.serving.comparison import BASELINE, FRESH
+from omnidemo.methods import AUTO, BASELINE
+from omnidemo.serving.comparison import FRESH
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.serving.services import MethodInfo
 from omnidemo.ui import downloads, text
-from omnidemo.ui.comparison_tables import HEADER, MOST_PROMPTS, BadBatch, Board, problem, read_batch
+from omnidemo.ui.comparison_tables import HEADER, MOST_PROMPTS, BadBatch, ComparisonView, problem, read_batch
 from omnidemo.ui.downloads import for_browser
 from omnidemo.ui.errors import report
 from omnidemo.ui.running_answers import Running
-from omnidemo.ui.shell import ENGINE, EXPERT, PRIVATE, Shell, widget
+from omnidemo.ui.shell import ENGINE, EXPERT, PRIVATE, Shell, not_ready, widget
 
 # In this order from the top: what a newcomer wants to see is ticked at first.
 FIRST = (BASELINE, FRESH, "ngram-exact")
@@ -45,7 +45,7 @@ def _run(services: PublicServices, running: Running, plotly: str) -> Any:
         why = why or ("" if any(prompt.strip() for prompt in prompts) else "There is no prompt. Type one, or pick an example.")
         state = services.load(target, drafter) if not why else None
         if state is not None and state.stage != "ready":
-            why = state.error or f"{target} is still loading ({text.STAGES.get(state.stage, state.stage)}). Run again when it is ready."
+            why = not_ready(state, "Run again when it is ready.")
         if why:
             yield problem(why), gr.skip()
             return
@@ -63,8 +63,8 @@ def _run(services: PublicServices, running: Running, plotly: str) -> Any:
         }
         common = {"target": target, "drafter": drafter} | options
         common["draft_length"] = options["draft_length"] or services.settings.draft_policy  # the length, or the rule that finds it
-        board = Board(services, run_id, prompts, methods, common, plotly)
-        yield board.json("running"), []
+        view = ComparisonView(services, run_id, prompts, methods, common, plotly)
+        yield view.json("running"), []
         cancel = running.start(session, run_id)
         end, error, shown_at = "done", "", 0.0
         try:
@@ -73,22 +73,22 @@ def _run(services: PublicServices, running: Running, plotly: str) -> Any:
             ):
                 if comparison.generation.finish_reason == "cancelled":
                     continue  # a part of an answer compares with nothing
-                board.add(comparison)
+                view.add(comparison)
                 if len(prompts) == 1 or time.monotonic() - shown_at >= UPDATE_SECONDS:
                     shown_at = time.monotonic()
-                    yield board.json("running"), gr.skip()
+                    yield view.json("running"), gr.skip()
             end = "stopped" if cancel.is_set() else "done"
         except Exception as caught:  # any cause: what was measured stays, the page says why it ended
             end, error = "error", report(caught, "a comparison")
         finally:
             running.finish(session, run_id)
-        yield board.json(end, error or left_out), board.csv
+        yield view.json(end, error or left_out), view.csv
 
     return run
 
 
 def _events(
-    services: PublicServices, shell: Shell, board: gr.HTML, settings: list[Any], one: list[Any], many: list[Any], rows: gr.State
+    services: PublicServices, shell: Shell, panel: gr.HTML, settings: list[Any], one: list[Any], many: list[Any], rows: gr.State
 ) -> None:
     """Run on one prompt, run on a batch, stop. `one`: prompt, button; `many`: topic, count, file, button."""
     running, plotly = Running(), downloads.serve_plotly()
@@ -114,14 +114,14 @@ def _events(
     *batch, second = many
     js = "(...values) => omni.compare.request(values)"
     settled = {"fn": None, "js": "() => { omni.compare.settled(); return []; }", **PRIVATE}
-    outputs = [board, rows]
+    outputs = [panel, rows]
     first.click(compare, [*common, *prompt, *settings], outputs, js=js, api_name="compare", **engine).then(**settled)
     second.click(compare_batch, [*common, *batch, *settings], outputs, js=js, api_name="compare_batch", **engine).then(**settled)
 
     def stop(session: str, run_id: str) -> None:
         running.stop(session, run_id)
 
-    board.halt(stop, [shell.session, run_id], None, js="() => omni.compare.current()", api_name="stop_compare", queue=False, **PRIVATE)
+    panel.halt(stop, [shell.session, run_id], None, js="() => omni.compare.current()", api_name="stop_compare", queue=False, **PRIVATE)
 
 
 def _methods(services: PublicServices) -> list[Any]:
@@ -178,10 +178,10 @@ def build(services: PublicServices, shell: Shell) -> None:
                 second = gr.Button("Run the batch", variant="primary", elem_id="omni-compare-batch")
         with gr.Column(scale=5, min_width=320, elem_classes=EXPERT):
             settings = _settings(services)
-    board = widget("compare", for_browser({"state": "empty"}), events=("halt",))
+    panel = widget("compare", for_browser({"state": "empty"}), events=("halt",))
     rows = gr.State([])
     chips.pick(None, None, [prompt], js="() => omni.compare.picked()", **PRIVATE)
-    _events(services, shell, board, settings, [prompt, first], [topic, count, file, second], rows)
+    _events(services, shell, panel, settings, [prompt, first], [topic, count, file, second], rows)
 
     def make(measured: list[dict[str, Any]]) -> Path | None:
         return downloads.write_csv(downloads.temporary("omnidemo-compare.csv"), HEADER, measured) if measured else None

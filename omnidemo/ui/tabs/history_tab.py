@@ -12,11 +12,11 @@ import gradio as gr
 
 from omnidemo.config import Settings
 from omnidemo.serving.public_services import PublicServices
+from omnidemo.store.recorded_rounds import finite
 from omnidemo.store.visitors import is_public
 from omnidemo.ui import downloads, text
 from omnidemo.ui.downloads import for_browser
 from omnidemo.ui.shell import PRIVATE, QUIET, Shell, widget
-from omnidemo.ui.token_lines import finite
 
 NEWEST = 200
 LONGEST_TEXT = 2000  # characters of a prompt or answer that the page gets; the CSV has all

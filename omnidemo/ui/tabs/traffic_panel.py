@@ -13,12 +13,11 @@ import gradio as gr
 
 from omnidemo.records import Generation
 from omnidemo.serving.public_services import PublicServices
-from omnidemo.ui import text
+from omnidemo.store.recorded_rounds import finite
 from omnidemo.ui.downloads import for_browser
 from omnidemo.ui.errors import report
 from omnidemo.ui.running_answers import Running
-from omnidemo.ui.shell import ENGINE, PRIVATE, Shell
-from omnidemo.ui.token_lines import finite
+from omnidemo.ui.shell import ENGINE, PRIVATE, Shell, not_ready
 
 FEWEST, MOST, USUAL = 5, 200, 40  # requests of one play
 SLICE_SECONDS = 1.0  # then other requests get the engine, and the browser requests the next slice
@@ -67,11 +66,8 @@ def player(services: PublicServices, running: Running) -> Any:
 
         state = services.load(target, drafter)
         if state.stage != "ready":
-            why = (
-                state.error or f"{target} is still loading ({text.STAGES.get(state.stage, state.stage)}). Start it again when it is ready."
-            )
             running.finish(*key)
-            yield shown(state="error", error=why)
+            yield shown(state="error", error=not_ready(state, "Start it again when it is ready."))
             return
         yield shown(state="playing")
         cancel, until, more = running.start(*key), time.monotonic() + SLICE_SECONDS, False

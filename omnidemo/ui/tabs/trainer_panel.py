@@ -8,10 +8,10 @@ from typing import Any
 import gradio as gr
 
 from omnidemo.serving.public_services import PublicServices
+from omnidemo.store.recorded_rounds import finite
 from omnidemo.ui import text
 from omnidemo.ui.downloads import for_browser
 from omnidemo.ui.shell import QUIET, Shell, only_when_changed
-from omnidemo.ui.token_lines import finite
 
 
 def drafting_json(services: PublicServices, target: str, drafter: str, domain: str) -> dict[str, Any] | None:

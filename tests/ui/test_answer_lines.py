@@ -16,7 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omnidemo.records import Generation, Round, Token
-from omnidemo.ui import text, token_lines
+from omnidemo.store.recorded_rounds import round_lines
+from omnidemo.ui import answer_lines, text
 from tests.support.fakes import HOSTILE, FakeServices, generation, script
 
 SOURCES = ("direct", "ngram", "corrected", "bonus", "plain")
@@ -52,7 +53,7 @@ def round_of(emitted: list[Token], discarded: list[Token] = [], accepted: int = 
 
 @given(st.lists(st.tuples(st.sampled_from(SOURCES), st.text(st.characters(exclude_categories=())))))
 def test_any_text_survives_the_lines(words: list[tuple[str, str]]) -> None:
-    value = "".join(token_lines.round_lines(round_of([one(source, word) for source, word in words])))
+    value = "".join(round_lines(round_of([one(source, word) for source, word in words])))
     assert value.isascii() and "<" not in value, "lone surrogates, U+2028 and tags travel as escapes"
     assert value.count("\n") == len(words) + 1, "one line per token, whatever it holds, and one for the round"
     assert joined(parse(value)) == "".join(word for _, word in words)
@@ -61,7 +62,7 @@ def test_any_text_survives_the_lines(words: list[tuple[str, str]]) -> None:
 def test_hostile_text_is_the_answer_exactly() -> None:
     rounds = script(HOSTILE, seed=4)
     assert any(token.text == "" for record in rounds for token in record.tokens), "a split character has an empty half"
-    lines = [json.loads(raw) for record in rounds for raw in token_lines.round_lines(record)]
+    lines = [json.loads(raw) for record in rounds for raw in round_lines(record)]
     assert joined(lines) == HOSTILE == generation(rounds, 1.0, "ngram-exact").text
 
 
@@ -72,7 +73,7 @@ def test_discarded_drafts_stand_before_what_the_target_wrote_instead() -> None:
         one("ngram", "y", q=0.3),
         one("corrected", "b"),
     )
-    lines = parse("".join(token_lines.round_lines(round_of([accepted, corrected], [wrong, later], accepted=1, judged=2))))
+    lines = parse("".join(round_lines(round_of([accepted, corrected], [wrong, later], accepted=1, judged=2))))
     assert lines.pop() == {"k": "r", "r": 3, "d": 4, "s": [100_000, 200_000, 0, 0]}
     assert [(line["k"], line["t"]) for line in lines] == [("t", "a"), ("x", "x"), ("x", "y"), ("t", "b")]
     assert [line.get("j") for line in lines] == [None, True, False, None], "only the first one was judged"
@@ -81,16 +82,14 @@ def test_discarded_drafts_stand_before_what_the_target_wrote_instead() -> None:
 
 def test_drafts_that_nobody_judged_are_not_called_rejected() -> None:
     lines = parse(
-        "".join(
-            token_lines.round_lines(round_of([one("direct", "a", q=0.4, accept=1.0)], [one("direct", "x", q=0.9)], accepted=1, judged=1))
-        )
+        "".join(round_lines(round_of([one("direct", "a", q=0.4, accept=1.0)], [one("direct", "x", q=0.9)], accepted=1, judged=1)))
     )
     assert [line.get("j") for line in lines] == [None, False, None]
 
 
 def test_a_token_carries_its_probabilities_and_pieces_and_nothing_json_cannot_hold() -> None:
     merged = one("ngram", "Therefore", q=math.nan, accept=1.0, pieces=(7, 9), piece_texts=("There", "fore"))
-    line, _ = parse("".join(token_lines.round_lines(round_of([merged], accepted=1, judged=1))))
+    line, _ = parse("".join(round_lines(round_of([merged], accepted=1, judged=1))))
     assert line == {
         "k": "t",
         "i": 5,
@@ -107,7 +106,7 @@ def test_a_token_carries_its_probabilities_and_pieces_and_nothing_json_cannot_ho
 
 
 def test_counts_and_live_figures_follow_the_definitions() -> None:
-    tally = token_lines.Tally()
+    tally = answer_lines.Tally()
     tally.add(
         round_of([one("direct", "a"), one("ngram", "b"), one("corrected", "c")], [one("direct", "x")], accepted=2, judged=3), elapsed=0.25
     )
@@ -124,11 +123,11 @@ def test_counts_and_live_figures_follow_the_definitions() -> None:
 
 def test_the_last_line_holds_the_engines_figures() -> None:
     done = generation(script("a b c", seed=1), 2.0, "ngram-exact", "cancelled", version=7)
-    (line,) = parse(token_lines.end_line(done, token_lines.Tally()))
+    (line,) = parse(answer_lines.end_line(done, answer_lines.Tally()))
     assert (line["finish"], line["version"], line["text"], line["f"]["estimated_speedup"]) == ("cancelled", 7, "a b c", 1.62)
     assert line["plain"] is None, "no pace is made up where none was measured"
-    paced = token_lines.end_line(
-        replace(done, metrics={**done.metrics, "plain_seconds": 0.00061234, "plain_at": 1.5e9}), token_lines.Tally()
+    paced = answer_lines.end_line(
+        replace(done, metrics={**done.metrics, "plain_seconds": 0.00061234, "plain_at": 1.5e9}), answer_lines.Tally()
     )
     assert parse(paced)[0]["plain"] == [612.3, 1.5e9]
 

@@ -1,6 +1,7 @@
-"""Records → JSON lines for the browser. Pure: no gradio.
+"""An answer as JSON lines for the browser: its head, its live figures and its end. Pure: no gradio.
 
-A run (one answer) is an append-only string of lines; each line is one JSON object with a key `k`:
+The lines of the rounds and tokens between them are made in `store/recorded_rounds.py`, for live and recorded answers alike. An answer is
+an append-only string; each line is one JSON object with a key `k`:
 
     run     first line: run, method, target, drafter, and the temperature and top_p that were asked for
     t, x, r the rounds: see `recorded_rounds.round_lines`
@@ -17,9 +18,7 @@ from collections.abc import Mapping
 
 from omnidemo.metrics import measure
 from omnidemo.records import Generation, Round
-from omnidemo.store.recorded_rounds import finite, json_line, round_lines
-
-__all__ = ["Tally", "end_line", "finite", "json_line", "legend", "round_lines"]
+from omnidemo.store.recorded_rounds import finite, json_line
 
 
 class Tally:
