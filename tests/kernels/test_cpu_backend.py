@@ -185,14 +185,14 @@ def test_models_that_agree_on_little(
 
 
 def conversation(pair: Pair, prompt: str = BUNDLED[0]) -> DecodingState:
-    talk = DecodingState(TargetContext(pair.target.runner.new_cache()), DrafterContext(pair.drafter.runner.new_cache(), pair.map))
-    talk.start(pair.prompt_ids(prompt))
-    return talk
+    state = DecodingState(TargetContext(pair.target.runner.new_cache()), DrafterContext(pair.drafter.runner.new_cache(), pair.map))
+    state.start(pair.prompt_ids(prompt))
+    return state
 
 
-def fast(talk: DecodingState) -> Any:
-    assert talk.drafter is not None
-    return make_backend(talk.target.cache, talk.drafter.cache, perf_counter)
+def fast(state: DecodingState) -> Any:
+    assert state.drafter is not None
+    return make_backend(state.target.cache, state.drafter.cache, perf_counter)
 
 
 class Unsteady(FixedPolicy):
@@ -214,27 +214,27 @@ def test_rounds_that_were_made_in_vain_leave_no_trace(
         chance, ngrams = random.Random(3), NgramCache(bundled.drafter.runner.rows)
         for target_id in range(0, 8000, 2):
             ngrams.insert(target_id, bundled.map.ngram(target_id) or ())
-        talk = conversation(bundled)
+        state = conversation(bundled)
         rule = Unsteady(4) if trouble in ("budget", "everything") else FixedPolicy(4)
         rounds: list[Round] = []
         method, sampling = make_method("ngram-exact", bundled.map), SamplingParams(temperature)
-        for done in decode(talk, method, bundled.map, ngrams, sampling, Sampler(5), Limits(90), rule, backend=fast(talk)):
+        for done in decode(state, method, bundled.map, ngrams, sampling, Sampler(5), Limits(90), rule, backend=fast(state)):
             rounds.append(done)
             if trouble in ("trie", "everything") and done.index % 3 == 2:
                 target_id = 2 * chance.randrange(4000) + 1
                 ngrams.insert(target_id, bundled.map.ngram(target_id) or ())
             if trouble in ("weights", "everything") and done.index % 5 == 3:
-                assert talk.drafter is not None
-                talk.drafter.read_again(bundled.drafter.runner.new_cache())
-        found.append((facts(rounds), talk))
+                assert state.drafter is not None
+                state.drafter.read_again(bundled.drafter.runner.new_cache())
+        found.append((facts(rounds), state))
     assert found[0][0] == found[1][0]
-    for _, talk in found:
+    for _, state in found:
         with torch.inference_mode():
-            drafter = talk.drafter
-            assert drafter is not None and drafter.spells(talk.target.ids)
+            drafter = state.drafter
+            assert drafter is not None and drafter.spells(state.target.ids)
             assert close(as_tensor(drafter.logits()), FusedCache(bundled.drafter.runner).forward(drafter.ids, 1).logits[0], 1e-3)
-            wanted = FusedCache(bundled.target.runner).forward(talk.target.ids, 1).logits
-            assert close(as_tensor(talk.target.verify([]).logits), wanted, 1e-3)
+            wanted = FusedCache(bundled.target.runner).forward(state.target.ids, 1).logits
+            assert close(as_tensor(state.target.verify([]).logits), wanted, 1e-3)
     assert kinds(made)["several"] > 3
 
 
@@ -245,18 +245,18 @@ def test_other_passes_overwrite_what_was_made(bundled: Pair, made: list[list[Mad
     original = CpuBackend._next
     monkeypatch.setattr(CpuBackend, "_next", lambda self, *given: taken.append(original(self, *given)) or taken[-1])
     for touch in ("drafter", "target"):
-        talk = conversation(bundled)
-        drafter = talk.drafter
+        state = conversation(bundled)
+        drafter = state.drafter
         assert drafter is not None
         method = make_method("ngram-exact", bundled.map)
         for _ in decode(
-            talk, method, bundled.map, bundled.ngrams, SamplingParams(0.0), Sampler(1), Limits(60), FixedPolicy(4), backend=fast(talk)
+            state, method, bundled.map, bundled.ngrams, SamplingParams(0.0), Sampler(1), Limits(60), FixedPolicy(4), backend=fast(state)
         ):
             if touch == "drafter":
                 drafter.logits()
             else:
-                talk.target.verify([7])
-                talk.target.append([])
+                state.target.verify([7])
+                state.target.append([])
         assert kinds(made)["several"] > 5 and len(taken) > 10 and not any(taken)
         made.clear()
         with torch.inference_mode():
@@ -303,9 +303,9 @@ def test_every_token_that_the_drafter_reads_is_told(
             if len(read) == 2:
                 patch.setattr(FusedCache, "rolls", property(lambda self: False))
             for seed, prompt in enumerate(BUNDLED):
-                talk = conversation(bundled, prompt)
+                state = conversation(bundled, prompt)
                 for _ in decode(
-                    talk, method, bundled.map, bundled.ngrams, sampling, Sampler(seed), Limits(90), FixedPolicy(4), backend=fast(talk)
+                    state, method, bundled.map, bundled.ngrams, sampling, Sampler(seed), Limits(90), FixedPolicy(4), backend=fast(state)
                 ):
                     pass
     turns = [turn for turns in made for turn in turns]
@@ -434,9 +434,9 @@ class Compiled(World):
 
     def conversation(self, prompt: Any, limit: int = 1000) -> DecodingState:
         target, drafter = (FusedCache(runner) for runner in self.runners)
-        talk = DecodingState(TargetContext(target), DrafterContext(drafter, self.map))
-        talk.start(prompt)
-        return talk
+        state = DecodingState(TargetContext(target), DrafterContext(drafter, self.map))
+        state.start(prompt)
+        return state
 
     def law(self, sampling: SamplingParams, count: int) -> dict[tuple[int, ...], float]:
         def row(ids: list[int]) -> torch.Tensor:
@@ -450,7 +450,7 @@ def test_what_is_emitted_follows_the_targets_law(method: str, made: list[list[Ma
     """χ² of four ids of 10,000 answers, the last two by themselves, for those come from later rounds; fixed seed, p > 0.001."""
     plan = engine._plan
     monkeypatch.setattr(engine, "_plan", lambda *given: plan(*given[:4], index=1, look=given[5]))  # several rounds from the first one on
-    monkeypatch.setattr("tests.support.worlds.decode", lambda talk, *given: decode(talk, *given, backend=fast(talk)))
+    monkeypatch.setattr("tests.support.worlds.decode", lambda state, *given: decode(state, *given, backend=fast(state)))
     world = Compiled(NESTED.target, NESTED.drafter, NESTED.prompt)
     sampling, sampler, cache, runs, ids = SamplingParams(0.8), Sampler(3), world.cache(), 10_000, 4
     rule = make_method(method, world.map)

@@ -118,9 +118,9 @@ def test_a_window_that_ends_and_a_room_that_grows(runner: FusedLlama, monkeypatc
     assert ahead.cache._kv.capacity >= 32 and ahead.cache.rollouts == 20
     ahead.cache.max_positions = ahead.cache.length + 4
     with torch.inference_mode():
-        hand = ahead.context(random_trie(2), SamplingParams(1.0))
-        hand.begin_slot(NgramExact().proposal_rule, 4)
-    assert not left_over(hand) and ahead.cache.rollouts == 20
+        context = ahead.context(random_trie(2), SamplingParams(1.0))
+        context.begin_slot(NgramExact().proposal_rule, 4)
+    assert not left_over(context) and ahead.cache.rollouts == 20
 
 
 def test_a_pass_that_threads_share(runner: FusedLlama, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -230,14 +230,14 @@ def test_waits_of_whole_rounds(model: Any, name: str, temperature: float, most: 
     target.passes = None
     drafted, waits = [], []
     for budget in (2, 4, 8, 12) * 2:
-        talk = DecodingState(TargetContext(target.new_cache()), side.drafter)
-        talk.start([0, 1, 2])
+        state = DecodingState(TargetContext(target.new_cache()), side.drafter)
+        state.start([0, 1, 2])
         with monkeypatch.context() as watching, torch.inference_mode():
             reads = watched_reads(watching)
             method = make_method(name, MAP)
             rolled = RolloutBackend(lambda: 0.0)
             for r in decode(
-                talk, method, MAP, ngrams, SamplingParams(temperature), Sampler(budget), Limits(30), FixedPolicy(budget), backend=rolled
+                state, method, MAP, ngrams, SamplingParams(temperature), Sampler(budget), Limits(30), FixedPolicy(budget), backend=rolled
             ):
                 if r.drafted:
                     drafted.append(r.drafted)
@@ -304,10 +304,10 @@ def test_a_residual_rarely_waits_more_than_once(model: Any, near: float, monkeyp
                 p = torch.rand(len(TARGET) + 1, generator=torch.Generator().manual_seed(seed)) ** 6
                 q = torch.zeros_like(p).index_put_((MAP.mapped_targets,), as_tensor(draft.slots[0].distributions[()])[MAP.mapped_drafters])
                 p = (1 - near) * p / p.sum() + near * q / q.sum()
-                hand = side.context(ngrams, SamplingParams(1.0))
+                context = side.context(ngrams, SamplingParams(1.0))
                 if device:
                     reads.clear()
-                tokens.append(method.residual(hand, draft.slots[0], p / p.sum()))
+                tokens.append(method.residual(context, draft.slots[0], p / p.sum()))
                 waits.append(len(reads) if device else 0)
                 side.drafter.rollback(3)
         found.append((tokens, side.sampler.uniform()))
@@ -445,13 +445,13 @@ def test_what_was_foreseen_for_another_place_is_dropped(model: Any) -> None:
     side.draft(NgramExact(), ngrams, SamplingParams(1.0), 4)
     side.drafter.rollback(3)
     with torch.inference_mode():
-        hand = side.context(ngrams, SamplingParams(1.0))
-        hand.begin_slot(NgramExact().proposal_rule, 4)
-        assert left_over(hand) >= 2
+        context = side.context(ngrams, SamplingParams(1.0))
+        context.begin_slot(NgramExact().proposal_rule, 4)
+        assert left_over(context) >= 2
         side.drafter.push(5)
-        drawn, q, law = hand.draw(hand.readable_logit_mask)
-        assert not left_over(hand) and float(law[drawn]) == q
-        assert torch.allclose(as_tensor(law), as_tensor(hand.probs(MAP.readable_logit_mask)))
+        drawn, q, law = context.draw(context.readable_logit_mask)
+        assert not left_over(context) and float(law[drawn]) == q
+        assert torch.allclose(as_tensor(law), as_tensor(context.probs(MAP.readable_logit_mask)))
 
 
 def test_a_rollout_that_is_done_changes_nothing_more(model: Any) -> None:
@@ -514,12 +514,12 @@ def test_graphs_draw_what_the_host_would(device: str, sampling: SamplingParams) 
             ngrams.insert(6 + turn, (turn % 3, (turn // 3) % 6, *([turn % 5] if turn % 2 else [])))
             with torch.inference_mode():
                 start, target = len(drafter.ids), TargetContext(TableCache(1, 0))
-                hand = RoundContext(drafter, vocabulary_map, ngrams, sampling, sampler, frozenset({42}), None, start, target=target)
-                hand.prefetch = RolledDraws() if rolls else None
-                draft = NgramExact().draft(hand, 5)
+                context = RoundContext(drafter, vocabulary_map, ngrams, sampling, sampler, frozenset({42}), None, start, target=target)
+                context.prefetch = RolledDraws() if rolls else None
+                draft = NgramExact().draft(context, 5)
                 answer.append([(slot.target_id, slot.draft_ids) for slot in draft.slots])
                 kept = [slot for slot in draft.slots if slot.target_id >= 0][:2]
-                drafter.commit(hand.start, [len(slot.draft_ids) for slot in kept], [*(slot.target_id for slot in kept), turn % 6])
+                drafter.commit(context.start, [len(slot.draft_ids) for slot in kept], [*(slot.target_id for slot in kept), turn % 6])
         answers.append(answer)
         assert runner.fixed.record is not None and cache.rollouts >= (25 if rolls else 0)
     assert answers[0] == answers[1]

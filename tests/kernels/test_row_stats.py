@@ -19,7 +19,7 @@ from omnidemo.decoding.sampling import SamplingParams
 from tests.support.models import PROMPT, save
 
 
-def peaks_of(rows: Any, temperature: float) -> RowStats:
+def stats_of(rows: Any, temperature: float) -> RowStats:
     """Those of logits [R, V] by numpy."""
     best = rows.argmax(-1)
     top = rows[np.arange(len(rows)), best]
@@ -43,25 +43,25 @@ def test_a_pass_tells_its_peaks(runner: FusedLlama, temperature: float, rows: in
         monkeypatch.setattr(cpu_passes.CompiledPasses, "helpers", property(lambda self: 2))
     cache = FusedCache(runner)
     cache.forward([1, 2, 3], 1)
-    peaks = cache.forward([4, 5, 6, 7, 8], rows, temperature).stats
-    assert peaks is not None and cache.length == 8
+    stats = cache.forward([4, 5, 6, 7, 8], rows, temperature).stats
+    assert stats is not None and cache.length == 8
     cache.trim(3)
     logits = cache.forward([4, 5, 6, 7, 8], rows).logits
-    assert np.array_equal(logits.numpy(), peaks.rows)
-    wanted = peaks_of(peaks.rows, temperature)
+    assert np.array_equal(logits.numpy(), stats.rows)
+    wanted = stats_of(stats.rows, temperature)
     columns = [BEST, TOP, MASS, *([WARM] if temperature else [])]
-    assert np.allclose(peaks.numbers[:, columns], wanted.numbers[:, columns], rtol=3e-6)
-    assert peaks.best() == logits.argmax(-1).tolist()
+    assert np.allclose(stats.numbers[:, columns], wanted.numbers[:, columns], rtol=3e-6)
+    assert stats.best() == logits.argmax(-1).tolist()
     tokens = [3, 500, 17, 0, 516][:rows]
-    assert peaks.token_probs(tokens) == pytest.approx(
+    assert stats.token_probs(tokens) == pytest.approx(
         [float(row.softmax(-1)[one]) for row, one in zip(logits, tokens, strict=True)], rel=1e-5
     )
-    assert peaks.token_probs(tokens[1:], 1) == pytest.approx(peaks.token_probs(tokens)[1:])
+    assert stats.token_probs(tokens[1:], 1) == pytest.approx(stats.token_probs(tokens)[1:])
     if temperature:
         law = SamplingParams(temperature).probs(logits)
         for row in range(rows):
-            assert np.allclose(peaks.probs(row), law[row].numpy(), rtol=1e-5, atol=1e-9)
-        assert peaks.tempered_probs(tokens) == pytest.approx(
+            assert np.allclose(stats.probs(row), law[row].numpy(), rtol=1e-5, atol=1e-9)
+        assert stats.tempered_probs(tokens) == pytest.approx(
             [float(row[one]) for row, one in zip(law, tokens, strict=True)], rel=1e-5, abs=1e-30
         )
 

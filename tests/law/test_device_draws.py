@@ -113,11 +113,13 @@ def test_a_drafted_token_costs_one_wait(temperature: float, elsewhere: None, mon
     state = world.conversation(world.prompt)
     assert state.drafter is not None
     sampling, rule = SamplingParams(temperature), Asking(4)
-    hand = base.RoundContext(state.drafter, world.map, world.cache(), sampling, Sampler(1), frozenset(), policy=rule, target=state.target)
+    context = base.RoundContext(
+        state.drafter, world.map, world.cache(), sampling, Sampler(1), frozenset(), policy=rule, target=state.target
+    )
     state.drafter.logits()
     for name in ("cpu", "item", "tolist", "__int__", "__float__", "__bool__"):
         watch(name)
-    drawn, q, law = hand.draw(hand.readable_logit_mask)
+    drawn, q, law = context.draw(context.readable_logit_mask)
     slot = base.Slot(0, (drawn,), q, len(state.drafter.ids), distributions={(): law}, draft_probs=(q,))
-    assert hand.keep_drafting(slot) and rule.heard == [q] and 0.0 < q < 1.0
+    assert context.keep_drafting(slot) and rule.heard == [q] and 0.0 < q < 1.0
     assert waits == ["cpu"]
