@@ -1,6 +1,7 @@
 """The plain, picklable records that travel between the rooms. No models, no files, no clock.
 
-Nobody changes one. What is made in every round is not frozen all the same: that takes three times as long, 10 µs behind a pass.
+They are never changed. Those that are made in every round are not frozen dataclasses, because these take three times as long to make
+(10 µs after a pass has emptied the caches).
 """
 
 from __future__ import annotations
@@ -91,7 +92,7 @@ class Generation:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """How far a drafter and its target agree on a text, by the drafter's own law: no draft policy and no temperature enters.
+    """How far a drafter and its target agree on a text, by the drafter's own distribution: no draft policy and no temperature enters.
 
     `overlap` is the mean of Σ min(p, q) over all `positions`, those that the drafter cannot spell counting 0, and `same_first` the fraction
     of positions where both find the same token most probable. Both are lower bounds where the kept tokens do not cover p.

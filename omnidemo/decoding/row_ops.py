@@ -84,8 +84,8 @@ def softmax_given(row: Row, top: float, factor: float, mass: float) -> Row:
         probs = np.empty_like(row)
         _compiled.soften(row, top, factor, mass, probs)
         return probs
-    probs: Row = np.exp((row - np.float32(top)) * np.float32(factor)) / np.float32(mass)
-    return probs
+    found: Row = np.exp((row - np.float32(top)) * np.float32(factor)) / np.float32(mass)
+    return found
 
 
 def softmax_(row: Row, temperature: float) -> Row:
