@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
 from typing import Any
 
 import anyio
@@ -18,64 +17,43 @@ from omnidemo.endpoint.api_errors import as_api_error
 from omnidemo.records import Generation, Round
 
 STREAM = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-store"), (b"x-accel-buffering", b"no")]
-Item = Round | Generation | Exception
+Begin = Callable[[threading.Event], Iterator[Round | Generation]]
+Fingerprint = Callable[[Generation], str]
+Item = Round | Generation | Exception | None
 
 
 class AnswerResponse:
     """An ASGI app for one request. `begin(cancel)` starts the answer, in the thread that makes it; `fingerprint` names what it was made
     under.
 
-    A thread decodes ahead of the connection: a client that reads slowly holds nobody up. What fails before the first token has its own
-    status; later it is an event of the stream.
+    What fails before the first token has its own status; later it is an event of the stream.
     """
 
     def __init__(
         self,
-        begin: Callable[[threading.Event], Iterator[Round | Generation]],
+        begin: Begin,
         form: AnswerFormat,
-        fingerprint: Callable[[Generation], str],
+        fingerprint: Fingerprint,
         slots: AnswerSlots,
         caller: str,
         streamed: bool,
     ) -> None:
         self._begin, self._form, self._fingerprint = begin, form, fingerprint
         self._slots, self._caller, self._streamed = slots, caller, streamed
-        self._cancel = threading.Event()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            self._slots.take(self._caller)
+            work = self._slots.start(self._caller, self._begin, None if self._streamed else Generation)
         except Exception as error:
             await as_api_error(error).response()(scope, receive, send)
             return
-        loop, items = asyncio.get_running_loop(), asyncio.Queue[Item]()
-
-        def put(item: Item) -> None:
-            with suppress(RuntimeError):  # the server has ended
-                loop.call_soon_threadsafe(items.put_nowait, item)
-
-        self._slots.run(lambda: self._decode(put))
         try:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(_until_gone, receive, tasks.cancel_scope)
-                await (self._stream if self._streamed else self._whole)(items, scope, receive, send)
+                await (self._stream if self._streamed else self._whole)(work.items, scope, receive, send)
                 tasks.cancel_scope.cancel()
         finally:
-            self._cancel.set()
-
-    def _decode(self, put: Callable[[Item], None]) -> None:
-        """Make the answer, in a thread of its own; its slot is free when this ends."""
-        try:
-            if self._cancel.is_set():
-                return
-            with closing(self._begin(self._cancel)) as answer:  # type: ignore[type-var]
-                for item in answer:
-                    if self._streamed or isinstance(item, Generation):
-                        put(item)
-        except Exception as error:
-            put(error)
-        finally:
-            self._slots.give_back(self._caller)
+            work.cancel.set()
 
     async def _whole(self, items: asyncio.Queue[Item], scope: Scope, receive: Receive, send: Send) -> None:
         made = await items.get()
@@ -103,7 +81,9 @@ class AnswerResponse:
     def _events(self, item: Item) -> bytes:
         if isinstance(item, Round):
             return self._form.round(item)
-        return self._form.last(item, self._fingerprint(item)) if isinstance(item, Generation) else failed(as_api_error(item).body)
+        if isinstance(item, Generation):
+            return self._form.last(item, self._fingerprint(item))
+        return failed(as_api_error(item or RuntimeError("The answer ended early; ask again")).body)
 
 
 async def _until_gone(receive: Receive, scope: Any) -> None:

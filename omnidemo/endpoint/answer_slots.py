@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import queue
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
+from typing import Generic, TypeVar
 
 from omnidemo.endpoint.api_errors import ApiError
 
+Item = TypeVar("Item")
 RETRY = {"Retry-After": "1"}
 
 
@@ -45,15 +49,52 @@ class AnswerSlots:
             if not self._callers[caller]:
                 del self._callers[caller]
 
-    def run(self, job: Callable[[], None]) -> None:
-        """Have a thread do the job, which raises nothing, as soon as one is free."""
-        self._jobs.put(job)
+    def start(self, caller: str, begin: Callable[[threading.Event], Iterator[Item]], wanted: type | None = None) -> Work[Item]:
+        """Have a thread make something as soon as one is free; to be called on the event loop that looks at it. `wanted`: the only kind of
+        item that is looked at. ApiError as `take`."""
+        self.take(caller)
+        work = Work(begin, wanted, lambda: self.give_back(caller))
+        self._jobs.put(work.run)
         with self._lock:
             if self._threads < self._slots:
                 self._threads += 1
                 # They must not keep a program from ending, so no executor of the standard library, which waits for its threads.
                 threading.Thread(target=self._work, name=f"answers {self._threads}", daemon=True).start()
+        return work
 
     def _work(self) -> None:
         while True:
             self._jobs.get()()
+
+
+class Work(Generic[Item]):
+    """What a thread makes, item by item. `items`: what was made, at the end None, or the exception that ended it. `cancel` ends it early.
+
+    The thread works ahead of whoever looks at the items: a slow reader holds nobody up.
+    """
+
+    def __init__(self, begin: Callable[[threading.Event], Iterator[Item]], wanted: type | None, over: Callable[[], None]) -> None:
+        self.items: asyncio.Queue[Item | Exception | None] = asyncio.Queue()
+        self.cancel = threading.Event()
+        self._begin, self._wanted, self._over = begin, wanted, over
+        self._loop = asyncio.get_running_loop()
+
+    def run(self) -> None:
+        """Make it, in the thread of this call."""
+        end: Exception | None = None
+        try:
+            if self.cancel.is_set():
+                return
+            with closing(self._begin(self.cancel)) as made:  # type: ignore[type-var]
+                for item in made:
+                    if self._wanted is None or isinstance(item, self._wanted):
+                        self._put(item)
+        except Exception as error:
+            end = error
+        finally:
+            self._over()
+            self._put(end)
+
+    def _put(self, item: Item | Exception | None) -> None:
+        with suppress(RuntimeError):  # the server has ended
+            self._loop.call_soon_threadsafe(self.items.put_nowait, item)

@@ -15,7 +15,7 @@ from starlette.types import ASGIApp
 
 from omnidemo.endpoint import model_ids
 from omnidemo.endpoint.answer_format import AnswerFormat
-from omnidemo.endpoint.answer_response import AnswerResponse
+from omnidemo.endpoint.answer_response import AnswerResponse, Begin, Fingerprint
 from omnidemo.endpoint.answer_slots import RETRY, AnswerSlots
 from omnidemo.endpoint.api_errors import NO_RETRY, ApiError, as_api_error
 from omnidemo.endpoint.api_keys import calling
@@ -32,9 +32,8 @@ VERBS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
 Handler = Callable[[Request], Awaitable[ASGIApp]]
 
 
-def routes(front: PublicServices) -> list[Route]:
+def routes(endpoint: Endpoint) -> list[Route]:
     """`/v1/models`, `/v1/chat/completions` and `/v1/completions`; everything else below `/v1/` is an error in OpenAI's shape."""
-    endpoint = Endpoint(front)
     found: list[tuple[str, Handler, list[str]]] = [
         ("models", endpoint.models, ["GET"]),
         ("models/{name:path}", endpoint.model, ["GET"]),
@@ -49,40 +48,52 @@ class Endpoint:
     """Answers in OpenAI's wire format over the app's services: what a page may do, and no more."""
 
     def __init__(self, front: PublicServices) -> None:
-        self._front = front
+        self.front = front
         self._began = int(time.time())
         self.slots = AnswerSlots(ANSWERS, front.settings.queue_size, MOST_OF_ONE)
 
     async def models(self, request: Request) -> ASGIApp:
-        front = calling(self._front, request.headers)
+        front = calling(self.front, request.headers)
         ids = await anyio.to_thread.run_sync(model_ids.listed, front)
         return JSONResponse({"object": "list", "data": [self._card(name) for name in ids]})
 
     async def model(self, request: Request) -> ASGIApp:
-        front, name = calling(self._front, request.headers), request.path_params["name"]
+        front, name = calling(self.front, request.headers), request.path_params["name"]
         found = await anyio.to_thread.run_sync(model_ids.find, front, name)
         if found.named_line and front.state(found.target, found.drafter).stage == "ready":
             await anyio.to_thread.run_sync(model_ids.check_line, front, found)
         return JSONResponse(self._card(name))
 
     async def chat(self, request: Request) -> ASGIApp:
-        front = calling(self._front, request.headers)
+        front = calling(self.front, request.headers)
         asked = read(await request.body(), ChatRequest)
         return await self._answer(front, asked, [message.plain() for message in asked.messages])
 
     async def complete(self, request: Request) -> ASGIApp:
-        front = calling(self._front, request.headers)
+        front = calling(self.front, request.headers)
         asked = read(await request.body(), CompletionRequest)
         return await self._answer(front, asked, [{"role": "user", "content": asked.prompt}], raw=True)
 
     async def nothing(self, request: Request) -> ASGIApp:
-        calling(self._front, request.headers)
+        calling(self.front, request.headers)
         there = "GET /v1/models, POST /v1/chat/completions and POST /v1/completions"
         raise ApiError(404, f"There is no {request.method} {request.url.path[:80]}; this endpoint has {there}.", code="unknown_url")
 
     async def _answer(self, front: PublicServices, asked: AnswerRequest, messages: list[dict[str, str]], raw: bool = False) -> ASGIApp:
+        model = await self.ready(front, asked.model)
+        begin, fingerprint = self.plan(front, model, asked, messages, raw)
+        form = AnswerFormat(asked, model.written(front.settings), {"target": model.target, "drafter": model.drafter})
+        return AnswerResponse(begin, form, fingerprint, self.slots, self.counted_as(front), asked.stream)
+
+    def counted_as(self, front: PublicServices) -> str:
+        """By what name a caller's answers are counted; in a private app they are nobody's in particular."""
+        return front.caller_name if front.public else ""
+
+    def plan(
+        self, front: PublicServices, model: ModelId, asked: AnswerRequest, messages: list[dict[str, str]], raw: bool = False
+    ) -> tuple[Begin, Fingerprint]:
+        """How the answer to a request begins, and what names the conditions under which its seed repeats it."""
         settings = front.settings
-        model = await self._ready(front, asked.model)
         policy = settings.draft_policy
         if asked.seed is not None and policy == "cost":  # which goes by measured times, so that nothing would repeat
             policy = "fixed"
@@ -113,11 +124,9 @@ class Endpoint:
         def fingerprint(made: Generation) -> str:
             return f"{made.domain}.adapter-{made.adapter_version}.ngrams-{made.cache_entries}.{made.method}.{drafts}.{conditions}"
 
-        form = AnswerFormat(asked, model.written(settings), {"target": model.target, "drafter": model.drafter})
-        caller = front.caller_name if front.public else ""
-        return AnswerResponse(begin, form, fingerprint, self.slots, caller, asked.stream)
+        return begin, fingerprint
 
-    async def _ready(self, front: PublicServices, name: str) -> ModelId:
+    async def ready(self, front: PublicServices, name: str) -> ModelId:
         """The model of a request, loaded; ApiError where there is none, or it cannot be loaded, or takes long."""
         model = model_ids.find_own(front.settings, name)
         if model is None:

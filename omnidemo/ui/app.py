@@ -167,6 +167,8 @@ def launch_options(services: Services | PublicServices) -> dict[str, Any]:
     services = public_services(services)
     settings = services.settings
     user, _, password = settings.auth.partition(":")
+    answers = endpoint.Endpoint(services)
+    tools = endpoint.ToolServer(answers)
     return {
         "server_name": _address(settings),
         "server_port": settings.port or None,
@@ -179,7 +181,11 @@ def launch_options(services: Services | PublicServices) -> dict[str, Any]:
         "run_history": False,
         "show_error": True,
         "ssr_mode": False,
-        "app_kwargs": {"lifespan": around(services), "routes": [*routes(services), *endpoint.routes(services)]},
+        "app_kwargs": {
+            "lifespan": around(services, tools.life),
+            "routes": [*routes(services), *endpoint.routes(answers), *tools.routes],
+        },
+        "mcp_server": False,  # Gradio's own would make a tool of everything on the page
         "strict_cors": True,
         "state_session_capacity": BROWSERS,
         "max_file_size": settings.upload_mb * 2**20,

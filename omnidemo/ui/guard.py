@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 import os
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -15,8 +15,8 @@ from starlette.middleware import Middleware
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from omnidemo import endpoint
 from omnidemo.config import Settings
-from omnidemo.endpoint import PREFIX, error_body
 from omnidemo.serving import gc_pauses
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.serving.quotas import NO_ID, Refused
@@ -24,6 +24,7 @@ from omnidemo.store.visitors import LOOPBACK, is_loopback
 from omnidemo.ui.errors import report
 
 VISITOR, OPERATOR = "x-omnidemo-visitor", "x-omnidemo-operator"  # headers, so that neither is in an address or a log
+Life = Callable[[], AbstractAsyncContextManager[None]]
 SAFE = ("GET", "HEAD", "OPTIONS")
 JSON_BYTES = 8_000_000
 UPLOAD_EXTRA = 1_000_000  # of a form beside the file in it
@@ -99,8 +100,7 @@ class Guard:
             await self._pass_on(scope, receive, _with(self.extra, send))
         else:
             status, sentence = refused
-            api = scope.get("path", "").startswith(PREFIX)  # whose clients read errors of another shape
-            body = error_body(status, sentence) if api else {"detail": sentence, "error": sentence}
+            body = endpoint.refusal_body(scope.get("path", ""), status, sentence) or {"detail": sentence, "error": sentence}
             answer = JSONResponse(body, status, headers=self.extra)
             await answer(scope, receive, send)
 
@@ -163,8 +163,8 @@ class Guard:
 
     def _identified(self, path: str, headers: Headers, app: Any) -> tuple[int, str] | None:
         """In a public app every changing request needs a visitor's id, which anybody can get."""
-        if not self.services.public or path.startswith(("/visitor", PREFIX)) or path.rstrip("/") == "/login":
-            return None  # the endpoint asks for keys itself
+        if not self.services.public or path.startswith("/visitor") or path.rstrip("/") == "/login" or endpoint.asks_for_keys(path):
+            return None
         name = self.services.visitors.name(headers.get(VISITOR))
         if not name:
             return 401, NO_ID
@@ -213,8 +213,9 @@ def _with(extra: dict[str, str], send: Send) -> Send:
     return sent
 
 
-def around(services: PublicServices) -> Callable[[Any], AbstractAsyncContextManager[None]]:
-    """The app's lifespan: puts the guard around the app, and from time to time deletes expired visitors' data and frees memory.
+def around(services: PublicServices, *lives: Life) -> Callable[[Any], AbstractAsyncContextManager[None]]:
+    """The app's lifespan, with others within it: puts the guard around the app, and from time to time deletes expired visitors' data and
+    frees memory.
 
     Gradio puts its own CORS in front of the middleware that it is given, and that answers every page on this machine. So the guard
     is put around it when the app starts, before the first request.
@@ -227,7 +228,10 @@ def around(services: PublicServices) -> Callable[[Any], AbstractAsyncContextMana
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_sweep, services)
             tasks.start_soon(_give_back)
-            yield
+            async with AsyncExitStack() as within:
+                for one in lives:
+                    await within.enter_async_context(one())
+                yield
             tasks.cancel_scope.cancel()
 
     return life

@@ -5,33 +5,23 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import httpx
 import pytest
 
-from omnidemo.config import Settings
 from omnidemo.endpoint import api_routes
 from omnidemo.endpoint.answer_slots import AnswerSlots
 from omnidemo.endpoint.api_errors import ApiError
 from omnidemo.endpoint.stop_strings import StopFilter
 from omnidemo.records import Generation, Round
 from tests.support.fakes import FakeServices
-from tests.support.running_app import free_port, running
+from tests.support.running_app import serving
 
 openai = pytest.importorskip("openai", reason="the endpoint is tested with OpenAI's client; install it by requirements-dev.txt")
 
 HELLO = [{"role": "user", "content": "Hello"}]
 FULL = "bundled/a@bundled/drafter:default"
-
-
-@contextmanager
-def serving(tmp_path: Any, pace: float = 0.0, load_seconds: float = 0.0, **options: Any) -> Iterator[tuple[FakeServices, str]]:
-    settings = Settings(storage=tmp_path / "storage", port=free_port(), **options)
-    services = FakeServices(load_seconds=load_seconds, pace=pace, settings=settings)
-    with running(services) as url:
-        yield services, url
 
 
 def client(url: str, key: str = "none", **options: Any) -> Any:

@@ -22,6 +22,7 @@ from omnidemo.lines.router import Route
 from omnidemo.lines.slowdown import Slowdown
 from omnidemo.models.catalogue import ModelCard
 from omnidemo.records import AdapterVersion, Generation, Replayed, Round, Token
+from omnidemo.serving.comparison import Comparison
 from omnidemo.serving.pair_pool import PairState
 from omnidemo.serving.services import MethodInfo
 from omnidemo.store.database import StoreStatus
@@ -347,6 +348,26 @@ class FakeServices:
         self.store.rows.append({**self.store.rows[-1], "index": self.seen, "domain": line, "adapter_version": self.live(line)})
         yield replace(generation(done, time.monotonic() - start, method, finish, self.live(line)), domain=line)
 
+    def compare(
+        self, *, prompts: Sequence[str], methods: Sequence[str], cancel: threading.Event | None = None, **more: Any
+    ) -> Iterator[Comparison]:
+        """Scripted answers; the baseline takes twice as long. The last item of a cancelled one is missing, as of a real one."""
+        self.calls.append({"prompts": list(prompts), "methods": list(methods), **more})
+        known = {info.name for info in METHODS}
+        for name in methods:
+            if name not in known:
+                raise ValueError(f"there is no method {name}; choose one of {', '.join(sorted(known))}")
+        for name in methods:
+            plain = name == "autoregressive"
+            rounds = script(f"You said: {prompts[0]}\n{HOSTILE}", seed=len(prompts[0]), plain=plain)
+            for _ in rounds:
+                if cancel is not None and cancel.is_set():
+                    return
+                time.sleep(self.pace)
+            baseline = "autoregressive" in methods
+            made = generation(rounds, 2.0 if plain else 1.0, name)
+            yield Comparison(0, prompts[0], name, made, True if baseline else None, (1.0 if plain else 2.0) if baseline else None)
+
     def conditions(self, target: str, drafter: str) -> str:
         return "cpu.cpu.float32"
 
@@ -457,9 +478,6 @@ class FakeServices:
             raise ValueError("The file is not a zip. Upload a zip with adapter_config.json and adapter_model.safetensors.")
         self.store.newest[domain] = self.versions[domain] = self.store.newest.get(domain, 6) + 1
         return self.versions[domain]
-
-    def compare(self, **more: Any) -> Iterator[Any]:
-        yield from ()
 
     def play(self, **more: Any) -> Iterator[Any]:
         yield from ()

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import Any
 
+from omnidemo.config import Settings
 from omnidemo.ui import build_app, launch_options
+from tests.support.fakes import FakeServices
 
 
 def free_port() -> int:
@@ -26,3 +28,12 @@ def running(services: Any) -> Iterator[str]:
         yield f"http://127.0.0.1:{services.settings.port}"
     finally:
         page.close(verbose=False)
+
+
+@contextmanager
+def serving(folder: Any, pace: float = 0.0, load_seconds: float = 0.0, **options: Any) -> Iterator[tuple[FakeServices, str]]:
+    """The app over scripted answers, with its storage in a folder: (services, address)."""
+    settings = Settings(storage=folder / "storage", port=free_port(), **options)
+    services = FakeServices(load_seconds=load_seconds, pace=pace, settings=settings)
+    with running(services) as url:
+        yield services, url

@@ -50,6 +50,7 @@ ONLY_IN = {
     "plotly": files_in("figures") | {"ui/app.py"},
     "sklearn": {"lines/router.py"},
     "gradio": files_in("ui"),
+    "mcp": {"endpoint/mcp_server.py"},
     "typer": {"__main__.py", "bundled/train.py", "bundled/evaluate.py", "bundled/conversations.py"} | files_in("cli"),
 }
 CLOCKS = {"time", "datetime", "timeit"}  # a clock is handed in

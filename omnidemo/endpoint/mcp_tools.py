@@ -1,0 +1,194 @@
+"""The two tools of the MCP server: what they take, what they give, and how they run. Knows no protocol."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
+from threading import Event
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from omnidemo.config import refusal
+from omnidemo.endpoint.answer_format import REASONS
+from omnidemo.endpoint.answer_slots import Item
+from omnidemo.endpoint.api_errors import ApiError
+from omnidemo.endpoint.api_routes import Endpoint
+from omnidemo.endpoint.model_ids import ALIAS
+from omnidemo.endpoint.request_body import ChatMessage, ChatRequest, OwnOptions
+from omnidemo.lines.line_names import AUTO
+from omnidemo.lines.router import DEFAULT
+from omnidemo.methods import METHODS
+from omnidemo.records import Generation, Round
+from omnidemo.serving.comparison import BASELINE, Comparison
+from omnidemo.serving.public_services import PublicServices
+
+Tell = Callable[[int, int], Awaitable[None]]  # how much is done, of how much
+MODEL = "target@drafter:line, a target alone, or omnidemo for the pair that this server is set to."
+METHOD = f"Decoding method: {', '.join(METHODS)}, or auto."
+
+
+class Arguments(BaseModel):
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+    max_new_tokens: int = Field(128, ge=1, le=1_000_000, description="Longest answer, in tokens of the target.")
+    temperature: float = Field(0.0, ge=0, le=100, description="0 is greedy decoding.")
+    model: str = Field(ALIAS, max_length=1000, description=MODEL)
+
+
+class GenerateArguments(Arguments):
+    prompt: str | None = Field(None, description="What to answer. Give this, or messages.")
+    messages: list[ChatMessage] | None = Field(None, min_length=1, description="A conversation to answer, oldest message first.")
+    seed: int | None = Field(None, ge=0, lt=2**63, description="Repeats an answer as long as system_fingerprint is the same.")
+    method: str = Field("", max_length=100, description=f"{METHOD} Empty: the server's.")
+    token_sources: bool = Field(False, description="List each token with its source.")
+
+
+class CompareArguments(Arguments):
+    prompt: str = Field(description="What every method answers.")
+    methods: Annotated[list[str], Field(max_length=len(METHODS) + 1)] = Field(
+        [], description=f"{METHOD} Empty: {BASELINE}, which is the target alone, and the server's method."
+    )
+    seed: int = Field(0, ge=0, lt=2**63, description="The same for every method.")
+
+
+class TokenSource(BaseModel):
+    id: int
+    text: str
+    source: str
+
+
+class Figures(BaseModel):
+    """Figures of one answer."""
+
+    method: str
+    text: str
+    tokens: int = Field(description="Tokens of the target that were written.")
+    seconds: float | None
+    tokens_per_second: float | None
+    tokens_per_round: float | None = Field(description="Tokens for each pass of the target; 1 without guessing.")
+    acceptance: float | None = Field(description="Share of the proposed tokens that were accepted; null where nothing was proposed.")
+    sources: dict[str, int] = Field(
+        description="Tokens by where they came from: direct and ngram were guessed by the drafter and accepted, corrected replaced a"
+        " rejected guess, bonus followed accepted ones, plain had no guess."
+    )
+    finish_reason: Literal["stop", "length"]
+
+
+class GenerateResult(Figures):
+    model: str
+    adapter_version: int = Field(description="Version of the drafter's adapter; 0 has learned nothing.")
+    system_fingerprint: str
+    token_sources: list[TokenSource] | None = None
+
+
+class Compared(Figures):
+    speedup: float | None = Field(description=f"Tokens per second over those of {BASELINE}; null where that did not run.")
+    identical: bool | None = Field(description=f"Whether the tokens equal those of {BASELINE}; null above temperature 0.")
+
+
+class CompareResult(BaseModel):
+    model: str
+    results: list[Compared]
+
+
+async def generate(endpoint: Endpoint, front: PublicServices, given: dict[str, Any], tell: Tell | None) -> GenerateResult:
+    """An answer with its figures, learned from like one of the page. ApiError, ValueError or Refused, one sentence."""
+    asked = _read(GenerateArguments, given)
+    if (asked.prompt is None) == (asked.messages is None):
+        raise ApiError(400, 'Give either prompt, a text, or messages, a list such as [{"role": "user", "content": "Hello"}].')
+    messages = asked.messages or [ChatMessage(role="user", content=asked.prompt or "")]
+    request = ChatRequest(
+        messages=messages, temperature=asked.temperature, max_tokens=asked.max_new_tokens, seed=asked.seed,
+        omnidemo=OwnOptions(method=asked.method),
+    )  # fmt: skip
+    model = await endpoint.ready(front, asked.model)
+    begin, fingerprint = endpoint.plan(front, model, request, [message.plain() for message in messages])
+    made: Generation | None = None
+    written = 0
+
+    async def each(item: Round | Generation) -> None:
+        nonlocal made, written
+        if isinstance(item, Generation):
+            made = item
+        elif tell is not None:
+            written += len(item.tokens)
+            await tell(written, asked.max_new_tokens)
+
+    await _run(endpoint, front, begin, each, Generation if tell is None else None)
+    if made is None:
+        raise RuntimeError("The answer ended early; ask again")
+    listed = [TokenSource(id=token.id, text=token.text, source=token.source) for done in made.rounds for token in done.tokens]
+    return GenerateResult(
+        **_figures(made), model=model.written(front.settings), adapter_version=made.adapter_version, system_fingerprint=fingerprint(made),
+        token_sources=listed if asked.token_sources else None,
+    )  # fmt: skip
+
+
+async def compare(endpoint: Endpoint, front: PublicServices, given: dict[str, Any], tell: Tell | None) -> CompareResult:
+    """One prompt answered by several methods in turn; nothing is learned from it. Errors as `generate`."""
+    asked = _read(CompareArguments, given)
+    if not asked.prompt.strip():
+        raise ApiError(400, "The prompt is empty; write what every method shall answer.")
+    model = await endpoint.ready(front, asked.model)
+    methods = list(dict.fromkeys(asked.methods or [BASELINE, front.settings.method]))
+    line = model.line or front.settings.domain
+    results: list[Compared] = []
+
+    def begin(cancel: Event) -> Iterator[Comparison]:
+        return front.compare(
+            target=model.target, drafter=model.drafter, prompts=[asked.prompt], methods=methods, max_new_tokens=asked.max_new_tokens,
+            temperature=asked.temperature, seed=asked.seed, cancel=cancel, domain=DEFAULT if line == AUTO else line,
+        )  # fmt: skip
+
+    async def each(one: Comparison) -> None:
+        results.append(Compared(**_figures(one.generation) | {"method": one.method}, speedup=one.speedup, identical=one.identical))
+        if tell is not None:
+            await tell(len(results), len(methods))
+
+    await _run(endpoint, front, begin, each)
+    return CompareResult(model=model.written(front.settings), results=results)
+
+
+async def _run(
+    endpoint: Endpoint,
+    front: PublicServices,
+    begin: Callable[[Event], Iterator[Item]],
+    each: Callable[[Item], Awaitable[None]],
+    wanted: type | None = None,
+) -> None:
+    """Make something in one of the endpoint's threads; it ends early where this is cancelled, which is how a client's leaving arrives."""
+    work = endpoint.slots.start(endpoint.counted_as(front), begin, wanted)
+    try:
+        while (item := await work.items.get()) is not None:
+            if isinstance(item, Exception):
+                raise item
+            await each(item)
+    finally:
+        work.cancel.set()
+
+
+def _read(form: type[Any], given: dict[str, Any]) -> Any:
+    try:
+        return form.model_validate({name: value for name, value in given.items() if value is not None})
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        name = ".".join(str(part) for part in first["loc"])
+        known = ", ".join(form.model_fields)
+        if first["type"] == "missing":
+            raise ApiError(400, f"{name} is missing; this tool takes {known}.") from None
+        raise ApiError(400, f"{refusal(error, name)}; this tool takes {known}.") from None
+
+
+def _figures(made: Generation) -> dict[str, Any]:
+    return {
+        "method": made.method,
+        "text": made.text,
+        "tokens": len(made.token_ids),
+        "seconds": made.metrics.get("seconds"),
+        "tokens_per_second": made.metrics.get("tokens_per_second"),
+        "tokens_per_round": made.metrics.get("block_efficiency"),
+        "acceptance": made.metrics.get("acceptance_rate"),
+        "sources": dict(Counter(token.source for done in made.rounds for token in done.tokens)),
+        "finish_reason": REASONS[made.finish_reason],
+    }
