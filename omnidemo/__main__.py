@@ -100,7 +100,7 @@ def vocabularies(
     """Say how well two tokenizers fit: the direct map, and the n-grams that cover the other tokens of some prompts."""
     settings = read_settings()
     from omnidemo.bench import vocabularies
-    from omnidemo.bench.compare_methods import read_prompts
+    from omnidemo.bench.prompt_files import read_prompts
 
     reports = vocabularies.compare(target_tokenizer, drafter_tokenizer, read_prompts(prompts, limit), settings.trust_hub)
     show(
@@ -119,21 +119,20 @@ def equality(
 
     Tiny models are made on the spot. Exits with 1 if any ids differ.
     """
-    from dataclasses import fields
-
     import torch
 
-    from omnidemo.bench.compare_methods import check_writable, sheet
     from omnidemo.bench.equality import Row, equality_matrix
+    from omnidemo.bench.prompt_files import check_writable
+    from omnidemo.bench.report_tables import csv_table
 
     torch.set_num_threads(1)
     if csv:
         check_writable(csv)
     rows = list(equality_matrix(pairwise=quick))
     if csv:
-        with sheet(csv, [field.name for field in fields(Row)]) as table:
+        with csv_table(csv, Row) as append:
             for row in rows:
-                table.write(asdict(row))
+                append(row)
     different = [row for row in rows if row.equal is False]
     for row in different:
         typer.echo(f"different: {row.architecture}, {row.family}, {row.method}, {row.case}: {row.note}", err=True)

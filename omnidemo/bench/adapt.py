@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
@@ -14,8 +13,12 @@ from typing import Any
 
 from transformers.utils import logging
 
-from omnidemo.bench.compare_methods import COLUMNS, Sheet, Summary, check_methods, check_prompts, csv_row, sheet, summarise
+from omnidemo.bench.compare_methods import COLUMNS, Summary, check_methods, csv_row, summarise
 from omnidemo.bench.experiments.line import Line
+from omnidemo.bench.learning_pair import learning
+from omnidemo.bench.prompt_files import check_prompts, numbers
+from omnidemo.bench.report_tables import csv_table
+from omnidemo.bench.stage import Stage
 from omnidemo.config import Settings
 from omnidemo.distill.distiller import Distiller, TrainerStatus
 from omnidemo.lines.measurer import Measurer, mean_of
@@ -23,11 +26,12 @@ from omnidemo.lines.trainer_pool import TrainerPool
 from omnidemo.pair.pair import Pair
 from omnidemo.records import Agreement, RequestRecord, Trace
 from omnidemo.serving.comparison import BASELINE, Comparison, compare
-from omnidemo.serving.pair_loading import attach_storage, build_measured_pair, open_store
+from omnidemo.serving.pair_loading import build_measured_pair
 from omnidemo.store.store import Store
 
 # kind: traffic, held-out or offline; requests: answered before
 HEADER = ("kind", "requests", "train_steps", "loss_nats", "agreement", "same_first", *COLUMNS)
+Append = Callable[[Any], None]
 OFFLINE = -1  # the version that the offline drafter shows
 
 
@@ -69,29 +73,12 @@ class Experiment:
 
 def plan_checkpoints(text: str, requests: int) -> list[int]:
     """The numbers of a list such as "0,25,50" that lie within the run, with its beginning and its end. ValueError for other text."""
-    try:
-        wanted = [int(part) for part in text.split(",") if part.strip()]
-    except ValueError:
-        raise ValueError(f"checkpoints are whole numbers with commas between, not {text!r}") from None
+    wanted = numbers(text, "--eval-at") if text.strip() else []
     return sorted({0, requests, *(number for number in wanted if 0 < number < requests)})
 
 
-def hold_out(prompts: Sequence[str], given: Sequence[str] | None, count: int) -> tuple[list[str], list[str]]:
-    """(traffic, held out): no prompt is in both. Held out are `count` of the given prompts, else the last ones of the file.
-
-    Given prompts are taken evenly over their list, which may be sorted by topic. ValueError where no traffic would be left.
-    """
-    chosen = list(given if given is not None else list(dict.fromkeys(prompts))[-count:])
-    held = [chosen[index * len(chosen) // count] for index in range(count)] if len(chosen) > count else chosen
-    kept_apart = set(chosen)
-    traffic = [prompt for prompt in prompts if prompt not in kept_apart]
-    if not traffic:
-        raise ValueError("every prompt is held out, so that no traffic is left; give more prompts or a smaller --eval-limit")
-    return traffic, held
-
-
-def run(settings: Settings, what: Experiment, out: Path, keep: bool) -> Iterator[int | Point]:
-    """Yield the number of answered requests after each, and a `Point` at each checkpoint; all rows are in the CSV by then.
+def run(settings: Settings, what: Experiment, out: Path, keep: bool) -> Iterator[Stage | Point]:
+    """Yield a `Stage` after each request, and a `Point` at each checkpoint; all rows are in the CSV by then.
 
     An update that is due is run and swapped in before the next request, so that the curve does not depend on the machine's
     speed. keep: learn on in the settings' storage; else from nothing, and nothing stays. At the call, ModelError or ValueError
@@ -104,32 +91,24 @@ def run(settings: Settings, what: Experiment, out: Path, keep: bool) -> Iterator
     return _stream(pair, settings, what, out, keep)
 
 
-def _stream(pair: Pair, settings: Settings, what: Experiment, out: Path, keep: bool) -> Iterator[int | Point]:
+def _stream(pair: Pair, settings: Settings, what: Experiment, out: Path, keep: bool) -> Iterator[Stage | Point]:
     with ExitStack() as stack:
-        changed: dict[str, Any] = {"training": "inline", "cost_aware": False}  # a curve that shows what can be learned
-        if not keep:
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="omnidemo-")))
-            changed |= {"storage": folder, "database_url": ""}
-        settings = settings.model_copy(update=changed)
-        store = open_store(settings)
-        stack.callback(store.close)
-        lines = attach_storage(pair, settings, store)
-        stack.callback(lines.close)
+        settings, store, lines = stack.enter_context(learning(pair, settings, keep, training="inline"))
         distiller = lines.get("default")
         traces: list[Trace] = []
         if what.offline:
             pair.learners.append(traces.append)
-        rows = stack.enter_context(sheet(out, HEADER))
+        append = stack.enter_context(csv_table(out, HEADER))
         agreed = _Agreed(pair, lines.measurer, what.held_out)
         for count, prompt in enumerate(islice(cycle(what.traffic), what.requests)):
             if count in what.checkpoints:
-                yield _evaluate(pair, distiller, what, count, rows, agreed)
-            _serve(pair, lines, store, what, count, prompt, rows)
-            yield count + 1
+                yield _evaluate(pair, distiller, what, count, append, agreed)
+            _serve(pair, lines, store, what, count, prompt, append)
+            yield Stage("requests", count + 1, what.requests)
             time.sleep(what.pause)
-        yield _evaluate(pair, distiller, what, what.requests, rows, agreed)
+        yield _evaluate(pair, distiller, what, what.requests, append, agreed)
         if what.offline:
-            yield _ceiling(pair, distiller.settings, what, traces, rows)
+            yield _ceiling(pair, distiller.settings, what, traces, append)
 
 
 class _Agreed:
@@ -148,7 +127,7 @@ class _Agreed:
         return self._measurer.agree("default", version, self._traces)
 
 
-def _serve(pair: Pair, lines: TrainerPool, store: Store, what: Experiment, count: int, prompt: str, rows: Sheet) -> None:
+def _serve(pair: Pair, lines: TrainerPool, store: Store, what: Experiment, count: int, prompt: str, append: Append) -> None:
     """Answer one request, note it in the CSV and in the history, and learn from it."""
     distiller = lines.get("default")
     settings, options = distiller.settings, _options(distiller.settings, what)
@@ -156,7 +135,7 @@ def _serve(pair: Pair, lines: TrainerPool, store: Store, what: Experiment, count
     made = pair.generate(prompt, method=settings.method, seed=what.seed + count, reuse=False, **options)
     lines.measurer.settle()
     done = Comparison(count, prompt, settings.method, made, None, None)
-    rows.write(_row("traffic", count, distiller.status(), done, pair.agreement(made)))
+    append(_row("traffic", count, distiller.status(), done, pair.agreement(made)))
     record = RequestRecord(
         session="adapt",
         target=pair.target.name,
@@ -176,19 +155,19 @@ def _serve(pair: Pair, lines: TrainerPool, store: Store, what: Experiment, count
         raise RuntimeError(f"after {count + 1} requests the drafter could not be trained: {error}")
 
 
-def _evaluate(pair: Pair, distiller: Distiller, what: Experiment, count: int, rows: Sheet, agreed: _Agreed) -> Point:
+def _evaluate(pair: Pair, distiller: Distiller, what: Experiment, count: int, append: Append, agreed: _Agreed) -> Point:
     """The held-out prompts, plain decoding and the chosen method, interleaved. Nothing is learned from them."""
     trainer = distiller.status()
     found = agreed.now(trainer.version, distiller.settings)
 
     def tell(done: Comparison) -> None:
-        rows.write(_row("held-out", count, trainer, done, found[done.prompt_index] if done.method != BASELINE else None))
+        append(_row("held-out", count, trainer, done, found[done.prompt_index] if done.method != BASELINE else None))
 
     summary = _read(pair, distiller.settings, what, tell)
     return Point(count, summary, trainer.version, trainer.step, agreement=mean_of(found))
 
 
-def _ceiling(pair: Pair, settings: Settings, what: Experiment, traces: Sequence[Trace], rows: Sheet) -> Point:
+def _ceiling(pair: Pair, settings: Settings, what: Experiment, traces: Sequence[Trace], append: Append) -> Point:
     """The base drafter, trained on all answers at once, on the held-out prompts."""
     steps = what.offline * -(-len(traces) // settings.batch_size)
     line = Line(pair.drafter.folder, settings.model_copy(update={"schedule": "cosine", "schedule_steps": steps}), {}, what.seed)
@@ -196,7 +175,7 @@ def _ceiling(pair: Pair, settings: Settings, what: Experiment, traces: Sequence[
         pass
     pair.publish(OFFLINE, line.weights(), line.head())
     place = {"kind": "offline", "requests": what.requests, "train_steps": line.steps, "loss_nats": line.loss}
-    summary = _read(pair, settings, what, lambda done: rows.write(place | csv_row(done)))
+    summary = _read(pair, settings, what, lambda done: append(place | csv_row(done)))
     return Point(what.requests, summary, OFFLINE, line.steps, offline=True)
 
 

@@ -1,4 +1,4 @@
-"""The generation of transformers itself, plain and assisted, watched pass by pass."""
+"""The generation of `transformers` itself as arms of a benchmark: plain and assisted, on the same weights, watched pass by pass."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from typing import Any
 import torch
 from torch import Tensor
 from transformers import AutoTokenizer, GenerationConfig
-from transformers.utils import logging
 
 from omnidemo.backends.runner import overwrite_named
+from omnidemo.bench.speed.arms import Answer, Request
+from omnidemo.bench.speed.floor import Pass
+from omnidemo.bench.speed.machine import synchronise
 from omnidemo.decoding.contexts import common_prefix
 from omnidemo.models.load import LanguageModel
 from omnidemo.models.read_weights import read_model
@@ -26,25 +28,10 @@ LOOKUP = "transformers-prompt-lookup"
 PEER = (PLAIN, ASSISTED, DEFAULTS, LOOKUP)
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """ids without the prompt; `rounds`: (proposed, accepted) target tokens of each target pass; drafted: drafter tokens drawn.
-
-    `passes` and `first_seconds` (until the first token was written) are those of `transformers` alone.
-    """
-
-    ids: Sequence[int]
-    seconds: float
-    rounds: Sequence[tuple[int, int]]
-    drafted: int
-    passes: Sequence[PeerPass] = ()
-    first_seconds: float | None = None
-
-
 @dataclass(slots=True)
 class PeerPass:
-    """A forward pass of the peer: by which model, the positions in its cache before, how many tokens it read, and when it ran. Where a
-    device works by itself, the seconds are those of the launch."""
+    """A forward pass of the peer: by which model, the positions in its cache before, the ids that it read, and when it ran. Where a device
+    works by itself, the seconds are those of the launch."""
 
     drafter: bool
     start: int
@@ -70,21 +57,35 @@ class Peer:
             names = {"tokenizer": pair.target, "assistant_tokenizer": pair.drafter}
             self.tokenizers = {name: AutoTokenizer.from_pretrained(model.folder) for name, model in names.items()}
 
-    def generate(self, method: str, ids: Sequence[int], max_new_tokens: int, sampled: bool, temperature: float = 1.0) -> Answer:
-        """Answer a prompt; at that temperature where it is sampled. Raises what `transformers` raises."""
-        prompt = torch.tensor([list(ids)], device=self.target.device)
-        options: dict[str, Any] = {"do_sample": sampled, "max_new_tokens": max_new_tokens, "attention_mask": torch.ones_like(prompt)}
-        options |= {"temperature": temperature, "top_k": 0, "top_p": 1.0} if sampled else {}
+    def generate(self, method: str, request: Request) -> Answer:
+        """Answer a prompt, sampled above temperature 0. Raises what `transformers` raises."""
+        device, known, sampled = self.target.device, len(request.ids), request.temperature > 0
+        torch.manual_seed(request.seed)
+        prompt = torch.tensor([list(request.ids)], device=device)
+        options = {"do_sample": sampled, "max_new_tokens": request.max_new_tokens, "attention_mask": torch.ones_like(prompt)}
+        options |= {"temperature": request.temperature, "top_k": 0, "top_p": 1.0} if sampled else {}
         options |= self._assistance(method, sampled)
         with self._watching(sampled) as passes:
-            first = _FirstToken()
+            streamer = _FirstToken()
+            synchronise(device)
             began = perf_counter()
-            written = self.target.generate(prompt, streamer=first, **options)[0].tolist()[len(ids) :]
+            written = self.target.generate(prompt, streamer=streamer, **options)[0].tolist()[known:]
+            synchronise(device)
             seconds = perf_counter() - began
-        rounds = [_judged(len(ids), written, one.start, one.ids) for one in passes if not one.drafter]
-        drafted = sum(one.drafter for one in passes)  # each pass writes one token
-        return Answer(written, seconds, rounds, drafted, passes, first.at - began if first.at else None)
+        rounds = [_judged(known, written, one.start, one.ids) for one in passes if not one.drafter]
+        judged = iter(rounds)
+        rows = [1 if one.drafter else next(judged)[0] + 1 for one in passes]  # of logits: one for each proposal and one more
+        return Answer(
+            ids=written,
+            seconds=seconds,
+            first=streamer.at - began if streamer.at else None,
+            rounds=rounds,
+            drafted=sum(one.drafter for one in passes),  # each pass writes one token
+            passes=[(int(one.drafter), Pass(one.start, one.ids.shape[1], count)) for one, count in zip(passes, rows, strict=True)],
+            split=_split(passes, began, seconds, streamer.at) if device.type == "cpu" else {},
+        )
 
+    @torch.inference_mode()
     def laws(self, ids: Sequence[int]) -> Tensor:
         """The target's laws [T, V] of the token after each of these ids, at temperature 1, float64."""
         logits: Tensor = self.target(input_ids=torch.tensor([list(ids)], device=self.target.device)).logits
@@ -126,6 +127,24 @@ class Peer:
                 handle.remove()
 
 
+@dataclass
+class TheirArm:
+    """A peer in one of its modes."""
+
+    peer: Peer
+    method: str
+    drafter: str = ""
+    side: str = "transformers"
+    rule: str = ""
+
+    @property
+    def name(self) -> str:
+        return f"{self.method} {self.drafter}".strip()
+
+    def answer(self, request: Request) -> Answer:
+        return self.peer.generate(self.method, request)
+
+
 class _FirstToken:
     """A streamer that notes when the first token behind the prompt comes."""
 
@@ -143,24 +162,9 @@ class _FirstToken:
 
 def _module(model: LanguageModel, weights: Mapping[str, Tensor]) -> Any:
     """The model as `transformers` loads it, with the weights that ours uses now."""
-    module = read_model(model.folder, dtype=model.dtype)
-    module = module.to(model.device).eval()
+    module = read_model(model.folder, dtype=model.dtype).to(model.device).eval()
     overwrite_named(dict(module.named_parameters(remove_duplicate=False)), weights)
     return module
-
-
-@contextmanager
-def quietly() -> Iterator[None]:
-    """Silence the warnings of `transformers` about its own settings, and its progress bars."""
-    before, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        logging.set_verbosity(before)
-        if bars:
-            logging.enable_progress_bar()
 
 
 def _judged(prompt: int, written: Sequence[int], before: int, read: Tensor) -> tuple[int, int]:
@@ -169,3 +173,11 @@ def _judged(prompt: int, written: Sequence[int], before: int, read: Tensor) -> t
     known = max(before + 1, prompt)
     proposal = read[0, known - before :].tolist()
     return len(proposal), common_prefix(proposal, written[known - prompt :])
+
+
+def _split(passes: Sequence[PeerPass], began: float, seconds: float, first: float | None) -> dict[str, float]:
+    """Seconds by stage of what follows the first token."""
+    first = first or began
+    later = [one for one in passes if one.began >= first]
+    draft, verify = (sum(one.seconds for one in later if one.drafter is which) for which in (True, False))
+    return {"draft": draft, "verify": verify, "settle": 0.0, "other": began + seconds - first - draft - verify}

@@ -20,6 +20,7 @@ from transformers import AutoModelForCausalLM
 
 from omnidemo.backends import compile_kernels
 from omnidemo.bench import tiny
+from omnidemo.bench.silence import quietly
 from omnidemo.methods import METHODS
 from omnidemo.models.load import LanguageModel, load_model
 from omnidemo.pair.pair import Pair
@@ -139,7 +140,7 @@ class Laboratory:
 
     def _reference(self, architecture: str, family: str, ends: bool) -> Any:
         auto: Any = AutoModelForCausalLM
-        with tiny.quietly():
+        with quietly():
             return auto.from_pretrained(self._saved(architecture, family, ends), dtype=torch.float32).eval()
 
     def _answer(self, architecture: str, family: str, name: str) -> tuple[int, ...]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,8 @@ import torch
 import transformers
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
-from transformers.utils import logging
+
+from omnidemo.bench.silence import quietly
 
 SENTENCES = (
     "the small duck swims in the pond and the other ducks swim with the small duck.",
@@ -156,18 +156,6 @@ def save(folder: Path, architecture: str, family: str, *, seed: int = 0, steps: 
         model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
-
-
-@contextmanager
-def quietly() -> Iterator[None]:
-    """Without the progress bars of `transformers`."""
-    bars = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        if bars:
-            logging.enable_progress_bar()
 
 
 def teach(model: Any, texts: Sequence[Sequence[int]], steps: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from time import perf_counter
 
 from transformers import AutoTokenizer
@@ -33,15 +33,12 @@ class Coverage:
     none: int
     distinct: int
 
-    @property
-    def unmapped(self) -> int:
-        """Tokens without a direct map."""
-        return self.tokens - self.direct
-
-    def of_rest(self, least: int, most: int | None = None) -> float | None:
-        """Share of the tokens without a direct map that n-grams of `least` to `most` drafter tokens cover; None without any."""
-        covered = sum(count for n, count in self.ngrams.items() if least <= n and (most is None or n <= most))
-        return covered / self.unmapped if self.unmapped else None
+    def shares(self) -> list[float | None]:
+        """From 0 to 1: of all tokens those mapped directly; of the others those that 2-, 3-, 4- and longer n-grams and nothing cover."""
+        others = self.tokens - self.direct
+        longer = sum(count for n, count in self.ngrams.items() if n > 4)
+        covered = (*(self.ngrams.get(n, 0) for n in (2, 3, 4)), longer, self.none)
+        return [self.direct / self.tokens if self.tokens else None, *(count / others if others else None for count in covered)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,32 +53,11 @@ class Report:
     coverage: Coverage
     seconds: float
 
-    def row(self) -> dict[str, str | int | float | None]:
-        """The figures by name; shares are numbers from 0 to 1, those of n-grams and `none` of the tokens without a direct map."""
-        found = self.coverage
-        row = asdict(self)
-        del row["coverage"], row["seconds"]
-        return row | {
-            "texts": found.texts,
-            "tokens": found.tokens,
-            "direct_share": found.direct / found.tokens if found.tokens else None,
-            "rest": found.unmapped,
-            "rest_2grams": found.of_rest(2, 2),
-            "rest_3grams": found.of_rest(3, 3),
-            "rest_4grams": found.of_rest(4, 4),
-            "rest_longer": found.of_rest(5),
-            "rest_none": found.none / found.unmapped if found.unmapped else None,
-            "distinct_ngrams": found.distinct,
-            "build_seconds": self.seconds,
-        }
-
     def cells(self) -> list[str]:
         """The figures as text, under `HEADINGS`."""
-        row = self.row()
-        shares = ("direct_share", "rest_2grams", "rest_3grams", "rest_4grams", "rest_longer", "rest_none")
-        texts = [f"{share:.2%}" if isinstance(share := row[name], float) else "–" for name in shares]
+        shares = ["–" if share is None else f"{share:.2%}" for share in self.coverage.shares()]
         counts = (f"{self.mapped:,}", f"{self.coverage.tokens:,}")
-        return [self.target, self.drafter, *counts, *texts, f"{self.coverage.distinct:,}", f"{self.seconds * 1000:.0f}"]
+        return [self.target, self.drafter, *counts, *shares, f"{self.coverage.distinct:,}", f"{self.seconds * 1000:.0f}"]
 
 
 def cover(vocabulary_map: VocabularyMap, texts: Sequence[str]) -> Coverage:

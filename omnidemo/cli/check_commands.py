@@ -27,7 +27,7 @@ def check_backend(
     """
     settings = read_settings(target=target, drafter=drafter, backend=backend, draft_length=draft_length, training="off")
     from omnidemo.bench import mismatch
-    from omnidemo.bench.compare_methods import read_prompts
+    from omnidemo.bench.prompt_files import read_prompts
     from omnidemo.config import GenerationConfig
     from omnidemo.methods import check_method
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 import os
 import sys
+from collections.abc import Iterable
+from itertools import chain, islice
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -100,6 +102,23 @@ def show(table: Table, lines: list[list[str]], note: str = "") -> None:
     if lines:
         Console(width=None if sys.stdout.isatty() else 160).print(table)
         typer.echo(note, err=True, nl=bool(note))
+
+
+def collect(events: Iterable[Any], rows: list[Any], title: str = "") -> None:
+    """Show a bar for each stage of a measurement, and put into `rows` everything else that it yields; they stay there after Ctrl-C."""
+    from omnidemo.bench.stage import Stage
+
+    coming = iter(events)
+    first = list(islice(coming, 1))  # what is refused is one sentence, without a bar above it
+    with progress() as bar:
+        tasks: dict[str, Any] = {}
+        for event in chain(first, coming):
+            if not isinstance(event, Stage):
+                rows.append(event)
+                continue
+            if event.name not in tasks:
+                tasks[event.name] = bar.add_task(f"{title}{event.name}", total=event.total)
+            bar.update(tasks[event.name], completed=event.done, total=event.total)
 
 
 def progress() -> Progress:

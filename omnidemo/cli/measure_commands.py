@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
@@ -21,15 +20,12 @@ from omnidemo.cli.common import (  # fmt: skip
     Storage,
     Target,
     Temperature,
-    progress,
+    collect,
     read_settings,
     show,
 )
 
 NAMES = "methods, losses, rank, draft-length, cache, topic-shift, target-shift, routing, one-for-all, training-cost; all: all but that."
-
-if TYPE_CHECKING:
-    from omnidemo.bench.experiments.run_experiment import Progress
 
 
 def compare(
@@ -53,22 +49,19 @@ def compare(
     settings = read_settings(target=target, drafter=drafter, max_new_tokens=max_new_tokens, draft_length=draft_length, training="off")
     from omnidemo.api import load_pair
     from omnidemo.bench import compare_methods
+    from omnidemo.bench.prompt_files import check_writable, read_prompts
 
-    texts = compare_methods.read_prompts(prompts, limit)
+    texts = read_prompts(prompts, limit)
     names = compare_methods.check_methods([name.strip() for name in methods.split(",") if name.strip()])
-    compare_methods.check_writable(csv)
+    check_writable(csv)
     pair = load_pair(settings.target, settings.drafter, settings.device, settings.dtype, storage, settings)
     if fill_cache or settings.warm_start:
         pair.fill_cache()
     options = {"max_new_tokens": settings.max_new_tokens, "draft_length": settings.draft_length}
     measured = compare_methods.run(pair, texts, names, csv, temperature=temperature, seed=seed, **options)
-    results = []
+    results: list[Any] = []
     try:
-        with progress() as bar:
-            task = bar.add_task("answers", total=len(texts) * len(names))
-            for done in measured:
-                results.append(done)
-                bar.advance(task)
+        collect(measured, results)
     finally:  # also after Ctrl-C
         lines = [[summary.method, *summary.cells()] for summary in compare_methods.summarise(results)]
         show(Table("method", *compare_methods.HEADINGS, box=None), lines, f"{SPREAD} Rows: {csv}")
@@ -89,19 +82,17 @@ def compare_peer(
     """Measure our methods beside transformers' assisted generation: same ids, same law, and how fast."""
     settings = read_settings(target=target, drafter=drafter, max_new_tokens=max_new_tokens, draft_length=draft_length, training="off")
     from omnidemo.bench import peer
-    from omnidemo.bench.compare_methods import check_writable, read_prompts
+    from omnidemo.bench.prompt_files import check_writable, read_prompts
 
     texts = read_prompts(prompts, limit)
     check_writable(csv)
-    with progress() as bar:
-        task = bar.add_task("rows", total=None)
-        report = peer.compare_with_peer(
-            settings.target, settings.drafter, texts, methods=[name.strip() for name in methods.split(",") if name.strip()],
-            max_new_tokens=settings.max_new_tokens, draft_length=settings.draft_length, samples=samples, seed=seed,
-            progress=lambda done, of: bar.update(task, completed=done, total=of), out=csv, settings=settings,
-        )  # fmt: skip
+    rows: list[peer.Row] = []
+    names = [name.strip() for name in methods.split(",") if name.strip()]
+    options = {"max_new_tokens": settings.max_new_tokens, "draft_length": settings.draft_length, "samples": samples, "seed": seed}
+    events = peer.compare_with_peer(settings.target, settings.drafter, texts, methods=names, out=csv, settings=settings, **options)
+    collect(events, rows)
     note = "exact: greedy ids equal to transformers' generate, or χ²/degrees of freedom of sampled tokens."
-    show(Table("method", *peer.HEADINGS, box=None), report.lines(), f"{note} Rows: {csv}")
+    show(Table("method", *peer.HEADINGS, box=None), peer.summary(rows), f"{note} Rows: {csv}")
 
 
 def adapt(
@@ -134,21 +125,16 @@ def adapt(
         update_interval=update_interval, steps_per_update=steps, storage=storage, draft_policy=draft_policy,
     )  # fmt: skip
     from omnidemo.bench import adapt
-    from omnidemo.bench.compare_methods import HEADINGS, check_methods, check_writable, read_prompts
+    from omnidemo.bench.compare_methods import HEADINGS, check_methods
+    from omnidemo.bench.prompt_files import check_writable, hold_out, read_prompts
 
     check_methods([settings.method])
-    traffic, held = adapt.hold_out(read_prompts(prompts), read_prompts(held_out) if held_out else None, eval_limit)
+    traffic, held = hold_out(read_prompts(prompts), read_prompts(held_out) if held_out else None, eval_limit)
     what = adapt.Experiment(traffic, held, requests, adapt.plan_checkpoints(eval_at, requests), temperature, seed, pause, offline)
     check_writable(csv)
     events, points = adapt.run(settings, what, csv, keep=storage is not None), list[adapt.Point]()
     try:
-        with progress() as bar:
-            task = bar.add_task("requests", total=requests)
-            for event in events:
-                if isinstance(event, int):
-                    bar.update(task, completed=event)
-                else:
-                    points.append(event)
+        collect(events, points)
     finally:  # also after Ctrl-C
         lines = [[at.name, "–" if at.offline else str(at.version), str(at.steps), at.agreed, *at.summary.cells()] for at in points]
         note = f"Held-out prompts. Agreement: mean of Σ min(p, q) over all positions, same first choice. {SPREAD} Rows: {csv}"
@@ -176,15 +162,16 @@ def experiment(
     """Repeat a claim of the papers: CSV, table and plot, from recorded answers of the target. Started again, it goes on where it was."""
     settings = read_settings(drafter=drafter, max_new_tokens=24 if quick else max_new_tokens, device="cpu")
     settings = settings.model_copy(update={"head": "off"})  # the arms that study the head switch it on
-    from omnidemo.bench.experiments import cost, prompt_sources
+    from omnidemo.bench import prompt_files
+    from omnidemo.bench.experiments import cost
     from omnidemo.bench.experiments.arm import World
     from omnidemo.bench.experiments.plans import EXPERIMENTS
     from omnidemo.bench.experiments.run_experiment import TARGETS, TOPICS, ExperimentRequest, run
 
     if quick:
         requests, limit, seeds, timed_prompts, pause = min(requests, 8), min(limit, 2), "0", 1, 0.0
-    traffic, held = prompt_sources.files(prompts, limit) if prompts else prompt_sources.bundled(domain or TOPICS, limit)
-    numbers, every = prompt_sources.numbers(seeds), list(EXPERIMENTS) if name == "all" else [name]
+    traffic, held = prompt_files.files(prompts, limit) if prompts else prompt_files.bundled(domain or TOPICS, limit)
+    numbers, every = prompt_files.numbers(seeds, "--seeds"), list(EXPERIMENTS) if name == "all" else [name]
     for each in every:
         folder = (out / each if out and name == "all" else out) or settings.storage / "experiments" / each
         world = World(settings.drafter, settings, traffic, held, records, folder)
@@ -192,16 +179,6 @@ def experiment(
             each, target or TARGETS, list(traffic), requests, numbers, (os.cpu_count() or 1) if workers is None else workers,
             timed_prompts if time else 0,
         )  # fmt: skip
-        _follow(each, cost.run(world, order, pause) if each == "training-cost" else run(world, order))
+        collect(cost.run(world, order, pause) if each == "training-cost" else run(world, order), [], f"{each}: ")
         typer.echo((folder / f"{each}.md").read_text(encoding="utf-8"))
         typer.echo(f"Rows, plots and facts: {folder}", err=True)
-
-
-def _follow(name: str, events: Iterator[Progress]) -> None:
-    """A bar for each stage of an experiment."""
-    with progress() as bar:
-        tasks: dict[str, Any] = {}
-        for event in events:
-            if event.stage not in tasks:
-                tasks[event.stage] = bar.add_task(f"{name}: {event.stage}", total=event.total)
-            bar.update(tasks[event.stage], completed=event.done, total=event.total)

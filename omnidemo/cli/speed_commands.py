@@ -5,12 +5,12 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.table import Table
 
-from omnidemo.cli.common import Drafter, Out, Target, progress, read_settings, show
+from omnidemo.cli.common import Drafter, Out, Target, collect, read_settings, show
 from omnidemo.config import TARGET, Settings
 
 QUICK_TOKENS = 16
@@ -41,10 +41,12 @@ def bench(
     Writes speed.csv (every answer), speed.md and speed.json. Drafters that had to be distilled are kept under OMNIDEMO_STORAGE.
     """
     settings = read_settings(drafter=drafter, threads=threads, training="off")
-    from omnidemo.bench.experiments import prompt_sources
+    from omnidemo.bench import prompt_files
+    from omnidemo.bench.report_tables import group_by
     from omnidemo.bench.speed import speed_report
+    from omnidemo.bench.speed.contest import BenchRequest
     from omnidemo.bench.speed.rows import Row
-    from omnidemo.bench.speed.run_bench import BenchRequest, run
+    from omnidemo.bench.speed.run_bench import run
     from omnidemo.lines.sample_prompts import TOPICS
 
     topics = domain or [topic for topic in TOPICS if topic != "chat"]
@@ -52,9 +54,10 @@ def bench(
         topics, limit, max_new_tokens, methods = topics[:1], 1, QUICK_TOKENS, methods or settings.method
         requests = min(requests, settings.update_interval)
     if prompts and not requests:
-        traffic, held = dict[str, list[str]](), _as_they_are(prompts, limit)
+        traffic: prompt_files.Sources = {}
+        held = {path.stem: prompt_files.read_prompts(path, limit) for path in prompts}
     else:
-        traffic, held = prompt_sources.files(prompts, limit) if prompts else prompt_sources.bundled(topics, limit)
+        traffic, held = prompt_files.files(prompts, limit) if prompts else prompt_files.bundled(topics, limit)
     order = BenchRequest(
         target or [settings.target], traffic, held, requests, out or settings.storage / "bench", storage,
         [name.strip() for name in methods.split(",") if name.strip()], temperature or (0.0, 1.0), max_new_tokens, draft_length, seed,
@@ -62,28 +65,13 @@ def bench(
     )  # fmt: skip
     rows: list[Row] = []
     try:
-        with progress() as bar:
-            tasks: dict[str, Any] = {}
-            for event in run(order, settings):
-                if isinstance(event, Row):
-                    rows.append(event)
-                    continue
-                stage, done, total = event
-                if stage not in tasks:
-                    tasks[stage] = bar.add_task(stage, total=total)
-                bar.update(tasks[stage], completed=done)
+        collect(run(order, settings), rows)
     finally:  # also after Ctrl-C
-        for (name, heat), mine in speed_report.groups(rows, lambda row: (row.target, row.temperature)).items():
+        for (name, heat), mine in group_by(rows, lambda row: (row.target, row.temperature)).items():
             show(Table(*speed_report.HEADINGS, box=None, title=f"{name}, temperature {heat:g}"), speed_report.speeds(mine))
             typer.echo("\n".join(speed_report.verdicts(mine)))
         if rows:
             typer.echo(f"{speed_report.NOTE}\nRows and tables: {order.out}", err=True)
-
-
-def _as_they_are(prompts: list[Path], limit: int) -> dict[str, list[str]]:
-    from omnidemo.bench.compare_methods import read_prompts
-
-    return {path.stem: read_prompts(path, limit) for path in prompts}
 
 
 def bench_growth(
@@ -102,16 +90,12 @@ def bench_growth(
     settings = read_settings(target=target, drafter=drafter, threads=threads, training="off", device="cpu")
     from dataclasses import replace
 
-    from omnidemo.bench.memory.growth import QUICK, Point, Sizes, run, summary
+    from omnidemo.bench.shapes.growth import QUICK, Point, Sizes, run, summary
 
     folder = out or settings.storage / "bench"
     sizes = QUICK if quick else replace(Sizes(repeats=repeats), draft_length=draft_length)
     points: list[Point] = []
-    with progress() as bar:
-        task = bar.add_task("sizes", total=None)
-        for point, total in run(settings, sizes, folder):
-            points.append(point)
-            bar.update(task, completed=len(points), total=total)
+    collect(run(settings, sizes, folder), points)
     headings = ("what grows", "from → to", "method", "round ms", "draft", "target's pass", "host")
     show(Table(*headings, box=None), summary(points), f"Medians, scripted answers. All sizes: {folder / 'growth.html'}")
 
@@ -134,28 +118,21 @@ def bench_shapes(
     Writes shapes.csv (every answer) and shapes.md.
     """
     settings = read_settings(device=device, dtype=dtype, threads=threads, training="off")
+    from omnidemo.bench.prompt_files import numbers
     from omnidemo.bench.shapes import shape_report
     from omnidemo.bench.shapes.real_shapes import TARGETS, TINY
-    from omnidemo.bench.shapes.shape_rounds import ShapesRequest, check, run
+    from omnidemo.bench.shapes.shape_rounds import ShapesRequest, run
 
-    try:
-        lengths = [int(part) for part in draft_lengths.split(",")]
-    except ValueError:
-        raise ValueError(f"--draft-lengths is {draft_lengths!r}; give whole numbers with commas between, such as 2,4,8") from None
+    lengths = numbers(draft_lengths, "--draft-lengths")
     if quick:
         shape, drafter_shape, rounds, repeats = [TINY[0]], TINY[1], 3, 1
     order = ShapesRequest(
         out or settings.storage / "bench", shape or TARGETS, drafter_shape, settings.device, settings.dtype, lengths, rounds, repeats,
         temperature, settings.threads, shlex.join(["python", "-m", "omnidemo", *sys.argv[1:]]),
     )  # fmt: skip
-    check(order)  # before a progress bar appears
     rows: list[shape_report.Row] = []
     try:
-        with progress() as bar:
-            task = bar.add_task("answers", total=None)
-            for row, total in run(order):
-                rows.append(row)
-                bar.update(task, completed=len(rows), total=total)
+        collect(run(order), rows)
     finally:  # also after Ctrl-C
         for name in dict.fromkeys(row.shape for row in rows):
             mine = [row for row in rows if row.shape == name]
@@ -185,54 +162,30 @@ def bench_memory(
     if browsers:
         _browsers(settings, prompts, domain, requests, every, csv, public, seed)
         return
-    from omnidemo.bench.compare_methods import read_prompts
-    from omnidemo.bench.memory.answers import Sample, growth, run
+    from omnidemo.bench.memory.answers import HEADINGS, Sample, growth, run
+    from omnidemo.bench.prompt_files import read_prompts
     from omnidemo.lines.sample_prompts import sample
 
     texts = read_prompts(prompts) if prompts else sample(domain, requests, seed, "train")
     samples: list[Sample] = []
     try:
-        with progress() as bar:
-            task = bar.add_task("requests", total=requests)
-            for one in run(settings, texts, requests, every, csv, seed):
-                samples.append(one)
-                bar.update(task, completed=one.requests)
+        collect(run(settings, texts, requests, every, csv, seed), samples)
     finally:  # also after Ctrl-C
-        headings = ("requests", "RAM MB", "tensors", "their MB", "adapter", "kept", "their MB", "optimiser tensors", "their MB", "n-grams")
-        lines = [
-            [
-                f"{one.requests:,}",
-                f"{one.rss_mb:.0f}",
-                f"{one.tensors:,}",
-                f"{one.tensor_mb:.1f}",
-                str(one.version),
-                str(one.adapters),
-                f"{one.adapters_mb:.1f}",
-                str(one.optimiser_tensors),
-                f"{one.optimiser_mb:.1f}",
-                f"{one.ngrams:,}",
-            ]
-            for one in samples
-        ]
         slope = growth(samples) if samples else None
         said = f"Second half: {slope['rss_mb']:+.1f} MB and {slope['tensors']:+.0f} tensors per 1,000 requests. " if slope else ""
-        show(Table(*headings, box=None), lines, f"{said}Rows: {csv}")
+        show(Table(*HEADINGS, box=None), [one.cells() for one in samples], f"{said}Rows: {csv}")
 
 
 def _browsers(settings: Settings, prompts: Path | None, domain: str, requests: int, every: int, csv: Path, public: bool, seed: int) -> None:
     """Memory of the app over many browsers, and whether it is flat."""
-    from omnidemo.bench.compare_methods import read_prompts
     from omnidemo.bench.memory.browsers import FLAT, SETTLED, Sample, flat, run
+    from omnidemo.bench.prompt_files import read_prompts
     from omnidemo.lines.sample_prompts import sample
 
     texts = read_prompts(prompts) if prompts else sample(domain, requests, seed, "train")
     samples: list[Sample] = []
     try:
-        with progress() as bar:
-            task = bar.add_task("browsers", total=requests)
-            for one in run(settings, texts, requests, every, csv, public):
-                samples.append(one)
-                bar.update(task, completed=one.requests)
+        collect(run(settings, texts, requests, every, csv, public), samples)
     finally:  # also after Ctrl-C
         lines = [[f"{one.requests:,}", f"{one.seconds:.0f}", f"{one.rss_mb:.0f}", f"{one.children_mb:.0f}"] for one in samples]
         show(Table("requests", "seconds", "RAM MB", "its processes MB", box=None), lines, f"Rows: {csv}")

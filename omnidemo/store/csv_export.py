@@ -73,7 +73,7 @@ def write(connection: Connection, what: Export, path: Path) -> int:
             writer = csv.writer(file)
             writer.writerow(what.header)
             for row in rows:
-                writer.writerow([_cell(value) for value in row])
+                writer.writerow([csv_cell(value) for value in row])
                 count += 1
         os.replace(partial, path)
     except OSError as error:
@@ -84,7 +84,7 @@ def write(connection: Connection, what: Export, path: Path) -> int:
     return count
 
 
-def _cell(value: Any) -> Any:
+def csv_cell(value: Any) -> Any:
     """Numbers stay numbers; text that a spreadsheet would take for a formula gets a leading apostrophe."""
     if isinstance(value, (dict, list)):
         value = json.dumps(value, ensure_ascii=False, sort_keys=True)

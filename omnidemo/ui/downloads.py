@@ -15,7 +15,7 @@ import gradio as gr
 
 from omnidemo import private_folders
 from omnidemo.figures.layout import PLOTLY_JS
-from omnidemo.store.csv_export import FORMULA
+from omnidemo.store.csv_export import csv_cell
 from omnidemo.ui.shell import PRIVATE
 
 KEEP_SECONDS = 600  # Gradio copies a file into its own cache when it is handed over; ours may go soon
@@ -81,12 +81,8 @@ def write_csv(path: Path, header: Iterable[str], rows: Iterable[Mapping[str, Any
     with path.open("w", encoding="utf-8-sig", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(columns)
-        writer.writerows([_cell(row.get(column)) for column in columns] for row in rows)
+        writer.writerows([csv_cell(row.get(column)) for column in columns] for row in rows)
     return path
-
-
-def _cell(value: Any) -> Any:
-    return "'" + value if isinstance(value, str) and value.startswith(FORMULA) else value
 
 
 def download(event: Any, name: str, make: Callable[..., Path | None], inputs: list[Any], *, js: str | None = None, empty: str = "") -> None:

@@ -14,8 +14,9 @@ import pandas as pd
 import pytest
 
 from omnidemo import load_pair
-from omnidemo.bench.adapt import hold_out, plan_checkpoints
-from omnidemo.bench.compare_methods import Spread
+from omnidemo.bench.adapt import plan_checkpoints
+from omnidemo.bench.prompt_files import hold_out
+from omnidemo.bench.report_tables import Spread
 from omnidemo.config import Settings
 from omnidemo.serving.pair_loading import open_store
 from tests.support.cli import Cli, Result, refused

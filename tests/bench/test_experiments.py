@@ -14,8 +14,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from omnidemo.bench import prompt_files as sources
 from omnidemo.bench.experiments import cost, experiment_report
-from omnidemo.bench.experiments import prompt_sources as sources
 from omnidemo.bench.experiments.arm import Run, World, run_arm
 from omnidemo.bench.experiments.jobs import Job, arms_left, result_path, run_jobs
 from omnidemo.bench.experiments.line import without_direct
@@ -207,7 +207,7 @@ def test_an_experiment_is_resumed_and_reported(names: tuple[str, str], world: Wo
     order = ExperimentRequest("methods", [names[0]], ["one"], 4, [0, 1], 0, 1)
     events = list(run(world, order))
     arms = order.arms()
-    assert {event.stage: event.total for event in events} == {"recordings": 0, "arms": 10, "timed answers": 14}
+    assert {event.name: event.total for event in events} == {"recordings": 0, "arms": 10, "timed answers": 14}
     table = pd.read_csv(tmp_path / "methods.csv")
     assert set(table["kind"]) == {"traffic", "held-out", "timed"} and set(table["seed"]) == {0, 1}
     assert (table[table["kind"] == "timed"]["speedup"] > 0).all()
@@ -222,7 +222,7 @@ def test_an_experiment_is_resumed_and_reported(names: tuple[str, str], world: Wo
     kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "arms").iterdir() if path.stem != lost.stem}
     lost.unlink()
     assert [job.name for job in arms_left(world, arms, order.seeds)] == [f"{arms[2].name}, seed 1"]
-    assert [event.total for event in run(world, order) if event.stage == "arms"] == [1, 1]
+    assert [event.total for event in run(world, order) if event.name == "arms"] == [1, 1]
     assert {path: path.stat().st_mtime_ns for path in kept} == kept and lost.exists()
     other = replace(world, settings=world.settings.model_copy(update={"learning_rate": 1e-3}))
     assert len(arms_left(other, arms, [0])) == len(arms)  # other settings, other results
@@ -232,7 +232,7 @@ def test_arms_run_in_processes_of_their_own(names: tuple[str, str], world: World
     arm = Arm("x", (Phase(names[0], {"one": 1.0}, 2),))
     here, there = tmp_path / "here.json", tmp_path / "there.json"
     run_arm(world, arm, 0, here)
-    assert list(run_jobs([Job("x", run_arm, (world, arm, 0, there), there)], 1)) == ["x"]
+    assert list(run_jobs([Job("x", run_arm, (world, arm, 0, there))], 1)) == ["x"]
     assert there.with_suffix(".safetensors").read_bytes() == here.with_suffix(".safetensors").read_bytes()
 
 
@@ -296,6 +296,6 @@ def test_sources(tmp_path: Path) -> None:
         sources.files([path, path], 1)
     with pytest.raises(ValueError, match="unknown topic"):
         sources.bundled(["cheese"], 1)
-    assert sources.numbers("2, 0,2") == [2, 0]
+    assert sources.numbers("2, 0,2", "--seeds") == [2, 0]
     with pytest.raises(ValueError, match="whole numbers"):
-        sources.numbers("few")
+        sources.numbers("few", "--seeds")

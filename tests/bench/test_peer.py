@@ -9,8 +9,10 @@ import pytest
 import torch
 
 from omnidemo.bench import peer as bench
-from omnidemo.bench.assisted import ASSISTED, DEFAULTS, LOOKUP, PEER, PLAIN, Answer, Peer
-from omnidemo.bench.peer import PeerReport, chi_square, compare_with_peer, upper_tail
+from omnidemo.bench.assisted import ASSISTED, DEFAULTS, LOOKUP, PEER, PLAIN, Peer
+from omnidemo.bench.peer import Row, chi_square, compare_with_peer, upper_tail
+from omnidemo.bench.speed.arms import Answer, Request
+from omnidemo.bench.stage import Stage
 from omnidemo.config import Settings
 from omnidemo.lines import sample_prompts
 from omnidemo.serving.pair_loading import build_pair
@@ -24,17 +26,15 @@ ANSWER, SAMPLES = 20, 50
 @needs("a", "drafter")
 def test_every_method_answers_every_prompt(tmp_path: Path) -> None:
     texts, out = [sample_prompts.sample(topic, 1)[0] for topic in ("maths", "stories")], tmp_path / "peer.csv"
-    told: list[tuple[int, int]] = []
     ours = ["autoregressive", "ngram-exact", "token-intersection"]
-    report = compare_with_peer(
-        TARGET, DRAFTER, texts, methods=ours[1:], max_new_tokens=ANSWER, samples=SAMPLES, out=out, settings=CPU,
-        progress=lambda done, of: told.append((done, of)),
-    )  # fmt: skip
+    options = {"max_new_tokens": ANSWER, "samples": SAMPLES}
+    events = list(compare_with_peer(TARGET, DRAFTER, texts, methods=ours[1:], out=out, settings=CPU, **options))
+    rows, told = events[::2], events[1::2]
     methods = [*PEER, *ours]
     kinds = [("greedy", i) for i in (0, 1)] + [("sampled", i) for i in (0, 1)]
-    assert [(row.kind, row.prompt_index, row.method) for row in report.rows if row.tokens] == [(*k, m) for k in kinds for m in methods]
-    assert told[-1] == (len(report.rows), len(report.rows)) and not any(row.error for row in report.rows)
-    for row in report.rows:
+    assert [(row.kind, row.prompt_index, row.method) for row in rows if row.tokens] == [(*k, m) for k in kinds for m in methods]
+    assert told == [Stage("rows", count, len(rows)) for count in range(1, len(rows) + 1)] and not any(row.error for row in rows)
+    for row in rows:
         if row.kind == "greedy":
             assert row.identical or row.method in PEER, row
         if row.kind not in ("greedy", "sampled"):
@@ -48,40 +48,43 @@ def test_every_method_answers_every_prompt(tmp_path: Path) -> None:
         if row.method in (PLAIN, "autoregressive"):
             assert row.target_passes == row.tokens and row.proposed == 0 and row.own_speedup == 1
     # The fixed draft length is the one asked for; the peer's own settings draft otherwise.
-    assert all((row.drafted or 0) <= 4 * (row.target_passes or 0) for row in report.rows if row.method == ASSISTED)
-    drafted = {method: [row.drafted for row in report.rows if row.method == method] for method in (ASSISTED, DEFAULTS)}
+    assert all((row.drafted or 0) <= 4 * (row.target_passes or 0) for row in rows if row.method == ASSISTED)
+    drafted = {method: [row.drafted for row in rows if row.method == method] for method in (ASSISTED, DEFAULTS)}
     assert drafted[ASSISTED] != drafted[DEFAULTS]
     with out.open(encoding="utf-8-sig", newline="") as file:
         written = list(csv.DictReader(file))
     assert [(row["kind"], row["method"], int(row["prompt_index"])) for row in written] == [
-        (row.kind, row.method, row.prompt_index) for row in report.rows
+        (row.kind, row.method, row.prompt_index) for row in rows
     ]
-    lines = report.lines()
+    lines = bench.summary(rows)
     assert [line[0] for line in lines] == methods * 2 and all(len(line) == 1 + len(bench.HEADINGS) for line in lines)
     assert {line[2] for line in lines if line[0] in ours and line[1] == "greedy"} == {"2/2"}
     assert all("first token: χ²" in line[2] and f"n {2 * SAMPLES}" in line[2] for line in lines if line[1] == "sampled"), lines
 
 
 @needs("c")
-def test_a_drafter_that_is_the_target_is_always_right_and_a_failure_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_drafter_that_is_the_target_is_always_right_and_a_failure_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     generate = Peer.generate
 
-    def sometimes(self: Peer, method: str, *rest: object) -> Answer:
+    def sometimes(self: Peer, method: str, request: Request) -> Answer:
         if method == DEFAULTS:
             raise RuntimeError("no such\ncache")
-        return generate(self, method, *rest)  # type: ignore[arg-type]
+        return generate(self, method, request)
 
     monkeypatch.setattr(Peer, "generate", sometimes)
     text = sample_prompts.sample("maths", 1)[0]
-    report = compare_with_peer("bundled/c", "bundled/c", [text], methods=["auto"], max_new_tokens=ANSWER, samples=0, settings=CPU)
-    greedy = {row.method: row for row in report.rows if row.kind == "greedy"}
+    events = compare_with_peer(
+        "bundled/c", "bundled/c", [text], methods=["auto"], max_new_tokens=ANSWER, samples=0, out=tmp_path / "peer.csv", settings=CPU
+    )
+    rows = [event for event in events if isinstance(event, Row)]
+    greedy = {row.method: row for row in rows if row.kind == "greedy"}
     assert list(greedy) == [*PEER, "autoregressive", "speculative"]
     for method in (ASSISTED, "speculative"):
         row = greedy[method]
         assert row.identical and row.acceptance_rate == 1 and row.accepted == row.proposed and row.proposed
         assert (row.target_passes or 0) <= 1 + ANSWER // 5
     assert greedy[DEFAULTS].error == "RuntimeError: no such cache" and greedy[DEFAULTS].identical is None
-    assert any(line[0] == DEFAULTS and "no such cache" in line[2] for line in report.lines())
+    assert any(line[0] == DEFAULTS and "no such cache" in line[2] for line in bench.summary(rows))
 
 
 @needs("a", "drafter")
@@ -119,7 +122,7 @@ def test_chi_square() -> None:
 def test_bad_input_is_refused_before_a_model_is_loaded() -> None:
     for wrong in ({"draft_length": 0}, {"max_new_tokens": 1}, {"samples": -1}):
         with pytest.raises(ValueError, match="at least"):
-            compare_with_peer("nowhere", "nowhere", ["a"], methods=["auto"], **wrong)  # type: ignore[arg-type]
+            next(compare_with_peer("nowhere", "nowhere", ["a"], methods=["auto"], out=Path("x.csv"), settings=CPU, **wrong))
     with pytest.raises(ValueError, match="no prompt"):
-        compare_with_peer("nowhere", "nowhere", [], methods=["auto"])
-    assert PeerReport([]).lines() == []
+        next(compare_with_peer("nowhere", "nowhere", [], methods=["auto"], out=Path("x.csv"), settings=CPU))
+    assert bench.summary([]) == []

@@ -16,20 +16,22 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from omnidemo.backends.fused_llama import FusedLlama
-from omnidemo.bench import tiny
+from omnidemo.bench import report_tables, tiny
 from omnidemo.bench.assisted import ASSISTED, DEFAULTS, LOOKUP, PLAIN
-from omnidemo.bench.memory import answers, growth
-from omnidemo.bench.memory.scripted import compounds_only, fill, invented, one_word
-from omnidemo.bench.shapes import real_shapes, shape_report, shape_rounds
+from omnidemo.bench.memory import answers
+from omnidemo.bench.shapes import growth, real_shapes, scripted, shape_report, shape_rounds
+from omnidemo.bench.shapes.scripted import compounds_only, fill, invented, one_word
 from omnidemo.bench.speed import llama_cpp, machine, speed_report, watch
 from omnidemo.bench.speed.adapted import stored
 from omnidemo.bench.speed.arms import Request
+from omnidemo.bench.speed.contest import BenchRequest
 from omnidemo.bench.speed.floor import Pass, Shape, floor
 from omnidemo.bench.speed.llama_cpp import LLAMA, LLAMA_LOOKUP
 from omnidemo.bench.speed.machine import Probe
 from omnidemo.bench.speed.rows import Row
-from omnidemo.bench.speed.run_bench import BenchRequest, run
-from omnidemo.bench.speed.watch import bare, take_reads, waiting_clock, watched
+from omnidemo.bench.speed.run_bench import run
+from omnidemo.bench.speed.watch import bare, take_reads, unwatched_cache, waiting_clock, watched
+from omnidemo.bench.stage import Stage
 from omnidemo.config import Settings
 from omnidemo.models import model_files
 from omnidemo.pair.pair import Pair
@@ -71,14 +73,14 @@ def test_every_arm_answers_and_the_files_say_so(settings: Settings, tmp_path: Pa
     out = tmp_path / "out"
     events = list(run(order(settings, out), settings))
     rows = [event for event in events if isinstance(event, Row)]
-    stages = {event[0] for event in events if not isinstance(event, Row)}
+    stages = {event.name for event in events if isinstance(event, Stage)}
     assert stages == {f"{settings.target}: learning texts", f"{settings.target}: answers"}
     theirs = [PLAIN, LOOKUP, *(f"{name} {state}" for state in ("fresh", "adapted") for name in (ASSISTED, DEFAULTS))]
     llama = [] if with_llama.args[0] else [LLAMA, LLAMA_LOOKUP]
     theirs += llama
     ours = [f"ngram-exact {state} {policy}" for state in ("fresh", "adapted") for policy in ("fixed", "cost")]
     assert [(row.temperature, row.arm) for row in rows] == [(heat, arm) for heat in (0, 1) for arm in [*theirs, *ours, "autoregressive"]]
-    assert events[-2] == (f"{settings.target}: answers", len(rows), len(rows))
+    assert events[-2] == Stage(f"{settings.target}: answers", len(rows), len(rows))
     for row in rows:
         assert not row.error and row.tokens and row.seconds and row.floor_seconds and row.floor_bytes and row.floor_operations, row
         assert row.tokens_per_second == row.tokens / row.seconds and row.over_floor == row.seconds / row.floor_seconds
@@ -101,7 +103,7 @@ def test_every_arm_answers_and_the_files_say_so(settings: Settings, tmp_path: Pa
     assert text.count("| ngram-exact adapted cost |") == 6 and "Our plain decoding: " in text and "× as fast." in text
     # The drafter that was distilled stays.
     again = list(run(order(settings, tmp_path / "again", temperatures=[0.0], methods=["token-intersection"]), settings))
-    assert {event[0] for event in again if not isinstance(event, Row)} == {f"{settings.target}: answers"}
+    assert {event.name for event in again if isinstance(event, Stage)} == {f"{settings.target}: answers"}
 
 
 def test_an_adapter_of_the_storage_is_preferred(settings: Settings, tmp_path: Path) -> None:
@@ -119,7 +121,7 @@ def test_an_adapter_of_the_storage_is_preferred(settings: Settings, tmp_path: Pa
     assert found is not None and found.origin == "line default, version 1, 2 requests"
     pair.publish(1, found.weights)  # they fit the drafter
     events = list(run(order(settings, tmp_path / "out", adapters=storage, temperatures=[0.0]), settings))
-    assert {event[0] for event in events if not isinstance(event, Row)} == {f"{settings.target}: answers"}
+    assert {event.name for event in events if isinstance(event, Stage)} == {f"{settings.target}: answers"}
     assert found.origin in (tmp_path / "out" / "speed.md").read_text()
 
 
@@ -185,8 +187,6 @@ def test_probes_are_taken_once_for_a_size() -> None:
 
 
 def test_memory_is_seen() -> None:
-    if machine.resident() == 0:
-        pytest.skip("this system does not say")
     with machine.Peak(CPU) as peak:
         held = torch.ones(16_000_000)  # more than what an allocator keeps of what was freed before
     count, size = machine.live_tensors()
@@ -232,10 +232,11 @@ def test_bare_passes_are_the_ones_that_were_made(settings: Settings, monkeypatch
     read: list[tuple[str, int, int]] = []
     for name, model in (("target", again.target), ("drafter", again.drafter)):
         monkeypatch.setattr(model.runner, "runner", Noting(model.runner.runner, name, read))  # type: ignore[attr-defined]
-    assert bare((again.target, target), (again.drafter, drafter)) > 0
+    caches = unwatched_cache(again.target), unwatched_cache(again.drafter)
+    assert bare(CPU, (caches[0], target), (caches[1], drafter)) > 0
     both = sorted([(one.order, "target", one) for one in target] + [(one.order, "drafter", one) for one in drafter])
     assert read == [(name, one.start, len(one.ids)) for _, name, one in both]
-    assert bare((again.target, target[:1])) == 0  # a prompt is no part of a round
+    assert bare(CPU, (caches[0], target[:1])) == 0  # a prompt is no part of a round
 
 
 def test_the_waiting_clock_is_that_of_one_pair_and_only_within(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -276,9 +277,9 @@ def test_verdicts_compare_medians_on_the_same_prompts() -> None:
 
 
 def test_spreads_are_ranges_and_unknown_values_are_dashes() -> None:
-    assert speed_report.Middle.of([1.0, 2.0, 3.0, None]).text(".1f") == "2.0 (1.2–2.8)"
-    assert speed_report.Middle.of([2.0]).text(".1f") == "2.0" and speed_report.Middle.of([None]).text(".1f") == "–"
-    assert speed_report.table(["a"], [["x|y"]]).splitlines() == ["| a |", "| --- |", "| x\\|y |"]
+    assert report_tables.Percentiles.of([1.0, 2.0, 3.0, None]).text(".1f") == "2.0 (1.2–2.8)"
+    assert report_tables.Percentiles.of([2.0]).text(".1f") == "2.0" and report_tables.Percentiles.of([None]).text(".1f") == "–"
+    assert report_tables.markdown_table(["a"], [["x|y"]]).splitlines() == ["| a |", "| --- |", "| x\\|y |"]
 
 
 # growth and memory -----------------------------------------------------------------------------------------------------------
@@ -306,8 +307,8 @@ def test_scripted_compounds_are_merged_from_the_cache() -> None:
 
 def test_growth_has_a_point_for_each_size_and_a_plot(settings: Settings, tmp_path: Path) -> None:
     found = list(growth.run(settings, growth.QUICK, tmp_path))
-    points = [point for point, _ in found]
-    assert {total for _, total in found} == {len(points)} and {point.question for point in points} == set(growth.TITLES)
+    points = [event for event in found if isinstance(event, growth.Point)]
+    assert found[-1] == Stage("sizes", len(points), len(points)) and {point.question for point in points} == set(growth.TITLES)
     assert [(p.size, p.method) for p in points if p.question == "ngrams"] == [(0, "ngram-exact"), (50, "ngram-exact")]
     for point in points:
         assert point.rounds and point.round_ms and point.verify_ms and point.host_ms and point.round_ms >= point.verify_ms, point
@@ -319,7 +320,8 @@ def test_growth_has_a_point_for_each_size_and_a_plot(settings: Settings, tmp_pat
 
 
 def test_memory_is_sampled_while_the_drafter_learns(settings: Settings, tmp_path: Path) -> None:
-    samples = list(answers.run(settings, TEXTS, 8, 2, tmp_path / "memory.csv"))
+    events = list(answers.run(settings, TEXTS, 8, 2, tmp_path / "memory.csv"))
+    samples = [event for event in events if isinstance(event, answers.Sample)]
     assert [sample.requests for sample in samples] == [0, 2, 4, 6, 8]
     first, last = samples[0], samples[-1]
     assert first.version == 0 and first.optimiser_tensors == 0 and last.version >= 1 and last.adapters >= 1 and last.adapters_mb > 0
@@ -374,8 +376,8 @@ def test_llama_is_left_out_where_it_cannot_answer(settings: Settings, monkeypatc
 def test_llama_says_what_transformers_says(architecture: str, settings: Settings, tmp_path: Path) -> None:
     folder = str(tiny.save(tmp_path / "model", architecture, "byte-level", seed=3))
     pair = build_pair(folder, settings.drafter, settings)
-    model, shape, kept = pair.target, Shape.of(pair.target), tmp_path / "gguf"
-    both = llama_cpp.arms(model, shape, kept, 120, 4)
+    model, kept = pair.target, tmp_path / "gguf"
+    both = llama_cpp.arms(model, kept, 120, 4)
     for lookup, arm in enumerate(both):
         assert (arm.name, arm.side) == ((LLAMA, LLAMA_LOOKUP)[lookup], LLAMA)
         for text in (*TEXTS, tiny.SENTENCES[0][:40]):
@@ -384,17 +386,17 @@ def test_llama_says_what_transformers_says(architecture: str, settings: Settings
             took = arm.answer(Request(ids, 60, 0.0, 0))
             assert list(took.ids) == list(wanted)
             passes = [one for _, one in took.passes]
-            assert passes[0] == Pass(0, len(ids), 1) and took.rounds == len(passes) - 1 and 0 < (took.first or 0) <= took.seconds
+            assert passes[0] == Pass(0, len(ids), 1) and took.timed_rounds == len(passes) - 1 and 0 < (took.first or 0) <= took.seconds
             if not lookup:
                 assert passes[1:] == [Pass(len(ids) + place, 1, 1) for place in range(len(took.ids) - 1)]
-                assert took.block_efficiency == 1 and took.drafted is None
+                assert took.block_efficiency == 1 and took.drafted == 0
         drawn = [list(arm.answer(Request(ids, 40, 1.0, seed)).ids) for seed in (1, 1, 2)]
         assert drawn[0] == drawn[1] != drawn[2]
     for arm in both:
         arm.end_ids = frozenset()  # so that the answers go on, and say things twice
     plain, lookup_took = (arm.answer(Request([5, 6, 7], 100, 0.0, 0)) for arm in both)
     assert len(plain.ids) == 100 and list(lookup_took.ids) == list(plain.ids)
-    assert lookup_took.block_efficiency > 1 and 0 < (lookup_took.drafted or 0) <= 4
+    assert lookup_took.block_efficiency > 1 and 0 < lookup_took.drafted <= 4 * lookup_took.timed_rounds
     (path,) = kept.iterdir()
     written = path.stat().st_mtime_ns
     assert llama_cpp.converted(model, kept) == path and path.stat().st_mtime_ns == written
@@ -437,7 +439,7 @@ def test_both_runners_of_a_shape_share_their_weights(name: str, dtype: torch.dty
 
 @pytest.mark.parametrize(("target_tokens", "drafter_tokens"), [(700, 400), (400, 700), (400, 400)])
 def test_invented_vocabularies_share_words_and_differ_by_compounds(target_tokens: int, drafter_tokens: int) -> None:
-    target, drafter = real_shapes.vocabularies(target_tokens, drafter_tokens)
+    target, drafter = scripted.vocabularies(target_tokens, drafter_tokens)
     assert (len(target.by_bytes), len(drafter.by_bytes)) == (target_tokens, drafter_tokens)
     larger, smaller = (target, drafter) if target_tokens > drafter_tokens else (drafter, target)
     assert larger.tokens[: len(smaller)] == smaller.tokens
@@ -446,8 +448,8 @@ def test_invented_vocabularies_share_words_and_differ_by_compounds(target_tokens
 
 def test_a_row_for_each_repeat_runner_and_draft_length(tmp_path: Path) -> None:
     found = list(shape_rounds.run(replace(TINY, out=tmp_path, command="the command")))
-    rows = [row for row, _ in found]
-    assert {total for _, total in found} == {len(rows)} == {8}
+    rows = [event for event in found if isinstance(event, shape_report.Row)]
+    assert found[-1] == Stage("answers", 8, 8) and len(rows) == 8
     assert {(row.repeat, row.draft_length, row.runner) for row in rows} == {
         (repeat, length, kind) for repeat in (1, 2) for length in (1, 4) for kind in real_shapes.KINDS
     }
@@ -477,7 +479,7 @@ def test_rounds_are_timed_behind_the_prompt_and_without_it() -> None:
         assert min(read.start for reads in answer.reads for read in reads) >= TINY.prompt_tokens
     assert len(pair.ngrams) == 300 and pair.mismatches == 0
     cache = target.runners["fast"].new_cache()
-    assert shape_rounds._bare(cache, answer.reads[0], CPU) > 0
+    assert bare(CPU, (cache, answer.reads[0])) > 0
     last = answer.reads[0][-1]
     assert cache.length == last.start + len(last.ids)
 

@@ -203,14 +203,12 @@ def test_coverage_counts_a_text_by_how_its_tokens_can_be_proposed() -> None:
     tokens: list[bytes | None] = [b"a", b"b", b"ab", b"aba", b"ababa", b"bbbb", b"x", None]
     target = Vocabulary(tuple(tokens), {"end": (7,)}, lambda data: None, lambda text: [int(sign) for sign in text])
     drafter = vocabulary([b"a", b"b", b"ba", None], end=3)
-    row = coverage.report(("big", target), ("small", drafter), ["00122", "3344556", "7"]).row()
-    assert row.pop("build_seconds") >= 0  # type: ignore[operator]
+    found = coverage.report(("big", target), ("small", drafter), ["00122", "3344556", "7"])
+    assert (found.target, found.drafter, found.target_tokens, found.drafter_tokens, found.mapped) == ("big", "small", 8, 4, 3)
     # ab = a+b, aba = a+ba, ababa = a+ba+ba, bbbb = b+b+b+b; x is not spelled, and the end token is no text.
-    assert row == {
-        **{"target": "big", "drafter": "small", "target_tokens": 8, "drafter_tokens": 4, "mapped": 3, "texts": 3, "tokens": 12},
-        **{"direct_share": 3 / 12, "rest": 9, "rest_2grams": 4 / 9, "rest_3grams": 2 / 9, "rest_4grams": 2 / 9, "rest_longer": 0.0},
-        **{"rest_none": 1 / 9, "distinct_ngrams": 4},
-    }
+    assert found.coverage == coverage.Coverage(texts=3, tokens=12, direct=3, ngrams={2: 4, 3: 2, 4: 2}, none=1, distinct=4)
+    assert found.coverage.shares() == [3 / 12, 4 / 9, 2 / 9, 2 / 9, 0.0, 1 / 9]
+    assert dict(zip(coverage.HEADINGS, found.cells(), strict=True))["2-grams"] == "44.44%" and found.seconds >= 0
 
 
 def test_tokenizers_are_compared_in_both_directions(tmp_path: Path) -> None:
@@ -223,7 +221,7 @@ def test_tokenizers_are_compared_in_both_directions(tmp_path: Path) -> None:
     ids = BYTE_LEVEL.encode("the small duck — naïve", add_special_tokens=False)
     assert forth.coverage.tokens == len(ids) and forth.coverage.none == 0
     empty = coverage.report(("one", READ["byte-level"]), ("two", READ["sentence-piece"]), [])
-    assert empty.row()["direct_share"] is None and empty.row()["rest_2grams"] is None and "–" in empty.cells()
+    assert empty.coverage.shares() == [None] * 6 and "–" in empty.cells()
 
 
 def test_a_tokenizer_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from transformers.utils import logging
 
-from omnidemo.bench.compare_methods import sheet
 from omnidemo.bench.experiments import experiment_report
 from omnidemo.bench.experiments.arm import World
 from omnidemo.bench.experiments.plans import Arm, Phase, stream
-from omnidemo.bench.experiments.run_experiment import ExperimentRequest, Progress
+from omnidemo.bench.experiments.run_experiment import ExperimentRequest
+from omnidemo.bench.learning_pair import learning
+from omnidemo.bench.report_tables import csv_table, markdown_table
+from omnidemo.bench.speed.machine import commit
+from omnidemo.bench.stage import Stage
 from omnidemo.figures import charts, layout
-from omnidemo.serving.pair_loading import attach_storage, build_measured_pair, open_store
+from omnidemo.serving.pair_loading import build_measured_pair
 
 NAME = "training-cost"
 BLOCK = 8  # requests in a row with the same mode; the next block asks the same ones in the other mode
@@ -26,7 +27,7 @@ UPDATE_SECONDS = 60.0  # most seconds to wait for an update that still runs when
 COLUMNS = ("experiment", "seed", "block", "training", "request", "seconds", "tokens", "adapter_version", "state")
 
 
-def run(world: World, order: ExperimentRequest, pause: float) -> Iterator[Progress]:
+def run(world: World, order: ExperimentRequest, pause: float) -> Iterator[Stage]:
     """Answer requests `pause` seconds apart with the real target, in blocks with training `idle` and paused, and write the report.
 
     Every prompt is answered in both modes; which of them comes first alternates from block to block. `cost_aware` is off, so that
@@ -40,18 +41,15 @@ def run(world: World, order: ExperimentRequest, pause: float) -> Iterator[Progre
     return _run(world, target, prompts, seed, pause)
 
 
-def _run(world: World, target: str, prompts: Sequence[str], seed: int, pause: float) -> Iterator[Progress]:
+def _run(world: World, target: str, prompts: Sequence[str], seed: int, pause: float) -> Iterator[Stage]:
     rows: list[dict[str, Any]] = []
     first, others = prompts[: min(STARTED, len(prompts) // 2)], prompts[min(STARTED, len(prompts) // 2) :]
     pairs = [others[start : start + BLOCK] for start in range(0, len(others), BLOCK)]
     if len(pairs) > 1:
         del pairs[len(pairs) // 2 * 2 :]  # as many with training first as without: the second time a prompt is asked it goes faster
     total = len(first) + 2 * sum(map(len, pairs))
-    with tempfile.TemporaryDirectory(prefix="omnidemo-") as folder:
-        changed = {"training": "idle", "cost_aware": False, "head": "interleaved", "storage": Path(folder), "database_url": ""}
-        settings = world.settings.model_copy(update=changed)
-        pair, store = build_measured_pair(target, world.drafter, settings, maps=world.out / "maps"), open_store(settings)
-        lines = attach_storage(pair, settings, store)
+    pair = build_measured_pair(target, world.drafter, world.settings, maps=world.out / "maps")
+    with learning(pair, world.settings, training="idle", head="interleaved") as (settings, _, lines):
         line = lines.get("default")
         options = {name: getattr(settings, name) for name in ("method", "max_new_tokens", "draft_policy", "draft_length", "longest_draft")}
 
@@ -64,23 +62,19 @@ def _run(world: World, target: str, prompts: Sequence[str], seed: int, pause: fl
             rows.append(row)
             time.sleep(pause)
 
-        try:
-            with sheet(world.out / f"{NAME}.csv", COLUMNS) as table:
-                for block, part in enumerate([first, *pairs]):
-                    modes = ["idle"] if block == 0 else ["idle", "off"] if block % 2 else ["off", "idle"]
-                    for mode in modes:
-                        if mode == "idle":
-                            line.resume()
-                        else:
-                            line.pause()
-                            _settle(line)
-                        for prompt in part:
-                            ask(prompt, block, mode)
-                            table.write(rows[-1])
-                            yield Progress("answers", len(rows), total, mode)
-        finally:
-            lines.close()
-            store.close()
+        with csv_table(world.out / f"{NAME}.csv", COLUMNS) as append:
+            for block, part in enumerate([first, *pairs]):
+                modes = ["idle"] if block == 0 else ["idle", "off"] if block % 2 else ["off", "idle"]
+                for mode in modes:
+                    if mode == "idle":
+                        line.resume()
+                    else:
+                        line.pause()
+                        _settle(line)
+                    for prompt in part:
+                        ask(prompt, block, mode)
+                        append(rows[-1])
+                        yield Stage("answers", len(rows), total)
     _report(world, [row for row in rows if row["block"]], seed, pause)
 
 
@@ -111,14 +105,13 @@ def summary(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, float]]:
 
 def _report(world: World, rows: Sequence[Mapping[str, Any]], seed: int, pause: float) -> None:
     found = summary(rows)
-    lines = ["| training | answers | median s | p95 s |", "| --- | --- | --- | --- |"]
-    for mode in ("off", "idle"):
-        one = found[mode]
-        lines.append(f"| {mode} | {one['answers']:.0f} | {one['median']:.3f} | {one['p95']:.3f} |")
+    each = [(mode, found[mode]) for mode in ("off", "idle")]
+    lines = [[mode, f"{one['answers']:.0f}", f"{one['median']:.3f}", f"{one['p95']:.3f}"] for mode, one in each]
+    table = markdown_table(["training", "answers", "median s", "p95 s"], lines)
     median, p95, paired = (found["ratio"][name] - 1 for name in ("median", "p95", "paired"))
     said = f"With training the median is {median:+.1%}, the 95th percentile {p95:+.1%}, and the same request (median) {paired:+.1%}. "
-    said += f"Requests {pause:g} s apart, seed {seed}, commit {experiment_report.commit()}."
-    (world.out / f"{NAME}.md").write_text(f"## {NAME}\n\n" + "\n".join(lines) + f"\n\n{said}\n", encoding="utf-8")
+    said += f"Requests {pause:g} s apart, seed {seed}, commit {commit()}."
+    (world.out / f"{NAME}.md").write_text(f"## {NAME}\n\n" + f"{table}\n\n{said}\n", encoding="utf-8")
     experiment_report.write_facts(world.out / f"{NAME}.json", world, [], seed=seed, pause=pause, found=found)
     series = []
     for mode in ("off", "idle"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import platform
-import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -14,9 +13,10 @@ from typing import Any
 import torch
 import transformers
 
-from omnidemo.bench.compare_methods import Spread, sheet
 from omnidemo.bench.experiments.arm import METRICS, World
 from omnidemo.bench.experiments.plans import Arm, Experiment
+from omnidemo.bench.report_tables import Spread, csv_table, markdown_table
+from omnidemo.bench.speed.machine import commit
 from omnidemo.figures import charts, layout, marks
 
 Row = Mapping[str, Any]
@@ -29,9 +29,9 @@ WINDOW = 16  # requests under the moving mean of a traffic curve
 
 def write_rows(path: Path, experiment: str, rows: Iterable[Row]) -> None:
     """The long form: a row for each answer of the traffic, each reading of the held-out prompts, and each timed answer."""
-    with sheet(path, COLUMNS) as table:
+    with csv_table(path, COLUMNS) as append:
         for row in rows:
-            table.write({"experiment": experiment, **row})
+            append({"experiment": experiment, **row})
 
 
 def write_facts(path: Path, world: World, arms: Sequence[Arm], **more: Any) -> None:
@@ -42,17 +42,6 @@ def write_facts(path: Path, world: World, arms: Sequence[Arm], **more: Any) -> N
     facts |= {"drafter": world.drafter, "held_out": {name: len(texts) for name, texts in world.held_out.items()}, "settings": settings}
     facts["arms"] = [asdict(arm) for arm in arms]
     path.write_text(json.dumps(facts, indent=1, ensure_ascii=False, default=str), encoding="utf-8")
-
-
-def commit() -> str:
-    """The commit of the source, with a + where files differ from it; "unknown" outside of a checkout."""
-    try:
-        here = Path(__file__).parent
-        name = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=here, capture_output=True, text=True, check=True, timeout=10)
-        changed = subprocess.run(["git", "status", "--porcelain", "-uno"], cwd=here, capture_output=True, text=True, check=True, timeout=10)
-    except (OSError, subprocess.SubprocessError):
-        return "unknown"
-    return name.stdout.strip() + ("+" if changed.stdout.strip() else "")
 
 
 def label(row: Row) -> str:
@@ -98,20 +87,13 @@ def table(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
         for place in (one for one in order if one[1:] == (target, source)):
             line = [place[0], *([target, source] if len(where) > 1 else [])]
             line.append(str(len({row["seed"] for row in [*held, *timed] if label(row) == place[0]})))
-            line += [spread(by_seed(held, place, column).values()) for column in SHOWN]
+            line += [Spread.of(by_seed(held, place, column).values()).text(".3f") for column in SHOWN]
             line.append(difference(held, place, above, "acceptance_rate"))
             if timed:
-                line += [spread(by_seed(timed, place, "speedup").values()), difference(timed, place, above, "speedup")]
+                line += [Spread.of(by_seed(timed, place, "speedup").values()).text(".3f"), difference(timed, place, above, "speedup")]
             lines.append(line)
             above = place
     return headings, lines
-
-
-def spread(values: Iterable[float]) -> str:
-    found = Spread.of(values)
-    if found.mean is None:
-        return "–"
-    return f"{found.mean:.3f}" if found.deviation is None else f"{found.mean:.3f} ± {found.deviation:.3f}"
 
 
 def difference(rows: Sequence[Row], place: tuple[str, str, str], above: tuple[str, str, str] | None, column: str) -> str:
@@ -119,10 +101,7 @@ def difference(rows: Sequence[Row], place: tuple[str, str, str], above: tuple[st
     if above is None:
         return ""
     ours, theirs = by_seed(rows, place, column), by_seed(rows, above, column)
-    found = Spread.of(ours[seed] - theirs[seed] for seed in ours if seed in theirs)
-    if found.mean is None:
-        return "–"
-    return f"{found.mean:+.3f}" + ("" if found.deviation is None else f" ± {found.deviation:.3f}")
+    return Spread.of(ours[seed] - theirs[seed] for seed in ours if seed in theirs).text("+.3f")
 
 
 def gap_closed(rows: Sequence[Row], fresh: str, online: str, offline: str) -> dict[int, float]:
@@ -143,12 +122,10 @@ def gap_closed(rows: Sequence[Row], fresh: str, online: str, offline: str) -> di
 
 def markdown(title: str, experiment: Experiment, rows: Sequence[Row], facts: str) -> str:
     headings, lines = table(rows)
-    shown = ["| " + " | ".join(cells) + " |" for cells in (headings, ["---"] * len(headings), *lines)]
     note = "Held-out prompts after the last request. Mean ± standard deviation over seeds; Δ: paired by seed, to the line above."
     closed = Spread.of(gap_closed(rows, "fresh · n-grams", "L_DM + λ L_NG · n-grams", "offline · n-grams").values())
-    extra = "" if closed.mean is None else f"\n\nGap to the best offline epoch closed: {closed.mean:.0%}"
-    extra += f" ± {closed.deviation:.0%}" if closed.deviation is not None else ""
-    return f"## {title}\n\n{experiment.question} ({experiment.paper})\n\n" + "\n".join(shown) + f"\n\n{note} {facts}{extra}\n"
+    extra = "" if closed.mean is None else f"\n\nGap to the best offline epoch closed: {closed.text('.0%')}"
+    return f"## {title}\n\n{experiment.question} ({experiment.paper})\n\n{markdown_table(headings, lines)}\n\n{note} {facts}{extra}\n"
 
 
 def write_page(path: Path, experiment: Experiment, arms: Sequence[Arm], rows: Sequence[Row], results: Iterable[Row]) -> None:

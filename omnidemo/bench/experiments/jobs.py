@@ -1,4 +1,4 @@
-"""Recordings and arms as jobs: each in a process of its own with one thread, each writing a file that says that it is done."""
+"""Recordings and arms as jobs: in processes of one thread, each writing a file that says that it is done."""
 
 from __future__ import annotations
 
@@ -8,14 +8,11 @@ import multiprocessing
 import os
 import re
 import signal
-import sys
-import traceback
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass
-from multiprocessing.connection import wait
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
@@ -32,12 +29,11 @@ PROMPTS_PER_JOB = 100  # of a recording: a few seconds of loading, half a minute
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A call that can be sent to another process. `done` exists afterwards (None: nothing is checked)."""
+    """A call that can be sent to another process."""
 
     name: str
     call: Callable[..., None]
     arguments: tuple[Any, ...]
-    done: Path | None = None
 
 
 def result_path(world: World, arm: Arm, seed: int) -> Path:
@@ -78,7 +74,7 @@ def arms_left(world: World, arms: Sequence[Arm], seeds: Sequence[int]) -> list[J
         for arm in arms:
             path = result_path(world, arm, seed)
             if not path.exists():
-                jobs.append(Job(f"{arm.name}, seed {seed}", run_arm, (world, arm, seed, path), path))
+                jobs.append(Job(f"{arm.name}, seed {seed}", run_arm, (world, arm, seed, path)))
     return jobs
 
 
@@ -87,71 +83,46 @@ def run_jobs(jobs: Sequence[Job], workers: int) -> Iterator[str]:
 
     RuntimeError, with the job's own message, where one fails; the others are then ended, as when the caller stops iterating.
     """
-    if workers == 0:
+    if workers == 0 or not jobs:
         for job in jobs:
             job.call(*job.arguments)
             yield job.name
         return
-    left, running = list(reversed(jobs)), dict[Any, tuple[BaseProcess, Job, Any]]()
-    spawn = multiprocessing.get_context("spawn")
+    others = set(multiprocessing.active_children())
+    pool = ProcessPoolExecutor(min(workers, len(jobs)), multiprocessing.get_context("spawn"), _prepare_worker)
     try:
-        with _one_thread():
-            while left or running:
-                while left and len(running) < workers:
-                    job = left.pop()
-                    receiver, sender = spawn.Pipe(duplex=False)
-                    process = spawn.Process(target=_work, args=(job, sender), daemon=True)
-                    process.start()
-                    sender.close()
-                    running[process.sentinel] = (process, job, receiver)
-                for sentinel in wait(list(running)):
-                    ended, job, receiver = running.pop(sentinel)
-                    ended.join()
-                    if ended.exitcode != 0:
-                        said = _error_of(receiver) or f"its process ended with exit status {ended.exitcode}"
-                        raise RuntimeError(f"{job.name} failed: {said}; start the command again to go on from here")
-                    yield job.name
+        with _environment(training_environment(1)):  # has to stand before the workers start
+            names = {pool.submit(job.call, *job.arguments): job.name for job in jobs}
+        for done in as_completed(names):
+            if (error := done.exception()) is not None:
+                said = " ".join(str(error).split()) or type(error).__name__
+                raise RuntimeError(f"{names[done]} failed: {said}; start the command again to go on from here") from error
+            yield names[done]
     finally:
-        for alive, _, _ in running.values():
-            alive.terminate()
-        for alive, _, _ in running.values():
-            alive.join(5)
+        pool.shutdown(wait=False, cancel_futures=True)
+        workers_left = set(multiprocessing.active_children()) - others
+        for process in workers_left:
+            process.terminate()
+        for process in workers_left:
+            process.join(5)
 
 
-def _work(job: Job, sender: Any) -> None:
+def _prepare_worker() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C reaches all processes of a terminal: this one just ends
     torch.set_num_threads(1)
     logging.disable_progress_bar()
     warnings.simplefilter("ignore", FutureWarning)  # meant for the authors of libraries
-    try:
-        job.call(*job.arguments)
-    except Exception as error:
-        traceback.print_exc()
-        sender.send(" ".join(str(error).split()) or type(error).__name__)
-        sys.exit(1)
-
-
-def _error_of(receiver: Any) -> str | None:
-    try:
-        return str(receiver.recv()) if receiver.poll() else None
-    except (EOFError, OSError):
-        return None
 
 
 @contextmanager
-def _one_thread() -> Iterator[None]:
-    """The environment has to stand before a worker starts."""
-    wanted = training_environment(1)
-    before = {name: os.environ.get(name) for name in wanted}
+def _environment(wanted: Mapping[str, str]) -> Iterator[None]:
+    before = dict(os.environ)
     os.environ.update(wanted)
     try:
         yield
     finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+        os.environ.clear()
+        os.environ.update(before)
 
 
 def results(world: World, arms: Sequence[Arm], seeds: Sequence[int]) -> dict[tuple[str, int], dict[str, Any]]:

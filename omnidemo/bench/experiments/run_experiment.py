@@ -11,19 +11,11 @@ from omnidemo.bench.experiments import experiment_report, timing
 from omnidemo.bench.experiments.arm import World
 from omnidemo.bench.experiments.jobs import arms_left, recordings, results, run_jobs
 from omnidemo.bench.experiments.plans import EXPERIMENTS, Arm
+from omnidemo.bench.speed.machine import commit
+from omnidemo.bench.stage import Stage
 
 TOPICS = ("maths", "code", "howto")
 TARGETS = ("bundled/a", "bundled/b", "bundled/c")
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """So many of so many of a stage are done; `detail` names the last one."""
-
-    stage: str
-    done: int
-    total: int
-    detail: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +38,7 @@ class ExperimentRequest:
         return experiment.plan(self.targets, self.sources, max(1, round(experiment.share * self.requests)))
 
 
-def run(world: World, order: ExperimentRequest) -> Iterator[Progress]:
+def run(world: World, order: ExperimentRequest) -> Iterator[Stage]:
     """Run what is missing and write the report anew: `NAME.csv`, `.json`, `.md` and `.html` in the folder of the world.
 
     At the call, ValueError or ModelError for what cannot be run. RuntimeError where an arm fails.
@@ -58,26 +50,26 @@ def run(world: World, order: ExperimentRequest) -> Iterator[Progress]:
     return _run(world, order, arms)
 
 
-def _run(world: World, order: ExperimentRequest, arms: list[Arm]) -> Iterator[Progress]:
+def _run(world: World, order: ExperimentRequest, arms: list[Arm]) -> Iterator[Stage]:
     logging.disable_progress_bar()  # of every model's weights, in the middle of the run's own
     for stage, jobs in (("recordings", recordings), ("arms", arms_left)):
         left = jobs(world, arms, order.seeds)
-        yield Progress(stage, 0, len(left))
-        for done, name in enumerate(run_jobs(left, order.workers), 1):
-            yield Progress(stage, done, len(left), name)
+        yield Stage(stage, 0, len(left))
+        for done, _ in enumerate(run_jobs(left, order.workers), 1):
+            yield Stage(stage, done, len(left))
     if order.timed_prompts:
         yield from _time(world, order, timing.timed(arms))
     write(world, order, arms)
 
 
-def _time(world: World, order: ExperimentRequest, arms: Sequence[Arm]) -> Iterator[Progress]:
+def _time(world: World, order: ExperimentRequest, arms: Sequence[Arm]) -> Iterator[Stage]:
     prompts = min(order.timed_prompts, len(world.held_out[arms[0].sources[0]])) if arms else 0
     seeds = [seed for seed in order.seeds if arms and not timing.timed_path(world, arms, seed, order.timed_prompts).exists()]
     each = timing.answers(arms, prompts)
-    yield Progress("timed answers", 0, each * len(seeds))
+    yield Stage("timed answers", 0, each * len(seeds))
     for place, seed in enumerate(seeds):
         for count in timing.measure(world, arms, seed, order.timed_prompts):
-            yield Progress("timed answers", place * each + count, each * len(seeds))
+            yield Stage("timed answers", place * each + count, each * len(seeds))
 
 
 def write(world: World, order: ExperimentRequest, arms: Sequence[Arm]) -> None:
@@ -88,7 +80,7 @@ def write(world: World, order: ExperimentRequest, arms: Sequence[Arm]) -> None:
         rows += timing.read_rows(world, timing.timed(arms), order.seeds, order.timed_prompts)
     experiment_report.write_facts(world.out / f"{order.name}.json", world, arms, seeds=list(order.seeds), requests=order.requests)
     experiment_report.write_rows(world.out / f"{order.name}.csv", order.name, rows)
-    facts = f"{order.requests} requests, seeds {', '.join(map(str, order.seeds))}, commit {experiment_report.commit()}."
+    facts = f"{order.requests} requests, seeds {', '.join(map(str, order.seeds))}, commit {commit()}."
     (world.out / f"{order.name}.md").write_text(experiment_report.markdown(order.name, experiment, rows, facts), encoding="utf-8")
     experiment_report.write_page(world.out / f"{order.name}.html", experiment, arms, rows, found.values())
 

@@ -14,6 +14,7 @@ from safetensors.torch import load_file
 from omnidemo.bench.experiments.arm import World, figures, options
 from omnidemo.bench.experiments.jobs import result_path
 from omnidemo.bench.experiments.plans import Arm, Reading
+from omnidemo.bench.speed.arms import in_turn
 from omnidemo.pair.pair import Pair
 from omnidemo.probes.replayed_target import replacing
 from omnidemo.records import Generation, NgramEntry
@@ -40,8 +41,8 @@ def timed(arms: Sequence[Arm]) -> list[Arm]:
     return [arm for arm in arms if arm.timed]
 
 
-def measure(world: World, arms: Sequence[Arm], seed: int, prompts: int, rounds: int = 1) -> Iterator[int]:
-    """Time one seed's arms on the first held-out prompts, `rounds` times over, and write the rows; yields the answers so far.
+def measure(world: World, arms: Sequence[Arm], seed: int, prompts: int) -> Iterator[int]:
+    """Time one seed's arms on the first held-out prompts, and write the rows; yields the answers so far.
 
     Plain decoding comes first and last on every prompt, and its mean time counts; the order of the others rotates. RuntimeError where
     ids differ from plain decoding's.
@@ -52,10 +53,9 @@ def measure(world: World, arms: Sequence[Arm], seed: int, prompts: int, rounds: 
     longest, rows, count = world.settings.max_new_tokens, list[dict[str, Any]](), 0
     for one in contenders:  # untimed, so that every drafter has been read and every weight swapped in
         one.pair.generate(texts[0], max_new_tokens=longest, learn=False, reuse=False, **options(one.reading))
-    for number, text in enumerate(list(texts) * rounds):
-        shift = number % len(contenders)
+    for number, text in enumerate(texts):
         made: list[tuple[Contender | None, Generation]] = [(None, _decode(pair, text, longest, {"method": BASELINE}))]
-        for one in contenders[shift:] + contenders[:shift]:
+        for one in in_turn(contenders, number):
             made.append((one, _decode(one.pair, text, longest, options(one.reading))))
             count += 1
             yield count
@@ -85,9 +85,9 @@ def _rows(made: Sequence[tuple[Contender | None, Generation]], seed: int, number
         yield {**place, "target": arm.targets[0], "source": arm.sources[0], **figures(one), **speed, "prompt": number}
 
 
-def answers(arms: Sequence[Arm], prompts: int, rounds: int = 1) -> int:
+def answers(arms: Sequence[Arm], prompts: int) -> int:
     """How many answers `measure` times."""
-    return sum(len(arm.readings) for arm in arms) * prompts * rounds
+    return sum(len(arm.readings) for arm in arms) * prompts
 
 
 def _contenders(world: World, arms: Sequence[Arm], seed: int) -> list[Contender]:

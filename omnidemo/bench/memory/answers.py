@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from itertools import cycle, islice
 from pathlib import Path
 from time import perf_counter
@@ -13,14 +12,19 @@ from time import perf_counter
 import numpy as np
 
 from omnidemo.adapters import version_folders
-from omnidemo.bench.assisted import quietly
-from omnidemo.bench.compare_methods import check_prompts, check_writable, sheet
+from omnidemo.bench.learning_pair import learning
+from omnidemo.bench.prompt_files import check_prompts, check_writable
+from omnidemo.bench.report_tables import csv_table
+from omnidemo.bench.silence import quietly
 from omnidemo.bench.speed.machine import live_tensors, resident
+from omnidemo.bench.stage import Stage
 from omnidemo.config import Settings
 from omnidemo.distill.distiller import Distiller
 from omnidemo.lines.trainer_pool import TrainerPool
 from omnidemo.pair.pair import Pair
-from omnidemo.serving.pair_loading import attach_storage, build_pair, open_store
+from omnidemo.serving.pair_loading import build_pair
+
+HEADINGS = ("requests", "RAM MB", "tensors", "their MB", "adapter", "kept", "their MB", "optimiser tensors", "their MB", "n-grams")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +45,14 @@ class Sample:
     ngrams: int
     mismatches: int
 
+    def cells(self) -> list[str]:
+        """The figures as text, under `HEADINGS`."""
+        sizes = f"{self.rss_mb:.0f}", f"{self.tensors:,}", f"{self.tensor_mb:.1f}"
+        learned = str(self.version), str(self.adapters), f"{self.adapters_mb:.1f}", str(self.optimiser_tensors), f"{self.optimiser_mb:.1f}"
+        return [f"{self.requests:,}", *sizes, *learned, f"{self.ngrams:,}"]
 
-def run(settings: Settings, prompts: Sequence[str], requests: int, every: int, out: Path, seed: int = 0) -> Iterator[Sample]:
+
+def run(settings: Settings, prompts: Sequence[str], requests: int, every: int, out: Path, seed: int = 0) -> Iterator[Sample | Stage]:
     """Answer the prompts again and again, learning in this process, in a storage folder that is dropped at the end. Yield a sample
     before the first request and after each `every`; it is in the CSV `out` by then. ValueError or ModelError before anything runs;
     RuntimeError where the drafter could not be trained."""
@@ -53,22 +63,17 @@ def run(settings: Settings, prompts: Sequence[str], requests: int, every: int, o
     check_prompts(pair, prompts)
     with ExitStack() as stack:
         stack.enter_context(quietly())
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="omnidemo-")))
-        changed = {"training": "inline", "cost_aware": False, "storage": folder, "database_url": ""}
-        settings = settings.model_copy(update=changed)
-        store = open_store(settings)
-        stack.callback(store.close)
-        lines = attach_storage(pair, settings, store)
-        stack.callback(lines.close)
+        settings, _, lines = stack.enter_context(learning(pair, settings, training="inline"))
         distiller = lines.get()
-        rows = stack.enter_context(sheet(out, [field.name for field in fields(Sample)]))
+        append = stack.enter_context(csv_table(out, Sample))
         began = perf_counter()
         for count, prompt in enumerate(["", *islice(cycle(prompts), requests)]):
             if count:
                 _serve(pair, lines, settings, prompt, seed + count)
+            yield Stage("requests", count, requests)
             if count % every == 0 or count == requests:
                 sample = _sample(pair, distiller, count, perf_counter() - began)
-                rows.write(asdict(sample))
+                append(sample)
                 yield sample
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from itertools import islice
-from pathlib import Path
 from typing import Any, Literal
 
 import torch
@@ -13,14 +11,12 @@ from transformers import AutoModelForCausalLM
 
 from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.backends.runner import Runner
-from omnidemo.bench.memory.scripted import fill, one_word
+from omnidemo.bench.shapes.scripted import fill, language_model, one_word, vocabularies
 from omnidemo.bench.speed.floor import Shape
 from omnidemo.bench.speed.watch import watched
 from omnidemo.models import model_files
-from omnidemo.models.load import LanguageModel
 from omnidemo.models.transformers_runner import TransformersRunner
 from omnidemo.pair.pair import Pair
-from omnidemo.vocab.vocabulary import Vocabulary
 
 Kind = Literal["fast", "general"]
 KINDS: tuple[Kind, ...] = ("fast", "general")  # the runner that a loaded model of the shape gets, and `transformers`' own modules
@@ -105,31 +101,7 @@ def make(name: str, device: torch.device, dtype: torch.dtype, seed: int = 0) -> 
     fast = FusedLlama(module)
     fast.compact(True, rounding=True)
     runners: dict[Kind, Runner] = {"fast": fast, "general": TransformersRunner(module)}
-    cost = _cost(module)
-    return Made(name, one, runners, {kind: cost.read_by(runner) for kind, runner in runners.items()})
-
-
-def _cost(module: Any) -> Shape:
-    head, table = module.lm_head.weight, module.model.embed_tokens.weight
-    inner = [weight for weight in module.parameters() if weight is not head and weight is not table]
-    matrices = sum(weight.numel() for weight in inner if weight.dim() > 1)
-    weights = sum(weight.nbytes for weight in inner)
-    return Shape.counted(module.config, head.dtype.itemsize, weights=weights, head=head.nbytes, matrices=matrices, outputs=head.numel())
-
-
-def vocabularies(target_tokens: int, drafter_tokens: int) -> tuple[Vocabulary, Vocabulary]:
-    """(the target's, the drafter's): both have the bytes and words, and what is left of the larger one are compounds of two words."""
-    singles = [bytes([byte]) for byte in range(256)]
-    words = [f" {number:x}".encode() for number in range(min(target_tokens, drafter_tokens) - len(singles))]
-    pairs = (first + words[(place + step) % len(words)] for step in range(1, len(words)) for place, first in enumerate(words))
-    compounds = list(islice(pairs, abs(target_tokens - drafter_tokens)))
-    whole = [*singles, *words, *compounds]
-    return _vocabulary(whole[:target_tokens]), _vocabulary(whole[:drafter_tokens])
-
-
-def _vocabulary(tokens: list[bytes]) -> Vocabulary:
-    table = {token: token_id for token_id, token in enumerate(tokens)}
-    return Vocabulary(tuple(tokens), {}, lambda data: [table[data]] if data in table else None)
+    return Made(name, one, runners, {kind: Shape.counted(runner, module.config) for kind, runner in runners.items()})
 
 
 def scripted_pairs(target: Made, drafter: Made, cache_size: int) -> tuple[dict[Kind, Pair], list[int]]:
@@ -139,15 +111,9 @@ def scripted_pairs(target: Made, drafter: Made, cache_size: int) -> tuple[dict[K
     compounds = max(0, len(words[0]) - len(words[1]))
     pairs: dict[Kind, Pair] = {}
     for kind in KINDS:
-        large, small = (_model(one, one.runners[kind], vocabulary) for one, vocabulary in zip((target, drafter), words, strict=True))
+        models = zip((target, drafter), words, strict=True)
+        large, small = (language_model(one.name, one.runners[kind], vocabulary) for one, vocabulary in models)
         made, ids = one_word(Pair(large, small, cache_size=0))
         pairs[kind] = Pair(watched(made.target), watched(made.drafter), cache_size=cache_size)
         fill(pairs[kind], min(cache_size, compounds))
     return pairs, ids
-
-
-def _model(made: Made, runner: Runner, vocabulary: Vocabulary) -> LanguageModel:
-    return LanguageModel(
-        name=made.name, tokenizer=None, vocabulary=vocabulary, runner=runner, context=runner.max_positions, parameters=runner.parameters,
-        memory_bytes=runner.parameters * runner.dtype.itemsize, device=runner.device, dtype=runner.dtype, folder=Path(), chat=False,
-    )  # fmt: skip

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from omnidemo.bench.speed.speed_report import Middle, about_lines, table
+from omnidemo.bench.report_tables import group_by, markdown_list, markdown_table, percentile_cells, report
 
 STEP_MS, PASS_TOKENS, PASS_STEPS = 0.35, 5, 1.1  # aims on CUDA: a drafter step; the target's pass of five tokens in plain steps
 OVERHEAD = {"qwen2.5-7b": 0.05, "qwen2.5-0.5b": 0.15}
@@ -18,9 +18,24 @@ NOTE = (
     "`transformers`' own modules, on the same weights. Stages are milliseconds per round. overhead: share of a round that bare passes of "
     "the same shapes do not take. × floor: the round over the time that its bytes or operations need at the measured bandwidth and rate."
 )
-HEADINGS = ["runner", "draft length", "tokens/round, scripted", "accepted, scripted", "drafter passes", "round ms", "draft", "verify"]
-HEADINGS += ["translate, accept", "host", "bare passes", "overhead", "× floor"]
-PASSES = ["runner", "draft length", "drafter step ms", "target step ms", "target's pass of the draft ms", "in steps"]
+ROUNDS = {
+    "round ms": ("round_ms", ".2f"),
+    "draft": ("draft_ms", ".2f"),
+    "verify": ("verify_ms", ".2f"),
+    "translate, accept": ("settle_ms", ".2f"),
+    "host": ("other_ms", ".2f"),
+    "bare passes": ("bare_ms", ".2f"),
+    "overhead": ("overhead", ".0%"),
+    "× floor": ("over_floor", ".1f"),
+}
+SINGLE = {
+    "drafter step ms": ("drafter_step_ms", ".3f"),
+    "target step ms": ("step_ms", ".3f"),
+    "target's pass of the draft ms": ("pass_ms", ".3f"),
+    "in steps": ("pass_over_step", ".2f"),
+}
+HEADINGS = ["runner", "draft length", "tokens/round, scripted", "accepted, scripted", "drafter passes", *ROUNDS]
+PASSES = ["runner", "draft length", *SINGLE]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,35 +72,22 @@ class Row:
     over_floor: float
 
 
-def _over(rows: Sequence[Row], name: str, form: str = ".2f") -> str:
-    return Middle.of(getattr(row, name) for row in rows).text(form)
-
-
-def _groups(rows: Sequence[Row]) -> dict[tuple[str, int], list[Row]]:
-    """By runner and draft length, in this order."""
-    found: dict[tuple[str, int], list[Row]] = {}
-    for row in sorted(rows, key=lambda row: (row.runner, row.draft_length)):
-        found.setdefault((row.runner, row.draft_length), []).append(row)
-    return found
+def _by_runner_and_length(rows: Sequence[Row]) -> dict[tuple[str, int], list[Row]]:
+    return group_by(sorted(rows, key=lambda row: (row.runner, row.draft_length)), lambda row: (row.runner, row.draft_length))
 
 
 def rounds(rows: Sequence[Row]) -> list[list[str]]:
     """Where a round's time goes, under `HEADINGS`; rows of one shape."""
     lines = []
-    for (runner, length), mine in _groups(rows).items():
+    for (runner, length), mine in _by_runner_and_length(rows).items():
         told = [f"{mine[0].tokens_per_round:.2f}", f"{mine[0].scripted_acceptance:.0%}", f"{mine[0].drafter_passes:.1f}"]
-        times = [_over(mine, f"{name}_ms") for name in ("round", "draft", "verify", "settle", "other", "bare")]
-        lines.append([runner, str(length), *told, *times, _over(mine, "overhead", ".0%"), _over(mine, "over_floor", ".1f")])
+        lines.append([runner, str(length), *told, *percentile_cells(mine, ROUNDS)])
     return lines
 
 
 def passes(rows: Sequence[Row]) -> list[list[str]]:
     """What single passes take, under `PASSES`; rows of one shape."""
-    return [
-        [runner, str(length), _over(mine, "drafter_step_ms", ".3f"), _over(mine, "step_ms", ".3f"), _over(mine, "pass_ms", ".3f"),
-         _over(mine, "pass_over_step")]
-        for (runner, length), mine in _groups(rows).items()
-    ]  # fmt: skip
+    return [[runner, str(length), *percentile_cells(mine, SINGLE)] for (runner, length), mine in _by_runner_and_length(rows).items()]
 
 
 def verdicts(rows: Sequence[Row]) -> list[str]:
@@ -100,7 +102,7 @@ def verdicts(rows: Sequence[Row]) -> list[str]:
     if of_five:
         ratio = _median(of_five, "pass_over_step")
         said.append(f"Verification of {PASS_TOKENS} tokens: {ratio:.2f} plain steps" + _aim(ratio, PASS_STEPS, f"{PASS_STEPS}", cuda))
-    by_length = {length: _median(mine, "overhead") for (_, length), mine in _groups(fast).items()}
+    by_length = {length: _median(mine, "overhead") for (_, length), mine in _by_runner_and_length(fast).items()}
     worst = max(by_length, key=lambda length: by_length[length])
     limit = OVERHEAD.get(fast[0].shape)
     told = f"Overhead at {fast[0].shape}, the worst of all draft lengths ({worst}): {by_length[worst]:.1%} of the round"
@@ -124,9 +126,9 @@ def _aim(value: float, limit: float, shown: str, cuda: bool) -> str:
 
 def markdown(rows: Sequence[Row], about: Mapping[str, Any]) -> str:
     """The whole report."""
-    parts = ["# Real shapes", NOTE, f"Command: `{about['command']}`" if about.get("command") else "", about_lines(about)]
-    for shape in dict.fromkeys(row.shape for row in rows):
-        mine = [row for row in rows if row.shape == shape]
-        parts += [f"## {shape}, drafter {mine[0].drafter_shape}", "\n".join(f"* {said}" for said in verdicts(mine))]
-        parts += ["Rounds (acceptance is scripted):", table(HEADINGS, rounds(mine)), "Single passes:", table(PASSES, passes(mine))]
-    return "\n\n".join(part for part in parts if part) + "\n"
+    parts = []
+    for shape, mine in group_by(rows, lambda row: row.shape).items():
+        parts += [f"## {shape}, drafter {mine[0].drafter_shape}", markdown_list(verdicts(mine))]
+        parts += ["Rounds (acceptance is scripted):", markdown_table(HEADINGS, rounds(mine))]
+        parts += ["Single passes:", markdown_table(PASSES, passes(mine))]
+    return report("Real shapes", NOTE, about, parts)

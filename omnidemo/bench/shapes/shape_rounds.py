@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, median
 from time import perf_counter
 from types import SimpleNamespace
-from typing import Any
 
 import torch
 
 from omnidemo.backends import compile_kernels
 from omnidemo.backends.compiled_passes import CompiledPasses
 from omnidemo.backends.fused_cache import pick_threads
-from omnidemo.bench.compare_methods import check_writable, sheet
+from omnidemo.bench.prompt_files import check_writable
+from omnidemo.bench.report_tables import csv_table
 from omnidemo.bench.shapes import shape_report
 from omnidemo.bench.shapes.real_shapes import DRAFTER, KINDS, TARGETS, Kind, Made, check_memory, form, make, parameters, scripted_pairs
 from omnidemo.bench.shapes.shape_report import Row
 from omnidemo.bench.speed.floor import floor
 from omnidemo.bench.speed.machine import Probe, facts, synchronise
-from omnidemo.bench.speed.watch import Read, take_reads, waiting_clock
-from omnidemo.decoding.backend import KVCache
+from omnidemo.bench.speed.watch import Read, bare, take_reads, unwatched_cache, waiting_clock
+from omnidemo.bench.stage import Stage
 from omnidemo.models.load import pick_device, pick_dtype
 from omnidemo.pair.pair import Pair
 from omnidemo.records import Round
@@ -55,13 +55,8 @@ class ShapesRequest:
         return (self.rounds + 2) * (max(self.draft_lengths) + 2)
 
 
-class _Probe(Probe):
-    def bandwidth(self, size: int, threads: int) -> float:
-        return super().bandwidth(min(size, LARGEST), threads)
-
-
-def run(order: ShapesRequest) -> Iterator[tuple[Row, int]]:
-    """Measure, and yield each row with the number of all; `shapes.csv` has it by then, `shapes.md` follows after each shape.
+def run(order: ShapesRequest) -> Iterator[Row | Stage]:
+    """Measure, and yield each row, and how far it is; `shapes.csv` has it by then, `shapes.md` follows after each shape.
 
     ValueError or ModelError, before anything is measured, for what cannot be.
     """
@@ -70,19 +65,20 @@ def run(order: ShapesRequest) -> Iterator[tuple[Row, int]]:
     about = {"command": order.command} | facts(device) | {"dtype": str(dtype).removeprefix("torch."), "drafter": order.drafter}
     about |= {"temperature": order.temperature, "prompt": f"{order.prompt_tokens} tokens", "rounds": f"{order.rounds} of each answer"}
     rows: list[Row] = []
-    probe = _Probe(device, dtype)
+    probe = Probe(device, dtype, LARGEST)
     if device.type == "cpu":
         compile_kernels.wait()
-    with sheet(order.out / "shapes.csv", [field.name for field in fields(Row)]) as written:
+    with csv_table(order.out / "shapes.csv", Row) as append:
         drafter = make(order.drafter, device, dtype, seed=1)
         for name in order.shapes:
             if device.type == "cpu":
                 torch.set_num_threads(order.threads or pick_threads(parameters(form(name))))
             stand = _Stand(order, make(name, device, dtype), drafter, probe)
             for row in stand.rows():
-                written.write(asdict(row))
+                append(row)
                 rows.append(row)
-                yield row, total
+                yield row
+                yield Stage("answers", len(rows), total)
             (order.out / "shapes.md").write_text(shape_report.markdown(rows, about), encoding="utf-8")
             del stand  # the next target needs its memory
             gc.collect()
@@ -126,7 +122,7 @@ class _Stand:
         self.device = probe.device
         self.pairs, ids = scripted_pairs(target, drafter, NGRAMS)
         self.prompt = [ids[place % len(ids)] for place in range(order.prompt_tokens)]
-        self.bare = {kind: (_unwatched(pair.target), _unwatched(pair.drafter)) for kind, pair in self.pairs.items()}
+        self.bare = {kind: (unwatched_cache(pair.target), unwatched_cache(pair.drafter)) for kind, pair in self.pairs.items()}
         self.plain = {kind: (target.runners[kind].new_cache(), drafter.runners[kind].new_cache()) for kind in KINDS}
 
     def rows(self) -> Iterator[Row]:
@@ -147,7 +143,7 @@ class _Stand:
                 split = self._answer(pair, length)
         stages = {f"{name}_ms": 1e3 * fmean(one.seconds[name] for one in split.rounds) for name in ("draft", "verify", "settle")}
         round_ms = 1e3 * timed.seconds / count
-        bare_ms = 1e3 / count * sum(_bare(cache, reads, self.device) for cache, reads in zip(self.bare[kind], timed.reads, strict=True))
+        bare_ms = 1e3 / count * bare(self.device, *zip(self.bare[kind], timed.reads, strict=True))
         costs = (self.target.costs[kind], self.drafter.costs[kind])
         read = [(cost, one.shape) for cost, reads in zip(costs, timed.reads, strict=True) for one in reads]
         passes = getattr(self.target.runners[kind], "passes", None)
@@ -203,26 +199,5 @@ class _Stand:
         times: tuple[list[float], list[float], list[float]] = ([], [], [])
         for _ in range(self.order.rounds):
             for cache, count, found in zip((target, target, drafter), (1, tokens, 1), times, strict=True):
-                found.append(1e3 * _bare(cache, [Read(start, self.prompt[:count], count)], self.device))
+                found.append(1e3 * bare(self.device, (cache, [Read(start, self.prompt[:count], count)])))
         return median(times[0]), median(times[1]), median(times[2])
-
-
-def _unwatched(model: Any) -> KVCache:
-    """A cache of the scripted model: what the script costs is then in the bare passes too, and no overhead of the round."""
-    cache: KVCache = model.runner.runner.new_cache()
-    return cache
-
-
-def _bare(cache: KVCache, reads: Sequence[Read], device: torch.device) -> float:
-    """Seconds of these passes alone, each waited for. What has to be in the cache before them is read first, untimed."""
-    seconds = 0.0
-    for read in reads:
-        cache.trim(read.start)
-        if cache.length < read.start:
-            cache.forward([0] * (read.start - cache.length), 0)
-        synchronise(device)
-        began = perf_counter()
-        cache.forward(read.ids, read.rows)
-        synchronise(device)
-        seconds += perf_counter() - began
-    return seconds

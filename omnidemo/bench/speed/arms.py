@@ -1,19 +1,18 @@
-"""The arms of the benchmark: each can answer a prompt, and tells what that took."""
+"""The arms of a benchmark: each answers a prompt, and says what that took. Ours are here, those of others in `assisted` and `llama_cpp`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from statistics import fmean
 from time import perf_counter
 from typing import Any, Protocol
 
 import torch
 
-from omnidemo.bench.assisted import PLAIN, Peer
-from omnidemo.bench.speed.floor import Pass, Shape
+from omnidemo.bench.speed.floor import Pass
 from omnidemo.bench.speed.machine import synchronise
-from omnidemo.bench.speed.watch import bare, take_reads, waiting_clock
+from omnidemo.bench.speed.watch import bare, take_reads, unwatched_cache, waiting_clock
 from omnidemo.decoding.draft_policy import Policy
 from omnidemo.pair.pair import Pair
 from omnidemo.records import Generation
@@ -24,30 +23,51 @@ STAGES = ("draft", "verify", "settle", "other")
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A prompt; `bare`: whether our own passes are to be timed once more by themselves."""
+    """A prompt and how to answer it. `reuse`: ours may go on from the kept conversation. `details`: the stages on a device that works by
+    itself, and our bare passes, are timed too, which takes further runs."""
 
     ids: Sequence[int]
     max_new_tokens: int
     temperature: float
     seed: int
-    bare: bool = True
+    details: bool = True
+    reuse: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
-    """One answer. `seconds`: the whole call. `split`: seconds of all rounds, by stage; `rounds`: how many they are. `bare`: the same
-    passes with nothing around them, seconds; `passes`: all forward passes, the prompt's included."""
+class Answer:
+    """One answer. ids: without the prompt. seconds: the whole call; first: until its first token, if known. rounds: (proposed, accepted)
+    target tokens of each target pass that wrote tokens; reads_prompt: the first of them also read the prompt, so that its time is no
+    round's. drafted: drafter tokens drawn. split: seconds of all rounds by stage, {} where they are not known. passes: all forward
+    passes, the prompt's included, each with 0 for the target or 1 for the drafter. bare: seconds of the rounds' passes with nothing
+    around them."""
 
     ids: Sequence[int]
     seconds: float
     first: float | None
-    rounds: int
-    split: dict[str, float]
-    passes: Sequence[tuple[Shape, Pass]]
-    block_efficiency: float
-    acceptance: float | None = None
-    drafted: float | None = None  # drafter tokens per round
+    rounds: Sequence[tuple[int, int]]
+    drafted: int
+    passes: Sequence[tuple[int, Pass]]
+    reads_prompt: bool = True
+    split: Mapping[str, float] = field(default_factory=dict)
     bare: float | None = None
+
+    @property
+    def timed_rounds(self) -> int:
+        return len(self.rounds) - self.reads_prompt
+
+    @property
+    def tokens_per_second(self) -> float:
+        return len(self.ids) / self.seconds
+
+    @property
+    def block_efficiency(self) -> float:
+        return len(self.ids) / len(self.rounds)
+
+    @property
+    def acceptance_rate(self) -> float | None:
+        rates = [accepted / proposed for proposed, accepted in self.rounds if proposed]
+        return fmean(rates) if rates else None
 
 
 class Arm(Protocol):
@@ -65,74 +85,40 @@ class Arm(Protocol):
         """The draft policy of ours, where there is a draft."""
         ...
 
-    def answer(self, request: Request) -> Cost: ...
+    def answer(self, request: Request) -> Answer: ...
 
 
-@dataclass
-class TheirArm:
-    """`transformers`' generation in one of its modes. Its forward passes are timed by hooks on a CPU; elsewhere there is no split."""
-
-    peer: Peer
-    method: str
-    drafter: str
-    target_shape: Shape
-    drafter_shape: Shape
-    side: str = "transformers"
-    rule: str = ""
-
-    @property
-    def name(self) -> str:
-        return f"{self.method} {self.drafter}".strip()
-
-    def answer(self, request: Request) -> Cost:
-        torch.manual_seed(request.seed)
-        device = self.peer.target.device
-        synchronise(device)
-        began = perf_counter()
-        made = self.peer.generate(self.method, request.ids, request.max_new_tokens, request.temperature > 0, request.temperature or 1.0)
-        synchronise(device)
-        seconds = perf_counter() - began
-        passes = [
-            (self.drafter_shape if one.drafter else self.target_shape, Pass(one.start, one.ids.shape[1], 1 if one.drafter else judged))
-            for one, judged in zip(made.passes, _rows(made.passes, made.rounds), strict=True)
-        ]
-        rates = [accepted / proposed for proposed, accepted in made.rounds if proposed]
-        return Cost(
-            ids=made.ids,
-            seconds=seconds,
-            first=made.first_seconds,
-            rounds=max(0, len(made.rounds) - 1),  # the first pass reads the prompt
-            split=self._split(made, seconds) if device.type == "cpu" else {},
-            passes=passes,
-            block_efficiency=len(made.ids) / max(1, len(made.rounds)),
-            acceptance=fmean(rates) if rates else None,
-            drafted=made.drafted / max(1, len(made.rounds)) if self.method != PLAIN else None,
-        )
-
-    def _split(self, made: Any, seconds: float) -> dict[str, float]:
-        """Of what follows the first token."""
-        later = [one for one in made.passes if one.began - made.passes[0].began >= (made.first_seconds or 0.0)]
-        draft, verify = (sum(one.seconds for one in later if one.drafter is which) for which in (True, False))
-        return {"draft": draft, "verify": verify, "settle": 0.0, "other": seconds - (made.first_seconds or 0.0) - draft - verify}
+def attempt(arm: Arm, request: Request) -> Answer | str:
+    """The answer; or in one line why a library other than ours has none, for its limits are part of the comparison."""
+    try:
+        with torch.inference_mode():
+            return arm.answer(request)
+    except Exception as error:
+        if isinstance(arm, OurArm):
+            raise
+        return " ".join(f"{type(error).__name__}: {error}".split())
 
 
-def _rows(passes: Sequence[Any], rounds: Sequence[tuple[int, int]]) -> list[int]:
-    """Rows of logits that each pass needs: one for each proposal and one more."""
-    judged = iter(rounds)
-    return [1 if one.drafter else next(judged)[0] + 1 for one in passes]
+def in_turn(arms: Sequence[Any], index: int) -> list[Any]:
+    """The arms in the order for a prompt: who begins changes from prompt to prompt."""
+    shift = index % len(arms)
+    return [*arms[shift:], *arms[:shift]]
+
+
+def speed_ratio(one: Answer, other: Answer | str) -> float | None:
+    """Tokens a second over those of another answer; None where there is none."""
+    return None if isinstance(other, str) else one.tokens_per_second / other.tokens_per_second
 
 
 @dataclass
 class OurArm:
-    """One of our methods on a pair whose models are watched."""
+    """One of our methods on a pair. Its passes are known where its models are watched."""
 
     pair: Pair
     method: str
-    drafter: str
-    policy: Policy
     draft_length: int
-    target_shape: Shape
-    drafter_shape: Shape
+    drafter: str = ""
+    policy: Policy = "fixed"
     side: str = "omnidemo"
 
     @property
@@ -143,42 +129,35 @@ class OurArm:
     def rule(self) -> str:
         return self.policy if self.drafter else ""
 
-    def answer(self, request: Request) -> Cost:
+    def answer(self, request: Request) -> Answer:
         models, device = (self.pair.target, self.pair.drafter), self.pair.target.device
         for model in models:
             take_reads(model)  # whatever was read before
-        made, seconds = self._timed(request, device)
-        read = [take_reads(model) for model in models]
-        if device.type != "cpu":  # the same again, each stage waited for
+        synchronise(device)
+        began = perf_counter()
+        made = self._generate(request)
+        synchronise(device)
+        seconds = perf_counter() - began
+        reads = [take_reads(model) for model in models]
+        split = made
+        if device.type != "cpu" and request.details:  # the same again, each stage waited for
             with waiting_clock(self.pair):
-                split = self._timed(request, device)[0]
-        else:
-            split = made
-        passes = [(shape, one.shape) for shape, reads in zip((self.target_shape, self.drafter_shape), read, strict=True) for one in reads]
+                split = self._generate(request)
         count = len(made.rounds)
-        return Cost(
+        return Answer(
             ids=made.token_ids,
             seconds=seconds,
             first=made.metrics["time_to_first_token"],
-            rounds=count,
+            rounds=[(one.proposed, one.accepted) for one in made.rounds],
+            drafted=sum(one.drafted for one in made.rounds),
+            passes=[(which, one.shape) for which, mine in enumerate(reads) for one in mine],
+            reads_prompt=False,
             split={name: (split.metrics[f"{name}_seconds"] or 0.0) * count / len(split.rounds) for name in STAGES},
-            passes=passes,
-            block_efficiency=len(made.token_ids) / count,
-            acceptance=made.metrics["acceptance_rate"],
-            drafted=made.metrics["draft_length"] if self.drafter else None,
-            bare=self._bare(*read) if request.bare else None,
+            bare=bare(device, *zip(map(unwatched_cache, models), reads, strict=True)) if request.details else None,
         )
 
-    def _timed(self, request: Request, device: torch.device) -> tuple[Generation, float]:
-        synchronise(device)
-        began = perf_counter()
-        made = self.pair.generate(
+    def _generate(self, request: Request) -> Generation:
+        return self.pair.generate(
             request.ids, method=self.method, max_new_tokens=request.max_new_tokens, temperature=request.temperature, seed=request.seed,
-            draft_policy=self.policy, draft_length=self.draft_length, learn=False, reuse=False,
+            draft_policy=self.policy, draft_length=self.draft_length, learn=False, reuse=request.reuse,
         )  # fmt: skip
-        synchronise(device)
-        return made, perf_counter() - began
-
-    def _bare(self, target: Sequence[Any], drafter: Sequence[Any]) -> float:
-        """The passes of the rounds; reading the prompt, which the target does before them, does not count."""
-        return bare((self.pair.target, target), (self.pair.drafter, drafter))

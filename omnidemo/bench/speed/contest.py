@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from omnidemo.backends.fused_llama import FusedLlama
-from omnidemo.bench.assisted import ASSISTED, DEFAULTS, LOOKUP, PLAIN, Peer, quietly
-from omnidemo.bench.compare_methods import check_prompts
+from omnidemo.bench.assisted import ASSISTED, DEFAULTS, LOOKUP, PLAIN, Peer, TheirArm
+from omnidemo.bench.prompt_files import check_prompts
+from omnidemo.bench.silence import quietly
 from omnidemo.bench.speed import llama_cpp
 from omnidemo.bench.speed.adapted import Learned
-from omnidemo.bench.speed.arms import ADAPTED, FRESH, STAGES, Arm, Cost, OurArm, Request, TheirArm
+from omnidemo.bench.speed.arms import ADAPTED, FRESH, STAGES, Answer, Arm, OurArm, Request, attempt, in_turn, speed_ratio
 from omnidemo.bench.speed.floor import Shape, floor
 from omnidemo.bench.speed.machine import Peak, Probe, cores
 from omnidemo.bench.speed.rows import Row
@@ -28,85 +29,92 @@ from omnidemo.serving.pair_loading import build_measured_pair
 
 THREADS = (1, 2, 4)  # numbers that are tried
 WARM_UP, TRIAL = 12, 48  # tokens of an untimed answer, and of one that tries a number of threads
+PLAIN_METHODS = (PLAIN, BASELINE, llama_cpp.LLAMA)  # they draft nothing
 SETTLING = 16  # of an untimed one after another library's
 MB = 1e6
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """What to measure. prompts: topic → prompts; learned: topic → the adapted drafter ({}: fresh ones only). methods: ours ([]: all
-    that fit the pair)."""
+class BenchRequest:
+    """What to measure. traffic, held_out: topic → prompts. requests: how many answers to distil from (0: no adapted drafter); a line in
+    the folder `adapters` is preferred (None: there is none). methods: ours ([]: all that fit the pair)."""
 
-    target: str
-    prompts: Mapping[str, Sequence[str]]
-    learned: Mapping[str, Learned]
+    targets: Sequence[str]
+    traffic: Mapping[str, Sequence[str]]
+    held_out: Mapping[str, Sequence[str]]
+    requests: int
+    out: Path
+    adapters: Path | None = None
     methods: Sequence[str] = ()
     temperatures: Sequence[float] = (0.0, 1.0)
     max_new_tokens: int = 128
     draft_length: int = 4
     seed: int = 0
+    command: str = ""
 
 
 class Contest:
     """One target with its arms. ModelError or ValueError, when it is made, for what cannot be measured."""
 
-    def __init__(self, plan: Plan, settings: Settings, storage: Path | None = None) -> None:
-        """`storage`: a folder that keeps the vocabulary map, and the model as llama.cpp reads it; without one llama.cpp is left out."""
-        self.plan, self.settings, self.storage = plan, settings, storage
-        self._maps = maps = storage / "maps" if storage else None
-        pair = build_measured_pair(plan.target, settings.drafter, settings, maps=maps)
+    def __init__(self, target: str, order: BenchRequest, learned: Mapping[str, Learned], settings: Settings) -> None:
+        """learned: topic → the adapted drafter ({}: fresh ones only). The settings' storage keeps the vocabulary map, and the model as
+        llama.cpp reads it."""
+        self.name, self.order, self.learned, self.settings = target, order, learned, settings
+        self._maps = maps = settings.storage / "maps"
+        pair = build_measured_pair(target, settings.drafter, settings, maps=maps)
         self._runner = pair.target.runner
         self.target, self.drafter = watched(pair.target), watched(pair.drafter)
         self.pair = Pair(self.target, self.drafter, cache_size=settings.cache_size, maps=maps)
-        self.shapes = Shape.of(pair.target), Shape.of(pair.drafter)
-        self.read = self.shapes[0].read_by(pair.target.runner), self.shapes[1].read_by(pair.drafter.runner)  # by our own runners
-        for prompts in plan.prompts.values():
+        models = pair.target, pair.drafter
+        self.shapes = Shape.of(models[0], compact=False), Shape.of(models[1], compact=False)
+        self.own_shapes = Shape.of(models[0]), Shape.of(models[1])  # of the passes of our own runners
+        for prompts in order.held_out.values():
             check_prompts(self.pair, prompts)
-        wanted = plan.methods or [name for name in fitting(self.pair.map) if name != BASELINE]
+        wanted = order.methods or [name for name in fitting(self.pair.map) if name != BASELINE]
         self.methods = [name for name in dict.fromkeys(make_method(one, self.pair.map).name for one in wanted) if name != BASELINE]
         self.probe = Probe(pair.target.device, pair.target.dtype)
-        self.no_llama = llama_cpp.refusal(pair.target) if storage else "left out"
+        self.no_llama = llama_cpp.refusal(pair.target)
         self._llama: list[llama_cpp.LlamaArm] = []  # made when they are needed, for all topics
         sides = ["transformers", "omnidemo", *([] if self.no_llama else [llama_cpp.LLAMA])]
         self.threads = dict.fromkeys(sides, torch.get_num_threads())
         self.tried: dict[str, dict[int, float]] = {}
-        self.total = sum(map(len, plan.prompts.values())) * len(plan.temperatures) * self._count()
+        self.total = sum(map(len, order.held_out.values())) * len(order.temperatures) * self._count()
 
     def run(self) -> Iterator[Row]:
         """The rows, topic by topic; who begins changes from prompt to prompt."""
         plain = None
         with quietly():
-            for topic, prompts in self.plan.prompts.items():
+            for topic, prompts in self.order.held_out.items():
                 arms = self._arms(topic, plain)
                 plain = arms[0].peer.target  # type: ignore[attr-defined]
                 ids = [self.pair.prompt_ids(prompt) for prompt in prompts]
                 if not self.tried:
                     self._choose_threads(arms, ids[0])
                 gc_pauses.settle()
-                for temperature in self.plan.temperatures:
+                for temperature in self.order.temperatures:
                     for arm in arms:
-                        self._attempt(arm, Request(ids[0], min(WARM_UP, self.plan.max_new_tokens), temperature, self.plan.seed, False))
+                        self._attempt(arm, Request(ids[0], min(WARM_UP, self.order.max_new_tokens), temperature, self.order.seed, False))
                     for index, prompt in enumerate(prompts):
-                        request = Request(ids[index], self.plan.max_new_tokens, temperature, self.plan.seed + index)
+                        request = Request(ids[index], self.order.max_new_tokens, temperature, self.order.seed + index)
                         for row in self._prompt(arms, request, topic, index):
                             yield replace(row, prompt=prompt)
 
     # arms ----------------------------------------------------------------------------------------------------------------
 
     def _count(self) -> int:
-        states = 2 if self.plan.learned else 1
+        states = 2 if self.learned else 1
         return 3 + 2 * (not self.no_llama) + 2 * states + 2 * states * len(self.methods)
 
     def _arms(self, topic: str, target: Any) -> list[Arm]:
         """The arms of a topic; `transformers`' plain generation is the first, our plain decoding the last."""
-        learned, pair, shapes = self.plan.learned.get(topic), self.pair, self.shapes
-        peer = Peer(pair, self.plan.draft_length, target)
-        arms: list[Arm] = [TheirArm(peer, name, "", *shapes) for name in (PLAIN, LOOKUP)]
-        arms += [TheirArm(peer, name, FRESH, *shapes) for name in (ASSISTED, DEFAULTS)]
+        learned, pair = self.learned.get(topic), self.pair
+        peer = Peer(pair, self.order.draft_length, target)
+        arms: list[Arm] = [TheirArm(peer, name) for name in (PLAIN, LOOKUP)]
+        arms += [TheirArm(peer, name, FRESH) for name in (ASSISTED, DEFAULTS)]
         drafters = {FRESH: self.drafter}
         if learned is not None:
-            other = Peer(pair, self.plan.draft_length, peer.target, {**pair.drafting_weights(), **learned.weights})
-            arms += [TheirArm(other, name, ADAPTED, *shapes) for name in (ASSISTED, DEFAULTS)]
+            other = Peer(pair, self.order.draft_length, peer.target, {**pair.drafting_weights(), **learned.weights})
+            arms += [TheirArm(other, name, ADAPTED) for name in (ASSISTED, DEFAULTS)]
             drafters[ADAPTED] = replace(self.drafter, runner=self.drafter.runner.copy())
             drafters[ADAPTED].runner.overwrite(learned.weights)
         arms += self._llama_arms()
@@ -116,10 +124,10 @@ class Contest:
         return [*arms, self._our(BASELINE, "", self.drafter, "fixed")]
 
     def _llama_arms(self) -> Sequence[Arm]:
-        if self.storage and not self.no_llama and not self._llama:
-            longest = max(len(self.pair.prompt_ids(prompt)) for prompts in self.plan.prompts.values() for prompt in prompts)
-            folder, positions = self.storage / "bench" / "gguf", longest + self.plan.max_new_tokens
-            self._llama = llama_cpp.arms(self.target, self.shapes[0], folder, positions, self.plan.draft_length)
+        if not self.no_llama and not self._llama:
+            longest = max(len(self.pair.prompt_ids(prompt)) for prompts in self.order.held_out.values() for prompt in prompts)
+            folder, positions = self.settings.storage / "bench" / "gguf", longest + self.order.max_new_tokens
+            self._llama = llama_cpp.arms(self.target, folder, positions, self.order.draft_length)
         return self._llama
 
     def _our(self, method: str, state: str, drafter: Any, policy: Any) -> OurArm:
@@ -127,14 +135,14 @@ class Contest:
         pair = Pair(self.target, drafter, cache_size=self.settings.cache_size, maps=self._maps)
         pair.map = self.pair.map
         pair.fill_cache()
-        return OurArm(pair, method, state, policy, self.plan.draft_length, *self.read)
+        return OurArm(pair, method, self.order.draft_length, state, policy)
 
     def _choose_threads(self, arms: Sequence[Arm], ids: Sequence[int]) -> None:
         """Each side's number of threads: the one with which its plain decoding and its first drafting arm answer soonest. More are
         tried only while that helps."""
         if self.target.device.type != "cpu" or self.settings.threads:
             return
-        request = Request(ids, min(TRIAL, self.plan.max_new_tokens), 0.0, self.plan.seed, bare=False)
+        request = Request(ids, min(TRIAL, self.order.max_new_tokens), 0.0, self.order.seed, details=False)
         wanted: dict[str, tuple[str, ...]] = {"transformers": (PLAIN, ASSISTED), "omnidemo": (BASELINE, *self.methods[:1])}
         if self._llama:
             wanted[llama_cpp.LLAMA] = (llama_cpp.LLAMA,)
@@ -157,11 +165,11 @@ class Contest:
 
     def _prompt(self, arms: Sequence[Arm], request: Request, topic: str, index: int) -> list[Row]:
         """One prompt by every arm."""
-        shift, side = index % len(arms), ""
-        made: dict[str, tuple[Cost | str, Peak]] = {}
-        for arm in [*arms[shift:], *arms[:shift]]:
+        side = ""
+        made: dict[str, tuple[Answer | str, Peak]] = {}
+        for arm in in_turn(arms, index):
             if arm.side != side:  # whoever comes after other libraries finds the caches full of their weights, and threads awake
-                self._attempt(arm, replace(request, max_new_tokens=min(SETTLING, request.max_new_tokens), bare=False))
+                self._attempt(arm, replace(request, max_new_tokens=min(SETTLING, request.max_new_tokens), details=False))
                 side = arm.side
             with Peak(self.target.device) as peak:
                 took = self._attempt(arm, request)
@@ -169,17 +177,10 @@ class Contest:
         plain, own = made[arms[0].name][0], made[arms[-1].name][0]
         return [self._row(arm, request, topic, index, *made[arm.name], plain, own) for arm in arms]
 
-    def _attempt(self, arm: Arm, request: Request) -> Cost | str:
-        """What it took, or in one line why `transformers` has no answer: its limits are part of the comparison."""
+    def _attempt(self, arm: Arm, request: Request) -> Answer | str:
         if self.target.device.type == "cpu":
             self._take_threads(arm)
-        try:
-            with torch.inference_mode():
-                return arm.answer(request)
-        except Exception as error:
-            if isinstance(arm, OurArm):
-                raise
-            return " ".join(f"{type(error).__name__}: {error}".split())
+        return attempt(arm, request)
 
     def _take_threads(self, arm: Arm) -> None:
         """Have an arm's passes made by its side's number of threads."""
@@ -192,34 +193,35 @@ class Contest:
             torch.set_num_threads(count)
             _wake()
 
-    def _row(self, arm: Arm, request: Request, topic: str, index: int, took: Cost | str, peak: Peak, plain: Any, own: Any) -> Row:
+    def _row(self, arm: Arm, request: Request, topic: str, index: int, took: Answer | str, peak: Peak, plain: Any, own: Any) -> Row:
         row = Row(
-            self.plan.target, topic, request.temperature, index, arm.name, arm.method, arm.drafter,
+            self.name, topic, request.temperature, index, arm.name, arm.method, arm.drafter,
             arm.rule, self.threads[arm.side], prompt_tokens=len(request.ids),
         )  # fmt: skip
         if isinstance(took, str):
             return replace(row, error=took)
-        least = floor(took.passes, self.probe, self.threads[arm.side])
+        shapes = self.own_shapes if isinstance(arm, OurArm) else self.shapes
+        least = floor([(shapes[which], one) for which, one in took.passes], self.probe, self.threads[arm.side])
         rounds = sum(took.split.values())
-        scale = 1e3 / took.rounds if took.rounds and took.split else None
+        scale = 1e3 / took.timed_rounds if took.timed_rounds and took.split else None
         each: dict[str, Any] = {f"{name}_ms": took.split[name] * scale if scale else None for name in STAGES}
         bare = took.bare if took.bare is not None and rounds else None
         return replace(
             row,
             tokens=len(took.ids),
             seconds=took.seconds,
-            tokens_per_second=len(took.ids) / took.seconds,
-            speedup=_ratio(took, plain),
-            own_speedup=_ratio(took, own),
+            tokens_per_second=took.tokens_per_second,
+            speedup=speed_ratio(took, plain),
+            own_speedup=speed_ratio(took, own),
             first_token_ms=took.first * 1e3 if took.first is not None else None,
-            rounds=took.rounds,
+            rounds=took.timed_rounds,
             round_ms=rounds * scale if scale else None,
             **each,
             bare_ms=bare * scale if bare is not None and scale else None,
             overhead=1 - bare / rounds if bare is not None else None,
             tokens_per_pass=took.block_efficiency,
-            acceptance_rate=took.acceptance,
-            drafted_per_round=took.drafted,
+            acceptance_rate=took.acceptance_rate,
+            drafted_per_round=None if arm.method in PLAIN_METHODS else took.drafted / len(took.rounds),
             floor_bytes=least.bytes,
             floor_operations=least.operations,
             floor_seconds=least.seconds,
@@ -230,20 +232,8 @@ class Contest:
         )
 
 
-def _ratio(took: Cost, other: Cost | str) -> float | None:
-    """Of tokens a second."""
-    return None if isinstance(other, str) else len(took.ids) / took.seconds / (len(other.ids) / other.seconds)
-
-
 def _wake() -> None:
     """Have the threads that were just asked for started, before anything is timed."""
     matrix = torch.ones(256, 256)
     for _ in range(4):
         matrix = (matrix @ matrix).clamp(max=1)
-
-
-def measure(contest: Contest, write: Callable[[Mapping[str, Any]], None]) -> Iterator[Row]:
-    """Run a contest; each row is written before it is yielded."""
-    for row in contest.run():
-        write(asdict(row))
-        yield row

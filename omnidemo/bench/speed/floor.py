@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from transformers import AutoConfig
@@ -37,31 +37,30 @@ class Shape:
     attention: int
 
     @classmethod
-    def of(cls, model: LanguageModel) -> Shape:
+    def of(cls, model: LanguageModel, compact: bool = True) -> Shape:
         """Of a loaded model with attention in every layer. Experts count as if all were read."""
-        unique = list({one.data_ptr(): one for one in model.runner.weights().values()}.values())
-        tables = [one for one in unique if one.dim() == 2 and len(one) == model.runner.rows]  # one of them is the output layer
-        others = [one for one in unique if all(one is not table for table in tables)]
         config: Any = AutoConfig.from_pretrained(model.folder).get_text_config(decoder=True)
-        return cls.counted(
-            config, model.dtype.itemsize, weights=sum(one.nbytes for one in others), head=tables[0].nbytes if tables else 0,
-            matrices=sum(one.numel() for one in others if one.dim() > 1), outputs=tables[0].numel() if tables else 0,
-        )  # fmt: skip
-
-    def read_by(self, runner: Runner) -> Shape:
-        """The same in the passes of a runner, which may hold float32 weights in two bytes."""
-        passes = getattr(runner, "passes", None)
-        if not isinstance(passes, CompiledPasses) or not passes.two_bytes:
-            return self
-        return replace(self, weights=self.weights // 2, head=self.head // 2)
+        return cls.counted(model.runner, config, compact)
 
     @classmethod
-    def counted(cls, config: Any, width: int, *, weights: int, head: int, matrices: int, outputs: int) -> Shape:
-        """With the attention of a configuration; `width`: bytes of a number."""
+    def counted(cls, runner: Runner, config: Any, compact: bool = True) -> Shape:
+        """Of a runner whose model has this configuration. `compact`: its passes may read float32 weights from a copy in two bytes."""
+        unique = list({one.data_ptr(): one for one in runner.weights().values()}.values())
+        tables = [one for one in unique if one.dim() == 2 and len(one) == runner.rows]  # one of them is the output layer
+        others = [one for one in unique if all(one is not table for table in tables)]
+        passes = getattr(runner, "passes", None)
+        fraction = 2 if compact and isinstance(passes, CompiledPasses) and passes.two_bytes else 1
         layers, heads = config.num_hidden_layers, config.num_attention_heads
         groups = getattr(config, "num_key_value_heads", None) or heads
         dim = getattr(config, "head_dim", None) or config.hidden_size // heads
-        return cls(weights, head, 2 * layers * groups * dim * width, matrices, outputs, 2 * layers * heads * dim)
+        return cls(
+            weights=sum(one.nbytes for one in others) // fraction,
+            head=tables[0].nbytes // fraction if tables else 0,
+            position=2 * layers * groups * dim * runner.dtype.itemsize,
+            matrices=sum(one.numel() for one in others if one.dim() > 1),
+            outputs=tables[0].numel() if tables else 0,
+            attention=2 * layers * heads * dim,
+        )
 
     def bytes_of(self, one: Pass) -> int:
         """Weights once, and keys and values of all positions."""

@@ -19,8 +19,8 @@ from torch import Tensor
 from transformers import AutoConfig
 
 from omnidemo.backends.fused_llama import FusedLlama
-from omnidemo.bench.speed.arms import Cost, Request
-from omnidemo.bench.speed.floor import Pass, Shape
+from omnidemo.bench.speed.arms import Answer, Request
+from omnidemo.bench.speed.floor import Pass
 from omnidemo.models.load import LanguageModel
 from omnidemo.probes.replayed_target import replacing
 
@@ -112,7 +112,6 @@ class LlamaArm:
     llama: Any
     method: str
     end_ids: frozenset[int]
-    target_shape: Shape
     side: str = LLAMA
     drafter: str = ""
     rule: str = ""
@@ -131,7 +130,7 @@ class LlamaArm:
     def name(self) -> str:
         return self.method
 
-    def answer(self, request: Request) -> Cost:
+    def answer(self, request: Request) -> Answer:
         llama, ids = self.llama, list[int]()
         self.read.clear()
         llama._ctx.set_n_threads(*[torch.get_num_threads()] * 2)  # one number for decoding, one for reading prompts
@@ -145,20 +144,17 @@ class LlamaArm:
             if ids[-1] in self.end_ids or len(ids) == request.max_new_tokens:
                 break
         seconds = perf_counter() - began
-        later = self.read[1:]
-        return Cost(
+        return Answer(
             ids=ids,
             seconds=seconds,
             first=first,
-            rounds=len(later),
-            split={},
-            passes=[(self.target_shape, Pass(*one, 1 if place == 0 else one[1])) for place, one in enumerate(self.read)],
-            block_efficiency=len(ids) / len(self.read),
-            drafted=sum(count - 1 for _, count in later) / max(1, len(later)) if self.method == LLAMA_LOOKUP else None,
+            rounds=[(0, 0)] * len(self.read),  # what it accepts of a proposal is not known
+            drafted=sum(count - 1 for _, count in self.read[1:]),
+            passes=[(0, Pass(start, count, count if start else 1)) for start, count in self.read],
         )
 
 
-def arms(model: LanguageModel, shape: Shape, folder: Path, positions: int, draft_length: int) -> list[LlamaArm]:
+def arms(model: LanguageModel, folder: Path, positions: int, draft_length: int) -> list[LlamaArm]:
     """Both arms of a target that is not refused; `folder` keeps the file. positions: the longest prompt with its answer.
     draft_length: of prompt lookup, as for the peer's."""
     import llama_cpp
@@ -168,7 +164,7 @@ def arms(model: LanguageModel, shape: Shape, folder: Path, positions: int, draft
     end_ids = frozenset(model.vocabulary.roles.get("end", ()))
     options = {"n_ctx": positions + draft_length + 1, "type_k": FLOAT32, "type_v": FLOAT32, "verbose": False}
     drafts = {LLAMA: None, LLAMA_LOOKUP: LlamaPromptLookupDecoding(num_pred_tokens=draft_length)}
-    return [LlamaArm(llama_cpp.Llama(str(path), draft_model=draft, **options), method, end_ids, shape) for method, draft in drafts.items()]
+    return [LlamaArm(llama_cpp.Llama(str(path), draft_model=draft, **options), method, end_ids) for method, draft in drafts.items()]
 
 
 def about() -> str:

@@ -6,14 +6,15 @@ import gc
 import importlib.metadata
 import os
 import platform
+import re
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+import psutil
 import torch
 
 LIBRARIES = ("torch", "transformers", "numpy", "tokenizers", "peft")
@@ -42,9 +43,10 @@ def cores() -> int:
 
 
 def _cpu() -> str:
-    listed = Path("/proc/cpuinfo")
-    lines = listed.read_text(encoding="utf-8", errors="replace").splitlines() if listed.exists() else []
-    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.processor() or "unknown")
+    with suppress(OSError):
+        if found := re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")):
+            return found[1].strip()
+    return platform.processor() or "unknown"
 
 
 def commit() -> str:
@@ -74,14 +76,15 @@ def synchronise(device: torch.device) -> None:
 class Probe:
     """Bandwidth and rate of a device, each measured once for a size and number of threads."""
 
-    def __init__(self, device: torch.device, dtype: torch.dtype) -> None:
-        self.device, self.dtype = device, dtype
+    def __init__(self, device: torch.device, dtype: torch.dtype, largest: int | None = None) -> None:
+        """`largest`: bytes of a working set at most, where caches are smaller than that and more would not fit the memory."""
+        self.device, self.dtype, self.largest = device, dtype, largest
         self._bandwidth: dict[tuple[int, int], float] = {}
         self._rate: dict[int, float] = {}
 
     def bandwidth(self, size: int, threads: int) -> float:
         """Bytes a second at which a matrix-vector product, or a sum, reads a working set of `size` bytes again and again."""
-        size = _rounded(size)
+        size = _rounded(min(size, self.largest or size))
         if (size, threads) not in self._bandwidth:
             with _threads(threads):
                 columns = 512
@@ -149,14 +152,14 @@ def _threads(count: int) -> Iterator[None]:
 
 
 def resident() -> int:
-    """Bytes of this process in memory now (where the system does not say: the most there ever were)."""
-    return _status("VmRSS") or _most_ever()
+    """Bytes of this process in memory now."""
+    return int(psutil.Process().memory_info().rss)
 
 
 class Peak:
     """Most memory within the block: `rss_growth` bytes over what there was before, and `cuda` bytes allocated (None without CUDA).
 
-    Linux can forget its high-water mark; elsewhere only what is still there at the end, or a new record, is seen.
+    Linux can forget its high-water mark; elsewhere only what is still there at the end is seen.
     """
 
     rss_growth: int
@@ -174,26 +177,18 @@ class Peak:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self.rss_growth = max(0, (_status("VmHWM") or resident()) - self._before)
+        self.rss_growth = max(0, _high_water() - self._before)
         if self.device.type == "cuda":
             self.cuda = int(torch.cuda.max_memory_allocated(self.device))
 
 
-def _status(name: str) -> int:
-    """A line of /proc/self/status in bytes, 0 where there is none."""
-    try:
-        lines = Path("/proc/self/status").read_text().splitlines()
-    except OSError:
-        return 0
-    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{name}:")), 0)
-
-
-def _most_ever() -> int:
-    try:
-        import resource
-    except ImportError:  # Windows
-        return 0
-    return int(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss) * (1 if sys.platform == "darwin" else 1024)
+def _high_water() -> int:
+    """Most bytes that this process had in memory since Linux forgot the mark; elsewhere what it has now."""
+    with suppress(OSError):
+        found = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
+        if found:
+            return int(found[1]) * 1024
+    return resident()
 
 
 def live_tensors() -> tuple[int, int]:

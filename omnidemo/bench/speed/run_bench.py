@@ -4,42 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from omnidemo.bench.compare_methods import check_writable, sheet
+from omnidemo.bench.prompt_files import check_writable
+from omnidemo.bench.report_tables import csv_table
 from omnidemo.bench.speed import llama_cpp, speed_report
 from omnidemo.bench.speed.adapted import Distilled, Learned, stored
-from omnidemo.bench.speed.contest import Contest, Plan, measure
+from omnidemo.bench.speed.contest import BenchRequest, Contest
 from omnidemo.bench.speed.machine import facts
 from omnidemo.bench.speed.rows import Row
+from omnidemo.bench.stage import Stage
 from omnidemo.config import Settings
 
 
-@dataclass(frozen=True, slots=True)
-class BenchRequest:
-    """What `run` does. traffic, held_out: topic → prompts. requests: how many answers to distil from (0: no adapted drafter); a line
-    in the folder `adapters` is preferred (None: there is none)."""
-
-    targets: Sequence[str]
-    traffic: Mapping[str, Sequence[str]]
-    held_out: Mapping[str, Sequence[str]]
-    requests: int
-    out: Path
-    adapters: Path | None = None
-    methods: Sequence[str] = ()
-    temperatures: Sequence[float] = (0.0, 1.0)
-    max_new_tokens: int = 128
-    draft_length: int = 4
-    seed: int = 0
-    command: str = ""
-
-
-Event = tuple[str, int, int]  # (stage, done, of)
-
-
-def run(order: BenchRequest, settings: Settings) -> Iterator[Event | Row]:
+def run(order: BenchRequest, settings: Settings) -> Iterator[Stage | Row]:
     """Yield how far it is, and each row when it is in `speed.csv`; `speed.json` and `speed.md` follow at the end of each target.
 
     ValueError or ModelError, before anything is measured, for what cannot be.
@@ -53,25 +32,23 @@ def run(order: BenchRequest, settings: Settings) -> Iterator[Event | Row]:
     check_writable(order.out / "speed.csv")
     rows: list[Row] = []
     about: dict[str, Any] = {"command": order.command} if order.command else {}
-    with sheet(order.out / "speed.csv", [field.name for field in fields(Row)]) as written:
+    with csv_table(order.out / "speed.csv", Row) as append:
         for target in order.targets:
             learned: dict[str, Learned] = {}
             for topic in order.held_out:
                 yield from _learn(order, settings, target, topic, learned)
-            plan = Plan(
-                target, order.held_out, learned, order.methods, order.temperatures, order.max_new_tokens, order.draft_length, order.seed
-            )
-            contest = Contest(plan, settings, settings.storage)
+            contest = Contest(target, order, learned, settings)
             about = facts(contest.target.device) | about
-            for count, row in enumerate(measure(contest, written.write), 1):
+            for count, row in enumerate(contest.run(), 1):
+                append(row)
                 rows.append(row)
-                yield f"{target}: answers", count, contest.total
+                yield Stage(f"{target}: answers", count, contest.total)
                 yield row
             about[target] = _about(contest, learned)
             _write(order.out, rows, about)
 
 
-def _learn(order: BenchRequest, settings: Settings, target: str, topic: str, learned: dict[str, Learned]) -> Iterator[Event]:
+def _learn(order: BenchRequest, settings: Settings, target: str, topic: str, learned: dict[str, Learned]) -> Iterator[Stage]:
     """Find or make the adapted drafter of a topic."""
     found = stored(order.adapters, settings, target, topic) if order.adapters else None
     prompts = list(order.traffic.get(topic, ()))[: order.requests]
@@ -79,9 +56,9 @@ def _learn(order: BenchRequest, settings: Settings, target: str, topic: str, lea
         making = Distilled(settings.storage, settings, target, prompts, order.seed)
         stage = f"{target}: learning {topic}"
         if not making.done:
-            yield stage, 0, len(prompts)
+            yield Stage(stage, 0, len(prompts))
         for count in making.make():
-            yield stage, count, len(prompts)
+            yield Stage(stage, count, len(prompts))
         found = making.load()
     if found is not None:
         learned[topic] = found

@@ -3,21 +3,40 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from omnidemo.bench.assisted import ASSISTED, DEFAULTS, LOOKUP, PLAIN
+from omnidemo.bench.report_tables import Percentiles, group_by, markdown_list, markdown_table, percentile_cells, report
 from omnidemo.bench.speed.arms import FRESH
 from omnidemo.bench.speed.llama_cpp import LLAMA, LLAMA_LOOKUP
 from omnidemo.bench.speed.rows import Row
 from omnidemo.serving.comparison import BASELINE
 
-HEADINGS = ["arm", "tokens/s", "× transformers", "× own plain", "tokens/pass", "first token ms", "round ms", "overhead", "× floor"]
-HEADINGS += ["same ids"]
-STAGES = ("arm", "round ms", "draft", "verify", "translate, accept", "host", "bare passes", "drafted/round", "peak RAM MB", "peak CUDA MB")
+SPEEDS = {
+    "tokens/s": ("tokens_per_second", ".0f"),
+    "× transformers": ("speedup", ".2f"),
+    "× own plain": ("own_speedup", ".2f"),
+    "tokens/pass": ("tokens_per_pass", ".2f"),
+    "first token ms": ("first_token_ms", ".1f"),
+    "round ms": ("round_ms", ".2f"),
+    "overhead": ("overhead", ".0%"),
+    "× floor": ("over_floor", ".1f"),
+}
+STAGES = {
+    "round ms": ("round_ms", ".2f"),
+    "draft": ("draft_ms", ".2f"),
+    "verify": ("verify_ms", ".2f"),
+    "translate, accept": ("settle_ms", ".2f"),
+    "host": ("other_ms", ".2f"),
+    "bare passes": ("bare_ms", ".2f"),
+    "drafted/round": ("drafted_per_round", ".1f"),
+    "peak RAM MB": ("rss_growth_mb", ".0f"),
+    "peak CUDA MB": ("cuda_peak_mb", ".0f"),
+}
+HEADINGS = ["arm", *SPEEDS, "same ids"]
 NOTE = (
     "Median over prompts (10th to 90th of a hundred). tokens/s: of the whole call. × transformers: against its plain `generate` on the "
     "same prompt; × own plain: against `autoregressive`. Stages: milliseconds per round, reading the prompt not included. overhead: share "
@@ -26,65 +45,24 @@ NOTE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Middle:
-    """Median and the range from the 10th to the 90th of a hundred; None where nothing is known."""
-
-    median: float | None
-    low: float | None = None
-    high: float | None = None
-
-    @classmethod
-    def of(cls, values: Iterable[float | None]) -> Middle:
-        known = [value for value in values if value is not None and math.isfinite(value)]
-        return cls(*(float(value) for value in np.percentile(known, (50, 10, 90)))) if known else cls(None)
-
-    def text(self, form: str) -> str:
-        if self.median is None:
-            return "–"
-        if self.low == self.high:
-            return f"{self.median:{form}}"
-        return f"{self.median:{form}} ({self.low:{form}}–{self.high:{form}})"
-
-
-def groups(rows: Sequence[Row], key: Callable[[Row], Any]) -> dict[Any, list[Row]]:
-    """Rows by key, in the order in which the keys first came."""
-    found: dict[Any, list[Row]] = {}
-    for row in rows:
-        found.setdefault(key(row), []).append(row)
-    return found
-
-
-def over(rows: Sequence[Row], name: str, form: str = ".2f") -> str:
-    return Middle.of(getattr(row, name) for row in rows).text(form)
+def by_arm(rows: Sequence[Row]) -> dict[str, list[Row]]:
+    return group_by(rows, lambda row: row.arm)
 
 
 def speeds(rows: Sequence[Row]) -> list[list[str]]:
     """The main table, under `HEADINGS`: a line for each arm."""
-    lines = []
-    for arm, mine in groups(rows, lambda row: row.arm).items():
-        failed = next((row.error for row in mine if row.error), "")
-        same = [row.identical for row in mine if row.identical is not None]
-        figures = [over(mine, "tokens_per_second", ".0f"), over(mine, "speedup"), over(mine, "own_speedup"), over(mine, "tokens_per_pass")]
-        figures += [over(mine, "first_token_ms", ".1f"), over(mine, "round_ms"), over(mine, "overhead", ".0%")]
-        figures.append(over(mine, "over_floor", ".1f"))
-        lines.append([arm, *figures, f"failed: {failed[:60]}" if failed else f"{sum(same)}/{len(same)}" if same else "–"])
-    return lines
+    return [[arm, *percentile_cells(mine, SPEEDS), _same_ids(mine)] for arm, mine in by_arm(rows).items()]
 
 
-def stages(rows: Sequence[Row]) -> list[list[str]]:
-    """Where a round's time goes, under `STAGES`."""
-    names = ("round_ms", "draft_ms", "verify_ms", "settle_ms", "other_ms", "bare_ms")
-    lines = []
-    for arm, mine in groups(rows, lambda row: row.arm).items():
-        memory = [over(mine, "rss_growth_mb", ".0f"), over(mine, "cuda_peak_mb", ".0f")]
-        lines.append([arm, *(over(mine, name) for name in names), over(mine, "drafted_per_round", ".1f"), *memory])
-    return lines
+def _same_ids(rows: Sequence[Row]) -> str:
+    same = [row.identical for row in rows if row.identical is not None]
+    failed = next((row.error for row in rows if row.error), "")
+    return f"failed: {failed[:60]}" if failed else f"{sum(same)}/{len(same)}" if same else "–"
 
 
 def verdicts(rows: Sequence[Row]) -> list[str]:
     """What the rows of one target and temperature say about the goals, a sentence each; medians of ratios on the same prompt."""
-    arms = groups([row for row in rows if row.tokens_per_second], lambda row: row.arm)
+    arms = by_arm([row for row in rows if row.tokens_per_second])
     rate = {arm: {(row.topic, row.prompt_index): row.tokens_per_second or 0.0 for row in mine} for arm, mine in arms.items()}
 
     def ratio(one: str, other: str) -> float:
@@ -112,7 +90,7 @@ def verdicts(rows: Sequence[Row]) -> list[str]:
     slowest = [
         (float(np.median([row.own_speedup or 0.0 for row in mine])), topic, arm)
         for arm in fresh
-        for topic, mine in groups(arms[arm], lambda row: row.topic).items()
+        for topic, mine in group_by(arms[arm], lambda row: row.topic).items()
     ]
     if slowest:
         value, topic, arm = min(slowest)
@@ -122,37 +100,21 @@ def verdicts(rows: Sequence[Row]) -> list[str]:
 
 def markdown(rows: Sequence[Row], about: Mapping[str, Any]) -> str:
     """The whole report."""
-    parts = ["# Benchmark", NOTE, f"Command: `{about['command']}`" if about.get("command") else "", about_lines(about)]
-    for (target, temperature), mine in groups(rows, lambda row: (row.target, row.temperature)).items():
+    parts = []
+    for (target, temperature), mine in group_by(rows, lambda row: (row.target, row.temperature)).items():
         prompts = len({(row.topic, row.prompt_index) for row in mine})
-        parts += [f"## {target}, temperature {temperature:g}, {prompts} prompts", "\n".join(f"* {said}" for said in verdicts(mine))]
-        parts += [table(HEADINGS, speeds(mine)), "Where the time of a round goes:", table(STAGES, stages(mine))]
-        parts += ["× own plain, by topic:", table(*by_topic(mine))]
-    return "\n\n".join(part for part in parts if part) + "\n"
+        parts += [f"## {target}, temperature {temperature:g}, {prompts} prompts", markdown_list(verdicts(mine))]
+        stages = [[arm, *percentile_cells(some, STAGES)] for arm, some in by_arm(mine).items()]
+        parts += [markdown_table(HEADINGS, speeds(mine)), "Where the time of a round goes:", markdown_table(["arm", *STAGES], stages)]
+        parts += ["× own plain, by topic:", markdown_table(*by_topic(mine))]
+    return report("Benchmark", NOTE, about, parts)
 
 
 def by_topic(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
     """(headings, lines): medians of × own plain for each arm and topic."""
-    topics = list(groups(rows, lambda row: row.topic))
-    lines = [
-        [arm, *(over([row for row in mine if row.topic == topic], "own_speedup") for topic in topics)]
-        for arm, mine in groups(rows, lambda row: row.arm).items()
-    ]
+    topics = list(dict.fromkeys(row.topic for row in rows))
+    lines = []
+    for arm, mine in by_arm(rows).items():
+        parts = [[row.own_speedup for row in mine if row.topic == topic] for topic in topics]
+        lines.append([arm, *(Percentiles.of(part).text() for part in parts)])
     return ["arm", *topics], lines
-
-
-def about_lines(about: Mapping[str, Any]) -> str:
-    """Facts as a Markdown list."""
-    return "\n".join(f"* {name}: {_plain(value)}" for name, value in about.items() if name != "command" and value is not None)
-
-
-def _plain(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return "; ".join(f"{name}: {_plain(one)}" for name, one in value.items())
-    return ", ".join(map(_plain, value)) if isinstance(value, (list, tuple)) else str(value)
-
-
-def table(headings: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    """A Markdown table."""
-    cells = [list(headings), ["---"] * len(headings), *lines]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in cells)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from time import perf_counter
@@ -42,23 +42,35 @@ class Read:
 _order = itertools.count()
 
 
-class Watched:
-    """A runner that notes what is read through it: positions before, ids, rows, a number that grows, and what was drawn and read after
-    that. A note costs well under a microsecond."""
+class WrappedCache:
+    """A cache around another."""
 
-    def __init__(self, runner: Runner) -> None:
-        self.runner = runner
+    def __init__(self, cache: KVCache) -> None:
+        self.cache, self.length, self.max_positions = cache, cache.length, cache.max_positions
+
+    def forward(self, ids: Sequence[int], last: int, stats_at: float | None = None) -> Pass:
+        read = self.cache.forward(ids, last, stats_at)
+        self.length = self.cache.length
+        return read
+
+    def trim(self, length: int) -> int:
+        self.length = self.cache.trim(length)
+        return self.length
+
+
+class WrappedRunner:
+    """A runner around another, whose caches are those that `make_cache` makes."""
+
+    def __init__(self, runner: Runner, make_cache: Callable[[Runner], KVCache]) -> None:
+        self.runner, self._make_cache = runner, make_cache
         self.rows, self.max_positions, self.parameters = runner.rows, runner.max_positions, runner.parameters
         self.device, self.dtype = runner.device, runner.dtype
-        self.notes: list[tuple[int, Sequence[int], int, int, Sequence[int]]] = []
 
     def new_cache(self) -> KVCache:
-        if isinstance(self.runner, FusedLlama):
-            return WatchedFusedCache(self.runner, self.notes)
-        return WatchedCache(self.runner.new_cache(), self.notes)
+        return self._make_cache(self.runner)
 
     def copy(self) -> Runner:
-        return Watched(self.runner.copy())
+        return WrappedRunner(self.runner.copy(), self._make_cache)
 
     def weights(self) -> dict[str, Tensor]:
         return self.runner.weights()
@@ -67,20 +79,31 @@ class Watched:
         self.runner.overwrite(named)
 
 
-class WatchedCache:
+class Watched(WrappedRunner):
+    """A runner that notes what is read through it: positions before, ids, rows, a number that grows, and what was drawn and read after
+    that. A note costs well under a microsecond."""
+
+    def __init__(self, runner: Runner) -> None:
+        super().__init__(runner, self._watch)
+        self.notes: list[tuple[int, Sequence[int], int, int, Sequence[int]]] = []
+
+    def copy(self) -> Runner:
+        return Watched(self.runner.copy())
+
+    def _watch(self, runner: Runner) -> KVCache:
+        if isinstance(runner, FusedLlama):
+            return WatchedFusedCache(runner, self.notes)
+        return WatchedCache(runner.new_cache(), self.notes)
+
+
+class WatchedCache(WrappedCache):
     def __init__(self, cache: KVCache, notes: list[Any]) -> None:
-        self.cache, self.length, self.max_positions = cache, cache.length, cache.max_positions
+        super().__init__(cache)
         self._notes = notes
 
     def forward(self, ids: Sequence[int], last: int, stats_at: float | None = None) -> Pass:
         self._notes.append((self.length, ids, last, next(_order), ()))
-        read = self.cache.forward(ids, last, stats_at)
-        self.length = self.cache.length
-        return read
-
-    def trim(self, length: int) -> int:
-        self.length = self.cache.trim(length)
-        return self.length
+        return super().forward(ids, last, stats_at)
 
 
 class WatchedFusedCache(FusedCache):
@@ -125,8 +148,9 @@ def watched(model: LanguageModel) -> LanguageModel:
 
 
 def take_reads(model: LanguageModel) -> list[Read]:
-    """What was read since the last call."""
-    assert isinstance(model.runner, Watched)
+    """What was read since the last call; nothing of a model that is not watched."""
+    if not isinstance(model.runner, Watched):
+        return []
     reads: list[Read] = []
     for start, ids, rows, order, drawn in model.runner.notes:
         reads += [Read(start, ids, rows, (order, 0))] if ids else []
@@ -142,19 +166,25 @@ def share_among(model: LanguageModel, threads: int) -> None:
         runner.threads = threads
 
 
+def unwatched_cache(model: LanguageModel) -> KVCache:
+    """A cache whose passes are not noted."""
+    runner = model.runner.runner if isinstance(model.runner, Watched) else model.runner
+    return runner.new_cache()
+
+
 @torch.inference_mode()
-def bare(*models: tuple[LanguageModel, Sequence[Read]]) -> float:
-    """Seconds of the same passes in the same order, each waited for, on caches of their own. What only reads a prompt takes no time here:
-    it is no part of a round."""
-    runners = [model.runner.runner if isinstance(model.runner, Watched) else model.runner for model, _ in models]
-    caches, seconds = [runner.new_cache() for runner in runners], 0.0
-    reads = [(read, which) for which, (_, mine) in enumerate(models) for read in mine]
-    for read, which in sorted(reads, key=lambda one: one[0].order):
-        caches[which].trim(read.start)
-        synchronise(runners[which].device)
+def bare(device: torch.device, *made: tuple[KVCache, Sequence[Read]]) -> float:
+    """Seconds of these passes alone, in the order in which they were made, each waited for. What a cache lacks before a pass is read
+    first, untimed, and what only reads a prompt takes no time here: it is no part of a round."""
+    seconds = 0.0
+    for read, cache in sorted(((read, cache) for cache, reads in made for read in reads), key=lambda one: one[0].order):
+        cache.trim(read.start)
+        if cache.length < read.start:
+            cache.forward([0] * (read.start - cache.length), 0)
+        synchronise(device)
         began = perf_counter()
-        caches[which].forward(read.ids, read.rows)
-        synchronise(runners[which].device)
+        cache.forward(read.ids, read.rows)
+        synchronise(device)
         seconds += (perf_counter() - began) * (read.rows > 0)
     return seconds
 

@@ -28,7 +28,7 @@ GONE = 5  # calls in a row that nobody answers
 TOPICS = ("What is {} plus {}?", "Tell me a story with a duck and {} frogs in {} sentences.", "Write a Python function that adds {} to {}.")
 
 
-class Away(Exception):
+class Away(RuntimeError):
     """The server does not answer: it was killed, or is starting."""
 
 
@@ -62,16 +62,18 @@ class Client:
 
     def request(self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None) -> Answer:
         """One request. Away where nobody answers."""
-        sent = {"content-type": "application/json", **self.headers, **({"x-omnidemo-visitor": self.visitor} if self.visitor else {})}
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=self.timeout)
         try:
-            connection.request(method, path, body, {**sent, **(headers or {})})
+            connection.request(method, path, body, {"content-type": "application/json", **self._sent(), **(headers or {})})
             response = connection.getresponse()
             return Answer(response.status, response.read().decode(errors="replace"))
         except (OSError, http.client.HTTPException) as error:
             raise Away(str(error)) from error
         finally:
             connection.close()
+
+    def _sent(self) -> dict[str, str]:
+        return {**self.headers, **({"x-omnidemo-visitor": self.visitor} if self.visitor else {})}
 
     def arrive(self) -> str:
         """Get an id as a browser does; the name that this visitor's session has."""
@@ -85,6 +87,10 @@ class Client:
             config = json.loads(self.request("GET", "/config").text)
             self._events = {one["api_name"]: one["id"] for one in config["dependencies"] if one.get("api_name")}
         return self._events
+
+    def forget(self) -> None:
+        """Ask for the numbers of events again: another server may have others."""
+        self._events.clear()
 
     def call(self, name: str, data: list[Any], stop_after: int = 0) -> Answer:
         """Call an event and read what it streams; `stop_after`: hang up after so many messages."""
@@ -115,9 +121,8 @@ class Client:
 
     def _listen(self, unique: str) -> Iterator[dict[str, Any]]:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=self.timeout)
-        sent = {**self.headers, **({"x-omnidemo-visitor": self.visitor} if self.visitor else {})}
         try:
-            connection.request("GET", f"/gradio_api/queue/data?session_hash={unique}", headers=sent)
+            connection.request("GET", f"/gradio_api/queue/data?session_hash={unique}", headers=self._sent())
             response = connection.getresponse()
             if response.status != 200:
                 raise Away(f"status {response.status}")
@@ -176,7 +181,7 @@ def main(port: int, ledger: Path, seed: int, seconds: float) -> None:
             except Away as error:
                 away += 1
                 note(kind="away", why=str(error)[:200])
-                client._events.clear()
+                client.forget()
                 time.sleep(0.3)
 
 

@@ -24,6 +24,9 @@ from omnidemo.bench.torture.server import ROOT, Server
 FULL_BYTES = 65_536  # beyond which no file may grow while the disk is "full"
 SETTLE_SECONDS = 45.0  # after a fault, until everything that was acknowledged has to be in the history
 LOAD_SECONDS = 60.0  # longest wait for a cycle's first answers
+# Settings of the app. Short updates, so that there is always one to be killed in.
+USUAL = {"TRAINING": "concurrent", "UPDATE_INTERVAL": "2", "STEPS_PER_UPDATE": "4", "LORA_RANK": "4", "COST_AWARE": "false"}
+USUAL |= {"ADAPTERS_KEPT": "4", "TRUST_HUB": "false", "MAX_NEW_TOKENS": "64", "BUFFER_MB": "8"}
 Tell = Callable[[str], None]
 
 
@@ -102,7 +105,7 @@ class _Torture:
     def __init__(self, order: TortureRequest, folder: Path, report: Report, tell: Tell) -> None:
         self.order, self.folder, self.report, self.tell = order, folder, report, tell
         self.draw = random.Random(order.seed)
-        self.server = Server(folder / "storage", folder / "server.log")
+        self.server = Server(folder / "storage", folder / "server.log", USUAL)
         self.ledgers: list[Path] = []
         self.clients: list[subprocess.Popen[bytes]] = []
 
@@ -125,8 +128,7 @@ class _Torture:
         finally:
             for client in self.clients:
                 client.kill()
-            if self.server.alive:
-                self.server.kill()
+            self.server.kill()
 
     def _cycle(self, fault: Callable[[], None]) -> None:
         """Load, a fault, a kill at some moment, files damaged, a start, and the books."""
@@ -148,7 +150,7 @@ class _Torture:
         self._start(f"damaged: {what}" if what else "starts after a kill")
 
     def _wait_for(self, answers: int) -> None:
-        """StopRule so many more are acknowledged, or nobody can wait longer."""
+        """Until so many more are acknowledged, or nobody can wait longer."""
         until = time.monotonic() + LOAD_SECONDS
         goal = acknowledged(self.ledgers) + answers
         while acknowledged(self.ledgers) < goal and time.monotonic() < until:
@@ -244,7 +246,7 @@ class _Torture:
 
     def _strangers(self) -> None:
         """The same with a public app and two visitors."""
-        public = Server(self.folder / "public", self.folder / "public.log", {"PUBLIC": "true", "TRAINING": "off"})
+        public = Server(self.folder / "public", self.folder / "public.log", USUAL | {"PUBLIC": "true", "TRAINING": "off"})
         try:
             public.start()
             self._foreign(strangers.visits(public.port), "what a visitor tried on another's data")

@@ -1,4 +1,4 @@
-"""The app under torture: a process of its own on a free port of this machine, killed and started again on the same storage."""
+"""The app in a process of its own on a free port of this machine, which can be killed and started again on the same storage."""
 
 from __future__ import annotations
 
@@ -9,24 +9,23 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
 
-from omnidemo.bench.torture.client import Away, Client
+from omnidemo.bench.torture.client import Away, Client, acknowledged
+from omnidemo.config import DRAFTER, TARGET
 
 START_SECONDS = 180.0  # until a pair is ready; the first start on a machine compiles
 ROOT = Path(__file__).parents[3]
-# Short updates, so that there is always one to be killed in.
-USUAL = {"TRAINING": "concurrent", "UPDATE_INTERVAL": "2", "STEPS_PER_UPDATE": "4", "LORA_RANK": "4", "COST_AWARE": "false"}
-USUAL |= {"ADAPTERS_KEPT": "4", "TRUST_HUB": "false", "MAX_NEW_TOKENS": "64", "BUFFER_MB": "8"}
 
 
 class Server:
     """Started with `start`; whatever it says goes to `log`. `settings` are names and values of `OMNIDEMO_*`."""
 
-    def __init__(self, storage: Path, log: Path, settings: Mapping[str, str] | None = None) -> None:
-        self.storage, self.log, self.settings = storage, log, dict(settings or {})
+    def __init__(self, storage: Path, log: Path, settings: Mapping[str, str]) -> None:
+        self.storage, self.log, self.settings = storage, log, dict(settings)
         self.port = free_port()
         self.starts = 0
         self._process: subprocess.Popen[bytes] | None = None
@@ -42,30 +41,26 @@ class Server:
     def start(self) -> float:
         """Start it, and wait until a pair answers; the seconds that took. RuntimeError where it does not come up."""
         own = {name: value for name, value in os.environ.items() if not name.startswith("OMNIDEMO_")}
-        own |= {f"OMNIDEMO_{name}": value for name, value in (USUAL | self.settings).items()}
+        own |= {f"OMNIDEMO_{name}": value for name, value in self.settings.items()}
         own |= {"OMNIDEMO_STORAGE": str(self.storage), "OMNIDEMO_PORT": str(self.port), "OMNIDEMO_HOST": "127.0.0.1"}
-        own |= {"PYTHONPATH": str(ROOT), "GRADIO_ANALYTICS_ENABLED": "False", "HF_HUB_OFFLINE": "1"}
+        own |= {"PYTHONPATH": str(ROOT), "GRADIO_ANALYTICS_ENABLED": "False"}
         began = time.monotonic()
         with self.log.open("ab") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "omnidemo", "serve"], stdout=log, stderr=log, env=own, cwd=self.storage.parent
-            )
+            self._process = subprocess.Popen([sys.executable, "-m", "omnidemo", "serve"], stdout=log, stderr=log, env=own)
         self.starts += 1
+        target, drafter = self.settings.get("TARGET", TARGET), self.settings.get("DRAFTER", DRAFTER)
         client = Client(self.port, "start", timeout=10.0)
         while time.monotonic() - began < START_SECONDS and self.alive:
             time.sleep(0.3)
             try:
                 client.arrive()
-                client.call("load", ["bundled/a", "bundled/drafter"])
-                if client.chat("ready?", 2, keep=False, learn=False).done and self.ready(client):
+                client.call("load", [target, drafter])
+                if acknowledged(client.chat("ready?", 2, target=target, drafter=drafter, keep=False, learn=False)):
                     return time.monotonic() - began
             except (Away, ValueError, KeyError):
-                client._events.clear()
-        raise RuntimeError(f"the app did not come up; its log is {self.log}")
-
-    def ready(self, client: Client) -> bool:
-        answer = client.chat("ready?", 2, keep=False, learn=False)
-        return answer.done and not answer.error
+                client.forget()
+        said = self.log.read_text(encoding="utf-8", errors="replace")[-1000:]
+        raise RuntimeError(f"the app did not come up; its log {self.log} ends with: {said}")
 
     def children(self) -> list[psutil.Process]:
         """What it started: the training process, for one."""
@@ -73,6 +68,14 @@ class Server:
             return psutil.Process(self._process.pid).children(recursive=True) if self._process else []
         except psutil.Error:
             return []
+
+    def memory(self) -> tuple[int, int]:
+        """Bytes in RAM of the app's own process, and of those that it started; 0 for one that has ended meanwhile."""
+        sizes = []
+        for process in [psutil.Process(self._process.pid), *self.children()] if self._process else []:
+            with suppress(psutil.Error):
+                sizes.append(process.memory_info().rss)
+        return (sizes[0], sum(sizes[1:])) if sizes else (0, 0)
 
     def trainer(self) -> psutil.Process | None:
         for child in self.children():
@@ -85,12 +88,10 @@ class Server:
 
     def signal_trainer(self, number: int) -> bool:
         """Send its training process a signal; whether there was one."""
-        try:
+        with suppress(psutil.Error):
             if (trainer := self.trainer()) is not None:
                 trainer.send_signal(number)
                 return True
-        except psutil.Error:
-            pass
         return False
 
     def limit_files(self, size: int | None) -> bool:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from time import perf_counter
 
-from omnidemo.bench.compare_methods import check_writable, sheet
-from omnidemo.bench.memory.scripted import compounds_only, fill, invented, one_word
-from omnidemo.bench.speed.speed_report import Middle
+from omnidemo.bench.prompt_files import check_writable
+from omnidemo.bench.report_tables import Percentiles, csv_table
+from omnidemo.bench.shapes.scripted import compounds_only, fill, invented, one_word
+from omnidemo.bench.stage import Stage
 from omnidemo.config import Settings
 from omnidemo.figures import charts, layout
 from omnidemo.pair.pair import Pair
@@ -64,8 +65,8 @@ class _Timed:
     seconds: float  # from one round to the next
 
 
-def run(settings: Settings, sizes: Sizes, out: Path) -> Iterator[tuple[Point, int]]:
-    """Measure, and yield each point with the number of all. `growth.csv` has each point at once, `growth.html` the plots at the end.
+def run(settings: Settings, sizes: Sizes, out: Path) -> Iterator[Point | Stage]:
+    """Measure, and yield each point, and how far it is. `growth.csv` has each point at once, `growth.html` the plots at the end.
 
     Prompts and answers are tried on the settings' pair, as long as its window allows, the others on invented pairs. All answers are
     scripted, so that as many drafted tokens are accepted at any size. ModelError or ValueError before anything is measured.
@@ -78,11 +79,12 @@ def run(settings: Settings, sizes: Sizes, out: Path) -> Iterator[tuple[Point, in
     answers = sorted({min(size, window - PROMPT) for size in sizes.answers})
     total = 2 * (len(prompts) + len(answers) + len(sizes.vocabularies)) + len(sizes.ngrams)
     points: list[Point] = []
-    with sheet(out / "growth.csv", [field.name for field in fields(Point)]) as rows:
+    with csv_table(out / "growth.csv", Point) as append:
         for point in _points(pair, sizes, prompts, answers):
             points.append(point)
-            rows.write(asdict(point))
-            yield point, total
+            append(point)
+            yield point
+            yield Stage("sizes", len(points), total)
     plot(points, out / "growth.html")
 
 
@@ -136,9 +138,9 @@ def _answer(pair: Pair, prompt: Sequence[int], count: int, method: str, draft_le
 
 
 def _point(question: str, size: int, method: str, timed: Sequence[_Timed]) -> Point:
-    whole = Middle.of(one.seconds * 1e3 for one in timed)
+    whole = Percentiles.of(one.seconds * 1e3 for one in timed)
     draft, verify, host = (
-        Middle.of(values).median
+        Percentiles.of(values).median
         for values in (
             [one.done.seconds["draft"] * 1e3 for one in timed],
             [one.done.seconds["verify"] * 1e3 for one in timed],

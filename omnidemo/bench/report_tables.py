@@ -1,0 +1,116 @@
+"""Measurements as tables: rows in a CSV file, figures in cells, cells in Markdown."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, fields, is_dataclass
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any, TypeVar
+
+import numpy as np
+
+from omnidemo.store.csv_export import csv_cell
+
+T = TypeVar("T")
+
+
+@contextmanager
+def csv_table(path: Path, columns: type | Sequence[str]) -> Iterator[Callable[[Any], None]]:
+    """Start a CSV file in place of an older one, and yield what appends a row: a mapping, or a dataclass whose fields are the columns.
+
+    Every row is on disk at once, so that an interrupted run leaves what it had measured.
+    """
+    names = [field.name for field in fields(columns)] if isinstance(columns, type) else list(columns)
+    with path.open("w", encoding="utf-8-sig", newline="") as file:  # the mark tells spreadsheets the encoding
+        writer = csv.DictWriter(file, names)
+
+        def append(row: Any) -> None:
+            values: Mapping[str, Any] = asdict(row) if is_dataclass(row) and not isinstance(row, type) else row
+            writer.writerow({name: csv_cell(value) for name, value in values.items()})
+            file.flush()
+
+        writer.writeheader()
+        file.flush()
+        yield append
+
+
+def group_by(rows: Iterable[T], key: Callable[[T], Any]) -> dict[Any, list[T]]:
+    """Rows by key, in the order in which the keys first came."""
+    found: dict[Any, list[T]] = {}
+    for row in rows:
+        found.setdefault(key(row), []).append(row)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Mean and sample standard deviation; both None where no value is known, `deviation` also for a single one."""
+
+    mean: float | None
+    deviation: float | None
+
+    @classmethod
+    def of(cls, values: Iterable[float | None]) -> Spread:
+        known = [value for value in values if value is not None]
+        return cls(fmean(known) if known else None, stdev(known) if len(known) > 1 else None)
+
+    def text(self, form: str = ".2f") -> str:
+        if self.mean is None:
+            return "–"
+        return f"{self.mean:{form}}" + ("" if self.deviation is None else f" ± {self.deviation:{form.lstrip('+')}}")
+
+    def __str__(self) -> str:
+        return self.text()
+
+
+@dataclass(frozen=True, slots=True)
+class Percentiles:
+    """Median, 10th and 90th percentile; None where no value is known."""
+
+    median: float | None
+    low: float | None = None
+    high: float | None = None
+
+    @classmethod
+    def of(cls, values: Iterable[float | None]) -> Percentiles:
+        known = [value for value in values if value is not None and math.isfinite(value)]
+        return cls(*(float(value) for value in np.percentile(known, (50, 10, 90)))) if known else cls(None)
+
+    def text(self, form: str = ".2f") -> str:
+        if self.median is None:
+            return "–"
+        return f"{self.median:{form}}" + ("" if self.low == self.high else f" ({self.low:{form}}–{self.high:{form}})")
+
+
+Columns = Mapping[str, tuple[str, str]]  # heading → (a column of the rows, format)
+
+
+def percentile_cells(rows: Sequence[Any], columns: Columns) -> list[str]:
+    """A line of a table: the `Percentiles` of each column."""
+    return [Percentiles.of(getattr(row, name) for row in rows).text(form) for name, form in columns.values()]
+
+
+def markdown_table(headings: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+    cells = [headings, ["---"] * len(headings), *lines]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in cells)
+
+
+def markdown_list(lines: Iterable[str]) -> str:
+    return "\n".join(f"* {line}" for line in lines)
+
+
+def report(title: str, note: str, about: Mapping[str, Any], sections: Iterable[str]) -> str:
+    """A Markdown page: title, what the tables mean, the command and facts of the run (`about`, without those that are None), sections."""
+    known = [f"{name}: {_plain(value)}" for name, value in about.items() if name != "command" and value is not None]
+    command = f"Command: `{about['command']}`" if about.get("command") else ""
+    return "\n\n".join(part for part in (f"# {title}", note, command, markdown_list(known), *sections) if part) + "\n"
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "; ".join(f"{name}: {_plain(one)}" for name, one in value.items())
+    return ", ".join(map(_plain, value)) if isinstance(value, (list, tuple)) else str(value)
