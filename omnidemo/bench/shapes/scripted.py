@@ -30,6 +30,7 @@ class ScriptedCache(WrappedCache):
         super().__init__(cache)
         self.script = script
 
+    @torch.inference_mode()
     def forward(self, ids: Sequence[int], last: int, stats_at: float | None = None) -> Pass:
         logits = super().forward(ids, last).logits  # without statistics: they would be the model's
         for row in range(last):
