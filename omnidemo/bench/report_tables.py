@@ -25,7 +25,7 @@ def csv_table(path: Path, columns: type | Sequence[str]) -> Iterator[Callable[[A
     Every row is on disk at once, so that an interrupted run leaves what it had measured.
     """
     names = [field.name for field in fields(columns)] if isinstance(columns, type) else list(columns)
-    with path.open("w", encoding="utf-8-sig", newline="") as file:  # the mark tells spreadsheets the encoding
+    with path.open("w", encoding="utf-8-sig", errors="replace", newline="") as file:  # the mark tells spreadsheets the encoding
         writer = csv.DictWriter(file, names)
 
         def append(row: Any) -> None:

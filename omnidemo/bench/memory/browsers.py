@@ -44,7 +44,14 @@ def run(settings: Settings, prompts: Sequence[str], requests: int, every: int, o
     if requests < 1 or every < 1:
         raise ValueError("requests and the distance between two samples must be at least 1")
     check_writable(out)
-    changed: dict[str, Any] = {"database_url": "", "backup": "", "share": False, "public": public, "allowed_hosts": "", "auth": ""}
+    changed: dict[str, Any] = {
+        "database_url": "",
+        "backup": "",
+        "share": False,
+        "public": str(public).lower(),
+        "allowed_hosts": "",
+        "auth": "",
+    }
     changed |= dict.fromkeys(QUOTAS, PLENTY)
     given = {name: getattr(settings, name) for name in settings.model_fields_set} | changed
     with ExitStack() as stack:
