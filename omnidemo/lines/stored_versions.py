@@ -22,8 +22,10 @@ class StoredVersions:
         """Take the versions that other machines have put into a shared database, and add what this disk alone has, visitors' lines left
         out: those may have been deleted elsewhere."""
         known = self._store.fetch_adapters(self._target, self._drafter, storage)
-        for domain in [] if known is None else [name for name in self._names() if not owned(name)]:
-            self._note(domain, known.get(domain, 0))
+        if known is not None:
+            for domain in self._names():
+                if not owned(domain):
+                    self._note(domain, known.get(domain, 0))
 
     def note_all(self) -> None:
         """Note every version on disk in the store again, after its database was deleted or replaced. Loss curves and effects are lost."""

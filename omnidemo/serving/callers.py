@@ -18,7 +18,7 @@ class Callers:
         self._services, self._who = services, who
         self._proxied = False
         self._shown: tuple[Settings, str, Settings] | None = None
-        self.visitors = Visitors(services.settings.storage)
+        self.visitors = Visitors(services.settings.storage, lambda own: services.store.common_key(own))
 
     def calling_as(self, caller: Caller) -> Self:
         """The same services for one given caller, for the endpoint, which identifies callers by keys and not by the page's headers."""

@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, wait
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from sqlalchemy import Connection, delete, func, insert, make_url, select, update
 
@@ -17,6 +17,7 @@ from omnidemo.store.database import Database, StoreStatus
 from omnidemo.store.line_store import CHUNK, LineStore, Rows, pair_id
 from omnidemo.store.tables import (
     Base,
+    KeyRow,
     PairRow,
     RequestRow,
     RoundRow,
@@ -32,6 +33,7 @@ from omnidemo.store.tables import (
 from omnidemo.store.visitors import owned
 
 __all__ = ["Store", "StoreStatus", "restore"]
+T = TypeVar("T")
 log = logging.getLogger(__name__)
 DEFAULT_URL = "sqlite:///storage/omnidemo.db"
 CURVE = ["created_at", "kind", "method", "domain", "acceptance_rate", "block_efficiency", "tokens_per_second", "estimated_speedup"]
@@ -175,6 +177,24 @@ class Store(LineStore):
         self._private.difference_update(pruning.sessions_of(name))
         return _wait(self._database.submit(lambda connection: pruning.forget_sessions(connection, name)))
 
+    def common_key(self, own: bytes) -> bytes | None:
+        """The key by which all machines that share the database sign visitors' ids: `own` where there was none yet, and with SQLite.
+        None while the database does not answer."""
+        if not self._database.shared:
+            return own
+        query = select(KeyRow.key).where(KeyRow.id == 1)
+
+        def write(connection: Connection) -> bytes:
+            noted: bytes | None = connection.scalar(query)
+            if noted is None:
+                connection.execute(insert(KeyRow).values(id=1, key=own))
+            return own if noted is None else bytes(noted)
+
+        if not self.status.ok:
+            return None
+        found: bytes | None = self._database.read(lambda connection: connection.scalar(query), None)
+        return bytes(found) if found is not None else _answer(self._database.submit(write))
+
     def prune_visitors(self, hours: float, each: int, together: int) -> int:
         """Delete what visitors left behind, see `pruning.prune`; how many requests went."""
         gone = _wait(self._database.submit(lambda connection: pruning.prune(connection, hours, each, together)))
@@ -248,5 +268,10 @@ def _asked(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def _wait(write: Future[int], timeout: float = 10.0) -> int:
     """The writer's answer; 0 where the database is down (the deletion stays queued)."""
+    return _answer(write, timeout) or 0
+
+
+def _answer(write: Future[T], timeout: float = 10.0) -> T | None:
+    """The writer's answer; None where the database is down."""
     done = wait([write], timeout).done
-    return write.result() if done and write.exception() is None else 0
+    return write.result() if done and write.exception() is None else None

@@ -12,7 +12,6 @@ from sqlalchemy import (
     Boolean,
     Float,
     ForeignKey,
-    ForeignKeyConstraint,
     Index,
     Integer,
     LargeBinary,
@@ -50,6 +49,14 @@ class SessionRow(Base):
     created_at: Mapped[str] = mapped_column(Words(40))
     keep: Mapped[bool] = mapped_column(Boolean)
     learn: Mapped[bool] = mapped_column(Boolean)
+
+
+class KeyRow(Base):
+    """The one key that signs visitors' ids, in a database that machines share; with SQLite it lies in a file."""
+
+    __tablename__ = "visitor_key"
+    id: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
+    key: Mapped[bytes] = mapped_column(LargeBinary)
 
 
 class RequestRow(Base):
@@ -156,24 +163,6 @@ class AdapterRow(Base):
     created_at: Mapped[str] = mapped_column(Words(40))
     active: Mapped[bool] = mapped_column(Boolean)
     trusted: Mapped[bool] = mapped_column(Boolean, default=False, server_default=false())  # the last that was measured to be better
-
-
-class AdapterFileRow(Base):
-    """A file of a version, in a database that machines share; empty in SQLite, whose files lie beside it."""
-
-    __tablename__ = "adapter_files"
-    __table_args__ = (
-        ForeignKeyConstraint(
-            ["pair_id", "domain", "version"],
-            ["adapter_versions.pair_id", "adapter_versions.domain", "adapter_versions.version"],
-            ondelete="CASCADE",
-        ),
-    )
-    pair_id: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
-    domain: Mapped[str] = mapped_column(Words(200), primary_key=True)
-    version: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
-    name: Mapped[str] = mapped_column(Words(80), primary_key=True)
-    content: Mapped[bytes] = mapped_column(LargeBinary)
 
 
 class StepRow(Base):

@@ -7,13 +7,33 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import Connection, ForeignKeyConstraint, Integer, LargeBinary, delete, insert, select
+from sqlalchemy.orm import Mapped, mapped_column
 
 from omnidemo.adapters import version_folders
-from omnidemo.store.tables import AdapterFileRow, AdapterRow, PairRow
+from omnidemo.store.postgres import Words
+from omnidemo.store.tables import AdapterRow, Base, PairRow
 
 log = logging.getLogger(__name__)
 Read = Callable[[Callable[[Connection], Any], Any], Any]  # `Database.read`
+
+
+class AdapterFileRow(Base):
+    """A file of a version, in a database that machines share; empty in SQLite, whose files lie beside it."""
+
+    __tablename__ = "adapter_files"
+    __table_args__ = (
+        ForeignKeyConstraint(
+            ["pair_id", "domain", "version"],
+            ["adapter_versions.pair_id", "adapter_versions.domain", "adapter_versions.version"],
+            ondelete="CASCADE",
+        ),
+    )
+    pair_id: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
+    domain: Mapped[str] = mapped_column(Words(200), primary_key=True)
+    version: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
+    name: Mapped[str] = mapped_column(Words(80), primary_key=True)
+    content: Mapped[bytes] = mapped_column(LargeBinary)
 
 
 class Known(NamedTuple):

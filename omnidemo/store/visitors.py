@@ -10,6 +10,7 @@ import os
 import re
 import secrets
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,8 +43,9 @@ class Visitors:
     The key lies in the storage folder, readable by its owner only. Where that cannot be written, ids hold until the app ends.
     """
 
-    def __init__(self, storage: Path) -> None:
-        self._file = Path(storage) / KEY
+    def __init__(self, storage: Path, agree: Callable[[bytes], bytes | None] = lambda own: own) -> None:
+        """agree: told this machine's own key, returns that of all machines; None where it cannot be asked now."""
+        self._file, self._agree = Path(storage) / KEY, agree
         self._key: bytes | None = None
         self._lock = threading.Lock()
 
@@ -69,7 +71,12 @@ class Visitors:
     def _secret(self) -> bytes:
         with self._lock:
             if self._key is None:
-                self._key = _read_key(self._file)
+                own = _read_key(self._file)
+                if (agreed := self._agree(own)) is None:
+                    return own  # which may be the agreed one, from before
+                if agreed != own:
+                    _write_key(self._file, agreed)
+                self._key = agreed
             return self._key
 
 
@@ -92,6 +99,14 @@ def _read_key(file: Path) -> bytes:
     except OSError as error:
         log.warning("The key of the visitors' ids cannot be kept in %s (%s); they hold until the app ends.", file, error.strerror)
     return fresh
+
+
+def _write_key(file: Path, key: bytes) -> None:
+    try:
+        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as opened:
+            opened.write(key)
+    except OSError as error:
+        log.warning("The key of the visitors' ids cannot be kept in %s (%s); it is read from the database.", file, error.strerror)
 
 
 def owned(name: str) -> bool:

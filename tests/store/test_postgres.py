@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 import subprocess
 import sys
 import threading
@@ -25,6 +26,7 @@ from omnidemo.serving.services import Services
 from omnidemo.store import connections
 from omnidemo.store.postgres import with_driver
 from omnidemo.store.store import Store
+from omnidemo.store.visitors import KEY, Visitors
 from tests.store.test_store import OPENER, PAIR, ROOT, record, version, wait_for
 from tests.support.chats import chat, ready
 from tests.support.models import save
@@ -155,6 +157,22 @@ def test_tables_that_went_away_are_noticed_and_written_again(postgres_server: Se
     wait_for(lambda: [entry.target_id for entry in store.load_ngrams(*PAIR)] == [7])
     assert [row["session"] for row in store.requests()] == ["s2"]
     assert "was deleted or replaced" in store.status.message
+
+
+def test_a_visitor_of_one_machine_is_known_to_all(postgres_server: Server, url: str, store: Store, tmp_path: Path) -> None:
+    other = Store(url, retry_seconds=0.1)
+    here, there = Visitors(tmp_path / "one", store.common_key), Visitors(tmp_path / "two", other.common_key)
+    given = here.issue()
+    assert here.name(given) and there.name(given) == here.name(given)
+    assert Visitors(tmp_path / "three").name(given) == ""
+    postgres_server.stop()
+    try:
+        assert store.requests() == [] and store.common_key(b"x") is None
+        assert Visitors(tmp_path / "two", store.common_key).name(given) == here.name(given)  # kept in its folder too
+    finally:
+        postgres_server.start()
+    assert stat.S_IMODE(os.stat(tmp_path / "two" / KEY).st_mode) == 0o600
+    other.close()
 
 
 # --- adapters ------------------------------------------------------------------------------------------------------------
