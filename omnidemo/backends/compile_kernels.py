@@ -26,7 +26,7 @@ end_with_parent({parent})
 from omnidemo.backends.kernels.entry_points import compile_all
 compile_all()
 """
-PATIENCE = 300  # seconds that compiling may take; one minute where nothing else runs
+TIMEOUT_S = 300  # seconds that compiling may take; one minute where nothing else runs
 
 _log = logging.getLogger(__name__)
 _ready: ModuleType | None = None
@@ -65,7 +65,7 @@ def forgo() -> None:
             _thread.start()
 
 
-def wait(seconds: float = PATIENCE) -> bool:
+def wait(seconds: float = TIMEOUT_S) -> bool:
     """`prepare`, and wait until the functions are ready or have failed; whether they are ready."""
     prepare()
     assert _thread is not None
@@ -92,7 +92,7 @@ def _prepare() -> None:
         kept = _folder()
         features = _features()
         environment = {**os.environ, "PYTHONPATH": path, "NUMBA_CACHE_DIR": kept} | ({"NUMBA_CPU_FEATURES": features} if features else {})
-        options: Any = {"check": True, "capture_output": True, "timeout": PATIENCE, "env": environment, "preexec_fn": low}
+        options: Any = {"check": True, "capture_output": True, "timeout": TIMEOUT_S, "env": environment, "preexec_fn": low}
         _drop_damaged(Path(kept))
         try:
             subprocess.run(command, **options)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float32]
 WORTH_SHARING = 400_000  # parameters × tokens of a pass, below which it is done before a helper thread has started
-LARGE = 4_000_000  # the same, from which on a product has several pieces per thread; below, claiming them costs more than it saves
+LARGE = 4_000_000  # the same, from which on a product has several tasks per thread; below, claiming them costs more than it saves
 CHUNK = 256  # tokens that are read at once: what is computed of them stays in the caches
 NOTHING = np.zeros(DRAWS)  # in place of uniform numbers that are not needed
 STRIDE, STRIDES = 80_000_000, 8  # budget of one call of a target: parameters × steps, and the most steps (tokens written)
@@ -67,7 +67,7 @@ class CompiledPasses:
             return None
         logits, states = np.empty((rows, runner.rows), np.float32), np.empty((rows, self.width), np.float32)
         numbers = np.empty((rows if temperature is not None else 0, 4), np.float32)
-        self.share(kernels.forward, len(ids), CHUNK, self.model(buffer), np.array(ids), start, logits, states, temperature or 1.0, numbers)
+        self.call(kernels.forward, len(ids), CHUNK, self.model(buffer), np.array(ids), start, logits, states, temperature or 1.0, numbers)
         return logits, states, RowStats(logits, numbers, temperature) if temperature is not None else None
 
     def roll_out(
@@ -87,33 +87,33 @@ class CompiledPasses:
         if row is not None:
             rows[0], states[0] = as_array(row), state
         notes = np.empty((3, max(draws, total + 1)), np.int64)
-        shares, distributions = np.empty(draws), np.empty((draws, runner.rows), np.float32)
+        draft_probs, distributions = np.empty(draws), np.empty((draws, runner.rows), np.float32)
         uniforms = order.uniforms if order.uniforms is not None else NOTHING
         rule_numbers = (stop.cumulative, stop.min_prob, stop.price, stop.segments, np.array(order.ends, np.int64))
         slots, bounds = np.empty((draws, 4), np.int64), np.empty(draws)
-        count, read, _, read_in_all = self.share(
+        count, read, _, read_in_all = self.call(
             kernels.roll_out, 1, self.model(buffer), np.array(ids, np.int64), start, rows, states, *self.tables(rule)[:5], total,
-            order.left, sampling.temperature, uniforms, *rule_numbers, notes, shares, distributions, slots, bounds,
+            order.left, sampling.temperature, uniforms, *rule_numbers, notes, draft_probs, distributions, slots, bounds,
         )  # fmt: skip
         places, drawn, tokens = notes[:, : max(count, read)].tolist()
-        found = shares[:count].tolist()
-        rows, states, vain = rows[: read + 1], states[: read + 1], read_in_all - read
-        return Rollout(places[:count], drawn[:count], found, distributions[:count], tokens[:read], rows, states, vain)
+        found = draft_probs[:count].tolist()
+        rows, states, wasted = rows[: read + 1], states[: read + 1], read_in_all - read
+        return Rollout(places[:count], drawn[:count], found, distributions[:count], tokens[:read], rows, states, wasted)
 
-    def share(self, kernel: Callable[..., Any], tokens: int, *given: Any) -> Any:
-        """Call a kernel for passes of `count` tokens, with the threads' common board, the helpers, and the number of pieces of a
+    def call(self, kernel: Callable[..., Any], tokens: int, *given: Any) -> Any:
+        """Call a kernel for passes of `count` tokens, with the threads' common queue, the helpers, and the number of tasks of a
         product."""
-        pieces = self.pieces(tokens)
-        if pieces == 1:
-            return kernel(thread_pool.new_board(), 1, *given)
+        tasks = self.tasks(tokens)
+        if tasks == 1:
+            return kernel(thread_pool.new_queue(), 1, *given)
         kernels: Any = compile_kernels.kernels()
-        with thread_pool.helping(self.helpers, kernels.serve) as board:
-            return kernel(board, pieces, *given)
+        with thread_pool.helping(self.helpers, kernels.run_worker) as queue:
+            return kernel(queue, tasks, *given)
 
-    def pieces(self, tokens: int) -> int:
-        """Into how many pieces a product is split in a pass of so many tokens."""
+    def tasks(self, tokens: int) -> int:
+        """Into how many tasks a product is split in a pass of so many tokens."""
         work = self.runner.parameters * tokens
-        return 1 if work < WORTH_SHARING else (thread_pool.PIECES if work >= LARGE else 1) * self.helpers + 1
+        return 1 if work < WORTH_SHARING else (thread_pool.TASKS if work >= LARGE else 1) * self.helpers + 1
 
     def model(self, buffer: Array) -> tuple[Any, ...]:
         """The model as a kernel's argument, with a cache's `buffer`."""

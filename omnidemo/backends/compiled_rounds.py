@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from omnidemo.backends import compile_kernels
 from omnidemo.backends.compiled_passes import CHUNK, NOTHING, STRIDES
-from omnidemo.backends.round_layout import FACTS, HOST, NONE
+from omnidemo.backends.round_layout import HEADER, NONE, UNFINISHED
 from omnidemo.decoding.draft_policy import NEVER
 from omnidemo.decoding.rollout import DRAWS, FEW, Rollout, RolloutRequest
 from omnidemo.decoding.row_ops import RowStats
@@ -88,19 +88,19 @@ def make_rounds(
     scored = max(width, min(count * width, MOST_LOGITS // target.runner.rows))
     distributions, logits = np.empty((draws, tokens), np.float32), np.empty((scored, target.runner.rows), np.float32)
     hidden, stats = np.empty((width, passes.width), np.float32), np.empty((scored, 4), np.float32)
-    facts = np.empty(count * (FACTS + 3 * width + total + 1 + 2 * draws), np.int64)
-    numbers = np.empty(count * (4 + 3 * width + draws))
+    ints = np.empty(count * (HEADER + 3 * width + total + 1 + 2 * draws), np.int64)
+    floats = np.empty(count * (4 + 3 * width + draws))
     stop, grows = order.stop_rule or NEVER, order.rule.trie is not no_ngrams(tokens, drafter.runner.device)
-    made, told, counted = passes.share(
-        kernels.rounds, width, few.pieces(1), CHUNK, few.model(drafter.array), np.array(given, np.int64), drafter.length,
+    made, int_at, float_at = passes.call(
+        kernels.rounds, width, few.tasks(1), CHUNK, few.model(drafter.array), np.array(given, np.int64), drafter.length,
         passes.model(target.array), np.array(unread, np.int64), target.length, count, budget, order.rule.overrun, wanted.left,
         few.tables(order.rule) + wanted.map.tables, temperature, order.uniforms if order.uniforms is not None else NOTHING,
         stop.cumulative, stop.min_prob, stop.price, stop.segments, wanted.ends, wanted.last, grows, rows, states, distributions,
-        logits, hidden, stats, facts, numbers,
+        logits, hidden, stats, ints, floats,
     )  # fmt: skip
     left_of_last = Rollout([], [], [], distributions, [], rows, states)
     return _unpack(
-        made, facts[:told].tolist(), numbers[:counted].tolist(), wanted, given, RowStats(logits, stats, temperature), left_of_last
+        made, ints[:int_at].tolist(), floats[:float_at].tolist(), wanted, given, RowStats(logits, stats, temperature), left_of_last
     )
 
 
@@ -112,9 +112,10 @@ def _unpack(
     budget, left, lengths = wanted.order.left, wanted.left, (0, 0)
     at = place = filled = 0
     for index in range(made):
-        drawn, read, passes, slots, proposed, accepted, token, used, spent = fact[at : at + FACTS]
-        follows, open_, verified = index + 1 < made, token == HOST, proposed != HOST  # a following round overwrites what is not held
-        size, at = max(0, proposed), at + FACTS
+        drawn, read, passes, slots, proposed, accepted, token, used, spent = fact[at : at + HEADER]
+        follows = index + 1 < made  # a following round overwrites what is not held
+        open_, verified = token == UNFINISHED, proposed != UNFINISHED
+        size, at = max(0, proposed), at + HEADER
         proposal, firsts, stops = fact[at : at + size], fact[at + size : at + 2 * size], fact[at + 2 * size : at + 3 * size]
         kept, at = max(read, stops[-1]) if stops else read, at + 3 * size
         drafted, at = fact[at : at + kept], at + kept
@@ -124,19 +125,20 @@ def _unpack(
         likely, place = number[place : place + size + 1], place + size + 1
         bounds, place = number[place : place + size], place + size
         draft_probs, place = number[place : place + drawn], place + drawn
-        end, rollout, told = stops[accepted - 1] if accepted else 0, None, None
+        end, rollout, verification = stops[accepted - 1] if accepted else 0, None, None
         if not follows:
             places, ids = (fact[at : at + drawn], fact[at + drawn : at + 2 * drawn]) if open_ else ([], [])
             rollout = Rollout(places, ids, draft_probs, last.distributions[:drawn], drafted[:read], last.rows, last.states)
         if verified:
-            told = RowStats(stats.rows[filled : filled + size + 1], stats.numbers[filled : filled + size + 1], stats.temperature)
+            verification = RowStats(stats.rows[filled : filled + size + 1], stats.numbers[filled : filled + size + 1], stats.temperature)
             filled += size + 1
         written = None if open_ else proposal[:accepted] if token == NONE else [*proposal[:accepted], token]
         rejected, held = token != NONE and accepted < slots, (accepted, min(read, end)) if follows else (size, read)
         rounds.append(
             MadeRound(  # by position: so many keyword arguments would take as long as all the rest
-                rollout, draft_probs, drafted, read, passes - read, firsts, stops, bounds, proposal if verified else None, told, written,
-                accepted, accepts, rejected, likely, spent, min(budget, left), given, used, lengths, held, (then - began, ended - then),
+                rollout, draft_probs, drafted, read, passes - read, firsts, stops, bounds, proposal if verified else None, verification,
+                written, accepted, accepts, rejected, likely, spent, min(budget, left), given, used, lengths, held,
+                (then - began, ended - then),
             )
         )  # fmt: skip
         if follows:

@@ -1,7 +1,7 @@
-"""Threads that share a compiled pass, piece by piece: whoever is free takes the next one.
+"""Threads that share a compiled pass, task by task: whoever is free takes the next one.
 
 Teams that split each product evenly wait for their slowest member, which on a machine that does other things is mostly one that is not
-running. Here the thread that answers never waits for another to begin, only for pieces that were begun.
+running. Here the thread that answers never waits for another to begin, only for tasks that were begun.
 """
 
 from __future__ import annotations
@@ -16,15 +16,16 @@ import numpy as np
 import psutil
 from numpy.typing import NDArray
 
-Board = NDArray[np.int64]  # what the threads have in common
+Queue = NDArray[np.int64]  # the numbers that the threads have in common
 TICKET, DONE, AWAKE, WORK = 0, 8, 16, 24  # places on it; those that many write are on cache lines of their own
 SIZE = 48
-PIECES = 2  # of a large product, for each thread that helps
+TASKS = 2  # of a large product, for each thread that helps
 MOST = 8  # more threads wait for the memory
-EAGER, PATIENCE = 300, 5000  # looks for a piece without, and with, a chance for other programs in between: one to two milliseconds
+# Looks for a task before other programs get a chance in between, and before the thread sleeps: one to two milliseconds in all.
+SPINS_BEFORE_YIELD, SPINS_BEFORE_SLEEP = 300, 5000
 
 
-def new_board() -> Board:
+def new_queue() -> Queue:
     return np.zeros(SIZE, np.int64)
 
 
@@ -35,22 +36,22 @@ def pick_size(threads: int = 0) -> int:
     return (threads or min(usable, psutil.cpu_count(logical=False) or usable, MOST)) - 1
 
 
-def helping(size: int, serve: Callable[[Board], None]) -> AbstractContextManager[Board]:
-    """A board that so many threads serve, awake or on their way; one that nobody does where they serve somebody else, or there is none."""
-    crew = _crew(size, serve) if size else None
-    return crew if crew is not None and crew.lock.acquire(blocking=False) else nullcontext(new_board())
+def helping(size: int, run_worker: Callable[[Queue], None]) -> AbstractContextManager[Queue]:
+    """A queue that so many threads work on, awake or on their way; one that no thread works on where all are busy, or there are none."""
+    pool = _pool(size, run_worker) if size else None
+    return pool if pool is not None and pool.lock.acquire(blocking=False) else nullcontext(new_queue())
 
 
 @cache
-def _crew(size: int, serve: Callable[[Board], None]) -> ThreadPool:
-    return ThreadPool(size, serve)
+def _pool(size: int, run_worker: Callable[[Queue], None]) -> ThreadPool:
+    return ThreadPool(size, run_worker)
 
 
 class ThreadPool:
-    """Daemon threads that run `serve(board)`, which returns when there has been no work for a while, and then wait to be called."""
+    """Daemon threads that run `run_worker(queue)`, which returns when there has been no work for a while, and then wait to be called."""
 
-    def __init__(self, size: int, serve: Callable[[Board], None]) -> None:
-        self.size, self.board, self._serve = size, new_board(), serve
+    def __init__(self, size: int, run_worker: Callable[[Queue], None]) -> None:
+        self.size, self.queue, self._run_worker = size, new_queue(), run_worker
         self.lock = threading.Lock()
         self._calls = [threading.Event() for _ in range(size)]
         for number, call in enumerate(self._calls):
@@ -60,14 +61,14 @@ class ThreadPool:
         while True:
             call.wait()
             call.clear()
-            self._serve(self.board)
+            self._run_worker(self.queue)
 
-    def __enter__(self) -> Board:
+    def __enter__(self) -> Queue:
         """For whoever has acquired the lock."""
-        if self.board[AWAKE] < self.size:
+        if self.queue[AWAKE] < self.size:
             for call in self._calls:
                 call.set()
-        return self.board
+        return self.queue
 
     def __exit__(self, *error: object) -> None:
         self.lock.release()

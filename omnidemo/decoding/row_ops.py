@@ -19,17 +19,17 @@ BLOCK = 256  # tokens whose probabilities are summed together when one is drawn
 class Compiled(Protocol):
     """The same functions, compiled, for contiguous float32 rows. Their names are those of `backends/kernels/rows_kernel.py`."""
 
-    def share(self, row: Row, token: int) -> float: ...
+    def token_prob(self, row: Row, token: int) -> float: ...
 
-    def place(self, probs: Row, uniform: float) -> int: ...
+    def inverse_cdf(self, probs: Row, uniform: float) -> int: ...
 
-    def add_up(self, probs: Row, sums: NDArray[np.float64]) -> None: ...
+    def block_sums(self, probs: Row, sums: NDArray[np.float64]) -> None: ...
 
-    def place_by(self, probs: Row, sums: NDArray[np.float64], uniform: float) -> int: ...
+    def inverse_cdf_by(self, probs: Row, sums: NDArray[np.float64], uniform: float) -> int: ...
 
-    def soften(self, row: Row, top: float, factor: float, mass: float, probs: Row) -> None: ...
+    def softmax_given(self, row: Row, top: float, factor: float, mass: float, probs: Row) -> None: ...
 
-    def warm(self, probs: Row, temperature: float) -> None: ...
+    def softmax_(self, probs: Row, temperature: float) -> None: ...
 
 
 _compiled: Compiled | None = None
@@ -44,7 +44,7 @@ def use_compiled(compiled: Compiled) -> None:
 def token_prob(row: Row, token: int) -> float:
     """The probability of `token` under logits [V]: 1 / Σ exp(logit − its own)."""
     if _compiled is not None and row.dtype == np.float32 and row.flags.c_contiguous:
-        return _compiled.share(row, token)
+        return _compiled.token_prob(row, token)
     own = row[token]
     return 1.0 / float(np.exp(np.minimum(row - own, MOST)).sum(dtype=np.float64)) if own > -np.inf else 0.0
 
@@ -53,7 +53,7 @@ def inverse_cdf(probs: Row, uniform: float) -> int:
     """Inverse-CDF sampling: the first token at which the running sum of a distribution [V] exceeds `uniform` in [0, 1) times its total;
     never one of probability 0."""
     if _compiled is not None and probs.dtype == np.float32 and probs.flags.c_contiguous:
-        return _compiled.place(probs, uniform)
+        return _compiled.inverse_cdf(probs, uniform)
     return inverse_cdf_by(probs, block_sums(probs), uniform)
 
 
@@ -61,7 +61,7 @@ def block_sums(probs: Row) -> NDArray[np.float64]:
     """The running sums of a distribution [V] at the end of each block of BLOCK tokens, for `inverse_cdf_by`."""
     if _compiled is not None and probs.dtype == np.float32 and probs.flags.c_contiguous:
         sums = np.empty((len(probs) + BLOCK - 1) // BLOCK)
-        _compiled.add_up(probs, sums)
+        _compiled.block_sums(probs, sums)
         return sums
     found: NDArray[np.float64] = np.add.reduceat(probs, np.arange(0, len(probs), BLOCK), dtype=np.float64).cumsum()
     return found
@@ -70,7 +70,7 @@ def block_sums(probs: Row) -> NDArray[np.float64]:
 def inverse_cdf_by(probs: Row, sums: NDArray[np.float64], uniform: float) -> int:
     """`inverse_cdf` given the `block_sums`, for several draws from one distribution."""
     if _compiled is not None and probs.dtype == np.float32 and probs.flags.c_contiguous:
-        return _compiled.place_by(probs, sums, uniform)
+        return _compiled.inverse_cdf_by(probs, sums, uniform)
     # On a CPU `multinomial` takes fifteen times as long, and sums of all tokens instead of a block's three times.
     aim = uniform * sums[-1]
     block = _first_above(sums, aim)
@@ -82,7 +82,7 @@ def softmax_given(row: Row, top: float, factor: float, mass: float) -> Row:
     """The softmax exp((x − top) · factor) / mass of logits x [V], whose highest logit and sum of exponentials are known already."""
     if _compiled is not None and row.dtype == np.float32 and row.flags.c_contiguous:
         probs = np.empty_like(row)
-        _compiled.soften(row, top, factor, mass, probs)
+        _compiled.softmax_given(row, top, factor, mass, probs)
         return probs
     found: Row = np.exp((row - np.float32(top)) * np.float32(factor)) / np.float32(mass)
     return found
@@ -91,7 +91,7 @@ def softmax_given(row: Row, top: float, factor: float, mass: float) -> Row:
 def softmax_(row: Row, temperature: float) -> Row:
     """The softmax of logits [V] at a temperature, in place."""
     if _compiled is not None and row.dtype == np.float32 and row.flags.c_contiguous:
-        _compiled.warm(row, temperature)
+        _compiled.softmax_(row, temperature)
         return row
     row -= row.max()
     np.exp(np.divide(row, row.dtype.type(temperature), out=row), out=row)
@@ -105,7 +105,7 @@ def _first_above(sums: NDArray[np.float64], aim: float) -> int:
     return min(int(sums.searchsorted(aim, side="right")), int(sums.searchsorted(sums[-1])))
 
 
-BEST, TOP, MASS, WARM = range(4)
+BEST, TOP, MASS, TEMPERED = range(4)
 
 
 @dataclass(slots=True)
@@ -127,12 +127,12 @@ class RowStats:
 
     def tempered_probs(self, tokens: Sequence[int]) -> list[float]:
         """As `token_probs`, at the temperature."""
-        return self._probs(tokens, 0, 1.0 / self.temperature, WARM)
+        return self._probs(tokens, 0, 1.0 / self.temperature, TEMPERED)
 
     def probs(self, row: int) -> NDArray[np.float32]:
         """The softmax [V] of a row at the temperature."""
-        top, warm = self.numbers[row, TOP], self.numbers[row, WARM]
-        return softmax_given(self.rows[row], float(top), 1.0 / self.temperature, float(warm))
+        top, tempered = self.numbers[row, TOP], self.numbers[row, TEMPERED]
+        return softmax_given(self.rows[row], float(top), 1.0 / self.temperature, float(tempered))
 
     def _probs(self, tokens: Sequence[int], first: int, factor: float, mass: int) -> list[float]:
         rows, known = self.rows, self.numbers.tolist()

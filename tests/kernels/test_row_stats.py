@@ -14,7 +14,7 @@ from omnidemo.backends.fused_cache import FusedCache
 from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.backends.kernels.rows_kernel import highest, mass
 from omnidemo.bench.tiny import random_model
-from omnidemo.decoding.row_ops import BEST, MASS, TOP, WARM, RowStats
+from omnidemo.decoding.row_ops import BEST, MASS, TEMPERED, TOP, RowStats
 from omnidemo.decoding.sampling import SamplingParams
 from tests.support.models import PROMPT, save
 
@@ -49,7 +49,7 @@ def test_a_pass_tells_its_peaks(runner: FusedLlama, temperature: float, rows: in
     logits = cache.forward([4, 5, 6, 7, 8], rows).logits
     assert np.array_equal(logits.numpy(), stats.rows)
     wanted = stats_of(stats.rows, temperature)
-    columns = [BEST, TOP, MASS, *([WARM] if temperature else [])]
+    columns = [BEST, TOP, MASS, *([TEMPERED] if temperature else [])]
     assert np.allclose(stats.numbers[:, columns], wanted.numbers[:, columns], rtol=3e-6)
     assert stats.best() == logits.argmax(-1).tolist()
     tokens = [3, 500, 17, 0, 516][:rows]

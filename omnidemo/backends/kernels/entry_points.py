@@ -7,14 +7,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omnidemo.backends.kernels.draft import roll_out
-from omnidemo.backends.kernels.forward import forward, serve
+from omnidemo.backends.kernels.forward import forward, run_worker
 from omnidemo.backends.kernels.gemm import Array
 from omnidemo.backends.kernels.rounds_kernel import rounds
-from omnidemo.backends.kernels.rows_kernel import add_up, place, place_by, share, soften, warm
-from omnidemo.backends.thread_pool import new_board
+from omnidemo.backends.kernels.rows_kernel import block_sums, inverse_cdf, inverse_cdf_by, softmax_, softmax_given, token_prob
+from omnidemo.backends.thread_pool import new_queue
 from omnidemo.vocab.trie_table import PROBES
 
-ENTRIES = (share, place, add_up, place_by, soften, warm, forward, serve, roll_out, rounds)
+ENTRIES = (token_prob, inverse_cdf, block_sums, inverse_cdf_by, softmax_given, softmax_, forward, run_worker, roll_out, rounds)
 
 
 def compile_all() -> None:
@@ -26,31 +26,31 @@ def compile_all() -> None:
     def whole(*shape: int) -> NDArray[np.int64]:
         return np.zeros(shape, np.int64)
 
-    share(zeros(1), 0)
-    place(np.ones(1, np.float32), 0.5)
-    add_up(zeros(1), np.zeros(1))
-    place_by(np.ones(1, np.float32), np.ones(1), 0.5)
-    soften(zeros(1), 0.0, 1.0, 1.0, zeros(1))
-    warm(zeros(1), 1.0)
-    board = new_board()
+    token_prob(zeros(1), 0)
+    inverse_cdf(np.ones(1, np.float32), 0.5)
+    block_sums(zeros(1), np.zeros(1))
+    inverse_cdf_by(np.ones(1, np.float32), np.ones(1), 0.5)
+    softmax_given(zeros(1), 0.0, 1.0, 1.0, zeros(1))
+    softmax_(zeros(1), 1.0)
+    queue = new_queue()
     for weight in (zeros(24, 4), np.zeros((24, 4), np.uint16)):  # nothing but zeros, and as many as the largest matrix needs
         model = (
             zeros(1, 2, 1, 1, 4), zeros(1, 4), zeros(1, 2, 4), zeros(4), zeros(1, 12), np.full(5, weight.ctypes.data), weight.itemsize, 4,
             zeros(1, 4), zeros(1, 4), 1e-5,
         )  # fmt: skip
-        forward(board, 1, 1, model, whole(1), 0, zeros(1, 1), zeros(1, 4), 1.0, zeros(1, 4))
+        forward(queue, 1, 1, model, whole(1), 0, zeros(1, 1), zeros(1, 4), 1.0, zeros(1, 4))
         numbers, tokens, limits, marks = np.zeros(1), whole(1), np.zeros(1, np.int32), np.zeros(1, np.bool_)
-        keys, info, rule = whole(1 + PROBES), whole(2 + PROBES, 3), np.zeros((1, 5))
+        keys, info, segments = whole(1 + PROBES), whole(2 + PROBES, 3), np.zeros((1, 5))
         roll_out(
-            board, 1, model, tokens, 0, zeros(1, 1), zeros(1, 4), limits, limits, marks, keys, info, 1, 1, 0.0, numbers, 1.0, 0.0, 0.0,
-            rule, tokens, whole(3, 1), numbers, zeros(1, 1), whole(1, 4), numbers,
+            queue, 1, model, tokens, 0, zeros(1, 1), zeros(1, 4), limits, limits, marks, keys, info, 1, 1, 0.0, numbers, 1.0, 0.0, 0.0,
+            segments, tokens, whole(3, 1), numbers, zeros(1, 1), whole(1, 4), numbers,
         )  # fmt: skip
         tables = (limits, limits, marks, keys, info, whole(2 + PROBES, 4), tokens, tokens, marks, np.zeros((1, 2), np.int32))
         rounds(
-            board, 1, 1, 1, model, tokens, 0, model, tokens, 0, 1, 1, 0, 1, tables, 0.0, numbers, 1.0, 0.0, 0.0, rule, tokens, tokens, True,
-            zeros(2, 1), zeros(2, 4), zeros(1, 1), zeros(2, 1), zeros(2, 4), zeros(2, 4), whole(99), np.zeros(99),
+            queue, 1, 1, 1, model, tokens, 0, model, tokens, 0, 1, 1, 0, 1, tables, 0.0, numbers, 1.0, 0.0, 0.0, segments, tokens, tokens,
+            True, zeros(2, 1), zeros(2, 4), zeros(1, 1), zeros(2, 1), zeros(2, 4), zeros(2, 4), whole(99), np.zeros(99),
         )  # fmt: skip
-    serve(board)
+    run_worker(queue)
     for entry in ENTRIES:
         entry.disable_compile()  # other types would be a mistake, and would keep an answer waiting for seconds
 

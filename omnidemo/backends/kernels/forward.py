@@ -13,12 +13,12 @@ from numba import carray, njit, types
 from numpy.typing import NDArray
 
 from omnidemo.backends.kernels.gemm import Array, Weight, multiply
-from omnidemo.backends.kernels.layers import add_normed, attend, silu_times, store, turn
+from omnidemo.backends.kernels.layers import add_normed, attend, rotate, silu_times, store
 from omnidemo.backends.kernels.rows_kernel import FAST, compiled, highest, mass
-from omnidemo.backends.kernels.work_queue import add, claim, look, pointer, post
-from omnidemo.backends.thread_pool import AWAKE, DONE, EAGER, PATIENCE, PIECES, WORK, Board
+from omnidemo.backends.kernels.work_queue import add, look, next_task, offer, pointer
+from omnidemo.backends.thread_pool import AWAKE, DONE, SPINS_BEFORE_SLEEP, SPINS_BEFORE_YIELD, TASKS, WORK, Queue
 
-PRODUCT, GATED, ATTENTION, SUMMARY, HEADS = range(5)  # kinds of work, and what is written of each on the board:
+PRODUCT, GATED, ATTENTION, ROW_STATS, HEADS = range(5)  # kinds of work, and what is written of each in the queue:
 KIND, ROWS, X, OUT, WEIGHT, N, K, EACH = range(WORK, WORK + 8)
 CACHE, QUERIES, GROUPS, CAPACITY, DIM, START, COS, SIN = range(WORK + 4, WORK + 12)  # after the first four
 SIZE = WORK + 12  # bytes of a weight
@@ -35,157 +35,157 @@ sched_yield: Any = types.ExternalFunction("sched_yield" if os.name == "posix" el
 
 @njit(cache=True, fastmath=FAST, error_model="numpy", nogil=True)
 def forward(
-    board: Board, pieces: int, chunk: int, model: Model, ids: NDArray[np.int64], start: int, logits: Array, states: Array, heat: float,
-    peaks: Array,
+    queue: Queue, tasks: int, chunk: int, model: Model, ids: NDArray[np.int64], start: int, logits: Array, states: Array,
+    temperature: float, stats: Array,
 ) -> None:  # fmt: skip
     """A pass: read `ids` [T] at positions start… into the cache of the `model`, and write the last rows' `logits` [R, V] and what the
-    output layer reads, `states` [R, H]. `peaks` [R or 0, 4] become the numbers of `core.peaks.RowStats` for the temperature `heat`. `chunk`
-    tokens are read at a time. Products are split into about so many `pieces`, which those who `serve` the board share.
+    output layer reads, `states` [R, H]. `stats` [R or 0, 4] become the numbers of `RowStats` for the `temperature`. `chunk`
+    tokens are read at a time. Products are split into about so many `tasks`, which the threads that `run_worker` share.
     """
     unread = len(ids) - len(logits)
     for begin in range(0, len(ids), chunk):
         end = min(begin + chunk, len(ids))
         shown, after = max(0, begin - unread), max(0, end - unread)
-        read(board, pieces, model, ids[begin:end], start + begin, logits[shown:after], states[shown:after])
-    if len(peaks):
-        peaks[:, 3] = 1.0 / heat
-        share(board, SUMMARY, pieces, 0, logits, peaks)
+        read(queue, tasks, model, ids[begin:end], start + begin, logits[shown:after], states[shown:after])
+    if len(stats):
+        stats[:, 3] = 1.0 / temperature
+        run_rows(queue, ROW_STATS, tasks, 0, logits, stats)
 
 
 @compiled
-def read(board: Board, pieces: int, model: Model, ids: NDArray[np.int64], start: int, logits: Array, states: Array) -> None:
+def read(queue: Queue, tasks: int, model: Model, ids: NDArray[np.int64], start: int, logits: Array, states: Array) -> None:
     """`forward` for one chunk."""
-    buffer, embed, norms, last, bias, weights, board[SIZE], inner, cos, sin, eps = model
+    buffer, embed, norms, last, bias, weights, queue[SIZE], inner, cos, sin, eps = model
     count, rows, layers, width = len(ids), len(logits), len(buffer), embed.shape[1]
     x, y = np.empty((count, width), np.float32), np.zeros((count, width), np.float32)
     wide = np.empty((count, bias.shape[1]), np.float32)
     mixed = np.empty((count, bias.shape[1] - 2 * buffer.shape[2] * buffer.shape[4]), np.float32)
     gated = np.empty((count, inner), np.float32)
-    by_heads = count <= BLOCK and 1 < pieces <= PIECES * buffer.shape[2]  # as many of the keys' heads as there are threads, at least
+    by_heads = count <= BLOCK and 1 < tasks <= TASKS * buffer.shape[2]  # as many of the keys' heads as there are threads, at least
     for row in range(count):
         x[row] = embed[ids[row]]
     for layer in range(layers):
         add_normed(x, y, norms[layer, 0], eps, y)
         if by_heads:
-            share_heads(board, weights[4 * layer], y, bias[layer], wide, start, buffer[layer], cos, sin, mixed)
+            run_heads(queue, weights[4 * layer], y, bias[layer], wide, start, buffer[layer], cos, sin, mixed)
         else:
-            share(board, PRODUCT, pieces, weights[4 * layer], y, wide)
+            run_rows(queue, PRODUCT, tasks, weights[4 * layer], y, wide)
             wide += bias[layer]
             store(wide, start, buffer[layer], cos, sin, 0, buffer.shape[2])
-            share_attention(board, wide, start, buffer[layer], cos, sin, mixed)
-        share(board, PRODUCT, pieces, weights[4 * layer + 1], mixed, y)
+            run_attention(queue, wide, start, buffer[layer], cos, sin, mixed)
+        run_rows(queue, PRODUCT, tasks, weights[4 * layer + 1], mixed, y)
         add_normed(x, y, norms[layer, 1], eps, y)
-        share(board, GATED, pieces, weights[4 * layer + 2], y, gated)
-        share(board, PRODUCT, pieces, weights[4 * layer + 3], gated, y)
+        run_rows(queue, GATED, tasks, weights[4 * layer + 2], y, gated)
+        run_rows(queue, PRODUCT, tasks, weights[4 * layer + 3], gated, y)
     add_normed(x, y, last, eps, y)
     states[:] = y[count - rows :]
-    share(board, PRODUCT, pieces, weights[4 * layers], states, logits)
+    run_rows(queue, PRODUCT, tasks, weights[4 * layers], states, logits)
 
 
 @compiled
-def share(board: Board, kind: int, pieces: int, weight: int, x: Array, out: Array) -> None:
+def run_rows(queue: Queue, kind: int, tasks: int, weight: int, x: Array, out: Array) -> None:
     """PRODUCT: out = x · Wᵀ of the matrix at an address. GATED: W is [2n, k], gate and up one after the other, and
-    out = silu(x · gateᵀ) · (x · upᵀ). SUMMARY: the peaks `out` of logits x; a piece is a row."""
-    n = out.shape[1] if kind != SUMMARY else len(x)
-    each = max(16, (n + pieces - 1) // pieces + 3 & -4) if kind != SUMMARY else 1
-    board[KIND], board[ROWS], board[X], board[OUT] = kind, len(x), x.ctypes.data, out.ctypes.data
-    board[WEIGHT], board[N], board[K], board[EACH] = weight, n, x.shape[1], each
-    finish(board, (n + each - 1) // each)
+    out = silu(x · gateᵀ) · (x · upᵀ). ROW_STATS: the stats `out` of logits x; a task is a row."""
+    n = out.shape[1] if kind != ROW_STATS else len(x)
+    each = max(16, (n + tasks - 1) // tasks + 3 & -4) if kind != ROW_STATS else 1
+    queue[KIND], queue[ROWS], queue[X], queue[OUT] = kind, len(x), x.ctypes.data, out.ctypes.data
+    queue[WEIGHT], queue[N], queue[K], queue[EACH] = weight, n, x.shape[1], each
+    run_all(queue, (n + each - 1) // each)
 
 
 @compiled
-def share_attention(board: Board, wide: Array, start: int, cache: Array, cos: Array, sin: Array, out: Array) -> None:
-    """Attention of the queries in `wide`, not turned yet, to the keys and values in the cache, from [T, (H + 2 Hkv) · D] to `out`
-    [T, H · D]; see `store`. A piece is a head of `BLOCK` rows."""
+def run_attention(queue: Queue, wide: Array, start: int, cache: Array, cos: Array, sin: Array, out: Array) -> None:
+    """Attention of the queries in `wide`, not rotated yet, to the keys and values in the cache, from [T, (H + 2 Hkv) · D] to `out`
+    [T, H · D]; see `store`. A task is a head of `BLOCK` rows."""
     rows, heads = len(wide), out.shape[1] // cache.shape[3]
-    board[KIND], board[ROWS], board[X], board[OUT] = ATTENTION, rows, wide.ctypes.data, out.ctypes.data
-    describe(board, heads, cache, start, cos, sin)
-    pieces = (rows + BLOCK - 1) // BLOCK * heads
+    queue[KIND], queue[ROWS], queue[X], queue[OUT] = ATTENTION, rows, wide.ctypes.data, out.ctypes.data
+    describe(queue, heads, cache, start, cos, sin)
+    tasks = (rows + BLOCK - 1) // BLOCK * heads
     if rows * out.shape[1] * (start + rows) < WORTH_SHARING:
-        for piece in range(pieces):
-            do_attention(board, piece)
+        for task in range(tasks):
+            do_attention(queue, task)
     else:
-        finish(board, pieces)
+        run_all(queue, tasks)
 
 
 @compiled
-def share_heads(
-    board: Board, weight: int, x: Array, bias: Array, wide: Array, start: int, cache: Array, cos: Array, sin: Array, out: Array
+def run_heads(
+    queue: Queue, weight: int, x: Array, bias: Array, wide: Array, start: int, cache: Array, cos: Array, sin: Array, out: Array
 ) -> None:
-    """Queries, keys and values of a few rows x [T, H], and attention: a piece is what belongs to one head of the keys, from the product to
+    """Queries, keys and values of a few rows x [T, H], and attention: a task is what belongs to one head of the keys, from the product to
     what is attended. Nothing of it crosses from core to core in between. `wide` [T, (H + 2 Hkv) · D] is where they work."""
-    board[KIND], board[ROWS], board[X], board[OUT] = HEADS, len(x), x.ctypes.data, out.ctypes.data
-    board[WIDE], board[MATRIX], board[WIDTH], board[BIAS] = wide.ctypes.data, weight, x.shape[1], bias.ctypes.data
-    describe(board, out.shape[1] // cache.shape[3], cache, start, cos, sin)
-    finish(board, cache.shape[1])
+    queue[KIND], queue[ROWS], queue[X], queue[OUT] = HEADS, len(x), x.ctypes.data, out.ctypes.data
+    queue[WIDE], queue[MATRIX], queue[WIDTH], queue[BIAS] = wide.ctypes.data, weight, x.shape[1], bias.ctypes.data
+    describe(queue, out.shape[1] // cache.shape[3], cache, start, cos, sin)
+    run_all(queue, cache.shape[1])
 
 
 @compiled
-def describe(board: Board, heads: int, cache: Array, start: int, cos: Array, sin: Array) -> None:
-    board[CACHE], board[QUERIES], board[GROUPS], board[CAPACITY] = cache.ctypes.data, heads, cache.shape[1], cache.shape[2]
-    board[DIM], board[START], board[COS], board[SIN] = cache.shape[3], start, cos.ctypes.data, sin.ctypes.data
+def describe(queue: Queue, heads: int, cache: Array, start: int, cos: Array, sin: Array) -> None:
+    queue[CACHE], queue[QUERIES], queue[GROUPS], queue[CAPACITY] = cache.ctypes.data, heads, cache.shape[1], cache.shape[2]
+    queue[DIM], queue[START], queue[COS], queue[SIN] = cache.shape[3], start, cos.ctypes.data, sin.ctypes.data
 
 
 @compiled
-def finish(board: Board, pieces: int) -> None:
-    """Do the work that has been written, together with those who serve the board."""
-    post(board, pieces)
-    take(board)
+def run_all(queue: Queue, tasks: int) -> None:
+    """Do the work that has been written, together with the threads of the queue."""
+    offer(queue, tasks)
+    run_tasks(queue)
     looks = 0
-    while look(board, DONE) < pieces:
+    while look(queue, DONE) < tasks:
         looks += 1
-        if looks > PATIENCE:
-            sched_yield()  # whoever has the last piece may be waiting for this core
+        if looks > SPINS_BEFORE_SLEEP:
+            sched_yield()  # whoever has the last task may be waiting for this core
 
 
 @njit(cache=True, nogil=True)
-def serve(board: Board) -> None:
-    """Take pieces until there have been none for a while."""
-    add(board, AWAKE, 1)
+def run_worker(queue: Queue) -> None:
+    """Take tasks until there have been none for a while."""
+    add(queue, AWAKE, 1)
     idle = 0
-    while idle < PATIENCE:
-        idle = 0 if take(board) else idle + 1
-        if idle > EAGER:
+    while idle < SPINS_BEFORE_SLEEP:
+        idle = 0 if run_tasks(queue) else idle + 1
+        if idle > SPINS_BEFORE_YIELD:
             sched_yield()
-    add(board, AWAKE, -1)
+    add(queue, AWAKE, -1)
 
 
 @compiled
-def take(board: Board) -> bool:
-    """Do pieces as long as there are any; whether there were."""
+def run_tasks(queue: Queue) -> bool:
+    """Do tasks as long as there are any; whether there were."""
     found = False
     while True:
-        piece = claim(board)
-        if piece < 0:
+        task = next_task(queue)
+        if task < 0:
             return found
-        if board[KIND] == ATTENTION:
-            do_attention(board, piece)
-        elif board[KIND] == HEADS:
-            do_heads(board, piece)
-        elif board[KIND] == SUMMARY:
-            do_summary(board, piece)
+        if queue[KIND] == ATTENTION:
+            do_attention(queue, task)
+        elif queue[KIND] == HEADS:
+            do_heads(queue, task)
+        elif queue[KIND] == ROW_STATS:
+            do_row_stats(queue, task)
         else:
-            do_product(board, piece)
-        add(board, DONE, 1)
+            do_product(queue, task)
+        add(queue, DONE, 1)
         found = True
 
 
 @compiled
-def do_product(board: Board, piece: int) -> None:
-    total, k = board[N] * (2 if board[KIND] == GATED else 1), board[K]
-    if board[SIZE] == 2:
-        do_rows(board, piece, carray(pointer(board[WEIGHT]), (total, k), np.uint16))
+def do_product(queue: Queue, task: int) -> None:
+    total, k = queue[N] * (2 if queue[KIND] == GATED else 1), queue[K]
+    if queue[SIZE] == 2:
+        do_rows(queue, task, carray(pointer(queue[WEIGHT]), (total, k), np.uint16))
     else:
-        do_rows(board, piece, carray(pointer(board[WEIGHT]), (total, k), np.float32))
+        do_rows(queue, task, carray(pointer(queue[WEIGHT]), (total, k), np.float32))
 
 
 @compiled
-def do_rows(board: Board, piece: int, weight: Weight) -> None:
-    rows, n, k, each = board[ROWS], board[N], board[K], board[EACH]
-    x, out = carray(pointer(board[X]), (rows, k), np.float32), carray(pointer(board[OUT]), (rows, n), np.float32)
-    begin, end = piece * each, min(n, (piece + 1) * each)
+def do_rows(queue: Queue, task: int, weight: Weight) -> None:
+    rows, n, k, each = queue[ROWS], queue[N], queue[K], queue[EACH]
+    x, out = carray(pointer(queue[X]), (rows, k), np.float32), carray(pointer(queue[OUT]), (rows, n), np.float32)
+    begin, end = task * each, min(n, (task + 1) * each)
     multiply(weight[begin:end], x, out[:, begin:end])
-    if board[KIND] == GATED:
+    if queue[KIND] == GATED:
         up = np.empty((rows, end - begin), np.float32)
         multiply(weight[n + begin : n + end], x, up[:, :])
         for row in range(rows):
@@ -193,9 +193,9 @@ def do_rows(board: Board, piece: int, weight: Weight) -> None:
 
 
 @compiled
-def do_summary(board: Board, piece: int) -> None:
-    rows, k = board[ROWS], board[K]
-    row, found = carray(pointer(board[X]), (rows, k), np.float32)[piece], carray(pointer(board[OUT]), (rows, 4), np.float32)[piece]
+def do_row_stats(queue: Queue, task: int) -> None:
+    rows, k = queue[ROWS], queue[K]
+    row, found = carray(pointer(queue[X]), (rows, k), np.float32)[task], carray(pointer(queue[OUT]), (rows, 4), np.float32)[task]
     best, factor = highest(row), found[3]
     found[0], found[1] = best, row[best]
     found[2] = mass(row, row[best], np.float32(1.0))
@@ -203,31 +203,31 @@ def do_summary(board: Board, piece: int) -> None:
 
 
 @compiled
-def do_heads(board: Board, piece: int) -> None:
-    rows, heads, groups, dim, start = board[ROWS], board[QUERIES], board[GROUPS], board[DIM], board[START]
-    count, each, width = (heads + 2 * groups) * dim, heads // groups, board[WIDTH]
-    if board[SIZE] == 2:
-        project(board, carray(pointer(board[MATRIX]), (count, width), np.uint16), piece)
+def do_heads(queue: Queue, task: int) -> None:
+    rows, heads, groups, dim, start = queue[ROWS], queue[QUERIES], queue[GROUPS], queue[DIM], queue[START]
+    count, each, width = (heads + 2 * groups) * dim, heads // groups, queue[WIDTH]
+    if queue[SIZE] == 2:
+        project(queue, carray(pointer(queue[MATRIX]), (count, width), np.uint16), task)
     else:
-        project(board, carray(pointer(board[MATRIX]), (count, width), np.float32), piece)
-    wide = carray(pointer(board[WIDE]), (rows, count), np.float32)
-    cache = carray(pointer(board[CACHE]), (2, groups, board[CAPACITY], dim), np.float32)
-    end, out = start + rows, carray(pointer(board[OUT]), (rows, heads * dim), np.float32)
-    cos, sin = carray(pointer(board[COS]), (end, dim), np.float32), carray(pointer(board[SIN]), (end, dim), np.float32)
-    store(wide, start, cache, cos, sin, piece, piece + 1)
-    for head in range(piece * each, (piece + 1) * each):
-        attend_turned(wide, 0, rows, head, start, cache, piece, cos, sin, out)
+        project(queue, carray(pointer(queue[MATRIX]), (count, width), np.float32), task)
+    wide = carray(pointer(queue[WIDE]), (rows, count), np.float32)
+    cache = carray(pointer(queue[CACHE]), (2, groups, queue[CAPACITY], dim), np.float32)
+    end, out = start + rows, carray(pointer(queue[OUT]), (rows, heads * dim), np.float32)
+    cos, sin = carray(pointer(queue[COS]), (end, dim), np.float32), carray(pointer(queue[SIN]), (end, dim), np.float32)
+    store(wide, start, cache, cos, sin, task, task + 1)
+    for head in range(task * each, (task + 1) * each):
+        attend_rotated(wide, 0, rows, head, start, cache, task, cos, sin, out)
 
 
 @compiled
-def project(board: Board, weight: Weight, piece: int) -> None:
+def project(queue: Queue, weight: Weight, task: int) -> None:
     """The queries, keys and values that belong to one head of the keys."""
-    rows, heads, groups, dim = board[ROWS], board[QUERIES], board[GROUPS], board[DIM]
-    x = carray(pointer(board[X]), (rows, board[WIDTH]), np.float32)
-    wide, bias = carray(pointer(board[WIDE]), (rows, len(weight)), np.float32), carray(pointer(board[BIAS]), len(weight), np.float32)
+    rows, heads, groups, dim = queue[ROWS], queue[QUERIES], queue[GROUPS], queue[DIM]
+    x = carray(pointer(queue[X]), (rows, queue[WIDTH]), np.float32)
+    wide, bias = carray(pointer(queue[WIDE]), (rows, len(weight)), np.float32), carray(pointer(queue[BIAS]), len(weight), np.float32)
     for part in range(3):
         size = heads // groups * dim if part == 0 else dim
-        begin = piece * size if part == 0 else (heads + (part - 1) * groups + piece) * dim
+        begin = task * size if part == 0 else (heads + (part - 1) * groups + task) * dim
         multiply(weight[begin : begin + size], x, wide[:, begin : begin + size])
         for row in range(rows):
             for i in range(begin, begin + size):
@@ -235,18 +235,18 @@ def project(board: Board, weight: Weight, piece: int) -> None:
 
 
 @compiled
-def do_attention(board: Board, piece: int) -> None:
-    rows, heads, groups, dim, start = board[ROWS], board[QUERIES], board[GROUPS], board[DIM], board[START]
-    cache = carray(pointer(board[CACHE]), (2, groups, board[CAPACITY], dim), np.float32)
-    wide = carray(pointer(board[X]), (rows, (heads + 2 * groups) * dim), np.float32)
-    end, out = start + rows, carray(pointer(board[OUT]), (rows, heads * dim), np.float32)
-    cos, sin = carray(pointer(board[COS]), (end, dim), np.float32), carray(pointer(board[SIN]), (end, dim), np.float32)
-    first, head = piece // heads * BLOCK, piece % heads
-    attend_turned(wide, first, min(BLOCK, rows - first), head, start, cache, head * groups // heads, cos, sin, out)
+def do_attention(queue: Queue, task: int) -> None:
+    rows, heads, groups, dim, start = queue[ROWS], queue[QUERIES], queue[GROUPS], queue[DIM], queue[START]
+    cache = carray(pointer(queue[CACHE]), (2, groups, queue[CAPACITY], dim), np.float32)
+    wide = carray(pointer(queue[X]), (rows, (heads + 2 * groups) * dim), np.float32)
+    end, out = start + rows, carray(pointer(queue[OUT]), (rows, heads * dim), np.float32)
+    cos, sin = carray(pointer(queue[COS]), (end, dim), np.float32), carray(pointer(queue[SIN]), (end, dim), np.float32)
+    first, head = task // heads * BLOCK, task % heads
+    attend_rotated(wide, first, min(BLOCK, rows - first), head, start, cache, head * groups // heads, cos, sin, out)
 
 
 @compiled
-def attend_turned(
+def attend_rotated(
     wide: Array, first: int, count: int, head: int, start: int, cache: Array, shared: int, cos: Array, sin: Array, out: Array
 ) -> None:
     """Turn `count` queries of a head, from row `first` on, and have them attend to the keys and values of the head `shared`."""
@@ -254,7 +254,7 @@ def attend_turned(
     at, begin, end = head * dim, start + first, start + first + count
     queries, mixed = np.empty((count, dim), np.float32), np.empty((count, dim), np.float32)
     for row in range(count):
-        turn(wide[first + row], at, cos[begin + row], sin[begin + row], queries[row])
+        rotate(wide[first + row], at, cos[begin + row], sin[begin + row], queries[row])
     attend(queries, begin, cache[0, shared, :end], cache[1, shared, :end], mixed)
     for row in range(count):
         out[first + row, at : at + dim] = mixed[row]

@@ -26,7 +26,7 @@ def add_normed(x: Array, more: Array, weight: Array, eps: float, out: Array) -> 
 
 @compiled
 def store(wide: Array, start: int, cache: Array, cos: Array, sin: Array, begin: int, end: int) -> None:
-    """Write keys, turned by their positions, and values into the cache: those of the heads `begin` to `end`.
+    """Write keys, rotated by their positions, and values into the cache: those of the heads `begin` to `end`.
 
     `wide` [T, (H + 2 Hkv) · D] are queries, keys and values, `cache` is [2, Hkv, C, D], written to at start…; cos and sin [positions, D]:
     the sines' first half is negative.
@@ -36,13 +36,13 @@ def store(wide: Array, start: int, cache: Array, cos: Array, sin: Array, begin: 
     for row in range(len(wide)):
         for head in range(begin, end):
             at, position = (heads + head) * dim, start + row
-            turn(wide[row], at, cos[position], sin[position], cache[0, head, position])
+            rotate(wide[row], at, cos[position], sin[position], cache[0, head, position])
             cache[1, head, position] = wide[row, at + kv_heads * dim : at + (kv_heads + 1) * dim]
 
 
 @compiled
-def turn(row: Array, at: int, cos: Array, sin: Array, out: Array) -> None:
-    """Rotary positions: out [D] = what stands in a row from `at` on, turned."""
+def rotate(row: Array, at: int, cos: Array, sin: Array, out: Array) -> None:
+    """Rotary positions: out [D] = what stands in a row from `at` on, rotated."""
     half = len(out) // 2
     for i in range(half):
         left, right = row[at + i], row[at + half + i]
@@ -75,17 +75,17 @@ def exponentials(scores: Array, factor: float) -> Any:
 
 
 @compiled
-def mix(shares: Array, values: Array, factor: float, out: Array) -> None:
-    """out [D] = factor · Σ share · value over as many positions as there are shares, four at a time."""
-    count, dim = len(shares), len(out)
+def mix(weights: Array, values: Array, factor: float, out: Array) -> None:
+    """out [D] = factor · Σ weight · value over as many positions as there are weights, four at a time."""
+    count, dim = len(weights), len(out)
     out[:] = 0.0
     for p in range(0, count - count % 4, 4):
-        a, b, c, d = shares[p], shares[p + 1], shares[p + 2], shares[p + 3]
+        a, b, c, d = weights[p], weights[p + 1], weights[p + 2], weights[p + 3]
         for i in range(dim):
             out[i] += a * values[p, i] + b * values[p + 1, i] + c * values[p + 2, i] + d * values[p + 3, i]
     for p in range(count - count % 4, count):
         for i in range(dim):
-            out[i] += shares[p] * values[p, i]
+            out[i] += weights[p] * values[p, i]
     for i in range(dim):
         out[i] *= factor
 

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omnidemo.backends.kernels.draft import Numbers, Whole, find, masked
+from omnidemo.backends.kernels.draft import Numbers, Whole, find, masked_logits
 from omnidemo.backends.kernels.forward import Model, forward
 from omnidemo.backends.kernels.gemm import Array
-from omnidemo.backends.kernels.rows_kernel import compiled, place, place_by, top, warm
-from omnidemo.backends.round_layout import HOST
-from omnidemo.backends.thread_pool import Board
+from omnidemo.backends.kernels.rows_kernel import compiled, inverse_cdf, inverse_cdf_by, softmax_, top
+from omnidemo.backends.round_layout import UNFINISHED
+from omnidemo.backends.thread_pool import Queue
 from omnidemo.vocab.trie_table import CHILD, SIBLING, TOKEN
 
 SPARE = 48  # numbers that a correction may need
@@ -23,32 +23,32 @@ SPARE = 48  # numbers that a correction may need
 Tables = tuple[
     NDArray[np.int32], NDArray[np.int32], NDArray[np.bool_], Whole, Whole, Whole, Whole, Whole, NDArray[np.bool_], NDArray[np.int32]
 ]  # fmt: skip
-# What reads a token: the crew's board, pieces of a product, the drafter, and the position of the slot's first token.
-Reader = tuple[Board, int, Model, int]
+# What reads a token: the pool's queue, tasks of a product, the drafter, and the position of the slot's first token.
+Reader = tuple[Queue, int, Model, int]
 
 
 @compiled
 def correct(
-    law: Array, sums: Numbers, limit: int, walk: Whole, walked: Array, reader: Reader, heat: float, tables: Tables, uniforms: Numbers,
-    at: int,
+    probs: Array, sums: Numbers, limit: int, walk: Whole, walk_probs: Array, reader: Reader, temperature: float, tables: Tables,
+    uniforms: Numbers, at: int,
 ) -> tuple[int, int, int]:  # fmt: skip
-    """`Residual.token`: (a token from what is left of the target's `law` [T], whose blocks add up to `sums`, without what the slot could
-    have proposed; HOST where that takes too many numbers; numbers used so far; drafter tokens that were read, from the slot's first
-    position on). `walk` [n] and `walked` [n, D] are the tokens that the slot drew, and their laws."""
+    """`Residual.token`: (a token from what is left of the target's `probs` [T], whose blocks add up to `sums`, without what the slot could
+    have proposed; UNFINISHED where that takes too many numbers; numbers used so far; drafter tokens that were read, from the slot's first
+    position on). `walk` [n] and `walk_probs` [n, D] are the tokens that the slot drew, and their distributions."""
     _, _, _, keys, info, kin, _, drafters, draftable, spelled = tables
-    proposed, vocabulary, until, passes = walked[0], walked.shape[1], at + SPARE - limit - 2, 0
+    proposed, vocabulary, until, passes = walk_probs[0], walk_probs.shape[1], at + SPARE - limit - 2, 0
     row, after = np.empty((1, vocabulary), np.float32), np.empty(vocabulary, np.float32)
     while at <= until:
-        token = place_by(law, sums, uniforms[at])
-        p, piece, count, at = np.float64(law[token]), drafters[token], spelled[token, 0], at + 1
-        if piece >= 0:
-            if not draftable[piece]:
+        token = inverse_cdf_by(probs, sums, uniforms[at])
+        p, mapped, count, at = np.float64(probs[token]), drafters[token], spelled[token, 0], at + 1
+        if mapped >= 0:
+            if not draftable[mapped]:
                 return token, at, passes
-            path = np.full(max(limit, 1), piece)
+            path = np.full(max(limit, 1), mapped)
             count = 1
         else:
             if count < 0:
-                return HOST, at, passes
+                return UNFINISHED, at, passes
             if count > limit or not is_ngram(spelled[token, 1 : 1 + count], vocabulary, keys, info):
                 return token, at, passes
             path = np.empty(limit, np.int64)
@@ -60,29 +60,31 @@ def correct(
             return token, at + 1, passes
         node, read = find(keys, vocabulary, 0, path[0]), 0
         for depth in range(1, count):
-            read = law_after(path[:depth], read, row, walk, walked, reader, heat, tables, after)
+            read = probs_after(path[:depth], read, row, walk, walk_probs, reader, temperature, tables, after)
             bound *= after[path[depth]]
             node = find(keys, vocabulary, node, path[depth])
         if bound > 0.0 and has_children(node, limit, True, info, kin):
-            read = law_after(path[:count], read, row, walk, walked, reader, heat, tables, after)
-            bound *= 1.0 - mass_of(after, node, info, kin)
+            read = probs_after(path[:count], read, row, walk, walk_probs, reader, temperature, tables, after)
+            bound *= 1.0 - children_mass(after, node, info, kin)
         if bound <= 0.0:
             return token, at, passes + read
         if bound < p:
             at += 1
             if uniforms[at - 1] >= bound / p:
                 return token, at, passes + read
-        onward, at, read = goes_further(path, count, node, limit, read, row, walk, walked, reader, heat, tables, after, uniforms, at)
+        longer, at, read = becomes_longer(
+            path, count, node, limit, read, row, walk, walk_probs, reader, temperature, tables, after, uniforms, at
+        )
         passes += read
-        if onward:
+        if longer:
             return token, at, passes
-    return HOST, at, passes
+    return UNFINISHED, at, passes
 
 
 @compiled
-def goes_further(
-    path: Whole, count: int, node: int, limit: int, read: int, row: Array, walk: Whole, walked: Array, reader: Reader, heat: float,
-    tables: Tables, after: Array, uniforms: Numbers, at: int,
+def becomes_longer(
+    path: Whole, count: int, node: int, limit: int, read: int, row: Array, walk: Whole, walk_probs: Array, reader: Reader,
+    temperature: float, tables: Tables, after: Array, uniforms: Numbers, at: int,
 ) -> tuple[bool, int, int]:  # fmt: skip
     """`Residual._simulate` from the end of a `path` of `count` tokens at a `node`, of which `read` have been read: (whether a longer
     n-gram comes, numbers used so far, tokens read)."""
@@ -91,14 +93,14 @@ def goes_further(
     while node > 0 and info[node, 2] <= limit:
         if avoiding and not has_children(node, limit, False, info, kin):
             return False, at, read
-        read = law_after(path[:count], read, row, walk, walked, reader, heat, tables, after)
+        read = probs_after(path[:count], read, row, walk, walk_probs, reader, temperature, tables, after)
         if avoiding:
             child = kin[node, CHILD]
             while child > 0:
                 if info[child, 0] == 0:
                     after[kin[child, TOKEN]] = 0.0
                 child = kin[child, SIBLING]
-        drawn, avoiding, at = place(after, uniforms[at]), False, at + 1
+        drawn, avoiding, at = inverse_cdf(after, uniforms[at]), False, at + 1
         node = find(keys, len(after), node, drawn) if after[drawn] > 0.0 else 0
         if node == 0 or info[node, 1] > limit:
             return False, at, read
@@ -110,26 +112,26 @@ def goes_further(
 
 
 @compiled
-def law_after(
-    path: Whole, read: int, row: Array, walk: Whole, walked: Array, reader: Reader, heat: float, tables: Tables, law: Array
+def probs_after(
+    path: Whole, read: int, row: Array, walk: Whole, walk_probs: Array, reader: Reader, temperature: float, tables: Tables, probs: Array
 ) -> int:
-    """The drafter's `law` [D] after a path, of which the first `read` tokens have been read and left the logits `row` [1, D]; how many have
-    been read now."""
+    """The drafter's `probs` [D] after a path, of which the first `read` tokens have been read and left the logits `row` [1, D]; how many
+    have been read now."""
     count, same = len(path), len(path) < len(walk)
     for i in range(count):
         same = same and path[i] == walk[i]
     if same:
-        law[:] = walked[count]
+        probs[:] = walk_probs[count]
         return read
-    board, few, drafter, origin = reader
+    queue, few, drafter, origin = reader
     state = np.empty((1, drafter[1].shape[1]), np.float32)
     for token in range(read, count):
-        forward(board, few, 1, drafter, path[token : token + 1], origin + token, row, state, 1.0, np.empty((0, 4), np.float32))
-    masked(row[0], tables[1], 0, law)
-    if -np.inf < top(law) < np.inf:
-        warm(law, heat)
+        forward(queue, few, 1, drafter, path[token : token + 1], origin + token, row, state, 1.0, np.empty((0, 4), np.float32))
+    masked_logits(row[0], tables[1], 0, probs)
+    if -np.inf < top(probs) < np.inf:
+        softmax_(probs, temperature)
     else:  # it is not a number: no walk goes on from here
-        law[:] = 0.0
+        probs[:] = 0.0
     return count
 
 
@@ -145,12 +147,12 @@ def has_children(node: int, limit: int, complete: bool, info: Whole, kin: Whole)
 
 
 @compiled
-def mass_of(law: Array, node: int, info: Whole, kin: Whole) -> Any:
+def children_mass(probs: Array, node: int, info: Whole, kin: Whole) -> Any:
     """Σ q over the complete children of a node."""
     total, child = 0.0, kin[node, CHILD]
     while child > 0:
         if info[child, 0] == 0:
-            total += law[kin[child, TOKEN]]
+            total += probs[kin[child, TOKEN]]
         child = kin[child, SIBLING]
     return total
 

@@ -16,10 +16,10 @@ from numba import njit, types
 from omnidemo.backends.kernels.draft import Numbers, Whole, read_on, roll_out
 from omnidemo.backends.kernels.forward import Model, forward
 from omnidemo.backends.kernels.gemm import Array
-from omnidemo.backends.kernels.residual import SPARE, Tables, correct, is_ngram, mass_of
-from omnidemo.backends.kernels.rows_kernel import BLOCK, add_up, compiled, place_by, soften
-from omnidemo.backends.round_layout import ACCEPTED, DRAWN, FACTS, HOST, NONE, PASSES, PROPOSED, READ, SLOTS, SPENT, USED, WRITTEN
-from omnidemo.backends.thread_pool import Board
+from omnidemo.backends.kernels.residual import SPARE, Tables, children_mass, correct, is_ngram
+from omnidemo.backends.kernels.rows_kernel import BLOCK, block_sums, compiled, inverse_cdf_by, softmax_given
+from omnidemo.backends.round_layout import ACCEPTED, DRAWN, HEADER, NONE, PASSES, PROPOSED, READ, SLOTS, SPENT, UNFINISHED, USED, WRITTEN
+from omnidemo.backends.thread_pool import Queue
 from omnidemo.vocab.trie_table import TARGET
 
 POSIX = os.name == "posix"
@@ -31,101 +31,101 @@ _clock: Any = types.ExternalFunction(
 
 @njit(cache=True, error_model="numpy", nogil=True)
 def rounds(
-    board: Board, pieces: int, few: int, chunk: int, drafter: Model, given: Whole, start: int, target: Model, unread: Whole, begin: int,
-    most: int, budget: int, overrun: int, left: int, tables: Tables, heat: float, uniforms: Numbers, reach: float, least: float,
-    price: float, rule: Numbers, ends: Whole, last: Whole, grows: bool, rows: Array, states: Array, laws: Array, logits: Array,
-    hidden: Array, peaks: Array, facts: Whole, numbers: Numbers,
+    queue: Queue, tasks: int, few: int, chunk: int, drafter: Model, given: Whole, start: int, target: Model, unread: Whole, begin: int,
+    most: int, budget: int, overrun: int, left: int, tables: Tables, temperature: float, uniforms: Numbers, cumulative: float,
+    min_prob: float, price: float, segments: Numbers, ends: Whole, last: Whole, grows: bool, rows: Array, states: Array,
+    distributions: Array, logits: Array, hidden: Array, all_stats: Array, ints: Whole, floats: Numbers,
 ) -> tuple[int, int, int]:  # fmt: skip
-    """Make at most `most` rounds, one at least: (how many were, lengths of the facts and of the numbers).
+    """Make at most `most` rounds, one at least: (how many were, lengths of the ints and of the floats).
 
-    The `drafter`, by `few` pieces of a product, first reads the `given` tokens at positions start… (if there are none, rows[0, 0] are its
+    The `drafter`, by `few` tasks of a product, first reads the `given` tokens at positions start… (if there are none, rows[0, 0] are its
     logits), the `target` the `unread` ones at positions begin…. A round drafts at most `budget` drafter tokens, and at most `left` target
-    tokens are proposed or written in all, one fewer than are wanted. `heat` to `rule`: see `roll_out`; nothing follows the target's tokens
-    `ends`, of which the drafter's are `last`. `grows`: whether the host puts n-grams into the trie that it lacks. Written are, of one
-    round after another as long as there is room for a whole one, the target's `logits` [R, T] and their `peaks` [R, 4], and what
-    `runtime.facts` describes; and `rows`, `states` and `laws` as in `roll_out`, which are left of the last one. `hidden` [1 + budget, H]
-    is where the target works.
+    tokens are proposed or written in all, one fewer than are wanted. `temperature` to `segments`: see `roll_out`; nothing follows the
+    target's tokens `ends`, of which the drafter's are `last`. `grows`: whether the host puts n-grams into the trie that it lacks. Written
+    are, of one round after another as long as there is room for a whole one, the target's `logits` [R, T] and `all_stats` [R, 4], and what
+    `round_layout` describes; and `rows`, `states` and `distributions` as in `roll_out`, which are left of the last one. `hidden`
+    [1 + budget, H] is where the target works.
     """
     first, inside, alone, keys, info, kin, targets, _, _, spelled = tables
-    draws, width, at, told, counted, filled = len(laws), len(hidden), 0, 0, 0, 0
+    draws, width, at, int_at, float_at, filled = len(distributions), len(hidden), 0, 0, 0, 0
     read, own = np.empty(len(unread) + width, np.int64), np.empty(len(rows) + spelled.shape[1], np.int64)
-    notes, slots, shares = np.empty((3, max(draws, len(rows))), np.int64), np.empty((draws, 4), np.int64), np.empty(draws)
-    bounds, chances, likely, times = np.empty(draws), np.empty(width), np.empty(width), np.empty(3)
-    tokens, out = notes[2], np.empty(FACTS, np.int64)
+    notes, slots, draft_probs = np.empty((3, max(draws, len(rows))), np.int64), np.empty((draws, 4), np.int64), np.empty(draws)
+    bounds, accept_probs, target_probs, times = np.empty(draws), np.empty(width), np.empty(width), np.empty(3)
+    tokens, out = notes[2], np.empty(HEADER, np.int64)
     times[2] = now()
     for made in range(most):
-        wanted, known, accepted, written, proposed, used = min(budget, left), len(unread), 0, HOST, 0, at
+        wanted, known, accepted, written, proposed, used = min(budget, left), len(unread), 0, UNFINISHED, 0, at
         times[0] = times[2]
         out[DRAWN], out[READ], count, out[PASSES] = roll_out(
-            board, few, drafter, given, start, rows, states, first, inside, alone, keys, info, wanted + overrun, wanted, heat,
-            uniforms[at:], reach, least, price, rule, last, notes, shares, laws, slots, bounds,
+            queue, few, drafter, given, start, rows, states, first, inside, alone, keys, info, wanted + overrun, wanted, temperature,
+            uniforms[at:], cumulative, min_prob, price, segments, last, notes, draft_probs, distributions, slots, bounds,
         )  # fmt: skip
         times[1] = now()
         if count > 0:
             start += len(given)
-            at += out[DRAWN] if heat > 0.0 else 0
+            at += out[DRAWN] if temperature > 0.0 else 0
             read[:known] = unread
             while proposed < count and slots[proposed, 1] > base_of(slots, proposed):
                 read[known + proposed] = target_of(slots, proposed, tokens, targets, kin)
                 proposed += 1
-            scores, peak = logits[filled : filled + proposed + 1], peaks[filled : filled + proposed + 1]
+            scores, stats = logits[filled : filled + proposed + 1], all_stats[filled : filled + proposed + 1]
             proposal, filled = read[known : known + proposed], filled + proposed + 1
-            warmth = heat if heat > 0.0 else 1.0
-            forward(board, pieces, chunk, target, read[: known + proposed], begin, scores, hidden[: proposed + 1], warmth, peak)
-            if heat == 0.0:
-                accepted, written = settle_greedy(proposal, peak, ends, chances)
+            divisor = temperature if temperature > 0.0 else 1.0
+            forward(queue, tasks, chunk, target, read[: known + proposed], begin, scores, hidden[: proposed + 1], divisor, stats)
+            if temperature == 0.0:
+                accepted, written = judge_greedy(proposal, stats, ends, accept_probs)
             else:
                 for slot in range(proposed):
                     if slots[slot, 3] >= 0:
-                        bounds[slot] *= 1.0 - mass_of(laws[slots[slot, 3]], slots[slot, 2], info, kin)
-                accepted, written, at = settle(proposal, bounds, scores, peak, heat, uniforms, at, ends, chances)
-                if written == HOST:
-                    law, sums = np.empty(len(scores[0]), np.float32), np.empty((len(scores[0]) + BLOCK - 1) // BLOCK)
-                    soften(scores[accepted], peak[accepted, 1], 1.0 / heat, peak[accepted, 3], law)
-                    add_up(law, sums)
+                        bounds[slot] *= 1.0 - children_mass(distributions[slots[slot, 3]], slots[slot, 2], info, kin)
+                accepted, written, at = judge(proposal, bounds, scores, stats, temperature, uniforms, at, ends, accept_probs)
+                if written == UNFINISHED:
+                    probs, sums = np.empty(len(scores[0]), np.float32), np.empty((len(scores[0]) + BLOCK - 1) // BLOCK)
+                    softmax_given(scores[accepted], stats[accepted, 1], 1.0 / temperature, stats[accepted, 3], probs)
+                    block_sums(probs, sums)
                     if accepted == count:
-                        written, at = place_by(law, sums, uniforms[at]), at + 1
+                        written, at = inverse_cdf_by(probs, sums, uniforms[at]), at + 1
                     else:
                         base, drawn = base_of(slots, accepted), slots[accepted, 0]
                         rest = slots[accepted + 1, 0] if accepted + 1 < count else out[DRAWN]
                         written, at, walked = correct(
-                            law, sums, wanted + overrun - base, notes[1, drawn:rest], laws[drawn:rest],
-                            (board, few, drafter, start + base), heat, tables, uniforms, at,
+                            probs, sums, wanted + overrun - base, notes[1, drawn:rest], distributions[drawn:rest],
+                            (queue, few, drafter, start + base), temperature, tables, uniforms, at,
                         )  # fmt: skip
                         out[PASSES] += walked
-                        if walked > 0 and written == HOST:
-                            read_on(board, few, drafter, tokens, start, base, out[READ], rows, states)
+                        if walked > 0 and written == UNFINISHED:
+                            read_on(queue, few, drafter, tokens, start, base, out[READ], rows, states)
                         elif walked > 0:
                             out[READ] = min(out[READ], base)
             for place in range(proposed):
-                likely[place] = likelihood(scores[place], peak[place], proposal[place])
-            likely[proposed] = likelihood(scores[accepted], peak[accepted], written) if written >= 0 else 0.0
+                target_probs[place] = likelihood(scores[place], stats[place], proposal[place])
+            target_probs[proposed] = likelihood(scores[accepted], stats[accepted], written) if written >= 0 else 0.0
         times[2] = now()
         judged = min(proposed, accepted + (written != NONE))
-        out[SLOTS], out[PROPOSED], out[ACCEPTED], out[WRITTEN] = count, proposed if count > 0 else HOST, accepted, written
+        out[SLOTS], out[PROPOSED], out[ACCEPTED], out[WRITTEN] = count, proposed if count > 0 else UNFINISHED, accepted, written
         out[USED], out[SPENT] = used, at - used
-        told = tell(facts, told, out)
-        told = tell(facts, told, read[known : known + proposed])
-        told = tell(facts, told, slots[:proposed, 0])
-        told = tell(facts, told, slots[:proposed, 1])
-        told = tell(facts, told, tokens[: max(out[READ], base_of(slots, proposed))])
-        if written == HOST:
-            told = tell(facts, told, notes[0, : out[DRAWN]])
-            told = tell(facts, told, notes[1, : out[DRAWN]])
-        counted = tell(numbers, counted, times)
-        counted = tell(numbers, counted, chances[:judged])
-        counted = tell(numbers, counted, likely[: proposed + 1])
-        counted = tell(numbers, counted, bounds[:proposed])
-        counted = tell(numbers, counted, shares[: out[DRAWN]])
+        int_at = append(ints, int_at, out)
+        int_at = append(ints, int_at, read[known : known + proposed])
+        int_at = append(ints, int_at, slots[:proposed, 0])
+        int_at = append(ints, int_at, slots[:proposed, 1])
+        int_at = append(ints, int_at, tokens[: max(out[READ], base_of(slots, proposed))])
+        if written == UNFINISHED:
+            int_at = append(ints, int_at, notes[0, : out[DRAWN]])
+            int_at = append(ints, int_at, notes[1, : out[DRAWN]])
+        float_at = append(floats, float_at, times)
+        float_at = append(floats, float_at, accept_probs[:judged])
+        float_at = append(floats, float_at, target_probs[: proposed + 1])
+        float_at = append(floats, float_at, bounds[:proposed])
+        float_at = append(floats, float_at, draft_probs[: out[DRAWN]])
         left -= accepted + 1
         if written < 0 or np.any(ends == written) or left < 1 or filled + width > len(logits):
-            return made + 1, told, counted
-        if heat > 0.0 and at + draws + width + SPARE > len(uniforms):
-            return made + 1, told, counted
+            return made + 1, int_at, float_at
+        if temperature > 0.0 and at + draws + width + SPARE > len(uniforms):
+            return made + 1, int_at, float_at
         length = spelled[written, 0]
         spelling = spelled[written, 1 : 1 + length]
         if length < 1 or (grows and length > 1 and not is_ngram(spelling, len(first), keys, info)):
-            return made + 1, told, counted
+            return made + 1, int_at, float_at
         end = base_of(slots, accepted)
         there = min(out[READ], end)
         own[: end - there] = tokens[there:end]
@@ -134,12 +134,12 @@ def rounds(
         start += there
         begin += known + accepted
         unread = np.full(1, written)
-    return most, told, counted
+    return most, int_at, float_at
 
 
 @compiled
-def tell(where: Any, at: int, what: Any) -> int:
-    """Write some numbers down; where the next ones come."""
+def append(where: Any, at: int, what: Any) -> int:
+    """Write some numbers; where the next ones come."""
     for i in range(len(what)):
         where[at + i] = what[i]
     return at + len(what)
@@ -170,46 +170,46 @@ def target_of(slots: Whole, slot: int, tokens: Whole, targets: Whole, kin: Whole
 
 
 @compiled
-def likelihood(row: Array, peaks: Array, token: int) -> Any:
-    """The probability of a token under logits [V] of which the peaks are known."""
-    return np.exp(np.float64(row[token]) - np.float64(peaks[1])) / np.float64(peaks[2])
+def likelihood(row: Array, stats: Array, token: int) -> Any:
+    """The probability of a token under logits [V] of which the `RowStats` are known."""
+    return np.exp(np.float64(row[token]) - np.float64(stats[1])) / np.float64(stats[2])
 
 
 @compiled
-def settle_greedy(proposal: Whole, peaks: Array, ends: Whole, chances: Numbers) -> tuple[int, Any]:
+def judge_greedy(proposal: Whole, stats: Array, ends: Whole, accept_probs: Numbers) -> tuple[int, Any]:
     """(how many are accepted, the token after them)."""
     for place in range(len(proposal)):
-        best = np.int64(peaks[place, 0])
-        chances[place] = 1.0 if proposal[place] == best else 0.0
+        best = np.int64(stats[place, 0])
+        accept_probs[place] = 1.0 if proposal[place] == best else 0.0
         if proposal[place] != best:
             return place, best
         if np.any(ends == best):
             return place + 1, NONE
-    return len(proposal), np.int64(peaks[len(proposal), 0])
+    return len(proposal), np.int64(stats[len(proposal), 0])
 
 
 @compiled
-def settle(
+def judge(
     proposal: Whole,
     bounds: Numbers,
     scores: Array,
-    peaks: Array,
-    heat: float,
+    stats: Array,
+    temperature: float,
     uniforms: Numbers,
     at: int,
     ends: Whole,
-    chances: Numbers,
+    accept_probs: Numbers,
 ) -> tuple[int, int, int]:
-    """(how many are accepted, HOST or NONE for the token after them, numbers used so far)."""
+    """(how many are accepted, UNFINISHED or NONE for the token after them, uniform numbers used so far)."""
     for place in range(len(proposal)):
         token, q = proposal[place], bounds[place]
-        p = np.exp((np.float64(scores[place, token]) - np.float64(peaks[place, 1])) / heat) / np.float64(peaks[place, 3])
+        p = np.exp((np.float64(scores[place, token]) - np.float64(stats[place, 1])) / temperature) / np.float64(stats[place, 3])
         chance = p / q if q > 0.0 else 1.0 if p > 0.0 else 0.0
-        chances[place] = min(1.0, chance)
+        accept_probs[place] = min(1.0, chance)
         if chance < 1.0:
             at += 1
             if uniforms[at - 1] >= chance:
-                return place, HOST, at
+                return place, UNFINISHED, at
         if np.any(ends == token):
             return place + 1, NONE, at
-    return len(proposal), HOST, at
+    return len(proposal), UNFINISHED, at

@@ -32,7 +32,7 @@ def exponential(x: Any) -> Any:
 
 
 @compiled
-def share(row: NDArray[np.float32], token: int) -> Any:
+def token_prob(row: NDArray[np.float32], token: int) -> Any:
     """The probability of `token` under logits [V]: 1 / Σ exp(logit − its own)."""
     own, total = row[token], np.float32(0.0)
     if own == -np.inf:
@@ -43,33 +43,33 @@ def share(row: NDArray[np.float32], token: int) -> Any:
 
 
 @compiled
-def place(law: NDArray[np.float32], uniform: float) -> Any:
-    """The first token at which the running sum of a law [V] exceeds `uniform` in [0, 1) times the whole; never one of probability 0."""
-    sums = np.empty((len(law) + BLOCK - 1) // BLOCK)
-    add_up(law, sums)
-    return place_by(law, sums, uniform)
+def inverse_cdf(probs: NDArray[np.float32], uniform: float) -> Any:
+    """The first token at which the running sum of `probs` [V] exceeds `uniform` in [0, 1) times the whole; never one of probability 0."""
+    sums = np.empty((len(probs) + BLOCK - 1) // BLOCK)
+    block_sums(probs, sums)
+    return inverse_cdf_by(probs, sums, uniform)
 
 
 @compiled
-def add_up(law: NDArray[np.float32], sums: NDArray[np.float64]) -> None:
+def block_sums(probs: NDArray[np.float32], sums: NDArray[np.float64]) -> None:
     """The running sums [V / BLOCK] at the end of each block."""
     whole: Any = 0.0
-    full = len(law) // BLOCK  # a loop whose length is known is several times as fast
+    full = len(probs) // BLOCK  # a loop whose length is known is several times as fast
     for block in range(full):
         total = np.float32(0.0)
         for i in range(BLOCK):
-            total += law[block * BLOCK + i]
+            total += probs[block * BLOCK + i]
         whole += total
         sums[block] = whole
     if full < len(sums):
         total = np.float32(0.0)
-        for i in range(full * BLOCK, len(law)):
-            total += law[i]
+        for i in range(full * BLOCK, len(probs)):
+            total += probs[i]
         sums[full] = whole + total
 
 
 @compiled
-def place_by(law: NDArray[np.float32], sums: NDArray[np.float64], uniform: float) -> Any:
+def inverse_cdf_by(probs: NDArray[np.float32], sums: NDArray[np.float64], uniform: float) -> Any:
     last = len(sums) - 1
     aim, found, block = uniform * sums[last], 0, 0
     while last > 0 and sums[last - 1] == sums[last]:
@@ -77,10 +77,10 @@ def place_by(law: NDArray[np.float32], sums: NDArray[np.float64], uniform: float
     while block < last and aim >= sums[block]:
         block += 1
     aim -= sums[block - 1] if block > 0 else 0.0
-    for i in range(block * BLOCK, min(len(law), (block + 1) * BLOCK)):
-        if law[i] > 0.0:
+    for i in range(block * BLOCK, min(len(probs), (block + 1) * BLOCK)):
+        if probs[i] > 0.0:
             found = i  # the last one, where rounding lets none exceed
-            aim -= law[i]
+            aim -= probs[i]
             if aim < 0.0:
                 break
     return found
@@ -128,22 +128,22 @@ def mass(row: NDArray[np.float32], top: float, factor: float) -> Any:
 
 
 @compiled
-def soften(row: NDArray[np.float32], top: float, factor: float, mass: float, law: NDArray[np.float32]) -> None:
-    """The `law` [V] exp((x − top) · factor) / mass of logits x; what is less than e⁻⁸⁷ · mass counts as nothing."""
-    high, by, share = np.float32(top), np.float32(factor), np.float32(1.0 / mass)
+def softmax_given(row: NDArray[np.float32], top: float, factor: float, mass: float, probs: NDArray[np.float32]) -> None:
+    """`probs` [V] = exp((x − top) · factor) / mass of logits x; what is less than e⁻⁸⁷ · mass counts as nothing."""
+    high, by, scale = np.float32(top), np.float32(factor), np.float32(1.0 / mass)
     for i in range(len(row)):
         away = (row[i] - high) * by
-        law[i] = exponential(away) * share if away > np.float32(-87.0) else np.float32(0.0)
+        probs[i] = exponential(away) * scale if away > np.float32(-87.0) else np.float32(0.0)
 
 
 @compiled
-def warm(law: NDArray[np.float32], heat: float) -> None:
+def softmax_(probs: NDArray[np.float32], temperature: float) -> None:
     """Logits [V], of which one is above −∞, become their softmax at a temperature."""
-    high, factor, whole = top(law), np.float32(1.0 / heat), np.float32(0.0)
-    for i in range(len(law)):
-        away = (law[i] - high) * factor
-        law[i] = exponential(away) if away > np.float32(-87.0) else np.float32(0.0)
-        whole += law[i]
+    high, factor, whole = top(probs), np.float32(1.0 / temperature), np.float32(0.0)
+    for i in range(len(probs)):
+        away = (probs[i] - high) * factor
+        probs[i] = exponential(away) if away > np.float32(-87.0) else np.float32(0.0)
+        whole += probs[i]
     factor = np.float32(1.0) / whole
-    for i in range(len(law)):
-        law[i] *= factor
+    for i in range(len(probs)):
+        probs[i] *= factor

@@ -1,4 +1,4 @@
-"""A board on which threads find their pieces: each is claimed by one of them, without a lock."""
+"""The queue of a shared pass: each task is claimed by one thread, without a lock."""
 
 from __future__ import annotations
 
@@ -16,40 +16,40 @@ intrinsic: Any = _intrinsic  # what it makes takes one argument fewer than the f
 
 
 def _atomic(emit: Callable[..., Any]) -> Any:
-    """An operation on one place of a board that no other thread can come between."""
+    """An operation on one place of a queue that no other thread can come between."""
 
-    def typed(typing: Any, board: Any, *rest: Any) -> Any:
+    def typed(typing: Any, queue: Any, *rest: Any) -> Any:
         def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             array = context.make_array(signature.args[0])(context, builder, arguments[0])
             place = cgutils.get_item_pointer(context, builder, signature.args[0], array, [arguments[1]])
             return emit(builder, place, *arguments[2:])
 
-        return types.int64(board, *[types.int64] * len(rest)), code
+        return types.int64(queue, *[types.int64] * len(rest)), code
 
     return typed
 
 
 @intrinsic
-def look(typing: Any, board: Any, place: Any) -> Any:
+def look(typing: Any, queue: Any, place: Any) -> Any:
     """The number at a place."""
-    return _atomic(lambda builder, at: builder.load_atomic(at, "acquire", 8))(typing, board, place)
+    return _atomic(lambda builder, at: builder.load_atomic(at, "acquire", 8))(typing, queue, place)
 
 
 @intrinsic
-def add(typing: Any, board: Any, place: Any, more: Any) -> Any:
+def add(typing: Any, queue: Any, place: Any, more: Any) -> Any:
     """Add to the number at a place; what it was before."""
-    return _atomic(lambda builder, at, value: builder.atomic_rmw("add", at, value, "acq_rel"))(typing, board, place, more)
+    return _atomic(lambda builder, at, value: builder.atomic_rmw("add", at, value, "acq_rel"))(typing, queue, place, more)
 
 
 @intrinsic
-def put(typing: Any, board: Any, place: Any, value: Any) -> Any:
+def put(typing: Any, queue: Any, place: Any, value: Any) -> Any:
     """Write a number, after everything that was written before."""
 
     def emit(builder: Any, at: Any, number: Any) -> Any:
         builder.store_atomic(number, at, "release", 8)
         return ir.Constant(ir.IntType(64), 0)
 
-    return _atomic(emit)(typing, board, place, value)
+    return _atomic(emit)(typing, queue, place, value)
 
 
 @intrinsic
@@ -63,19 +63,19 @@ def pointer(typing: Any, address: Any) -> Any:
 
 
 @njit(cache=True)
-def post(board: Any, pieces: int) -> None:
-    """Offer so many pieces of the work that has been written at WORK…."""
-    put(board, DONE, 0)
-    put(board, TICKET, pieces << 32)
+def offer(queue: Any, tasks: int) -> None:
+    """Offer so many tasks of the work that has been written at WORK…."""
+    put(queue, DONE, 0)
+    put(queue, TICKET, tasks << 32)
 
 
 @njit(cache=True)
-def claim(board: Any) -> int:
-    """The number of a piece that nobody else will do, or −1 where there is none. Whoever got one adds 1 at DONE when it is done: until
+def next_task(queue: Any) -> int:
+    """The number of a task that nobody else will do, or −1 where there is none. Whoever got one adds 1 at DONE when it is done: until
     all have, the work stays as it is."""
-    ticket = look(board, TICKET)
+    ticket = look(queue, TICKET)
     if ticket & 0xFFFFFFFF < ticket >> 32:
-        ticket = add(board, TICKET, 1)
+        ticket = add(queue, TICKET, 1)
         if ticket & 0xFFFFFFFF < ticket >> 32:
             return ticket & 0xFFFFFFFF
     return -1
