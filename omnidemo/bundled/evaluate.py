@@ -15,13 +15,17 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Protocol
 
 import torch
 import typer
 from transformers import AutoTokenizer, LlamaForCausalLM
 
 from omnidemo.bundled import write_prompts as prompts
+from omnidemo.config import DRAFTER, Settings
+from omnidemo.models.catalogue import Reading
+from omnidemo.serving.conversation_window import newest
+from omnidemo.serving.pair_loading import build_pair
 
 from .corpus import mixer
 from .corpus.base import Example
@@ -60,6 +64,12 @@ class Answer:
     right: bool
 
 
+class Answerer(Protocol):
+    """Whatever answers chats."""
+
+    def answers(self, chats: Sequence[Messages], examples: Sequence[Example]) -> list[Answer]: ...
+
+
 class Model:
     """A model of a folder, in float32, that answers chats greedily in batches."""
 
@@ -85,6 +95,24 @@ class Model:
                 text = str(self.tokenizer.decode(row, skip_special_tokens=True))
                 found[index] = Answer(examples[index], text, len(row) + ended, ended, mixer.check(examples[index], text))
         return [found[index] for index in range(len(chats))]
+
+
+class Talker:
+    """A model of a folder as the page runs it, one chat after another: of each message it reads only what is new."""
+
+    def __init__(self, folder: Path, limit: int = LIMIT) -> None:
+        self.pair = build_pair(str(folder), DRAFTER, Settings(device="cpu"))
+        self.limit = limit
+
+    def answers(self, chats: Sequence[Messages], examples: Sequence[Example]) -> list[Answer]:
+        """See `Model.answers`; a chat that is too long loses its oldest messages."""
+        found = []
+        for chat, example in zip(chats, examples, strict=True):
+            given = newest(self.pair, chat, Reading(), self.limit)
+            made = self.pair.generate(given, method="autoregressive", temperature=0.0, max_new_tokens=self.limit, learn=False)
+            ended = made.finish_reason == "end"
+            found.append(Answer(example, made.text, len(made.token_ids), ended, mixer.check(example, made.text)))
+        return found
 
 
 def asked(example: Example) -> Messages:
@@ -119,16 +147,15 @@ def long_chats(count: int) -> list[list[Example]]:
     return [[rng.choice(pools[rng.choice(mixer.DOMAINS)]) for _ in range(TURNS)] for _ in range(count)]
 
 
-def converse(model: Model, chats: Sequence[Sequence[Example]]) -> list[list[Answer]]:
+def converse(model: Answerer, chats: Sequence[Sequence[Example]]) -> list[list[Answer]]:
     """The answers of each turn; the model reads what it answered before."""
-    said: list[Messages] = [[] for _ in chats]
-    turns = []
-    for turn in range(TURNS):
-        for messages, chat in zip(said, chats, strict=True):
-            messages.append({"role": "user", "content": chat[turn].turns[0][0]})
-        turns.append(model.answers(said, [chat[turn] for chat in chats]))
-        for messages, answer in zip(said, turns[-1], strict=True):
-            messages.append({"role": "assistant", "content": answer.text})
+    turns: list[list[Answer]] = [[] for _ in range(TURNS)]
+    for chat in chats:
+        messages: Messages = []
+        for turn, example in enumerate(chat):
+            messages.append({"role": "user", "content": example.turns[0][0]})
+            turns[turn] += model.answers([messages], [example])
+            messages.append({"role": "assistant", "content": turns[turn][-1].text})
     return turns
 
 
@@ -174,8 +201,9 @@ def table(rows: Iterable[Score]) -> str:
     return "\n".join(lines)
 
 
-def rounds(model: Model, count: int, chats: int) -> Iterator[tuple[str, Kind, list[Answer]]]:
+def rounds(folder: Path, count: int, chats: int) -> Iterator[tuple[str, Kind, list[Answer]]]:
     """Each row's domain and kind with its answers."""
+    model = Model(folder)
     for held_out in (False, True):
         for domain in mixer.DOMAINS:
             examples = singles(domain, held_out, count) if mixer.patterns(domain, held_out) else []
@@ -186,7 +214,7 @@ def rounds(model: Model, count: int, chats: int) -> Iterator[tuple[str, Kind, li
         yield domain, "follow-up", [answer for answer in followed if answer.example.domain == domain]
     if chats:
         long = long_chats(chats)
-        turns = converse(model, long)
+        turns = converse(Talker(folder), long)
         last = [chat[-1] for chat in long]
         yield "all", "turn 1", turns[0]
         yield "all", "turn 10", turns[-1]
@@ -197,7 +225,7 @@ def evaluate(name: str, folder: Path, out: Path, count: int = COUNT, chats: int 
     """Score one model and write `scores.csv`, `scores.json`, `answers.jsonl`; prints the table and some answers unedited."""
     began = time.monotonic()
     rows, kept = list[Score](), list[dict[str, object]]()
-    for domain, kind, given in rounds(Model(folder), count, chats):
+    for domain, kind, given in rounds(folder, count, chats):
         rows.append(score(name, domain, kind, given))
         typer.echo(f"{kind:14} {domain:8} {rows[-1].right:6.1%} of {len(given)}")
         for place, answer in enumerate(given):

@@ -272,6 +272,14 @@ def test_a_long_chat_holds_the_models_own_answers() -> None:
     assert [message["content"] for message in model.read[2]] == ["question 0", "answer 0", "question 1", "answer 1", "question 2"]
 
 
+def test_the_engine_says_in_a_chat_what_transformers_says() -> None:
+    chat = [Example("maths", "maths/x/0", ((question, ""),), number="5") for question in ("What is 2 + 3?", "And 4 + 1?")]
+    folder = family.ASSETS / "a"
+    slow, fast = (evaluate.converse(model, [chat])[:2] for model in (evaluate.Model(folder), evaluate.Talker(folder)))
+    assert [answer.text for (answer,) in fast] == [answer.text for (answer,) in slow]
+    assert all(one.ended and one.tokens == other.tokens for (one,), (other,) in zip(fast, slow, strict=True))
+
+
 def test_prompts_to_score_are_the_same_each_time_and_not_trained_on() -> None:
     for domain in ("maths", "chat"):
         for held_out in (False, True):
