@@ -16,6 +16,7 @@ import typer
 from rich.table import Table
 
 from omnidemo.cli import measure_commands, speed_commands
+from omnidemo.cli.advise_command import advise
 from omnidemo.cli.check_commands import check_backend
 from omnidemo.cli.common import (
     Commands,
@@ -160,6 +161,7 @@ def models(as_json: Annotated[bool, typer.Option("--json", help="Print a JSON li
     show(Table("name", "role", "parameters", "memory", "availability", "note", box=None), lines)
 
 
+app.command()(advise)
 app.command()(check_backend)
 app.command()(measure_commands.compare)
 app.command()(measure_commands.compare_peer)

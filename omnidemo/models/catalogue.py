@@ -43,30 +43,37 @@ class ModelCard:
 
 
 @cache
-def _entries() -> dict[str, dict[str, Any]]:
+def entries() -> dict[str, dict[str, Any]]:
+    """The catalogue as it is written, by name. `embedding`: parameters of an input embedding that is not the output's too;
+    `family`: which tokenizer."""
     return {entry["name"]: entry for entry in json.loads(CATALOG.read_text(encoding="utf-8"))}
 
 
 def reading(name: str) -> Reading:
     """The catalogue's entry for a model; models without one keep the whole conversation."""
-    entry = _entries().get(name, {})
+    entry = entries().get(name, {})
     return Reading(entry.get("turns"), entry.get("tokens"))
 
 
 def list_models(settings: Settings) -> list[ModelCard]:
     """The catalogue, bundled models first, then what the settings name beyond it."""
+    place, width = place_and_width(settings)
+    free = model_files.free_memory(place)
+    cards = [
+        _bundled(entry, width) if name.startswith("bundled/") else _listed(entry, width, free, settings.trust_hub)
+        for name, entry in entries().items()
+    ]
+    known = {card.name for card in cards}
+    return cards + [_other(name, width, free, settings.trust_hub) for name in (settings.target, settings.drafter) if name not in known]
+
+
+def place_and_width(settings: Settings) -> tuple[str, int]:
+    """Where a model would run, and the bytes of one of its weights there."""
     try:
         place, _ = pick_device(settings.device)
     except ModelError:  # a wrong device is reported where a model is loaded, with its own sentence
         place = "cpu"
-    width = DTYPES[settings.dtype].itemsize if settings.dtype in DTYPES else 4 if place == "cpu" else 2
-    free = model_files.free_memory(place)
-    cards = [
-        _bundled(entry, width) if name.startswith("bundled/") else _listed(entry, width, free, settings.trust_hub)
-        for name, entry in _entries().items()
-    ]
-    known = {card.name for card in cards}
-    return cards + [_other(name, width, free, settings.trust_hub) for name in (settings.target, settings.drafter) if name not in known]
+    return place, DTYPES[settings.dtype].itemsize if settings.dtype in DTYPES else 4 if place == "cpu" else 2
 
 
 def _bundled(entry: dict[str, Any], width: int) -> ModelCard:

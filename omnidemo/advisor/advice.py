@@ -1,0 +1,133 @@
+"""Which drafter for a target: candidates in the order of their modelled speedup, with what speaks against each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from omnidemo.advisor.model_facts import ModelFacts, read_facts
+from omnidemo.advisor.overlap import Overlap, overlap, read_vocabulary
+from omnidemo.advisor.reported import Report, reports
+from omnidemo.config import Settings
+from omnidemo.models import model_files
+from omnidemo.models.catalogue import entries, place_and_width
+from omnidemo.models.load import ModelError
+
+ACCEPTANCES = (0.3, 0.5, 0.7)
+RANKED_AT = 0.5
+LARGEST_SHARE = 0.2  # of the target's bytes that a drafter may have without a warning
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A drafter. `cost` is c: bytes read per guess over bytes read per pass of the target. `share`: its weights over the target's.
+    `modelled`: speedups at ACCEPTANCES. `pays_from`: the lowest acceptance, in hundredths, with a modelled gain; None: there is none."""
+
+    model: ModelFacts
+    bytes: int
+    cost: float
+    share: float
+    modelled: tuple[float, ...]
+    pays_from: float | None
+    overlap: Overlap | None
+    reported: tuple[Report, ...]
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """`candidates`, the best one first; `bytes` are the target's weights here, `warnings` are of the target, and `assumptions` what the
+    modelled figures rest on."""
+
+    target: ModelFacts
+    bytes: int
+    draft_length: int
+    candidates: tuple[Candidate, ...]
+    warnings: tuple[str, ...]
+    assumptions: tuple[str, ...]
+
+
+def modelled_speedup(acceptance: float, draft_length: int, cost: float) -> float:
+    """(1 − α^(k+1)) / ((1 − α)(1 + c·k)), Leviathan et al. 2023, theorem 3.8: the expected speedup of drafts of k tokens of which each is
+    accepted with chance α, where a drafter's pass costs c of the target's."""
+    tokens = draft_length + 1 if acceptance == 1 else (1 - acceptance ** (draft_length + 1)) / (1 - acceptance)
+    return tokens / (1 + cost * draft_length)
+
+
+def advise(target: str, drafters: Sequence[str] = (), settings: Settings | None = None) -> Advice:
+    """Judge `drafters`, by default the catalogue's `candidates`. Reads no weights and uses no network. ModelError or ValueError, one
+    sentence, for a model that is not known, or where there is no candidate."""
+    settings = settings or Settings()
+    length, large = settings.draft_length, read_facts(target)
+    names = drafters or candidates(target, [name for name, entry in entries().items() if entry["role"] != "target"])
+    if not names:
+        raise ValueError(f"no drafter of the catalogue is smaller than {target}; name one yourself after the target")
+    small = [read_facts(name) for name in dict.fromkeys(names)]
+    place, width = place_and_width(settings)
+    free, vocabulary = model_files.free_memory(place), read_vocabulary(large)
+    judged = [_judge(large, one, overlap(large, vocabulary, one), length, width, free) for one in small]
+    judged.sort(key=lambda one: (one.overlap is not None and one.overlap.mapped == 0, -one.modelled[ACCEPTANCES.index(RANKED_AT)]))
+    warnings = _licence_warnings(large) + ([] if large.chat else ["it has no chat template, so it goes on from a prompt as plain text"])
+    return Advice(large, large.parameters * width, length, tuple(judged), tuple(warnings), _assumptions(length))
+
+
+def candidates(target: str, names: Sequence[str]) -> list[str]:
+    """Those of `names` that are there and smaller than the target, and for a bundled target bundled, for another one not: the bundled
+    drafter knows only what bundled targets write, and larger ones would be too slow for these."""
+    found, large = [], read_facts(target).parameters
+    for name in names:
+        if name != target and name.startswith("bundled/") == target.startswith("bundled/"):
+            with suppress(ModelError):
+                found += [name] if read_facts(name).parameters < large else []
+    return found
+
+
+def _judge(large: ModelFacts, small: ModelFacts, shared: Overlap | None, draft_length: int, width: int, free: int) -> Candidate:
+    cost, share = small.read / large.read, small.parameters / large.parameters
+    known = reports(large.name, small.name, large.parameters)
+    warnings = []
+    if share > LARGEST_SHARE:
+        warnings.append(f"it has {share:.0%} of the target's bytes; above {LARGEST_SHARE:.0%} guessing tends to cost more than it saves")
+    if slow := [one for one in known if one.low < 1]:
+        warnings.append(f"a paper reports {slow[0].low:.2f}× with this target or a larger one, slower than without guessing")
+    if shared is None:
+        hint = 'it is measured once the small files of both are here (`hf download NAME --include "*.json" "*.model"`)'
+        warnings.append(f"another tokenizer, and how much of it fits is not known; {hint}")
+    elif shared.mapped == 0:
+        warnings.append("the tokenizers have no token in common, so it cannot draft for this target")
+    elif shared.mapped is not None and shared.tokens and shared.mapped < shared.tokens:
+        rest = f"{shared.tokens - shared.mapped:,} of the target's {shared.tokens:,} tokens take several guesses each (n-grams) or none"
+        warnings.append(f"another tokenizer: {rest}")
+    warnings += _licence_warnings(small)
+    need = (large.parameters + small.parameters) * width * model_files.MARGIN
+    if need > free:
+        warnings.append(f"the pair needs about {need / 1e9:.1f} GB and {free / 1e9:.1f} GB are free")
+    hundredths = (step / 100 for step in range(100))
+    return Candidate(
+        model=small,
+        bytes=small.parameters * width,
+        cost=cost,
+        share=share,
+        modelled=tuple(modelled_speedup(one, draft_length, cost) for one in ACCEPTANCES),
+        pays_from=next((one for one in hundredths if modelled_speedup(one, draft_length, cost) > 1), None),
+        overlap=shared,
+        reported=known,
+        warnings=tuple(warnings),
+    )
+
+
+def _licence_warnings(model: ModelFacts) -> list[str]:
+    if model.gated:
+        return [f"gated: accept its licence ({model.licence}) at https://huggingface.co/{model.name} and set HF_TOKEN"]
+    return [] if model.licence else ["its licence is not known; read it before you serve others with it"]
+
+
+def _assumptions(draft_length: int) -> tuple[str, ...]:
+    return (
+        f"Modelled: (1 − α^(k+1)) / ((1 − α)(1 + c·k)) by Leviathan et al. (2023), k = {draft_length} guesses a round, c = bytes that the "
+        "drafter reads for a guess ÷ bytes that the target reads for a pass. Nothing was run.",
+        "The acceptance α is assumed, and the same for every drafter; really a larger or related one guesses better, and each learns.",
+        "Reading weights is taken to be all that costs time. It is not: on an A100 a guess of Llama-68M took 0.076 of a pass of Qwen2-7B "
+        "(OmniDraft, table 8), where bytes say 0.006. Small targets and GPUs gain less than modelled.",
+    )

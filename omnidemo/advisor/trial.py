@@ -1,0 +1,60 @@
+"""Try a pair: what a short interleaved run on sample prompts measures, beside what was modelled."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from omnidemo.advisor.advice import modelled_speedup
+from omnidemo.bench.compare_methods import summarise
+from omnidemo.serving.comparison import BASELINE, Comparison
+
+PROMPTS, TOKENS, SECONDS = 20, 64, 120.0
+METHODS = (BASELINE, "auto")
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """`acceptance` is α, the share of judged guesses that were right, `per_round` tokens per pass of the target; `plain` and `speculative`
+    are tokens/s, and all are means over `prompts`. `modelled`: the formula at this α. None: nothing was guessed."""
+
+    acceptance: float | None
+    per_round: float | None
+    plain: float | None
+    speculative: float | None
+    speedup: float | None
+    modelled: float | None
+    prompts: int
+    source: str
+
+
+def run_trial(
+    measured: Iterable[Comparison], draft_length: int, cost: float, topic: str, seconds: float = SECONDS,
+    clock: Callable[[], float] = time.monotonic, seen: Callable[[int], None] = lambda prompts: None,
+) -> Trial:  # fmt: skip
+    """Draw from `measured` (METHODS on each prompt, drafts of a fixed length) for about so many seconds, and at least one prompt; `seen` is
+    told how many are done. RuntimeError where not even one was."""
+    until, results = clock() + seconds, []
+    for one in measured:
+        results.append(one)
+        if one.method != BASELINE:
+            seen(len(results) // 2)
+            if clock() > until:
+                break
+    prompts = sum(one.method != BASELINE for one in results)
+    if not prompts:
+        raise RuntimeError("nothing was measured, for the run was stopped before the first prompt was done; try again")
+    plain, drafted = summarise(results[: 2 * prompts])
+    alpha = drafted.alpha.mean
+    return Trial(
+        acceptance=alpha,
+        per_round=drafted.block_efficiency.mean,
+        plain=plain.tokens_per_second.mean,
+        speculative=drafted.tokens_per_second.mean,
+        speedup=drafted.speedup.mean,
+        modelled=None if alpha is None else modelled_speedup(alpha, draft_length, cost),
+        prompts=prompts,
+        source=f"measured here: {prompts} prompt{'' if prompts == 1 else 's'}, topic {topic}, {drafted.method}, policy fixed with "
+        f"{draft_length} guesses a round, greedy, at most {TOKENS} tokens each",
+    )

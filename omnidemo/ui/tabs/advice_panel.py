@@ -1,0 +1,95 @@
+"""Which drafter? Under the pickers: drafters for the chosen target, the best modelled speedup first, and a measured try of the pair."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import asdict
+from typing import Any
+
+import gradio as gr
+
+from omnidemo.advisor import advice, trial
+from omnidemo.advisor.overlap import prompts_of
+from omnidemo.serving.public_services import PublicServices
+from omnidemo.serving.quotas import MOST_PROMPTS
+from omnidemo.ui import text
+from omnidemo.ui.downloads import for_browser
+from omnidemo.ui.errors import report
+from omnidemo.ui.shell import ENGINE, PRIVATE, QUIET, Shell, megabytes, widget
+
+SECONDS = 60.0  # after which no other prompt of a try begins: others want to chat
+
+
+def _advise(services: PublicServices, target: str, drafter: str) -> advice.Advice:
+    """Of models that the pickers offer, the chosen drafter among them: nobody makes the server read other folders. ValueError."""
+    cards, settings = services.models(), services.settings
+    offered = [card.name for card in cards if card.role != "target"]
+    if target not in {card.name for card in cards} | {settings.target} or drafter not in {*offered, settings.drafter}:
+        raise ValueError("This target or drafter is not in the list; choose one of it.")
+    return advice.advise(target, [*advice.candidates(target, offered), drafter], settings)
+
+
+def _row(one: advice.Candidate) -> dict[str, Any]:
+    """A candidate as the browser shows it."""
+    return {
+        "name": one.model.name,
+        "title": one.model.title,
+        "size": f"{megabytes(one.bytes)}, {one.share:.0%} of the target's",
+        "modelled": one.modelled,
+        "fits": f"{one.overlap.words} ({one.overlap.source})" if one.overlap else "",
+        "pays_from": one.pays_from,
+        "warnings": one.warnings,
+        "reported": [str(known) for known in one.reported],
+    }
+
+
+def state(services: PublicServices, target: str, drafter: str, tried: dict[str, Any] | None = None) -> str:
+    """The value of the `advice` widget; `tried` is the running or finished try of this pair."""
+    shown: dict[str, Any] = {"target": target, "drafter": drafter, "tried": tried, "rows": [], "error": ""}
+    try:
+        found = _advise(services, target, drafter)
+    except ValueError as error:
+        sentence = str(error).rstrip(".")
+        return for_browser(shown | {"error": f"{sentence[:1].upper()}{sentence[1:]}."})
+    head = {"title": found.target.title, "acceptances": advice.ACCEPTANCES, "warnings": found.warnings, "assumptions": found.assumptions}
+    return for_browser(shown | head | {"rows": [_row(one) for one in found.candidates]})
+
+
+def measure(services: PublicServices, target: str, drafter: str) -> Iterator[str]:
+    """Try the loaded pair on sample prompts; yields the widget's values."""
+    now = services.state(target, drafter)
+    if now.stage != "ready":
+        why = now.error or f"The pair is still loading ({text.STAGES.get(now.stage, now.stage)}). Try again when it is ready."
+        yield state(services, target, drafter, {"error": why})
+        return
+    most = min(trial.PROMPTS, MOST_PROMPTS) if services.public else trial.PROMPTS
+    length = services.settings.draft_length
+    try:
+        cost = next(one.cost for one in _advise(services, target, drafter).candidates if one.model.name == drafter)
+        options: dict[str, Any] = {"max_new_tokens": trial.TOKENS, "temperature": 0.0, "draft_length": length, "methods": trial.METHODS}
+        yield state(services, target, drafter, {"busy": f"{most} prompts"})
+        with closing(services.compare(target=target, drafter=drafter, prompts=prompts_of("mixed", most), **options)) as runs:  # type: ignore[type-var]
+            found = trial.run_trial(runs, length, cost, "mixed", SECONDS)
+        yield state(services, target, drafter, {"result": asdict(found)})
+    except Exception as error:  # any cause: the page says why it ended
+        yield state(services, target, drafter, {"error": report(error, "a try")})
+
+
+def build_advice(services: PublicServices, shell: Shell) -> None:
+    """The panel, which the Details button shows with the pickers."""
+    with gr.Row(elem_id="omni-advise"):
+        panel = widget("advice", events=("ask", "choose", "measure"))
+    names, wanted = [shell.target, shell.drafter], gr.Textbox(visible=False, label="drafter")
+
+    def show(target: str, drafter: str) -> str:
+        return state(services, target, drafter)
+
+    def tried(target: str, drafter: str) -> Iterator[str]:
+        yield from measure(services, target, drafter)
+
+    panel.ask(show, names, panel, api_name="advise", **QUIET)
+    changes = [shell.target.change, shell.drafter.change]
+    gr.on(changes, show, names, panel, api_name="advise_again", trigger_mode="always_last", **QUIET)
+    panel.choose(lambda name: name, [wanted], [shell.drafter], js="() => [omni.advice.wanted]", api_name="choose_drafter", **QUIET)
+    panel.measure(tried, names, panel, api_name="try_pair", concurrency_id=ENGINE, concurrency_limit=1, **PRIVATE)
