@@ -29,7 +29,7 @@
             here ? tried(value.tried) : null,
             el("p", { class: "small" }, [row.pays_from === null ? "Modelled never to pay." : `Modelled to pay from ${format(row.pays_from, "percent")} right on.`, row.fits ? `Tokens that fit: ${row.fits}.` : null].filter(Boolean).join(" ")),
             ...row.reported.map((known) => el("p", { class: "small" }, `Reported: ${known}.`)),
-            ...row.warnings.map((warning) => el("p", { class: "small warn" }, `${warning[0].toUpperCase()}${warning.slice(1)}.`))));
+            ...row.warnings.map((warning) => el("p", { class: "small warn" }, `${warning[0].toUpperCase()}${warning.slice(1)}.`.replaceAll("`", "")))));
       };
       body.replaceChildren(...[
         value.error ? el("p", { class: "small warn", role: "alert" }, value.error) : el("h3", {}, `Drafters for ${value.title} `, el("span", { class: "small" }, "by modelled speedup; nothing was run for it")),

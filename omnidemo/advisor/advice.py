@@ -67,7 +67,7 @@ def advise(target: str, drafters: Sequence[str] = (), settings: Settings | None 
     place, width = place_and_width(settings)
     free, vocabulary = model_files.free_memory(place), read_vocabulary(large)
     judged = [_judge(large, one, overlap(large, vocabulary, one), length, width, free) for one in small]
-    judged.sort(key=lambda one: (one.overlap is not None and one.overlap.mapped == 0, -one.modelled[ACCEPTANCES.index(RANKED_AT)]))
+    judged.sort(key=lambda one: (_useless(large, one.model, one.overlap), -one.modelled[ACCEPTANCES.index(RANKED_AT)]))
     warnings = _licence_warnings(large) + ([] if large.chat else ["it has no chat template, so it goes on from a prompt as plain text"])
     return Advice(large, large.parameters * width, length, tuple(judged), tuple(warnings), _assumptions(length))
 
@@ -77,10 +77,19 @@ def candidates(target: str, names: Sequence[str]) -> list[str]:
     drafter knows only what bundled targets write, and larger ones would be too slow for these."""
     found, large = [], read_facts(target).parameters
     for name in names:
-        if name != target and name.startswith("bundled/") == target.startswith("bundled/"):
+        if name != target and _bundled(name) == _bundled(target):
             with suppress(ModelError):
                 found += [name] if read_facts(name).parameters < large else []
     return found
+
+
+def _bundled(name: str) -> bool:
+    return name.startswith("bundled/")
+
+
+def _useless(large: ModelFacts, small: ModelFacts, shared: Overlap | None) -> bool:
+    """Whether its guesses can hardly be right, so that it comes last: no token in common, or it never saw such text."""
+    return (shared is not None and shared.mapped == 0) or (_bundled(small.name) and not _bundled(large.name))
 
 
 def _judge(large: ModelFacts, small: ModelFacts, shared: Overlap | None, draft_length: int, width: int, free: int) -> Candidate:
@@ -89,6 +98,8 @@ def _judge(large: ModelFacts, small: ModelFacts, shared: Overlap | None, draft_l
     warnings = []
     if share > LARGEST_SHARE:
         warnings.append(f"it has {share:.0%} of the target's bytes; above {LARGEST_SHARE:.0%} guessing tends to cost more than it saves")
+    if _bundled(small.name) and not _bundled(large.name):
+        warnings.append("it knows only the generated text of the bundled targets, so the modelled speedups are out of its reach")
     if slow := [one for one in known if one.low < 1]:
         warnings.append(f"a paper reports {slow[0].low:.2f}× with this target or a larger one, slower than without guessing")
     if shared is None:

@@ -147,6 +147,11 @@ def test_candidates_are_smaller_and_of_the_same_world(tmp_path: Path) -> None:
     assert set(candidates("HuggingFaceTB/SmolLM2-135M-Instruct", known)) == {SMALL, "double7/vicuna-68m", "openai-community/gpt2"}
 
 
+def test_the_bundled_drafter_comes_last_for_a_target_of_the_hub() -> None:
+    last = advise(QWEN, ["bundled/drafter", MEDIUM]).candidates[-1]
+    assert last.model.name == "bundled/drafter" and any("generated text" in warning for warning in last.warnings)
+
+
 def test_the_command_prints_the_order_its_assumptions_and_json(cli: Cli) -> None:
     told = cli("advise", QWEN, SMALL, MEDIUM)
     assert told.code == 0 and told.out.index(SMALL) < told.out.index(MEDIUM)
