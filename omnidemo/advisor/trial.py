@@ -46,13 +46,13 @@ def run_trial(
     if not prompts:
         raise RuntimeError("nothing was measured, for the run was stopped before the first prompt was done; try again")
     plain, drafted = summarise(results[: 2 * prompts])
-    alpha = drafted.alpha.mean
+    alpha = drafted.figures["alpha"].mean
     return Trial(
         acceptance=alpha,
-        per_round=drafted.block_efficiency.mean,
-        plain=plain.tokens_per_second.mean,
-        speculative=drafted.tokens_per_second.mean,
-        speedup=drafted.speedup.mean,
+        per_round=drafted.figures["block_efficiency"].mean,
+        plain=plain.figures["tokens_per_second"].mean,
+        speculative=drafted.figures["tokens_per_second"].mean,
+        speedup=drafted.figures["speedup"].mean,
         modelled=None if alpha is None else modelled_speedup(alpha, draft_length, cost),
         prompts=prompts,
         source=f"measured here: {prompts} prompt{'' if prompts == 1 else 's'}, topic {topic}, {drafted.method}, policy fixed with "
