@@ -253,6 +253,6 @@ def test_the_page_tries_the_loaded_pair(monkeypatch: pytest.MonkeyPatch) -> None
     assert busy == {"busy": "20 prompts"} and done["result"]["prompts"] == 20 and len(asked[0]["prompts"]) == 20
     assert asked[0]["draft_length"] == 4 and asked[0]["temperature"] == 0
     services.public = True  # type: ignore[attr-defined]
-    services.compare = lambda **_: (one for one in [])  # type: ignore[assignment,method-assign]
+    services.compare = lambda **_: (run for run in list[Comparison]())  # type: ignore[method-assign]
     *_, failed = [json.loads(one)["tried"] for one in advice_panel.measure(services, "bundled/a", "bundled/drafter")]  # type: ignore[arg-type]
     assert "nothing was measured" in failed["error"].lower()
