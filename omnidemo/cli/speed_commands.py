@@ -1,4 +1,4 @@
-"""The commands that time: bench, bench-growth, bench-shapes, bench-memory."""
+"""The commands that time: bench, bench-growth, bench-shapes, bench-endpoint, bench-memory."""
 
 from __future__ import annotations
 
@@ -141,6 +141,26 @@ def bench_shapes(
             typer.echo("\n".join(shape_report.verdicts(mine)))
         if rows:
             typer.echo(f"{shape_report.NOTE}\nRows and tables: {order.out}", err=True)
+
+
+def bench_endpoint(
+    target: Target = None,
+    drafter: Drafter = None,
+    passes: Annotated[int, typer.Option(min=1, help="Times that every prompt is answered both ways.")] = 3,
+    prompts: Annotated[int, typer.Option(min=2, help="Bundled prompts.")] = 20,
+    domain: Annotated[str, typer.Option(help="Their topic; stories are long.")] = "stories",
+    max_new_tokens: Annotated[int, typer.Option(min=2, help="Tokens of an answer; shorter ones do not count.")] = 128,
+) -> None:
+    """Time streamed answers of the endpoint, from another process, against calls of the Python API, in turns, on the same rounds."""
+    settings = read_settings(target=target, drafter=drafter)
+    from omnidemo.bench.endpoint_overhead import Paired, run, summary
+    from omnidemo.lines.sample_prompts import sample
+
+    pairs: list[Paired] = []
+    collect(run(settings, sample(domain, prompts), passes, max_new_tokens), pairs)
+    count, ratio, (low, high) = summary(pairs, max_new_tokens)
+    typer.echo(f"{count} of {len(pairs)} answers had {max_new_tokens} tokens and the same text both ways.")
+    typer.echo(f"The endpoint's tokens/s over the Python API's: median {ratio:.3f}, quartiles {low:.3f} to {high:.3f}.")
 
 
 def bench_memory(

@@ -93,7 +93,7 @@ class ToolServer:
         user = AuthenticatedUser(AccessToken(token="", client_id=name, scopes=[]))
         running: list[Any] = []
         try:
-            await self._manager.handle_request(scope | {"user": user, "omnidemo": (front, running)}, receive, send)
+            await self._manager.handle_request({**scope, "user": user, "omnidemo": (front, running)}, receive, send)
         finally:
             for one in running:
                 one.cancel()
