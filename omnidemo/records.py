@@ -49,9 +49,9 @@ class Round:
 
     `tokens` were emitted, in order. `discarded` were proposed and did not make it: the rejected one first, then those
     that were never judged; their `source` says how they had been proposed. `drafted` counts drafter tokens drawn, also
-    those thrown away. `seconds` splits the wall time: draft, verify (the two models' forward passes), settle (acceptance
-    and residual), other; `total` is their sum. `inserts` are the n-grams this round adds to the cache:
-    (target id, drafter ids).
+    those thrown away. `ngram_hits` counts accepted proposals with the source "ngram". `seconds` splits the wall time: draft,
+    verify (the two models' forward passes), settle (acceptance and residual), other; `total` is their sum. `inserts` are the
+    n-grams this round adds to the cache: (target id, drafter ids).
     """
 
     index: int
@@ -166,7 +166,8 @@ class AdapterVersion:
 
 @dataclass(frozen=True, slots=True)
 class NgramEntry:
-    """An n-gram of the cache with its counters; `inserted_at` and `last_used` count requests of the pair."""
+    """An n-gram of the cache with its counters: `hits` counts its proposals that the target judged, `accepts` those that it accepted (which
+    `Round.ngram_hits` counts); `inserted_at` and `last_used` count requests of the pair."""
 
     target_id: int
     drafter_ids: tuple[int, ...]

@@ -71,7 +71,8 @@ class FusedLlama:
 
     @staticmethod
     def fits(config: Any) -> bool:
-        """Whether this runner supports models of this configuration."""
+        """Whether this runner supports models of this configuration. A new `model_type` needs a check of whatever its configuration can ask
+        for beyond these, such as a `sliding_window` where it has no `layer_types`."""
         rope = getattr(config, "rope_parameters", None) or {}
         return (
             config.model_type in ("llama", "qwen2")

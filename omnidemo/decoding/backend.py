@@ -150,7 +150,8 @@ class DecodingMethod(Protocol):
         ...
 
     def proposal_rule(self, context: RoundContext) -> ProposalRule | None:
-        """Its drafting as data that compiled code can follow; None where it cannot be expressed so."""
+        """Its drafting as data that compiled code can follow; None where it cannot be expressed so, or where the method accepts or
+        corrects in a way of its own, which compiled rounds would not call."""
         ...
 
 

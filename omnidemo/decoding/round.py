@@ -101,7 +101,8 @@ class RoundContext:
         return self.map.readable_logit_mask
 
     def begin_slot(self, rule: Callable[[RoundContext], ProposalRule], budget: int) -> None:
-        """Announce how the next slots are drawn, and for how many drafter tokens, so that a backend may draw several at once."""
+        """Announce how the next slots are drawn, and for how many drafter tokens, so that a backend may draw several at once. Optional;
+        unlike `Method.proposal_rule` it changes only who draws: the method's `accept` and `residual` stay."""
         if self.prefetch is not None:
             self.prefetch.fill(self, rule, budget)
 

@@ -51,7 +51,7 @@ class SamplingParams:
 
     @property
     def plain(self) -> bool:
-        """Whether probabilities are the softmax at a temperature, or greedy, and nothing else."""
+        """Whether probabilities are the softmax at a temperature, or greedy, and nothing else. (A plain round is one without a draft.)"""
         return self.top_k == 0 and self.top_p == 1.0 and self.min_p == 0.0
 
     @property

@@ -1,4 +1,8 @@
-"""Training gives way to chats: an update waits until no answer is being written, and its process is stopped while one is."""
+"""Training gives way to chats: an update waits until no answer is being written, and its process is stopped while one is.
+
+Niced, it would still take some of the processor beside an answer (`payback.PRICE`). The trainer's state is "waiting" then; "paused" is
+what somebody has said on the page (`Distiller.pause`): no more updates are started.
+"""
 
 from __future__ import annotations
 

@@ -92,7 +92,8 @@ class Learner:
 
     @torch.no_grad()
     def _check_head(self) -> bool:
-        """Whether hidden state → output layer is all there is: some models scale or cap their logits afterwards."""
+        """Whether hidden state → output layer is all there is: some models scale or cap their logits afterwards. The head is here this
+        layer; the acceptance head has nothing to do with it."""
         self._head_is_linear = True
         ids = torch.arange(4, device=self.device)[None] % self.base.config.vocab_size
         rows = torch.tensor([[0, 1], [0, 3]], device=self.device)

@@ -1,6 +1,7 @@
 """The interface of a worker, the plan by which it trains, and a training request. Neither torch nor numpy is imported here.
 
 Two classes follow `Worker`: `ProcessWorker` (a niced process, for a CPU) and `InProcessWorker` (for a GPU and for inline mode).
+`lines/trainer_pool.py` makes the one that all lines of a pair share; another kind is made there. `TrainRequest.folder` is a local path.
 """
 
 from __future__ import annotations

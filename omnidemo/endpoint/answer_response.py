@@ -1,4 +1,4 @@
-"""The response that is an answer being written: whole or streamed, and over as soon as its client has gone."""
+"""The HTTP side of an answer: sent whole or streamed, and ended as soon as its client has gone. `api_routes.py` asks for the answer."""
 
 from __future__ import annotations
 

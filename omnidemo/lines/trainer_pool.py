@@ -38,7 +38,10 @@ MOST_LINES = 32  # of a pair, so that visitors cannot fill the disk with them
 class TrainerPool:
     """The distillers of one pair by domain. At most `lines_in_memory` are open: the one unused for longest is closed, its state is on
     disk. A line that drafts an answer, learns, or has an update due stays until that is done. All of them share one training process.
-    Methods may be called from any thread."""
+    Methods may be called from any thread.
+
+    A variable `line` is here the `Distiller` of an adapter line and `line.line` the folder of its versions; what drafts for the adapter
+    line is the pair's `DraftingLine`."""
 
     def __init__(self, pair: Pair, settings: Settings, store: Store) -> None:
         self.settings = settings

@@ -33,7 +33,11 @@ class Method:
         return None
 
     def proposal_rule(self, context: RoundContext) -> ProposalRule | None:
-        """Its drafting as data, where its slots are just those of a rule; then compiled code can make whole rounds."""
+        """Its drafting as data, where its slots are just those of a rule; then compiled code can make whole rounds.
+
+        Such rounds call no `draft`, `accept` or `residual`, unless the host has to finish one: they accept as `Method.accept` does and
+        correct as `NgramExact` does, of which `TokenIntersection` is the case without n-grams. None for a method that accepts or corrects
+        otherwise; its `draft` hands `begin_slot` a rule by another function, or leaves that call out."""
         return None
 
     def draft(self, context: RoundContext, budget: int) -> Draft:

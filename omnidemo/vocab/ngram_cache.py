@@ -130,7 +130,7 @@ class NgramCache:
         return self._mirror
 
     def touch(self, target_id: int, accepted: bool) -> None:
-        """Count a proposal of the n-gram, and whether the target accepted it."""
+        """Count a proposal of the n-gram that the target judged (`hits`), and whether it was accepted (`accepts`)."""
         entry = self._entries.get(target_id)
         if entry is not None:
             entry.hits += 1
@@ -192,7 +192,8 @@ class NgramCache:
         return True
 
     def _evict(self) -> None:
-        """Let a tenth of the entries (at least one) go: the least used, or the least recently used; ties by age."""
+        """Let a tenth of the entries (at least one) go: "lfu" those with the fewest `hits`, "lru" those used longest ago. Equals: the other
+        of the two decides, then the earlier inserted goes. This is the only place that evicts."""
 
         def worth(target_id: int) -> tuple[int, int, int]:
             entry = self._entries[target_id]
