@@ -22,6 +22,7 @@ from omnidemo.records import AdapterVersion
 
 WEIGHTS, CONFIG, OPTIMISER, MANIFEST = "adapter_model.safetensors", "adapter_config.json", "optimizer.safetensors", "manifest.json"
 HEAD = "head.safetensors"  # of the acceptance head, in the versions that have one
+FILES = {WEIGHTS, CONFIG, OPTIMISER, MANIFEST, HEAD}
 GONE = ".gone-"  # before the name of a folder that is being removed
 PREFIX = "base_model.model."  # PEFT's, before the name of the base model's parameter
 LARGEST = 1e9  # magnitude of a weight: trained ones stay below 1,000, and products of larger ones leave float32

@@ -102,8 +102,9 @@ def _built_empty(name: str, config: Any) -> int:
     try:
         if not isinstance(layers, int) or layers > MOST_LAYERS:
             raise ValueError(f"{str(layers)[:20]} layers")
+        # Building changes torch's default type for the whole process meanwhile, unless it is float32.
         with torch.device("meta"):
-            model = AutoModelForCausalLM.from_config(config, trust_remote_code=False)
+            model = AutoModelForCausalLM.from_config(config, dtype=torch.float32, trust_remote_code=False)
     except Exception as error:  # as above, and what is no causal language model
         raise ModelError(f"{name} has a configuration that makes no causal language model; choose another model") from error
     return sum(weight.numel() for weight in model.parameters())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from omnidemo.advisor.advice import modelled_speedup
@@ -29,23 +29,26 @@ class Trial:
     source: str
 
 
-def run_trial(
-    measured: Iterable[Comparison], draft_length: int, cost: float, topic: str, seconds: float = SECONDS,
-    clock: Callable[[], float] = time.monotonic, seen: Callable[[int], None] = lambda prompts: None,
-) -> Trial:  # fmt: skip
-    """Draw from `measured` (METHODS on each prompt, drafts of a fixed length) for about so many seconds, and at least one prompt; `seen` is
-    told how many are done. RuntimeError where not even one was."""
-    until, results = clock() + seconds, []
+def whole_prompts(
+    measured: Iterable[Comparison], seconds: float = SECONDS, clock: Callable[[], float] = time.monotonic
+) -> Iterator[list[Comparison]]:
+    """Draw from `measured` (METHODS on each prompt, drafts of a fixed length) for about so many seconds, and at least one prompt: after
+    each prompt all results so far."""
+    until, results = clock() + seconds, list[Comparison]()
     for one in measured:
         results.append(one)
         if one.method != BASELINE:
-            seen(len(results) // 2)
+            yield list(results)
             if clock() > until:
-                break
-    prompts = sum(one.method != BASELINE for one in results)
+                return
+
+
+def summed_up(results: Sequence[Comparison], draft_length: int, cost: float, topic: str) -> Trial:
+    """What whole prompts show. RuntimeError where there is none."""
+    prompts = len(results) // len(METHODS)
     if not prompts:
         raise RuntimeError("nothing was measured, for the run was stopped before the first prompt was done; try again")
-    plain, drafted = summarise(results[: 2 * prompts])
+    plain, drafted = summarise(results)
     alpha = drafted.figures["alpha"].mean
     return Trial(
         acceptance=alpha,

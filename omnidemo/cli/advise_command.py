@@ -67,7 +67,7 @@ def _try(found: Advice, settings: Settings, topic: str) -> Trial:
     from omnidemo.advisor import trial
     from omnidemo.advisor.overlap import prompts_of
     from omnidemo.api import load_pair
-    from omnidemo.serving.comparison import compare
+    from omnidemo.serving.comparison import Comparison, compare
 
     best = found.candidates[0]
     typer.echo(f"\nTrying {best.model.name} …", err=True)
@@ -76,7 +76,10 @@ def _try(found: Advice, settings: Settings, topic: str) -> Trial:
         task = bar.add_task("prompts", total=trial.PROMPTS)
         options = {"max_new_tokens": trial.TOKENS, "draft_length": settings.draft_length}
         measured = compare(pair, prompts_of(topic, trial.PROMPTS), trial.METHODS, **options)  # type: ignore[arg-type]
-        return trial.run_trial(measured, settings.draft_length, best.cost, topic, seen=lambda done: bar.update(task, completed=done))
+        results: list[Comparison] = []
+        for results in trial.whole_prompts(measured):
+            bar.update(task, completed=len(results) // len(trial.METHODS))
+    return trial.summed_up(results, settings.draft_length, best.cost, topic)
 
 
 def _print_trial(drafter: str, tried: Trial) -> None:

@@ -53,7 +53,7 @@ class AnswerResponse:
                 await (self._stream if self._streamed else self._whole)(work.items, scope, receive, send)
                 tasks.cancel_scope.cancel()
         finally:
-            work.cancel.set()
+            work.stop()
 
     async def _whole(self, items: asyncio.Queue[Item], scope: Scope, receive: Receive, send: Send) -> None:
         made = await items.get()

@@ -68,7 +68,7 @@ class AnswerSlots:
 
 
 class Work(Generic[Item]):
-    """What a thread makes, item by item. `items`: what was made, at the end None, or the exception that ended it. `cancel` ends it early.
+    """What a thread makes, item by item. `items`: what was made, at the end None, or the exception that ended it.
 
     The thread works ahead of whoever looks at the items: a slow reader holds nobody up.
     """
@@ -78,13 +78,25 @@ class Work(Generic[Item]):
         self.cancel = threading.Event()
         self._begin, self._wanted, self._over = begin, wanted, over
         self._loop = asyncio.get_running_loop()
+        self._lock = threading.Lock()  # of the next two
+        self._begun = self._left = False
+
+    def stop(self) -> None:
+        """Nobody looks at it any more: end it early, and give its place back at once if no thread has begun it."""
+        self.cancel.set()
+        with self._lock:
+            waiting, self._left = not self._begun and not self._left, True
+        if waiting:
+            self._over()
 
     def run(self) -> None:
         """Make it, in the thread of this call."""
+        with self._lock:
+            if self._left:
+                return
+            self._begun = True
         end: Exception | None = None
         try:
-            if self.cancel.is_set():
-                return
             with closing(self._begin(self.cancel)) as made:  # type: ignore[type-var]
                 for item in made:
                     if self._wanted is None or isinstance(item, self._wanted):

@@ -51,7 +51,7 @@ TOOLS: dict[str, tuple[Any, type[BaseModel], type[BaseModel], str]] = {  # of ea
     "compare": (
         mcp_tools.compare, mcp_tools.CompareArguments, mcp_tools.CompareResult,
         "Answer one prompt by several decoding methods in turn and compare speed, tokens per pass, acceptance and text, against the big"
-        " model alone. Nothing is learned from it.",
+        " model alone. The small one is not trained on it.",
     ),
 }  # fmt: skip
 
@@ -106,7 +106,7 @@ class ToolServer:
                     description=description,
                     input_schema=takes.model_json_schema(),
                     output_schema=gives.model_json_schema(),
-                    annotations=types.ToolAnnotations(read_only_hint=name == "compare", destructive_hint=False, open_world_hint=False),
+                    annotations=types.ToolAnnotations(destructive_hint=False, open_world_hint=False),
                 )
                 for name, (_, takes, gives, description) in TOOLS.items()
             ]

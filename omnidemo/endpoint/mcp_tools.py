@@ -165,7 +165,7 @@ async def _run(
                 raise item
             await each(item)
     finally:
-        work.cancel.set()
+        work.stop()
 
 
 def _read(form: type[Any], given: dict[str, Any]) -> Any:

@@ -229,7 +229,7 @@ class PublicServices(Callers):
         services.forget_asked(own)
         gone = services.store.forget_visitor(own) + services.store.forget_visitor(name)  # the latter from before the app was public
         if not services.store.status.ok:
-            return f"Your adapter and n-grams are deleted; your history not yet: {services.store.status.message}"
+            return "Your adapter and n-grams are deleted; your history not yet, for the database does not work now. Try again later."
         return f"Deleted: {gone} request{'' if gone == 1 else 's'} and all that was learned from you."
 
     def sweep(self) -> None:

@@ -13,8 +13,10 @@ from sqlalchemy.orm import Mapped, mapped_column
 from omnidemo.adapters import version_folders
 from omnidemo.store.postgres import Words
 from omnidemo.store.tables import AdapterRow, Base, PairRow
+from omnidemo.store.visitors import owned
 
 log = logging.getLogger(__name__)
+MOST_BYTES = 256 * 2**20  # of one version; PostgreSQL refuses a statement of 1 GB
 Read = Callable[[Callable[[Connection], Any], Any], Any]  # `Database.read`
 
 
@@ -53,6 +55,9 @@ def add(connection: Connection, pair: int, domain: str, version: int, folder: st
     except OSError as error:
         log.warning("The adapter version in %s could not be copied to the database: %s", folder, error)
         return
+    if sum(map(len, contents.values())) > MOST_BYTES:
+        log.warning("The adapter version in %s is too large for the database; other machines do without it", folder)
+        return
     row = {"pair_id": pair, "domain": domain, "version": version}
     if contents:
         connection.execute(insert(AdapterFileRow), [{**row, "name": name, "content": data} for name, data in contents.items()])
@@ -74,6 +79,8 @@ def fetch(read: Read, target: str, drafter: str, storage: Path) -> dict[str, int
     found = read(lambda connection: [Known(*one) for one in connection.execute(query)], None)
     lines: dict[str, list[Known]] = {}
     for one in found or []:
+        if owned(one.domain):
+            continue  # a visitor's line stays on the machine that serves the visitor: a copy would outlive its deletion there
         lines.setdefault(one.domain, []).append(one)
     for domain, known in lines.items():
         folder = version_folders.line_folder(storage, drafter, target, domain)
@@ -95,5 +102,7 @@ def _fetch_version(read: Read, pair: tuple[Any, ...], line: Path, one: Known) ->
     query = select(AdapterFileRow.name, AdapterFileRow.content).join(PairRow, PairRow.id == AdapterFileRow.pair_id).where(*pair)
     query = query.where(AdapterFileRow.domain == one.domain, AdapterFileRow.version == one.version)
     contents = read(lambda connection: {name: bytes(content) for name, content in connection.execute(query)}, {})
-    if contents:
+    if contents.keys() - version_folders.FILES:
+        log.warning("Version %d of the line %s is left out: the database has files of it that no version has", one.version, one.domain)
+    elif contents:
         version_folders.write_files(line, one.version, contents)

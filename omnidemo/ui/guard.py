@@ -91,9 +91,11 @@ class Guard:
             await self.app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        if any(name == "forwarded" or name.startswith("x-forwarded-") for name in headers):
-            self.services.seen_through_proxy()
         refused = self.refusal(scope, headers)
+        # A page of another site may send these headers too, but it is refused.
+        if refused is None and any(name == "forwarded" or name.startswith("x-forwarded-") for name in headers):
+            self.services.seen_through_proxy()
+            refused = self.refusal(scope, headers)
         if scope["type"] == "websocket":  # the page opens none
             await send({"type": "websocket.close", "code": 1008})
         elif refused is None:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from omnidemo.advisor import advice, model_facts, overlap
 from omnidemo.advisor.advice import LARGEST_SHARE, Advice, Candidate, advise, candidates, modelled_speedup
 from omnidemo.advisor.model_facts import read_facts
-from omnidemo.advisor.trial import METHODS, run_trial
+from omnidemo.advisor.trial import METHODS, Trial, summed_up, whole_prompts
 from omnidemo.config import Settings
 from omnidemo.models.catalogue import entries
 from omnidemo.models.load import ModelError
@@ -184,6 +185,11 @@ def test_the_command_tries_the_best_pair(cli: Cli, names: list[str], monkeypatch
     assert tried["source"].startswith("measured here: 2 prompts, topic code, ngram-exact, policy fixed with 4 guesses a round")
 
 
+def run_trial(measured: Iterable[Comparison], draft_length: int, cost: float, topic: str, **limits: Any) -> Trial:
+    *_, results = [[], *whole_prompts(measured, **limits)]
+    return summed_up(results, draft_length, cost, topic)
+
+
 def answered(index: int, method: str, seconds: float) -> Comparison:
     made = generation(script("a b c d e f", plain=method == "autoregressive"), seconds, method)
     return Comparison(index, "x", method, made, None, None if method == "autoregressive" else 2.0)
@@ -234,6 +240,35 @@ def test_the_page_shows_the_offered_drafters_and_the_chosen_one() -> None:
         assert refusal["rows"] == [] and refusal["error"].endswith(".") and refusal["error"][0].isupper()
 
 
+def test_a_try_ends_when_its_page_is_closed() -> None:
+    services, ended = FakeServices(load_seconds=0.0), list[bool]()
+    services.load("bundled/a", "bundled/drafter")
+    services.public = False  # type: ignore[attr-defined]
+
+    def runs(**options: Any) -> Iterator[Comparison]:
+        try:
+            for index in range(9):
+                yield answered(index, "autoregressive", 2.0)
+                yield answered(index, "ngram-exact", 1.0)
+        finally:
+            ended.append(True)
+
+    services.compare = runs  # type: ignore[method-assign]
+    values = advice_panel.measure(services, "bundled/a", "bundled/drafter")  # type: ignore[arg-type]
+    assert [json.loads(next(values))["tried"]["busy"] for _ in range(2)] == ["20 prompts", "1 of 20 prompts"]
+    values.close()  # type: ignore[attr-defined]
+    assert ended == [True]
+
+
+def test_sizes_of_a_configuration_leave_torch_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = {"model_type": "llama", "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
+    (tmp_path / "config.json").write_text(json.dumps(config | {"vocab_size": 16, "dtype": "bfloat16"}))
+    chosen: list[torch.dtype] = []
+    monkeypatch.setattr(torch, "set_default_dtype", chosen.append)
+    assert read_facts(str(tmp_path)).source == "its configuration"
+    assert set(chosen) <= {torch.float32}  # it counts for all threads
+
+
 def test_the_page_tries_the_loaded_pair(monkeypatch: pytest.MonkeyPatch) -> None:
     services = FakeServices(load_seconds=0.0)
     early = [json.loads(one)["tried"] for one in advice_panel.measure(services, "bundled/a", "bundled/drafter")]  # type: ignore[arg-type]
@@ -249,8 +284,9 @@ def test_the_page_tries_the_loaded_pair(monkeypatch: pytest.MonkeyPatch) -> None
 
     services.compare = runs  # type: ignore[method-assign]
     services.public = False  # type: ignore[attr-defined]
-    busy, done = [json.loads(one)["tried"] for one in advice_panel.measure(services, "bundled/a", "bundled/drafter")]  # type: ignore[arg-type]
-    assert busy == {"busy": "20 prompts"} and done["result"]["prompts"] == 20 and len(asked[0]["prompts"]) == 20
+    busy, *later, done = [json.loads(one)["tried"] for one in advice_panel.measure(services, "bundled/a", "bundled/drafter")]  # type: ignore[arg-type]
+    assert busy == {"busy": "20 prompts"} and later[4] == {"busy": "5 of 20 prompts"}
+    assert done["result"]["prompts"] == 20 and len(asked[0]["prompts"]) == 20
     assert asked[0]["draft_length"] == 4 and asked[0]["temperature"] == 0
     services.public = True  # type: ignore[attr-defined]
     services.compare = lambda **_: (run for run in list[Comparison]())  # type: ignore[method-assign]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from collections.abc import Iterator
@@ -363,3 +364,20 @@ def test_one_caller_cannot_take_every_slot() -> None:
     slots.give_back("a")
     slots.take("a")
     assert slots.in_use == 3
+
+
+def test_who_leaves_before_the_answer_begins_gives_the_place_back() -> None:
+    async def leave() -> None:
+        slots, go = AnswerSlots(1, 1, 2), threading.Event()
+        first = slots.start("a", lambda cancel: (go.wait(30) for _ in range(1)))
+        second = slots.start("b", lambda cancel: (one for one in ["never"]))
+        assert slots.in_use == 2
+        second.stop()
+        second.stop()
+        assert slots.in_use == 1  # the third can wait where the second did
+        third = slots.start("c", lambda cancel: (one for one in ["made"]))
+        go.set()
+        assert [await first.items.get(), await third.items.get(), await third.items.get()] == [True, "made", None]
+        assert second.items.empty() and slots.in_use == 0
+
+    asyncio.run(leave())

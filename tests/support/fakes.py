@@ -231,6 +231,9 @@ class FakeStore:
         self.rows: list[dict[str, Any]] = curve_rows()
         self.newest: dict[str, int] = {}
 
+    def common_key(self, own: bytes) -> bytes:
+        return own
+
     def curve(self, target: str, drafter: str, limit: int = 1000) -> list[dict[str, Any]]:
         return self.rows[-limit:]
 

@@ -125,6 +125,8 @@ def test_every_answer_carries_the_headers(local: httpx.Client, monkeypatch: pyte
 def test_a_request_through_a_proxy_makes_the_app_public(tmp_path: Any) -> None:
     with serving(tmp_path / "a") as client:
         assert arrive(client)["public"] is False
+        foreign = {"Host": "evil.example", "X-Forwarded-For": "10.0.0.1"}  # a page of another name, which its owner points here
+        assert client.get("/", headers=foreign).status_code == 403 and arrive(client)["public"] is False
         assert call(client, "trainer_pause", "bundled/a", "bundled/drafter", "default").status_code == 200  # no id is needed
         assert arrive(client, **{"X-Forwarded-For": "10.0.0.1"})["public"] is True
         refused = call(client, "trainer_pause", "bundled/a", "bundled/drafter", "default")

@@ -11,6 +11,7 @@ import gradio as gr
 
 from omnidemo.advisor import advice, trial
 from omnidemo.advisor.overlap import prompts_of
+from omnidemo.serving.comparison import Comparison
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.serving.quotas import MOST_PROMPTS
 from omnidemo.ui import text
@@ -18,6 +19,7 @@ from omnidemo.ui.downloads import for_browser
 from omnidemo.ui.errors import report
 from omnidemo.ui.shell import ENGINE, PRIVATE, QUIET, Shell, megabytes, widget
 
+READING: dict[str, Any] = {**PRIVATE, "concurrency_id": "advice", "concurrency_limit": 1}  # it reads tokenizers: one at a time
 SECONDS = 60.0  # after which no other prompt of a try begins: others want to chat
 
 
@@ -46,18 +48,23 @@ def _row(one: advice.Candidate) -> dict[str, Any]:
 
 def state(services: PublicServices, target: str, drafter: str, tried: dict[str, Any] | None = None) -> str:
     """The value of the `advice` widget; `tried` is the running or finished try of this pair."""
-    shown: dict[str, Any] = {"target": target, "drafter": drafter, "tried": tried, "rows": [], "error": ""}
     try:
-        found = _advise(services, target, drafter)
+        return _shown(_advise(services, target, drafter), target, drafter, tried)
     except ValueError as error:
         sentence = str(error).rstrip(".")
-        return for_browser(shown | {"error": f"{sentence[:1].upper()}{sentence[1:]}."})
-    head = {"title": found.target.title, "acceptances": advice.ACCEPTANCES, "warnings": found.warnings, "assumptions": found.assumptions}
-    return for_browser(shown | head | {"rows": [_row(one) for one in found.candidates]})
+        return _shown(None, target, drafter, tried, f"{sentence[:1].upper()}{sentence[1:]}.")
+
+
+def _shown(found: advice.Advice | None, target: str, drafter: str, tried: dict[str, Any] | None, error: str = "") -> str:
+    shown: dict[str, Any] = {"target": target, "drafter": drafter, "tried": tried, "rows": [], "error": error}
+    if found is not None:
+        shown |= {"title": found.target.title, "acceptances": advice.ACCEPTANCES, "warnings": found.warnings}
+        shown |= {"assumptions": found.assumptions, "rows": [_row(one) for one in found.candidates]}
+    return for_browser(shown)
 
 
 def measure(services: PublicServices, target: str, drafter: str) -> Iterator[str]:
-    """Try the loaded pair on sample prompts; yields the widget's values."""
+    """Try the loaded pair on sample prompts; yields the widget's values, one after each prompt, and ends when it is closed."""
     now = services.state(target, drafter)
     if now.stage != "ready":
         why = now.error or f"The pair is still loading ({text.STAGES.get(now.stage, now.stage)}). Try again when it is ready."
@@ -65,13 +72,16 @@ def measure(services: PublicServices, target: str, drafter: str) -> Iterator[str
         return
     most = min(trial.PROMPTS, MOST_PROMPTS) if services.public else trial.PROMPTS
     length = services.settings.draft_length
+    options: dict[str, Any] = {"max_new_tokens": trial.TOKENS, "temperature": 0.0, "draft_length": length, "methods": trial.METHODS}
     try:
-        cost = next(one.cost for one in _advise(services, target, drafter).candidates if one.model.name == drafter)
-        options: dict[str, Any] = {"max_new_tokens": trial.TOKENS, "temperature": 0.0, "draft_length": length, "methods": trial.METHODS}
-        yield state(services, target, drafter, {"busy": f"{most} prompts"})
+        found = _advise(services, target, drafter)
+        cost = next(one.cost for one in found.candidates if one.model.name == drafter)
+        yield _shown(found, target, drafter, {"busy": f"{most} prompts"})
+        results: list[Comparison] = []
         with closing(services.compare(target=target, drafter=drafter, prompts=prompts_of("mixed", most), **options)) as runs:  # type: ignore[type-var]
-            found = trial.run_trial(runs, length, cost, "mixed", SECONDS)
-        yield state(services, target, drafter, {"result": asdict(found)})
+            for results in trial.whole_prompts(runs, SECONDS):
+                yield _shown(found, target, drafter, {"busy": f"{len(results) // len(trial.METHODS)} of {most} prompts"})
+        yield _shown(found, target, drafter, {"result": asdict(trial.summed_up(results, length, cost, "mixed"))})
     except Exception as error:  # any cause: the page says why it ended
         yield state(services, target, drafter, {"error": report(error, "a try")})
 
@@ -88,8 +98,8 @@ def build_advice(services: PublicServices, shell: Shell) -> None:
     def tried(target: str, drafter: str) -> Iterator[str]:
         yield from measure(services, target, drafter)
 
-    panel.ask(show, names, panel, api_name="advise", **QUIET)
+    panel.ask(show, names, panel, api_name="advise", **READING)
     changes = [shell.target.change, shell.drafter.change]
-    gr.on(changes, show, names, panel, api_name="advise_again", trigger_mode="always_last", **QUIET)
+    gr.on(changes, show, names, panel, api_name="advise_again", trigger_mode="always_last", **READING)
     panel.choose(lambda name: name, [wanted], [shell.drafter], js="() => [omni.advice.wanted]", api_name="choose_drafter", **QUIET)
     panel.measure(tried, names, panel, api_name="try_pair", concurrency_id=ENGINE, concurrency_limit=1, **PRIVATE)
