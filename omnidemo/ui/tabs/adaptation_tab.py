@@ -133,4 +133,6 @@ def _files(services: PublicServices, page_of: Page, page: gr.HTML, upload: Any, 
         return page_of.after(view, add)
 
     js = "(file, ...values) => [file, ...omni.adaptation.request(values)]"
-    upload.upload(take, [upload, *inputs[:-1]], outputs, js=js, api_name="import_adapter", concurrency_limit=1, **PRIVATE)
+    # By default Gradio drops, without a word, a file that is chosen before the one before it is in.
+    one_by_one = {"concurrency_limit": 1, "trigger_mode": "multiple"}
+    upload.upload(take, [upload, *inputs[:-1]], outputs, js=js, api_name="import_adapter", **one_by_one, **PRIVATE)
