@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from weakref import WeakKeyDictionary
 
 from omnidemo.models.catalogue import Reading
 from omnidemo.pair.pair import Pair
 
 Message = Mapping[str, str]
+_frames: WeakKeyDictionary[Pair, tuple[int, int]] = WeakKeyDictionary()  # of the templates; measured once, it takes a millisecond
 LONGEST_TOKEN = 64  # characters; a text with more of them per free token is too long without counting its tokens
 
 
@@ -22,7 +24,9 @@ def newest(
     head = list(messages[:1]) if messages and messages[0]["role"] == "system" else []
     space = pair.target.context - min(max_new_tokens, pair.target.context // 2)
     space = min(space, reading.tokens or space)
-    base, frame = _template(pair)
+    if pair not in _frames:
+        _frames[pair] = _template(pair)
+    base, frame = _frames[pair]
     left = space - base - sum(_tokens(pair, message, space) + frame for message in head)
     kept: list[Message] = []
     turns = 0
