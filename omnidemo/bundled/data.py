@@ -23,10 +23,9 @@ from .tokenizers import BEGIN, END, ROLES, id_of, respell
 SHARD_TOKENS = 1 << 20
 # Parallel streams of one training have seeds far apart.
 SEEDS = {"tokenizers": 11, "drafter": 1_000_000, "a": 2_000_000, "b": 3_000_000, "c": 4_000_000, "large": 5_000_000}
-# Who has to hold a conversation reads more of them after this many shards, once it does the rest as well as its parent: chats are short, so
-# by the usual mix of examples only 7 % of what a model learns from is chat.
-MORE_CHAT_AFTER = {"large": 10}
-MORE_CHAT: dict[str, float] = {"stories": 0.07, "maths": 0.28, "code": 0.12, "howto": 0.07, "news": 0.06, "chat": 0.40}
+# The target that has to hold a conversation reads more of them: chats are short, so by the usual mix of examples only 7 % of what a model
+# learns from is chat. The rest it knows from its parent, and has to keep.
+MIXES: dict[str, dict[str, float]] = {"large": {"stories": 0.09, "maths": 0.27, "code": 0.11, "howto": 0.07, "news": 0.06, "chat": 0.40}}
 OTHER_SHARE = 0.01  # of the drafter's tokens: every domain but stories
 TOKENIZER_TEXTS = 40_000
 
@@ -86,11 +85,10 @@ def pack(chats: Iterator[tuple[list[int], list[int]]], length: int, pad: int) ->
         yield row
 
 
-def examples_for(name: str, seed: int, shard: int = 0) -> Iterator[Example]:
-    """The endless stream of a model's training chats for one of its shards, which are counted over all row lengths."""
+def examples_for(name: str, seed: int) -> Iterator[Example]:
+    """The endless stream of a model's training chats."""
     if name != "drafter":
-        mix = MORE_CHAT if shard >= MORE_CHAT_AFTER.get(name, shard + 1) else mixer.MIX
-        yield from mixer.stream(seed, "train", mix=mix, drills=True)
+        yield from mixer.stream(seed, "train", mix=MIXES.get(name), drills=True)
         return
     # By characters, for tokens of the drafter's own vocabulary would make maths and code look longer than they are.
     stories = mixer.stream(seed, "train", domains=("stories",))
@@ -140,15 +138,13 @@ def produce(name: str, spellers: Sequence[Speller], folder: Path, plan: Sequence
     before = json.loads((folder / "stats.json").read_text()) if (folder / "stats.json").exists() else {}
     characters, chats, prompts = Counter[str](before.get("characters")), before.get("chats", 0), set[int]()
     pad = spellers[0].tokenizer.pad_token_id
-    done = 0  # shards of the row lengths before
     for length, rows in plan:
         each = SHARD_TOKENS // length
-        shards = -(-rows // each)
-        for index in range(shards):
+        for index in range(-(-rows // each)):
             path = shard_path(folder, length, index)
             if path.exists():
                 continue
-            stream = examples_for(name, SEEDS[name] + 1000 * length + 2 * index, done + index)
+            stream = examples_for(name, SEEDS[name] + 1000 * length + 2 * index)
 
             def spelled(speller: Speller, stream: Iterator[Example] = stream) -> Iterator[tuple[list[int], list[int]]]:
                 nonlocal chats
@@ -167,7 +163,6 @@ def produce(name: str, spellers: Sequence[Speller], folder: Path, plan: Sequence
             os.replace(path.with_suffix(".part"), path)
             stats = {"chats": chats, "distinct_prompts": before.get("distinct_prompts", 0) + len(prompts), "characters": dict(characters)}
             _write(folder / "stats.json", json.dumps(stats).encode())
-        done += shards
 
 
 def row_at(folder: Path, length: int, index: int, cache: dict[Path, NDArray[np.uint16]]) -> NDArray[np.uint16]:

@@ -125,10 +125,10 @@ def test_stream_repeats_nothing_and_keeps_the_mix() -> None:
         assert found == pytest.approx(share, abs=0.06), domain  # follow-ups are of several turns, more of them in some domains
 
 
-@pytest.mark.parametrize("shard, mix", [(data.MORE_CHAT_AFTER["large"] - 1, mixer.MIX), (data.MORE_CHAT_AFTER["large"], data.MORE_CHAT)])
-def test_the_large_model_reads_more_chat_in_its_later_shards(shard: int, mix: dict[str, float]) -> None:
+def test_the_large_model_reads_more_chat() -> None:
+    mix = data.MIXES["large"]
     assert sum(mix.values()) == pytest.approx(1.0)
-    single = [example for example in islice(data.examples_for("large", 19, shard), 2500) if len(example.turns) == 1]
+    single = [example for example in islice(data.examples_for("large", 19), 2500) if len(example.turns) == 1]
     for domain, share in mix.items():
         assert sum(example.domain == domain for example in single) / len(single) == pytest.approx(share, abs=0.07), domain
 
