@@ -1,4 +1,5 @@
-"""Folders that are one process's own: the lock on a storage folder, and a place for temporary files that the next start sweeps."""
+"""Folders that are one process's own: the lock on a storage folder, a place for temporary files that the next start sweeps, and sentences
+that name no folder."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ import atexit
 import contextlib
 import getpass
 import os
+import re
 import shutil
 import tempfile
 import threading
@@ -110,3 +112,8 @@ def _user() -> str:
     with contextlib.suppress(Exception):
         return "".join(char for char in getpass.getuser() if char.isalnum())[:32] or "user"
     return "user"
+
+
+def without_folders(sentence: str) -> str:
+    """A server's sentence for a visitor: file names stay, their folders are removed."""
+    return re.sub(r"(?:[A-Za-z]:)?[\\/](?:[^\s\\/'\"]+[\\/])+", "", sentence)

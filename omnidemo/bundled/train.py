@@ -1,4 +1,7 @@
-"""Train the family from nothing: drafter, `a`, then `b`, `c` and `large` from the body of `a`, each evaluated and written to assets/."""
+"""Train the family from nothing: drafter, `a`, then `b`, `c` and `large` from the body of `a`, each evaluated and written to assets/.
+
+`large` begins as `half`: `a` reads its chats first, at a third of the price, and is then grown to twice the width.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,8 @@ import typer
 from torch import Tensor
 from transformers import AutoTokenizer, LlamaForCausalLM, PreTrainedTokenizerFast
 
-from omnidemo.bundled.training_loop import Job, Plan, train
+from omnidemo.bundled.plan import Clock, Plan
+from omnidemo.bundled.training_loop import Job, train
 
 from . import data, family, tokenizers
 from .family import ASSETS, NAMES, RUNS, Shape, shape_of
@@ -33,6 +37,7 @@ PLANS = {
     "a": Plan(48_000_000),
     "b": Plan(12_000_000),
     "c": Plan(12_000_000),
+    "half": Plan(16_000_000, short=1024, long_share=0.0),
     "large": Plan(20_000_000, short=1024, long=2048, long_share=0.2, micro=2048),
 }
 # A transplanted body is nearly right: a lower rate keeps what it knows.
@@ -41,10 +46,11 @@ RATES = {
     "a": Rates(),
     "b": Rates(muon=0.015, warmup=40),
     "c": Rates(muon=0.015, warmup=40),
+    "half": Rates(muon=0.015, warmup=40, decay=0.0),
     "large": Rates(muon=0.015, warmup=40),
 }
-PARENT = {"b": "a", "c": "a", "large": "a"}
-SPELLS_AS = {"c": "drafter", "large": "a"}  # whose tokenizer a model shares
+PARENT = {"b": "a", "c": "a", "half": "a"}
+SPELLS_AS = {"c": "drafter", "half": "a", "large": "a"}  # whose tokenizer a model shares
 SEED = 7
 
 
@@ -85,8 +91,8 @@ def start_weights(name: str, shape: Shape, tokenizer: PreTrainedTokenizerFast, f
         model = LlamaForCausalLM.from_pretrained(ASSETS / parent, dtype=torch.float32)
         other = tokenizer_of(parent, runs)
         flat = family.from_transformers(shape_of(parent, len(other)), model)
-        if name == "large":
-            return grown(flat, shape_of(parent, len(other)), SEED), f"the weights of `{parent}`, grown to twice the width"
+        if name == "half":
+            return flat, f"the weights of `{parent}`"
         return transplanted(flat, shape_of(parent, len(other)), other, shape, tokenizer), f"the trained body of `{parent}`"
     return family.initial(shape, SEED), "random weights"
 
@@ -96,32 +102,43 @@ def train_one(
     budget: Path | None = None,
 ) -> dict[str, object]:  # fmt: skip
     """Train one member and save it to assets/; returns what its card says about the run."""
-    folder = runs / name
-    if not resume or from_assets:
-        for leftover in ("latest.pt", "constant.pt"):
-            (folder / leftover).unlink(missing_ok=True)
     tokenizer = tokenizer_of(name, runs)
     shape = shape_of(name, len(tokenizer))
-    flat, origin = start_weights(name, shape, tokenizer, from_assets, runs)
-    job = Job(shape, plan, RATES[name], folder / "data", folder / "latest.pt", name, compiled, budget=budget)
-    job.data.mkdir(parents=True, exist_ok=True)
-    producer = multiprocessing.get_context("spawn").Process(target=_produce, args=(name, runs, plan.rows()))
-    producer.start()
-    try:
-        final, clock = train(job, flat, workers)
-    finally:
-        producer.kill()
-    stats = json.loads((job.data / "stats.json").read_text())
+
+    def run(name: str, shape: Shape, plan: Plan, flat: Tensor) -> tuple[Tensor, Clock]:
+        folder = runs / name
+        if not resume or from_assets:
+            for leftover in ("latest.pt", "constant.pt"):
+                (folder / leftover).unlink(missing_ok=True)
+        job = Job(shape, plan, RATES[name], folder / "data", folder / "latest.pt", name, compiled, budget=budget)
+        job.data.mkdir(parents=True, exist_ok=True)
+        producer = multiprocessing.get_context("spawn").Process(target=_produce, args=(name, runs, plan.rows()))
+        producer.start()
+        try:
+            return train(job, flat, workers)
+        finally:
+            producer.kill()
+
+    if name == "large" and not from_assets:
+        half = shape_of("half", len(tokenizer))
+        first, origin = start_weights("half", half, tokenizer, False, runs)
+        narrow, before = run("half", half, PLANS["half"].amended(budget, "half"), first)
+        flat = grown(narrow, half, SEED)
+        origin += f", trained for {before.step * plan.batch / 1e6:.1f} M tokens and then grown to twice the width"
+    else:
+        flat, origin = start_weights(name, shape, tokenizer, from_assets, runs)
+    final, clock = run(name, shape, plan, flat)
+    stats = json.loads((runs / name / "data" / "stats.json").read_text())
     last = clock.losses[-50:]
     facts: dict[str, object] = {
         "name": name, "origin": origin, "parameters": shape.numel(), "vocabulary": shape.vocab, "steps": clock.step,
         "tokens": clock.step * plan.batch, "wanted": [plan.tokens, plan.minutes], "loss": round(sum(last) / max(1, len(last)), 4),
         "minutes": round(clock.seconds / 60, 1), "workers": workers, "rows": [plan.short, plan.long, plan.long_share],
-        "muon": job.rates.muon, "adam": job.rates.adam, "data": stats,
+        "muon": RATES[name].muon, "adam": RATES[name].adam, "data": stats,
         "losses": clock.losses[::10],
     }  # fmt: skip
     family.save(name, shape, final, tokenizer)
-    (folder / "facts.json").write_text(json.dumps(facts))
+    (runs / name / "facts.json").write_text(json.dumps(facts))
     return facts
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from starlette.responses import JSONResponse
 
+from omnidemo.private_folders import without_folders
 from omnidemo.serving.quotas import QuotaUsed, Refused
 
 log = logging.getLogger(__name__)
@@ -60,6 +61,6 @@ def as_api_error(error: BaseException) -> ApiError:
         return ApiError(400, said)
     if isinstance(error, (RuntimeError, OSError)) and not isinstance(error, (RecursionError, NotImplementedError)):
         log.warning("the endpoint: %s", said[:300])
-        return ApiError(500, said)
+        return ApiError(500, without_folders(said))
     log.error("the endpoint failed", exc_info=error)
     return ApiError(500, f"Something went wrong inside ({type(error).__name__}). Try again, or report it.")

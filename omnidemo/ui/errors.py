@@ -14,6 +14,7 @@ from typing import Any
 import gradio as gr
 from gradio.exceptions import ComponentProcessingError
 
+from omnidemo.private_folders import without_folders
 from omnidemo.ui.shell import ENGINE
 
 log = logging.getLogger(__name__)
@@ -28,7 +29,7 @@ def report(error: BaseException, doing: str) -> str:
     said = " ".join(str(getattr(error, "message", error)).split())
     if isinstance(error, (*EXPECTED, gr.Error)) and not isinstance(error, (RecursionError, NotImplementedError)) and said:
         log.warning("%s: %s", doing, said[:300])
-        return said
+        return said if isinstance(error, (ValueError, gr.Error)) else without_folders(said)  # the log has the folders
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if HERE in Path(frame.filename).parents]
     place = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else "outside of this project"
     log.error("%s: %s: %s (%s)", doing, type(error).__name__, said[:200], place)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from omnidemo.config import Settings
@@ -133,11 +132,6 @@ def reads(turns: int | None) -> str:
     if turns is None:
         return ""
     return "This small model reads only your newest message." if turns == 1 else f"This model reads the newest {turns} turns."
-
-
-def without_folders(sentence: str) -> str:
-    """A server's sentence for a visitor: file names stay, their folders are removed."""
-    return re.sub(r"(?:[A-Za-z]:)?[\\/](?:[^\s\\/'\"]+[\\/])+", "", sentence)
 
 
 def kept(settings: Settings, public: bool) -> str:

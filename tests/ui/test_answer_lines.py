@@ -15,9 +15,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from omnidemo.endpoint.api_errors import as_api_error
+from omnidemo.private_folders import without_folders
 from omnidemo.records import Generation, Round, Token
 from omnidemo.store.recorded_rounds import round_lines
-from omnidemo.ui import answer_lines, text
+from omnidemo.ui import answer_lines, errors, text
 from tests.support.fakes import HOSTILE, FakeServices, generation, script
 
 SOURCES = ("direct", "ngram", "corrected", "bonus", "plain")
@@ -278,7 +280,10 @@ def test_an_abandoned_answer_tells_the_engine_to_stop() -> None:
     ],
 )
 def test_no_folder_of_the_server_is_told_to_visitors(said: str, shown: str) -> None:
-    assert text.without_folders(said) == shown
+    assert without_folders(said) == shown
+    for error in (RuntimeError(said), OSError(said)):
+        assert errors.report(error, "a test") == shown
+        assert str(as_api_error(error)) == shown
 
 
 def test_a_chat_says_how_much_of_it_is_read() -> None:

@@ -11,10 +11,11 @@ from typing import Any, Literal
 import gradio as gr
 
 from omnidemo.config import Settings
+from omnidemo.private_folders import without_folders
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.store.recorded_rounds import finite
 from omnidemo.store.visitors import is_public
-from omnidemo.ui import downloads, text
+from omnidemo.ui import downloads
 from omnidemo.ui.downloads import for_browser
 from omnidemo.ui.shell import PRIVATE, QUIET, Shell, widget
 
@@ -68,7 +69,7 @@ def page_json(services: PublicServices, session: str, filters: Mapping[str, Any]
         "mine": session,
         "everyone": everyone,
         "keep_text": settings.keep_text,
-        "store": {"ok": status.ok, "message": text.without_folders(status.message)},
+        "store": {"ok": status.ok, "message": without_folders(status.message)},
     }
     return for_browser(value)
 
@@ -94,7 +95,7 @@ def delete(services: PublicServices, session: str, what: Mapping[str, Any]) -> s
     if gone:
         downloads.forget_files()
     if not gone and not store.status.ok:
-        return f"Not deleted yet: {text.without_folders(store.status.message)}"
+        return f"Not deleted yet: {without_folders(store.status.message)}"
     return f"{gone} request{'' if gone == 1 else 's'} deleted." if gone else "There was nothing to delete."
 
 

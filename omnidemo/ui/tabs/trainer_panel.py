@@ -7,6 +7,7 @@ from typing import Any
 
 import gradio as gr
 
+from omnidemo.private_folders import without_folders
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.store.recorded_rounds import finite
 from omnidemo.ui import text
@@ -70,7 +71,7 @@ def trainer_json(services: PublicServices, target: str, drafter: str, domain: st
         "shifts": status.shifts,
         "seconds": finite(status.seconds, 2),
         "drafting": drafting_json(services, target, drafter, domain),
-        "store": {"ok": store.ok, "message": text.without_folders(store.message), "pending": store.pending, "lost": store.lost},
+        "store": {"ok": store.ok, "message": without_folders(store.message), "pending": store.pending, "lost": store.lost},
     }
     return for_browser(shown)
 
