@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -12,7 +11,7 @@ from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 
 from omnidemo.endpoint.answer_format import AnswerFormat, failed
-from omnidemo.endpoint.answer_slots import AnswerSlots
+from omnidemo.endpoint.answer_slots import AnswerSlots, Work
 from omnidemo.endpoint.api_errors import as_api_error
 from omnidemo.records import Generation, Round
 
@@ -50,33 +49,34 @@ class AnswerResponse:
         try:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(_until_gone, receive, tasks.cancel_scope)
-                await (self._stream if self._streamed else self._whole)(work.items, scope, receive, send)
+                await (self._stream if self._streamed else self._whole)(work, scope, receive, send)
                 tasks.cancel_scope.cancel()
         finally:
             work.stop()
 
-    async def _whole(self, items: asyncio.Queue[Item], scope: Scope, receive: Receive, send: Send) -> None:
-        made = await items.get()
+    async def _whole(self, work: Work[Round | Generation], scope: Scope, receive: Receive, send: Send) -> None:
+        made = (await work.made())[0]
         if isinstance(made, Generation):
             await JSONResponse(self._form.whole(made, self._fingerprint(made)))(scope, receive, send)
         elif isinstance(made, Exception):
             await as_api_error(made).response()(scope, receive, send)
 
-    async def _stream(self, items: asyncio.Queue[Item], scope: Scope, receive: Receive, send: Send) -> None:
-        item = await items.get()
-        if isinstance(item, Exception):
-            await as_api_error(item).response()(scope, receive, send)
+    async def _stream(self, work: Work[Round | Generation], scope: Scope, receive: Receive, send: Send) -> None:
+        items = await work.made()
+        if isinstance(items[0], Exception):
+            await as_api_error(items[0]).response()(scope, receive, send)
             return
         await send({"type": "http.response.start", "status": 200, "headers": STREAM})
         while True:
-            events = self._events(item)
-            while not items.empty() and isinstance(item, Round):  # what has come meanwhile goes along
-                item = items.get_nowait()
-                events += self._events(item)
-            await send({"type": "http.response.body", "body": events, "more_body": isinstance(item, Round)})
-            if not isinstance(item, Round):
+            events, more = b"", True
+            for item in items:
+                if more:  # what follows the end of an answer is nothing to send
+                    events += self._events(item)
+                    more = isinstance(item, Round)
+            await send({"type": "http.response.body", "body": events, "more_body": more})
+            if not more:
                 return
-            item = await items.get()
+            items = await work.made()
 
     def _events(self, item: Item) -> bytes:
         if isinstance(item, Round):

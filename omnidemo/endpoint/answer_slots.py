@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import queue
 import threading
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from typing import Generic, TypeVar
 
 from omnidemo.endpoint.api_errors import ApiError
+from omnidemo.records import Round
 
 Item = TypeVar("Item")
 RETRY = {"Retry-After": "1"}
+PAUSE = 0.01  # seconds between two looks at the rounds of an answer; less than anyone sees, and several rounds of a small target
 
 
 class AnswerSlots:
@@ -68,18 +71,37 @@ class AnswerSlots:
 
 
 class Work(Generic[Item]):
-    """What a thread makes, item by item. `items`: what was made, at the end None, or the exception that ended it.
+    """What a thread makes, item by item, and looked at in an event loop.
 
     The thread works ahead of whoever looks at the items: a slow reader holds nobody up.
     """
 
     def __init__(self, begin: Callable[[threading.Event], Iterator[Item]], wanted: type | None, over: Callable[[], None]) -> None:
-        self.items: asyncio.Queue[Item | Exception | None] = asyncio.Queue()
         self.cancel = threading.Event()
+        self._made: deque[Item | Exception | None] = deque()
+        self._news, self._urgent, self._looked = asyncio.Event(), asyncio.Event(), -math.inf
+        self._told = False  # whether the loop knows that there is something: it is woken once for all that it has not looked at
         self._begin, self._wanted, self._over = begin, wanted, over
         self._loop = asyncio.get_running_loop()
         self._lock = threading.Lock()  # of the next two
         self._begun = self._left = False
+
+    async def made(self) -> list[Item | Exception | None]:
+        """What was made since the last look, one item at least; after the last one comes None, or the exception that ended it.
+
+        Looks are PAUSE apart, for each wakes the loop and the client, on the cores that decode; only an item that is no round is seen at
+        once.
+        """
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(self._looked + PAUSE):
+                await self._urgent.wait()
+        while not self._made:
+            self._told = False
+            if not self._made:
+                await self._news.wait()
+                self._news.clear()
+        self._looked, self._told = self._loop.time(), True
+        return [self._made.popleft() for _ in range(len(self._made))]
 
     def stop(self) -> None:
         """Nobody looks at it any more: end it early, and give its place back at once if no thread has begun it."""
@@ -108,5 +130,10 @@ class Work(Generic[Item]):
             self._put(end)
 
     def _put(self, item: Item | Exception | None) -> None:
+        self._made.append(item)
         with suppress(RuntimeError):  # the server has ended
-            self._loop.call_soon_threadsafe(self.items.put_nowait, item)
+            if not isinstance(item, Round):
+                self._loop.call_soon_threadsafe(self._urgent.set)
+            if not self._told:
+                self._told = True
+                self._loop.call_soon_threadsafe(self._news.set)

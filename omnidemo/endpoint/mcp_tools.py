@@ -160,10 +160,13 @@ async def _run(
     """Make something in one of the endpoint's threads; it ends early where this is cancelled, which is how a client's leaving arrives."""
     work = endpoint.slots.start(endpoint.counted_as(front), begin, wanted)
     try:
-        while (item := await work.items.get()) is not None:
-            if isinstance(item, Exception):
-                raise item
-            await each(item)
+        while True:
+            for item in await work.made():
+                if item is None:
+                    return
+                if isinstance(item, Exception):
+                    raise item
+                await each(item)
     finally:
         work.stop()
 

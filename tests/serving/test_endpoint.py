@@ -11,12 +11,12 @@ from typing import Any
 import httpx
 import pytest
 
-from omnidemo.endpoint import api_routes
-from omnidemo.endpoint.answer_slots import AnswerSlots
+from omnidemo.endpoint import answer_slots, api_routes
+from omnidemo.endpoint.answer_slots import AnswerSlots, Work
 from omnidemo.endpoint.api_errors import ApiError
 from omnidemo.endpoint.stop_strings import StopFilter
 from omnidemo.records import Generation, Round
-from tests.support.fakes import FakeServices
+from tests.support.fakes import FakeServices, script
 from tests.support.running_app import serving
 
 openai = pytest.importorskip("openai", reason="the endpoint is tested with OpenAI's client; install it by requirements-dev.txt")
@@ -377,7 +377,39 @@ def test_who_leaves_before_the_answer_begins_gives_the_place_back() -> None:
         assert slots.in_use == 1  # the third can wait where the second did
         third = slots.start("c", lambda cancel: (one for one in ["made"]))
         go.set()
-        assert [await first.items.get(), await third.items.get(), await third.items.get()] == [True, "made", None]
-        assert second.items.empty() and slots.in_use == 0
+        assert [await everything(first), await everything(third)] == [[True, None], ["made", None]]
+        assert slots.in_use == 0
 
     asyncio.run(leave())
+
+
+async def everything(work: Work[Any]) -> list[Any]:
+    """All items of a piece of work, the mark at its end included."""
+    found: list[Any] = []
+    while not found or found[-1] is not None:
+        found += await work.made()
+    return found
+
+
+def test_rounds_are_looked_at_in_order_and_seldom_and_the_end_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answer_slots, "PAUSE", 60.0)  # only the end is a reason for another look within the test
+    rounds, seen = script("one two three four five six seven eight nine ten " * 3), threading.Event()
+
+    def begin(cancel: threading.Event) -> Iterator[Any]:
+        for one in rounds:
+            time.sleep(0.002)
+            yield one
+        yield "the end"
+        assert seen.wait(30), "what is no round is seen before its thread is done"
+
+    async def look() -> tuple[list[Any], int]:
+        work, found, looks = AnswerSlots(1, 1, 2).start("a", begin), list[Any](), 0
+        while "the end" not in found:
+            found += await work.made()
+            looks += 1
+        seen.set()
+        assert await work.made() == [None]
+        return found, looks
+
+    assert len(rounds) > 3
+    assert asyncio.run(look()) == ([*rounds, "the end"], 2)
