@@ -183,6 +183,7 @@ def launch_options(services: Services | PublicServices) -> dict[str, Any]:
         "run_history": False,
         "show_error": True,
         "ssr_mode": False,
+        "_frontend": False,  # else Gradio asks for its own page at the start, once, and ends the app where that takes 3 s on a busy machine
         "app_kwargs": {
             "lifespan": around(services, tools.life),
             "routes": [*routes(services), *endpoint.routes(answers), *tools.routes],

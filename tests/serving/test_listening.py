@@ -14,6 +14,7 @@ import pytest
 from omnidemo.config import Settings
 from omnidemo.ui import build_app, errors, launch_options
 from tests.support.fakes import FakeServices
+from tests.support.running_app import serving
 
 
 @pytest.fixture
@@ -79,3 +80,9 @@ def test_what_the_framework_cannot_read_and_what_runs_in_the_browser_alone_comes
     httpx.post(f"{address}gradio_api/queue/join", json={"data": [], "fn_index": number, "session_hash": "js"})
     assert "runs in the browser alone" in listen(address, "js")
     assert not any(record.exc_info for record in caplog.records)
+
+
+def test_a_busy_machine_does_not_keep_the_app_from_starting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gradio.networking.url_ok", lambda url: False)  # what Gradio finds where its own page takes 3 s
+    with serving(tmp_path) as (_, url):
+        assert httpx.get(url, timeout=30).status_code == 200
