@@ -124,7 +124,8 @@ def train_one(
         first, origin = start_weights("half", half, tokenizer, False, runs)
         narrow, before = run("half", half, PLANS["half"].amended(budget, "half"), first)
         flat = grown(narrow, half, SEED)
-        origin += f", trained for {before.step * plan.batch / 1e6:.1f} M tokens and then grown to twice the width"
+        millions, minutes = before.step * plan.batch / 1e6, before.seconds / 60
+        origin += f", trained on {millions:.1f} M tokens of the same kind at a constant rate ({minutes:.0f} min), grown to twice the width"
     else:
         flat, origin = start_weights(name, shape, tokenizer, from_assets, runs)
     final, clock = run(name, shape, plan, flat)
