@@ -126,7 +126,7 @@ def _texts(value: Any) -> Any:
     return value
 
 
-def _heat(value: Any) -> Any:
+def _temperature(value: Any) -> Any:
     if isinstance(value, (int, float)) and 0 < value < COOLEST:
         raise ValueError(f"0, which is greedy decoding, or {COOLEST:g} and more")
     return value
@@ -155,7 +155,7 @@ class GenerationConfig(BaseModel):
 
     method: str = "ngram-exact"
     max_new_tokens: int = Field(128, ge=1, le=1_000_000)
-    temperature: Annotated[float, BeforeValidator(_heat)] = Field(0.0, ge=0, le=100)
+    temperature: Annotated[float, BeforeValidator(_temperature)] = Field(0.0, ge=0, le=100)
     top_p: float = Field(1.0, gt=0, le=1)
     top_k: int = Field(0, ge=0, le=10_000_000)
     min_p: float = Field(0.0, ge=0, le=1)

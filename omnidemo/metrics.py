@@ -33,6 +33,7 @@ def measure(
     judged = sum(r.judged for r in rounds)
     accepted = sum(r.accepted for r in rounds)
     drafted = sum(r.drafted for r in rounds)
+    proposed = sum(r.proposed for r in rounds)
     split = {name: sum(r.seconds.get(name, 0.0) for r in rounds) for name in ("draft", "verify", "settle", "other")}
     total = sum(split.values())
     rate = tokens / seconds if seconds > 0 else None
@@ -45,7 +46,7 @@ def measure(
         "tokens_per_second": rate,
         "time_to_first_token": first_token_seconds,
         "acceptance_rate": sum(r.accepted / r.proposed for r in proposing) / len(proposing) if proposing else None,
-        "guesses_right": accepted / proposed if (proposed := sum(r.proposed for r in rounds)) else None,
+        "guesses_right": accepted / proposed if proposed else None,
         "alpha": accepted / judged if judged else None,
         "block_efficiency": efficiency,
         "ngram_hits": sum(r.ngram_hits for r in rounds) / len(rounds) if rounds else None,

@@ -179,7 +179,7 @@ class NgramEntry:
 
 @dataclass(frozen=True, slots=True)
 class RequestRecord:
-    """A request as the store keeps it. `prompt` and `answer` are None for sessions that opted out of storage."""
+    """A request as the store keeps it. `prompt` is None where no texts are kept; what is not to be kept at all has no record."""
 
     session: str
     target: str
@@ -235,12 +235,6 @@ class Replayed:
     @property
     def tokens(self) -> int:
         return sum(len(done.tokens) for done in self.rounds)
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    role: Literal["system", "user", "assistant"]
-    content: str
 
 
 Prompt = str | Sequence[Mapping[str, str]] | Sequence[int]

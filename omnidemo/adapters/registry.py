@@ -67,7 +67,8 @@ class AdapterRegistry:
         return not self.current.version and not version_folders.versions(self.line)
 
     def restore(self) -> int:
-        """Publish the version that was active last, or the newest whole one before it; its number (0: none)."""
+        """Publish the version that was active last, or the newest whole one before it; its number (0: none, also where the line
+        had been rolled back to the base drafter)."""
         with self.lock:
             version_folders.sweep(self.line)
             noted = version_folders.read_note(self.line, "active")

@@ -64,7 +64,10 @@ class Slot:
 
 @dataclass(slots=True)
 class Draft:
-    """What a method proposes, and how many drafter tokens were drawn for it (those thrown away included)."""
+    """What a method proposes, and how many drafter tokens were drawn for it (those thrown away included).
+
+    No slots: nothing could be proposed, and the round's token is the target's own.
+    """
 
     slots: list[Slot] = field(default_factory=list)
     drafted: int = 0

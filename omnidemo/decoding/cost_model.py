@@ -18,7 +18,7 @@ from omnidemo.decoding.calibration import EDGES, Calibration
 ReplayedAcceptance = Sequence[tuple[int, float]]
 
 RECENT = 0.975  # decay per drafting round of its tokens and seconds: a memory of 40 rounds
-FIRST_WAIT, LONGEST_WAIT = 24, 96  # plain rounds between two replays or tries while drafting loses; more where those are expensive:
+FIRST_WAIT, LONGEST_WAIT = 24, 96  # plain rounds between two replays or tries while drafting loses; more where those are expensive (SPEND)
 TRY = 6  # drafting rounds of a try: drafts made while drafting loses, to see whether it would win again
 SPEND = 0.01  # the fraction of plain decoding's time that replays and tries may take
 MOST_SLOTS = 8  # longest draft that a replay considers
@@ -32,7 +32,7 @@ TIMES = 15  # newest times of each kind, of which the median is used, so that on
 
 
 @dataclass(slots=True)
-class ProbeBlock:
+class PlainBlock:
     """The mean of some plain rounds in a row, and (drafter tokens, seconds) of the rounds with a draft just before or after them; none
     where those were too few."""
 
@@ -71,7 +71,7 @@ class CostModel:
         self.speculating = True
         self.wait, self.left, self.tries, self.refused = FIRST_WAIT, 0, 0, 0
         self.lost = 0.0  # seconds lost in the tries since the last `rest`
-        self.rounds_since_probe = 0  # rounds since the last block of plain ones
+        self.rounds_since_plain = 0  # rounds since the last block of plain ones
         self.pause = 0  # rounds until the next replay, where the last one had too few tokens
         self.drafts = 0  # rounds with one
         self._fair = True  # drafting has not seemed to lose yet
@@ -81,12 +81,12 @@ class CostModel:
         self._medians: dict[int, tuple[float, int]] = {}  # of those, with how many there are
         self._new: set[int] = set()  # of which there are times that the medians do not know
         self._each: deque[float] = deque(maxlen=TIMES)
-        self._plain: deque[ProbeBlock] = deque(maxlen=STRETCHES)  # of `STRETCH` rounds each
+        self._plain: deque[PlainBlock] = deque(maxlen=STRETCHES)  # of `STRETCH` rounds each
         self._newest: list[float] = []  # of plain rounds since
         self._recent: deque[tuple[int, float]] = deque(maxlen=STRETCH)  # (drafter tokens, seconds) of the newest rounds with a draft
         self.first_seconds = self.draft_seconds = 0.0  # t_0 and t_1
         self.plain_seconds: float | None = None
-        self._plain_then: float | None = None  # t_plain when something was drafted last: a machine that changes its pace changes all times
+        self._plain_then: float | None = None  # t_plain as it was at the newest draft, so that both sides of `speedup` are of one time
 
     @property
     def segments(self) -> NDArray[np.float64]:
@@ -186,7 +186,7 @@ class CostModel:
         return min(median(found), self.first_seconds + self.draft_seconds) if found else None
 
     def _pace(self, rounds: Sequence[tuple[int, float]]) -> float:
-        """Measured over expected seconds of rounds (median); 0 where nothing is expected yet."""
+        """Measured seconds divided by expected ones, the median over the rounds; 0 where nothing is expected yet."""
         expected = [self.first_seconds + drafted * self.draft_seconds for drafted, _ in rounds]
         return median(seconds / each for (_, seconds), each in zip(rounds, expected, strict=True)) if min(expected) > 0.0 else 0.0
 
@@ -229,7 +229,7 @@ class CostModel:
         if budget == 0:
             self._newest.append(seconds)
             if len(self._newest) == STRETCH:
-                self._plain.append(ProbeBlock(sum(self._newest) / STRETCH, tuple(self._recent) if len(self._recent) == STRETCH else ()))
+                self._plain.append(PlainBlock(sum(self._newest) / STRETCH, tuple(self._recent) if len(self._recent) == STRETCH else ()))
                 self._recent.clear()
                 self._newest = []
             self._update_plain_seconds()

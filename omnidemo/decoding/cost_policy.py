@@ -47,8 +47,8 @@ class CostPolicy(AdaptivePolicy):
         known = self.cost_model
         if not known.speculating:
             return max(0, TRY - known.tries - 1)
-        soonest = known.rounds_since_probe + STRETCH - known.rounds_since_probe % STRETCH
-        return max(soonest, self._most_drafts()) - known.rounds_since_probe - 1
+        soonest = known.rounds_since_plain + STRETCH - known.rounds_since_plain % STRETCH
+        return max(soonest, self._most_drafts()) - known.rounds_since_plain - 1
 
     def _plain_now(self) -> int:
         """How many rounds from this one on are plain, to time them. Counted over all answers, because a short one alone would never have
@@ -56,10 +56,10 @@ class CostPolicy(AdaptivePolicy):
         known = self.cost_model
         if self._plain > 1:
             return self._plain - 1
-        known.rounds_since_probe += 1
-        if known.rounds_since_probe % STRETCH or known.rounds_since_probe < self._most_drafts():
+        known.rounds_since_plain += 1
+        if known.rounds_since_plain % STRETCH or known.rounds_since_plain < self._most_drafts():
             return 0
-        known.rounds_since_probe = 0
+        known.rounds_since_plain = 0
         return STRETCH
 
     def _most_drafts(self) -> int:

@@ -30,7 +30,7 @@ def emitted_tokens(
             q, accept = _shown_q(slot, greedy), result.accept_probs[position]
         else:
             pieces, p = vocabulary.spelling(token_id) or (), result.target_probs[-1]
-            source = "plain" if plain else "corrected" if result.rejected else "bonus"
+            source = "plain" if plain else "corrected" if result.rejected or not result.slots else "bonus"
             q = accept = None
         tokens.append(Token(token_id, text, source, p, q, accept, pieces, _piece_texts(pieces, vocabulary)))
     return tokens

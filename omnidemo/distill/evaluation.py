@@ -113,7 +113,7 @@ class Evaluation:
         self.evidence, self.payback = Evidence(), Payback()
         self._effect, self._detector = Effect(), DriftDetector()
         self._held: deque[Trace] = deque(maxlen=HELD_OUT)  # answers since the last update: nothing has learned from them
-        self.waiting = 0  # how many there were
+        self.waiting = 0  # answers since the last update
         self.requests = self.shifts = self.rolled_back = 0
         self._shifted = False  # a topic shift since the last evaluation
         self._setbacks = 0  # versions rolled back since one was better
@@ -223,7 +223,8 @@ class Evaluation:
             self._anchors.append((self._updates, adapter))
 
     def chosen(self, requests: int, adapter: AdapterState | None) -> None:
-        """Somebody chose the published version by hand; it had been made after `requests` answers."""
+        """Somebody chose the published version, or a restart restored it; it had been made after `requests` answers. What was rolled back
+        before is forgotten."""
         self.requests = max(self.requests, requests)
         self._setbacks, self.skip, self.remark = 0, 0, ""
         self.anchor(adapter)

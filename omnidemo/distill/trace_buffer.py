@@ -107,7 +107,7 @@ class TraceBuffer:
         batches: list[list[Trace]] = []
         cycle: list[Trace] = []
         for _ in range(steps):
-            if len(cycle) < size:  # what is left of a cycle leads the next batch, and comes last in the next cycle
+            if len(cycle) < size:  # the rest goes first into this batch, and again at the end of the new cycle: each comes equally often
                 left = {id(trace) for trace in cycle}
                 others = [trace for trace in traces if id(trace) not in left]
                 cycle += self._random.sample(others, len(others)) + cycle
@@ -123,6 +123,9 @@ class TraceBuffer:
 
 
 def usable(trace: Trace) -> bool:
-    """Whether a trace teaches anything: some token is spelled after another, and every number is finite."""
+    """Whether a trace teaches anything: some token is spelled after another, and every number is finite.
+
+    The trainer and the measurement of agreement both go by it; a rule for the trainer alone belongs into `Distiller.observe`.
+    """
     spelled = (trace.starts >= 1) & (trace.lengths >= 1) & (trace.starts + trace.lengths <= len(trace.drafter_ids))
     return bool(spelled.any() and np.isfinite(trace.top_p).all() and np.isfinite(trace.p).all())

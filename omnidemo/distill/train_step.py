@@ -19,7 +19,7 @@ from torch import Tensor
 
 from omnidemo.adapters.version_folders import AdapterState, OptimiserState
 from omnidemo.distill import losses, trace_agreement
-from omnidemo.distill.head_training import HeadTrainer
+from omnidemo.distill.head_training import KINDS, HeadTrainer
 from omnidemo.distill.worker import TrainingPlan
 from omnidemo.records import Agreement, Trace, TrainStep
 
@@ -144,7 +144,7 @@ def train(
         f"{kind}.{name}": adamw.state[parameter][kind].detach().cpu().clone()
         for name, parameter in learner.parameters.items()
         if parameter in adamw.state
-        for kind in ("exp_avg", "exp_avg_sq")
+        for kind in KINDS
     }
     moments |= {f"weight.{name}": parameter.detach().cpu().clone() for name, parameter in learner.parameters.items()}
     if plan.head == "interleaved":
@@ -244,7 +244,7 @@ def _adamw(learner: Learner, state: OptimiserState, plan: TrainingPlan) -> torch
     adamw = torch.optim.AdamW(learner.parameters.values(), lr=plan.learning_rate)
     for name, parameter in learner.parameters.items():
         if f"exp_avg.{name}" in state.moments:
-            moments = {kind: state.moments[f"{kind}.{name}"].to(learner.device, copy=True) for kind in ("exp_avg", "exp_avg_sq")}
+            moments = {kind: state.moments[f"{kind}.{name}"].to(learner.device, copy=True) for kind in KINDS}
             adamw.state[parameter] = {"step": torch.tensor(float(state.step))} | moments
     return adamw
 

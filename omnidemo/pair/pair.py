@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from secrets import token_hex
 from time import perf_counter
@@ -88,13 +88,13 @@ class Pair:
         """Yield one `Round` after another; the generator's value is the finished `Generation`.
 
         prompt: a text (one user message where the target has a chat template, else the text itself), chat messages, or ids.
-        options: those of `omnidemo.config.GenerationConfig`, which says what each means. cancelled: looked at before each round.
+        options: those of `omnidemo.config.GenerationConfig`, which says what each means. cancelled: looked at after each round.
         note: whether the times of the rounds are noted, from which the policy "cost" computes draft lengths.
         ValueError, before anything runs, for options or prompts that cannot be served.
         """
         asked = GenerationConfig.of(**options)
         chosen = self._method(asked.method)
-        sampling = SamplingParams(asked.temperature, asked.top_k, asked.top_p, asked.min_p, asked.repetition_penalty)
+        sampling = SamplingParams(**{field.name: getattr(asked, field.name) for field in fields(SamplingParams)})
         domain, seed, learn = asked.domain, asked.seed, asked.learn
         ids = self.prompt_ids(prompt)
         limits = Limits(asked.max_new_tokens, tuple(text for text in asked.stop if text), cancelled)

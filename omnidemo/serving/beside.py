@@ -15,7 +15,7 @@ from omnidemo.records import Generation
 from omnidemo.serving.conversation_window import newest
 from omnidemo.serving.pair_pool import PairPool
 
-FRESH = "\x00fresh"  # no line can have this name: nothing is ever published for it, so the base drafter drafts
+FRESH_LINE = "\x00fresh"  # no line can have this name: nothing is ever published for it, so the base drafter drafts
 DRAFT_LENGTH = 4  # of the runs before and after: a fixed length, so that no draft policy enters the comparison
 WARM_UP = 8  # tokens before the clock counts
 PATIENCE = 10.0  # seconds to wait while the pair answers others
@@ -68,7 +68,7 @@ class Beside:
             options = {"method": method if drafting else make_method("auto", pair.map).name, "draft_length": DRAFT_LENGTH}
             options |= {"draft_policy": "fixed", "max_new_tokens": max_new_tokens, "temperature": 0.0, "seed": 0}
             with lines.using(_existing(lines, domain)):
-                before, after = _often(lambda: tuple(_alone(pair, prompt, cancel, domain=one, **options) for one in (FRESH, domain)))
+                before, after = _often(lambda: tuple(_alone(pair, prompt, cancel, domain=one, **options) for one in (FRESH_LINE, domain)))
                 return before, after
 
 

@@ -51,7 +51,7 @@ def compare(
     in a longer chat. The name FRESH stands for a run with the base drafter. ValueError, before anything runs, for no method, an
     unknown one, or one that this pair cannot use."""
     names = list(dict.fromkeys(name if name == FRESH else make_method(name, pair.map).name for name in methods))
-    drafting = {name: (make_method("auto", pair.map).name, beside.FRESH) if name == FRESH else (name, domain) for name in names}
+    drafting = {name: (make_method("auto", pair.map).name, beside.FRESH_LINE) if name == FRESH else (name, domain) for name in names}
     if not names:
         raise ValueError("choose at least one method to compare")
     others = [name for name in names if name != BASELINE]

@@ -16,7 +16,7 @@ LONGEST_TOKEN = 64  # characters; a text with more of them per free token is too
 def newest(
     pair: Pair, messages: Sequence[Message], reading: Reading, max_new_tokens: int, cancelled: Callable[[], bool] = lambda: False
 ) -> list[Message]:
-    """The newest exchanges of a chat that the target was made for and that leave space for an answer; at least the last message.
+    """The newest exchanges of a chat: as many as the target was made for and as leave space for an answer; at least the last message.
 
     Each message is counted once, from the newest backwards, until the space is used up: a long history costs no more than the window.
     `cancelled` is called before each. A system message at the beginning stays.

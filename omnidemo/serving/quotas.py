@@ -1,4 +1,7 @@
-"""Limits of what visitors may request in an hour: each of them, and all together, because anybody can get many ids."""
+"""Limits of what visitors may request in an hour: each of them, and all together, because anybody can get many ids.
+
+`PublicServices` counts: answers when they begin, tokens when they end.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,8 @@ class _Spent:
 
 
 class Quotas:
-    """Counts answers and tokens of each visitor and of all together; counts start again an hour after the first answer. Thread-safe."""
+    """Counts answers and tokens of each visitor and of all together; counts start again an hour after a visitor's first answer, for all
+    together an hour after the start. Thread-safe."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Backups of database and adapters on another disk: that of a Hugging Face Space is lost at every restart."""
+"""Backups of database, adapters and what the router knows on another disk: that of a Hugging Face Space is lost at every restart."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from typing import Any
 
 from omnidemo.config import Settings
 from omnidemo.store.store import Store, restore
+from omnidemo.store.visitors import KEY
 
 log = logging.getLogger(__name__)
 EVERY_SECONDS = 300.0
 FOLDERS = ("adapters", "router")  # of the storage folder
+FILES = (KEY,)  # without the key, ids of visitors whose rows come back would not be valid any more
 UNFINISHED = shutil.ignore_patterns(".new-*", ".gone-*")
 
 
@@ -46,6 +48,9 @@ class Backup:
         for name in FOLDERS:
             if (self._folder / name).is_dir() and not (storage / name).exists():
                 shutil.copytree(self._folder / name, storage / name)
+        for name in FILES:
+            if (self._folder / name).is_file() and not (storage / name).exists():
+                shutil.copy2(self._folder / name, storage / name)
 
     def _back_up(self) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -54,6 +59,9 @@ class Backup:
         for name in FOLDERS:
             if (self._settings.storage / name).is_dir():
                 shutil.copytree(self._settings.storage / name, self._folder / name, dirs_exist_ok=True, ignore=UNFINISHED)
+        for name in FILES:
+            if (self._settings.storage / name).is_file():
+                shutil.copy2(self._settings.storage / name, self._folder / name)  # its mode too: nobody else may read it
 
     def _copy_regularly(self) -> None:
         while not self._closing.wait(EVERY_SECONDS):

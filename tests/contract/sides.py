@@ -95,6 +95,7 @@ def adds_up(made: Generation) -> None:
         assert written <= 1 and all(source in ("direct", "ngram") for source in sources[: one.accepted])
         assert one.accepted <= one.judged <= one.proposed and len(one.discarded) == one.proposed - one.accepted
         assert one.ngram_hits == sources.count("ngram") and all(token.source in ("direct", "ngram") for token in one.discarded)
+        assert "bonus" not in sources or one.accepted == one.proposed > 0
         assert ("plain" in sources) == (one.draft_length == 0) and (one.draft_length or not (one.drafted or one.proposed))
         assert all(0 <= token.p <= 1 + 1e-6 for token in (*one.tokens, *one.discarded))
         judged = [token.accept for token in (*one.tokens, *one.discarded) if token.accept is not None]

@@ -22,7 +22,7 @@ from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.bench.tiny import random_model
 from omnidemo.decoding import engine
 from omnidemo.decoding.contexts import DrafterContext
-from omnidemo.decoding.cost_model import STRETCH, CostModel, ProbeBlock
+from omnidemo.decoding.cost_model import STRETCH, CostModel, PlainBlock
 from omnidemo.decoding.cost_policy import CLEAR, EARLY, CostPolicy
 from omnidemo.decoding.draft_policy import ConfidencePolicy, FixedPolicy, stretch, until_stretch
 from omnidemo.decoding.engine import DecodingState, Limits, decode
@@ -409,7 +409,7 @@ def test_rules_say_how_long_they_draft() -> None:
         if cost.budget(index, list):
             told.append(cost.draft_lookahead())
     assert told == list(range(EARLY - 2, -1, -1))
-    known.rounds_since_probe, known._plain_then, known._tokens, known._weight, known.first_seconds = (
+    known.rounds_since_plain, known._plain_then, known._tokens, known._weight, known.first_seconds = (
         2 * EARLY * STRETCH + 5,
         1.0,
         1.1,
@@ -417,7 +417,7 @@ def test_rules_say_how_long_they_draft() -> None:
         1.0,
     )
     assert known.speedup is not None and known.speedup < CLEAR  # since a moment ago, so that the next plain rounds should have been made
-    known._plain.extend([ProbeBlock(1.0)] * 4)
+    known._plain.extend([PlainBlock(1.0)] * 4)
     cost = CostPolicy(8, known)
     told = [cost.draft_lookahead() for _ in range(3) if cost.budget(0, list)]
     assert told == [1, 0] and cost.plain_lookahead() == STRETCH - 1

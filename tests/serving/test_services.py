@@ -17,6 +17,7 @@ from omnidemo.records import Generation
 from omnidemo.serving import gc_pauses
 from omnidemo.serving.adaptation_service import CONTROLS
 from omnidemo.serving.services import Services
+from omnidemo.store.visitors import KEY, Visitors
 from tests.support.chats import chat, ready
 
 
@@ -141,8 +142,11 @@ def test_a_backup_brings_everything_back_on_an_empty_disk(tmp_path: Path, models
     first = Services(Settings(storage=tmp_path / "one", **options))  # type: ignore[arg-type]
     ready(first, models)
     chat(first, models)
+    visitor = Visitors(tmp_path / "one").issue()
     first.close()
     second = Services(Settings(storage=tmp_path / "two", **options))  # type: ignore[arg-type]
+    assert (tmp_path / "two" / KEY).stat().st_mode & 0o777 == 0o600
+    assert Visitors(tmp_path / "two").name(visitor) == Visitors(tmp_path / "one").name(visitor) != ""
     try:
         ready(second, models)
         assert second.trainer(*models).version == 1 and len(second.store.requests()) == 1
