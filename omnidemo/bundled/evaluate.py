@@ -17,9 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Literal, Protocol
 
-import torch
 import typer
-from transformers import AutoTokenizer, LlamaForCausalLM
 
 from omnidemo.bundled import write_prompts as prompts
 from omnidemo.config import DRAFTER, Settings
@@ -31,7 +29,7 @@ from .corpus import mixer
 from .corpus.base import Example
 from .family import ASSETS, NAMES, RUNS
 
-BATCH, LIMIT = 40, 400
+LIMIT = 400  # tokens of an answer
 TURNS = 10  # of a long chat
 SEED = 77
 COUNT = 300  # prompts a row
@@ -71,41 +69,14 @@ class Answerer(Protocol):
 
 
 class Model:
-    """A model of a folder, in float32, that answers chats greedily in batches."""
-
-    def __init__(self, folder: Path, limit: int = LIMIT) -> None:
-        self.tokenizer = AutoTokenizer.from_pretrained(folder, padding_side="left")
-        self.model = LlamaForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
-        self.limit = limit
-
-    @torch.inference_mode()
-    def answers(self, chats: Sequence[Messages], examples: Sequence[Example]) -> list[Answer]:
-        """One answer to each chat, judged by its example, in batches of chats of like length, in the order given."""
-        texts = [self.tokenizer.apply_chat_template(chat, add_generation_prompt=True, tokenize=False) for chat in chats]
-        order = sorted(range(len(chats)), key=lambda index: (examples[index].domain, len(texts[index])))
-        found: dict[int, Answer] = {}
-        for low in range(0, len(order), BATCH):
-            part = order[low : low + BATCH]
-            inputs = self.tokenizer([texts[index] for index in part], add_special_tokens=False, padding=True, return_tensors="pt")
-            ids, seen = inputs["input_ids"], inputs["attention_mask"]
-            out = self.model.generate(input_ids=ids, attention_mask=seen, max_new_tokens=self.limit, do_sample=False)
-            for index, row in zip(part, out[:, ids.shape[1] :].tolist(), strict=True):
-                ended = self.tokenizer.eos_token_id in row
-                row = row[: row.index(self.tokenizer.eos_token_id)] if ended else row
-                text = str(self.tokenizer.decode(row, skip_special_tokens=True))
-                found[index] = Answer(examples[index], text, len(row) + ended, ended, mixer.check(examples[index], text))
-        return [found[index] for index in range(len(chats))]
-
-
-class Talker:
-    """A model of a folder as the page runs it, one chat after another: of each message it reads only what is new."""
+    """A model of a folder as the page runs it, answering greedily one chat after another: of each it reads only what is new."""
 
     def __init__(self, folder: Path, limit: int = LIMIT) -> None:
         self.pair = build_pair(str(folder), DRAFTER, Settings(device="cpu"))
         self.limit = limit
 
     def answers(self, chats: Sequence[Messages], examples: Sequence[Example]) -> list[Answer]:
-        """See `Model.answers`; a chat that is too long loses its oldest messages."""
+        """One answer to each chat, judged by its example, in the order given. A chat that is too long loses its oldest messages."""
         found = []
         for chat, example in zip(chats, examples, strict=True):
             given = newest(self.pair, chat, Reading(), self.limit)
@@ -214,7 +185,7 @@ def rounds(folder: Path, count: int, chats: int) -> Iterator[tuple[str, Kind, li
         yield domain, "follow-up", [answer for answer in followed if answer.example.domain == domain]
     if chats:
         long = long_chats(chats)
-        turns = converse(Talker(folder), long)
+        turns = converse(model, long)
         last = [chat[-1] for chat in long]
         yield "all", "turn 1", turns[0]
         yield "all", "turn 10", turns[-1]

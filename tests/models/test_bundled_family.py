@@ -272,12 +272,16 @@ def test_a_long_chat_holds_the_models_own_answers() -> None:
     assert [message["content"] for message in model.read[2]] == ["question 0", "answer 0", "question 1", "answer 1", "question 2"]
 
 
-def test_the_engine_says_in_a_chat_what_transformers_says() -> None:
+def test_a_scored_model_says_in_a_chat_what_transformers_says() -> None:
     chat = [Example("maths", "maths/x/0", ((question, ""),), number="5") for question in ("What is 2 + 3?", "And 4 + 1?")]
-    folder = family.ASSETS / "a"
-    slow, fast = (evaluate.converse(model, [chat])[:2] for model in (evaluate.Model(folder), evaluate.Talker(folder)))
-    assert [answer.text for (answer,) in fast] == [answer.text for (answer,) in slow]
-    assert all(one.ended and one.tokens == other.tokens for (one,), (other,) in zip(fast, slow, strict=True))
+    folder, messages = family.ASSETS / "a", list[dict[str, str]]()
+    tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    for example, (answer,) in zip(chat, evaluate.converse(evaluate.Model(folder), [chat]), strict=False):
+        messages.append({"role": "user", "content": example.turns[0][0]})
+        asked = tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_tensors="pt", return_dict=True)
+        ids = model.generate(**asked, max_new_tokens=100, do_sample=False)[0, asked["input_ids"].shape[1] :].tolist()
+        messages.append({"role": "assistant", "content": tokenizer.decode(ids, skip_special_tokens=True)})
+        assert answer.text == messages[-1]["content"] and answer.ended and answer.tokens == len(ids)
 
 
 def test_prompts_to_score_are_the_same_each_time_and_not_trained_on() -> None:
