@@ -62,8 +62,8 @@ advice, summaries of invented news, and small talk. It knows nothing about the w
 Began with {origin}.
 {facts["steps"]:,} steps of 8,192 tokens, {facts["tokens"] / 1e6:.1f} M in all, in {facts["minutes"]:.0f} minutes on {facts["workers"]} CPU
 cores (bfloat16 products, float32 weights; Muon at {facts["muon"]} for matrices, AdamW at {facts["adam"]} for the rest; constant rate, then
-linear decay to 0 over the last 30 %). Loss on answers only; a token sees its own chat only. Rows of {short} tokens, in the last
-{part:.0%} of {long:,}.
+linear decay to 0 over the last {facts.get("decay", 0.3):.0%}). Loss on answers only; a token sees its own chat only. Rows of {short}
+tokens, in the last {part:.0%} of {long:,}.
 Mean loss of the last 50 steps: {facts["loss"]:.3f} nats a token (text is drawn anew for every step, so this is close to a validation loss).
 
 | domain | tokens (by characters) | share |

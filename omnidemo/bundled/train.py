@@ -47,7 +47,7 @@ RATES = {
     "b": Rates(muon=0.015, warmup=40),
     "c": Rates(muon=0.015, warmup=40),
     "half": Rates(muon=0.015, warmup=40, decay=0.0),
-    "large": Rates(muon=0.015, warmup=40),
+    "large": Rates(muon=0.015, warmup=40, decay=0.75),  # `half` has had the constant phase
 }
 PARENT = {"b": "a", "c": "a", "half": "a"}
 SPELLS_AS = {"c": "drafter", "half": "a", "large": "a"}  # whose tokenizer a model shares
@@ -135,7 +135,7 @@ def train_one(
         "name": name, "origin": origin, "parameters": shape.numel(), "vocabulary": shape.vocab, "steps": clock.step,
         "tokens": clock.step * plan.batch, "wanted": [plan.tokens, plan.minutes], "loss": round(sum(last) / max(1, len(last)), 4),
         "minutes": round(clock.seconds / 60, 1), "workers": workers, "rows": [plan.short, plan.long, plan.long_share],
-        "muon": RATES[name].muon, "adam": RATES[name].adam, "data": stats,
+        "muon": RATES[name].muon, "adam": RATES[name].adam, "decay": RATES[name].decay, "data": stats,
         "losses": clock.losses[::10],
     }  # fmt: skip
     family.save(name, shape, final, tokenizer)
