@@ -37,6 +37,7 @@ from omnidemo.config import GenerationConfig, Settings
 
 if TYPE_CHECKING:
     from omnidemo.records import Generation
+    from omnidemo.serving.services import Cluster
 
 HELP = "Online, cross-vocabulary speculative decoding: one small drafter for every target model. README.md explains the settings."
 app = typer.Typer(cls=Commands, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=HELP)
@@ -206,11 +207,19 @@ def serve(
     target: Target = None,
     drafter: Drafter = None,
     storage: Storage = None,
+    ray: Annotated[bool, typer.Option("--ray", help="Let replicas answer, kept by Ray on this machine or in a cluster.")] = False,
+    replicas: Annotated[int, typer.Option(min=1, help="With --ray: replicas of each pair.")] = 2,
+    address: Annotated[str | None, typer.Option(help="With --ray: the cluster that this machine is a node of, or auto.")] = None,
 ) -> None:
     """Start the app in the browser; Ctrl-C ends it."""
     settings = read_settings(host=host, port=port, share=share, target=target, drafter=drafter, storage=storage)
     check_folder(settings.storage)
-    run_app(settings)
+    if not ray:
+        return run_app(settings)
+    from omnidemo.replicas.ray_cluster import RayCluster
+
+    with RayCluster(settings, replicas, address) as cluster:
+        run_app(settings, cluster)
 
 
 @app.command("train-bundled")
@@ -232,7 +241,7 @@ def train_bundled(
     train.train_bundled(models or train.NAMES, tokens, minutes, workers, resume, from_assets, evaluate, runs or train.RUNS)
 
 
-def run_app(settings: Settings) -> None:
+def run_app(settings: Settings, cluster: Cluster | None = None) -> None:
     """Serve the pages until Ctrl-C or SIGTERM, then stop the trainers and back up what the settings ask for."""
     os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")  # Gradio reads it when it is imported
     from omnidemo.zerogpu import sign
@@ -246,7 +255,7 @@ def run_app(settings: Settings) -> None:
 
     signal.signal(signal.SIGTERM, _stop)
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts background jobs with Ctrl-C ignored
-    services = public_services(Services(settings))
+    services = public_services(Services(settings, cluster))
     page = build_app(services)
     try:
         try:

@@ -57,7 +57,8 @@ def decode(
     )  # fmt: skip
     recent: deque[float] = deque(maxlen=LOOK)  # the target's probabilities of the newest tokens
     look = partial(_look, state, recent, sampling.greedy, clock)
-    emitted, text, index = 0, "", 0
+    text = "".join(state.decoder.decode(vocabulary.target.writes(token_id)) for token_id in limits.begun)
+    emitted, index = 0, 0
     reason: FinishReason | None = limits.reached(0, target.free_positions)
 
     while reason is None:

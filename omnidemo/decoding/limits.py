@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from omnidemo.records import FinishReason
@@ -12,11 +12,13 @@ from omnidemo.vocab.vocabulary_map import VocabularyMap
 
 @dataclass(slots=True)
 class Limits:
-    """`stop` strings end a generation after the token that completes one; the text keeps them. `cancelled` is called after each round."""
+    """`stop` strings end a generation after the token that completes one; the text keeps them. `cancelled` is called after each round.
+    `begun`: ids of the answer that were written before, at the end of the prompt: a stop string or a character may begin in them."""
 
     max_new_tokens: int
     stop: tuple[str, ...] = ()
     cancelled: Callable[[], bool] = lambda: False
+    begun: Sequence[int] = ()
 
     def until_stop(self, ids: list[int], text: str, vocabulary: VocabularyMap, decoder: codecs.IncrementalDecoder) -> int:
         """How many of the ids that follow `text` stay: up to the one that completes a stop string. The decoder is left as it was."""

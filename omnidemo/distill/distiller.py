@@ -61,15 +61,17 @@ class Distiller:
         busy: Callable[[], bool] = lambda: False,
         threads: int = 1,
         worker: Worker | None = None,
+        closes: bool = False,
         cost: ChatCost | None = None,
     ) -> None:
-        """`worker`: one that other lines use too; its owner closes it. `cost`: what learning costs a chat, of the same lines."""
+        """`worker`: one that other lines use too; its owner closes it, unless this line `closes` it. `cost`: what learning costs a chat, of
+        the same lines."""
         self.folder, self.settings = Path(drafter_folder), settings
         self.versions = AdapterRegistry(self.folder, drafter_name, target_name, domain, storage, publish, store)
         self.line = self.versions.line
         self._busy = busy
         self._worker: Worker = worker or ProcessWorker(threads)
-        self._owns_worker = worker is None
+        self._owns_worker = closes or worker is None
         self._worker_lock = lock_of(self._worker)  # held for an update; taken before any other lock
         self._inline_worker = worker if isinstance(worker, InProcessWorker) else InProcessWorker()
         self._condition = threading.Condition()  # guards buffer, evaluation and state; held for microseconds, taken last

@@ -25,7 +25,7 @@ from omnidemo.records import Generation, Round
 from omnidemo.serving.public_services import PublicServices
 
 PREFIX = "/v1/"
-ANSWERS = 3  # made at the same time, round by round in turns
+ANSWERS = 3  # made at the same time by each process that answers, round by round in turns
 MOST_OF_ONE = 6  # requests of one visitor of a public app that run or wait
 LOAD_SECONDS, LOOK_SECONDS = 60.0, 0.1  # how long a request waits for a pair that is being loaded, and between two looks
 VERBS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
@@ -50,7 +50,7 @@ class Endpoint:
     def __init__(self, front: PublicServices) -> None:
         self.front = front
         self._began = int(time.time())
-        self.slots = AnswerSlots(ANSWERS, front.settings.queue_size, MOST_OF_ONE)
+        self.slots = AnswerSlots(ANSWERS * front.processes, front.settings.queue_size, MOST_OF_ONE)
 
     async def models(self, request: Request) -> ASGIApp:
         front = calling(self.front, request.headers)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ from omnidemo.store.visitor_state import line_settings
 from omnidemo.store.visitors import owned
 
 log = logging.getLogger(__name__)
+Trainers = Callable[[str], Worker]  # makes what trains a line
 MOST_LINES = 32  # of a pair, so that visitors cannot fill the disk with them
 
 
@@ -43,8 +44,9 @@ class TrainerPool:
     A variable `line` is here the `Distiller` of an adapter line and `line.line` the folder of its versions; what drafts for the adapter
     line is the pair's `DraftingLine`."""
 
-    def __init__(self, pair: Pair, settings: Settings, store: Store) -> None:
-        self.settings = settings
+    def __init__(self, pair: Pair, settings: Settings, store: Store, trainers: Trainers | None = None) -> None:
+        """`trainers`: what trains each line; None: the process that also measures, for all of them."""
+        self.settings, self._trainers = settings, trainers
         self._pair, self._store = pair, store
         device = pair.drafter.device
         self._worker = InProcessWorker(str(device)) if device.type == "cuda" else ProcessWorker()
@@ -223,7 +225,8 @@ class TrainerPool:
             store=self._store,
             domain=domain,
             busy=lambda: pair.in_flight > 0,
-            worker=self._worker,
+            worker=self._trainers(domain) if self._trainers else self._worker,
+            closes=self._trainers is not None,
             cost=self._cost,
         )
         try:

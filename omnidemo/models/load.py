@@ -23,7 +23,7 @@ from omnidemo.decoding.sampling import as_tensor
 from omnidemo.models import model_files
 from omnidemo.models.make_runner import make_runner
 from omnidemo.models.model_files import Progress
-from omnidemo.models.parked import ParkedModel
+from omnidemo.models.parked import ParkedModel, absent_model
 from omnidemo.models.read_weights import read_model
 from omnidemo.models.transformers_runner import check_cache
 from omnidemo.vocab.vocabulary import Vocabulary, read_vocabulary
@@ -66,15 +66,16 @@ def load_model(
     hub: bool = True,
     fast: bool = True,
     park: bool = False,
+    absent: bool = False,
 ) -> LanguageModel:
     """Load `name`: "bundled/a", a local folder or a Hub id.
 
     device: auto, cpu, cuda, cuda:N, mps, or a device map of accelerate ("balanced"). dtype: auto, float32, bfloat16, float16.
     quantization: "4bit" or "8bit" weights through bitsandbytes, for targets on CUDA (a drafter's weights have to stay trainable).
     storage_hint: the Hub cache to use instead of the usual one. hub: whether downloads are allowed. fast: whether passes may be
-    compiled or recorded; otherwise torch makes all of them. park: compute nothing here (`ParkedModel`). `progress(stage, fraction)`
-    is called in the stages "files", "downloading" where that is needed, "tokenizers" and "weights". ModelError, one sentence, when it
-    cannot be loaded.
+    compiled or recorded; otherwise torch makes all of them. park: compute nothing here (`ParkedModel`). absent: as `park`, and without
+    weights. `progress(stage, fraction)` is called in the stages "files", "downloading" where that is needed, "tokenizers" and "weights".
+    ModelError, one sentence, when it cannot be loaded.
     """
     report = progress or (lambda stage, fraction: None)
     place, device_map = pick_device(device)
@@ -90,21 +91,23 @@ def load_model(
         * (BYTES[quantization] if quantization else 4 if wide else number.itemsize)
         * model_files.MARGIN
     )
-    model_files.check_memory(name, need, free, place)
+    if not absent:
+        model_files.check_memory(name, need, free, place)
 
     report("tokenizers", 0.0)
     tokenizer, vocabulary = _read_tokenizer(name, folder, config)
 
     report("weights", 0.0)
     try:
-        runner = _read_weights(name, folder, place, device_map, number, quantization, wide, fast, park)
+        whole = (name, folder, place, device_map, number, quantization, wide, fast, park)
+        runner = absent_model(folder, number) if absent else _read_weights(*whole)
     except (MemoryError, torch.OutOfMemoryError) as error:
         raise ModelError(_out_of_memory(name, need, free, place)) from error
     except RuntimeError as error:
         if "allocate" in str(error) or "out of memory" in str(error):
             raise ModelError(_out_of_memory(name, need, free, place)) from error
         raise ModelError(f"the weights of {name} cannot be used ({_first(error)}); download or save the model again") from error
-    if not park:
+    if not (park or absent):
         _probe(name, runner, vocabulary)
     report("weights", 1.0)
     return LanguageModel(

@@ -1,15 +1,25 @@
-"""A model that is loaded in this process and computes in another one, which is forked later and has the GPU (ZeroGPU)."""
+"""A model that computes in another process: one that is forked later and has the GPU (ZeroGPU), or a replica somewhere else."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, NoReturn
 
+import torch
 from torch import Tensor
+from transformers import AutoConfig, AutoModelForCausalLM
 
 from omnidemo.backends.runner import Runner
 from omnidemo.models.make_runner import make_runner
 from omnidemo.models.transformers_runner import context_limit
+
+
+def absent_model(folder: Path, dtype: torch.dtype) -> ParkedModel:
+    """The shapes of a model without its weights, which take no memory here."""
+    config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
+    with torch.device("meta"):
+        return ParkedModel(AutoModelForCausalLM.from_config(config, dtype=dtype))
 
 
 class ParkedModel:
@@ -29,7 +39,7 @@ class ParkedModel:
         return {name: weight.detach() for name, weight in self._model.named_parameters(remove_duplicate=False)}
 
     def new_cache(self) -> NoReturn:
-        raise RuntimeError("this model computes in the process that has the GPU alone; ask for an answer instead")
+        raise RuntimeError("this model computes in another process alone; ask for an answer instead")
 
     def copy(self) -> NoReturn:
         self.new_cache()

@@ -83,21 +83,22 @@ class Pair:
         return drain(self.stream(prompt, **options))
 
     def stream(
-        self, prompt: Prompt, *, cancelled: Callable[[], bool] = lambda: False, note: bool = True, **options: Any
+        self, prompt: Prompt, *, cancelled: Callable[[], bool] = lambda: False, note: bool = True, begun: Sequence[int] = (), **options: Any
     ) -> Generator[Round, None, Generation]:
         """Yield one `Round` after another; the generator's value is the finished `Generation`.
 
         prompt: a text (one user message where the target has a chat template, else the text itself), chat messages, or ids.
         options: those of `omnidemo.config.GenerationConfig`, which says what each means. cancelled: looked at after each round.
         note: whether the times of the rounds are noted, from which the policy "cost" computes draft lengths.
+        begun: ids of the answer that were written before; it goes on from there, `max_new_tokens` further.
         ValueError, before anything runs, for options or prompts that cannot be served.
         """
         asked = GenerationConfig.of(**options)
         chosen = self._method(asked.method)
         sampling = SamplingParams(**{field.name: getattr(asked, field.name) for field in fields(SamplingParams)})
         domain, seed, learn = asked.domain, asked.seed, asked.learn
-        ids = self.prompt_ids(prompt)
-        limits = Limits(asked.max_new_tokens, tuple(text for text in asked.stop if text), cancelled)
+        ids = [*self.prompt_ids(prompt), *begun]
+        limits = Limits(asked.max_new_tokens, tuple(text for text in asked.stop if text), cancelled, begun)
         began = perf_counter()
         with self._lock:
             line = self._line(domain)

@@ -18,7 +18,7 @@ from omnidemo.lines.slowdown import Scope
 from omnidemo.methods import BASELINE
 from omnidemo.models.catalogue import reading
 from omnidemo.models.chat_template import check_messages
-from omnidemo.pair.pair import Pair
+from omnidemo.pair.chat_backend import ChatBackend
 from omnidemo.records import Generation, RequestRecord, Round
 from omnidemo.serving.adaptation_service import AdaptationService
 from omnidemo.serving.comparison import Comparison, compare
@@ -251,7 +251,7 @@ class ChatService:
 
     def _record(
         self,
-        pair: Pair,
+        pair: ChatBackend,
         session: str,
         prompt: str,
         made: Generation,

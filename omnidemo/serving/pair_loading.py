@@ -12,7 +12,7 @@ from omnidemo.backends import bf16_weights, choice, compile_kernels
 from omnidemo.backends.fused_cache import pick_threads
 from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.config import Settings
-from omnidemo.lines.trainer_pool import TrainerPool
+from omnidemo.lines.trainer_pool import TrainerPool, Trainers
 from omnidemo.models.load import load_model
 from omnidemo.pair.pair import Pair
 from omnidemo.store.store import Store
@@ -21,10 +21,11 @@ StageReport = Callable[[str, float, str], None]  # (stage, fraction of the whole
 
 
 def build_pair(
-    target: str, drafter: str, settings: Settings, progress: StageReport = lambda stage, fraction, detail: None, maps: Path | None = None
-) -> Pair:
-    """Load both models and join them; `maps` is the folder that keeps vocabulary maps (None: none is kept). ModelError or
-    ValueError, one sentence, when that cannot be done."""
+    target: str, drafter: str, settings: Settings, progress: StageReport = lambda stage, fraction, detail: None, maps: Path | None = None,
+    make: type[Pair] = Pair,
+) -> Pair:  # fmt: skip
+    """Load both models and join them; `maps` is the folder that keeps vocabulary maps (None: none is kept), `make` the class that joins
+    them. ModelError or ValueError, one sentence, when that cannot be done."""
 
     def reporter(role: str, low: float, high: float, name: str) -> Callable[[str, float], None]:
         def report(stage: str, fraction: float) -> None:
@@ -55,7 +56,7 @@ def build_pair(
             compile_kernels.when_ready(partial(bf16_weights.pick, large.runner))
     progress("vocabulary map", 0.8, f"{len(large.vocabulary):,} × {len(small.vocabulary):,} tokens")
     limits = {"cache_size": settings.cache_size, "cache_policy": settings.cache_policy, "top_k": settings.top_k_traces}
-    return Pair(large, small, maps=maps, **limits)  # type: ignore[arg-type]
+    return make(large, small, maps=maps, **limits)  # type: ignore[arg-type]
 
 
 def build_measured_pair(
@@ -68,12 +69,13 @@ def build_measured_pair(
     return pair
 
 
-def attach_storage(pair: Pair, settings: Settings, store: Store) -> TrainerPool:
-    """Restore the pair's n-gram cache and the newest adapter of its default line, and let its lines learn from its traffic."""
+def attach_storage(pair: Pair, settings: Settings, store: Store, trainers: Trainers | None = None) -> TrainerPool:
+    """Restore the pair's n-gram cache and the newest adapter of its default line, and let its lines learn from its traffic. `trainers`:
+    what trains each line; None: one process for all of them."""
     pair.attach(store)
     if settings.warm_start and not len(pair.ngrams):
         pair.fill_cache()
-    lines = TrainerPool(pair, settings, store)
+    lines = TrainerPool(pair, settings, store, trainers)
     lines.get()
     pair.learners.append(lines.observe)
     pair.round_listeners.append(lines.note_round)

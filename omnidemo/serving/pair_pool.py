@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from omnidemo.config import Settings
-from omnidemo.lines.trainer_pool import TrainerPool
+from omnidemo.lines.trainer_pool import TrainerPool, Trainers
 from omnidemo.pair.pair import Pair
 from omnidemo.serving import gc_pauses
 from omnidemo.serving.pair_loading import attach_storage, build_pair
@@ -48,10 +48,18 @@ class _Place:
 class PairPool:
     """`settings` are those of pairs that are loaded from now on. All methods may be called from any thread."""
 
-    def __init__(self, settings: Settings, store: Store, then: Callable[[], object] = lambda: None, build: Build = build_pair) -> None:
-        """`then` is called after a pair became ready, in the thread that loaded it. `build` makes pairs."""
+    def __init__(
+        self,
+        settings: Settings,
+        store: Store,
+        then: Callable[[], object] = lambda: None,
+        build: Build = build_pair,
+        trainers: Callable[[Pair], Trainers] | None = None,
+    ) -> None:
+        """`then` is called after a pair became ready, in the thread that loaded it. `build` makes pairs. `trainers`: what trains the lines
+        of a pair; None: a process for all of them."""
         self.settings = settings
-        self._store, self._then, self._build = store, then, build
+        self._store, self._then, self._build, self._trainers = store, then, build, trainers
         self._places: dict[tuple[str, str], _Place] = {}  # in order of last use
         self._lock = threading.Lock()
         self._loading = threading.Lock()  # one model at a time: two at once would only be slower
@@ -113,7 +121,7 @@ class PairPool:
                 self._unload_unused()
                 pair = self._build(target, drafter, self.settings, report, self.settings.storage / "maps")
                 report("cache and adapter", 0.9, "restoring the n-gram cache and the newest adapter")
-                lines = attach_storage(pair, self.settings, self._store)
+                lines = attach_storage(pair, self.settings, self._store, self._trainers and self._trainers(pair))
                 gc_pauses.settle()
                 pair.warm_up()
                 known.pair, known.lines = pair, lines

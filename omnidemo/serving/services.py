@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
 from omnidemo import private_folders
 from omnidemo.backends.choice import choose
 from omnidemo.config import Settings
 from omnidemo.lines import sample_prompts
+from omnidemo.lines.trainer_pool import Trainers
 from omnidemo.methods import AUTO, AUTO_HELP, METHODS
 from omnidemo.models.catalogue import ModelCard, list_models
 from omnidemo.pair.pair import Pair
 from omnidemo.serving.adaptation_service import AdaptationService
 from omnidemo.serving.beside import Beside
 from omnidemo.serving.chat_service import ChatService
-from omnidemo.serving.pair_loading import build_pair, open_store
+from omnidemo.serving.pair_loading import StageReport, build_pair, open_store
 from omnidemo.serving.pair_pool import PairPool, PairState
 from omnidemo.store.backup import Backup
 from omnidemo.store.visitor_state import VisitorLines
@@ -25,6 +27,18 @@ if TYPE_CHECKING:
     from omnidemo.serving.public_services import PublicServices
 
 __all__ = ["MethodInfo", "PairState", "Services"]
+
+
+class Cluster(Protocol):
+    """Processes beside this one, here or on other machines. `processes`: how many write the answers of a pair."""
+
+    processes: int
+
+    def build(self, target: str, drafter: str, settings: Settings, progress: StageReport = ..., maps: Path | None = None, /) -> Pair:
+        """As `build_pair`, with replicas that answer."""
+
+    def trainers(self, pair: Pair) -> Trainers:
+        """What trains the lines of a pair."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +55,8 @@ class Services:
     The methods of `ChatService`, `AdaptationService` and `Beside` are attributes of this class; they are documented there.
     """
 
-    def __init__(self, settings: Settings | None = None) -> None:
+    def __init__(self, settings: Settings | None = None, cluster: Cluster | None = None) -> None:
+        """`cluster`: other processes that write answers and train; None: this one and its children."""
         settings = settings or Settings()
         self._held = settings.storage
         private_folders.hold(self._held)
@@ -49,7 +64,9 @@ class Services:
         self.store = open_store(settings)
         self._backup.start(self.store)
         self.public_services: PublicServices | None = None  # the wrapper that the page uses
-        self._pool = PairPool(settings, self.store, self._prepare, zero_gpu.build if zero_gpu.started() else build_pair)
+        self.processes = cluster.processes if cluster else 1  # that write the answers of a pair
+        build = cluster.build if cluster else zero_gpu.build if zero_gpu.started() else build_pair
+        self._pool = PairPool(settings, self.store, self._prepare, build, cluster.trainers if cluster else None)
         self._adaptation = learning = AdaptationService(self._pool, self.store)
         self.visitor_lines = VisitorLines(self._pool, self.store)
         chats = ChatService(self._pool, learning, self.store)

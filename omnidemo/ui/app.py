@@ -24,7 +24,7 @@ from omnidemo.ui.tabs.advice_panel import build_advice
 from omnidemo.ui.tabs.visitor_panel import build_visitor, public_services, routes
 
 BROWSERS = 64  # pages whose components' state Gradio keeps; each takes a quarter of a megabyte
-STREAMS = 3  # answers of a public app that are written at the same time, round by round
+STREAMS = 3  # answers of a public app that each process writes at the same time, round by round
 CACHE = (600, 3600)  # seconds between two looks at files that went over the page, and how long they stay
 ASSETS = Path(__file__).resolve().parents[2] / "assets" / "ui"
 
@@ -61,7 +61,7 @@ def build_app(services: Services | PublicServices) -> gr.Blocks:
     if services.public:  # one answer at a time is quickest for one person; several interleave, so that nobody waits for a comparison
         for event in page.fns.values():
             if event.concurrency_id == ENGINE:
-                event.concurrency_limit = STREAMS
+                event.concurrency_limit = STREAMS * services.processes
     return page
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from secrets import token_hex
 from typing import Literal
 
 import torch
@@ -55,6 +57,7 @@ class NgramCache:
         # nearest[d]: fewest drafter tokens of an n-gram that begins with d; the mask of first draws compares it to the budget.
         self.nearest: Tensor = torch.full((drafter_tokens,), FAR, dtype=torch.int32, device=device)
         self._begins: tuple[int, dict[int, Tensor]] = (0, {})  # version, and the masks of `begins` by length
+        self.epoch = token_hex(8)  # another one after anything was removed: until then entries have numbers, in the order of insertion
         self._sizes = sizes
         self._mirror: TrieTable | None = None  # made when it is first asked for
         self._unmirrored: list[tuple[tuple[int, ...], int]] | None = None  # n-grams that it lacks; None: it has to be filled anew
@@ -75,6 +78,10 @@ class NgramCache:
     def target_ids(self) -> list[int]:
         """Of all n-grams."""
         return list(self._entries)
+
+    def since(self, number: int) -> tuple[tuple[int, tuple[int, ...]], ...]:
+        """The n-grams with this number (from 0) and later ones, as (target id, drafter ids)."""
+        return tuple((target_id, entry.ids) for target_id, entry in islice(self._entries.items(), number, None))
 
     @property
     def nbytes(self) -> int:
@@ -146,6 +153,7 @@ class NgramCache:
         self._changed.clear()
         self._unmirrored = None
         self.version += 1
+        self.epoch = token_hex(8)
 
     def forget_saved(self) -> None:
         """Count every entry as changed: what was written of them is gone."""
@@ -220,3 +228,4 @@ class NgramCache:
         self._removed.add(target_id)
         self._unmirrored = None
         self.version += 1
+        self.epoch = token_hex(8)

@@ -8,12 +8,12 @@ from pathlib import Path
 from omnidemo.config import Settings
 from omnidemo.models.load import load_model
 from omnidemo.pair.pair import Pair
+from omnidemo.remote.messages import Call, Message
 from omnidemo.zerogpu.gpu_pair import FixedPair, answer, seconds
-from omnidemo.zerogpu.messages import Call, Message
 from omnidemo.zerogpu.sign import names
-from omnidemo.zerogpu.zero_pair import Ask, ZeroPair
+from omnidemo.zerogpu.zero_pair import Write, ZeroPair
 
-_started: tuple[FixedPair, Ask] | None = None
+_started: tuple[FixedPair, Write] | None = None
 
 
 def start(settings: Settings) -> Settings:
@@ -46,11 +46,11 @@ def started() -> bool:
 def build(target: str, drafter: str, settings: Settings, tell: Callable[[str, float, str], None], maps: Path | None = None) -> Pair:
     """The fixed pair, as `build_pair` gives others; ValueError for another one."""
     assert _started is not None
-    fixed, ask = _started
+    fixed, write = _started
     if (target, drafter) != (fixed.target.name, fixed.drafter.name):
         raise ValueError(
             f"On ZeroGPU this app has one pair, {fixed.target.name} with {fixed.drafter.name}; for another one set OMNIDEMO_TARGET and"
             " OMNIDEMO_DRAFTER and restart the Space."
         )
     tell("vocabulary map", 0.8, f"{len(fixed.target.vocabulary):,} × {len(fixed.drafter.vocabulary):,} tokens")
-    return ZeroPair(fixed, ask)
+    return ZeroPair(fixed, write)

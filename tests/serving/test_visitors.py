@@ -17,7 +17,7 @@ from omnidemo.config import Settings
 from omnidemo.records import Generation, RequestRecord, Round
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.serving.quotas import HOUR, Quotas, Refused
-from omnidemo.serving.services import Services
+from omnidemo.serving.services import Cluster, Services
 from omnidemo.store.store import Store
 from omnidemo.store.visitors import KEY, OWN, Caller, Visitors, is_operator, is_public
 from omnidemo.ui import replay_data
@@ -140,8 +140,8 @@ def test_what_visitors_left_behind_is_pruned_and_nothing_else(store: Store) -> N
 class App:
     """Services of a public app with a caller that a test changes."""
 
-    def __init__(self, settings: Settings) -> None:
-        self.services = Services(settings)
+    def __init__(self, settings: Settings, cluster: Cluster | None = None) -> None:
+        self.services = Services(settings, cluster)
         self.who: Caller | None = Caller("a")
         self.front = PublicServices(self.services, lambda: self.who)
         self.pair = (settings.target, settings.drafter)
@@ -160,20 +160,15 @@ class App:
         return last
 
 
+def public_settings(models: tuple[str, str], storage: Path) -> Settings:
+    options: dict[str, Any] = {"training": "inline", "update_interval": 1, "steps_per_update": 1, "batch_size": 1, "cost_aware": False}
+    names = {"target": models[0], "drafter": models[1]}
+    return Settings(storage=storage, public="true", head="off", visitor_requests=9, visitor_lines=3, **names, **options)
+
+
 @pytest.fixture
 def app(models: tuple[str, str], tmp_path: Path) -> Iterator[App]:
-    options: dict[str, Any] = {"training": "inline", "update_interval": 1, "steps_per_update": 1, "batch_size": 1, "cost_aware": False}
-    settings = Settings(
-        target=models[0],
-        drafter=models[1],
-        storage=tmp_path / "storage",
-        public="true",
-        head="off",
-        visitor_requests=9,
-        visitor_lines=3,
-        **options,
-    )
-    made = App(settings)
+    made = App(public_settings(models, tmp_path / "storage"))
     yield made
     made.services.close()
 

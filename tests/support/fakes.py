@@ -266,6 +266,7 @@ class FakeServices:
     """Loads in `load_seconds`, answers at `pace` seconds per round; raises when the message is `fail`."""
 
     newest: Route | None = None
+    processes = 1
 
     def __init__(self, load_seconds: float = 3.0, pace: float = 0.04, settings: Settings | None = None) -> None:
         self.settings = settings or Settings()

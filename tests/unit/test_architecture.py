@@ -14,9 +14,9 @@ FILES = sorted((ROOT / "omnidemo").rglob("*.py"))
 # From the bottom up: a room imports from itself and from the floors below. A module beside the rooms is a room of its own.
 FLOORS: list[set[str]] = [{room} for room in ("config", "records", "metrics", "processes", "private_folders", "figures")]
 FLOORS += [{"vocab"}, {"decoding"}]
-FLOORS += [{room} for room in ("methods", "backends", "models", "adapters", "store", "pair", "zerogpu", "probes")]
+FLOORS += [{room} for room in ("methods", "backends", "models", "adapters", "store", "pair", "remote", "zerogpu", "probes")]
 FLOORS += [{room} for room in ("distill", "lines", "serving")]
-FLOORS += [{"api", "bench", "bundled", "endpoint", "hosting"}, {"advisor"}, {"ui"}, {"cli"}, {"__main__"}]
+FLOORS += [{"api", "bench", "bundled", "endpoint", "hosting", "replicas"}, {"advisor"}, {"ui"}, {"cli"}, {"__main__"}]
 HEIGHT = {room: height for height, floor in enumerate(FLOORS) for room in floor}
 MODULES_IN_A_FOLDER, LINES_IN_A_FILE = 16, 300
 
@@ -51,6 +51,7 @@ ONLY_IN = {
     "sklearn": {"lines/router.py"},
     "gradio": files_in("ui"),
     "mcp": {"endpoint/mcp_server.py"},
+    "ray": {"replicas/ray_cluster.py", "replicas/trainer.py"},
     "typer": {"__main__.py", "bundled/train.py", "bundled/evaluate.py", "bundled/conversations.py"} | files_in("cli"),
 }
 CLOCKS = {"time", "datetime", "timeit"}  # a clock is handed in

@@ -154,13 +154,13 @@ def test_errors_arrive_with_their_text(pair: ZeroPair, monkeypatch: pytest.Monke
         pair.generate("duck")
     monkeypatch.setattr(double, "refusal", None)
 
-    def broken(self: Any, call: Any) -> Any:
+    def broken(self: Any, call: Any, cancelled: Any) -> Any:
         raise KeyError("what went wrong over there")
 
     monkeypatch.setattr("omnidemo.zerogpu.gpu_pair.GpuPair.serve", broken)
     with pytest.raises(RuntimeError, match="KeyError in the process that has the GPU: 'what went wrong over there'"):
         pair.generate("duck")
-    monkeypatch.setattr("omnidemo.zerogpu.gpu_pair.GpuPair.serve", lambda self, call: sys.modules["os"]._exit(9))
+    monkeypatch.setattr("omnidemo.zerogpu.gpu_pair.GpuPair.serve", lambda self, call, cancelled: sys.modules["os"]._exit(9))
     with pytest.raises(RuntimeError, match="GPU task aborted"):
         pair.generate("duck")
     assert pair.in_flight == 0

@@ -1,8 +1,8 @@
-"""What goes between the app and the process that has the GPU: plain values, pickled, that carry everything an answer depends on."""
+"""What goes between the app and the process that computes: plain values, pickled, that carry everything an answer depends on."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,12 +16,13 @@ Ngrams = Mapping[int, tuple[int, ...]]  # target id → the drafter's ids that s
 @dataclass(frozen=True, slots=True)
 class Adapter:
     """A published version. `serial` tells publications apart, for version numbers begin anew where a line is reset; 0 is the base drafter.
-    `weights` and `head` are safetensors."""
+    `weights` and `head` are safetensors, or what stands for them (`elsewhere`): a reference by which they can be had."""
 
     serial: int = 0
     version: int = 0
     weights: bytes = b""
     head: bytes = b""
+    elsewhere: Any = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,19 +34,32 @@ class NgramChanges:
 
 
 @dataclass(frozen=True, slots=True)
+class Insertions:
+    """The n-grams of a cache from number `since` on, in the order in which they came. After anything was removed the `epoch` is another
+    one, and numbers begin anew."""
+
+    epoch: str
+    since: int
+    added: tuple[tuple[int, tuple[int, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Call:
     """An answer to be written. `options` are those of `GenerationConfig`; `traced`: whether somebody learns from it; `stop`: a path, and
-    the answer ends when there is a file."""
+    the answer ends when there is a file; `begun`: its first ids, which another process wrote before it was lost; `conversation`: the same
+    for prompts that begin alike, so that whoever has read that beginning may be asked again."""
 
     ids: tuple[int, ...]
     options: Mapping[str, Any]
     note: bool
     traced: bool
     adapter: Adapter
-    ngrams: NgramChanges
+    ngrams: NgramChanges | Insertions
     knowledge: CostModel
     plain_at: float | None
-    stop: str
+    stop: str = ""
+    begun: tuple[int, ...] = ()
+    conversation: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +81,15 @@ class Failed:
     mistake: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """In place of an answer: the process has the n-grams of that epoch up to a smaller number than the call begins with."""
+
+    number: int
+
+
 Message = Round | Finished | Failed
+Ask = Callable[[Call, Callable[[], bool]], Iterator[Message]]  # has an answer written; the second says whether it is wanted no more
 
 
 def entries(cache: NgramCache) -> dict[int, tuple[int, ...]]:
@@ -92,3 +114,8 @@ def become(cache: NgramCache, beginning: Ngrams, since: NgramChanges) -> None:
     for target_id, path in wanted.items():
         if target_id not in have:
             cache.insert(target_id, path)
+
+
+def insertions(cache: NgramCache, since: int) -> Insertions:
+    """What has come into a cache since a number."""
+    return Insertions(cache.epoch, since, cache.since(since))

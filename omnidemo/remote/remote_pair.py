@@ -1,0 +1,159 @@
+"""The app's side of a pair that computes elsewhere: it asks for answers, shows, records and learns, and computes nothing itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import replace
+from hashlib import sha256
+from itertools import count
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import torch
+from safetensors.torch import save
+from torch import Tensor
+
+from omnidemo.adapters.acceptance_head import NumpyHead
+from omnidemo.config import GenerationConfig
+from omnidemo.models.load import LanguageModel
+from omnidemo.pair.conversation_pool import DOMAIN
+from omnidemo.pair.ngram_memory import remember
+from omnidemo.pair.pair import Pair
+from omnidemo.records import Generation, Prompt, Round, Trace
+from omnidemo.remote.messages import Adapter, Call, Failed, Finished, Insertions, Message, NgramChanges
+from omnidemo.vocab.ngram_cache import NgramCache
+
+BASE = Adapter()
+BEGINNING = 64  # ids of a prompt by which its conversation is known
+
+
+class RemotePair(Pair):
+    """A pair whose answers are written elsewhere. What they depend on goes with each, and what they leave behind comes back as values.
+    A subclass says how an answer is asked for (`_ask`) and how n-grams travel (`_told`)."""
+
+    where = "elsewhere"  # it computes, for people
+    lost = "The process that computes ended before the answer did; ask again."
+
+    def __init__(self, target: LanguageModel, drafter: LanguageModel, maps: Path | None, limits: Mapping[str, Any]) -> None:
+        cpu = torch.device("cpu")  # of the vocabulary map and the n-grams here
+        super().__init__(replace(target, device=cpu), replace(drafter, device=cpu), maps=maps, **limits)
+        self._adapters: dict[str, Adapter] = {}
+        self._serials = count(1)
+        self._answering = 0
+
+    def _ask(self, call: Call, cancelled: Callable[[], bool]) -> Iterator[Message]:
+        """Have an answer written; its rounds and `Finished`, or `Failed`. It looks at `cancelled` after each round."""
+        raise NotImplementedError
+
+    def _told(self, ngrams: NgramCache) -> NgramChanges | Insertions:
+        """What a call says of the n-grams. The lock is held."""
+        raise NotImplementedError
+
+    def stream(
+        self, prompt: Prompt, *, cancelled: Callable[[], bool] = lambda: False, note: bool = True, **options: Any
+    ) -> Generator[Round, None, Generation]:
+        """As `Pair.stream`. RuntimeError, one sentence, where nobody can write the answer."""
+        asked = GenerationConfig.of(**options)
+        self._method(asked.method)  # what the pair cannot do is told before anybody is asked
+        ids = tuple(self.prompt_ids(prompt))
+        with self._lock:
+            line, ngrams = self._line(asked.domain), self._memory.of(asked.domain)
+            adapter, known = self._adapters.get(asked.domain, BASE), line.cost_model
+            traced = asked.learn and bool(self.learners)
+            call = Call(
+                ids, asked.model_dump(), note, traced, adapter, self._told(ngrams), known, line.plain_at,
+                conversation=_conversation(prompt, ids, asked.domain),
+            )  # fmt: skip
+            self._answering += 1
+        rounds: list[Round] = []
+        began, first = perf_counter(), None
+        messages = self._ask(call, cancelled)
+        try:
+            while not isinstance(message := self._next(messages), Finished):
+                first = first if first is not None else perf_counter() - began
+                if asked.learn:
+                    with self._lock:
+                        remember(ngrams, message)
+                rounds.append(message)
+                for listener in self.round_listeners if note else ():
+                    listener(message)
+                yield message
+            for _ in messages:  # to its end, which gives back what it holds
+                pass
+        finally:
+            if isinstance(messages, Generator):
+                messages.close()
+            with self._lock:
+                self._answering -= 1
+                ngrams.clock += int(asked.learn)
+            self._memory.save()
+        with self._lock:
+            if line.cost_model is known:  # of answers at the same time the first one's is kept, and none after `forget`
+                line.cost_model, line.plain_at = message.knowledge, message.plain_at
+                if self._adapters.get(asked.domain, BASE) is not adapter:
+                    line.cost_model.renew()
+            self.mismatches += message.mismatches
+        self._learn(message.traces)
+        metrics = {**message.generation.metrics, "time_to_first_token": first}
+        return replace(message.generation, rounds=tuple(rounds), metrics=metrics)
+
+    def publish(self, version: int, weights: Mapping[str, Tensor], head: Mapping[str, Tensor] | None = None, domain: str = DOMAIN) -> None:
+        """Have these weights draft for a domain from the next answer on."""
+        adapter = self._packed(Adapter(next(self._serials), version, _bytes(weights), _bytes(head or {})))
+        with self._lock:
+            line = self._line(domain)
+            line.version, line.head = version, NumpyHead(head) if head else None
+            line.cost_model.renew()
+            self._adapters[domain] = adapter
+
+    def drop_domain(self, domain: str) -> None:
+        super().drop_domain(domain)
+        with self._lock:
+            self._adapters.pop(domain, None)
+
+    def warm_up(self) -> None:
+        """Nothing: whoever computes does that."""
+
+    @property
+    def in_flight(self) -> int:
+        return self._answering
+
+    def summary(self) -> dict[str, Any]:
+        return {**super().summary(), "device": self.where}
+
+    def _packed(self, adapter: Adapter) -> Adapter:
+        """How a version travels with calls."""
+        return adapter
+
+    def _learn(self, traces: tuple[Trace, ...]) -> None:
+        for trace in traces:
+            for learner in self.learners:
+                learner(trace)
+
+    def _sentence(self, error: Exception) -> str:
+        """What went wrong where the answer should have been written, for people."""
+        return f"The answer could not be written {self.where}: {error}"
+
+    def _next(self, messages: Iterator[Message]) -> Round | Finished:
+        """The next message; what went wrong as one sentence, whoever says it."""
+        try:
+            message = next(messages, None)
+        except Exception as error:
+            raise RuntimeError(" ".join(self._sentence(error).split())) from error
+        if message is None:
+            raise RuntimeError(self.lost)
+        if isinstance(message, Failed):
+            raise (ValueError if message.mistake else RuntimeError)(message.text)
+        return message
+
+
+def _conversation(prompt: Prompt, ids: Sequence[int], domain: str) -> str:
+    """A name for a conversation, which stays the same while it grows: of its line and its first question."""
+    said = [message["content"] for message in prompt if isinstance(message, Mapping) and message["role"] == "user"]
+    first = said[0] if said else prompt if isinstance(prompt, str) else repr(tuple(ids[:BEGINNING]))
+    return sha256(f"{domain} {first}".encode(errors="replace")).hexdigest()[:16]
+
+
+def _bytes(weights: Mapping[str, Tensor]) -> bytes:
+    return save({name: weight.detach().cpu().contiguous().clone() for name, weight in weights.items()}) if weights else b""

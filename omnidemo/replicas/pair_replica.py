@@ -1,0 +1,111 @@
+"""One replica: a process that holds a pair and writes answers, several at once, which take turns round by round."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, cast
+from weakref import WeakKeyDictionary
+
+from omnidemo.config import Settings
+from omnidemo.records import Trace
+from omnidemo.remote.messages import Adapter, Behind, Call, Insertions, Message
+from omnidemo.remote.writing_pair import WritingPair, told
+from omnidemo.serving.pair_loading import build_pair
+from omnidemo.vocab.ngram_cache import NgramCache
+
+ANSWERS = 16  # that a replica writes at once; Ray holds back more
+BATCH_SECONDS = 0.01  # rounds of this time go in one message, after the first: a message takes half a millisecond
+
+
+class ReplicaSide(WritingPair):
+    """A pair that is told what others have learned. What rounds cost is measured by each replica for itself."""
+
+    lines_kept = ANSWERS
+    fetch: Callable[[Any], tuple[bytes, bytes]]
+
+    def __init__(self, *models: Any, **options: Any) -> None:
+        super().__init__(*models, **options)
+        self._told: WeakKeyDictionary[NgramCache, tuple[str, int]] = WeakKeyDictionary()  # epoch and number of what each cache was given
+
+    def write(self, call: Call, cancelled: Callable[[], bool]) -> Iterator[Message | Behind]:
+        """The messages of an answer, or `Behind` alone."""
+        assert isinstance(call.ngrams, Insertions)
+        number = self._take(call.options["domain"], call.ngrams)
+        if number is not None:
+            yield Behind(number)
+            return
+        yield from told(self.serve(call, cancelled), "holds a replica")
+
+    def _prepare(self, domain: str, call: Call) -> None:
+        adapter, known = call.adapter, self._serials.get(domain, 0)
+        if 0 < adapter.serial <= known:  # it may be the newest no more: a call that was asked later has been here
+            return
+        if adapter.elsewhere is not None:
+            weights, head = self.fetch(adapter.elsewhere)
+            adapter = Adapter(adapter.serial, adapter.version, weights, head)
+        with self._lock:
+            self._draft_with(domain, adapter)
+
+    def _take(self, domain: str, new: Insertions) -> int | None:
+        """Insert what is new; or, where something before it is lacking, the number from which on."""
+        with self._lock:
+            cache = self._memory.of(domain)
+            epoch, number = self._told.get(cache, ("", 0))
+            number = number if epoch == new.epoch else 0
+            if new.since > number:
+                return number
+            if epoch != new.epoch:
+                cache.clear()
+            for target_id, path in new.added[number - new.since :]:
+                cache.insert(target_id, path)
+            self._told[cache] = new.epoch, max(number, new.since + len(new.added))
+            return None
+
+
+class PairReplica:
+    """What a deployment runs. `fetch`: gets what `Replicas.put` has kept."""
+
+    def __init__(self, target: str, drafter: str, settings: Settings, maps: Path, fetch: Callable[[Any], Any]) -> None:
+        self._pair = cast(ReplicaSide, build_pair(target, drafter, settings, maps=maps, make=ReplicaSide))
+        self._pair.fetch = fetch
+        self._pair.warm_up()
+        self._threads = ThreadPoolExecutor(ANSWERS, "answer")
+
+    async def answer(self, call: Call) -> AsyncIterator[list[Message | Behind]]:
+        """The messages of an answer in small batches, the first round at once. Where nobody reads on, the answer is ended."""
+        loop, ready, gone = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
+        written: deque[Message | Behind] = deque()
+
+        def write() -> None:
+            for message in self._pair.write(call, gone.is_set):
+                written.append(message)
+                loop.call_soon_threadsafe(ready.set)
+
+        writing = loop.run_in_executor(self._threads, write)
+        writing.add_done_callback(lambda _: ready.set())
+        try:
+            while not (writing.done() and not written):
+                await ready.wait()
+                ready.clear()
+                if batch := [written.popleft() for _ in range(len(written))]:
+                    yield batch
+                    await asyncio.sleep(BATCH_SECONDS if not writing.done() else 0)
+                    ready.set()
+        finally:
+            gone.set()
+
+    async def process(self) -> int:
+        """This process's id."""
+        return os.getpid()
+
+    async def record(self, ids: Sequence[int], max_new_tokens: int) -> tuple[tuple[int, ...], Trace]:
+        """`Pair.record`."""
+        made = await asyncio.to_thread(self._pair.record, ids, max_new_tokens, lambda: False)
+        assert made is not None
+        return made

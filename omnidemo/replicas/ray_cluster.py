@@ -1,0 +1,182 @@
+"""Ray: a node on this machine or a cluster, the replicas of pairs in it, and the actors that train. Ray places, restarts and routes."""
+
+from __future__ import annotations
+
+import logging
+import os
+import weakref
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from secrets import token_hex
+from typing import Any
+
+from omnidemo.config import Settings
+from omnidemo.lines.trainer_pool import Trainers
+from omnidemo.models.load import load_model
+from omnidemo.pair.pair import Pair
+from omnidemo.records import Trace
+from omnidemo.remote.messages import Call
+from omnidemo.replicas.failover import Batches, Lost
+from omnidemo.replicas.pair_replica import ANSWERS, PairReplica
+from omnidemo.replicas.replicated_pair import ReplicatedPair
+from omnidemo.replicas.trainer import RETRIES, RayTrainer, Trainer
+
+CONVERSATIONS = 64  # that a replica is known for
+STARTS = 3  # of a node: Ray gives up after 30 s, in which a busy machine has at least read its files
+PAIRS = 3  # for which this machine's node has places
+NEEDED = "more than one process needs Ray; run `pip install -r requirements-scale.txt`"
+
+
+class RayCluster:
+    """Where pairs have replicas. Made once in a process; as a context it ends what it has started. ValueError, one sentence, without Ray or
+    without the cluster of that address."""
+
+    def __init__(self, settings: Settings, replicas: int = 2, address: str | None = None) -> None:
+        """`replicas`: of each pair. `address`: of a cluster that this machine is a node of, "auto" for the one that runs here; None starts
+        a node on this machine alone."""
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is told to anybody
+        try:
+            import ray
+            from ray import serve
+        except ImportError as error:
+            raise ValueError(NEEDED) from error
+        cores = os.cpu_count() or 1
+        self.processes, self._threads, self._hub = replicas, settings.threads or max(1, cores // replicas), settings.trust_hub
+        options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+        if address is None:
+            options |= {"num_cpus": max(cores, PAIRS * replicas * self._threads), "include_dashboard": False}
+        for left in reversed(range(STARTS if address is None else 1)):
+            try:
+                ray.init(address=address or "local", **options)
+                break
+            except Exception as error:  # Ray raises plain ones, too
+                ray.shutdown()
+                said = " ".join(str(error).split())[:200]
+                if address is not None:
+                    raise ValueError(
+                        f"this machine is no node of a Ray cluster at {address} ({said}); run `ray start` on it first"
+                    ) from error
+                if not left:
+                    raise ValueError(f"Ray could not start a node here ({said}); try again when the machine is less busy") from error
+        logging.getLogger("ray.serve").setLevel(logging.ERROR)
+        serve.start(proxy_location="Disabled", logging_config={"log_level": "ERROR"})
+        self._names: set[str] = set()
+
+    def build(
+        self,
+        target: str,
+        drafter: str,
+        settings: Settings,
+        progress: Callable[[str, float, str], None] = lambda stage, fraction, detail: None,
+        maps: Path | None = None,
+    ) -> Pair:
+        """As `build_pair`: the replicas load the models, this process only their tokenizers."""
+        from ray import serve
+
+        options: dict[str, Any] = {"device": "cpu", "dtype": settings.dtype, "hub": settings.trust_hub, "absent": True}
+        models = [load_model(name, **options) for name in (target, drafter)]
+        progress("target", 0.2, f"starting {self.processes} replicas with {target}")
+        name = f"omnidemo-{token_hex(6)}"
+        replica = _deployment(self.processes, self._threads, settings.device.startswith("cuda"))
+        folder = maps.absolute() if maps else Path(settings.storage).absolute() / "maps"
+        handle = serve.run(
+            replica.bind(target, drafter, _for_replicas(settings, self._threads), folder, _fetch), name=name, route_prefix=None
+        )
+        self._names.add(name)
+        limits = {"cache_size": settings.cache_size, "cache_policy": settings.cache_policy, "top_k": settings.top_k_traces}
+        pair = ReplicatedPair(models[0], models[1], maps, limits, RayReplicas(handle))
+        weakref.finalize(pair, self._delete, name)
+        return pair
+
+    def trainers(self, pair: Pair) -> Trainers:
+        """An actor for each adapter line of a pair."""
+        import ray
+
+        # Its own process trains, so it takes no core of Ray's account: it gives way to answers.
+        actor: Any = ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=RETRIES, max_concurrency=4)(Trainer)
+
+        def trainer(domain: str) -> RayTrainer:
+            name = f"trainer {pair.drafter.name} {pair.target.name} {domain} {token_hex(4)}"
+            return RayTrainer(lambda: actor.options(name=name).remote(pair.drafter.name, self._hub))
+
+        return trainer
+
+    def __enter__(self) -> RayCluster:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Take the replicas away, and end the node that was started here."""
+        import ray
+
+        for name in list(self._names):
+            self._delete(name)
+        ray.shutdown()
+
+    def _delete(self, name: str) -> None:
+        import ray
+        from ray import serve
+
+        self._names.discard(name)
+        if ray.is_initialized():
+            with suppress(Exception):  # the cluster may be gone
+                serve.delete(name, _blocking=False)
+
+
+class RayReplicas:
+    """The replicas of a pair by their handle."""
+
+    def __init__(self, handle: Any) -> None:
+        self._handle = handle
+
+    def ask(self, call: Call) -> Batches:
+        """As `Replicas.ask`; the replica is one that has read the beginning of the conversation, where it has a place free."""
+        from ray.exceptions import RayActorError
+        from ray.serve.exceptions import RequestCancelledError
+
+        batches = self._handle.options(stream=True, multiplexed_model_id=call.conversation, method_name="answer").remote(call)
+        try:
+            yield from batches
+        except (RayActorError, RequestCancelledError) as error:
+            raise Lost("a replica was lost") from error
+        finally:
+            batches.cancel()
+
+    def record(self, ids: Sequence[int], max_new_tokens: int) -> tuple[tuple[int, ...], Trace]:
+        made: tuple[tuple[int, ...], Trace] = self._handle.record.remote(list(ids), max_new_tokens).result()
+        return made
+
+    def put(self, value: Any) -> Any:
+        import ray
+
+        return ray.put(value)
+
+
+def _deployment(replicas: int, threads: int, gpu: bool) -> Any:
+    from ray import serve
+
+    class Replica(PairReplica):
+        """With what Ray needs to know which conversations a replica has read."""
+
+        @serve.multiplexed(max_num_models_per_replica=CONVERSATIONS)
+        async def conversation(self, name: str) -> str:
+            return name
+
+        async def answer(self, call: Call) -> Any:
+            await self.conversation(serve.get_multiplexed_model_id())
+            async for batch in super().answer(call):
+                yield batch
+
+    options = {"num_cpus": threads, "num_gpus": int(gpu)}
+    return serve.deployment(Replica, name="PairReplica", num_replicas=replicas, max_ongoing_requests=ANSWERS, ray_actor_options=options)
+
+
+def _for_replicas(settings: Settings, threads: int) -> Settings:
+    """The settings by which replicas compute: without what is kept secret, and nobody else's business."""
+    return settings.model_copy(update={"threads": threads, "auth": "", "operator_key": "", "api_keys": "", "database_url": ""})
+
+
+def _fetch(reference: Any) -> Any:
+    import ray
+
+    return ray.get(reference)

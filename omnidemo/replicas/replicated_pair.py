@@ -1,0 +1,67 @@
+"""The app's side of a pair with replicas."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from omnidemo.models.load import LanguageModel
+from omnidemo.records import Trace
+from omnidemo.remote.messages import Adapter, Call, Insertions, Message, insertions
+from omnidemo.remote.remote_pair import RemotePair
+from omnidemo.replicas.failover import Batches, whole_answer
+from omnidemo.vocab.ngram_cache import NgramCache
+
+ALONG = 64  # newest n-grams that go with each call: a replica that lacks older ones says so
+
+
+class Replicas(Protocol):
+    """The replicas of one pair."""
+
+    def ask(self, call: Call) -> Batches:
+        """Have one of them write an answer. `Lost` where it is gone."""
+
+    def record(self, ids: Sequence[int], max_new_tokens: int) -> tuple[tuple[int, ...], Trace]:
+        """`Pair.record` by one of them."""
+
+    def put(self, value: Any) -> Any:
+        """Keep a value where all of them can have it; what stands for it."""
+
+
+class ReplicatedPair(RemotePair):
+    """A pair whose answers are written by replicas. Each takes the newest version and the n-grams that it lacks before it answers."""
+
+    where = "replicas"
+    lost = "The replica that wrote the answer ended before it did; ask again."
+
+    def __init__(
+        self, target: LanguageModel, drafter: LanguageModel, maps: Path | None, limits: Mapping[str, Any], replicas: Replicas
+    ) -> None:
+        super().__init__(target, drafter, maps, limits)
+        self._replicas = replicas
+
+    def record(self, ids: Sequence[int], max_new_tokens: int, cancelled: Callable[[], bool]) -> tuple[tuple[int, ...], Trace] | None:
+        """As `Pair.record`; looks at `cancelled` once, before a replica is asked."""
+        return None if cancelled() else self._replicas.record(ids, max_new_tokens)
+
+    def _ask(self, call: Call, cancelled: Callable[[], bool]) -> Iterator[Message]:
+        domain = call.options["domain"]
+
+        def since(number: int) -> Insertions:
+            with self._lock:
+                return insertions(self._memory.of(domain), number)
+
+        return whole_answer(self._replicas.ask, call, cancelled, since, self._method(call.options["method"]).name)
+
+    def _told(self, ngrams: NgramCache) -> Insertions:
+        return insertions(ngrams, max(0, len(ngrams) - ALONG))
+
+    def _packed(self, adapter: Adapter) -> Adapter:
+        """A reference goes with each call, and a replica fetches the weights once."""
+        if not adapter.weights:
+            return adapter
+        return Adapter(adapter.serial, adapter.version, elsewhere=self._replicas.put((adapter.weights, adapter.head)))
+
+    def _sentence(self, error: Exception) -> str:
+        return f"No replica could write the answer ({error}); ask again."

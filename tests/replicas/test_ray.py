@@ -1,0 +1,129 @@
+"""Real replicas and trainers of Ray on this machine, killed in the middle of their work. Skipped where Ray is not installed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from omnidemo.config import Settings
+from omnidemo.records import Generation
+from omnidemo.remote.messages import Call
+from omnidemo.replicas.ray_cluster import RayCluster, RayReplicas
+from omnidemo.replicas.replicated_pair import ReplicatedPair
+from omnidemo.serving.pair_loading import build_pair
+from omnidemo.serving.services import Services
+from tests.support.models import needs
+
+pytest.importorskip("ray", reason="Ray is not installed: pip install -r requirements-scale.txt")
+pytestmark = [needs("a", "drafter"), pytest.mark.timeout(1500)]
+QUESTIONS = ("What is 37 + 25?", "Tell me a story with a duck.", "Write a Python function that doubles a number.")
+SECONDS = 400.0  # for what takes a few on a quiet machine
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    options: dict[str, Any] = {"update_interval": 3, "steps_per_update": 2, "lora_rank": 4, "head": "off", "cost_aware": False}
+    options |= {"draft_policy": "fixed", "backend": "reference", "device": "cpu", "compact": "neither", "threads": 1}
+    return Settings(storage=tmp_path_factory.mktemp("storage"), **options)
+
+
+@pytest.fixture(scope="module")
+def cluster(settings: Settings) -> Iterator[RayCluster]:
+    with RayCluster(settings, 2) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def services(settings: Settings, cluster: RayCluster) -> Iterator[Services]:
+    made = started(settings, cluster)
+    yield made
+    made.close()
+
+
+def started(settings: Settings, cluster: RayCluster) -> Services:
+    made = Services(settings, cluster)
+    made.load(settings.target, settings.drafter)
+    until = time.monotonic() + 2 * SECONDS
+    while (state := made.state(settings.target, settings.drafter)).stage != "ready":
+        assert state.stage != "failed" and time.monotonic() < until, state
+        time.sleep(0.1)
+    return made
+
+
+def ask(services: Services, question: str, tokens: int = 60, **options: Any) -> Generation:
+    names = {"target": services.settings.target, "drafter": services.settings.drafter}
+    asked = {"method": "ngram-exact", "temperature": 0.0, "session": "s", "max_new_tokens": tokens} | options
+    *_, last = services.chat(messages=[{"role": "user", "content": question}], **names, **asked)
+    assert isinstance(last, Generation)
+    return last
+
+
+def process(title: str) -> int:
+    """The process of an actor whose title begins so."""
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                if (folder / "cmdline").read_bytes().startswith(f"ray::{title}".encode()):
+                    return int(folder.name)
+            except OSError:
+                continue
+    return 0
+
+
+def test_replicas_say_what_one_process_says_also_where_one_is_killed(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = services.settings
+    plain = build_pair(settings.target, settings.drafter, settings)
+    wanted = {question: plain.generate(question, max_new_tokens=60).token_ids for question in QUESTIONS}
+    for question in QUESTIONS * 2:
+        assert ask(services, question, learn=False).token_ids == wanted[question]
+
+    pair = services.pair(settings.target, settings.drafter)
+    assert isinstance(pair, ReplicatedPair) and isinstance(pair._replicas, RayReplicas)
+    calls: list[Call] = []
+    handle, asking = pair._replicas._handle, pair._replicas.ask
+
+    def noted(call: Call) -> Any:
+        calls.append(call)
+        return asking(call)
+
+    monkeypatch.setattr(pair._replicas, "ask", noted)
+    story, options = QUESTIONS[1], {"max_new_tokens": 150, "method": "autoregressive", "learn": False}
+    steps = pair.stream(story, **options)
+    written = list(next(steps).tokens)
+    one = handle.options(multiplexed_model_id=calls[0].conversation).process.remote().result()
+    os.kill(one, signal.SIGKILL)
+    with pytest.raises(StopIteration) as ended:
+        while True:
+            written += next(steps).tokens
+    made = ended.value.value
+    assert len(calls) == 2 and calls[1].begun and not calls[0].begun
+    assert made.token_ids == tuple(token.id for token in written) == plain.generate(story, **options).token_ids
+
+
+def test_a_version_outlives_the_trainer_and_a_restart(services: Services, cluster: RayCluster) -> None:
+    settings, names = services.settings, (services.settings.target, services.settings.drafter)
+    for question in QUESTIONS:
+        assert ask(services, question).adapter_version == 0
+    until, killed = time.monotonic() + SECONDS, 0
+    while not services.trainer(*names).version:
+        status = services.trainer(*names)
+        assert time.monotonic() < until and not status.error, status
+        if not killed and status.state == "training" and (killed := process("Trainer")):
+            os.kill(killed, signal.SIGKILL)
+        time.sleep(0.02)
+    assert killed and ask(services, QUESTIONS[0]).adapter_version >= 1
+    assert services.store.flush()
+    rows = services.store.requests(session="s")
+    services.close()
+    again = started(settings, cluster)
+    try:
+        assert ask(again, QUESTIONS[0], learn=False).adapter_version >= 1
+        assert again.store.flush() and len(again.store.requests(session="s")) == len(rows) + 1
+    finally:
+        again.close()

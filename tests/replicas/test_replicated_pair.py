@@ -1,0 +1,251 @@
+"""Answers that replicas write say what the plain pair says, also where a replica is lost; and what one has learned all have."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from omnidemo.config import GenerationConfig, Settings
+from omnidemo.decoding.cost_model import CostModel
+from omnidemo.pair.pair import Pair
+from omnidemo.records import Generation, Round, Trace
+from omnidemo.remote.messages import Adapter, Behind, Call, Finished, Insertions
+from omnidemo.remote.remote_pair import _conversation
+from omnidemo.replicas.failover import LOSSES
+from omnidemo.replicas.pair_replica import PairReplica, ReplicaSide
+from omnidemo.replicas.ray_cluster import RayCluster
+from omnidemo.replicas.replicated_pair import ALONG, ReplicatedPair
+from omnidemo.serving.pair_loading import build_pair
+from tests.support.local_replicas import LocalCluster, LocalReplicas
+from tests.support.models import PROMPT
+
+PROMPTS = ("the small duck", "= 1 + 1 is a formula", PROMPT)
+
+
+@pytest.fixture
+def settings(models: tuple[str, str], tmp_path: Path) -> Settings:
+    names = {"target": models[0], "drafter": models[1]}
+    return Settings(storage=tmp_path, device="cpu", backend="reference", compact="neither", **names)
+
+
+@pytest.fixture
+def plain(settings: Settings) -> Pair:
+    return build_pair(settings.target, settings.drafter, settings)
+
+
+@pytest.fixture
+def pair(settings: Settings) -> ReplicatedPair:
+    made = LocalCluster().build(settings.target, settings.drafter, settings)
+    assert isinstance(made, ReplicatedPair)
+    return made
+
+
+def replicas(pair: ReplicatedPair) -> LocalReplicas:
+    assert isinstance(pair._replicas, LocalReplicas)
+    return pair._replicas
+
+
+def text(made: Generation) -> str:
+    return "".join(done.text for done in made.rounds)
+
+
+@pytest.mark.parametrize("method", ["autoregressive", "ngram-exact"])
+def test_greedy_answers_equal_the_plain_pair(pair: ReplicatedPair, plain: Pair, method: str) -> None:
+    for _ in range(2):  # each prompt is answered by one replica and the other
+        for prompt in PROMPTS:
+            made, wanted = (one.generate(prompt, method=method, max_new_tokens=24) for one in (pair, plain))
+            assert (made.token_ids, made.text) == (wanted.token_ids, wanted.text)
+
+
+def test_the_app_holds_no_weights(pair: ReplicatedPair) -> None:
+    assert {weight.device.type for model in (pair.target, pair.drafter) for weight in model.runner.weights().values()} == {"meta"}
+    assert pair.summary()["device"] == "replicas"
+
+
+@pytest.mark.parametrize("losses", [[0], [1], [3], [2, 0, 2], [-1]])
+def test_an_answer_goes_on_elsewhere_and_is_the_same(pair: ReplicatedPair, plain: Pair, losses: list[int]) -> None:
+    options: dict[str, Any] = {"max_new_tokens": 24, "draft_length": 2, "stop": ["never said"]}
+    wanted = plain.generate(PROMPT, **options)
+    replicas(pair).losses = list(losses)
+    made = pair.generate(PROMPT, **options)
+    assert (made.token_ids, made.text, made.finish_reason) == (wanted.token_ids, wanted.text, wanted.finish_reason)
+    assert text(made) == made.text and [done.index for done in made.rounds] == list(range(len(made.rounds)))
+    assert made.prompt_tokens == wanted.prompt_tokens and made.metrics["tokens"] == 24 and made.key
+    assert len(replicas(pair).calls) == (1 if losses == [-1] else 1 + len(losses))
+
+
+def test_any_token_may_be_the_last_one_before_a_loss(plain: Pair) -> None:
+    """Also one inside a character, and inside a text that ends the answer."""
+    ids = plain.prompt_ids(PROMPT)
+    whole = plain.generate(ids, max_new_tokens=24, method="autoregressive", learn=False)
+    shown = [token.text for done in whole.rounds for token in done.tokens]
+    assert "" in shown or "\ufffd" in whole.text  # a character of several tokens
+    stop = whole.text[4:9]
+    stopped = plain.generate(ids, max_new_tokens=24, method="autoregressive", learn=False, stop=[stop])
+    for cut in range(1, len(shown)):
+        options: dict[str, Any] = {"begun": whole.token_ids[:cut], "method": "autoregressive", "learn": False}
+        rest = plain.generate(ids, max_new_tokens=24 - cut, **options)
+        assert rest.token_ids == whole.token_ids[cut:] and "".join(shown[:cut]) + rest.text == whole.text
+        if cut < len(stopped.token_ids):
+            rest = plain.generate(ids, max_new_tokens=24 - cut, stop=[stop], **options)
+            assert rest.finish_reason == "stop" and "".join(shown[:cut]) + rest.text == stopped.text
+
+
+def test_above_temperature_0_what_was_shown_stays_and_the_rest_has_other_numbers(pair: ReplicatedPair) -> None:
+    replicas(pair).losses = [2]
+    steps = pair.stream(PROMPT, temperature=1.5, seed=5, max_new_tokens=24)
+    seen: list[Round] = []
+    with pytest.raises(StopIteration) as ended:
+        while True:
+            seen.append(next(steps))
+    made: Generation = ended.value.value
+    first, second = replicas(pair).calls
+    assert made.token_ids == tuple(token.id for done in seen for token in done.tokens) and made.seed == 5
+    assert second.begun == tuple(token.id for done in seen[:2] for token in done.tokens) and not first.begun
+    assert second.options["seed"] not in (None, first.options["seed"]) and len(made.token_ids) <= 24
+    assert second.options["max_new_tokens"] == 24 - len(second.begun)
+
+
+def test_replicas_that_are_lost_one_after_another_end_in_a_sentence(pair: ReplicatedPair) -> None:
+    replicas(pair).losses = [0] * (LOSSES + 1)
+    with pytest.raises(RuntimeError, match=r"No replica could write the answer \(it was killed\); ask again\."):
+        pair.generate(PROMPT)
+    assert pair.in_flight == 0
+    with pytest.raises(ValueError, match="draft_length = 99"):
+        pair.generate(PROMPT, draft_length=99)
+
+
+def test_what_one_replica_has_learned_the_other_has(pair: ReplicatedPair, plain: Pair) -> None:
+    for prompt in PROMPTS * 2:
+        for one in (pair, plain):
+            one.generate(prompt, max_new_tokens=24, temperature=1.0, seed=3)
+    mine = {one.target_id: one.drafter_ids for one in pair.ngrams}
+    assert mine == {one.target_id: one.drafter_ids for one in plain.ngrams} and mine
+    pair.generate("x", max_new_tokens=1), pair.generate("x", max_new_tokens=1)
+    for side in replicas(pair).sides:
+        assert {one.target_id: one.drafter_ids for one in side.ngrams} == mine
+    pair.clear_cache()
+    pair.generate("x", max_new_tokens=1, learn=False), pair.generate("x", max_new_tokens=1, learn=False)
+    assert not any(len(side.ngrams) for side in replicas(pair).sides)
+
+
+def test_a_replica_that_lacks_older_ngrams_gets_them(pair: ReplicatedPair) -> None:
+    side = replicas(pair).sides[0]
+    pair.ngrams.size = 1000
+    for number in range(ALONG + 20):
+        pair.ngrams.insert(number, (number, number + 1))
+    pair.generate("x", max_new_tokens=1, learn=False)
+    first, second, *_ = replicas(pair).calls
+    assert isinstance(first.ngrams, Insertions) and isinstance(second.ngrams, Insertions)
+    assert (first.ngrams.since, len(first.ngrams.added), second.ngrams.since) == (20, ALONG, 0)
+    pair.generate("x", max_new_tokens=1, learn=False)
+    held = [{one.target_id for one in one.ngrams} for one in replicas(pair).sides]
+    assert set(range(ALONG + 20)) in held
+    assert next(side.write(first, lambda: False), None) is not None  # what it has already does no harm
+    fresh = Insertions("another epoch", 7, ())
+    assert list(side.write(replace(first, ngrams=fresh), lambda: False)) == [Behind(0)]
+
+
+def test_a_published_version_drafts_in_the_next_answer_and_goes_with_a_reset(pair: ReplicatedPair, plain: Pair) -> None:
+    names = {name: weight for name, weight in plain.drafter.runner.weights().items() if weight.dim() == 2}
+    other = {name: torch.randn(weight.shape, generator=torch.Generator().manual_seed(5)) for name, weight in names.items()}
+
+    def drafts(pair: Pair) -> tuple[list[tuple[int, int]], int]:
+        made = pair.generate(PROMPTS[0], method="union", max_new_tokens=24, learn=False, draft_length=4)
+        return [(done.proposed, done.accepted) for done in made.rounds], made.adapter_version
+
+    base = drafts(pair)
+    assert base == drafts(pair) == drafts(plain) and base[1] == 0
+    pair.publish(1, other)
+    learned = drafts(pair), drafts(pair)
+    assert all(call.adapter.weights == b"" for call in replicas(pair).calls) and len(replicas(pair).kept) == 1  # a reference goes along
+    pair.drop_domain("default")
+    pair.publish(1, other)  # another version 1
+    pair.publish(0, {})
+    assert drafts(pair) == drafts(pair) == base
+    plain.publish(1, other)
+    assert learned == (drafts(plain), drafts(plain)) and learned[0][1] == 1
+
+
+def test_traces_and_recorded_answers_come_back(pair: ReplicatedPair, plain: Pair) -> None:
+    traces: list[Trace] = []
+    pair.learners.append(traces.append)
+    made = pair.generate(PROMPTS[0], max_new_tokens=24)
+    assert [trace.key for trace in traces] == [made.key] and traces[0].top_p.size
+    ids = plain.prompt_ids(PROMPTS[0])
+    one, two = pair.record(ids, 16, lambda: False), plain.record(ids, 16, lambda: False)
+    assert one is not None and two is not None and one[0] == two[0] and pair.record(ids, 16, lambda: True) is None
+
+
+def test_what_is_cancelled_ends_at_the_replica(pair: ReplicatedPair) -> None:
+    asked = threading.Event()
+    steps = pair.stream("duck", max_new_tokens=200, method="autoregressive", cancelled=asked.is_set)
+    next(steps)
+    asked.set()
+    with pytest.raises(StopIteration) as ended:
+        while True:
+            next(steps)
+    made = ended.value.value
+    assert made.finish_reason == "cancelled" and 1 <= len(made.token_ids) < 200 and made.method == "autoregressive"
+    steps = pair.stream("duck", max_new_tokens=200)
+    next(steps)
+    steps.close()
+    assert replicas(pair).ended == 2 and pair.in_flight == 0
+
+
+def test_conversations_keep_their_name_while_they_grow(pair: ReplicatedPair) -> None:
+    for prompt in ("duck", "duck", "goose"):
+        pair.generate(prompt, max_new_tokens=1)
+    one, again, other = (call.conversation for call in replicas(pair).calls)
+    assert one == again != other and len(one) == 16
+    begun = [{"role": "user", "content": "hi"}]
+    grown = [*begun, {"role": "assistant", "content": "hello"}, {"role": "user", "content": "and?"}]
+    first, later = _conversation(begun, (1,), "default"), _conversation(grown, (1, 2), "default")
+    assert first == later != _conversation(begun, (1,), "another line")
+
+
+def test_a_replica_writes_several_answers_at_once_in_batches(settings: Settings, tmp_path: Path) -> None:
+    replica = PairReplica(settings.target, settings.drafter, settings, tmp_path, lambda reference: reference)
+    pair = ReplicatedPair(replica._pair.target, replica._pair.drafter, None, {}, LocalReplicas([]))
+
+    def call(prompt: str) -> Call:
+        options = GenerationConfig.of(max_new_tokens=40, method="autoregressive").model_dump()
+        return Call(tuple(pair.prompt_ids(prompt)), options, True, False, Adapter(), Insertions("e", 0, ()), CostModel(), None)
+
+    async def read(prompt: str) -> list[list[Any]]:
+        return [batch async for batch in replica.answer(call(prompt))]
+
+    async def both() -> list[list[list[Any]]]:
+        return await asyncio.gather(*(read(prompt) for prompt in PROMPTS[:2]))
+
+    for prompt, batches in zip(PROMPTS, asyncio.run(both()), strict=False):
+        flat = [message for batch in batches for message in batch]
+        assert isinstance(flat[-1], Finished) and all(isinstance(one, Round) for one in flat[:-1])
+        wanted = replica._pair.generate(prompt, max_new_tokens=40, method="autoregressive", learn=False)
+        assert flat[-1].generation.token_ids == wanted.token_ids == tuple(token.id for done in flat[:-1] for token in done.tokens)
+
+    async def leave() -> int:
+        answer = replica.answer(call("duck"))
+        await anext(answer)
+        await answer.aclose()
+        for _ in range(1000):
+            if not replica._pair.in_flight:
+                break
+            await asyncio.sleep(0.01)
+        return replica._pair.in_flight
+
+    assert asyncio.run(leave()) == 0
+    assert isinstance(replica._pair, ReplicaSide)
+
+
+def test_without_ray_one_sentence_says_what_to_install(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(ValueError, match=r"more than one process needs Ray; run `pip install -r requirements-scale.txt`"):
+        RayCluster(settings)
