@@ -94,7 +94,8 @@ class RayCluster:
         import ray
 
         # Its own process trains, so it takes no core of Ray's account: it gives way to answers.
-        actor: Any = ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=RETRIES, max_concurrency=4)(Trainer)
+        remote: Any = ray.remote  # its types do not know all options
+        actor = remote(num_cpus=0, max_restarts=-1, max_task_retries=RETRIES, max_concurrency=4)(Trainer)
 
         def trainer(domain: str) -> RayTrainer:
             name = f"trainer {pair.drafter.name} {pair.target.name} {domain} {token_hex(4)}"
