@@ -28,7 +28,7 @@ def test_the_fresh_drafter_has_a_lane_and_all_meet_the_same_warm_cache(pair: Pai
     assert not len(pair.ngrams)
     done = list(compare(pair, ["the small duck swims"], [BASELINE, FRESH, "ngram-exact"], max_new_tokens=40, warm=True))
     assert [one.method for one in done] == [BASELINE, FRESH, "ngram-exact"]
-    assert [one.generation.domain for one in done] == ["default", beside.FRESH, "default"]
+    assert [one.generation.domain for one in done] == ["default", beside.FRESH_LINE, "default"]
     assert all(one.identical for one in done)
     entries = {one.generation.cache_entries for one in done}
     assert entries == {len(pair.ngrams)} and len(pair.ngrams) > 0  # met before the first lane, and nothing learned between them

@@ -16,7 +16,7 @@ import pytest
 
 from omnidemo.config import Settings
 from omnidemo.records import Generation, Replayed, RequestRecord, Round, Token
-from omnidemo.serving.beside import FRESH, RUNS, WARM_UP
+from omnidemo.serving.beside import FRESH_LINE, RUNS, WARM_UP
 from omnidemo.serving.services import Services
 from omnidemo.store import recorded_rounds, recordings
 from omnidemo.store.store import Store
@@ -188,7 +188,7 @@ def test_runs_beside_an_answer_leave_no_trace(services: Services, models: tuple[
     assert {line["s"] for line in lines if line["k"] == "t"} == {"plain"} and sum(line["k"] == "r" for line in lines) == 30
     before, after = replay_data.beside(services, {"kind": "fresh", "method": "ngram-exact", **asked})["lanes"]
     assert [parse(lane["lines"])[-1]["r"] > 0 for lane in (before, after)] == [True, True]
-    assert pair._line("default").cost_model.rounds == known and pair._line(FRESH).cost_model.rounds == 0
+    assert pair._line("default").cost_model.rounds == known and pair._line(FRESH_LINE).cost_model.rounds == 0
     assert pair.ngrams.clock == clock and len(pair.ngrams) == grams and services.trainer(*models).requests_seen == seen
     assert services.store.flush() and len(services.store.requests()) == 1 and len(kept(services.store)) == 1
 
@@ -204,7 +204,7 @@ def test_before_is_the_base_drafter_and_after_is_todays(services: Services, mode
     )  # fmt: skip
     assert (before.adapter_version, after.adapter_version) == (0, version) and before.token_ids == after.token_ids
     assert before.method == after.method == "ngram-exact", "a method that does not draft has nothing to show"
-    assert pair._line(FRESH).runner is pair.drafter.runner
+    assert pair._line(FRESH_LINE).runner is pair.drafter.runner
     with pytest.raises(ValueError, match="not there any more"):
         replay_data.beside(services, {"kind": "fresh", "target": models[0], "drafter": models[1], "message": "x", "line": "nowhere"})
     assert "nowhere" not in [line.domain for line in services.lines(*models)]
