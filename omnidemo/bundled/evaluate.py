@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Literal, Protocol
+from typing import Annotated, Literal
 
 import typer
 
@@ -60,12 +60,6 @@ class Answer:
     tokens: int
     ended: bool
     right: bool
-
-
-class Answerer(Protocol):
-    """Whatever answers chats."""
-
-    def answers(self, chats: Sequence[Messages], examples: Sequence[Example]) -> list[Answer]: ...
 
 
 class Model:
@@ -118,7 +112,7 @@ def long_chats(count: int) -> list[list[Example]]:
     return [[rng.choice(pools[rng.choice(mixer.DOMAINS)]) for _ in range(TURNS)] for _ in range(count)]
 
 
-def converse(model: Answerer, chats: Sequence[Sequence[Example]]) -> list[list[Answer]]:
+def converse(model: Model, chats: Sequence[Sequence[Example]]) -> list[list[Answer]]:
     """The answers of each turn; the model reads what it answered before."""
     turns: list[list[Answer]] = [[] for _ in range(TURNS)]
     for chat in chats:
