@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice, pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,11 +14,13 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerFast
 
 from omnidemo.bundled import card, data, evaluate, family, tokenizers
+from omnidemo.bundled import train as train_module
 from omnidemo.bundled.corpus import mixer
 from omnidemo.bundled.corpus.base import Example
 from omnidemo.bundled.family import Shape
 from omnidemo.bundled.grown import grown, widened
 from omnidemo.bundled.optimiser import Rates, orthogonal
+from omnidemo.bundled.plan import Clock
 from omnidemo.bundled.training_llama import TrainingLlama
 from omnidemo.bundled.training_loop import Job, Plan, latest, train
 from omnidemo.bundled.transplant import transplanted
@@ -293,3 +296,28 @@ def test_prompts_to_score_are_the_same_each_time_and_not_trained_on() -> None:
             assert all(mixer.split_of(example) == "test" for example in examples)
     assert all(len(example.turns) > 1 and "/follow_" in example.pattern for example in evaluate.follow_ups(20))
     assert [len(chat) for chat in evaluate.long_chats(2)] == [evaluate.TURNS] * 2
+
+
+def test_large_begins_as_half_within_the_same_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trained: dict[str, tuple[int, int]] = {}
+
+    class Producer:
+        """Writes no rows, for nothing is trained."""
+
+        def __init__(self, args: tuple[str, Path, object], **_: object) -> None:
+            folder = args[1] / args[0] / "data"
+            (folder / "stats.json").write_text("{}")
+
+        def start(self) -> None: ...
+        def kill(self) -> None: ...
+
+    def untrained(job: Job, flat: torch.Tensor, workers: int) -> tuple[torch.Tensor, Clock]:
+        trained[job.title] = job.plan.tokens, len(flat)
+        return flat, Clock(step=2, losses=[1.0])
+
+    monkeypatch.setattr(train_module, "train", untrained)
+    monkeypatch.setattr(train_module.multiprocessing, "get_context", lambda _: SimpleNamespace(Process=Producer))
+    monkeypatch.setattr(family, "save", lambda *_: None)
+    facts = train_module.train_one("large", replace(train_module.PLANS["large"], tokens=16_384), 1, runs=tmp_path)
+    assert trained == {"half": (16_384, 8_524_032), "large": (16_384, 29_893_120)}
+    assert "weights of `a`" in str(facts["origin"]) and "twice the width" in str(facts["origin"])
