@@ -15,7 +15,8 @@ WHAT = {
     "anything else, so that there is something left to learn online.",
     "a": "A target with a byte-level BPE vocabulary and a GPT-4 style splitter, as Qwen2 or Llama 3 have it.",
     "b": "A target with a SentencePiece-style BPE vocabulary (`▁` for a space, byte fallback), as Llama 2 or Mistral have it.",
-    "large": "The default target: `a`, trained further on chats of several turns, at twice the width in the end.",
+    "large": "The default target: `a`, trained further on chats of several turns, at twice the width in the end. The app gives it one "
+    "message at a time: with more of a conversation it is wrong more often.",
     "c": "A target with the very vocabulary of the drafter: the classic case of speculative decoding, for comparison.",
 }
 READ = "## Answers read by a person\n"

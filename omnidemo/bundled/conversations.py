@@ -1,6 +1,6 @@
 """Whether a conversation harms the answers: each prompt asked in a fresh chat and as a turn of a chat that changes its topic.
 
-    python -m omnidemo.bundled.conversations bundled/a --reading 1 --reading 2 --reading 0
+    python -m omnidemo.bundled.conversations bundled/large --reading 1 --reading 2 --reading 0
 
 prints one row for each number of turns that the target is given (0: all that fit); without `--reading`, what the catalogue says of it.
 """
@@ -15,7 +15,7 @@ from typing import Annotated
 import typer
 
 from omnidemo.bundled import write_prompts
-from omnidemo.config import Settings
+from omnidemo.config import TARGET, Settings
 from omnidemo.models.catalogue import Reading, reading
 from omnidemo.pair.pair import Pair
 from omnidemo.serving.conversation_window import Message, newest
@@ -118,7 +118,7 @@ def reader(pair: Pair, limits: Reading) -> Callable[[list[Message]], str]:
 
 
 def main(
-    target: Annotated[str, typer.Argument(help="bundled name, Hub id or folder")] = "bundled/a",
+    target: Annotated[str, typer.Argument(help="bundled name, Hub id or folder")] = TARGET,
     turns: Annotated[list[int] | None, typer.Option("--reading", help="turns that the target is given; 0: all that fit")] = None,
     tokens: Annotated[int | None, typer.Option(help="and so many tokens at most")] = None,
     count: Annotated[int, typer.Option(help="conversations")] = CONVERSATIONS,

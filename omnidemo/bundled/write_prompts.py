@@ -11,7 +11,7 @@ from .corpus.base import Example
 from .family import ROOT
 
 FOLDER = ROOT / "assets" / "prompts"
-TRAINED = tuple(domain for domain in mixer.DOMAINS if domain != "chat")  # the domains with held-out patterns and checks
+PLAYED = tuple(domain for domain in mixer.DOMAINS if domain != "chat")  # with enough different prompts to hold out and to play
 SEED = 99
 TEST, HELD_OUT, TRAIN = 120, 48, 400  # of each domain
 MOST_DRAWS = 20  # for each prompt that is wanted: small talk of a few patterns has not so many
@@ -58,7 +58,7 @@ def write_all(folder: Path = FOLDER) -> None:
     for index, domain in enumerate(mixer.DOMAINS):
         test = single(SEED + index, "test", domain, False, TEST)
         _write(folder / f"{domain}.jsonl", [to_record(example, f"{domain}-{place}") for place, example in enumerate(test)])
-        if domain in TRAINED:
+        if domain in PLAYED:
             unseen = single(SEED + index, "test", domain, True, HELD_OUT)
             held_out += [to_record(example, f"held-out-{domain}-{place}") for place, example in enumerate(unseen)]
             train = single(SEED + 100 + index, "train", domain, False, TRAIN)

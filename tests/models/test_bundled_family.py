@@ -298,8 +298,10 @@ def test_prompts_to_score_are_the_same_each_time_and_not_trained_on() -> None:
     assert [len(chat) for chat in evaluate.long_chats(2)] == [evaluate.TURNS] * 2
 
 
-def test_large_begins_as_half_within_the_same_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_begins_as_half_keeps_some_of_a_and_ends_with_more_chat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     trained: dict[str, tuple[int, int]] = {}
+    began: list[torch.Tensor] = []
+    saved: list[torch.Tensor] = []
 
     class Producer:
         """Writes no rows, for nothing is trained."""
@@ -313,11 +315,19 @@ def test_large_begins_as_half_within_the_same_limits(tmp_path: Path, monkeypatch
 
     def untrained(job: Job, flat: torch.Tensor, workers: int) -> tuple[torch.Tensor, Clock]:
         trained[job.title] = job.plan.tokens, len(flat)
-        return flat, Clock(step=2, losses=[1.0])
+        began.append(flat)
+        return flat + 1.0, Clock(step=2, losses=[1.0])
 
     monkeypatch.setattr(train_module, "train", untrained)
     monkeypatch.setattr(train_module.multiprocessing, "get_context", lambda _: SimpleNamespace(Process=Producer))
-    monkeypatch.setattr(family, "save", lambda *_: None)
+    monkeypatch.setattr(family, "save", lambda name, shape, flat, tokenizer: saved.append(flat))
     facts = train_module.train_one("large", replace(train_module.PLANS["large"], tokens=16_384), 1, runs=tmp_path)
-    assert trained == {"half": (16_384, 8_524_032), "large": (16_384, 29_893_120)}
+    wide = 29_893_120
+    assert trained == {"half": (16_384, 8_524_032), "large": (16_384, wide), "further": (16_384, wide)}
     assert "weights of `a`" in str(facts["origin"]) and "twice the width" in str(facts["origin"])
+    kept = grown(began[0], family.shape_of("half", 8192), train_module.SEED)
+    assert torch.allclose(began[2], 0.85 * (began[1] + 1.0) + 0.15 * kept, atol=1e-5) and torch.equal(saved[0], began[2] + 1.0)
+
+    trained.clear()
+    train_module.train_one("large", replace(train_module.PLANS["large"], tokens=16_384), 1, from_assets=True, runs=tmp_path)
+    assert trained == {"further": (16_384, wide)} and not torch.equal(began[3], began[2])

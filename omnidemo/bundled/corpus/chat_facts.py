@@ -69,7 +69,7 @@ def _count_down(rng: random.Random) -> Slots:
 
 
 def _spell(rng: random.Random) -> Slots:
-    word = rng.choice(t.SPELLED + tuple(word for word in _PLAIN_NOUNS if len(word) <= 6))
+    word = rng.choice(t.SPELLED)  # few enough that each is met often: which letters a token has is learned by heart
     return {"x": word, "letters": "-".join(word.upper()), "n": str(len(word)), "first": word[0].upper(), "last": word[-1].upper()}
 
 
@@ -192,7 +192,8 @@ FACTS: dict[str, Task] = {
     "day_after": Task(
         ("What comes after {x}?", "Which day comes after {x}?", "What is the day after {x}?", "What day follows {x}?",
          "If today is {x}, what is tomorrow?", "Today is {x}. What day is tomorrow?", "Name the day after {x}.", "The day after {x}?",
-         "Which day is after {x}?", "{x}, and then?", "What day is it the day after {x}?", "After {x} comes which day?"),
+         "Which day is after {x}?", "{x}, and then?", "What day is it the day after {x}?", "After {x} comes which day?",
+         "Which day follows {x}?", "Tell me what day follows {x}."),
         ("{next} comes after {x}.", "The day after {x} is {next}."), ("{next}", "{x}"), _day, lead=True),
     "day_before": Task(
         ("What comes before {x}?", "Which day comes before {x}?", "What is the day before {x}?", "Which day is before {x}?",
@@ -219,7 +220,8 @@ FACTS: dict[str, Task] = {
         ("{last} comes before {x}.", "The month before {x} is {last}."), ("{last}", "{x}"), _month, lead=True),
     "month_days": Task(
         ("How many days does {x} have?", "How many days are in {x}?", "How many days has {x}?", "How long is {x}?", "Days in {x}?",
-         "How many days are there in {x}?", "What is the number of days in {x}?", "Tell me how many days {x} has."),
+         "How many days are there in {x}?", "What is the number of days in {x}?", "Tell me how many days {x} has.",
+         "How long does {x} last?", "How long is the month of {x}?", "{x} is how long?"),
         ("{x} has {said}.",), ("{x}", "{n}"), _month, lead=True),
     "month_nth": Task(
         ("Which month of the year is {x}?", "What number month is {x}?", "Is {x} early or late in the year?", "Where in the year is {x}?",
@@ -270,7 +272,7 @@ FACTS: dict[str, Task] = {
         ("What is the opposite of {x}?", "The opposite of {x}?", "Opposite of {x}", "Tell me the opposite of {x}.", "{x} and its opposite?",
          "What is the contrary of {x}?", "Which word is the opposite of {x}?", "Give me the opposite of {x}.", "Not {x}, but?",
          "Find the opposite of the word {x}.", "What is the reverse of {x}?", "Do you know the opposite of {x}?",
-         "If it is not {x}, it is?"),
+         "If it is not {x}, it is?", "Name the contrary of {x}.", "{x} is the contrary of what?", "I need the contrary of {x}."),
         ("The opposite of {x} is {y}.",), ("{x}", "{y}"), _opposite, lead=True, typos=False),
     "sound": Task(
         ("What does {a_x} say?", "What sound does {a_x} make?", "Which sound does {a_x} make?", "What noise does {a_x} make?",
@@ -311,7 +313,8 @@ FACTS: dict[str, Task] = {
         ("The vowels are A, E, I, O and U.",), ("A, E, I, O and U",), lead=True),
     "spell": Task(
         ("Spell {x}.", "How do you spell {x}?", "Spell the word {x}.", "Can you spell {x}?", "Please spell {x}.", "How is {x} spelled?",
-         "Spell {x} for me.", "What is the spelling of {x}?", "Which letters are in {x}?", "Write {x} letter by letter."),
+         "Spell {x} for me.", "What is the spelling of {x}?", "Which letters are in {x}?", "Write {x} letter by letter.",
+         "Spell out {x} for me.", "For me, please spell {x}."),
         ("{letters}",), ("{letters}",), _spell, lead=True, typos=False),
     "first_letter": Task(
         ("What is the first letter of {x}?", "Which letter does {x} start with?", "With which letter does {x} begin?",
@@ -405,7 +408,8 @@ FACTS: dict[str, Task] = {
         ("{a_x} lives {home}.",), ("lives {home}",), _home, lead=True),
     "eats": Task(
         ("What does {a_x} eat?", "What do {xs} eat?", "What is the food of {a_x}?", "What do you feed {a_x}?", "What do {xs} like to eat?",
-         "Tell me what {a_x} eats.", "What should I give {a_x} to eat?"),
+         "Tell me what {a_x} eats.", "What should I give {a_x} to eat?", "I want to know what {a_x} eats.",
+         "Say what {a_x} eats.", "Do you know what {a_x} eats?"),
         ("{a_x} eats {food}.",), ("eats {food}",), _eats, lead=True),
     "ability": Task(
         ("Can {a_x} {verb}?", "Can {xs} {verb}?", "Is {a_x} able to {verb}?", "Are {xs} able to {verb}?",
