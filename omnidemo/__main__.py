@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
 
 from omnidemo.cli import measure_commands, speed_commands
 from omnidemo.cli.advise_command import advise
@@ -105,11 +104,7 @@ def vocabularies(
     from omnidemo.bench.prompt_files import read_prompts
 
     reports = vocabularies.compare(target_tokenizer, drafter_tokenizer, read_prompts(prompts, limit), settings.trust_hub)
-    show(
-        Table(*vocabularies.HEADINGS, box=None),
-        [found.cells() for found in reports],
-        "n-grams: parts of the tokens without a direct map.",
-    )
+    show(vocabularies.HEADINGS, [found.cells() for found in reports], "n-grams: parts of the tokens without a direct map.")
 
 
 @app.command()
@@ -159,7 +154,7 @@ def models(as_json: Annotated[bool, typer.Option("--json", help="Print a JSON li
         size = "–" if card.parameters is None else f"{card.parameters / 1e6:,.1f} M"
         memory = "–" if card.memory_bytes is None else f"{card.memory_bytes / 1e6:,.0f} MB"
         lines.append([card.name, card.role, size, memory, card.availability, card.note])
-    show(Table("name", "role", "parameters", "memory", "availability", "note", box=None), lines)
+    show(("name", "role", "parameters", "memory", "availability", "note"), lines)
 
 
 app.command()(advise)

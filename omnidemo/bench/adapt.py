@@ -17,8 +17,7 @@ from omnidemo.bench.compare_methods import COLUMNS, Summary, check_methods, csv_
 from omnidemo.bench.experiments.line import Line
 from omnidemo.bench.learning_pair import learning
 from omnidemo.bench.prompt_files import check_prompts, numbers
-from omnidemo.bench.report_tables import csv_table
-from omnidemo.bench.stage import Stage
+from omnidemo.bench.report_tables import Stage, csv_table
 from omnidemo.config import Settings
 from omnidemo.distill.distiller import Distiller, TrainerStatus
 from omnidemo.lines.measurer import Measurer, mean_of

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from omnidemo.bench.prompt_files import check_prompts
-from omnidemo.bench.report_tables import Spread, csv_table, group_by
-from omnidemo.bench.stage import Stage
+from omnidemo.bench.report_tables import Spread, Stage, group_by, recorded
 from omnidemo.methods import check_method
 from omnidemo.pair.pair import Pair
 from omnidemo.serving.comparison import BASELINE, Comparison, compare
@@ -89,15 +88,7 @@ def run(pair: Pair, prompts: Sequence[str], methods: Sequence[str], out: Path, *
     """
     names = check_methods(methods)
     check_prompts(pair, prompts)
-
-    def measure() -> Iterator[Comparison | Stage]:
-        with csv_table(out, COLUMNS) as append:
-            for count, done in enumerate(compare(pair, prompts, names, **options), 1):
-                append(csv_row(done))
-                yield done
-                yield Stage("answers", count, len(prompts) * len(names))
-
-    return measure()
+    return recorded(compare(pair, prompts, names, **options), out, COLUMNS, "answers", len(prompts) * len(names), csv_row)
 
 
 def summarise(results: Iterable[Comparison]) -> list[Summary]:

@@ -21,6 +21,7 @@ from transformers import AutoModelForCausalLM
 from omnidemo.backends import compile_kernels
 from omnidemo.bench import tiny
 from omnidemo.bench.silence import quietly
+from omnidemo.decoding.contexts import common_prefix
 from omnidemo.methods import METHODS
 from omnidemo.models.load import LanguageModel, load_model
 from omnidemo.pair.pair import Pair
@@ -161,7 +162,7 @@ class Laboratory:
     @torch.no_grad()
     def _difference(self, architecture: str, family: str, name: str, got: Sequence[int], wanted: Sequence[int]) -> str:
         """Where two answers part, and whether the target could hardly choose there."""
-        place = next((i for i, (a, b) in enumerate(zip(got, wanted, strict=False)) if a != b), min(len(got), len(wanted)))
+        place = common_prefix(got, wanted)
         if place == min(len(got), len(wanted)):
             return f"{len(got)} ids instead of {len(wanted)}"
         model = self.reference(architecture, family, CASES[name].several_ends)

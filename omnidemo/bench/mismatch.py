@@ -9,6 +9,7 @@ from typing import Any
 
 from omnidemo.backends import choice
 from omnidemo.config import Settings
+from omnidemo.decoding.contexts import common_prefix
 from omnidemo.decoding.sampling import as_tensor
 from omnidemo.methods import fitting, make_method
 from omnidemo.pair.pair import Pair
@@ -115,8 +116,7 @@ def parting(reference: Pair, case: Case, wanted: Generation, got: Generation) ->
     """Where two answers to a case part; None where they do not."""
     if wanted.token_ids == got.token_ids:
         return None
-    pairs = zip(wanted.token_ids, got.token_ids, strict=False)
-    position = next((place for place, (one, other) in enumerate(pairs) if one != other), min(len(wanted.token_ids), len(got.token_ids)))
+    position = common_prefix(wanted.token_ids, got.token_ids)
     tokens = [_token(one, position) for one in (wanted, got)]
     logits = None
     if tokens[0] is not None and tokens[1] is not None:

@@ -13,10 +13,9 @@ from torch import Tensor
 
 from omnidemo.bench.assisted import PEER, PLAIN, Peer, TheirArm
 from omnidemo.bench.prompt_files import check_prompts
-from omnidemo.bench.report_tables import Spread, csv_table
+from omnidemo.bench.report_tables import Spread, Stage, recorded
 from omnidemo.bench.silence import quietly
-from omnidemo.bench.speed.arms import Answer, Arm, OurArm, Request, attempt, in_turn, speed_ratio
-from omnidemo.bench.stage import Stage
+from omnidemo.bench.speed.arms import Answer, Arm, OurArm, Request, attempt, in_turn
 from omnidemo.config import Settings
 from omnidemo.methods import make_method
 from omnidemo.pair.pair import Pair
@@ -107,11 +106,8 @@ def compare_with_peer(
         contest = PeerContest(pair, peer, arms, prompts, max_new_tokens, seed)
     tested = min(LAW_PROMPTS, len(prompts)) if samples else 0
     total = 2 * len(arms) * (len(prompts) + tested)
-    with quietly(), csv_table(out, Row) as append:
-        for count, row in enumerate(contest.run(samples), 1):
-            append(row)
-            yield row
-            yield Stage("rows", count, total)
+    with quietly():
+        yield from recorded(contest.run(samples), out, Row, "rows", total)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,15 +153,9 @@ class PeerContest:
         own = plain if isinstance(arm, TheirArm) else made[BASELINE]
         return Row(
             kind, index, arm.method,
-            tokens=len(answer.ids),
-            seconds=answer.seconds,
-            tokens_per_second=answer.tokens_per_second,
-            speedup=speed_ratio(answer, plain),
-            own_speedup=speed_ratio(answer, own),
-            identical=None if kind == SAMPLED or isinstance(plain, str) else list(answer.ids) == list(plain.ids),
+            **answer.columns(plain, own, greedy=kind == GREEDY),
             target_passes=len(answer.rounds),
             block_efficiency_tokens_per_pass=answer.block_efficiency,
-            acceptance_rate=answer.acceptance_rate,
             proposed=sum(proposed for proposed, _ in answer.rounds),
             accepted=sum(accepted for _, accepted in answer.rounds),
             drafted=answer.drafted,

@@ -1,4 +1,4 @@
-"""Measurements as tables: rows in a CSV file, figures in cells, cells in Markdown."""
+"""Measurements: how far one is, rows in a CSV file, figures in cells, cells in Markdown."""
 
 from __future__ import annotations
 
@@ -16,6 +16,16 @@ import numpy as np
 from omnidemo.store.csv_export import csv_cell
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """So many of so many (None: not known yet) of a stage of a measurement are done. Every measurement yields its rows, and between them
+    these."""
+
+    name: str
+    done: int
+    total: int | None
 
 
 @contextmanager
@@ -36,6 +46,17 @@ def csv_table(path: Path, columns: type | Sequence[str]) -> Iterator[Callable[[A
         writer.writeheader()
         file.flush()
         yield append
+
+
+def recorded(
+    rows: Iterable[T], path: Path, columns: type | Sequence[str], stage: str, total: int, cells: Callable[[T], Any] = lambda row: row
+) -> Iterator[T | Stage]:
+    """Yield each row when it (its `cells`) is in a CSV file, and after it how far that is."""
+    with csv_table(path, columns) as append:
+        for count, row in enumerate(rows, 1):
+            append(cells(row))
+            yield row
+            yield Stage(stage, count, total)
 
 
 def group_by(rows: Iterable[T], key: Callable[[T], Any]) -> dict[Any, list[T]]:
@@ -87,6 +108,14 @@ class Percentiles:
 
 
 Columns = Mapping[str, tuple[str, str]]  # heading → (a column of the rows, format)
+PARTS: Columns = {  # of a round
+    "round ms": ("round_ms", ".2f"),
+    "draft": ("draft_ms", ".2f"),
+    "verify": ("verify_ms", ".2f"),
+    "translate, accept": ("settle_ms", ".2f"),
+    "host": ("other_ms", ".2f"),
+    "bare passes": ("bare_ms", ".2f"),
+}
 
 
 def percentile_cells(rows: Sequence[Any], columns: Columns) -> list[str]:

@@ -7,7 +7,6 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
 
 from omnidemo.cli.common import DraftLength, progress, read_settings, show
 
@@ -54,7 +53,7 @@ def _print(found: Advice) -> None:
          "never" if one.pays_from is None else f"α {one.pays_from:.2f}", one.overlap.words if one.overlap else "not known"]
         for rank, one in enumerate(found.candidates, 1)
     ]  # fmt: skip
-    show(Table("", "drafter", "weights", "c", *modelled, "pays from", "tokens that fit", box=None), lines)
+    show(("", "drafter", "weights", "c", *modelled, "pays from", "tokens that fit"), lines)
     for rank, one in enumerate(found.candidates, 1):
         notes = [f"! {warning}" for warning in one.warnings] + [f"reported: {report}" for report in one.reported]
         typer.echo("\n".join([f"{rank} {one.model.name}", *(f"  {note}" for note in notes)] if notes else []), nl=bool(notes))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import difflib
 import os
+import shlex
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import chain, islice
 from pathlib import Path
 from typing import Annotated, Any
@@ -95,18 +96,29 @@ def fault(error: Exception) -> str:
     return f"this is a fault of OmniDemo, not yours ({what}); `python -X dev -m omnidemo …` shows where"
 
 
-def show(table: Table, lines: list[list[str]], note: str = "") -> None:
-    """Lines on stdout, wide enough for every column where that is a file or a pipe; the note about them on stderr."""
-    for line in lines:
-        table.add_row(*line)
+def names_in(text: str) -> list[str]:
+    """The names of a list with commas between."""
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def command_line() -> str:
+    """The command that runs, as it stands in a report."""
+    return shlex.join(["python", "-m", "omnidemo", *sys.argv[1:]])
+
+
+def show(headings: Sequence[str], lines: Sequence[Sequence[str]], note: str = "", title: str | None = None) -> None:
+    """A table on stdout, wide enough for every column where that is a file or a pipe; the note about it on stderr."""
     if lines:
+        table = Table(*headings, box=None, title=title)
+        for line in lines:
+            table.add_row(*line)
         Console(width=None if sys.stdout.isatty() else 160).print(table)
         typer.echo(note, err=True, nl=bool(note))
 
 
 def collect(events: Iterable[Any], rows: list[Any], title: str = "") -> None:
     """Show a bar for each stage of a measurement, and put into `rows` everything else that it yields; they stay there after Ctrl-C."""
-    from omnidemo.bench.stage import Stage
+    from omnidemo.bench.report_tables import Stage
 
     coming = iter(events)
     first = list(islice(coming, 1))  # what is refused is one sentence, without a bar above it

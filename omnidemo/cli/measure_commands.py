@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
 from omnidemo.cli.common import (  # fmt: skip
     SPREAD,
@@ -21,6 +20,7 @@ from omnidemo.cli.common import (  # fmt: skip
     Target,
     Temperature,
     collect,
+    names_in,
     read_settings,
     show,
 )
@@ -52,7 +52,7 @@ def compare(
     from omnidemo.bench.prompt_files import check_writable, read_prompts
 
     texts = read_prompts(prompts, limit)
-    names = compare_methods.check_methods([name.strip() for name in methods.split(",") if name.strip()])
+    names = compare_methods.check_methods(names_in(methods))
     check_writable(csv)
     pair = load_pair(settings.target, settings.drafter, settings.device, settings.dtype, storage, settings)
     if fill_cache or settings.warm_start:
@@ -64,7 +64,7 @@ def compare(
         collect(measured, results)
     finally:  # also after Ctrl-C
         lines = [[summary.method, *summary.cells()] for summary in compare_methods.summarise(results)]
-        show(Table("method", *compare_methods.HEADINGS, box=None), lines, f"{SPREAD} Rows: {csv}")
+        show(("method", *compare_methods.HEADINGS), lines, f"{SPREAD} Rows: {csv}")
 
 
 def compare_peer(
@@ -87,12 +87,13 @@ def compare_peer(
     texts = read_prompts(prompts, limit)
     check_writable(csv)
     rows: list[peer.Row] = []
-    names = [name.strip() for name in methods.split(",") if name.strip()]
     options = {"max_new_tokens": settings.max_new_tokens, "draft_length": settings.draft_length, "samples": samples, "seed": seed}
-    events = peer.compare_with_peer(settings.target, settings.drafter, texts, methods=names, out=csv, settings=settings, **options)
+    events = peer.compare_with_peer(
+        settings.target, settings.drafter, texts, methods=names_in(methods), out=csv, settings=settings, **options
+    )
     collect(events, rows)
     note = "exact: greedy ids equal to transformers' generate, or χ²/degrees of freedom of sampled tokens."
-    show(Table("method", *peer.HEADINGS, box=None), peer.summary(rows), f"{note} Rows: {csv}")
+    show(("method", *peer.HEADINGS), peer.summary(rows), f"{note} Rows: {csv}")
 
 
 def adapt(
@@ -138,7 +139,7 @@ def adapt(
     finally:  # also after Ctrl-C
         lines = [[at.name, "–" if at.offline else str(at.version), str(at.steps), at.agreed, *at.summary.cells()] for at in points]
         note = f"Held-out prompts. Agreement: mean of Σ min(p, q) over all positions, same first choice. {SPREAD} Rows: {csv}"
-        show(Table("requests", "adapter", "steps", "agreement", *HEADINGS, box=None), lines, note)
+        show(("requests", "adapter", "steps", "agreement", *HEADINGS), lines, note)
 
 
 def experiment(

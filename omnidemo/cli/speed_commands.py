@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
-from omnidemo.cli.common import Drafter, Out, Target, collect, read_settings, show
+from omnidemo.cli.common import Drafter, Out, Target, collect, command_line, names_in, read_settings, show
 from omnidemo.config import TARGET, Settings
 
 QUICK_TOKENS = 16
@@ -45,7 +42,6 @@ def bench(
     from omnidemo.bench.report_tables import group_by
     from omnidemo.bench.speed import speed_report
     from omnidemo.bench.speed.contest import BenchRequest
-    from omnidemo.bench.speed.rows import Row
     from omnidemo.bench.speed.run_bench import run
     from omnidemo.lines.sample_prompts import TOPICS
 
@@ -60,15 +56,14 @@ def bench(
         traffic, held = prompt_files.files(prompts, limit) if prompts else prompt_files.bundled(topics, limit)
     order = BenchRequest(
         target or [settings.target], traffic, held, requests, out or settings.storage / "bench", storage,
-        [name.strip() for name in methods.split(",") if name.strip()], temperature or (0.0, 1.0), max_new_tokens, draft_length, seed,
-        command=shlex.join(["python", "-m", "omnidemo", *sys.argv[1:]]),
+        names_in(methods), temperature or (0.0, 1.0), max_new_tokens, draft_length, seed, command=command_line(),
     )  # fmt: skip
-    rows: list[Row] = []
+    rows: list[speed_report.Row] = []
     try:
         collect(run(order, settings), rows)
     finally:  # also after Ctrl-C
         for (name, heat), mine in group_by(rows, lambda row: (row.target, row.temperature)).items():
-            show(Table(*speed_report.HEADINGS, box=None, title=f"{name}, temperature {heat:g}"), speed_report.speeds(mine))
+            show(speed_report.HEADINGS, speed_report.speeds(mine), title=f"{name}, temperature {heat:g}")
             typer.echo("\n".join(speed_report.verdicts(mine)))
         if rows:
             typer.echo(f"{speed_report.NOTE}\nRows and tables: {order.out}", err=True)
@@ -97,7 +92,7 @@ def bench_growth(
     points: list[Point] = []
     collect(run(settings, sizes, folder), points)
     headings = ("what grows", "from → to", "method", "round ms", "draft", "target's pass", "host")
-    show(Table(*headings, box=None), summary(points), f"Medians, scripted answers. All sizes: {folder / 'growth.html'}")
+    show(headings, summary(points), f"Medians, scripted answers. All sizes: {folder / 'growth.html'}")
 
 
 def bench_shapes(
@@ -119,6 +114,7 @@ def bench_shapes(
     """
     settings = read_settings(device=device, dtype=dtype, threads=threads, training="off")
     from omnidemo.bench.prompt_files import numbers
+    from omnidemo.bench.report_tables import group_by
     from omnidemo.bench.shapes import shape_report
     from omnidemo.bench.shapes.real_shapes import TARGETS, TINY
     from omnidemo.bench.shapes.shape_rounds import ShapesRequest, run
@@ -128,16 +124,15 @@ def bench_shapes(
         shape, drafter_shape, rounds, repeats = [TINY[0]], TINY[1], 3, 1
     order = ShapesRequest(
         out or settings.storage / "bench", shape or TARGETS, drafter_shape, settings.device, settings.dtype, lengths, rounds, repeats,
-        temperature, settings.threads, shlex.join(["python", "-m", "omnidemo", *sys.argv[1:]]),
+        temperature, settings.threads, command_line(),
     )  # fmt: skip
     rows: list[shape_report.Row] = []
     try:
         collect(run(order), rows)
     finally:  # also after Ctrl-C
-        for name in dict.fromkeys(row.shape for row in rows):
-            mine = [row for row in rows if row.shape == name]
-            show(Table(*shape_report.HEADINGS, box=None, title=f"{name}, drafter {drafter_shape}"), shape_report.rounds(mine))
-            show(Table(*shape_report.PASSES, box=None), shape_report.passes(mine))
+        for name, mine in group_by(rows, lambda row: row.shape).items():
+            show(shape_report.HEADINGS, shape_report.rounds(mine), title=f"{name}, drafter {drafter_shape}")
+            show(shape_report.PASSES, shape_report.passes(mine))
             typer.echo("\n".join(shape_report.verdicts(mine)))
         if rows:
             typer.echo(f"{shape_report.NOTE}\nRows and tables: {order.out}", err=True)
@@ -179,36 +174,32 @@ def bench_memory(
 ) -> None:
     """Answer many requests with training on and watch the process's memory, its tensors, adapters and optimiser state."""
     settings = read_settings(target=target, drafter=drafter, max_new_tokens=max_new_tokens, steps_per_update=steps)
-    if browsers:
-        _browsers(settings, prompts, domain, requests, every, csv, public, seed)
-        return
     from omnidemo.bench.memory.answers import HEADINGS, Sample, growth, run
     from omnidemo.bench.prompt_files import read_prompts
     from omnidemo.lines.sample_prompts import sample
 
     texts = read_prompts(prompts) if prompts else sample(domain, requests, seed, "train")
+    if browsers:
+        return _browsers(settings, texts, requests, every, csv, public)
     samples: list[Sample] = []
     try:
         collect(run(settings, texts, requests, every, csv, seed), samples)
     finally:  # also after Ctrl-C
         slope = growth(samples) if samples else None
         said = f"Second half: {slope['rss_mb']:+.1f} MB and {slope['tensors']:+.0f} tensors per 1,000 requests. " if slope else ""
-        show(Table(*HEADINGS, box=None), [one.cells() for one in samples], f"{said}Rows: {csv}")
+        show(HEADINGS, [one.cells() for one in samples], f"{said}Rows: {csv}")
 
 
-def _browsers(settings: Settings, prompts: Path | None, domain: str, requests: int, every: int, csv: Path, public: bool, seed: int) -> None:
+def _browsers(settings: Settings, texts: list[str], requests: int, every: int, csv: Path, public: bool) -> None:
     """Memory of the app over many browsers, and whether it is flat."""
     from omnidemo.bench.memory.browsers import FLAT, SETTLED, Sample, flat, run
-    from omnidemo.bench.prompt_files import read_prompts
-    from omnidemo.lines.sample_prompts import sample
 
-    texts = read_prompts(prompts) if prompts else sample(domain, requests, seed, "train")
     samples: list[Sample] = []
     try:
         collect(run(settings, texts, requests, every, csv, public), samples)
     finally:  # also after Ctrl-C
         lines = [[f"{one.requests:,}", f"{one.seconds:.0f}", f"{one.rss_mb:.0f}", f"{one.children_mb:.0f}"] for one in samples]
-        show(Table("requests", "seconds", "RAM MB", "its processes MB", box=None), lines, f"Rows: {csv}")
+        show(("requests", "seconds", "RAM MB", "its processes MB"), lines, f"Rows: {csv}")
     grown = flat(samples)
     if grown is None:
         typer.echo(f"Memory is compared from request {SETTLED} on; give --requests more than that.", err=True)

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from omnidemo.cli.common import show
 
@@ -25,7 +24,7 @@ def torture(
     from omnidemo.bench.torture.run_torture import TortureRequest, run
 
     report = run(TortureRequest(minutes, clients, seed, short, keep), lambda said: typer.echo(said, err=True))
-    show(Table("what", "tried", "survived", "lost", box=None), report.rows(), f"{report.seconds / 60:.1f} minutes.")
+    show(("what", "tried", "survived", "lost"), report.rows(), f"{report.seconds / 60:.1f} minutes.")
     for trouble in report.troubles():
         typer.echo(trouble)
     typer.echo("Everything held." if report.held else "Not everything held.")

@@ -23,7 +23,8 @@ from omnidemo.bench.experiments.plans import EXPERIMENTS, Arm, Phase, Reading, c
 from omnidemo.bench.experiments.run_experiment import TARGETS, ExperimentRequest, run
 from omnidemo.bench.record_target import record
 from omnidemo.config import Settings
-from omnidemo.probes.replayed_target import Replay, ReplayCache, TargetRecords, replacing
+from omnidemo.private_folders import replacing
+from omnidemo.probes.replayed_target import Replay, ReplayCache, TargetRecords
 from omnidemo.records import Round
 from omnidemo.serving.pair_loading import build_pair
 from tests.support.models import save

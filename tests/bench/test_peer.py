@@ -11,8 +11,8 @@ import torch
 from omnidemo.bench import peer as bench
 from omnidemo.bench.assisted import ASSISTED, DEFAULTS, LOOKUP, PEER, PLAIN, Peer
 from omnidemo.bench.peer import Row, chi_square, compare_with_peer, upper_tail
+from omnidemo.bench.report_tables import Stage
 from omnidemo.bench.speed.arms import Answer, Request
-from omnidemo.bench.stage import Stage
 from omnidemo.config import Settings
 from omnidemo.lines import sample_prompts
 from omnidemo.serving.pair_loading import build_pair

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass
 from pathlib import Path
 from statistics import fmean
@@ -14,10 +14,12 @@ from safetensors.torch import save_file
 
 from omnidemo.bench.experiments.line import Learners, Line
 from omnidemo.bench.experiments.plans import Arm, Event, Reading, checkpoints, stream
+from omnidemo.bench.report_tables import Spread
 from omnidemo.config import Settings
 from omnidemo.lines.router import Router
 from omnidemo.models.load import load_model
-from omnidemo.probes.replayed_target import Replay, TargetRecords, replacing
+from omnidemo.private_folders import replacing
+from omnidemo.probes.replayed_target import Replay, TargetRecords
 from omnidemo.records import Generation, Trace
 
 METRICS = ("acceptance_rate", "alpha", "block_efficiency", "ngram_hits", "drafted_per_round", "cache_entries")
@@ -60,13 +62,9 @@ def figures(made: Generation) -> dict[str, float | None]:
     return {name: known[name] for name in METRICS}
 
 
-def mean(rows: Iterable[Mapping[str, float | None]]) -> dict[str, float | None]:
-    """The mean of each column over the rows that have a value."""
-    columns: dict[str, list[float]] = {}
-    for row in rows:
-        for name, value in row.items():
-            columns.setdefault(name, []).extend([] if value is None else [value])
-    return {name: fmean(values) if values else None for name, values in columns.items()}
+def mean(rows: Sequence[Mapping[str, float | None]]) -> dict[str, float | None]:
+    """The mean of each of `METRICS` over the rows that have a value."""
+    return {name: Spread.of(row[name] for row in rows).mean for name in METRICS}
 
 
 class Run:

@@ -14,9 +14,8 @@ from omnidemo.bench.experiments.arm import World
 from omnidemo.bench.experiments.plans import Arm, Phase, stream
 from omnidemo.bench.experiments.run_experiment import ExperimentRequest
 from omnidemo.bench.learning_pair import learning
-from omnidemo.bench.report_tables import csv_table, markdown_table
+from omnidemo.bench.report_tables import Stage, csv_table, markdown_table
 from omnidemo.bench.speed.machine import commit
-from omnidemo.bench.stage import Stage
 from omnidemo.figures import charts, layout
 from omnidemo.serving.pair_loading import build_measured_pair
 

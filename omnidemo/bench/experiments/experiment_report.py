@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import json
-import platform
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import torch
-import transformers
 
 from omnidemo.bench.experiments.arm import METRICS, World
 from omnidemo.bench.experiments.plans import Arm, Experiment
-from omnidemo.bench.report_tables import Spread, csv_table, markdown_table
-from omnidemo.bench.speed.machine import commit
+from omnidemo.bench.report_tables import Spread, csv_table, group_by, markdown_table
+from omnidemo.bench.speed.machine import facts
 from omnidemo.figures import charts, layout, marks
 
 Row = Mapping[str, Any]
@@ -35,13 +34,12 @@ def write_rows(path: Path, experiment: str, rows: Iterable[Row]) -> None:
 
 
 def write_facts(path: Path, world: World, arms: Sequence[Arm], **more: Any) -> None:
-    """What was run: arms, settings, versions, commit."""
-    packages = {"python": platform.python_version(), "torch": torch.__version__, "transformers": transformers.__version__}
+    """What was run and where: arms, settings, the machine, versions, commit."""
     settings = world.settings.model_dump(mode="json", exclude={"storage", "database_url", "host", "port", "auth", "share", "backup"})
-    facts = {"commit": commit(), "at": datetime.now(UTC).isoformat(timespec="seconds"), "processor": platform.machine(), **packages, **more}
-    facts |= {"drafter": world.drafter, "held_out": {name: len(texts) for name, texts in world.held_out.items()}, "settings": settings}
-    facts["arms"] = [asdict(arm) for arm in arms]
-    path.write_text(json.dumps(facts, indent=1, ensure_ascii=False, default=str), encoding="utf-8")
+    about = facts(torch.device("cpu")) | {"at": datetime.now(UTC).isoformat(timespec="seconds"), **more}
+    about |= {"drafter": world.drafter, "held_out": {name: len(texts) for name, texts in world.held_out.items()}, "settings": settings}
+    about["arms"] = [asdict(arm) for arm in arms]
+    path.write_text(json.dumps(about, indent=1, ensure_ascii=False, default=str), encoding="utf-8")
 
 
 def label(row: Row) -> str:
@@ -57,11 +55,8 @@ def places(rows: Sequence[Row]) -> list[tuple[str, str, str]]:
 
 def by_seed(rows: Sequence[Row], place: tuple[str, str, str], column: str) -> dict[int, float]:
     """The mean of a column per seed, over the rows of one place in the table that have a value."""
-    found: dict[int, list[float]] = {}
-    for row in rows:
-        if (label(row), row["target"], row["source"]) == place and row.get(column) is not None:
-            found.setdefault(row["seed"], []).append(row[column])
-    return {seed: sum(values) / len(values) for seed, values in found.items()}
+    mine = [row for row in rows if (label(row), row["target"], row["source"]) == place and row.get(column) is not None]
+    return {seed: fmean(row[column] for row in own) for seed, own in group_by(mine, lambda row: row["seed"]).items()}
 
 
 def final(rows: Sequence[Row]) -> list[Row]:
@@ -161,18 +156,15 @@ def _learning(arms: Sequence[Arm], rows: Sequence[Row]) -> dict[str, layout.Figu
     offline = {arm.name for arm in arms if arm.epochs}
     held = [row for row in held if len(arms) < 6 or row["reading"] == first[row["arm"]]]
     figures = {}
-    for target, source in dict.fromkeys((row["target"], row["source"]) for row in held):
-        own = [row for row in held if (row["target"], row["source"]) == (target, source)]
+    for (target, source), own in group_by(held, lambda row: (row["target"], row["source"])).items():
         series = []
-        for name in dict.fromkeys(map(label, own)):
-            mine = [row for row in own if label(row) == name]
+        for name, mine in group_by(own, label).items():
             if mine[0]["arm"] in offline:
                 end = Spread.of(row["acceptance_rate"] for row in final(mine))
                 series.append(charts.Series(name, [0, mine[0]["requests"]], [end.mean] * 2, dashed=True))
                 continue
-            counts = sorted({row["requests"] for row in mine})
-            found = [Spread.of(row["acceptance_rate"] for row in mine if row["requests"] == count) for count in counts]
-            series.append(charts.Series(name, counts, [one.mean for one in found], [one.deviation for one in found]))
+            found = _by_requests(mine, "acceptance_rate")
+            series.append(charts.Series(name, list(found), [one.mean for one in found.values()], [one.deviation for one in found.values()]))
         if any(len(one.xs) > 1 for one in series):
             figures[f"held-out acceptance: {target}, {source}"] = charts.lines(series, xtitle="requests", ytitle="acceptance")
     return figures
@@ -190,16 +182,18 @@ def _traffic(arms: Sequence[Arm], rows: Sequence[Row]) -> dict[str, layout.Figur
 
 def _over(rows: Sequence[Row], column: str, ytitle: str, found: Sequence[marks.Mark] = (), smooth: bool = False) -> layout.Figure:
     """A column of the traffic's rows over the requests, averaged over seeds."""
-    traffic = [row for row in rows if row["kind"] == "traffic"]
     series = []
-    for name in dict.fromkeys(map(label, traffic)):
-        at: dict[int, list[float | None]] = {}
-        for row in traffic:
-            if label(row) == name:
-                at.setdefault(row["requests"], []).append(row[column])
-        values = [Spread.of(at[count]).mean for count in sorted(at)]
-        series.append(charts.Series(name, sorted(at), charts.smooth(values, WINDOW) if smooth else values))
+    for name, mine in group_by((row for row in rows if row["kind"] == "traffic"), label).items():
+        over = _by_requests(mine, column)
+        values = [one.mean for one in over.values()]
+        series.append(charts.Series(name, list(over), charts.smooth(values, WINDOW) if smooth else values))
     return charts.lines(series, xtitle="requests", ytitle=ytitle, form=".2f" if smooth else ",.0f", found=found)
+
+
+def _by_requests(rows: Sequence[Row], column: str) -> dict[int, Spread]:
+    """A column over the requests, of all seeds together."""
+    at = group_by(rows, lambda row: row["requests"])
+    return {count: Spread.of(row[column] for row in at[count]) for count in sorted(at)}
 
 
 def _calibrations(results: Iterable[Row]) -> dict[str, layout.Figure]:

@@ -11,8 +11,8 @@ from omnidemo.bench.experiments import experiment_report, timing
 from omnidemo.bench.experiments.arm import World
 from omnidemo.bench.experiments.jobs import arms_left, recordings, results, run_jobs
 from omnidemo.bench.experiments.plans import EXPERIMENTS, Arm
+from omnidemo.bench.report_tables import Stage
 from omnidemo.bench.speed.machine import commit
-from omnidemo.bench.stage import Stage
 
 TOPICS = ("maths", "code", "howto")
 TARGETS = ("bundled/a", "bundled/b", "bundled/c")

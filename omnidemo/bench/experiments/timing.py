@@ -16,7 +16,7 @@ from omnidemo.bench.experiments.jobs import result_path
 from omnidemo.bench.experiments.plans import Arm, Reading
 from omnidemo.bench.speed.arms import in_turn
 from omnidemo.pair.pair import Pair
-from omnidemo.probes.replayed_target import replacing
+from omnidemo.private_folders import replacing
 from omnidemo.records import Generation, NgramEntry
 from omnidemo.serving.comparison import BASELINE
 from omnidemo.serving.pair_loading import build_measured_pair

@@ -14,10 +14,9 @@ import numpy as np
 from omnidemo.adapters import version_folders
 from omnidemo.bench.learning_pair import learning
 from omnidemo.bench.prompt_files import check_prompts, check_writable
-from omnidemo.bench.report_tables import csv_table
+from omnidemo.bench.report_tables import Stage, csv_table
 from omnidemo.bench.silence import quietly
 from omnidemo.bench.speed.machine import live_tensors, resident
-from omnidemo.bench.stage import Stage
 from omnidemo.config import Settings
 from omnidemo.distill.distiller import Distiller
 from omnidemo.lines.trainer_pool import TrainerPool

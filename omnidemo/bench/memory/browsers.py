@@ -14,8 +14,7 @@ from secrets import token_hex
 from typing import Any
 
 from omnidemo.bench.prompt_files import check_writable
-from omnidemo.bench.report_tables import csv_table
-from omnidemo.bench.stage import Stage
+from omnidemo.bench.report_tables import Stage, csv_table
 from omnidemo.bench.torture.client import Client, acknowledged
 from omnidemo.bench.torture.server import Server
 from omnidemo.config import Settings
@@ -71,9 +70,9 @@ def run(settings: Settings, prompts: Sequence[str], requests: int, every: int, o
                 yield sample
 
 
-def flat(samples: Sequence[Sample], settled: int = SETTLED) -> float | None:
-    """How far memory went above what it was after `settled` requests, relative to that; None where there is nothing to compare."""
-    later = [sample for sample in samples if sample.requests >= settled]
+def flat(samples: Sequence[Sample]) -> float | None:
+    """How far memory went above what it was after SETTLED requests, relative to that; None where there is nothing to compare."""
+    later = [sample for sample in samples if sample.requests >= SETTLED]
     if len(later) < 2:
         return None
     return max(one.rss_mb / later[0].rss_mb - 1 for one in later[1:])

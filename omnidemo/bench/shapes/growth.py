@@ -9,9 +9,8 @@ from pathlib import Path
 from time import perf_counter
 
 from omnidemo.bench.prompt_files import check_writable
-from omnidemo.bench.report_tables import Percentiles, csv_table
+from omnidemo.bench.report_tables import Percentiles, Stage, csv_table, group_by
 from omnidemo.bench.shapes.scripted import compounds_only, fill, invented, one_word
-from omnidemo.bench.stage import Stage
 from omnidemo.config import Settings
 from omnidemo.figures import charts, layout
 from omnidemo.pair.pair import Pair
@@ -139,15 +138,14 @@ def _answer(pair: Pair, prompt: Sequence[int], count: int, method: str, draft_le
 
 def _point(question: str, size: int, method: str, timed: Sequence[_Timed]) -> Point:
     whole = Percentiles.of(one.seconds * 1e3 for one in timed)
-    draft, verify, host = (
-        Percentiles.of(values).median
-        for values in (
-            [one.done.seconds["draft"] * 1e3 for one in timed],
-            [one.done.seconds["verify"] * 1e3 for one in timed],
-            [(one.seconds - one.done.seconds["draft"] - one.done.seconds["verify"]) * 1e3 for one in timed],
-        )
-    )
+    split = [(one.done.seconds["draft"], one.done.seconds["verify"], one.seconds) for one in timed]
+    parts = [(draft, verify, whole - draft - verify) for draft, verify, whole in split]
+    draft, verify, host = (Percentiles.of(1e3 * part[place] for part in parts).median for place in range(3))
     return Point(question, size, method, len(timed), whole.median, whole.low, whole.high, draft, verify, host)
+
+
+def _by_method(points: Sequence[Point], question: str) -> dict[str, list[Point]]:
+    return group_by((point for point in points if point.question == question), lambda point: point.method)
 
 
 def plot(points: Sequence[Point], path: Path) -> None:
@@ -155,8 +153,7 @@ def plot(points: Sequence[Point], path: Path) -> None:
     figures = {}
     for question, title in TITLES.items():
         series = []
-        for method in dict.fromkeys(point.method for point in points if point.question == question):
-            mine = [point for point in points if (point.question, point.method) == (question, method)]
+        for method, mine in _by_method(points, question).items():
             xs = [point.size for point in mine]
             series.append(charts.Series(f"{method}: round", xs, [point.round_ms for point in mine]))
             parts = {"draft": [p.draft_ms for p in mine], "target's pass": [p.verify_ms for p in mine], "host": [p.host_ms for p in mine]}
@@ -170,12 +167,9 @@ def summary(points: Sequence[Point]) -> list[list[str]]:
     """Lines for a table: question, method, and the first and last sizes with their times."""
     lines = []
     for question in TITLES:
-        for method in dict.fromkeys(point.method for point in points if point.question == question):
-            mine = [point for point in points if (point.question, point.method) == (question, method)]
+        for method, mine in _by_method(points, question).items():
             first, last = mine[0], mine[-1]
-            cells = [f"{value or 0:.2f} → {other or 0:.2f}" for value, other in (
-                (first.round_ms, last.round_ms), (first.draft_ms, last.draft_ms), (first.verify_ms, last.verify_ms),
-                (first.host_ms, last.host_ms),
-            )]  # fmt: skip
+            names = ("round_ms", "draft_ms", "verify_ms", "host_ms")
+            cells = [f"{getattr(first, name) or 0:.2f} → {getattr(last, name) or 0:.2f}" for name in names]
             lines.append([TITLES[question], f"{first.size:,} → {last.size:,}", method, *cells])
     return lines

@@ -39,14 +39,14 @@ class ScriptedCache(WrappedCache):
         return Pass(logits)
 
 
-def scripted(pair: Pair, target: Script, drafter: Script, cache_size: int = 0, maps: Path | None = None) -> Pair:
+def scripted(pair: Pair, target: Script, drafter: Script, cache_size: int = 0) -> Pair:
     """The pair's models, saying other things. An n-gram cache of its own."""
 
     def say(model: LanguageModel, script: Script) -> LanguageModel:
         return replace(model, runner=WrappedRunner(model.runner, lambda inner: ScriptedCache(inner.new_cache(), script)))
 
     large, small = say(pair.target, target), say(pair.drafter, drafter)
-    made = Pair(large, small, cache_size=cache_size, maps=maps)
+    made = Pair(large, small, cache_size=cache_size)
     made.map = pair.map
     return made
 
@@ -85,14 +85,14 @@ def language_model(name: str, runner: Runner, vocabulary: Vocabulary) -> Languag
     )  # fmt: skip
 
 
-def invented(target_tokens: int, drafter_tokens: int, *, width: int = 64, window: int = 2048, cache_size: int = 0, seed: int = 0) -> Pair:
+def invented(target_tokens: int, drafter_tokens: int, *, width: int = 64, cache_size: int = 0) -> Pair:
     """A pair of small random models over invented vocabularies."""
     sizes = ({"hidden_size": width, "num_hidden_layers": 4}, {"hidden_size": max(16, width // 2), "num_hidden_layers": 1})
     models = []
     for place, words in enumerate(vocabularies(target_tokens, drafter_tokens)):
-        shape = {**sizes[place], "max_position_embeddings": window, "tie_word_embeddings": True}
+        shape = {**sizes[place], "max_position_embeddings": 2048, "tie_word_embeddings": True}
         with torch.inference_mode(False):
-            made = random_model("llama", len(words), seed + place, noise=0.02, intermediate_size=width * (2 - place), **shape)
+            made = random_model("llama", len(words), place, noise=0.02, intermediate_size=width * (2 - place), **shape)
         models.append(language_model("invented", FusedLlama(made.requires_grad_(False)), words))
     return Pair(*models, cache_size=cache_size)
 

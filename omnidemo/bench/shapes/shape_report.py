@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from omnidemo.bench.report_tables import group_by, markdown_list, markdown_table, percentile_cells, report
+from omnidemo.bench.report_tables import PARTS, group_by, markdown_list, markdown_table, percentile_cells, report
 
 STEP_MS, PASS_TOKENS, PASS_STEPS = 0.35, 5, 1.1  # aims on CUDA: a drafter step; the target's pass of five tokens in plain steps
 OVERHEAD = {"qwen2.5-7b": 0.05, "qwen2.5-0.5b": 0.15}
@@ -19,12 +19,7 @@ NOTE = (
     "the same shapes do not take. × floor: the round over the time that its bytes or operations need at the measured bandwidth and rate."
 )
 ROUNDS = {
-    "round ms": ("round_ms", ".2f"),
-    "draft": ("draft_ms", ".2f"),
-    "verify": ("verify_ms", ".2f"),
-    "translate, accept": ("settle_ms", ".2f"),
-    "host": ("other_ms", ".2f"),
-    "bare passes": ("bare_ms", ".2f"),
+    **PARTS,
     "overhead": ("overhead", ".0%"),
     "× floor": ("over_floor", ".1f"),
 }

@@ -16,14 +16,13 @@ from omnidemo.backends import compile_kernels
 from omnidemo.backends.compiled_passes import CompiledPasses
 from omnidemo.backends.fused_cache import pick_threads
 from omnidemo.bench.prompt_files import check_writable
-from omnidemo.bench.report_tables import csv_table
+from omnidemo.bench.report_tables import Stage, recorded
 from omnidemo.bench.shapes import shape_report
 from omnidemo.bench.shapes.real_shapes import DRAFTER, KINDS, TARGETS, Kind, Made, check_memory, form, make, parameters, scripted_pairs
 from omnidemo.bench.shapes.shape_report import Row
 from omnidemo.bench.speed.floor import floor
 from omnidemo.bench.speed.machine import Probe, facts, synchronise
 from omnidemo.bench.speed.watch import Read, bare, take_reads, unwatched_cache, waiting_clock
-from omnidemo.bench.stage import Stage
 from omnidemo.models.load import pick_device, pick_dtype
 from omnidemo.pair.pair import Pair
 from omnidemo.records import Round
@@ -62,28 +61,30 @@ def run(order: ShapesRequest) -> Iterator[Row | Stage]:
     """
     device, dtype = check(order)
     total = len(order.shapes) * len(order.draft_lengths) * len(KINDS) * order.repeats
+    yield from recorded(_measure(order, device, dtype), order.out / "shapes.csv", Row, "answers", total)
+
+
+def _measure(order: ShapesRequest, device: torch.device, dtype: torch.dtype) -> Iterator[Row]:
+    """The rows, shape by shape, and the report after each."""
     about = {"command": order.command} | facts(device) | {"dtype": str(dtype).removeprefix("torch."), "drafter": order.drafter}
     about |= {"temperature": order.temperature, "prompt": f"{order.prompt_tokens} tokens", "rounds": f"{order.rounds} of each answer"}
     rows: list[Row] = []
     probe = Probe(device, dtype, LARGEST)
     if device.type == "cpu":
         compile_kernels.wait()
-    with csv_table(order.out / "shapes.csv", Row) as append:
-        drafter = make(order.drafter, device, dtype, seed=1)
-        for name in order.shapes:
-            if device.type == "cpu":
-                torch.set_num_threads(order.threads or pick_threads(parameters(form(name))))
-            stand = _Stand(order, make(name, device, dtype), drafter, probe)
-            for row in stand.rows():
-                append(row)
-                rows.append(row)
-                yield row
-                yield Stage("answers", len(rows), total)
-            (order.out / "shapes.md").write_text(shape_report.markdown(rows, about), encoding="utf-8")
-            del stand  # the next target needs its memory
-            gc.collect()
-            if device.type == "cuda":
-                torch.cuda.empty_cache()
+    drafter = make(order.drafter, device, dtype, seed=1)
+    for name in order.shapes:
+        if device.type == "cpu":
+            torch.set_num_threads(order.threads or pick_threads(parameters(form(name))))
+        stand = _Stand(order, make(name, device, dtype), drafter, probe)
+        for row in stand.rows():
+            rows.append(row)
+            yield row
+        (order.out / "shapes.md").write_text(shape_report.markdown(rows, about), encoding="utf-8")
+        del stand  # the next target needs its memory
+        gc.collect()
+        if device.type == "cuda":
+            torch.cuda.empty_cache()
 
 
 def check(order: ShapesRequest) -> tuple[torch.device, torch.dtype]:

@@ -17,7 +17,8 @@ from omnidemo.bench.experiments.line import Line
 from omnidemo.bench.record_target import record
 from omnidemo.config import Settings
 from omnidemo.models import model_files
-from omnidemo.probes.replayed_target import TargetRecords, replacing
+from omnidemo.private_folders import replacing
+from omnidemo.probes.replayed_target import TargetRecords
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -69,6 +69,19 @@ class Answer:
         rates = [accepted / proposed for proposed, accepted in self.rounds if proposed]
         return fmean(rates) if rates else None
 
+    def columns(self, plain: Answer | str, own: Answer | str, greedy: bool) -> dict[str, Any]:
+        """What the rows of every benchmark have, beside the answers of `transformers`' plain generation and of our plain decoding (for a
+        peer its own) on the same prompt; a text stands for an answer that failed."""
+        return {
+            "tokens": len(self.ids),
+            "seconds": self.seconds,
+            "tokens_per_second": self.tokens_per_second,
+            "speedup": _speed_ratio(self, plain),
+            "own_speedup": _speed_ratio(self, own),
+            "acceptance_rate": self.acceptance_rate,
+            "identical": list(self.ids) == list(plain.ids) if greedy and isinstance(plain, Answer) else None,
+        }
+
 
 class Arm(Protocol):
     """A way to decode. `side` is whose threads it takes; `drafter` is "", "fresh" or "adapted"."""
@@ -105,7 +118,7 @@ def in_turn(arms: Sequence[Any], index: int) -> list[Any]:
     return [*arms[shift:], *arms[:shift]]
 
 
-def speed_ratio(one: Answer, other: Answer | str) -> float | None:
+def _speed_ratio(one: Answer, other: Answer | str) -> float | None:
     """Tokens a second over those of another answer; None where there is none."""
     return None if isinstance(other, str) else one.tokens_per_second / other.tokens_per_second
 

@@ -15,10 +15,10 @@ from omnidemo.bench.prompt_files import check_prompts
 from omnidemo.bench.silence import quietly
 from omnidemo.bench.speed import llama_cpp
 from omnidemo.bench.speed.adapted import Learned
-from omnidemo.bench.speed.arms import ADAPTED, FRESH, STAGES, Answer, Arm, OurArm, Request, attempt, in_turn, speed_ratio
+from omnidemo.bench.speed.arms import ADAPTED, FRESH, STAGES, Answer, Arm, OurArm, Request, attempt, in_turn
 from omnidemo.bench.speed.floor import Shape, floor
 from omnidemo.bench.speed.machine import Peak, Probe, cores
-from omnidemo.bench.speed.rows import Row
+from omnidemo.bench.speed.speed_report import Row
 from omnidemo.bench.speed.watch import share_among, watched
 from omnidemo.config import Settings
 from omnidemo.methods import fitting, make_method
@@ -208,11 +208,7 @@ class Contest:
         bare = took.bare if took.bare is not None and rounds else None
         return replace(
             row,
-            tokens=len(took.ids),
-            seconds=took.seconds,
-            tokens_per_second=took.tokens_per_second,
-            speedup=speed_ratio(took, plain),
-            own_speedup=speed_ratio(took, own),
+            **took.columns(plain, own, greedy=not request.temperature),
             first_token_ms=took.first * 1e3 if took.first is not None else None,
             rounds=took.timed_rounds,
             round_ms=rounds * scale if scale else None,
@@ -220,7 +216,6 @@ class Contest:
             bare_ms=bare * scale if bare is not None and scale else None,
             overhead=1 - bare / rounds if bare is not None else None,
             tokens_per_pass=took.block_efficiency,
-            acceptance_rate=took.acceptance_rate,
             drafted_per_round=None if arm.method in PLAIN_METHODS else took.drafted / len(took.rounds),
             floor_bytes=least.bytes,
             floor_operations=least.operations,
@@ -228,7 +223,6 @@ class Contest:
             over_floor=took.seconds / least.seconds if least.seconds else None,
             rss_growth_mb=peak.rss_growth / MB,
             cuda_peak_mb=peak.cuda / MB if peak.cuda is not None else None,
-            identical=None if request.temperature or isinstance(plain, str) else list(took.ids) == list(plain.ids),
         )
 
 

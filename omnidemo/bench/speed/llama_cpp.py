@@ -22,7 +22,7 @@ from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.bench.speed.arms import Answer, Request
 from omnidemo.bench.speed.floor import Pass
 from omnidemo.models.load import LanguageModel
-from omnidemo.probes.replayed_target import replacing
+from omnidemo.private_folders import replacing
 
 LLAMA, LLAMA_LOOKUP = "llama.cpp", "llama.cpp-prompt-lookup"
 FORMAT = "1"  # changes with the way that files are written, so that older ones are not read

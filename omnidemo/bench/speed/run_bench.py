@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from omnidemo.bench.prompt_files import check_writable
-from omnidemo.bench.report_tables import csv_table
+from omnidemo.bench.report_tables import Stage, csv_table
 from omnidemo.bench.speed import llama_cpp, speed_report
 from omnidemo.bench.speed.adapted import Distilled, Learned, stored
 from omnidemo.bench.speed.contest import BenchRequest, Contest
 from omnidemo.bench.speed.machine import facts
-from omnidemo.bench.speed.rows import Row
-from omnidemo.bench.stage import Stage
+from omnidemo.bench.speed.speed_report import Row
 from omnidemo.config import Settings
 
 

@@ -27,6 +27,7 @@ LOAD_SECONDS = 60.0  # longest wait for a cycle's first answers
 # Settings of the app. Short updates, so that there is always one to be killed in.
 USUAL = {"TRAINING": "concurrent", "UPDATE_INTERVAL": "2", "STEPS_PER_UPDATE": "4", "LORA_RANK": "4", "COST_AWARE": "false"}
 USUAL |= {"ADAPTERS_KEPT": "4", "TRUST_HUB": "false", "MAX_NEW_TOKENS": "64", "BUFFER_MB": "8"}
+USUAL |= {"TARGET": "bundled/a"}  # a small target leaves the minutes to what is tested
 Tell = Callable[[str], None]
 
 
