@@ -1,5 +1,5 @@
-"""Folders that are one process's own: the lock on a storage folder, a place for temporary files that the next start sweeps, and sentences
-that name no folder."""
+"""Folders that are one process's own: the lock on a storage folder, a place for temporary files that the next start sweeps; files that are
+there whole or not at all; and sentences that name no folder."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import re
 import shutil
 import tempfile
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
@@ -106,6 +107,18 @@ def _alive(pid: int) -> bool:
     with contextlib.suppress(Exception):
         return bool(psutil.pid_exists(pid))
     return True
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """`with replacing(path) as partial`: what is written to `partial` becomes `path` at once, or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".new-{path.name}.{os.getpid()}-{threading.get_ident()}")
+    try:
+        yield partial
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def _user() -> str:

@@ -21,6 +21,7 @@ from omnidemo.endpoint.api_errors import NO_RETRY, ApiError, as_api_error
 from omnidemo.endpoint.api_keys import calling
 from omnidemo.endpoint.model_ids import ModelId
 from omnidemo.endpoint.request_body import AnswerRequest, ChatRequest, CompletionRequest, read
+from omnidemo.private_folders import without_folders
 from omnidemo.records import Generation, Round
 from omnidemo.serving.public_services import PublicServices
 
@@ -137,7 +138,8 @@ class Endpoint:
             await anyio.sleep(LOOK_SECONDS)
             state = front.state(model.target, model.drafter)
         if state.stage == "failed":
-            raise ApiError(503, f"{name[:120]} could not be loaded: {state.error}", code="model_not_loaded", headers=NO_RETRY)
+            why = without_folders(state.error or "")
+            raise ApiError(503, f"{name[:120]} could not be loaded: {why}", code="model_not_loaded", headers=NO_RETRY)
         if state.stage != "ready":
             raise ApiError(503, f"{name[:120]} is still being loaded ({state.stage}); ask again in a few seconds.", headers=RETRY)
         return await anyio.to_thread.run_sync(model_ids.check_line, front, model) if model.named_line else model

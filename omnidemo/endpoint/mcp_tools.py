@@ -67,7 +67,7 @@ class Figures(BaseModel):
     seconds: float | None
     tokens_per_second: float | None
     tokens_per_round: float | None = Field(description="Tokens for each pass of the target; 1 without guessing.")
-    acceptance: float | None = Field(description="Share of the proposed tokens that were accepted; null where nothing was proposed.")
+    acceptance: float | None = Field(description="Accepted of the proposed tokens, mean over the rounds with a guess; null without any.")
     sources: dict[str, int] = Field(
         description="Tokens by where they came from: direct and ngram were guessed by the drafter and accepted, corrected replaced a"
         " rejected guess, bonus followed accepted ones, plain had no guess."

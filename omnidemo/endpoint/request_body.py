@@ -13,7 +13,7 @@ from omnidemo.endpoint.api_errors import ApiError
 from omnidemo.endpoint.model_ids import ALIAS
 
 COMPLETION_TOKENS = 16  # OpenAI's default for /v1/completions
-# What is not offered, with the values that ask for nothing: clients send these.
+# Fields that are not offered, each with the values that change nothing, which clients send by default. Any other value is refused.
 NEUTRAL: Mapping[str, tuple[Any, ...]] = {
     "n": (1,), "best_of": (1,), "logprobs": (False,), "top_logprobs": (0,), "echo": (False,), "suffix": ("",),
     "frequency_penalty": (0,), "presence_penalty": (0,), "logit_bias": ({},), "tools": ([],), "functions": ([],),
@@ -76,7 +76,7 @@ class OwnOptions(BaseModel):
 
 
 class AnswerRequest(BaseModel):
-    """What both ways of asking have in common. Fields that ask for nothing are ignored."""
+    """The fields that chats and completions share. Unknown ones are ignored; those of `NEUTRAL` are refused if they ask for something."""
 
     model_config = ConfigDict(extra="ignore", allow_inf_nan=False)
 

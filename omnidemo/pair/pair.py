@@ -93,13 +93,13 @@ class Pair:
         begun: ids of the answer that were written before; it goes on from there, `max_new_tokens` further.
         ValueError, before anything runs, for options or prompts that cannot be served.
         """
+        began = perf_counter()
         asked = GenerationConfig.of(**options)
         chosen = self._method(asked.method)
         sampling = SamplingParams(**{field.name: getattr(asked, field.name) for field in fields(SamplingParams)})
         domain, seed, learn = asked.domain, asked.seed, asked.learn
         ids = [*self.prompt_ids(prompt), *begun]
         limits = Limits(asked.max_new_tokens, tuple(text for text in asked.stop if text), cancelled, begun)
-        began = perf_counter()
         with self._lock:
             line = self._line(domain)
             self._swap(domain, line)
@@ -140,17 +140,18 @@ class Pair:
                 reason = done.finish_reason or reason
                 yield done
         finally:
-            seconds = perf_counter() - started
-            with self._lock:
-                self._conversations.give_back(state)
-                mismatch = float(state.drafter is not None and not state.drafter.spells(state.target.ids))
-                self.mismatches += int(mismatch)
-                if learn:
-                    ngrams.clock += 1
-            if tracer is not None and rounds and state.drafter is not None:
-                trace = tracer.finish(state.drafter)
-                for learner in self.learners if trace else ():
-                    assert trace is not None
+            seconds, trace = perf_counter() - started, None
+            try:
+                if tracer is not None and rounds and state.drafter is not None:
+                    trace = tracer.finish(state.drafter)  # before another answer may go on from this conversation
+            finally:
+                with self._lock:
+                    self._conversations.give_back(state)
+                    mismatch = float(state.drafter is not None and not state.drafter.spells(state.target.ids))
+                    self.mismatches += int(mismatch)
+                    ngrams.clock += int(learn)
+            for learner in self.learners:
+                if trace is not None:
                     learner(replace(trace, temperature=asked.temperature, domain=domain, version=version, key=key))
             self._memory.save()
         drafts = [(done.drafted, done.seconds["total"]) for done in rounds[1:] if done.drafted]
@@ -196,9 +197,8 @@ class Pair:
         return None
 
     def agreement(self, answer: Generation) -> Agreement | None:
-        """How far drafter and target agreed on an answer, by the version that drafted at its beginning. It is measured
-        in the trainer while the pair is idle: None until then. None for good without storage, with training off, for an answer
-        that was not learned from, and for all but the newest answers (the history keeps theirs)."""
+        """How far drafter and target agreed on an answer, by the version that drafted at its beginning. Measured while nobody waits: None
+        until then, and for good without storage, with training off or `learn=False`, and for all but the newest answers."""
         return self._agreements.get(answer.key)
 
     def note_agreement(self, key: str, found: Agreement) -> None:

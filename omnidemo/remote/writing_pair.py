@@ -35,13 +35,7 @@ class WritingPair(Pair):
         self._use(domain)
         self.learners = [self._keep] if call.traced else self.learners
         before = self.mismatches
-        steps = self.stream(call.ids, cancelled=cancelled, note=call.note, begun=call.begun, **call.options)
-        while True:
-            try:
-                yield next(steps)
-            except StopIteration as finished:
-                generation = finished.value
-                break
+        generation = yield from self.stream(call.ids, cancelled=cancelled, note=call.note, begun=call.begun, **call.options)
         line, trace = self._line(domain), self._traces.pop(generation.key, None)
         traces = (trace,) if trace is not None and call.traced else ()
         yield Finished(replace(generation, rounds=()), traces, line.cost_model, line.plain_at, self.mismatches - before)

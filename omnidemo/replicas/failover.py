@@ -25,11 +25,11 @@ def whole_answer(
     ask: Callable[[Call], Batches], call: Call, cancelled: Callable[[], bool], ngrams_since: Callable[[int], Insertions], method: str
 ) -> Iterator[Message]:
     """The messages of one answer, whichever replicas write it. `ask` raises `Lost` where one is gone; closing what it returned ends the
-    answer there. `ngrams_since`: the n-grams from a number on, for a replica that lacks them. `method`: its name, for an answer that is
-    ended before a replica has said so. Raises `Lost` after LOSSES in a row.
+    answer there. `ngrams_since`: the n-grams from a number on, for a replica that lacks them. `method`: the name of the
+    method, for an end that no replica reports. Raises `Lost` after LOSSES in a row.
 
-    At temperature 0 the text is what one replica alone would have written. Above it what was shown stays, and the rest is drawn with
-    other random numbers: with those of the first tokens once more it would depend on what they became.
+    At temperature 0 the text is what one replica alone would have written. Above it what was shown stays, and the rest is drawn with a
+    seed of its own, because the numbers that drew the first tokens must not draw the rest too.
     """
     answer = _Answer(call, method)
     asked, losses, behind = call, 0, 0

@@ -1,4 +1,4 @@
-"""The service of the page for answers: chats that are recorded and learned from, played traffic, comparisons."""
+"""Answers for page, endpoint and MCP tools: chats that are recorded and learned from, played traffic, comparisons."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from omnidemo.lines import sample_prompts
 from omnidemo.lines.line_names import AUTO
 from omnidemo.lines.router import DEFAULT, Route
 from omnidemo.lines.slowdown import Scope
-from omnidemo.methods import BASELINE
+from omnidemo.methods import BASELINE, make_method
+from omnidemo.metrics import measure
 from omnidemo.models.catalogue import reading
 from omnidemo.models.chat_template import check_messages
 from omnidemo.pair.chat_backend import ChatBackend
@@ -25,11 +26,11 @@ from omnidemo.serving.comparison import Comparison, compare
 from omnidemo.serving.conversation_window import newest
 from omnidemo.serving.listening import listen
 from omnidemo.serving.pair_pool import PairPool
+from omnidemo.store.pruning import TRAFFIC, sessions_of
 from omnidemo.store.store import Store
 
 PROBE_EVERY = 12  # rounds between two plain ones, from which the speedup of a chat is estimated
 LEARN_SECONDS = 8.0  # longest pause between two requests of played traffic
-TRAFFIC = " traffic"  # after the name of a session: what it had played
 COMMIT_SECONDS = 0.5  # longest wait for a row at the end of an answer; it takes a few milliseconds
 SESSIONS_KNOWN = 256  # sessions whose newest route is remembered
 Kind = Literal["chat", "traffic", "compare", "api"]
@@ -83,7 +84,7 @@ class ChatService:
         options |= {name: getattr(self._pool.settings, name) if value is None else value for name, value in drafting.items()}
         asked = GenerationConfig.of(method=method, seed=seed, stop=stop, **options)  # raises before anything is done
         seed, options = asked.seed, {name: getattr(asked, name) for name in options}
-        created = datetime.now(UTC).isoformat(timespec="milliseconds")
+        created, began = datetime.now(UTC).isoformat(timespec="milliseconds"), time.perf_counter()
         page_closed = threading.Event()
         check_messages(messages, texts=True)
         prompt = str(messages[-1]["content"]) if messages else ""
@@ -94,11 +95,9 @@ class ChatService:
             self._remember(session, route)
             if learn:
                 lines.measurer.topic(route.topic, route.domain)
-
             def finish(generation: Generation) -> None:
                 if learn and self._chosen(domain) not in (AUTO, DEFAULT):
                     self._adaptation.teach(prompt, route.domain)
-                self._store.start_session(session, keep=keep, learn=learn)
                 slower = self._adaptation.slowdowns.note(Scope(target, drafter, route.domain, route.topic), generation).slower
                 if keep:
                     used = {**options, "seed": seed}
@@ -111,6 +110,12 @@ class ChatService:
             def cancelled() -> bool:
                 return page_closed.is_set() or (cancel is not None and cancel.is_set())
 
+            if cancelled():  # while it waited for its turn: there is nothing to record
+                name = make_method(asked.method, pair.map).name
+                yield Generation((), "", (), measure((), 0.0, None), "cancelled", name, 0, seed, domain=route.domain)
+                return
+            # Written while the answer is made; its end waits for one write, not for two.
+            self._store.start_session(session, keep=keep, learn=learn)
             with lines.using(route.domain):
                 rounds = pair.stream(
                     pair.prompt_ids(prompt, raw) if raw else newest(pair, messages, reading(target), asked.max_new_tokens, cancelled),
@@ -123,7 +128,7 @@ class ChatService:
                     probe_every=PROBE_EVERY,
                     **options,
                 )
-                yield from listen(rounds, page_closed, finish)
+                yield from listen(rounds, page_closed, finish, began)
                 if learn:
                     lines.run_pending(route.domain)
 
@@ -156,7 +161,8 @@ class ChatService:
         for index, prompt in enumerate(sample_prompts.sample(topic, count, seed, "train")):
             if cancel is not None and cancel.is_set():
                 return
-            for done in self.chat(
+            # To its end, which gives line and pair back: whoever plays may stay away for good after any prompt.
+            *_, made = self.chat(
                 session=f"{session}{TRAFFIC}",
                 target=target,
                 drafter=drafter,
@@ -170,9 +176,9 @@ class ChatService:
                 domain=line,
                 topic=topic,
                 **options,
-            ):
-                if isinstance(done, Generation):
-                    yield index, prompt, done
+            )
+            assert isinstance(made, Generation)
+            yield index, prompt, made
             if learn and line == DEFAULT:
                 self._adaptation.teach(prompt, topic)
             if learn and let_learn:
@@ -226,8 +232,7 @@ class ChatService:
     def following(self, session: str) -> Route | None:
         """Line and topic of the session's newest question or played prompt; None where there was none lately."""
         with self._lock:
-            own = (session, f"{session}{TRAFFIC}")
-            return next((route for known, route in reversed(self._routes.items()) if known in own), None)
+            return next((route for known, route in reversed(self._routes.items()) if known in sessions_of(session)), None)
 
     def routed(self, session: str) -> Route | None:
         """The line of a session's newest answer, and why; None for a session that asked nothing lately."""
@@ -236,7 +241,7 @@ class ChatService:
     def forget(self, session: str) -> None:
         """Forget a session's newest routes: their reasons quote its prompts."""
         with self._lock:
-            for known in (session, f"{session}{TRAFFIC}"):
+            for known in sessions_of(session):
                 self._routes.pop(known, None)
 
     def _chosen(self, domain: str | None) -> str:
@@ -280,5 +285,6 @@ class ChatService:
                 cache_bytes=pair.ngrams.nbytes,
                 topic=route.topic,
                 slower=slower,
-            )
+            ),
+            agreed=True,
         )

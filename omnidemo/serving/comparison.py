@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from omnidemo.decoding.draft_policy import Policy
 from omnidemo.methods import BASELINE, make_method
 from omnidemo.pair.pair import Pair
 from omnidemo.records import Generation, Prompt
@@ -34,22 +34,17 @@ def compare(
     *,
     max_new_tokens: int = 128,
     temperature: float = 0.0,
-    top_p: float = 1.0,
-    draft_length: int = 4,
-    draft_policy: Policy = "fixed",
-    longest_draft: int = 14,
-    confidence: float = 0.4,
-    gamma: float = 0.7,
     domain: str = "default",
     seed: int | None = 0,
     warm: bool = False,
     cancelled: Callable[[], bool] = lambda: False,
+    **options: Any,
 ) -> Iterator[Comparison]:
     """Yield one `Comparison` for each prompt and method. Nothing is learned between two methods, so that each has the same drafter and
     n-grams; each reads the whole prompt; the order of the methods rotates from prompt to prompt. The baseline, where it is among the
-    methods, always runs first. `warm`: answer every prompt once before, untimed, so that its n-grams are in the cache as they would be
-    in a longer chat. The name FRESH stands for a run with the base drafter. ValueError, before anything runs, for no method, an
-    unknown one, or one that this pair cannot use."""
+    methods, always runs first. `warm`: answer every prompt once before, untimed, so that its n-grams are in the cache as they would be in a
+    longer chat. The `options` are those of `Pair.stream`. The name FRESH stands for a run with the base drafter. ValueError, before
+    anything runs, for no method, an unknown one, or one that this pair cannot use."""
     names = list(dict.fromkeys(name if name == FRESH else make_method(name, pair.map).name for name in methods))
     drafting = {name: (make_method("auto", pair.map).name, beside.FRESH_LINE) if name == FRESH else (name, domain) for name in names}
     if not names:
@@ -57,8 +52,11 @@ def compare(
     others = [name for name in names if name != BASELINE]
     if prompts:
         for name in names:  # warm-up, untimed
+            if cancelled():
+                return
             method, line = drafting[name]
-            pair.generate(prompts[0], method=method, domain=line, max_new_tokens=8, temperature=temperature, learn=False, reuse=False)
+            short: dict[str, Any] = {"max_new_tokens": 8, "temperature": temperature, "learn": False, "reuse": False}
+            pair.generate(prompts[0], method=method, domain=line, cancelled=cancelled, **short)
     for index, prompt in enumerate(prompts):
         shift = index % max(1, len(others))
         order = ([BASELINE] if BASELINE in names else []) + others[shift:] + others[:shift]
@@ -74,17 +72,12 @@ def compare(
                 method=method,
                 max_new_tokens=max_new_tokens,
                 temperature=temperature,
-                top_p=top_p,
-                draft_length=draft_length,
-                draft_policy=draft_policy,
-                longest_draft=longest_draft,
-                confidence=confidence,
-                gamma=gamma,
                 domain=line,
                 seed=seed,
                 cancelled=cancelled,
                 learn=False,
                 reuse=False,
+                **options,
             )
             if generation.finish_reason == "cancelled":
                 return

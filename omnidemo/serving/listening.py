@@ -5,26 +5,36 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
+from dataclasses import replace
+from time import perf_counter
 
 from omnidemo.records import Generation, Round, drain
 
 
 def listen(
-    rounds: Generator[Round, None, Generation], gone: threading.Event, finish: Callable[[Generation], None]
+    rounds: Generator[Round, None, Generation], gone: threading.Event, finish: Callable[[Generation], None], began: float
 ) -> Iterator[Round | Generation]:
     """Yield the rounds and then the generation. `finish` is called with the generation before that, also where the caller stops iterating:
-    then `gone` is set, which ends the answer early."""
+    then `gone` is set, which ends the answer early. The time to the first token is counted from `began` (`perf_counter`), the request."""
     generation: Generation | None = None
+    first: float | None = None
+
+    def since_request(made: Generation) -> Generation:
+        return replace(made, metrics={**made.metrics, "time_to_first_token": first})
+
     try:
         while generation is None:
             try:
-                yield next(rounds)
+                made = next(rounds)
             except StopIteration as finished:
-                generation = finished.value
+                generation = since_request(finished.value)
+            else:
+                first = perf_counter() - began if first is None else first
+                yield made
     except GeneratorExit:
         gone.set()
         with suppress(Exception):  # the page is closed
-            generation = drain(rounds)
+            generation = since_request(drain(rounds))
         if generation is not None:
             finish(generation)
         raise

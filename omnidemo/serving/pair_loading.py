@@ -59,11 +59,9 @@ def build_pair(
     return make(large, small, maps=maps, **limits)  # type: ignore[arg-type]
 
 
-def build_measured_pair(
-    target: str, drafter: str, settings: Settings, progress: StageReport = lambda stage, fraction, detail: None, maps: Path | None = None
-) -> Pair:
+def build_measured_pair(target: str, drafter: str, settings: Settings, maps: Path | None = None) -> Pair:
     """As `build_pair`, and wait until the kernels are compiled: for measurements of time."""
-    pair = build_pair(target, drafter, settings, progress, maps)
+    pair = build_pair(target, drafter, settings, maps=maps)
     if pair.target.device.type == "cpu" and settings.backend != "reference":
         compile_kernels.wait()
     return pair

@@ -118,12 +118,17 @@ class PairPool:
 
         with self._loading:
             try:
-                self._unload_unused()
+                if self._unload_unused():
+                    gc_pauses.settle()  # a pair is a cycle, and frozen: else memory and replicas stay until after the next one
                 pair = self._build(target, drafter, self.settings, report, self.settings.storage / "maps")
                 report("cache and adapter", 0.9, "restoring the n-gram cache and the newest adapter")
                 lines = attach_storage(pair, self.settings, self._store, self._trainers and self._trainers(pair))
                 gc_pauses.settle()
-                pair.warm_up()
+                try:
+                    pair.warm_up()
+                except BaseException:  # out of memory, say: its threads would keep it there
+                    lines.close()
+                    raise
                 known.pair, known.lines = pair, lines
                 lines.configure(self.settings)  # they may have changed meanwhile
                 known.state = PairState(target, drafter, "ready", 1.0, "", None, pair.summary())
@@ -134,13 +139,15 @@ class PairPool:
                 return
         self._then()
 
-    def _unload_unused(self) -> None:
+    def _unload_unused(self) -> bool:
+        """Drop the pairs that are too many; whether there were any."""
         with self._lock:
             idle = [key for key, place in self._places.items() if place.pair is not None and not place.users]
             gone = [self._places.pop(key) for key in idle[: max(0, len(idle) - PAIRS_LOADED + 1)]]
         for place in gone:
             if place.lines is not None:
                 place.lines.close()
+        return bool(gone)
 
 
 def _key(target: str, drafter: str) -> tuple[str, str]:

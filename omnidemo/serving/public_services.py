@@ -14,6 +14,7 @@ from omnidemo.lines.line_names import LineInfo
 from omnidemo.lines.router import DEFAULT, Route
 from omnidemo.lines.slowdown import Slowdown
 from omnidemo.models.catalogue import ModelCard
+from omnidemo.private_folders import without_folders
 from omnidemo.records import Generation, Round
 from omnidemo.serving.callers import Callers
 from omnidemo.serving.comparison import Comparison
@@ -25,11 +26,11 @@ from omnidemo.store.store import Store
 from omnidemo.store.visitors import OWN, Caller, owned
 
 # Open to all visitors: it shows no visitor's data and changes nothing.
-FREE = {"methods", "refusals", "topics", "sample_prompts", "examples", "controls", "conditions"}
+FREE = {"methods", "refusals", "topics", "sample_prompts", "examples", "controls", "conditions", "measuring"}
 
 
 class PublicServices(Callers):
-    """A wrapper of the services for all calls from the page. `who()` is the caller; None: the program itself.
+    """A wrapper of the services for all calls from page, endpoint and MCP tools. `who()` is the caller; None: the program itself.
 
     In an app that only this computer can reach, and for the operator, it passes every call on. For a visitor of a public app a call is
     changed to their own session, line and rows, or refused in one sentence (`Refused`).
@@ -66,18 +67,22 @@ class PublicServices(Callers):
 
     def load(self, target: str, drafter: str) -> PairState:
         if self._visitor() is None or (self._offered(target) and self._offered(drafter)):
-            return self._services.load(target, drafter)
+            return self._told(self._services.load(target, drafter))
         state = self._services.state(target, drafter)
         return replace(state, stage="failed", error=f"Only the models of the list are loaded here. {self.refusal()}")
 
     def state(self, target: str, drafter: str) -> PairState:
-        return self._services.state(target, drafter)
+        return self._told(self._services.state(target, drafter))
+
+    def _told(self, state: PairState) -> PairState:
+        """What a visitor is told of a pair names no folder of the server."""
+        return state if self._visitor() is None else replace(state, error=state.error and without_folders(state.error))
 
     def chat(self, *, session: str = "api", domain: str | None = None, **options: Any) -> Iterator[Round | Generation]:
         """As `ChatService.chat`, in the visitor's session and with their line, as long as the quotas last."""
-        caller, visitor = self._who(), self._visitor()
+        visitor = self._visitor()
         if visitor is None:
-            return self._services.chat(session=(caller.name if caller else "") or session, domain=domain, **options)
+            return self._services.chat(session=self.caller_name or session, domain=domain, **options)
         self.quotas.ask(visitor.name)
         self._use(visitor)
         options["max_new_tokens"] = min(options["max_new_tokens"], max(LONGEST_ANSWER, self._services.settings.max_new_tokens))
@@ -95,9 +100,9 @@ class PublicServices(Callers):
                 close()
 
     def play(self, *, session: str = "api", domain: str | None = None, **options: Any) -> Iterator[tuple[int, str, Generation]]:
-        caller, visitor = self._who(), self._visitor()
+        visitor = self._visitor()
         if visitor is None:
-            yield from self._services.play(session=(caller.name if caller else "") or session, domain=domain, **options)
+            yield from self._services.play(session=self.caller_name or session, domain=domain, **options)
             return
         self.quotas.ask(visitor.name)
         self._use(visitor)
@@ -141,9 +146,6 @@ class PublicServices(Callers):
         found = self._services.before_after(target, drafter, self._own(domain) or domain, topic)
         return None if found is None else replace(found, line=domain)
 
-    def measuring(self, target: str, drafter: str, topic: str) -> bool:
-        return self._services.measuring(target, drafter, topic)
-
     def plain(self, **options: Any) -> list[Generation]:
         return self._beside(lambda **given: (self._services.plain(**given),), options)[0]
 
@@ -167,9 +169,9 @@ class PublicServices(Callers):
         self._services.visitor_lines.use(visitor.own)
 
     def routed(self, session: str) -> Route | None:
-        caller, visitor = self._who(), self._visitor()
+        visitor = self._visitor()
         if visitor is None:
-            return self._services.routed((caller.name if caller else "") or session)
+            return self._services.routed(self.caller_name or session)
         found = self._services.routed(visitor.own)
         return None if found is None else replace(found, domain=DEFAULT, why=WHY)
 
@@ -233,7 +235,7 @@ class PublicServices(Callers):
         return f"Deleted: {gone} request{'' if gone == 1 else 's'} and all that was learned from you."
 
     def sweep(self) -> None:
-        """Delete visitors' lines and rows whose time is over. Called at the start and every few minutes."""
+        """Delete visitors' lines and rows whose time is over. `ui/guard.py` calls it at the start and every few minutes."""
         settings = self._services.settings
         self._services.visitor_lines.sweep()
         self._services.store.prune_visitors(settings.visitor_hours, settings.visitor_rows, settings.public_rows)

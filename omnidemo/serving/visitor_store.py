@@ -51,9 +51,6 @@ class VisitorStore:
     def probes(self, target: str, drafter: str, domain: str = DEFAULT, *wanted: Any, **more: Any) -> list[dict[str, Any]]:
         return self._store.probes(target, drafter, self._visitor.own, *wanted, **more)
 
-    def banners(self, target: str, drafter: str) -> list[dict[str, Any]]:
-        return []
-
     def delete_session(self, session: str) -> int:
         return self._store.forget_visitor(self._visitor.own)
 

@@ -27,8 +27,10 @@ class Backup:
         self._settings, self._folder = settings, Path(settings.backup)
         self._store: Store | None = None
         self._closing = threading.Event()
+        self._copying = threading.Lock()
         if settings.backup:
             _quietly(self._restore)
+        self._seen = {name: _names(settings.storage / name) for name in FOLDERS}
 
     def start(self, store: Store) -> None:
         self._store = store
@@ -53,15 +55,31 @@ class Backup:
                 shutil.copy2(self._folder / name, storage / name)
 
     def _back_up(self) -> None:
-        self._folder.mkdir(parents=True, exist_ok=True)
-        if self._store is not None and not self._settings.database_url:
-            self._store.backup(self._folder / "omnidemo.db")
-        for name in FOLDERS:
-            if (self._settings.storage / name).is_dir():
-                shutil.copytree(self._settings.storage / name, self._folder / name, dirs_exist_ok=True, ignore=UNFINISHED)
-        for name in FILES:
-            if (self._settings.storage / name).is_file():
-                shutil.copy2(self._settings.storage / name, self._folder / name)  # its mode too: nobody else may read it
+        """One copy at a time: the last one waits for the regular one, for both use the same temporary files."""
+        with self._copying:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            if self._store is not None and not self._settings.database_url:
+                self._store.backup(self._folder / "omnidemo.db")
+            for name in FOLDERS:
+                self._back_up_folder(name)
+            for name in FILES:
+                if (self._settings.storage / name).is_file():
+                    shutil.copy2(self._settings.storage / name, self._folder / name)  # its mode too: nobody else may read it
+
+    def _back_up_folder(self, name: str) -> None:
+        """Copy a folder, and remove from the copy what was deleted: only what this process has seen, so that a restoration that failed
+        empties no backup."""
+        live, copy = self._settings.storage / name, self._folder / name
+        if live.is_dir():
+            shutil.copytree(live, copy, dirs_exist_ok=True, ignore=UNFINISHED)
+        now = _names(live)
+        for gone in sorted(self._seen[name] - now, reverse=True):  # what is in a folder before the folder
+            place = copy / gone
+            if place.is_dir():
+                shutil.rmtree(place)
+            else:
+                place.unlink(missing_ok=True)
+        self._seen[name] = now
 
     def _copy_regularly(self) -> None:
         while not self._closing.wait(EVERY_SECONDS):
@@ -73,3 +91,8 @@ def _quietly(action: Callable[[], Any]) -> None:
         action()
     except (RuntimeError, OSError, ValueError) as error:
         log.warning("backup: %s", error)
+
+
+def _names(folder: Path) -> set[Path]:
+    """What is in a folder, at any depth; nothing where there is no folder."""
+    return {path.relative_to(folder) for path in folder.rglob("*")}

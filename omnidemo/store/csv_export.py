@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, Select, select
 
+from omnidemo.private_folders import replacing
 from omnidemo.store.tables import FILTERS, PairRow, RequestRow, RoundRow, StepRow
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet would run text that starts like this
@@ -64,23 +63,18 @@ def make_query(kind: str, filters: Mapping[str, str | None]) -> Export:
 
 def write(connection: Connection, what: Export, path: Path) -> int:
     """Stream the rows into `path`, which appears only when it is whole; how many rows. RuntimeError: the file failed."""
-    partial, count = path.with_name(path.name + ".tmp"), 0
+    count = 0
     rows = connection.execution_options(yield_per=500).execute(what.query)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         # The mark at the start (utf-8-sig) tells spreadsheets the encoding; pandas skips it.
-        with partial.open("w", encoding="utf-8-sig", errors="replace", newline="") as file:
+        with replacing(path) as partial, partial.open("w", encoding="utf-8-sig", errors="replace", newline="") as file:
             writer = csv.writer(file)
             writer.writerow(what.header)
             for row in rows:
                 writer.writerow([csv_cell(value) for value in row])
                 count += 1
-        os.replace(partial, path)
     except OSError as error:
         raise RuntimeError(f"The CSV could not be written to {path} ({error}); choose a folder that is writable and has space.") from error
-    finally:
-        with suppress(OSError):
-            partial.unlink()
     return count
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, Select, delete, insert, select, update
 
 from omnidemo.records import Agreement, Probe, Replayed, Round, Token
-from omnidemo.store.tables import PairRow, ProbeRow, RequestRow, number, utc
+from omnidemo.store.tables import ProbeRow, RequestRow, columns_of, number, of_pair, utc
 
 
 def write_agreement(connection: Connection, key: str, found: Agreement) -> None:
@@ -36,10 +36,8 @@ def write_probe(connection: Connection, pair: int, one: Probe) -> None:
 
 def probes_query(target: str, drafter: str, domain: str, topic: str | None, shown: bool) -> Select[Any]:
     """The probes of a line and of the fresh drafter, by version; `shown`: with their rounds."""
-    hidden = {"id", "pair_id"} | (set() if shown else {"shown"})
-    columns = [column for column in ProbeRow.__table__.columns if column.name not in hidden]
-    query = select(*columns).join(PairRow, PairRow.id == ProbeRow.pair_id)
-    query = query.where(PairRow.target == target, PairRow.drafter == drafter, ProbeRow.domain.in_(("", domain)))
+    columns = columns_of(ProbeRow, "id", "pair_id", *(() if shown else ("shown",)))
+    query = of_pair(select(*columns), ProbeRow.pair_id, target, drafter).where(ProbeRow.domain.in_(("", domain)))
     query = query if topic is None else query.where(ProbeRow.topic == topic)
     return query.order_by(ProbeRow.version)
 
@@ -59,7 +57,7 @@ def _round(stored: Mapping[str, Any]) -> Round:
 def banners_query(target: str, drafter: str) -> Select[Any]:
     """The pair's requests that have a topic, oldest first: topic, domain, adapter version, and whether the page called guessing slower."""
     columns: list[Any] = [RequestRow.topic, RequestRow.domain, RequestRow.adapter_version, RequestRow.slower]
-    query = select(*columns).select_from(RequestRow).join(PairRow).where(PairRow.target == target, PairRow.drafter == drafter)
+    query = of_pair(select(*columns), RequestRow.pair_id, target, drafter)
     return query.where(RequestRow.topic.is_not(None), RequestRow.kind != "compare").order_by(RequestRow.id)
 
 

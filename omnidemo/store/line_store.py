@@ -12,16 +12,7 @@ from sqlalchemy import Connection, case, delete, func, insert, select, update
 from omnidemo.records import AdapterVersion, Agreement, NgramEntry, Probe, TrainStep
 from omnidemo.store import learning_tables, version_files
 from omnidemo.store.database import Database
-from omnidemo.store.tables import (
-    AdapterRow,
-    NgramRow,
-    PairRow,
-    ProbeRow,
-    StepRow,
-    latest,
-    number,
-    utc,
-)
+from omnidemo.store.tables import AdapterRow, NgramRow, PairRow, ProbeRow, StepRow, columns_of, latest, number, of_pair, utc
 
 CHUNK = 500  # ids in one statement; databases limit its parameters
 Rows = list[dict[str, Any]]
@@ -51,8 +42,7 @@ class LineStore:
 
     def load_ngrams(self, target: str, drafter: str) -> list[NgramEntry]:
         """The n-grams of a pair, least recently inserted first."""
-        columns = [column for column in NgramRow.__table__.columns if column.name != "pair_id"]
-        query = select(*columns).join(PairRow, PairRow.id == NgramRow.pair_id).where(PairRow.target == target, PairRow.drafter == drafter)
+        query = of_pair(select(*columns_of(NgramRow, "pair_id")), NgramRow.pair_id, target, drafter)
         rows = self._rows(query.order_by(NgramRow.inserted_at, NgramRow.target_id))
         return [NgramEntry(**row | {"drafter_ids": tuple(row["drafter_ids"])}) for row in rows]
 
@@ -79,10 +69,10 @@ class LineStore:
 
     def adapters(self, target: str, drafter: str, domain: str = "default") -> list[AdapterVersion]:
         """The versions of a line, newest first."""
-        hidden = ("pair_id", "active", "trusted")
-        columns = [column for column in AdapterRow.__table__.columns if column.name not in hidden]
-        query = select(*columns, PairRow.target, PairRow.drafter).join(PairRow, PairRow.id == AdapterRow.pair_id)
-        query = query.where(PairRow.target == target, PairRow.drafter == drafter, AdapterRow.domain == domain)
+        columns = columns_of(AdapterRow, "pair_id", "active", "trusted")
+        query = of_pair(select(*columns, PairRow.target, PairRow.drafter), AdapterRow.pair_id, target, drafter).where(
+            AdapterRow.domain == domain
+        )
         return [AdapterVersion(**row) for row in self._rows(query.order_by(AdapterRow.version.desc()))]
 
     def lines(self, target: str, drafter: str) -> Rows:
@@ -91,32 +81,22 @@ class LineStore:
         active = func.coalesce(func.max(case((AdapterRow.active, AdapterRow.version))), 0).label("active")
         measured = [func.count().label("versions"), func.max(AdapterRow.version).label("newest"), active]
         query = select(AdapterRow.domain, *measured, func.max(AdapterRow.requests_seen).label("requests_seen"))
-        query = query.join(PairRow, PairRow.id == AdapterRow.pair_id).where(PairRow.target == target, PairRow.drafter == drafter)
-        return self._rows(query.group_by(AdapterRow.domain).order_by(AdapterRow.domain))
+        return self._rows(of_pair(query, AdapterRow.pair_id, target, drafter).group_by(AdapterRow.domain).order_by(AdapterRow.domain))
 
     def active_version(self, target: str, drafter: str, domain: str = "default") -> int:
         """The current version of a line; 0 is the base drafter."""
-        query = select(AdapterRow.version).join(PairRow, PairRow.id == AdapterRow.pair_id)
-        query = query.where(PairRow.target == target, PairRow.drafter == drafter, AdapterRow.domain == domain, AdapterRow.active)
+        query = of_pair(select(AdapterRow.version), AdapterRow.pair_id, target, drafter).where(
+            AdapterRow.domain == domain, AdapterRow.active
+        )
         return self._database.read(lambda connection: connection.scalar(query) or 0, 0)
 
     def set_active(self, target: str, drafter: str, domain: str, version: int) -> None:
         """Make a stored version the current one; 0 goes back to the base drafter."""
-
-        def write(connection: Connection) -> None:
-            line = _line(AdapterRow, pair_id(connection, target, drafter), domain)
-            connection.execute(update(AdapterRow).where(*line).values(active=AdapterRow.version == version))
-
-        self._database.submit(write)
+        self._update_line(target, drafter, domain, active=AdapterRow.version == version)
 
     def set_trusted(self, target: str, drafter: str, domain: str, version: int) -> None:
         """Note the last version that was measured to be better; 0 is the base drafter."""
-
-        def write(connection: Connection) -> None:
-            line = _line(AdapterRow, pair_id(connection, target, drafter), domain)
-            connection.execute(update(AdapterRow).where(*line).values(trusted=AdapterRow.version == version))
-
-        self._database.submit(write)
+        self._update_line(target, drafter, domain, trusted=AdapterRow.version == version)
 
     def drop_files(self, target: str, drafter: str, domain: str, versions: Sequence[int]) -> None:
         """Drop the files of versions that were pruned on disk; what is noted of them stays."""
@@ -135,11 +115,14 @@ class LineStore:
 
     def set_effect(self, target: str, drafter: str, domain: str, version: int, effect: Mapping[str, float]) -> None:
         """Note what a version was measured to change."""
-        values = _finite(effect)
+        self._update_line(target, drafter, domain, AdapterRow.version == version, effect=_finite(effect))
+
+    def _update_line(self, target: str, drafter: str, domain: str, *which: Any, **values: Any) -> None:
+        """Change the versions of a line, or `which` of them."""
 
         def write(connection: Connection) -> None:
             line = _line(AdapterRow, pair_id(connection, target, drafter), domain)
-            connection.execute(update(AdapterRow).where(*line, AdapterRow.version == version).values(effect=values))
+            connection.execute(update(AdapterRow).where(*line, *which).values(**values))
 
         self._database.submit(write)
 
@@ -168,9 +151,7 @@ class LineStore:
 
     def steps(self, target: str, drafter: str, domain: str = "default", limit: int | None = 1000) -> Rows:
         """The newest `limit` training steps of a line, oldest first."""
-        columns = [column for column in StepRow.__table__.columns if column.name not in ("id", "pair_id")]
-        query = select(*columns).join(PairRow, PairRow.id == StepRow.pair_id)
-        query = query.where(PairRow.target == target, PairRow.drafter == drafter, StepRow.domain == domain)
+        query = of_pair(select(*columns_of(StepRow, "id", "pair_id")), StepRow.pair_id, target, drafter).where(StepRow.domain == domain)
         return self._rows(latest(query, StepRow.id, limit))[::-1]
 
     def set_agreement(self, key: str, found: Agreement) -> None:

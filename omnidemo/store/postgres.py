@@ -7,19 +7,8 @@ from typing import Any
 from sqlalchemy import URL, Connection, Dialect, String, Text, TypeDecorator
 
 WRITERS = 0x6F6D6E69  # the advisory lock that a writing transaction holds, a migration among them
-DOWN = (
-    "08",
-    "25",
-    "3D",
-    "40",
-    "53",
-    "55",
-    "57",
-    "58",
-    "XX",
-    "42P01",
-    "42501",
-)  # beginnings of error codes that a later try may not meet
+# Beginnings of error codes that a later try may not meet.
+DOWN = ("08", "25", "3D", "40", "53", "55", "57", "58", "XX", "42P01", "42501")
 MILLISECONDS = {"lock_timeout": 5_000, "statement_timeout": 60_000, "idle_in_transaction_session_timeout": 60_000}
 
 

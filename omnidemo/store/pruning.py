@@ -1,4 +1,5 @@
-"""Deletion of visitors' rows: sessions after some hours, and the oldest requests where there are too many."""
+"""Deletion of visitors' rows: requests after some hours, the oldest where there are too many, sessions that are empty then, and all that
+belongs to a visitor or a line."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ TRAFFIC = " traffic"  # ends the session of the sample prompts that a visitor pl
 
 def sessions_of(name: str) -> tuple[str, str]:
     """The sessions of a visitor: what they wrote, and what they played."""
-    return name, name + TRAFFIC
+    return name, f"{name}{TRAFFIC}"
 
 
 def prune(connection: Connection, hours: float, each: int, together: int) -> int:

@@ -18,13 +18,13 @@ from omnidemo.store.line_store import CHUNK, LineStore, Rows, pair_id
 from omnidemo.store.tables import (
     Base,
     KeyRow,
-    PairRow,
     RequestRow,
     RoundRow,
     SessionRow,
     drafted_per_round,
     latest,
     number,
+    of_pair,
     request_row,
     requests_query,
     round_row,
@@ -35,6 +35,7 @@ from omnidemo.store.visitors import owned
 __all__ = ["Store", "StoreStatus", "restore"]
 T = TypeVar("T")
 log = logging.getLogger(__name__)
+ANSWER_SECONDS = 10.0  # longest wait for the writer where its answer is wanted
 DEFAULT_URL = "sqlite:///storage/omnidemo.db"
 CURVE = ["created_at", "kind", "method", "domain", "acceptance_rate", "block_efficiency", "tokens_per_second", "estimated_speedup"]
 CURVE += ["ngram_hits", "cache_entries", "cache_bytes", "adapter_version", "topic", "agreement", "same_first"]
@@ -93,15 +94,16 @@ class Store(LineStore):
 
         self._database.submit(write)
 
-    def record_request(self, record: RequestRecord) -> None:
+    def record_request(self, record: RequestRecord, agreed: bool = False) -> None:
         """Store a request and its rounds, both or neither; its session is noted where it was not started. The tokens of the rounds are
-        kept for the newest chats of a session (`recordings`)."""
-        if record.session in self._private:
+        kept for the newest chats of a session (`recordings`). agreed: this request may be kept, whatever another one of the same session,
+        such as that of all clients without a key, has asked for since."""
+        if not agreed and record.session in self._private:
             return
 
         def write(connection: Connection) -> None:
             keep = connection.scalar(select(SessionRow.keep).where(SessionRow.id == record.session))
-            if keep is False or self._has(connection, record.generation.key):
+            if (keep is False and not agreed) or self._has(connection, record.generation.key):
                 return
             if keep is None:
                 connection.execute(insert(SessionRow).values(id=record.session, created_at=utc(record.created_at), keep=True, learn=True))
@@ -204,7 +206,7 @@ class Store(LineStore):
         return gone
 
     def forget_domain(self, domain: str) -> None:
-        """Delete the versions and steps of the lines of that name, of all pairs."""
+        """Delete the versions, steps and probes of the lines of that name, of all pairs."""
         self._database.submit(lambda connection: pruning.forget_domain(connection, domain))
 
     def curve(self, target: str, drafter: str, limit: int | None = 1000, sessions: Sequence[str] | None = None) -> Rows:
@@ -212,7 +214,7 @@ class Store(LineStore):
         from 1, `draft_length` is what the drafter drew per round on average, `policy` the draft policy and `temperature` that of the
         request."""
         columns = [getattr(RequestRow, name) for name in (*CURVE, "metrics", "settings")]
-        query = select(RequestRow.id, *columns).join(PairRow).where(PairRow.target == target, PairRow.drafter == drafter)
+        query = of_pair(select(RequestRow.id, *columns), RequestRow.pair_id, target, drafter)
         if sessions is not None:
             query = query.where(RequestRow.session_id.in_(sessions))
 
@@ -266,12 +268,12 @@ def _asked(settings: Mapping[str, Any]) -> dict[str, Any]:
     return {"policy": f"fixed {length}" if policy == "fixed" else policy, "temperature": number(settings.get("temperature"))}
 
 
-def _wait(write: Future[int], timeout: float = 10.0) -> int:
+def _wait(write: Future[int]) -> int:
     """The writer's answer; 0 where the database is down (the deletion stays queued)."""
-    return _answer(write, timeout) or 0
+    return _answer(write) or 0
 
 
-def _answer(write: Future[T], timeout: float = 10.0) -> T | None:
+def _answer(write: Future[T]) -> T | None:
     """The writer's answer; None where the database is down."""
-    done = wait([write], timeout).done
+    done = wait([write], ANSWER_SECONDS).done
     return write.result() if done and write.exception() is None else None

@@ -7,20 +7,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import (
-    JSON,
-    Boolean,
-    Float,
-    ForeignKey,
-    Index,
-    Integer,
-    LargeBinary,
-    Select,
-    UniqueConstraint,
-    desc,
-    false,
-    select,
-)
+from sqlalchemy import JSON, Boolean, Float, ForeignKey, Index, Integer, LargeBinary, Select, UniqueConstraint, desc, false, select
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from omnidemo.records import RequestRecord, Round
@@ -277,11 +264,19 @@ FILTERS: Mapping[str, Any] = {
 
 def requests_query(**filters: str | None) -> Select[Any]:
     """All columns of the requests, oldest first, with `session`, `target` and `drafter` by name; None filters nothing."""
-    hidden = ("session_id", "pair_id", "key")
-    columns = [column for column in RequestRow.__table__.columns if column.name not in hidden]
+    columns = columns_of(RequestRow, "session_id", "pair_id", "key")
     query = select(*columns, RequestRow.session_id.label("session"), PairRow.target, PairRow.drafter)
     query = query.join(PairRow, PairRow.id == RequestRow.pair_id)
     return query.where(*(FILTERS[name] == value for name, value in filters.items() if value is not None)).order_by(RequestRow.id)
+
+
+def columns_of(table: type[Base], *hidden: str) -> list[Any]:
+    return [column for column in table.__table__.columns if column.name not in hidden]
+
+
+def of_pair(query: Select[Any], pair_id: Any, target: str, drafter: str) -> Select[Any]:
+    """The rows of a table, whose column `pair_id` is given, that belong to a pair."""
+    return query.join(PairRow, PairRow.id == pair_id).where(PairRow.target == target, PairRow.drafter == drafter)
 
 
 def latest(query: Select[Any], column: Any, limit: int | None) -> Select[Any]:

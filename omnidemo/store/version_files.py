@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, ForeignKeyConstraint, Integer, LargeBinary, delete, insert, select
+from sqlalchemy import Connection, ForeignKeyConstraint, Integer, LargeBinary, Select, delete, insert, select
 from sqlalchemy.orm import Mapped, mapped_column
 
 from omnidemo.adapters import version_folders
 from omnidemo.store.postgres import Words
-from omnidemo.store.tables import AdapterRow, Base, PairRow
+from omnidemo.store.tables import AdapterRow, Base, of_pair
 from omnidemo.store.visitors import owned
 
 log = logging.getLogger(__name__)
@@ -73,10 +73,11 @@ def fetch(read: Read, target: str, drafter: str, storage: Path) -> dict[str, int
     """Write the versions of a pair's lines that the storage folder lacks or has otherwise, and which is active and trusted; the newest
     version of each line that the database knows, None where it does not answer. Of a line whose newest version is on this disk alone, the
     choice made here stays."""
-    row = (AdapterRow.domain, AdapterRow.version, AdapterRow.sha256, AdapterRow.active, AdapterRow.trusted)
-    pair = (PairRow.target == target, PairRow.drafter == drafter)
-    query = select(*row).join(PairRow, PairRow.id == AdapterRow.pair_id).where(*pair).order_by(AdapterRow.domain, AdapterRow.version)
+    row: list[Any] = [AdapterRow.domain, AdapterRow.version, AdapterRow.sha256, AdapterRow.active, AdapterRow.trusted]
+    query = of_pair(select(*row), AdapterRow.pair_id, target, drafter).order_by(AdapterRow.domain, AdapterRow.version)
     found = read(lambda connection: [Known(*one) for one in connection.execute(query)], None)
+    contents: list[Any] = [AdapterFileRow.name, AdapterFileRow.content]
+    files = of_pair(select(*contents), AdapterFileRow.pair_id, target, drafter)
     lines: dict[str, list[Known]] = {}
     for one in found or []:
         if owned(one.domain):
@@ -86,7 +87,7 @@ def fetch(read: Read, target: str, drafter: str, storage: Path) -> dict[str, int
         folder = version_folders.line_folder(storage, drafter, target, domain)
         try:
             for one in known:
-                _fetch_version(read, pair, folder, one)
+                _fetch_version(read, files, folder, one)
             if max(version_folders.versions(folder), default=0) <= known[-1].version:
                 version_folders.write_note(folder, "active", next((one.version for one in known if one.active), 0))
                 version_folders.write_note(folder, "trusted", next((one.version for one in known if one.trusted), 0))
@@ -95,12 +96,11 @@ def fetch(read: Read, target: str, drafter: str, storage: Path) -> dict[str, int
     return None if found is None else {domain: known[-1].version for domain, known in lines.items()}
 
 
-def _fetch_version(read: Read, pair: tuple[Any, ...], line: Path, one: Known) -> None:
+def _fetch_version(read: Read, files: Select[Any], line: Path, one: Known) -> None:
     folder = version_folders.version_folder(line, one.version)
     if one.sha256 is None or version_folders.sum_of(folder) == one.sha256:
         return
-    query = select(AdapterFileRow.name, AdapterFileRow.content).join(PairRow, PairRow.id == AdapterFileRow.pair_id).where(*pair)
-    query = query.where(AdapterFileRow.domain == one.domain, AdapterFileRow.version == one.version)
+    query = files.where(AdapterFileRow.domain == one.domain, AdapterFileRow.version == one.version)
     contents = read(lambda connection: {name: bytes(content) for name, content in connection.execute(query)}, {})
     if contents.keys() - version_folders.FILES:
         log.warning("Version %d of the line %s is left out: the database has files of it that no version has", one.version, one.domain)

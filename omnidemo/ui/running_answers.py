@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
+
+from omnidemo.ui.shell import PRIVATE
 
 MOST_EARLY_STOPS = 256
 
@@ -32,6 +35,14 @@ class Running:
         if flag is not None:
             flag.set()
         return flag is not None
+
+    def stopped_by(self, event: Any, inputs: list[Any], js: str, api_name: str) -> None:
+        """Have an event of the page end the answer whose session and run `js` puts into its inputs."""
+
+        def stop(session: str, run: str) -> None:
+            self.stop(session, run)
+
+        event(stop, inputs, None, js=js, api_name=api_name, queue=False, **PRIVATE)
 
     def flag(self, session: str, run: str) -> threading.Event | None:
         """The stop flag of one answer; None when it is not running."""

@@ -15,6 +15,7 @@ from omnidemo.backends import compile_kernels
 from omnidemo.config import Settings
 from omnidemo.decoding.cost_model import CostModel
 from omnidemo.decoding.draft_policy import Policy
+from omnidemo.decoding.tracing import Tracer
 from omnidemo.methods import fitting
 from omnidemo.pair.pair import Pair
 from omnidemo.records import Generation, Round, Trace
@@ -187,6 +188,30 @@ def test_each_domain_drafts_with_weights_of_its_own(pair: Pair) -> None:
         assert torch.equal(pair.drafting_weights(domain)[name], rounded(base[name] * factor))
     pair.drop_domain("maths")
     assert torch.equal(pair.drafting_weights("maths")[name], base[name])
+
+
+def test_a_trace_is_of_its_own_answer_whoever_asks_next(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    traces: list[Trace] = []
+    pair.learners.append(traces.append)
+    finish, first, ids = Tracer.finish, [True], pair.prompt_ids(PROMPT * 3)
+
+    def asked_meanwhile(self: Tracer, drafter: object) -> Trace | None:
+        if first[0]:
+            first[0] = False
+            other = threading.Thread(target=lambda: pair.generate([*ids, *ids[:5]], max_new_tokens=4, learn=False))
+            other.start()
+            other.join(60)
+        return finish(self, drafter)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Tracer, "finish", asked_meanwhile)
+    try:
+        done = pair.generate(ids, method="ngram-exact", max_new_tokens=12)
+    finally:
+        pair.learners.clear()
+    (trace,) = traces
+    assert pair.drafter is not None
+    read = pair.drafter.vocabulary.text_bytes(trace.drafter_ids.tolist())
+    assert pair.target.vocabulary.text_bytes(done.token_ids) in read and len(trace.p) == len(done.token_ids)
 
 
 def test_listeners_hear_rounds_and_learners_the_circumstances(pair: Pair) -> None:

@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import gc
 import threading
+import time
 import weakref
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from omnidemo.config import Settings
 from omnidemo.lines.router import Route, Router
+from omnidemo.pair.pair import Pair
 from omnidemo.records import Generation
-from omnidemo.serving import gc_pauses
+from omnidemo.serving import gc_pauses, pair_pool
 from omnidemo.serving.adaptation_service import CONTROLS
+from omnidemo.serving.pair_loading import build_pair
+from omnidemo.serving.pair_pool import PairPool
 from omnidemo.serving.services import Services
+from omnidemo.store.store import Store
 from omnidemo.store.visitors import KEY, Visitors
+from omnidemo.ui.tabs import chat_tab
 from tests.support.chats import chat, ready
 
 
@@ -83,6 +90,77 @@ def test_stopping_keeps_the_partial_answer_and_its_record(services: Services, mo
     *_, last = stream
     assert isinstance(last, Generation) and last.finish_reason == "cancelled" and len(last.token_ids) < 100
     assert services.store.flush() and len(services.store.requests()) == 1
+
+
+def test_who_stops_while_waiting_gets_no_round_and_no_row(services: Services, models: tuple[str, str]) -> None:
+    ready(services, models)
+    cancel = threading.Event()
+    cancel.set()
+    rounds, last = chat(services, models, cancel=cancel)
+    assert not rounds and last.finish_reason == "cancelled" and last.text == "" and last.metrics["tokens"] == 0
+    assert services.store.flush() and services.store.requests() == [] and services.store.sessions() == []
+
+
+def test_one_client_that_opts_out_loses_no_answer_of_another(services: Services, models: tuple[str, str]) -> None:
+    ready(services, models)
+    messages = [{"role": "user", "content": "duck"}]
+    stream = services.chat(
+        session="api", target=models[0], drafter=models[1], messages=messages, method="ngram-exact", max_new_tokens=60, temperature=0.0
+    )
+    next(stream)
+    chat(services, models, "a secret", session="api", keep=False)
+    *_, last = stream
+    assert isinstance(last, Generation) and services.store.flush()
+    assert [row["prompt"] for row in services.store.requests()] == ["duck"]
+
+
+def test_training_after_each_answer_trains_from_the_page(services: Services, models: tuple[str, str]) -> None:
+    ready(services, models)
+    for seed in range(2):
+        messages = [{"role": "user", "content": f"duck {seed}"}]
+        answer = services.chat(
+            session="s", target=models[0], drafter=models[1], messages=messages, method="ngram-exact", max_new_tokens=30, temperature=0.0
+        )
+        *_, value = chat_tab.stream(answer, 0.0)
+        assert '"error"' not in value
+    assert services.trainer(*models).version == 1
+
+
+def test_the_time_to_the_first_token_begins_with_the_request(
+    services: Services, models: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ready(services, models)
+    route = services._adaptation.router.route
+    monkeypatch.setattr(services._adaptation.router, "route", lambda prompt: (time.sleep(0.2), route(prompt))[1])
+    _, last = chat(services, models)
+    assert (last.metrics["time_to_first_token"] or 0) > 0.2
+    assert services.store.flush() and services.store.requests()[0]["time_to_first_token"] == last.metrics["time_to_first_token"]
+
+
+def test_a_pair_that_is_too_many_is_gone_before_the_next_is_built(tmp_path: Path, models: tuple[str, str]) -> None:
+    seen: list[weakref.ref[Pair]] = []
+    left: list[int] = []
+
+    def build(*args: Any) -> Pair:
+        left.append(sum(one() is not None for one in seen))
+        made = build_pair(*args)
+        seen.append(weakref.ref(made))
+        return made
+
+    store = Store(f"sqlite:///{tmp_path / 'test.db'}")
+    pool = PairPool(Settings(storage=tmp_path / "storage", training="off"), store, build=build)
+    try:
+        for count in range(pair_pool.PAIRS_LOADED + 1):
+            target = models[0] + "/" * count  # another name of the same folder
+            pool.load(target, models[1])
+            while pool.state(target, models[1]).stage not in ("ready", "failed"):
+                time.sleep(0.02)
+            assert pool.state(target, models[1]).error is None
+        assert left == [*range(pair_pool.PAIRS_LOADED), pair_pool.PAIRS_LOADED - 1]
+    finally:
+        pool.close()
+        store.close()
+        gc.unfreeze()
 
 
 def test_a_closed_page_leaves_its_partial_answer_in_the_history(services: Services, models: tuple[str, str]) -> None:

@@ -7,6 +7,7 @@ import stat
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -210,6 +211,22 @@ def test_two_visitors_have_lines_ngrams_and_a_history_of_their_own(app: App) -> 
     assert len(app.front.store.requests()) == 1
 
 
+def test_whoever_leaves_in_the_middle_of_played_traffic_can_be_forgotten(app: App) -> None:
+    app.who = Caller("a")
+    played = app.front.play(session="", target=app.pair[0], drafter=app.pair[1], topic="maths", count=3, max_new_tokens=8)
+    next(played)
+    assert "Deleted: 1 request" in app.front.forget("a")
+
+
+def test_a_visitor_reads_no_folder_of_the_server_in_a_failed_load(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    failed = replace(app.services.state(*app.pair), stage="failed", error="The weights in /srv/models/x/model.safetensors are damaged.")
+    monkeypatch.setattr(app.services, "state", lambda *pair: failed)
+    app.who = Caller("a")
+    assert app.front.state(*app.pair).error == "The weights in model.safetensors are damaged."
+    app.who = None
+    assert app.front.state(*app.pair).error == failed.error
+
+
 def test_two_visitors_at_once_take_turns(app: App) -> None:
     order: list[str] = []
 
@@ -278,7 +295,7 @@ def test_what_concerns_everybody_is_refused_in_one_sentence(app: App, tmp_path: 
         and "operator" in state.error
         and app.services.state("Qwen/Qwen2.5-0.5B-Instruct", pair[1]).stage == "absent"
     )
-    assert {card.name for card in front.models()} <= {"bundled/a", "bundled/b", "bundled/c", "bundled/drafter", *pair}
+    assert {card.name for card in front.models()} <= {"bundled/large", "bundled/a", "bundled/b", "bundled/c", "bundled/drafter", *pair}
     with pytest.raises(Refused, match="visitor's id"):
         app.ask("")
     for _ in range(9):

@@ -21,12 +21,16 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import event
 
+from omnidemo.adapters.version_folders import line_folder, version_folder, versions
+from omnidemo.config import Settings
 from omnidemo.records import AdapterVersion, Agreement, Generation, NgramEntry, Probe, Replayed, RequestRecord, Round, Token, TrainStep
 from omnidemo.store import database
+from omnidemo.store.backup import Backup
 from omnidemo.store.connections import make_engine
 from omnidemo.store.learning_tables import replayed
 from omnidemo.store.store import Store, StoreStatus, restore
 from omnidemo.store.tables import Base
+from omnidemo.store.visitors import OWN
 
 ROOT = Path(__file__).parents[2]
 PAIR = ("bundled/a", "bundled/drafter")
@@ -752,3 +756,50 @@ def test_backup_and_restore(url, store, tmp_path):
     (tmp_path / "file").write_text("x")
     with pytest.raises(RuntimeError, match="could not be backed up"):
         store.backup(tmp_path / "file" / "copy.db")
+
+
+def test_a_backup_loses_what_was_deleted_and_only_that(tmp_path: Path) -> None:
+    storage, copy = tmp_path / "storage", tmp_path / "copy"
+    lines = [line_folder(storage, "drafter", "target", domain) for domain in ("default", f"{OWN}anna")]
+    for line in lines:
+        version_folder(line, 1).mkdir(parents=True)
+        (version_folder(line, 1) / "weights").write_text("adapter")
+    kept = [copy / line.relative_to(storage) for line in lines]
+    backup = Backup(Settings(storage=storage, backup=str(copy)))
+    backup.close()
+    assert all((version_folder(line, 1) / "weights").exists() for line in kept)
+    version_folder(lines[0], 2).mkdir()
+    shutil.rmtree(version_folder(lines[0], 1))
+    shutil.rmtree(lines[1])
+    backup.close()
+    assert versions(kept[0]) == [2] and not kept[1].exists()
+    shutil.rmtree(storage)
+    version_folder(lines[1], 3).mkdir(parents=True)
+    (copy / "adapters").rename(tmp_path / "away")  # a restoration that finds nothing
+    other = Backup(Settings(storage=storage, backup=str(copy)))
+    (tmp_path / "away").rename(copy / "adapters")
+    other.close()
+    assert versions(kept[0]) == [2] and versions(kept[1]) == [3]  # what this process never had stays
+
+
+def test_one_backup_at_a_time(tmp_path: Path) -> None:
+    inside, most, go_on = [0], [0], threading.Event()
+
+    class Slow:
+        def backup(self, path: Path) -> None:
+            inside[0] += 1
+            most[0] = max(most[0], inside[0])
+            go_on.wait(5)
+            inside[0] -= 1
+
+    backup = Backup(Settings(storage=tmp_path / "storage", backup=str(tmp_path / "copy")))
+    backup._store = Slow()
+    regular = threading.Thread(target=backup._back_up)
+    last = threading.Thread(target=backup.close)
+    regular.start()
+    last.start()
+    time.sleep(0.2)
+    go_on.set()
+    regular.join()
+    last.join()
+    assert most == [1]

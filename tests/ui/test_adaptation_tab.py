@@ -256,3 +256,11 @@ def test_a_pair_that_cannot_win_says_so_beside_the_answer(services: FakeServices
 def test_an_unknown_draft_length_stops_no_answer(services: FakeServices, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(services, "drafting", unloaded)
     assert finished(services, "default", "hello")["finish"] == "end"
+
+
+def test_a_refusal_names_no_folder(services: FakeServices) -> None:
+    def act() -> None:
+        raise ValueError("The adapter version in /srv/app/storage/adapters/v000099 is incomplete")
+
+    page, _ = adaptation_tab.Page(services, "plotly.js").after(View(*PAIR), act)
+    assert "v000099 is incomplete" in str(page) and "/srv" not in str(page)

@@ -15,6 +15,7 @@ import pytest
 
 from omnidemo.config import Settings
 from omnidemo.records import Generation, RequestRecord
+from omnidemo.store.pruning import sessions_of
 from omnidemo.store.store import Store
 from omnidemo.ui import downloads
 from omnidemo.ui.comparison_tables import HEADER, BadBatch, ComparisonView, read_batch, summary
@@ -110,13 +111,15 @@ def test_a_batch_sends_no_answers_but_the_csv_has_them(tmp_path: Path) -> None:
 LOCAL, PUBLIC = Settings(host="127.0.0.1"), Settings(host="0.0.0.0")
 
 
+def asked(session: str, prompt: str) -> RequestRecord:
+    return RequestRecord(session, "t", "d", "default", "ngram-exact", prompt, answer(), {}, "2026-01-02T03:04:05+00:00", "chat")
+
+
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
     made = Store(f"sqlite:///{tmp_path / 'test.db'}")
     for session, prompt in (("mine", "one"), ("mine", "two"), ("other", "three")):
-        made.record_request(
-            RequestRecord(session, "t", "d", "default", "ngram-exact", prompt, answer(), {}, "2026-01-02T03:04:05+00:00", "chat")
-        )
+        made.record_request(asked(session, prompt))
     assert made.flush()
     yield made
     made.close()
@@ -159,7 +162,9 @@ def test_a_visitor_deletes_only_their_own(store: Store) -> None:
 
 def test_a_session_is_deleted_on_this_computer(store: Store) -> None:
     assert history_tab.delete(services(store, LOCAL), "mine", {"session": "other"}) == "1 request deleted."
-    assert history_tab.delete(services(store, LOCAL), "mine", {"mine": True}) == "2 requests deleted."
+    store.record_request(asked(sessions_of("mine")[1], "played"))
+    assert store.flush()
+    assert history_tab.delete(services(store, LOCAL), "mine", {"mine": True}) == "3 requests deleted."
     assert store.requests() == []
 
 

@@ -140,11 +140,7 @@ def wire(services: PublicServices, shell: Shell, widget: gr.HTML, name: str) -> 
         concurrency_limit=8,
         **PRIVATE,
     ).then(None, None, None, js=f"() => {{ {calls}.settled(); return []; }}", **PRIVATE)
-
-    def stop(session: str, run_id: str) -> None:
-        running.stop(session, run_id)
-
-    widget.halt(stop, [shell.session, run], None, js=f"() => {calls}.current()", api_name=f"stop_{name}", queue=False, **PRIVATE)
+    running.stopped_by(widget.halt, [shell.session, run], f"() => {calls}.current()", f"stop_{name}")
 
 
 def first(services: PublicServices) -> str:

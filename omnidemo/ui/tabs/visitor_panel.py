@@ -15,7 +15,7 @@ from omnidemo.serving.public_services import PublicServices
 from omnidemo.serving.quotas import NO_ID, Refused
 from omnidemo.serving.services import Services
 from omnidemo.store.visitors import Caller
-from omnidemo.ui import text
+from omnidemo.ui import downloads, text
 from omnidemo.ui.guard import OPERATOR, VISITOR
 from omnidemo.ui.shell import QUIET, Shell, pair_choices, widget
 
@@ -73,7 +73,9 @@ def routes(services: PublicServices) -> list[Route]:
         if not who.name:
             return JSONResponse({"detail": NO_ID}, 401)
         try:
-            return JSONResponse({"said": services.forget(who.name)})
+            said = services.forget(who.name)
+            downloads.forget_files()
+            return JSONResponse({"said": said})
         except Refused as refused:
             return JSONResponse({"said": str(refused)}, 409)
 
