@@ -2,7 +2,7 @@
 
 from omnidemo import load_pair
 
-pair = load_pair(target="bundled/a", drafter="bundled/drafter")
+pair = load_pair(target="bundled/large", drafter="bundled/drafter")
 print(pair.generate("What is 37 + 25?").text)
 """
 

@@ -166,7 +166,7 @@
     for (const line of lines) fragment.append(omni.tokenSpan(line, turn.drawn++));
     turn.parts.tokens.append(fragment);
   };
-  const endings = { length: "Ended at the longest answer allowed; raise it under Advanced.", cancelled: "Stopped by you.", context: "Ended because the model's context is full; clear the chat to go on." };
+  const endings = { length: "Ended at the longest answer allowed; raise it under Advanced (with Expert on).", cancelled: "Stopped by you.", context: "Ended because the model's context is full; ask for less at once, or clear the chat." };
   const status = (turn) => {
     const { status: box } = turn.parts, answer = turn.answer;
     turn.node.setAttribute("aria-busy", String(turn === live));

@@ -11,8 +11,12 @@
     const really = el("div", { class: "really", role: "alertdialog", "aria-label": "Reset the drafter?", hidden: true });
     const pause = button("Pause", "pause"), resume = button("Resume", "resume");
     const closeReally = () => { really.hidden = true; reset.hidden = false; reset.focus(); };
-    const reset = el("button", { type: "button", onclick: () => { really.hidden = false; reset.hidden = true; really.querySelector("button").focus(); } }, "Reset");
-    really.append(el("p", { class: "small" }, "Back to the base drafter? The adapters of this line are forgotten, for everybody. Resetting the default line forgets the n-grams of the pair, too."),
+    const reset = el("button", { type: "button", onclick: () => {
+      const visitor = omni.visitor.public && !omni.visitor.operator;
+      really.firstChild.textContent = visitor ? "Back to the base drafter? What your own drafter has learned is forgotten; nobody else is concerned. Your n-grams stay." : "Back to the base drafter? The adapters of this line are forgotten, for everybody. Resetting the default line forgets the n-grams of the pair, too.";
+      really.hidden = false; reset.hidden = true; really.querySelector("button").focus();
+    } }, "Reset");
+    really.append(el("p", { class: "small" }),
       el("div", { class: "acts" }, el("button", { type: "button", class: "danger", onclick: () => { trigger("reset"); closeReally(); } }, "Yes, reset"), el("button", { type: "button", onclick: closeReally }, "Keep it")));
     acts.append(pause, resume, reset);
     acts.hidden = true;
@@ -33,7 +37,7 @@
         if (!ahead.hidden) { ahead.replaceChildren(el("b", {}, d.length ? `Guesses ${d.length.toFixed(1)} tokens ahead` : "Guesses ahead"), ` · ${d.title}`); ahead.title = d.sentence; }
         const signed = (share) => `${share > 0 ? "+" : ""}${(100 * share).toFixed(Math.abs(share) < 0.1 ? 1 : 0)} %`;
         numbers.replaceChildren(...[
-          ["learns", s.mode, "When training runs; see Settings below"],
+          ["learns", s.mode, "When training runs; Adaptation → Settings changes it"],
           ["expected gain", s.gain == null ? "not known yet" : signed(s.gain), "By how much the next update is expected to change the tokens per second"],
           ["cost to a chat", s.cost == null ? "not measured yet" : signed(s.cost), s.cost == null ? "How much longer a round takes while a step runs; measured when both happen at once" : `How much longer a round took while a step ran, over ${omni.plural(s.rounds, "round")}`],
           ["rolled back", omni.plural(s.rolled, "time"), "Versions that guessed worse on new answers than the ones before, and were taken back"],

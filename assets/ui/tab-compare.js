@@ -100,7 +100,7 @@
       lanes.replaceChildren(...(single ? s.methods.map((method) => lane(method, s.lanes.find((one) => one.method === method.name), s.state, longest, voice)) : []));
       ruler.replaceChildren(...(single && longest ? [axis(longest)] : []));
       note.hidden = !s.methods?.length;
-      note.textContent = [single && longest ? "All bars share one clock." : null, s.base ? null : "Without the lane “Without guessing” there is no speedup: tick it to get one.", s.temperature > 0 ? "Identical output is checked at temperature 0 only." : null, single ? "Pink: guessing. Indigo: checking. Grey: the rest. The prompt was answered once before, so its word pieces are known, as in a chat that goes on." : null].filter(Boolean).join(" ");
+      note.textContent = [single && longest ? "All bars share one clock." : null, s.base ? null : "Without the lane “Without guessing” there is no speedup: tick it to get one.", omni.visitor.public ? null : "Today’s small model is that of the topic memory “default”.", s.temperature > 0 ? "Identical output is checked at temperature 0 only." : null, single ? "Pink: guessing. Indigo: checking. Grey: the rest. The prompt was answered once before, so its word pieces are known, as in a chat that goes on." : null].filter(Boolean).join(" ");
       figures.hidden = !s.done;
       if (!s.done) return;
       figures.querySelector(".tables")?.remove();

@@ -54,7 +54,7 @@
     const line = (row) => {
       const check = el("input", { type: "checkbox", "aria-label": `Select request ${row.id}`, onchange: () => { check.checked ? page.chosen.add(row.id) : page.chosen.delete(row.id); drawActs(); } });
       check.checked = page.chosen.has(row.id);
-      const open = el("button", { type: "button", class: "open", "aria-expanded": "false", title: "Show the whole prompt and answer", onclick: () => {
+      const open = el("button", { type: "button", class: "open", "aria-expanded": "false", title: "Show prompt and answer; of very long ones the beginning, the CSV has all", onclick: () => {
         const next = tr.nextElementSibling, shown = next?.classList.contains("more");
         if (shown) next.remove(); else tr.after(details(row));
         open.setAttribute("aria-expanded", String(!shown));
@@ -66,7 +66,7 @@
     const drawTable = (s) => {
       const all = el("input", { type: "checkbox", "aria-label": "Select all shown", onchange: () => { s.rows.forEach((row) => (all.checked ? page.chosen.add(row.id) : page.chosen.delete(row.id))); drawTable(s); drawActs(); } });
       all.checked = s.rows.length > 0 && s.rows.every((row) => page.chosen.has(row.id));
-      box.replaceChildren(el("table", {}, el("thead", {}, el("tr", {}, el("th", { scope: "col" }, all), omni.th("time"), omni.th("target"), omni.th("method"), omni.th("kind", "Where it came from, and its topic"), omni.th("tokens", "Target tokens of the answer", true), omni.th("tok/s", "Target tokens per second", true), omni.th("accepted", "Share of the proposed tokens accepted", true), omni.th("agreement", "How far small and big model agree on this answer, whatever the draft policy and temperature: mean of Σ min(p, q); comes a little later", true), omni.th("per pass", "Block efficiency: tokens per forward pass of the target", true), omni.th("adapter", "Adapter version that drafted, and its topic line", true), omni.th("prompt"))),
+      box.replaceChildren(el("table", {}, el("thead", {}, el("tr", {}, el("th", { scope: "col" }, all), omni.th("time"), omni.th("target"), omni.th("method"), omni.th("kind", "Where it came from, and its topic"), omni.th("tokens", "Target tokens of the answer", true), omni.th("tok/s", "Target tokens per second", true), omni.th("accepted", "Accepted of the proposed tokens, averaged over the rounds with a guess", true), omni.th("agreement", "How far small and big model agree on this answer, whatever the draft policy and temperature: mean of Σ min(p, q); comes a little later", true), omni.th("per pass", "Block efficiency: tokens per forward pass of the target", true), omni.th("adapter", "Adapter version that drafted, and its topic line", true), omni.th("prompt"))),
         el("tbody", {}, ...s.rows.map(line))));
     };
 
@@ -78,7 +78,7 @@
       for (const id of page.chosen) if (!known.has(id)) page.chosen.delete(id);
       warning.hidden = s.store.ok;
       warning.textContent = s.store.ok ? "" : `The history can't be read right now: ${s.store.message}`;
-      notice.textContent = s.everyone ? (omni.visitor.operator ? "You are the operator, so every session is shown." : "This app runs on this computer only, so every session is shown.") : "You see and delete only what your own browser's session stored.";
+      notice.textContent = s.everyone ? (omni.visitor.operator ? "You are the operator, so every session is shown." : "This app is not public, so every session is shown.") : "You see and delete only what your own browser's session stored.";
       notice.textContent += s.keep_text ? ` The newest ${s.newest}; the CSV has all.` : " Texts are not stored here, only figures.";
       said.textContent = s.said ?? ""; said.hidden = !s.said;
       drawFilters(s); drawActs(); drawTable(s);

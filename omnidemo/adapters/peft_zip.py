@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -25,6 +24,7 @@ from omnidemo.adapters.version_folders import (
     load_version,
     merged_weights,
 )
+from omnidemo.private_folders import replacing
 
 CARD = "README.md"
 MOST_HEADER = 1 << 20  # bytes of the safetensors header
@@ -51,12 +51,9 @@ def export_peft(version: StoredVersion | Path, file: Path) -> Path:
     described = json.dumps(config, indent=2, sort_keys=True).encode()
     contents = {WEIGHTS: save(weights, {"format": "pt"}), CONFIG: described, CARD: _card(stored)}
     file = Path(file)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    fresh = file.with_name(f".new-{file.name}")
-    with zipfile.ZipFile(fresh, "w", zipfile.ZIP_DEFLATED) as packed:
+    with replacing(file) as partial, zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as packed:
         for name, data in contents.items():
             packed.writestr(name, data)
-    os.replace(fresh, file)
     return file
 
 

@@ -1,7 +1,8 @@
 """How long a draft gets: a fixed length, while the drafter is confident, by the acceptance head, or while it pays for itself.
 
 All policies decide between two slots, after a slot was drawn and never about a token already drawn, from what came before. So the
-distribution of the emitted text does not depend on them: a draft that ends early is a draft with a smaller budget.
+distribution of the emitted text does not depend on them: a draft that ends early is a draft with a smaller budget. The last of the four is
+in `cost_policy.py`.
 """
 
 from __future__ import annotations
@@ -61,9 +62,9 @@ class DraftPolicy(Protocol):
     reads_states: bool
 
     def budget(self, index: int, look: Look) -> int:
-        """Drafter tokens that the draft of round `index` may use; 0 is plain decoding. `look` replays drafts on the newest tokens: it
-        returns nothing for fewer than ENOUGH, else it costs the drafter's pass over what it has not read, which a draft then need not
-        make again."""
+        """Drafter tokens that the draft of round `index` may use; 0 is plain decoding. `look` replays drafts on the newest tokens. With
+        fewer than ENOUGH of them it finds nothing and costs nothing; else it costs the drafter's pass over what it has not read yet,
+        which the next draft then saves."""
         ...
 
     def plain_lookahead(self) -> int:

@@ -26,7 +26,7 @@ from omnidemo.vocab.vocabulary_map import VocabularyMap
 
 __all__ = ["STAGES", "DecodingState", "Limits", "decode"]
 
-STAGES = ("draft", "verify", "settle", "other")  # of a round, whose seconds are taken
+STAGES = ("draft", "verify", "settle", "other")  # keys of `Round.seconds`; "settle" is accepting and committing
 
 
 def decode(

@@ -59,7 +59,6 @@ class Distiller:
         store: StoreLike | None,
         domain: str = "default",
         busy: Callable[[], bool] = lambda: False,
-        threads: int = 1,
         worker: Worker | None = None,
         closes: bool = False,
         cost: ChatCost | None = None,
@@ -70,7 +69,7 @@ class Distiller:
         self.versions = AdapterRegistry(self.folder, drafter_name, target_name, domain, storage, publish, store)
         self.line = self.versions.line
         self._busy = busy
-        self._worker: Worker = worker or ProcessWorker(threads)
+        self._worker: Worker = worker or ProcessWorker()
         self._owns_worker = closes or worker is None
         self._worker_lock = lock_of(self._worker)  # held for an update; taken before any other lock
         self._inline_worker = worker if isinstance(worker, InProcessWorker) else InProcessWorker()

@@ -1,4 +1,4 @@
-"""Rows and numbers → plotly figures as plain dicts. Pure; the only importer of plotly."""
+"""Rows and numbers → plotly figures as plain dicts. Pure."""
 
 from __future__ import annotations
 

@@ -32,6 +32,7 @@ MOST_WAITING = 64  # traces whose agreement is not measured yet; older ones stay
 AT_ONCE = 8
 QUIET_SECONDS = 6.0  # without an answer, after which the other topics are measured, too
 TOPICS_KNOWN = 8
+SETTLE_SECONDS = 120.0
 Key = tuple[str, int, str]  # domain ("" for the fresh drafter), version, topic
 
 
@@ -172,9 +173,9 @@ class Measurer:
             if (domain if version else "", version, topic) not in self._done:
                 yield version
 
-    def settle(self, seconds: float = 120.0) -> None:
-        """Wait until the agreement of all answers so far is measured, at most so many seconds."""
-        until = time.monotonic() + seconds
+    def settle(self) -> None:
+        """Wait until the agreement of all answers so far is measured, at most SETTLE_SECONDS."""
+        until = time.monotonic() + SETTLE_SECONDS
         while (self._waiting or self._busy.is_set()) and time.monotonic() < until and not self._closing.is_set():
             self._closing.wait(0.005)
 

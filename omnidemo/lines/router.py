@@ -17,6 +17,8 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
+from omnidemo.private_folders import replacing
+
 log = logging.getLogger(__name__)
 OTHER = "other"  # the topic of what belongs to none that is known
 DEFAULT = "default"  # the line of everything that belongs nowhere else; it is never taught
@@ -120,14 +122,11 @@ class Router:
             arrays: dict[str, np.ndarray] = {"rows": rows.astype(np.int32), "columns": columns.astype(np.int32)}
             arrays["counts"] = self._counts[rows, columns]
             data = save(arrays, {"domains": json.dumps(self._names), "taught": json.dumps(sorted(self._taught))})
-            fresh = self._file.with_name(f".new-{self._file.name}")
             try:
-                self._file.parent.mkdir(parents=True, exist_ok=True)
-                with open(fresh, "wb") as file:
+                with replacing(self._file) as partial, partial.open("wb") as file:
                     file.write(data)
                     file.flush()
                     os.fsync(file.fileno())
-                os.replace(fresh, self._file)
             except OSError as error:
                 log.warning("The router's word counts could not be written to %s (%s); make the folder writable.", self._file, error)
             else:

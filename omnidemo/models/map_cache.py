@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import os
-import tempfile
-from contextlib import suppress
 from pathlib import Path
 
 import torch
@@ -14,6 +11,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
+from omnidemo.private_folders import replacing
 from omnidemo.vocab.vocabulary import Vocabulary
 from omnidemo.vocab.vocabulary_map import VocabularyMap
 
@@ -69,18 +67,10 @@ def _read(path: Path, key: str, target_rows: int, drafter_rows: int) -> tuple[Te
 
 
 def _write(path: Path, key: str, to_drafter: Tensor, draftable: Tensor) -> None:
-    """Write under another name first: a reader sees the whole file or none. OSError."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """A reader sees the whole file or none. OSError."""
     data = save({"to_drafter": to_drafter, "draftable": draftable}, {"seal": _seal(key, to_drafter, draftable)})
-    handle, name = tempfile.mkstemp(prefix=".new-", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        os.replace(name, path)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(name)
-        raise
+    with replacing(path) as partial:
+        partial.write_bytes(data)
 
 
 def _seal(key: str, to_drafter: Tensor, draftable: Tensor) -> str:

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +23,7 @@ from omnidemo.decoding.backend import Pass
 from omnidemo.models import model_files
 from omnidemo.models.load import LanguageModel
 from omnidemo.pair.pair import Pair
+from omnidemo.private_folders import replacing
 from omnidemo.records import Generation, Trace
 from omnidemo.vocab.vocabulary import read_vocabulary
 
@@ -85,18 +84,6 @@ class TargetRecords:
         facts["end"] = list(target.vocabulary.roles.get("end", ()))
         with replacing(self.folder / "target.json") as partial:
             partial.write_text(json.dumps(facts))
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """`with replacing(path) as partial`: what is written to `partial` becomes `path` at once, or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
-        yield partial
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def digest(folder: Path) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import statistics
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from omnidemo.bench.report_tables import Spread
 from omnidemo.figures import charts, layout
 from omnidemo.methods import BASELINE
 from omnidemo.serving.comparison import FRESH, Comparison
@@ -88,10 +88,8 @@ def summary(results: Sequence[Mapping[str, Any]], methods: Sequence[str]) -> lis
         own = [result for result in results if result["method"] == method]
         row: dict[str, Any] = {"method": method, "n": len(own)}
         for name in SUMMARY:
-            seen = [result[name] for result in own if result.get(name) is not None]
-            row[name] = (
-                [finite(statistics.fmean(seen)), finite(statistics.stdev(seen)) if len(seen) > 1 else None] if seen else [None, None]
-            )
+            known = Spread.of(result.get(name) for result in own)
+            row[name] = [finite(known.mean), finite(known.deviation)]
         checked = [result["identical"] for result in own if result["identical"] is not None]
         table.append(row | {"identical": sum(checked), "checked": len(checked)})
     return table

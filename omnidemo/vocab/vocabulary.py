@@ -1,4 +1,5 @@
-"""Vocabularies as bytes, and the map between two of them. Pure: works on what `read_vocabulary` was given, opens no files."""
+"""One tokenizer's vocabulary as bytes (the map between two is in `vocabulary_map.py`). Pure: works on what `read_vocabulary` was given,
+opens no files."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ class VocabularyMap:
     """The map between a target's and a drafter's vocabulary.
 
     to_drafter [|T|], to_target [|D|]: the directly mapped id or −1, a bijection between the mapped ids of both sides;
-    `drafters`, `targets` and `may_draft` are these and the next as lists.
+    `drafters`, `targets` and `may_draft` are `to_drafter`, `to_target` and `draftable` as lists.
     draftable [|D|]: drafter ids that may be proposed directly (text, and the end of a turn; never begin, pad or a role).
     Sizes are those of the models' logit rows; ids past a tokenizer have no bytes and no map.
     """

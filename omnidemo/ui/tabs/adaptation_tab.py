@@ -10,6 +10,7 @@ from typing import Any
 
 import gradio as gr
 
+from omnidemo.private_folders import without_folders
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.ui import curve_data, downloads
 from omnidemo.ui.adaptation_data import View, page_json
@@ -55,7 +56,7 @@ class Page:
         try:
             act()
         except (RuntimeError, ValueError, OSError) as refused:
-            return self.show(view, note=str(refused))
+            return self.show(view, note=without_folders(str(refused)))
         return self.show(view)
 
 

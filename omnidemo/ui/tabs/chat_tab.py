@@ -68,19 +68,21 @@ def stream(
 ) -> Iterator[str]:
     """An answer as a growing string of JSON lines, at most 12 updates a second; `about` adds fields to the last line."""
     tally = answer_lines.Tally()
-    value, shown_at = "", 0.0
+    value, shown_at, ended = "", 0.0, False
     for item in answer:
         now = time.perf_counter()
         if isinstance(item, Generation):
+            ended = True
             yield value + tally.line() + answer_lines.end_line(item, tally, **about(item))
-            return
+            continue  # an update that is due after each answer runs behind its last item
         tally.add(item, now - started)
         value += "".join(round_lines(item))
         if now - shown_at >= UPDATE_SECONDS:
             value += tally.line()
             shown_at = now
             yield value
-    yield value + json_line("error", text="The answer ended without its figures. Send the message again.")
+    if not ended:
+        yield value + json_line("error", text="The answer ended without its figures. Send the message again.")
 
 
 def _chat(services: PublicServices, running: Running) -> Any:
@@ -222,10 +224,7 @@ def build(services: PublicServices, shell: Shell) -> None:
         show_progress="minimal",  # hidden by our css; the browser reads the queue position from it
     ).then(None, [page], None, js="(value) => { omni.chat.settled(value); return []; }", **PRIVATE)
 
-    def stop(session: str, run_id: str) -> None:
-        running.stop(session, run_id)
-
-    page.halt(stop, [shell.session, run], None, js="() => omni.chat.current()", api_name="stop", queue=False, **PRIVATE)
+    running.stopped_by(page.halt, [shell.session, run], "() => omni.chat.current()", "stop")
     follow(services, shell, trainer, settings[1])
     curve_data.follow(services, shell, curve, settings[1])
     settings_panel.steer(services, shell, steering, "chat")

@@ -117,11 +117,7 @@ def _events(
     outputs = [panel, rows]
     first.click(compare, [*common, *prompt, *settings], outputs, js=js, api_name="compare", **engine).then(**settled)
     second.click(compare_batch, [*common, *batch, *settings], outputs, js=js, api_name="compare_batch", **engine).then(**settled)
-
-    def stop(session: str, run_id: str) -> None:
-        running.stop(session, run_id)
-
-    panel.halt(stop, [shell.session, run_id], None, js="() => omni.compare.current()", api_name="stop_compare", queue=False, **PRIVATE)
+    running.stopped_by(panel.halt, [shell.session, run_id], "() => omni.compare.current()", "stop_compare")
 
 
 def _methods(services: PublicServices) -> list[Any]:

@@ -13,6 +13,7 @@ import gradio as gr
 from omnidemo.config import Settings
 from omnidemo.private_folders import without_folders
 from omnidemo.serving.public_services import PublicServices
+from omnidemo.store.pruning import sessions_of
 from omnidemo.store.recorded_rounds import finite
 from omnidemo.store.visitors import is_public
 from omnidemo.ui import downloads
@@ -84,8 +85,8 @@ def delete(services: PublicServices, session: str, what: Mapping[str, Any]) -> s
     store, everyone = services.store, single_user(services.settings)
     wanted = str(what.get("session") or "")
     if what.get("mine") or wanted:
-        chosen = wanted if everyone and wanted else session
-        gone = store.delete_session(chosen) if chosen else 0
+        mine = sessions_of(session) if session else ()
+        gone = sum(store.delete_session(one) for one in ((wanted,) if everyone and wanted else mine))
     else:
         asked = what.get("ids")
         ids = {one for one in asked if isinstance(one, int) and 0 < one < 2**63} if isinstance(asked, list) else set()
@@ -110,7 +111,7 @@ def export(services: PublicServices, kind: Literal["requests", "rounds", "steps"
         try:
             services.store.export_csv(kind, path, **where)
         except (RuntimeError, ValueError) as error:
-            raise gr.Error(str(error)) from error
+            raise gr.Error(without_folders(str(error))) from error
         return path
 
     return make
