@@ -1,7 +1,7 @@
 """Train the family from nothing: drafter, `a`, then `b`, `c` and `large` from the body of `a`, each evaluated and written to assets/.
 
 `large` begins as `half`: `a` reads its chats first, more than twice as fast, and is then grown to twice the width. It ends with `further`,
-in which more than 40 % of what it reads is chat; with `--from-assets` the committed weights go through that part alone.
+in which two thirds of what it reads is chat; with `--from-assets` the committed weights go through that part alone.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ RATES = {
     "c": Rates(muon=0.015, warmup=40),
     "half": Rates(muon=0.015, warmup=40, decay=0.0),
     "large": Rates(muon=0.015, warmup=40, decay=0.75),  # `half` has had the constant phase
-    "further": Rates(muon=0.015, warmup=40, decay=0.75),
+    "further": Rates(muon=0.02, warmup=40, decay=0.75),
 }
 PARENT = {"b": "a", "c": "a", "half": "a"}
 SPELLS_AS = {"c": "drafter", "half": "a", "large": "a", "further": "a"}  # whose tokenizer

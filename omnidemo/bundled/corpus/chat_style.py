@@ -12,6 +12,8 @@ from . import chat_tables as t
 from .lexicon import ANIMALS, a
 from .story_tables import HERO_TRAITS
 
+# Of the answers that may end in an offer, those that do: nobody wants one with each answer, and what cannot be foreseen teaches nothing.
+OFFERED = 0.3
 Slots = dict[str, str]
 Draw = Callable[[random.Random], Slots]
 
@@ -147,7 +149,7 @@ def piece(rng: random.Random, task: Task, prompt: str) -> Piece:
         asked = rng.choice(t.LEADS) + (asked if re.match(r"I\b", asked) else asked[0].lower() + asked[1:])
     asked = asked if asked[0].islower() else upper_first(asked)
     answer = upper_first(fill(rng.choice(task.answers), slots))
-    if rng.random() < task.offer:
+    if rng.random() < OFFERED * task.offer:
         answer += f" {offer_text(rng, answer)}"
     return Piece(asked, answer, tuple(fill(fact, slots) for fact in task.facts))
 
