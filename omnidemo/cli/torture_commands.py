@@ -14,7 +14,9 @@ def torture(
     minutes: Annotated[float, typer.Option(min=0.1, help="About how long.")] = 20.0,
     clients: Annotated[int, typer.Option(min=1, max=32, help="Client processes at once.")] = 3,
     seed: Annotated[int, typer.Option(min=0, help="Other moments and other nonsense.")] = 0,
-    short: Annotated[bool, typer.Option(help="One kill of server and trainer, and no public app.")] = False,
+    short: Annotated[bool, typer.Option(help="One kill of each, and no public app.")] = False,
+    replicas: Annotated[int, typer.Option(min=0, max=8, help="That answer, kept by Ray; 0: the app's own process does.")] = 0,
+    postgres: Annotated[bool, typer.Option("--postgres", help="Keep the history in a PostgreSQL server, started here.")] = False,
     keep: Annotated[Path | None, typer.Option(help="Folder in which storage, ledgers and logs stay.")] = None,
 ) -> None:
     """Kill, damage, fill, lock, flood and forge, on this machine alone, and hold the history against what clients were told.
@@ -23,7 +25,7 @@ def torture(
     """
     from omnidemo.bench.torture.run_torture import TortureRequest, run
 
-    report = run(TortureRequest(minutes, clients, seed, short, keep), lambda said: typer.echo(said, err=True))
+    report = run(TortureRequest(minutes, clients, seed, short, keep, replicas, postgres), lambda said: typer.echo(said, err=True))
     show(("what", "tried", "survived", "lost"), report.rows(), f"{report.seconds / 60:.1f} minutes.")
     for trouble in report.troubles():
         typer.echo(trouble)

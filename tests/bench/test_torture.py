@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import sqlite3
 import sys
 from pathlib import Path
 
@@ -12,7 +11,10 @@ import pytest
 
 from omnidemo.bench.torture import client, inputs, ledger
 from omnidemo.bench.torture.damage import damage
+from omnidemo.bench.torture.databases import PostgresServer, SqliteFile
 from omnidemo.bench.torture.run_torture import Outcome, Report, TortureRequest, run
+from omnidemo.store.store import Store
+from tests.store.test_store import record
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits of files and signals as on Linux")
 
@@ -21,26 +23,42 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits of files
 def test_a_short_torture_holds(tmp_path: Path) -> None:
     report = run(TortureRequest(0.3, clients=2, short=True, keep=tmp_path / "kept"))
     assert report.held, "\n".join(report.troubles())
-    assert report.found.acknowledged >= 2 and report.outcomes["kills of the server"].survived == 1
+    assert report.found.acknowledged >= 2 and report.repeated and report.outcomes["kills of the server"].survived == 1
     assert report.outcomes["what pages of other sites tried"].tried > 10
 
 
 def test_the_books_find_what_is_lost_doubled_altered_and_raw(tmp_path: Path) -> None:
-    database, file = tmp_path / "omnidemo.db", tmp_path / "ledger"
-    with sqlite3.connect(database) as connection:
-        connection.execute("CREATE TABLE requests (prompt TEXT, answer TEXT)")
-        rows = [("a", "1"), ("b", "2"), ("b", "2"), ("c", "3")]
-        connection.executemany("INSERT INTO requests VALUES (?, ?)", rows)
-    connection.close()
+    file, rows = tmp_path / "ledger", [("a", "1"), ("b", "2"), ("b", "2"), ("c", "3")]
     told = [("a", "1"), ("b", "2"), ("c", "other"), ("d", "4")]
-    lines = [{"kind": "chat", "prompt": p, "acknowledged": True, "answer": a, "error": "", "raw": ""} for p, a in told]
+    lines = [
+        {"kind": "chat", "prompt": p, "acknowledged": True, "answer": a, "tokens": 8, "temperature": 0.0, "error": "", "raw": ""}
+        for p, a in told
+    ]
     lines += [{"kind": "chat", "prompt": "e", "acknowledged": False, "answer": None, "error": "busy", "raw": ""}]
     lines += [{"kind": "bad", "event": "x", "data": "y", "status": 500, "error": "z", "raw": "'NoneType' object has no attribute"}]
     file.write_text("".join(json.dumps(line) + "\n" for line in lines) + '{"kind": "chat", "prom')
-    found = ledger.compare([file], database)
+    found = ledger.compare([file], rows)
     assert (found.acknowledged, found.lost, found.doubled, found.altered, len(found.raw)) == (4, ["d"], ["b"], ["c"], 1)
     assert not Report(found=found).held and Report().held and not Report({"x": Outcome(1, 0, ["no"])}).held
     assert len(Report(found=found).troubles()) == 4
+    assert ledger.greedy([file])["c", 8] == {"other"} and not Report(different=["a"]).held
+
+
+def test_a_database_is_read_checked_locked_and_killed(postgres_server: PostgresServer, tmp_path: Path) -> None:
+    postgres_server.database()
+    file = SqliteFile(tmp_path / "omnidemo.db")
+    for database, url in ((postgres_server, postgres_server.url), (file, f"sqlite:///{file.file}")):
+        store = Store(url, retry_seconds=0.1)
+        store.record_request(record(prompt="a", answer="1"))
+        assert store.flush()
+        with database.locked():
+            store.record_request(record(prompt="b", answer="2"))
+            assert not store.flush(0.3)
+        assert store.flush() and len(database.answers()) == 2 and database.is_sound()
+        store.close()
+    postgres_server.kill()
+    postgres_server.start()
+    assert sorted(postgres_server.answers()) == [("a", "1"), ("b", "2")] and postgres_server.is_sound()
 
 
 @pytest.mark.parametrize("text", ["'<' not supported between instances of 'str' and 'int'", "Traceback (most recent call last)"])

@@ -19,6 +19,7 @@ import torch
 
 from omnidemo.adapters import version_folders
 from omnidemo.adapters.version_folders import AdapterState, OptimiserState
+from omnidemo.bench.torture.databases import PostgresServer
 from omnidemo.config import Settings
 from omnidemo.lines.stored_versions import StoredVersions
 from omnidemo.records import NgramEntry
@@ -30,14 +31,13 @@ from omnidemo.store.visitors import KEY, Visitors
 from tests.store.test_store import OPENER, PAIR, ROOT, record, version, wait_for
 from tests.support.chats import chat, ready
 from tests.support.models import save
-from tests.support.postgres import Server
 
 ODD = "a\x00b\ud800c"
 TARGET, DRAFTER = PAIR
 
 
 @pytest.fixture
-def url(postgres_server: Server) -> str:
+def url(postgres_server: PostgresServer) -> str:
     return postgres_server.database()
 
 
@@ -62,7 +62,7 @@ def test_a_missing_driver_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "requirements-scale.txt" in store.status.message and "secret" not in store.status.message
 
 
-def test_processes_upgrade_an_empty_database_once(postgres_server: Server) -> None:
+def test_processes_upgrade_an_empty_database_once(postgres_server: PostgresServer) -> None:
     start = [sys.executable, "-c", OPENER]
     here = os.environ | {"PYTHONPATH": str(ROOT)}
     children = [subprocess.Popen(start, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=here) for _ in range(2)]
@@ -116,11 +116,11 @@ def test_ngrams_and_sessions_of_several_writers_meet(url: str, store: Store) -> 
         one.close()
 
 
-def test_a_server_that_dies_and_returns_has_lost_nothing(postgres_server: Server, store: Store) -> None:
+def test_a_server_that_dies_and_returns_has_lost_nothing(postgres_server: PostgresServer, store: Store) -> None:
     first = record()
     store.record_request(first)
     assert store.flush()
-    postgres_server.stop()
+    postgres_server.kill()
     try:
         assert store.requests() == []
         store.record_request(record("s2"))
@@ -141,7 +141,7 @@ def test_a_request_whose_commit_was_answered_by_nobody_is_written_once(store: St
     assert store.flush() and len(store.requests()) == 1
 
 
-def test_tables_that_went_away_are_noticed_and_written_again(postgres_server: Server, url: str, store: Store) -> None:
+def test_tables_that_went_away_are_noticed_and_written_again(postgres_server: PostgresServer, url: str, store: Store) -> None:
     class Owner:
         def write(self) -> None:
             store.save_ngrams(*PAIR, [NgramEntry(7, (1, 2), 3, 1, 0, 0)])
@@ -159,13 +159,13 @@ def test_tables_that_went_away_are_noticed_and_written_again(postgres_server: Se
     assert "was deleted or replaced" in store.status.message
 
 
-def test_a_visitor_of_one_machine_is_known_to_all(postgres_server: Server, url: str, store: Store, tmp_path: Path) -> None:
+def test_a_visitor_of_one_machine_is_known_to_all(postgres_server: PostgresServer, url: str, store: Store, tmp_path: Path) -> None:
     other = Store(url, retry_seconds=0.1)
     here, there = Visitors(tmp_path / "one", store.common_key), Visitors(tmp_path / "two", other.common_key)
     given = here.issue()
     assert here.name(given) and there.name(given) == here.name(given)
     assert Visitors(tmp_path / "three").name(given) == ""
-    postgres_server.stop()
+    postgres_server.kill()
     try:
         assert store.requests() == [] and store.common_key(b"x") is None
         assert Visitors(tmp_path / "two", store.common_key).name(given) == here.name(given)  # kept in its folder too
@@ -232,10 +232,10 @@ def test_what_another_machine_wrote_wins_and_what_only_this_one_has_is_added(url
     assert store.active_version(*PAIR) == 2 and store.counts()["adapter_files"] == 8
 
 
-def test_a_database_that_does_not_answer_changes_no_folder(postgres_server: Server, store: Store, tmp_path: Path) -> None:
+def test_a_database_that_does_not_answer_changes_no_folder(postgres_server: PostgresServer, store: Store, tmp_path: Path) -> None:
     line = make_version(tmp_path, store, 1)
     assert store.flush()
-    postgres_server.stop()
+    postgres_server.kill()
     try:
         assert store.fetch_adapters(*PAIR, tmp_path) is None
     finally:

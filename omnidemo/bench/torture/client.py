@@ -190,11 +190,14 @@ def _act(client: Client, draw: random.Random, number: int, note: Any) -> None:
     if kind < 0.5:
         prompt = draw.choice(TOPICS).format(draw.randrange(100), number) + f" [{client.session} {number}]"
         note(kind="asked", prompt=prompt)
-        answer = client.chat(prompt, draw.choice((8, 24, 48)), temperature=draw.choice((0.0, 1.0)))
+        tokens, temperature = draw.choice((8, 24, 48)), draw.choice((0.0, 1.0))
+        answer = client.chat(prompt, tokens, temperature=temperature)
         ended = acknowledged(answer)
         note(
             kind="chat",
             prompt=prompt,
+            tokens=tokens,
+            temperature=temperature,
             acknowledged=ended,
             answer=answer.data.get("text") if ended else None,
             error=answer.error,

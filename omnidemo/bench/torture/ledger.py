@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections import Counter
-from contextlib import closing
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -43,23 +42,17 @@ def acknowledged(files: list[Path]) -> int:
     return sum(bool(entry.get("acknowledged")) for entry in entries(files))
 
 
-def kept(database: Path) -> dict[str, list[str]]:
-    """The answers of each prompt in the history."""
+def kept(answers: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    """The answers of each prompt."""
     found: dict[str, list[str]] = {}
-    with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True, timeout=30)) as connection:
-        for prompt, answer in connection.execute("SELECT prompt, answer FROM requests WHERE prompt IS NOT NULL"):
-            found.setdefault(prompt, []).append(answer)
+    for prompt, answer in answers:
+        found.setdefault(prompt, []).append(answer)
     return found
 
 
-def is_sound(database: Path) -> bool:
-    with closing(sqlite3.connect(database, timeout=30)) as connection:
-        whole = connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-        return whole and connection.execute("PRAGMA foreign_key_check").fetchall() == []
-
-
-def compare(files: list[Path], database: Path) -> Found:
-    found, rows = Found(), kept(database)
+def compare(files: list[Path], history: Iterable[tuple[str, str]]) -> Found:
+    """What the ledgers say, and what of it is not in the history's (prompt, answer)."""
+    found, rows = Found(), kept(history)
     for entry in entries(files):
         kind = entry["kind"]
         found.asked += kind == "asked"
@@ -79,4 +72,13 @@ def compare(files: list[Path], database: Path) -> Found:
                 found.doubled.append(entry["prompt"])
             elif answers[0] != entry["answer"]:
                 found.altered.append(entry["prompt"])
+    return found
+
+
+def greedy(files: list[Path]) -> dict[tuple[str, int], set[str]]:
+    """The acknowledged answers at temperature 0, by prompt and most tokens."""
+    found: dict[tuple[str, int], set[str]] = {}
+    for entry in entries(files):
+        if entry["kind"] == "chat" and entry["acknowledged"] and entry["temperature"] == 0.0:
+            found.setdefault((entry["prompt"], entry["tokens"]), set()).add(entry["answer"])
     return found

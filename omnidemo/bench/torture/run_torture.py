@@ -1,29 +1,35 @@
-"""Torture, in cycles: clients chat and send nonsense, something fails, the server is killed, files are damaged, and it starts again."""
+"""Torture, in cycles: clients chat and send nonsense, something fails, the server is killed, files are damaged, and it starts again.
+
+With replicas one of them fails, or the trainer's actor, and with PostgreSQL the database's server.
+"""
 
 from __future__ import annotations
 
 import os
 import random
 import signal
-import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from omnidemo.bench.torture import strangers
 from omnidemo.bench.torture.client import Away, Client
 from omnidemo.bench.torture.damage import damage
-from omnidemo.bench.torture.ledger import Found, acknowledged, compare, is_sound
-from omnidemo.bench.torture.server import ROOT, Server
+from omnidemo.bench.torture.databases import Database, PostgresServer, SqliteFile
+from omnidemo.bench.torture.ledger import Found, acknowledged, compare, greedy
+from omnidemo.bench.torture.server import REPLICA, ROOT, Server
+from omnidemo.config import DRAFTER, Settings
+from omnidemo.serving.pair_loading import build_pair
 
 FULL_BYTES = 65_536  # beyond which no file may grow while the disk is "full"
 SETTLE_SECONDS = 45.0  # after a fault, until everything that was acknowledged has to be in the history
 LOAD_SECONDS = 60.0  # longest wait for a cycle's first answers
+REPEATED = 300  # answers at temperature 0 that are decoded once more at the end
 # Settings of the app. Short updates, so that there is always one to be killed in.
 USUAL = {"TRAINING": "concurrent", "UPDATE_INTERVAL": "2", "STEPS_PER_UPDATE": "4", "LORA_RANK": "4", "COST_AWARE": "false"}
 USUAL |= {"ADAPTERS_KEPT": "4", "TRUST_HUB": "false", "MAX_NEW_TOKENS": "64", "BUFFER_MB": "8"}
@@ -40,6 +46,8 @@ class TortureRequest:
     seed: int = 0
     short: bool = False
     keep: Path | None = None  # where the storage, the ledgers and the log stay
+    replicas: int = 0  # that answer, kept by Ray; 0: the app's own process does
+    postgres: bool = False  # a PostgreSQL server of this machine keeps the history
 
 
 @dataclass(slots=True)
@@ -55,6 +63,8 @@ class Report:
     found: Found = field(default_factory=Found)
     raw: list[str] = field(default_factory=list)  # of the server's log
     foreign: list[str] = field(default_factory=list)
+    different: list[str] = field(default_factory=list)  # prompts whose greedy answer is not what plain decoding says
+    repeated: int = 0
     seconds: float = 0.0
 
     def note(self, what: str, held: bool, why: str = "") -> None:
@@ -68,7 +78,7 @@ class Report:
     def held(self) -> bool:
         found = self.found
         broken = any(one.failed for one in self.outcomes.values())
-        return not (broken or found.lost or found.doubled or found.altered or found.raw or self.raw or self.foreign)
+        return not (broken or found.lost or found.doubled or found.altered or found.raw or self.raw or self.foreign or self.different)
 
     def rows(self) -> list[list[str]]:
         """(what, tried, survived, lost) as text."""
@@ -77,6 +87,15 @@ class Report:
         broken = len(found.lost) + len(found.doubled) + len(found.altered)
         shown.append(
             ["acknowledged answers, held against the history", f"{found.acknowledged:,}", f"{found.acknowledged - broken:,}", f"{broken:,}"]
+        )
+        same = self.repeated - len(self.different)
+        shown.append(
+            [
+                "answers at temperature 0, decoded again plainly by one process",
+                f"{self.repeated:,}",
+                f"{same:,}",
+                f"{len(self.different):,}",
+            ]
         )
         shown.append(["bad inputs (raw errors)", f"{found.bad:,}", f"{found.bad - len(found.raw):,}", f"{len(found.raw):,}"])
         shown.append(["tracebacks in the server's log", "–", "–", f"{len(self.raw):,}"])
@@ -88,11 +107,15 @@ class Report:
         told = [f"{what}: {why}" for what, one in self.outcomes.items() for why in one.failed]
         for name, prompts in (("lost", found.lost), ("doubled", found.doubled), ("altered", found.altered), ("raw error", found.raw)):
             told += [f"{name}: {prompt}" for prompt in prompts]
+        told += [f"different: {prompt}" for prompt in self.different]
         return told + [f"log: {line}" for line in self.raw] + [f"foreign: {what}" for what in self.foreign]
 
 
 def run(order: TortureRequest, tell: Tell = lambda said: None) -> Report:
-    """Torture the app for about so long. Everything happens on this machine, in a folder of its own, over the loopback."""
+    """Torture the app for about so long. Everything happens on this machine, in a folder of its own, over the loopback.
+
+    ValueError, one sentence, where a PostgreSQL server is wanted and cannot be started.
+    """
     report, began = Report(), time.monotonic()
     with tempfile.TemporaryDirectory(prefix="omnidemo-torture-", ignore_cleanup_errors=True) as made:
         folder = order.keep or Path(made)
@@ -106,7 +129,13 @@ class _Torture:
     def __init__(self, order: TortureRequest, folder: Path, report: Report, tell: Tell) -> None:
         self.order, self.folder, self.report, self.tell = order, folder, report, tell
         self.draw = random.Random(order.seed)
-        self.server = Server(folder / "storage", folder / "server.log", USUAL)
+        self.postgres = PostgresServer(folder / "postgres") if order.postgres else None
+        storage = folder / "storage"
+        self.database: Database = self.postgres or SqliteFile(storage / "omnidemo.db")
+        if self.postgres is not None:
+            self.postgres.start()
+            self.postgres.database()
+        self.server = Server(storage, folder / "server.log", USUAL | {"DATABASE_URL": self.database.url}, order.replicas)
         self.ledgers: list[Path] = []
         self.clients: list[subprocess.Popen[bytes]] = []
 
@@ -114,22 +143,29 @@ class _Torture:
         try:
             self._start("a first start")
             self._sites()
-            faults = (
-                [self._kill_trainer]
-                if self.order.short
-                else [self._kill_trainer, self._lock, self._stop_trainer, self._fill, self._nothing]
-            )
-            cycle = 0
+            faults, cycle = self._faults(), 0
             while (cycle < len(faults) and self.order.short) or (not self.order.short and time.monotonic() < until):
                 self._cycle(faults[cycle % len(faults)])
                 cycle += 1
             self._end()
+            self._decode_again()
             if not self.order.short:
                 self._strangers()
         finally:
             for client in self.clients:
                 client.kill()
             self.server.kill()
+            if self.postgres is not None:
+                self.postgres.kill()
+
+    def _faults(self) -> list[Callable[[], None]]:
+        quick = [self._kill_trainer]
+        quick += [self._kill_replica] if self.order.replicas else []
+        quick += [self._kill_database] if self.order.postgres else []
+        if self.order.short:
+            return quick
+        others = [self._lock, self._nothing] if self.order.replicas else [self._lock, self._stop_trainer, self._fill, self._nothing]
+        return quick + others
 
     def _cycle(self, fault: Callable[[], None]) -> None:
         """Load, a fault, a kill at some moment, files damaged, a start, and the books."""
@@ -181,9 +217,22 @@ class _Torture:
     def _kill_trainer(self) -> None:
         for _ in range(40):  # it is started with the first update
             if self.server.signal_trainer(signal.SIGKILL):
-                self.report.note("kills of the training process", True)
+                self.report.note("kills of the training process" + (" (its actor)" if self.order.replicas else ""), True)
                 return
             time.sleep(0.25)
+
+    def _kill_replica(self) -> None:
+        if self.server.signal_one(REPLICA, signal.SIGKILL):
+            self.report.note("kills of a replica", self._answers())
+
+    def _kill_database(self) -> None:
+        """Answers go on without it, and are written when it returns."""
+        assert self.postgres is not None
+        self.postgres.kill()
+        held = self._answers()
+        time.sleep(self.draw.uniform(0.0, 5.0))
+        self.postgres.start()
+        self.report.note("kills of the database", held and self._settled())
 
     def _stop_trainer(self) -> None:
         """A training process that hangs; the kill that follows must not leave it behind."""
@@ -192,11 +241,9 @@ class _Torture:
 
     def _lock(self) -> None:
         """Another program holds the database for longer than a write waits."""
-        with closing(sqlite3.connect(self.server.database, timeout=10, isolation_level=None)) as connection:
-            connection.execute("BEGIN EXCLUSIVE")
+        with self.database.locked():
             time.sleep(self.draw.uniform(2.0, 9.0))
             held = self._answers()
-            connection.execute("ROLLBACK")
         self.report.note("the database locked", held and self._settled())
 
     def _fill(self) -> None:
@@ -220,19 +267,19 @@ class _Torture:
 
     def _settled(self) -> bool:
         """Whether all that was acknowledged until now comes into the history: what is killed before that is not promised."""
-        goal = compare(self.ledgers, self.server.database)
+        goal = compare(self.ledgers, self.database.answers())
         until = time.monotonic() + SETTLE_SECONDS
         lost = set(goal.lost)
         while lost and time.monotonic() < until:
             time.sleep(1.0)
-            lost &= set(compare(self.ledgers, self.server.database).lost)
+            lost &= set(compare(self.ledgers, self.database.answers()).lost)
         return not lost
 
     # books ---------------------------------------------------------------------------------------------------------------
 
     def _books(self, when: str) -> None:
-        self.report.note("integrity checks of the database", is_sound(self.server.database), when)
-        self.report.found = compare(self.ledgers, self.server.database)
+        self.report.note("integrity checks of the database", self.database.is_sound(), when)
+        self.report.found = compare(self.ledgers, self.database.answers())
         self.tell(f"{self.report.found.acknowledged} acknowledged, {len(self.report.found.lost)} lost, {self.report.found.bad} bad inputs")
 
     def _end(self) -> None:
@@ -241,6 +288,16 @@ class _Torture:
         self.report.note("stops when asked", status in (0, 143), f"it ended with {status}")
         self._books("after a stop")
         self.report.raw += _tracebacks(self.server.log)
+
+    def _decode_again(self) -> None:
+        """Whether greedy answers, with drafts, learning and whatever failed, are those of plain decoding."""
+        given = sorted(greedy(self.ledgers).items())
+        pair = build_pair(USUAL["TARGET"], DRAFTER, Settings(device="cpu", storage=self.folder / "again"))
+        for (prompt, tokens), told in self.draw.sample(given, min(REPEATED, len(given))):
+            text = pair.generate(prompt, method="autoregressive", max_new_tokens=tokens, learn=False).text
+            self.report.repeated += 1
+            if told != {text}:
+                self.report.different.append(prompt)
 
     def _sites(self) -> None:
         self._foreign(strangers.sites(self.server.port), "what pages of other sites tried")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -18,21 +19,19 @@ from omnidemo.bench.torture.client import Away, Client, acknowledged
 from omnidemo.config import DRAFTER, TARGET
 
 START_SECONDS = 180.0  # until a pair is ready; the first start on a machine compiles
+REPLICA, TRAINER = "ray::ServeReplica", "ray::Trainer"  # how the titles of Ray's processes begin
 ROOT = Path(__file__).parents[3]
 
 
 class Server:
-    """Started with `start`; whatever it says goes to `log`. `settings` are names and values of `OMNIDEMO_*`."""
+    """Started with `start`; whatever it says goes to `log`. `settings` are names and values of `OMNIDEMO_*`; `replicas`: so
+    many answer, and Ray keeps them; 0: the process itself does."""
 
-    def __init__(self, storage: Path, log: Path, settings: Mapping[str, str]) -> None:
-        self.storage, self.log, self.settings = storage, log, dict(settings)
+    def __init__(self, storage: Path, log: Path, settings: Mapping[str, str], replicas: int = 0) -> None:
+        self.storage, self.log, self.settings, self.replicas = storage, log, dict(settings), replicas
         self.port = free_port()
         self.starts = 0
         self._process: subprocess.Popen[bytes] | None = None
-
-    @property
-    def database(self) -> Path:
-        return self.storage / "omnidemo.db"
 
     @property
     def alive(self) -> bool:
@@ -44,13 +43,15 @@ class Server:
         own |= {f"OMNIDEMO_{name}": value for name, value in self.settings.items()}
         own |= {"OMNIDEMO_STORAGE": str(self.storage), "OMNIDEMO_PORT": str(self.port), "OMNIDEMO_HOST": "127.0.0.1"}
         own |= {"PYTHONPATH": str(ROOT), "GRADIO_ANALYTICS_ENABLED": "False"}
+        command = [sys.executable, "-m", "omnidemo", "serve"]
+        command += ["--ray", "--replicas", str(self.replicas)] if self.replicas else []
         began = time.monotonic()
         with self.log.open("ab") as log:
-            self._process = subprocess.Popen([sys.executable, "-m", "omnidemo", "serve"], stdout=log, stderr=log, env=own)
+            self._process = subprocess.Popen(command, stdout=log, stderr=log, env=own)
         self.starts += 1
         target, drafter = self.settings.get("TARGET", TARGET), self.settings.get("DRAFTER", DRAFTER)
         client = Client(self.port, "start", timeout=10.0)
-        while time.monotonic() - began < START_SECONDS and self.alive:
+        while time.monotonic() - began < START_SECONDS * (1 + self.replicas) and self.alive:
             time.sleep(0.3)
             try:
                 client.arrive()
@@ -77,22 +78,18 @@ class Server:
                 sizes.append(process.memory_info().rss)
         return (sizes[0], sum(sizes[1:])) if sizes else (0, 0)
 
-    def trainer(self) -> psutil.Process | None:
-        for child in self.children():
-            try:
-                if "omnidemo.distill.worker_process" in " ".join(child.cmdline()):
-                    return child
-            except psutil.Error:
-                continue
-        return None
-
-    def signal_trainer(self, number: int) -> bool:
-        """Send its training process a signal; whether there was one."""
+    def signal_one(self, title: str, number: int) -> bool:
+        """Send a signal to one of the processes that it started whose command line has this title; whether there was one."""
+        found = [child for child in self.children() if title in _command(child)]
         with suppress(psutil.Error):
-            if (trainer := self.trainer()) is not None:
-                trainer.send_signal(number)
+            if found:
+                random.choice(found).send_signal(number)
                 return True
         return False
+
+    def signal_trainer(self, number: int) -> bool:
+        """Send its training process a signal; whether there was one. With replicas, the actor that owns it."""
+        return self.signal_one(TRAINER if self.replicas else "omnidemo.distill.worker_process", number)
 
     def limit_files(self, size: int | None) -> bool:
         """From now on no file may grow beyond so many bytes, as on a full disk; None: any. Whether the system can do that."""
@@ -109,7 +106,7 @@ class Server:
         if self._process is not None:
             self._process.kill()
             self._process.wait(30)
-        _, alive = psutil.wait_procs(left, timeout=10)
+        _, alive = psutil.wait_procs(left, timeout=30 if self.replicas else 10)  # agents of Ray look for their parent now and then
         commands = []
         for process in alive:
             try:
@@ -129,6 +126,13 @@ class Server:
         except subprocess.TimeoutExpired:
             self.kill()
             return None
+
+
+def _command(process: psutil.Process) -> str:
+    try:
+        return " ".join(process.cmdline())
+    except psutil.Error:
+        return ""
 
 
 def free_port() -> int:
