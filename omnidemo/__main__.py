@@ -220,8 +220,8 @@ def serve(
 @app.command("train-bundled")
 def train_bundled(
     models: Annotated[list[str] | None, typer.Argument(help="drafter, a, b, c, large; all by default.")] = None,
-    tokens: Annotated[int | None, typer.Option(min=1, help="For each model; default: the family's own budget.")] = None,
-    minutes: Annotated[float | None, typer.Option(help="For each model at most; the schedule fits itself to it.")] = None,
+    tokens: Annotated[int | None, typer.Option(min=1, help="For each model, and each part of large; default: the family's own.")] = None,
+    minutes: Annotated[float | None, typer.Option(help="For each at most; the schedule fits itself to it.")] = None,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes of one thread each; default: one a core.")] = None,
     resume: Annotated[bool, typer.Option(help="Go on from the last checkpoint.")] = True,
     from_assets: Annotated[bool, typer.Option(help="Start from the committed weights.")] = False,

@@ -6,6 +6,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import getpass
+import glob
 import os
 import re
 import shutil
@@ -111,8 +112,13 @@ def _alive(pid: int) -> bool:
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """`with replacing(path) as partial`: what is written to `partial` becomes `path` at once, or not at all."""
+    """`with replacing(path) as partial`: what is written to `partial` becomes `path` at once, or not at all. What a killed process left
+    behind goes."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    for left in path.parent.glob(f".new-{glob.escape(path.name)}.*"):
+        pid = left.suffix[1:].partition("-")[0]
+        if pid.isdigit() and not _alive(int(pid)):
+            left.unlink(missing_ok=True)
     partial = path.with_name(f".new-{path.name}.{os.getpid()}-{threading.get_ident()}")
     try:
         yield partial

@@ -28,8 +28,8 @@ class Token:
     """One target token: emitted, or proposed and discarded.
 
     `text` is what the token added to the decoded stream; it is empty while a UTF-8 character is incomplete, so that the
-    texts of all emitted tokens, joined, are the text of the generation. `p` is the target's probability of the token,
-    `q` the proposal's (an upper bound where the method uses one), `accept` the probability with which it was accepted;
+    texts of all emitted tokens, joined, are the text of the generation. `p` is the target's probability of the token
+    at temperature 1, `q` the proposal's (an upper bound where the method uses one), `accept` the probability with which it was accepted;
     `q` and `accept` are None for tokens that nobody proposed. `pieces` are the drafter's ids that spelled the token. Of the
     sources, "direct" is one drafter token, "ngram" several, or with the methods on strings also none that ends with it.
     """

@@ -60,11 +60,13 @@
     const percent = (x) => (x === undefined || x === null ? null : x.toFixed(x < 0.001 ? 5 : 3));
     const title = discarded ? (line.j ? "a wrong guess" : "a guess nobody judged") : names[line.s].title;
     const rows = [row("token", visible(line.t) || nameless(line, answer)), row("id", String(line.i)), row("round · position", `${line.r + 1} · ${line.n + 1}`)];
-    if (!discarded || line.j) rows.push(row("the big model's probability, p", percent(line.p) ?? "–"));
-    if (percent(line.q)) rows.push(row("the small model's, q", percent(line.q)));
-    const greedy = answer.meta.temperature === 0; // then p and q decide nothing
+    const { temperature, top_p: topP } = answer.meta;
+    const plain = temperature === 1 && (topP ?? 1) === 1; // else p is of the model itself, and q of what the settings make of it
+    if (!discarded || line.j) rows.push(row(plain ? "the big model's probability, p" : "the big model's probability at temperature 1", percent(line.p) ?? "–"));
+    if (percent(line.q)) rows.push(row(plain ? "the small model's, q" : "the small model's", percent(line.q)));
+    const greedy = temperature === 0; // then p and q decide nothing
     if (percent(line.a) && greedy) rows.push(row("the big model's first choice", line.a > 0.5 ? "yes, so it is kept" : "no, so it is fixed"));
-    if (percent(line.a) && !greedy) rows.push(row("chance to be kept, min(1, p/q)", percent(line.a)));
+    if (percent(line.a) && !greedy) rows.push(row(plain ? "chance to be kept, min(1, p/q)" : "chance to be kept", percent(line.a)));
     if (line.g?.length) rows.push(row("the small model's pieces", line.g.map((piece, i) => `${visible(piece)} ${line.gi[i]}`).join(" | ")));
     const help = discarded ? (line.j ? "The small model guessed it, and the big one wrote something else (“rejected”)." : "Guessed behind a wrong guess, so the big model never judged it.") : names[line.s].help;
     tip.replaceChildren(el("div", { class: `tip-title s-${discarded ? "discarded" : line.s}` }, el("i", { class: "swatch" }), title), ...rows, el("p", {}, help));

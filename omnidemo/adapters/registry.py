@@ -54,7 +54,7 @@ class AdapterRegistry:
         self, folder: Path, drafter: str, target: str, domain: str, storage: Path, publish: Publish, store: StoreLike | None
     ) -> None:
         self.folder, self.drafter, self.target, self.domain = folder, drafter, target, domain
-        self.line = version_folders.line_folder(storage, drafter, target, domain)
+        self.line_folder = version_folders.line_folder(storage, drafter, target, domain)
         self.lock = threading.RLock()
         self.current, self.trusted = Published(), Published()
         self.epoch = 0  # grows with every change by hand: an update that began before it is dropped
@@ -64,15 +64,15 @@ class AdapterRegistry:
     @property
     def untouched(self) -> bool:
         """Whether the line has no version at all."""
-        return not self.current.version and not version_folders.versions(self.line)
+        return not self.current.version and not version_folders.versions(self.line_folder)
 
     def restore(self) -> int:
         """Publish the version that was active last, or the newest whole one before it; its number (0: none, also where the line
         had been rolled back to the base drafter)."""
         with self.lock:
-            version_folders.sweep(self.line)
-            noted = version_folders.read_note(self.line, "active")
-            for version in version_folders.versions(self.line):
+            version_folders.sweep(self.line_folder)
+            noted = version_folders.read_note(self.line_folder, "active")
+            for version in version_folders.versions(self.line_folder):
                 if noted is not None and version > noted:
                     continue
                 try:
@@ -90,7 +90,7 @@ class AdapterRegistry:
         with self.lock:
             self._swap_to(version)
             self.promote()
-            version_folders.write_note(self.line, "active", version)
+            version_folders.write_note(self.line_folder, "active", version)
             self._store_active(version)
 
     def adopt(self, adapter: AdapterState, kept: int) -> int:
@@ -106,26 +106,26 @@ class AdapterRegistry:
         not fit the drafter; then nothing has changed."""
         with self.lock:
             weights = version_folders.merged_weights(version_folders.BaseWeights(self.folder), adapter)
-            version = max([self.current.version, *version_folders.versions(self.line)]) + 1
+            version = max([self.current.version, *version_folders.versions(self.line_folder)]) + 1
             losses = [step.loss for step in steps if math.isfinite(step.loss)]
             loss, now = (sum(losses) / len(losses) if losses else None), _now()
             names = (self.drafter, self.target, self.domain)
             info = AdapterVersion(version, *names, None, None, self.current.version, requests, optimiser.step, loss, now)
-            info = version_folders.write_version(self.line, info, adapter, optimiser)
-            version_folders.write_note(self.line, "active", version)
+            info = version_folders.write_version(self.line_folder, info, adapter, optimiser)
+            version_folders.write_note(self.line_folder, "active", version)
             self.error = None
             self._write(lambda store: store.record_steps(self.target, self.drafter, self.domain, version, steps))
             self._write(lambda store: store.add_adapter(info, True))
             self._publish(version, weights, adapter.head)
             self.current = Published(version, adapter, optimiser, requests, loss, now)
-            gone = version_folders.prune(self.line, kept, version, self.trusted.version)
+            gone = version_folders.prune(self.line_folder, kept, version, self.trusted.version)
             self._write(lambda store: store.drop_files(self.target, self.drafter, self.domain, gone))
 
     def promote(self) -> None:
         """Trust the published version: from now on versions are compared with it."""
         with self.lock:
             self.trusted = self.current
-            version_folders.write_note(self.line, "trusted", self.current.version)
+            version_folders.write_note(self.line_folder, "trusted", self.current.version)
             self._write(lambda store: store.set_trusted(self.target, self.drafter, self.domain, self.trusted.version))
 
     def roll_back(self) -> None:
@@ -144,7 +144,7 @@ class AdapterRegistry:
         """Back to the base drafter: the line's versions and its loss curve go."""
         with self.lock:
             self._swap_to(0)
-            version_folders.remove_line(self.line)
+            version_folders.remove_line(self.line_folder)
             self._write(lambda store: store.forget_line(self.target, self.drafter, self.domain))
             self.current = self.trusted = Published()
 
@@ -154,7 +154,7 @@ class AdapterRegistry:
         weights: Mapping[str, Tensor] = {}
         head: Mapping[str, Tensor] = {}
         if version:
-            stored = version_folders.load_version(version_folders.version_folder(self.line, version))
+            stored = version_folders.load_version(version_folders.version_folder(self.line_folder, version))
             weights, head = version_folders.merged_weights(base, stored.adapter), stored.adapter.head
             chosen = Published(version, stored.adapter, stored.optimiser, stored.info.requests_seen, stored.info.loss, _now())
         elif self.current.adapter:
@@ -164,16 +164,16 @@ class AdapterRegistry:
         self.current, self.error = chosen, None
 
     def _trust_noted(self) -> None:
-        """After a restart: trust the version that was trusted before, if it is whole; else the base drafter or the published one."""
+        """After a restart: trust the noted version; the base drafter where none is noted, the published one where it is damaged."""
         self.trusted = self.current
-        noted = version_folders.read_note(self.line, "trusted")
+        noted = version_folders.read_note(self.line_folder, "trusted")
         if noted == self.current.version:
             return
         if not noted:  # none of the versions was measured to be better than the base drafter
             self.trusted = Published()
             return
         try:
-            stored = version_folders.load_version(version_folders.version_folder(self.line, noted))
+            stored = version_folders.load_version(version_folders.version_folder(self.line_folder, noted))
             self.trusted = Published(noted, stored.adapter)
         except (ValueError, OSError) as error:
             log.warning("%s", error)

@@ -161,7 +161,7 @@ class CpuBackend(RolloutBackend):
         if isinstance(context.rng, Sampler) and not context.sampling.greedy:
             context.rng.uniform()  # the number that it was drawn with
         token, row = tokens.ids[place], tokens.rows[place : place + 1]
-        # The rollout's probability is that at the temperature, and where that is 0 the one at temperature 1.
+        # At temperature 0 the rollout gives the probability at temperature 1, else that at its own temperature.
         p = tokens.probabilities[place] if context.sampling.temperature in (0.0, 1.0) else token_prob(as_array(row)[0], token)
         target.length = len(context.target.ids)
         self._written = written if place + 1 < len(tokens.ids) else None

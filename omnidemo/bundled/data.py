@@ -26,11 +26,11 @@ SEEDS = {
     "tokenizers": 11, "drafter": 1_000_000, "a": 2_000_000, "b": 3_000_000, "c": 4_000_000,
     "large": 5_000_000, "half": 6_000_000, "further": 7_000_000,
 }  # fmt: skip
-# `large`, the target that has to hold a conversation, and `half`, which it grows from, read more chats: those are short, so by the usual
+# `large`, the target that people chat with, and `half`, which it grows from, read more chats: those are short, so by the usual
 # mix of examples only 7 % of what a model learns from is chat. The rest it knows from its parent, and has to keep: with 11 % code it
 # forgot some of that.
 CHATTY: dict[str, float] = {"stories": 0.09, "maths": 0.24, "code": 0.18, "howto": 0.06, "news": 0.08, "chat": 0.35}
-# After those two it gave a right answer to 58 of 100 chat prompts like those it had read: it had read too few of them.
+# After `half` and `large` it was right for 58 of 100 chat prompts of the very kinds that it had read: it had read too few.
 CHATTIER: dict[str, float] = {"stories": 0.03, "maths": 0.10, "code": 0.07, "howto": 0.025, "news": 0.025, "chat": 0.75}
 MIXES = {"half": CHATTY, "large": CHATTY, "further": CHATTIER}
 OTHER_SHARE = 0.01  # of the drafter's tokens: every domain but stories

@@ -1,7 +1,7 @@
 """Train the family from nothing: drafter, `a`, then `b`, `c` and `large` from the body of `a`, each evaluated and written to assets/.
 
 `large` begins as `half`: `a` reads its chats first, more than twice as fast, and is then grown to twice the width. It ends with `further`,
-in which two thirds of what it reads is chat; with `--from-assets` the committed weights go through that part alone.
+in which two tokens of three are of chats; with `--from-assets` the committed weights go through that part alone.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from .grown import grown
 from .optimiser import Rates
 from .transplant import transplanted
 
-# Tokens at most; a budget file (budget.json in the folder of the runs) may say others, and minutes. Only the default target has to hold a
-# conversation, so its rows are long.
+# Tokens at most; a budget file (budget.json in the folder of the runs) may say others, and minutes. The default target, which people chat
+# with, has long rows.
 PLANS = {
     "drafter": Plan(24_000_000),
     "a": Plan(48_000_000),
@@ -52,6 +52,7 @@ RATES = {
     "large": Rates(muon=0.015, warmup=40, decay=0.75),  # `half` has had the constant phase
     "further": Rates(muon=0.02, warmup=40, decay=0.75),
 }
+PARTS = {"large": ("half", "large", "further")}  # of a member that is not trained in one
 PARENT = {"b": "a", "c": "a", "half": "a"}
 SPELLS_AS = {"c": "drafter", "half": "a", "large": "a", "further": "a"}  # whose tokenizer
 SEED = 7
@@ -126,16 +127,13 @@ def train_one(
         finally:
             producer.kill()
 
-    def plan_of(part: str) -> Plan:
-        """The limits of a part of `large`: those of the budget file, or else of this command."""
-        return PLANS[part].amended(budget, part) if budget else replace(PLANS[part], tokens=plan.tokens, minutes=plan.minutes)
-
-    part, wanted = name, [plan.tokens, plan.minutes]
+    plans, part = plans_of(name, plan, budget), name
+    wanted = [[one.tokens, one.minutes] for one in plans.values()]
     committed = from_assets and (ASSETS / name / "config.json").exists()
     if name == "large" and not committed:
         half = shape_of("half", len(tokenizer))
         first, origin = start_weights("half", half, tokenizer, False, runs)
-        narrow, before = run("half", half, plan_of("half"), first)
+        narrow, before = run("half", half, plans["half"], first)
         wide, after = run("large", shape, plan, grown(narrow, half, SEED))
         flat = torch.lerp(wide, grown(first, half, SEED), KEPT)
         origin += f", trained on {_read(before)} of the same kind at a constant rate, grown to twice the width, trained on {_read(after)}"
@@ -143,7 +141,7 @@ def train_one(
     else:
         flat, origin = start_weights(name, shape, tokenizer, from_assets, runs)
     if name == "large":
-        part, plan = "further", plan_of("further")
+        part, plan = "further", plans["further"]
     final, clock = run(part, shape, plan, flat)
     stats = json.loads((runs / part / "data" / "stats.json").read_text())
     last = clock.losses[-50:]
@@ -155,9 +153,21 @@ def train_one(
         "losses": clock.losses[::10],
     }  # fmt: skip
     family.save(name, shape, final, tokenizer)
+    if committed:  # these weights are the committed ones now: to train once more is to begin with them
+        for leftover in ("latest.pt", "constant.pt"):
+            (runs / part / leftover).unlink(missing_ok=True)
     (runs / name).mkdir(exist_ok=True)
     (runs / name / "facts.json").write_text(json.dumps(facts))
     return facts
+
+
+def plans_of(name: str, plan: Plan, budget: Path | None) -> dict[str, Plan]:
+    """The plan of each part of a member: `plan`, and for its other parts the limits of the budget file, or else of `plan`."""
+
+    def other(part: str) -> Plan:
+        return PLANS[part].amended(budget, part) if budget else replace(PLANS[part], tokens=plan.tokens, minutes=plan.minutes)
+
+    return {part: plan if part == name else other(part) for part in PARTS.get(name, (name,))}
 
 
 def _read(clock: Clock) -> str:
@@ -184,11 +194,13 @@ def train_bundled(
         # The file may be edited while earlier models train, and while this one does.
         asked = replace(PLANS[name], tokens=tokens or PLANS[name].tokens, minutes=minutes)
         plan = asked if tokens or minutes else asked.amended(budget, name)
-        if resume and not from_assets and _finished(name, plan, runs):
+        live = None if tokens or minutes else budget
+        plans = plans_of(name, plan, live)
+        if resume and not from_assets and _finished(name, plans, runs):
             typer.echo(f"== {name}: already trained")
             continue
-        typer.echo(f"== {name}: at most {plan.tokens:,} tokens" + (f" or {plan.minutes:g} minutes" if plan.minutes else ""))
-        live = None if tokens or minutes else budget
+        for part, one in plans.items():
+            typer.echo(f"== {part}: at most {one.tokens:,} tokens" + (f" or {one.minutes:g} minutes" if one.minutes else ""))
         facts = train_one(name, plan, workers or os.cpu_count() or 1, resume, from_assets, compiled, runs, live)
         typer.echo(f"== {name}: loss {facts['loss']} after {facts['minutes']} min")
         (ASSETS / name / "README.md").unlink(missing_ok=True)
@@ -199,10 +211,10 @@ def train_bundled(
             _score(name, runs)
 
 
-def _finished(name: str, plan: Plan, runs: Path) -> bool:
+def _finished(name: str, plans: dict[str, Plan], runs: Path) -> bool:
     facts = runs / name / "facts.json"
     done = facts.exists() and (ASSETS / name / "config.json").exists()
-    return done and json.loads(facts.read_text())["wanted"] == [plan.tokens, plan.minutes]
+    return done and json.loads(facts.read_text())["wanted"] == [[plan.tokens, plan.minutes] for plan in plans.values()]
 
 
 def _score(name: str, runs: Path) -> None:
@@ -212,8 +224,10 @@ def _score(name: str, runs: Path) -> None:
 
 def main(
     models: Annotated[list[str] | None, typer.Argument(help="members of the family, all by default")] = None,
-    tokens: Annotated[int | None, typer.Option(help="for each model; default: runs/bundled/budget.json, else built in")] = None,
-    minutes: Annotated[float | None, typer.Option(help="for each model at most; the schedule fits itself to it")] = None,
+    tokens: Annotated[
+        int | None, typer.Option(help="for each model, and each part of `large`; default: runs/bundled/budget.json, else built in")
+    ] = None,
+    minutes: Annotated[float | None, typer.Option(help="for each at most; the schedule fits itself to it")] = None,
     workers: Annotated[int | None, typer.Option(help="processes of one thread each; default: one a core")] = None,
     resume: Annotated[bool, typer.Option(help="go on from the last checkpoint")] = True,
     from_assets: Annotated[bool, typer.Option(help="start from the committed weights")] = False,

@@ -31,7 +31,7 @@ def identity_segments() -> NDArray[np.float64]:
 
 @dataclass(slots=True)
 class StopRule:
-    """When a draft ends: the one definition, which compiled code follows too (`roll_out` in `backends/kernels/draft.py`).
+    """When a draft ends. Compiled code says the same once more (`roll_out` in `backends/kernels/draft.py`): change both.
 
     `segments` [n, 5] are rows (from which s on, a, b, c, d), the calibration as piecewise linear functions of s, the drafter's probability
     of a slot. After a slot, `cumulative` (the probability that all slots so far are accepted) is multiplied by a + b·s. Another slot is

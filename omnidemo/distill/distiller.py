@@ -67,7 +67,7 @@ class Distiller:
         the same lines."""
         self.folder, self.settings = Path(drafter_folder), settings
         self.versions = AdapterRegistry(self.folder, drafter_name, target_name, domain, storage, publish, store)
-        self.line = self.versions.line
+        self.line_folder = self.versions.line_folder
         self._busy = busy
         self._worker: Worker = worker or ProcessWorker()
         self._owns_worker = closes or worker is None

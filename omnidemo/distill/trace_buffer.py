@@ -61,7 +61,7 @@ class TraceBuffer:
         return list(islice(self._traces, len(self._traces) - self.fresh, None))
 
     def take(self, steps: int, size: int) -> list[list[Trace]]:
-        """Batches of an update, none where nothing is fresh; then none is fresh any more. No trace is twice in a batch."""
+        """The batches of an update, none where no trace is fresh; afterwards none is. No trace is twice in a batch."""
         traces, fresh = list(self._traces), self.fresh
         self.fresh, self._taken = 0, self.fresh or self._taken
         if not fresh:

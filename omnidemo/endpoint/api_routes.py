@@ -138,7 +138,7 @@ class Endpoint:
             await anyio.sleep(LOOK_SECONDS)
             state = front.state(model.target, model.drafter)
         if state.stage == "failed":
-            why = without_folders(state.error or "")
+            why = without_folders(state.error or "")  # `state` strips them for visitors only
             raise ApiError(503, f"{name[:120]} could not be loaded: {why}", code="model_not_loaded", headers=NO_RETRY)
         if state.stage != "ready":
             raise ApiError(503, f"{name[:120]} is still being loaded ({state.stage}); ask again in a few seconds.", headers=RETRY)

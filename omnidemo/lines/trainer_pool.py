@@ -41,7 +41,7 @@ class TrainerPool:
     disk. A line that drafts an answer, learns, or has an update due stays until that is done. All of them share one training process.
     Methods may be called from any thread.
 
-    A variable `line` is here the `Distiller` of an adapter line and `line.line` the folder of its versions; what drafts for the adapter
+    A variable `line` is here the `Distiller` of an adapter line and `line.line_folder` where its versions lie; what drafts for the adapter
     line is the pair's `DraftingLine`."""
 
     def __init__(self, pair: Pair, settings: Settings, store: Store, trainers: Trainers | None = None) -> None:
@@ -267,7 +267,7 @@ class TrainerPool:
         settings = self._settings_of(line.versions.domain)
         changes: dict[str, Any] = {name: getattr(settings, name) for name in ADAPTABLE}
         changes = {name: value for name, value in changes.items() if value != getattr(line.settings, name)}
-        if line.status().version or version_folders.versions(line.line):
+        if line.status().version or version_folders.versions(line.line_folder):
             changes.pop("lora_rank", None)
         if changes:
             line.configure(**changes)

@@ -40,6 +40,7 @@ class NgramMemory:
                 self._map.spelling(entry.target_id)  # looked up once, so that the table for compiled code holds it
 
     def fill(self) -> int:
+        """Insert every target token that only several drafter tokens spell, as far as there is room; how many n-grams there are."""
         with self._lock:
             for target_id in range(len(self._map.target)):
                 spelled = self._map.ngram(target_id)

@@ -95,6 +95,7 @@ class ChatService:
             self._remember(session, route)
             if learn:
                 lines.measurer.topic(route.topic, route.domain)
+
             def finish(generation: Generation) -> None:
                 if learn and self._chosen(domain) not in (AUTO, DEFAULT):
                     self._adaptation.teach(prompt, route.domain)

@@ -161,7 +161,7 @@ class PublicServices(Callers):
         self.quotas.ask(visitor.name)
         options["max_new_tokens"] = min(options["max_new_tokens"], LONGEST_ANSWER)
         made = run(**options)
-        for one in (run for runs in made for run in runs):
+        for one in (one for runs in made for one in runs):
             self.quotas.spend(visitor.name, len(one.token_ids))
         return made
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import shutil
 import threading
 from collections.abc import Callable
@@ -30,11 +31,12 @@ class Backup:
         self._copying = threading.Lock()
         if settings.backup:
             _quietly(self._restore)
-        self._seen = {name: _names(settings.storage / name) for name in FOLDERS}
+        self._seen: dict[str, set[Path]] = {name: set() for name in FOLDERS}
 
     def start(self, store: Store) -> None:
         self._store = store
         if self._settings.backup:
+            _quietly(self._look)
             threading.Thread(target=self._copy_regularly, name="backup", daemon=True).start()
 
     def close(self) -> None:
@@ -42,6 +44,10 @@ class Backup:
         self._closing.set()
         if self._settings.backup:
             _quietly(self._back_up)
+
+    def _look(self) -> None:
+        for name in FOLDERS:
+            self._seen[name] = _names(self._settings.storage / name)
 
     def _restore(self) -> None:
         storage = self._settings.storage
@@ -68,10 +74,11 @@ class Backup:
 
     def _back_up_folder(self, name: str) -> None:
         """Copy a folder, and remove from the copy what was deleted: only what this process has seen, so that a restoration that failed
-        empties no backup."""
+        empties no backup, and nothing where the whole folder is gone, which no deletion in the app does."""
         live, copy = self._settings.storage / name, self._folder / name
-        if live.is_dir():
-            shutil.copytree(live, copy, dirs_exist_ok=True, ignore=UNFINISHED)
+        if not live.is_dir():
+            return
+        shutil.copytree(live, copy, dirs_exist_ok=True, ignore=UNFINISHED)
         now = _names(live)
         for gone in sorted(self._seen[name] - now, reverse=True):  # what is in a folder before the folder
             place = copy / gone
@@ -94,5 +101,12 @@ def _quietly(action: Callable[[], Any]) -> None:
 
 
 def _names(folder: Path) -> set[Path]:
-    """What is in a folder, at any depth; nothing where there is no folder."""
-    return {path.relative_to(folder) for path in folder.rglob("*")}
+    """What is in a folder, at any depth; nothing where there is no folder. OSError where a part of it cannot be read."""
+
+    def fail(error: OSError) -> None:
+        raise error
+
+    if not folder.is_dir():
+        return set()
+    found = os.walk(folder, onerror=fail)
+    return {Path(place, name).relative_to(folder) for place, folders, files in found for name in (*folders, *files)}

@@ -52,28 +52,3 @@ def _round(stored: Mapping[str, Any]) -> Round:
         return tuple(Token(**{**one, **{part: tuple(one[part]) for part in ("pieces", "piece_texts")}}) for one in stored[name])
 
     return Round(**{**stored, "tokens": tokens("tokens"), "discarded": tokens("discarded"), "inserts": ()})
-
-
-def banners_query(target: str, drafter: str) -> Select[Any]:
-    """The pair's requests that have a topic, oldest first: topic, domain, adapter version, and whether the page called guessing slower."""
-    columns: list[Any] = [RequestRow.topic, RequestRow.domain, RequestRow.adapter_version, RequestRow.slower]
-    query = of_pair(select(*columns), RequestRow.pair_id, target, drafter)
-    return query.where(RequestRow.topic.is_not(None), RequestRow.kind != "compare").order_by(RequestRow.id)
-
-
-def count_banners(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Per topic and line, by name: its answers, those after its first update (the line's version had changed since the topic's first
-    answer), and of both how many ended with the banner “slower than plain decoding”."""
-    found: dict[tuple[str, str], dict[str, Any]] = {}
-    first: dict[tuple[str, str], int] = {}
-    for row in rows:
-        place = (str(row["topic"]), str(row["domain"]))
-        version = int(row["adapter_version"])
-        names = ("answers", "slower", "answers_after_update", "slower_after_update")
-        one = found.setdefault(place, {"topic": place[0], "domain": place[1]} | dict.fromkeys(names, 0))
-        updated, shown = version != first.setdefault(place, version) or one["answers_after_update"] > 0, bool(row["slower"])
-        one["answers"] += 1
-        one["slower"] += shown
-        one["answers_after_update"] += updated
-        one["slower_after_update"] += updated and shown
-    return [found[place] for place in sorted(found)]

@@ -168,10 +168,6 @@ class LineStore:
         """The probes of a line and of the fresh drafter (version 0), by version; `shown`: with the rounds of some prompts."""
         return self._rows(learning_tables.probes_query(target, drafter, domain, topic, shown))
 
-    def banners(self, target: str, drafter: str) -> Rows:
-        """How often the page called guessing slower than plain decoding; see `learning_tables.count_banners`."""
-        return learning_tables.count_banners(self._rows(learning_tables.banners_query(target, drafter)))
-
     def _rows(self, query: Any) -> Rows:
         return self._database.read(lambda connection: [dict(row) for row in connection.execute(query).mappings()], [])
 

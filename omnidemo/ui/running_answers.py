@@ -24,7 +24,7 @@ class Running:
             return self._flags.setdefault((session, run), flag)
 
     def stop(self, session: str, run: str) -> bool:
-        """End one answer at its next round, or as soon as it starts; False when it is not running."""
+        """End an answer at its next round; one that has not started ends as it starts. False where it is not running yet."""
         with self._lock:
             flag = self._flags.get((session, run))
             if flag is None:

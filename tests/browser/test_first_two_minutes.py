@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -22,7 +22,6 @@ from omnidemo.bundled.corpus import mixer
 from omnidemo.config import Settings
 from omnidemo.models.catalogue import Reading
 from omnidemo.serving.pair_loading import build_pair
-from omnidemo.store.learning_tables import count_banners
 from tests.browser.test_app import WAIT, App, browser, visit
 
 __all__ = ["browser"]
@@ -147,6 +146,24 @@ def test_ten_examples_a_topic_and_the_ten_again(browser: Browser, app: App, plai
                 counts = [one[name] for name in ("answers", "slower", "answers_after_update", "slower_after_update")]
                 print(f"| {one['topic']} | {' | '.join(map(str, counts))} |")
             assert all(steps[topic][-1] > steps[topic][0] for topic in TOPICS), "the curve of a topic that was taught goes up"
+
+
+def count_banners(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Per topic and line, by name: its answers, those after its first update (the line's version had changed since the topic's first
+    answer), and of both how many ended with the banner “slower than plain decoding”."""
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    first: dict[tuple[str, str], int] = {}
+    for row in rows:
+        place = (str(row["topic"]), str(row["domain"]))
+        version = int(row["adapter_version"])
+        names = ("answers", "slower", "answers_after_update", "slower_after_update")
+        one = found.setdefault(place, {"topic": place[0], "domain": place[1]} | dict.fromkeys(names, 0))
+        updated, shown = version != first.setdefault(place, version) or one["answers_after_update"] > 0, bool(row["slower"])
+        one["answers"] += 1
+        one["slower"] += shown
+        one["answers_after_update"] += updated
+        one["slower_after_update"] += updated and shown
+    return [found[place] for place in sorted(found)]
 
 
 def probes(app: App) -> list[tuple[Any, ...]]:

@@ -114,12 +114,12 @@ def test_a_write_that_is_interrupted_between_files_leaves_nothing(folder: Path, 
     learn(distiller)
     status = distiller.status()
     assert status.state == "failed" and "No space left" in (status.error or "") and status.version == 1
-    assert version_folders.versions(distiller.line) == [1] and [version for version, _ in owner.published] == [1]
+    assert version_folders.versions(distiller.line_folder) == [1] and [version for version, _ in owner.published] == [1]
     monkeypatch.setattr(version_folders, "_write", whole)
-    (distiller.line / ".new-v000002").mkdir()  # as after a kill, when nothing could clean up
-    (distiller.line / ".new-active").write_text("2")
+    (distiller.line_folder / ".new-v000002").mkdir()  # as after a kill, when nothing could clean up
+    (distiller.line_folder / ".new-active").write_text("2")
     again, _ = make(folder, tmp_path)
-    assert again.restore() == 1 and not list(distiller.line.glob(".new-*"))
+    assert again.restore() == 1 and not list(distiller.line_folder.glob(".new-*"))
     learn(distiller)
     assert distiller.status().version == 2 and distiller.status().error is None
 
@@ -129,7 +129,7 @@ def test_a_damaged_version_falls_back_to_the_one_before(folder: Path, tmp_path: 
     first, _ = make(folder, tmp_path)
     for _ in range(2):
         learn(first)
-    file = version_folders.version_folder(first.line, 2) / name
+    file = version_folders.version_folder(first.line_folder, 2) / name
     data = bytearray(file.read_bytes())
     data[len(data) // 2] ^= 0xFF
     file.write_bytes(data)
@@ -208,7 +208,7 @@ def test_an_adapter_made_by_peft_becomes_a_version_and_learns_on(folder: Path, t
     assert distiller.adopt(adapter) == 2 and owner.published[-1][0] == 2
     status = distiller.status()
     assert (status.version, status.step) == (2, 0) and distiller.versions.trusted.version == 2
-    assert version_folders.read_note(distiller.line, "active") == 2
+    assert version_folders.read_note(distiller.line_folder, "active") == 2
     learn(distiller, 5)
     status = distiller.status()
     assert (status.version, status.step, status.error) == (3, 3, None)

@@ -47,7 +47,7 @@ def make(folder: Path, tmp_path: Path) -> Iterator[Make]:
         one = Distiller(
             drafter, "bundled/drafter", "bundled/a", chosen, tmp_path, publish=owner.publish, store=store, busy=owner.busy, worker=worker
         )
-        owner.line = one.line
+        owner.line = one.line_folder
         made.append(one)
         return one, owner
 
@@ -82,11 +82,11 @@ def test_inline_updates_record_publish_prune_and_restart(make: Make) -> None:
     assert status.loss is not None and status.last_swap is not None and status.seconds > 0 and status.error is None
     assert (status.mode, status.domain, status.rolled_back, status.converged) == ("inline", "default", 0, False)
     assert [version for version, _ in owner.published] == [1, 2, 3, 4, 5] and all(owner.on_disk)
-    assert set(version_folders.versions(distiller.line)) - {distiller.versions.trusted.version} <= {5, 4, 3}
+    assert set(version_folders.versions(distiller.line_folder)) - {distiller.versions.trusted.version} <= {5, 4, 3}
     assert [call[3] for call in store.named("record_steps")] == [1, 2, 3, 4, 5]
     added = [call[0] for call in store.named("add_adapter")]
     assert [one.parent for one in added] == [0, 1, 2, 3, 4] and added[-1].steps == 15
-    manifest = json.loads((version_folders.version_folder(distiller.line, 5) / version_folders.MANIFEST).read_text())
+    manifest = json.loads((version_folders.version_folder(distiller.line_folder, 5) / version_folders.MANIFEST).read_text())
     assert manifest["base"] == "bundled/drafter" and manifest["sha256"] == added[-1].sha256 and manifest["requests_seen"] == 11
 
     again, its_owner = make()
@@ -121,7 +121,8 @@ def test_activate_and_reset(make: Make, folder: Path) -> None:
     assert version == 0 and len(weights) == 14 and all(torch.equal(tensor, base[name].float()) for name, tensor in weights.items())
     status = distiller.status()
     assert (status.version, status.step, status.loss, status.requests_seen) == (0, 0, None, 0)
-    assert version_folders.versions(distiller.line) == [] and store.named("forget_line") == [("bundled/a", "bundled/drafter", "default")]
+    assert version_folders.versions(distiller.line_folder) == []
+    assert store.named("forget_line") == [("bundled/a", "bundled/drafter", "default")]
 
 
 def test_all_weights_can_be_trained_and_the_head_travels_along(make: Make, folder: Path) -> None:
@@ -158,7 +159,7 @@ def test_an_update_that_began_before_a_reset_is_dropped(make: Make, monkeypatch:
     monkeypatch.setattr(in_process_worker, "train", resets_meanwhile)
     distiller.run_pending()
     assert distiller.status().version == 0 and [version for version, _ in owner.published] == [0]
-    assert version_folders.versions(distiller.line) == []
+    assert version_folders.versions(distiller.line_folder) == []
 
 
 @pytest.mark.parametrize("verb", ["evaluate", "train"])
@@ -283,7 +284,7 @@ def test_a_sabotaged_trainer_is_rolled_back_by_itself(make: Make, monkeypatch: p
     assert again.restore() == trusted  # a version that was taken back stays so
 
     learner = train_step.learner_for({}, distiller.folder, distiller.versions.current.adapter, distiller.plan)
-    broken = version_folders.load_version(version_folders.version_folder(distiller.line, bad)).adapter
+    broken = version_folders.load_version(version_folders.version_folder(distiller.line_folder, bad)).adapter
     now, worse = train_step.evaluate(learner, [distiller.versions.current.adapter, broken], [make_trace(seed) for seed in range(200, 210)])
     assert now.mean() > worse.mean() + 0.1  # what is published guesses well again
     feed(distiller, 4, seed=120)
@@ -308,7 +309,7 @@ def test_the_trusted_version_is_never_pruned_and_a_small_slip_keeps_going(make: 
         rests_at(distiller, number + 1)
     status = distiller.status()
     assert status.rolled_back == 0 and distiller.versions.trusted.version == 1 and status.judged["difference"] < 0
-    assert version_folders.versions(distiller.line) == [8, 7, 6, 1]
+    assert version_folders.versions(distiller.line_folder) == [8, 7, 6, 1]
 
 
 def test_where_the_trusted_version_is_damaged_the_base_drafter_comes_back(make: Make) -> None:
@@ -318,11 +319,11 @@ def test_where_the_trusted_version_is_damaged_the_base_drafter_comes_back(make: 
         feed(distiller, 4, seed=number)
         rests_at(distiller, number + 1)
     assert distiller.versions.trusted.version == 1
-    (version_folders.version_folder(distiller.line, 1) / version_folders.WEIGHTS).write_bytes(b"")
+    (version_folders.version_folder(distiller.line_folder, 1) / version_folders.WEIGHTS).write_bytes(b"")
     child.gain = -0.4
     feed(distiller, 4, seed=2)  # version 2 is good, 3 is not; 2 is trusted by now
     rests_at(distiller, 3)
-    (version_folders.version_folder(distiller.line, 2) / version_folders.WEIGHTS).write_bytes(b"")
+    (version_folders.version_folder(distiller.line_folder, 2) / version_folders.WEIGHTS).write_bytes(b"")
     feed(distiller, 4, seed=3)
     until(lambda: distiller.status().rolled_back == 1 and distiller.status().state == "idle")
     status = distiller.status()

@@ -300,7 +300,7 @@ def test_the_history_knows_the_lines(pair: Pair, lines: TrainerPool, store: Stor
     assert store.flush()
     (row,) = store.lines(pair.target.name, pair.drafter.name)
     assert (row["domain"], row["active"], row["requests_seen"]) == ("maths", 1, 2)
-    assert json.loads((lines.get("maths").line / "v000001" / "manifest.json").read_text())["domain"] == "maths"
+    assert json.loads((lines.get("maths").line_folder / "v000001" / "manifest.json").read_text())["domain"] == "maths"
 
 
 def test_a_database_that_was_deleted_gets_ngrams_and_adapters_again(lines: TrainerPool, pair: Pair, store: Store, tmp_path: Path) -> None:

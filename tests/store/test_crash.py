@@ -77,9 +77,9 @@ def check(storage: Path, chat: bool, pair: object, expected: tuple[int, ...]) ->
         version = learner.restore()
         # A version is on disk before it is published: the kill may have come between the two.
         assert version == published or version > published, f"version {published} was published, {version} is back"
-        assert learner.status().error is None and not list(learner.line.glob(".new-*"))
-        for number in version_folders.versions(learner.line):
-            version_folders.load_version(version_folders.version_folder(learner.line, number))  # every checksum
+        assert learner.status().error is None and not list(learner.line_folder.glob(".new-*"))
+        for number in version_folders.versions(learner.line_folder):
+            version_folders.load_version(version_folders.version_folder(learner.line_folder, number))  # every checksum
         entries = store.load_ngrams(pair.target.name, pair.drafter.name)  # type: ignore[attr-defined]
         assert len(entries) >= least["ngrams"] and all(len(entry.drafter_ids) > 1 for entry in entries)
         requests = store.requests(limit=None)

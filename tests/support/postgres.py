@@ -16,15 +16,16 @@ QUICK = ("fsync=off", "full_page_writes=off", "shared_buffers=16MB", "max_connec
 
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[PostgresServer]:
-    pytest.importorskip("psycopg", reason="psycopg is not installed: pip install -r requirements-scale.txt")
     folder = Path(tempfile.mkdtemp(prefix="omnidemo-postgres-"))
     try:
         try:
             server = PostgresServer(folder, QUICK)
         except ValueError as error:
             pytest.skip(str(error))
-        server.start()
-        yield server
-        server.kill()
+        try:
+            server.start()
+            yield server
+        finally:
+            server.kill()
     finally:
         shutil.rmtree(folder, ignore_errors=True)

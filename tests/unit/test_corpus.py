@@ -125,10 +125,11 @@ def test_stream_repeats_nothing_and_keeps_the_mix() -> None:
         assert found == pytest.approx(share, abs=0.06), domain  # follow-ups are of several turns, more of them in some domains
 
 
-def test_the_large_model_reads_more_chat() -> None:
-    mix = data.MIXES["large"]
-    assert sum(mix.values()) == pytest.approx(1.0)
-    single = [example for example in islice(data.examples_for("large", 19), 2500) if len(example.turns) == 1]
+@pytest.mark.parametrize("part", ["large", "further"])
+def test_the_large_model_reads_more_chat(part: str) -> None:
+    mix = data.MIXES[part]
+    assert sum(mix.values()) == pytest.approx(1.0) and mix["chat"] > 2 * mixer.MIX["chat"]
+    single = [example for example in islice(data.examples_for(part, 19), 2500) if len(example.turns) == 1]
     for domain, share in mix.items():
         assert sum(example.domain == domain for example in single) / len(single) == pytest.approx(share, abs=0.07), domain
 

@@ -53,6 +53,22 @@ def test_a_storage_folder_serves_one_process_at_a_time(tmp_path: Path) -> None:
         assert other.wait(60) == 0
 
 
+def test_a_file_is_replaced_whole_and_what_a_killed_process_left_goes(tmp_path: Path) -> None:
+    path = tmp_path / "map.npz"
+    with start("pass") as other:
+        assert other.wait(60) == 0
+    for left in (f".new-map.npz.{other.pid}-1", f".new-map.npz.{os.getppid()}-1", f".new-other.npz.{other.pid}-1"):
+        (tmp_path / left).write_text("half")
+    with pytest.raises(RuntimeError), private_folders.replacing(path) as partial:
+        partial.write_text("half")
+        raise RuntimeError
+    assert not path.exists()
+    with private_folders.replacing(path) as partial:
+        partial.write_text("whole")
+    assert path.read_text() == "whole"
+    assert {one.name for one in tmp_path.glob(".new-*")} == {f".new-map.npz.{os.getppid()}-1", f".new-other.npz.{other.pid}-1"}
+
+
 def test_a_folder_that_cannot_be_locked_stops_nobody(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     private_folders.hold(tmp_path / "file")

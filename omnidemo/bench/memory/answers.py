@@ -89,7 +89,7 @@ def _sample(pair: Pair, distiller: Distiller, count: int, seconds: float) -> Sam
     tensors, held = live_tensors()
     optimiser = distiller.versions.current.optimiser
     moments = list(optimiser.moments.values()) if optimiser else []
-    files = [path for path in distiller.line.rglob("*") if path.is_file()]
+    files = [path for path in distiller.line_folder.rglob("*") if path.is_file()]
     return Sample(
         requests=count,
         seconds=seconds,
@@ -97,7 +97,7 @@ def _sample(pair: Pair, distiller: Distiller, count: int, seconds: float) -> Sam
         tensors=tensors,
         tensor_mb=held / 1e6,
         version=distiller.versions.current.version,
-        adapters=len(version_folders.versions(distiller.line)),
+        adapters=len(version_folders.versions(distiller.line_folder)),
         adapters_mb=sum(path.stat().st_size for path in files) / 1e6,
         optimiser_tensors=len(moments),
         optimiser_mb=sum(one.nbytes for one in moments) / 1e6,

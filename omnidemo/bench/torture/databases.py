@@ -10,6 +10,7 @@ import subprocess
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -71,13 +72,15 @@ class SqliteFile:
 
 class PostgresServer:
     """`postgres` of this machine in a folder of its own, with one database after another. It refuses to run as root; then it runs as the
-    user of that name, or as nobody. ValueError, one sentence, where it cannot."""
+    user of that name, or as nobody."""
 
     def __init__(self, folder: Path, options: Sequence[str] = ()) -> None:
-        """`options`: such as "fsync=off"."""
+        """`folder`: has to be empty or new; `options`: such as "fsync=off". ValueError, one sentence, where there can be no server."""
         for program in ("postgres", "initdb"):
             if shutil.which(program) is None:
                 raise ValueError(f"{program} is not on the path; install PostgreSQL")
+        if find_spec("psycopg") is None:
+            raise ValueError("psycopg is not installed; run `pip install -r requirements-scale.txt`")
         folder.mkdir(parents=True, exist_ok=True)
         self.folder, self.data, self.port, self._options = folder, folder / "data", free_port(), tuple(options)
         self._as: dict[str, Any] = {}
@@ -86,7 +89,9 @@ class PostgresServer:
             self._as = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
             os.chown(folder, user.pw_uid, user.pw_gid)
         made = ["initdb", "-D", str(self.data), "-U", "tester", "-A", "trust", "-E", "UTF8", "--no-sync", "--locale=C"]
-        subprocess.run(made, check=True, capture_output=True, cwd=folder, timeout=120, **self._as)
+        done = subprocess.run(made, capture_output=True, text=True, cwd=folder, timeout=120, **self._as)
+        if done.returncode:
+            raise ValueError(f"initdb could not make a database in {folder}: {' '.join(done.stderr.split())[-300:]}")
         self._process: subprocess.Popen[bytes] | None = None
         self._numbers = itertools.count()
         self._name = "postgres"
@@ -97,29 +102,32 @@ class PostgresServer:
         return f"postgresql://tester@127.0.0.1:{self.port}/{self._name}"
 
     def start(self) -> None:
-        options = [part for name in self._options for part in ("-c", name)]
-        command = ["postgres", "-D", str(self.data), "-h", "127.0.0.1", "-p", str(self.port), "-k", str(self.folder), *options]
-        with (self.folder / "log").open("ab") as log:
-            self._process = subprocess.Popen(command, cwd=self.folder, stdout=log, stderr=log, **self._as)
+        """Start it, and wait until it answers; ValueError, one sentence, where it does not. After a kill it may refuse to start until the
+        last of its old processes has ended, so it is tried again."""
+        import psycopg
+
+        options = [part for name in ("unix_socket_directories=", *self._options) for part in ("-c", name)]
+        command = ["postgres", "-D", str(self.data), "-h", "127.0.0.1", "-p", str(self.port), *options]
         end = time.monotonic() + START_SECONDS
-        while True:
-            try:
+        while time.monotonic() < end:
+            if self._process is None or self._process.poll() is not None:
+                with (self.folder / "log").open("ab") as log:
+                    self._process = subprocess.Popen(command, cwd=self.folder, stdout=log, stderr=log, **self._as)
+            with suppress(psycopg.OperationalError):
                 self.run("SELECT 1", "postgres")
                 return
-            except Exception:
-                if time.monotonic() > end or self._process.poll() is not None:
-                    raise
             time.sleep(0.1)
+        self.kill()
+        raise ValueError(f"PostgreSQL did not start; {self.folder / 'log'} says why")
 
     def kill(self) -> None:
         """End all of its processes without a warning."""
-        if self._process is None:
-            return
-        found = psutil.Process(self._process.pid)
-        for process in (found, *found.children(recursive=True)):
-            with suppress(psutil.Error):
-                process.kill()
-        self._process.wait(START_SECONDS)
+        if self._process is not None and self._process.poll() is None:
+            found = psutil.Process(self._process.pid)
+            for process in (found, *found.children(recursive=True)):
+                with suppress(psutil.Error):
+                    process.kill()
+            self._process.wait(START_SECONDS)
         self._process = None
 
     def run(self, statement: str, name: str | None = None) -> list[Any]:
@@ -139,10 +147,13 @@ class PostgresServer:
         return self.run(ANSWERS)
 
     def is_sound(self) -> bool:
+        """As in the protocol. Needs PostgreSQL 14 or newer with its contributed extension amcheck."""
+        import psycopg
+
+        self.run("CREATE EXTENSION IF NOT EXISTS amcheck")
         try:
-            self.run("CREATE EXTENSION IF NOT EXISTS amcheck")
             trees, tables = (self.run(statement) for statement in CHECKS)
-        except Exception:  # a check that finds something raises it
+        except psycopg.Error:  # a check that finds something raises it
             return False
         return bool(trees) and not tables
 

@@ -14,14 +14,15 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from omnidemo.bench.torture import strangers
 from omnidemo.bench.torture.client import Away, Client
 from omnidemo.bench.torture.damage import damage
 from omnidemo.bench.torture.databases import Database, PostgresServer, SqliteFile
-from omnidemo.bench.torture.ledger import Found, acknowledged, compare, greedy
+from omnidemo.bench.torture.ledger import acknowledged, compare, greedy
+from omnidemo.bench.torture.report import Report, tracebacks
 from omnidemo.bench.torture.server import REPLICA, ROOT, Server
 from omnidemo.config import DRAFTER, Settings
 from omnidemo.serving.pair_loading import build_pair
@@ -33,7 +34,7 @@ REPEATED = 300  # answers at temperature 0 that are decoded once more at the end
 # Settings of the app. Short updates, so that there is always one to be killed in.
 USUAL = {"TRAINING": "concurrent", "UPDATE_INTERVAL": "2", "STEPS_PER_UPDATE": "4", "LORA_RANK": "4", "COST_AWARE": "false"}
 USUAL |= {"ADAPTERS_KEPT": "4", "TRUST_HUB": "false", "MAX_NEW_TOKENS": "64", "BUFFER_MB": "8"}
-USUAL |= {"TARGET": "bundled/a"}  # a small target leaves the minutes to what is tested
+USUAL |= {"TARGET": "bundled/a", "DEVICE": "cpu"}  # a small target leaves the minutes to what is tested
 Tell = Callable[[str], None]
 
 
@@ -46,69 +47,8 @@ class TortureRequest:
     seed: int = 0
     short: bool = False
     keep: Path | None = None  # where the storage, the ledgers and the log stay
-    replicas: int = 0  # that answer, kept by Ray; 0: the app's own process does
+    replicas: int = 0  # that answer, run by Ray; 0: the app's own process answers
     postgres: bool = False  # a PostgreSQL server of this machine keeps the history
-
-
-@dataclass(slots=True)
-class Outcome:
-    tried: int = 0
-    survived: int = 0
-    failed: list[str] = field(default_factory=list)
-
-
-@dataclass(slots=True)
-class Report:
-    outcomes: dict[str, Outcome] = field(default_factory=dict)
-    found: Found = field(default_factory=Found)
-    raw: list[str] = field(default_factory=list)  # of the server's log
-    foreign: list[str] = field(default_factory=list)
-    different: list[str] = field(default_factory=list)  # prompts whose greedy answer is not what plain decoding says
-    repeated: int = 0
-    seconds: float = 0.0
-
-    def note(self, what: str, held: bool, why: str = "") -> None:
-        outcome = self.outcomes.setdefault(what, Outcome())
-        outcome.tried += 1
-        outcome.survived += held
-        if not held:
-            outcome.failed.append(why or what)
-
-    @property
-    def held(self) -> bool:
-        found = self.found
-        broken = any(one.failed for one in self.outcomes.values())
-        return not (broken or found.lost or found.doubled or found.altered or found.raw or self.raw or self.foreign or self.different)
-
-    def rows(self) -> list[list[str]]:
-        """(what, tried, survived, lost) as text."""
-        found = self.found
-        shown = [[what, f"{one.tried:,}", f"{one.survived:,}", f"{len(one.failed):,}"] for what, one in self.outcomes.items()]
-        broken = len(found.lost) + len(found.doubled) + len(found.altered)
-        shown.append(
-            ["acknowledged answers, held against the history", f"{found.acknowledged:,}", f"{found.acknowledged - broken:,}", f"{broken:,}"]
-        )
-        same = self.repeated - len(self.different)
-        shown.append(
-            [
-                "answers at temperature 0, decoded again plainly by one process",
-                f"{self.repeated:,}",
-                f"{same:,}",
-                f"{len(self.different):,}",
-            ]
-        )
-        shown.append(["bad inputs (raw errors)", f"{found.bad:,}", f"{found.bad - len(found.raw):,}", f"{len(found.raw):,}"])
-        shown.append(["tracebacks in the server's log", "–", "–", f"{len(self.raw):,}"])
-        return shown
-
-    def troubles(self) -> list[str]:
-        """A sentence for everything that did not hold."""
-        found = self.found
-        told = [f"{what}: {why}" for what, one in self.outcomes.items() for why in one.failed]
-        for name, prompts in (("lost", found.lost), ("doubled", found.doubled), ("altered", found.altered), ("raw error", found.raw)):
-            told += [f"{name}: {prompt}" for prompt in prompts]
-        told += [f"different: {prompt}" for prompt in self.different]
-        return told + [f"log: {line}" for line in self.raw] + [f"foreign: {what}" for what in self.foreign]
 
 
 def run(order: TortureRequest, tell: Tell = lambda said: None) -> Report:
@@ -118,8 +58,9 @@ def run(order: TortureRequest, tell: Tell = lambda said: None) -> Report:
     """
     report, began = Report(), time.monotonic()
     with tempfile.TemporaryDirectory(prefix="omnidemo-torture-", ignore_cleanup_errors=True) as made:
-        folder = order.keep or Path(made)
+        folder = (order.keep or Path(made)).resolve()
         folder.mkdir(parents=True, exist_ok=True)
+        Path(made).chmod(0o711)  # the user that PostgreSQL runs as has to get through
         _Torture(order, folder, report, tell).run(began + 60 * order.minutes)
     report.seconds = time.monotonic() - began
     return report
@@ -132,15 +73,15 @@ class _Torture:
         self.postgres = PostgresServer(folder / "postgres") if order.postgres else None
         storage = folder / "storage"
         self.database: Database = self.postgres or SqliteFile(storage / "omnidemo.db")
-        if self.postgres is not None:
-            self.postgres.start()
-            self.postgres.database()
-        self.server = Server(storage, folder / "server.log", USUAL | {"DATABASE_URL": self.database.url}, order.replicas)
+        self.server = Server(storage, folder / "server.log", USUAL, order.replicas)
         self.ledgers: list[Path] = []
         self.clients: list[subprocess.Popen[bytes]] = []
 
     def run(self, until: float) -> None:
         try:
+            if self.postgres is not None:
+                self.postgres.start()
+                self.server.settings["DATABASE_URL"] = self.postgres.database()
             self._start("a first start")
             self._sites()
             faults, cycle = self._faults(), 0
@@ -217,13 +158,14 @@ class _Torture:
     def _kill_trainer(self) -> None:
         for _ in range(40):  # it is started with the first update
             if self.server.signal_trainer(signal.SIGKILL):
-                self.report.note("kills of the training process" + (" (its actor)" if self.order.replicas else ""), True)
+                self.report.note("kills of the training process" + (" (its actor)" if self.order.replicas else ""), self._answers())
                 return
             time.sleep(0.25)
+        self.report.note("kills of the training process", False, "there was none")
 
     def _kill_replica(self) -> None:
-        if self.server.signal_one(REPLICA, signal.SIGKILL):
-            self.report.note("kills of a replica", self._answers())
+        killed = self.server.signal_one(REPLICA, signal.SIGKILL)
+        self.report.note("kills of a replica", killed and self._answers(), "" if killed else "there was none")
 
     def _kill_database(self) -> None:
         """Answers go on without it, and are written when it returns."""
@@ -236,8 +178,8 @@ class _Torture:
 
     def _stop_trainer(self) -> None:
         """A training process that hangs; the kill that follows must not leave it behind."""
-        if self.server.signal_trainer(signal.SIGSTOP):
-            self.report.note("training processes that hang", self._answers())
+        stopped = self.server.signal_trainer(signal.SIGSTOP)
+        self.report.note("training processes that hang", stopped and self._answers(), "" if stopped else "there was none")
 
     def _lock(self) -> None:
         """Another program holds the database for longer than a write waits."""
@@ -287,12 +229,13 @@ class _Torture:
         status = self.server.stop()
         self.report.note("stops when asked", status in (0, 143), f"it ended with {status}")
         self._books("after a stop")
-        self.report.raw += _tracebacks(self.server.log)
+        self.report.raw += tracebacks(self.server.log)
 
     def _decode_again(self) -> None:
         """Whether greedy answers, with drafts, learning and whatever failed, are those of plain decoding."""
         given = sorted(greedy(self.ledgers).items())
-        pair = build_pair(USUAL["TARGET"], DRAFTER, Settings(device="cpu", storage=self.folder / "again"))
+        settings = Settings.model_construct(device="cpu", storage=self.folder / "again")  # no OMNIDEMO_*, as the server
+        pair = build_pair(USUAL["TARGET"], DRAFTER, settings)
         for (prompt, tokens), told in self.draw.sample(given, min(REPEATED, len(given))):
             text = pair.generate(prompt, method="autoregressive", max_new_tokens=tokens, learn=False).text
             self.report.repeated += 1
@@ -310,23 +253,10 @@ class _Torture:
             self._foreign(strangers.visits(public.port), "what a visitor tried on another's data")
         finally:
             public.kill()
-        self.report.raw += _tracebacks(public.log)
+        self.report.raw += tracebacks(public.log)
 
     def _foreign(self, tried: Iterable[tuple[str, bool]], what: str) -> None:
         for said, held in tried:
             self.report.note(what, held, said)
             if not held:
                 self.report.foreign.append(said)
-
-
-def _tracebacks(log: Path) -> list[str]:
-    """The last line of each traceback in a log."""
-    found: list[str] = []
-    inside = False
-    for line in log.read_text(errors="replace").splitlines():
-        if line.startswith("Traceback (most recent call last)"):
-            inside = True
-        elif inside and line and not line.startswith((" ", "\t")):
-            found.append(line[:300])
-            inside = False
-    return found

@@ -86,7 +86,7 @@ def delete(services: PublicServices, session: str, what: Mapping[str, Any]) -> s
     wanted = str(what.get("session") or "")
     if what.get("mine") or wanted:
         mine = sessions_of(session) if session else ()
-        gone = sum(store.delete_session(one) for one in ((wanted,) if everyone and wanted else mine))
+        gone = sum(store.delete_session(one) for one in (sessions_of(wanted) if everyone and wanted else mine))
     else:
         asked = what.get("ids")
         ids = {one for one in asked if isinstance(one, int) and 0 < one < 2**63} if isinstance(asked, list) else set()
