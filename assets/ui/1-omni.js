@@ -40,6 +40,12 @@
     try { localStorage.setItem(`omnidemo.${key}`, JSON.stringify(value)); return true; } catch { return false; }
   };
 
+  // Whether the server answers; a proxy that answers for it does not count.
+  omni.alive = async () => {
+    const enough = AbortSignal.timeout ? AbortSignal.timeout(8000) : undefined;
+    try { return (await fetch(location.href, { method: "HEAD", cache: "no-store", signal: enough })).status < 500; } catch { return false; }
+  };
+
   // The Expert switch: a mark on the page that the styles read, remembered by the browser.
   const heard = [];
   omni.expert = () => document.documentElement.dataset.expert === "on";
@@ -75,5 +81,7 @@
   omni.format = (value, form) => (value === null || value === undefined || Number.isNaN(value) ? "–" : formats[form](value));
   // A figure of an answer; there is no speedup to tell where nothing was guessed.
   omni.figure = (figures, key) => (key === "estimated_speedup" && figures.acceptance_rate == null ? null : figures[key]);
+  // A speedup in words.
+  omni.faster = (pace) => (pace == null ? null : Math.abs(pace - 1) < 0.005 ? "as fast as without guessing" : `≈ ${omni.format(pace, "times")} ${pace < 1 ? "as fast" : "faster"}`);
   omni.plural = (n, word) => `${omni.format(n, "count")} ${word}${Math.round(n) === 1 ? "" : "s"}`;
 })();

@@ -57,7 +57,7 @@
     const yes = el("button", { type: "button", class: "link danger", onclick: async () => {
       settle();
       say("Deleting…");
-      try { const { said: told, detail } = await post("visitor/forget"); say(told ?? detail); } catch { say("The server did not answer; press again in a moment."); }
+      try { const { said: told, detail } = await post("visitor/forget"); omni.chat.forget(); say(told ?? detail); } catch { say("The server did not answer; press again in a moment."); }
     } }, "Delete");
     const no = el("button", { type: "button", class: "link", onclick: settle }, "Keep");
     really.append("Really? ", yes, " ", no);

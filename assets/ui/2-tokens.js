@@ -86,7 +86,9 @@
     document.querySelector(".tok.at, .gone.at")?.classList.remove("at");
   };
 
-  // Delegated: hover, tap, focus and arrow keys on one answer's tokens.
+  // Delegated: hover, tap, focus and arrow keys on one answer's tokens. A step that scrolls must not hide what it shows.
+  const STILL = 300;
+  let still = 0;
   omni.watchTokens = (box, answer, announce) => {
     const at = (event) => event.target.closest?.(".tok, .gone");
     const plain = () => box.closest("[data-view]")?.dataset.view === "text";
@@ -103,6 +105,7 @@
       event.preventDefault();
       const span = spans[Math.min(Math.max(go, 0), spans.length - 1)];
       if (!span) return;
+      still = performance.now() + STILL;
       span.scrollIntoView({ block: "nearest" });
       omni.showTip(span, answer);
       const line = answer.tokens[+span.dataset.i];
@@ -114,6 +117,6 @@
     event.preventDefault(); // it closes the tooltip, and stops no answer
     omni.hideTip();
   });
-  document.addEventListener("scroll", omni.hideTip, true);
+  document.addEventListener("scroll", () => { if (performance.now() > still) omni.hideTip(); }, true);
   document.addEventListener("pointerdown", (event) => { if (!event.target.closest?.(".tok, .gone")) omni.hideTip(); });
 })();

@@ -33,8 +33,6 @@
     }
     return [live?.user ?? "", history, omni.session(), live?.run ?? "", ...values.slice(4)];
   };
-  // The topic line to look at: the picked one, or with the automatic choice the one that drafted last.
-  chat.line = (picked) => (picked && picked !== "auto" ? picked : chat.turns.findLast((turn) => turn.answer.meta.line)?.answer.meta.line ?? "default");
   chat.current = () => [omni.session(), live?.run ?? ""];
   chat.stop = () => {
     if (!busy() || live.state === "stopping" || live.state === "done") return;
@@ -48,7 +46,7 @@
   chat.settled = (value) => {
     if (!live || (value !== undefined && !(value ?? "").split("\n", 1)[0].includes(live.run))) return;
     const turn = live;
-    if (!turn.answer.end && !turn.answer.error) turn.answer.error = turn.state === "stopping" ? null : "The server gave no answer: its queue may be full, or the connection was lost. Send the message again.";
+    if (!turn.answer.end && !turn.answer.error) turn.answer.error = turn.state === "stopping" ? null : turn.answer.text ? "The connection broke before the answer was finished. Press Again." : "The server gave no answer: its queue may be full, or the connection was lost. Send the message again.";
     live = null;
     if (turn.state !== "done") finish(turn);
     status(turn); refresh(); notify();
@@ -85,7 +83,7 @@
     if (turn.state === "stopping") { if (silence > STOP_SILENCE) { turn.answer.meta.stopped = true; chat.settled(); } return; }
     if (silence < SILENCE) return;
     heard = Date.now();
-    try { await fetch(location.href, { method: "HEAD", cache: "no-store" }); } catch { if (live === turn) chat.settled(); }
+    if (!(await omni.alive()) && live === turn) chat.settled();
   }, 1000);
   chat.setPair = (state) => {
     const off = { failed: `Send is off: ${state.error}`, absent: `Send is off: ${state.target} is not loaded. Press “Load” above.`, gone: "Send is off: the server does not answer." };
@@ -117,6 +115,8 @@
     parts.box.focus();
   };
 
+  chat.forget = () => { if (parts && !busy()) clear(); };
+
   // ── a reload keeps the chat ─────────────────────────────────────────────────────────────────────────────────
   const persist = () => {
     let room = KEEP_CHARACTERS;
@@ -124,19 +124,21 @@
       const full = turn.answer.lines.length <= room;
       room -= full ? turn.answer.lines.length : 0;
       const { text, figures, counts, error, end } = turn.answer;
-      return { run: turn.run, user: turn.user.slice(0, 20_000), lines: full ? turn.answer.lines : "", text: full ? "" : text.slice(0, 20_000), figures, counts, error, ended: Boolean(end) };
+      return { run: turn.run, user: turn.user.slice(0, 20_000), lines: full ? turn.answer.lines : "", text: full ? "" : text.slice(0, 20_000), figures, counts, error, ended: Boolean(end), stopped: Boolean(turn.answer.meta.stopped) };
     });
     if (!omni.save("chat", kept.reverse())) omni.save("chat", kept.slice(-2));
+    try { sessionStorage.setItem("omnidemo.chat", localStorage.getItem("omnidemo.chat")); } catch { /* the newest tab's chat comes back, then */ }
   };
   const restore = () => {
-    const kept = omni.load("chat", []);
+    let kept = omni.load("chat", []);
+    try { kept = JSON.parse(sessionStorage.getItem("omnidemo.chat")) ?? kept; } catch { /* no storage of this tab's own: that of all tabs */ }
     for (const item of Array.isArray(kept) ? kept : []) {
       if (typeof item?.user !== "string") continue;
       const answer = omni.newAnswer();
       omni.readLines(answer, item.lines || "");
       if (!item.lines && item.text) omni.readLines(answer, JSON.stringify({ k: "t", i: 0, t: item.text, s: "plain", r: 0, n: 0, p: null }));
       Object.assign(answer, { figures: answer.figures ?? item.figures, counts: answer.counts ?? item.counts, error: answer.error ?? item.error });
-      if (!item.ended && !answer.error) answer.meta.cut = true;
+      if (!item.ended && !answer.error) answer.meta[item.stopped ? "stopped" : "cut"] = true;
       chat.turns.push({ run: item.run, user: item.user, answer, state: "done" });
     }
     chat.turns.forEach((turn) => draw(turn));
@@ -151,7 +153,7 @@
     const user = el("div", { class: "say" });
     user.textContent = turn.user;
     turn.parts = { tokens, status: el("div", { class: "status" }), foot: el("div", { class: "foot" }) };
-    turn.node = el("article", { class: "turn", onclick: () => select(turn) },
+    turn.node = el("article", { class: "turn", onclick: () => select(turn), onfocusin: () => { if (chat.selected !== turn) select(turn); } },
       el("div", { class: "user" }, el("span", { class: "who" }, "You"), user),
       el("div", { class: "answer" }, el("span", { class: "who" }, "Model"), tokens, turn.parts.status, turn.parts.foot));
     omni.watchTokens(tokens, turn.answer, announce);
@@ -183,7 +185,7 @@
     const facts = el("span", { class: "facts" });
     if (figures) {
       const pace = omni.figure(figures, "estimated_speedup"), right = figures.guesses_right, step = figures.block_efficiency;
-      const pieces = [omni.plural(figures.tokens ?? 0, "token"), pace == null ? null : pace < 1 ? `≈ ${omni.format(pace, "times")} as fast` : `≈ ${omni.format(pace, "times")} faster`, step == null ? null : `${omni.format(step, "number")} tokens a step`, right == null ? null : `${omni.format(right, "percent")} of the guesses right`];
+      const pieces = [omni.plural(figures.tokens ?? 0, "token"), omni.faster(pace), step == null ? null : `${omni.format(step, "number")} tokens a step`, right == null ? null : `${omni.format(right, "percent")} of the guesses right`];
       const technical = [figures.tokens_per_second == null ? null : `${omni.format(figures.tokens_per_second, "number")} tok/s`, meta.method ? omni.methodTitle(meta.method) : null, meta.version === undefined ? null : meta.version ? `adapter v${meta.version}` : "base drafter"];
       const joined = (list) => list.filter(Boolean).join(" · ");
       facts.append(joined(pieces), el("span", { class: "omni-expert" }, ` · ${joined(technical)}`));
@@ -244,7 +246,7 @@
     if (!text.trim()) { parts.box.focus(); return; }
     if (chat.ask(text)) { parts.box.value = ""; queued = false; grow(); refresh(); } else if (!pair.ready) { queued = true; refresh(); }
   };
-  const pick = (prompt) => { if (chat.ask(prompt)) return; compose(prompt); if (!busy()) send(); };
+  const pick = (prompt) => { if (chat.ask(prompt) || (busy() && parts.box.value.trim())) return; compose(prompt); if (!busy()) send(); };
 
   // ── views and legend ────────────────────────────────────────────────────────────────────────────────────────
   const applyView = () => {
@@ -258,7 +260,7 @@
     parts.views = [["tokens", "Colours", "Every token coloured by where it came from"], ["text", "Text", "The answer without colours"], ["pieces", "Pieces", "The small model's pieces of merged tokens, as in There|fore → Therefore (the drafter's sub-tokens)"]].map(([key, title, help]) =>
       [key, el("button", { type: "button", class: key === "pieces" ? "omni-expert" : null, title: help, onclick: () => { settings.view = key; applyView(); } }, title)]);
     parts.discard = el("button", { type: "button", class: "toggle omni-expert", title: "Show guesses that were thrown away, struck through (discarded drafts)", onclick: () => { settings.discarded = !settings.discarded; applyView(); } }, "Thrown-away guesses");
-    parts.clear = el("button", { type: "button", class: "toggle", title: "Forget this conversation", onclick: clear }, "Clear chat");
+    parts.clear = el("button", { type: "button", class: "toggle", title: "Empty this page; History keeps what was stored", onclick: clear }, "Clear chat");
     return el("div", { class: "bar" }, el("div", { class: "segments", role: "group", "aria-label": "View of the answer" }, ...parts.views.map(([, button]) => button)), parts.discard, el("span", { class: "grow" }), parts.clear);
   };
   const legend = () => {
@@ -285,7 +287,7 @@
     parts.chips = el("div", { class: "chips", role: "group", "aria-label": "Example prompts" });
     parts.voice = el("div", { class: "omni-offscreen", "aria-live": "polite" });
     parts.hint = el("p", { class: "hint", role: "status" });
-    parts.box = el("textarea", { rows: 1, id: "omni-message", placeholder: matchMedia("(max-width: 800px)").matches ? "Ask something" : "Ask something. Enter sends, Shift+Enter breaks the line.", "aria-label": "Message", oninput: () => { grow(); if (queued) refresh(); },
+    parts.box = el("textarea", { rows: 1, id: "omni-message", placeholder: matchMedia("(max-width: 800px)").matches ? "Ask something" : "Ask something. Enter sends, Shift+Enter breaks the line.", "aria-label": "Message", oninput: () => { grow(); if (queued) { queued = false; refresh(); } }, // what is being edited is not sent
       onkeydown: (event) => { if (event.key === "Enter" && !event.shiftKey && !event.isComposing) { event.preventDefault(); send(); } } });
     parts.send = el("button", { type: "button", class: "send", onclick: send }, "Send");
     parts.stop = el("button", { type: "button", class: "stop", onclick: chat.stop, "aria-label": "Stop the answer", title: "Esc" }, "Stop");

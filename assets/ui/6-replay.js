@@ -69,11 +69,11 @@
     }
     return { target: meta.target, drafter: meta.drafter, message: turn.user, history, temperature: meta.temperature ?? 0, top_p: meta.top_p ?? 1, seed: end?.seed ?? null, method: meta.method, line: meta.line ?? "default", tokens: turn.answer.tokens.filter((line) => line.k === "t").length };
   };
-  // Measured once per answer and kept with it while the page lives; a refusal may be tried again.
+  // Measured once per answer (and version, where that matters) and kept with it while the page lives; a refusal may be tried again.
   const once = (turn, name, make) => (turn.beside ??= {})[name] ?? (turn.beside[name] = make().catch((error) => { delete turn.beside[name]; throw error; }));
   const lanes = (value) => value.lanes.map((lane) => ({ ...lane, rounds: replay.rounds(replay.read(lane.lines)) }));
   replay.plain = (turn) => once(turn, "plain", () => ask("measure", { kind: "plain", ...context(turn) }, 120_000).then((value) => lanes(value)[0]));
-  replay.fresh = (turn) => once(turn, "fresh", () => ask("measure", { kind: "fresh", ...context(turn), tokens: Math.max(32, context(turn).tokens) }, 180_000).then(lanes));
+  replay.fresh = (turn) => once(turn, `fresh ${omni.hero.version}`, () => ask("measure", { kind: "fresh", ...context(turn), tokens: Math.max(32, context(turn).tokens) }, 180_000).then(lanes));
 
   // Probe prompts of a topic, replayed by the fresh drafter and by today's: {topics, topic, pairs: [{prompt, two}]}.
   replay.probes = async (turn, topic) => {
@@ -85,7 +85,6 @@
   const pictures = { slow: "M4 3v10l8-5z", race: "M3 5h9l-2-2M13 11H4l2 2", change: "M8 2a6 6 0 1 0 0 12a6 6 0 1 0 0-12zM8 2v12M8 4a4 4 0 0 0 0 8" };
   const picture = (name) => svg("svg", { viewBox: "0 0 16 16", class: `pic ${name}`, "aria-hidden": "true" }, svg("path", { d: pictures[name] }));
   const titles = { slow: ["Slow motion", "Watch this answer being written: guess by guess, with its real times"], race: ["Race", "With and without guessing, side by side, in real time proportions"], change: ["Before / after", "The same prompt by the drafter as it was at first and as it is today"] };
-  replay.titles = titles;
   replay.drafts = (turn) => turn.answer.tokens.some((line) => line.k === "x" || (line.s !== "plain" && line.k === "t"));
   const forgetHint = () => {
     omni.save("raced", true);

@@ -99,10 +99,11 @@
   const others = async (turn, two, extra, topic) => {
     const found = await replay.probes(turn, topic).catch(() => null);
     if (!found?.pairs.length) return;
+    const named = (name) => omni.labels.topics[name] ?? name;
     const chip = (title, on, act) => el("button", { type: "button", class: "toggle", "aria-pressed": String(on), onclick: (event) => { extra.querySelectorAll(".prompts [aria-pressed=true]").forEach((node) => node.setAttribute("aria-pressed", "false")); event.currentTarget.setAttribute("aria-pressed", "true"); act(); } }, title);
-    const topics = found.topics.length > 1 ? omni.select("Topic", found.topics.map((name) => [name, name]), found.topic, (name) => others(turn, two, extra, name)) : null;
-    extra.replaceChildren(el("p", { class: "small" }, "Or on prompts that are replayed after each lesson:"), topics ?? el("b", {}, found.topic), el("div", { class: "prompts" },
-      chip("this prompt", two && !topic, () => replay.change(two, MINE, extra)), ...found.pairs.map((pair) => chip(pair.prompt, false, () => replay.change(pair.two, `Replayed, no wall times: “${pair.prompt}”, a probe prompt of ${found.topic}. Its answer was recorded once; both drafters guess along it.`, extra)))));
+    const topics = found.topics.length > 1 ? omni.select("Topic", found.topics.map((name) => [name, named(name)]), found.topic, (name) => others(turn, two, extra, name)) : null;
+    extra.replaceChildren(el("p", { class: "small" }, "Or on prompts that are replayed after each lesson:"), topics ?? el("b", {}, named(found.topic)), el("div", { class: "prompts" },
+      chip("this prompt", two && !topic, () => replay.change(two, MINE, extra)), ...found.pairs.map((pair) => chip(pair.prompt, false, () => replay.change(pair.two, `Replayed, no wall times: “${pair.prompt}”, a probe prompt of ${named(found.topic)}. Its answer was recorded once; both drafters guess along it.`, extra)))));
   };
   replay.views.change = async (turn) => {
     waiting("Both drafters answer this prompt, one after the other…");

@@ -4,8 +4,9 @@
   omni.advice = { wanted: "" };
 
   omni.widgets.advice = (host, { trigger }) => {
-    const ask = el("button", { type: "button", class: "toggle", onclick: () => trigger("ask") }, "Which drafter suits this target?");
-    const close = el("button", { type: "button", class: "link", hidden: true, onclick: () => fold(true) }, "Hide");
+    let wanted = false, act = null;
+    const ask = el("button", { type: "button", class: "toggle", onclick: () => { wanted = true; trigger("ask"); } }, "Which drafter suits this target?");
+    const close = el("button", { type: "button", class: "link", hidden: true, onclick: () => { wanted = false; fold(true); } }, "Hide");
     const head = el("div", { class: "line" }, ask, close), body = el("div", { class: "body", "aria-live": "polite" });
     host.append(head, body);
     const fold = (on) => { body.hidden = close.hidden = on; ask.hidden = !on; };
@@ -21,10 +22,11 @@
     const draw = (value) => {
       const item = (row, place) => {
         const here = row.name === value.drafter, busy = here && value.tried?.busy;
-        const act = el("button", { type: "button", class: "toggle", disabled: Boolean(busy), title: here ? "Measure the loaded pair on sample prompts, with and without guessing" : "Load this drafter; its weights are fetched if they are not here",
-          onclick: () => { if (here) { act.disabled = true; act.textContent = "Measuring…"; trigger("measure"); } else { omni.advice.wanted = row.name; trigger("choose"); } } }, busy ? `Measuring, ${busy}…` : here ? "Try it" : "Choose");
+        const press = el("button", { type: "button", class: "toggle", disabled: Boolean(busy), title: here ? "Measure the loaded pair on sample prompts, with and without guessing" : "Load this drafter; its weights are fetched if they are not here",
+          onclick: () => { if (here) { press.disabled = true; press.textContent = "Measuring…"; trigger("measure"); } else { omni.advice.wanted = row.name; trigger("choose"); } } }, busy ? `Measuring, ${busy}…` : here ? "Try it" : "Choose");
+        if (here) act = press;
         return el("li", { class: here ? "here" : "" },
-          el("div", { class: "who" }, el("b", {}, `${place + 1}. ${row.title}`), el("span", { class: "small" }, row.size)), modelled(row, value.acceptances), act,
+          el("div", { class: "who" }, el("b", {}, `${place + 1}. ${row.title}`), el("span", { class: "small" }, row.size)), modelled(row, value.acceptances), press,
           el("div", { class: "notes" },
             here ? tried(value.tried) : null,
             el("p", { class: "small" }, [row.pays_from === null ? "Modelled never to pay." : `Modelled to pay from ${format(row.pays_from, "percent")} right on.`, row.fits ? `Tokens that fit: ${row.fits}.` : null].filter(Boolean).join(" ")),
@@ -40,6 +42,7 @@
       fold(false);
     };
     fold(true);
-    return { update: (value) => draw(JSON.parse(value)) };
+    omni.advice.refused = () => { if (act) { act.disabled = false; act.textContent = "Try it"; } };
+    return { update: (value) => { if (wanted) draw(JSON.parse(value)); } }; // the pickers change it too, whether anybody has asked or not
   };
 })();

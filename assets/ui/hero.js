@@ -38,34 +38,40 @@
   };
   const title = (text) => { const node = svg("title", {}); node.textContent = text; return node; };
 
+  const newest = (s) => s.today ?? s.points.filter((one) => !one.rolled_back).at(-1); // what drafts now, or the last version measured before it
   const sentence = (s) => {
-    const now = s.today ?? s.points.at(-1), fresh = s.fresh;
-    if (!now || now.steps == null) return [el("b", {}, fresh ? two(fresh.steps) : "…"), fresh ? " tokens per step of the big model with the fresh drafter. It has learned nothing here yet." : " being measured while nobody waits."];
+    const now = newest(s), fresh = s.fresh;
+    if (!now?.version || now.steps == null) return [el("b", {}, fresh ? two(fresh.steps) : "…"), fresh ? ` tokens per step of the big model with the fresh drafter. ${s.points.length && s.today ? "What it had learned here was taken back." : "It has learned nothing here yet."}` : " being measured while nobody waits."];
     const parts = [el("b", {}, two(now.steps)), " tokens per step of the big model"];
     if (fresh?.steps == null) return parts;
     const change = now.steps - fresh.steps, size = Math.round((100 * change) / fresh.steps);
     parts.push(`, ${two(fresh.steps)} when fresh`);
-    if (size) parts.push(" ", el("span", { class: `gap ${change > 0 ? "good" : "bad"}`, title: "The version that drafts now against the fresh drafter, on the same recorded answers of this topic" }, `${change > 0 ? "▲" : "▼"} ${Math.abs(size)} %`));
+    if (size) parts.push(" ", el("span", { class: `gap ${change > 0 ? "good" : "bad"}`, title: `${s.today ? "The version that drafts now" : `Version ${now.version}, the newest that is measured,`} against the fresh drafter, on the same recorded answers of this topic` }, `${change > 0 ? "▲" : "▼"} ${Math.abs(size)} %`));
     return parts;
   };
 
   omni.widgets.hero = (host, { trigger }) => {
-    let state = null;
+    let state = null, pick = null, drawn = "";
     const draw = () => {
       const s = state;
       if (!s) return;
       const share = (one, key) => (one?.[key] == null ? "–" : omni.format(one[key], "percent"));
       const known = s.taught && (s.fresh || s.points.length);
       const head = el("h3", { title: known ? HELP(s) : null }, s.taught ? `Learning “${s.label}”` : "Learning");
-      const pick = s.topics.length > 1 ? omni.select("Topic of the curve", [["", "newest topic"], ...s.topics.map((name) => [name, s.names[name] ?? name])], s.chosen, (name) => { hero.wanted = name; trigger("look"); }) : null;
+      const places = JSON.stringify([s.topics, s.names, s.chosen]);
+      if (places !== drawn) pick = s.topics.length > 1 || s.chosen ? omni.select("Topic of the curve", [["", "newest topic"], ...s.topics.map((name) => [name, s.names[name] ?? name])], s.chosen, (name) => { hero.wanted = name; trigger("look"); }) : null;
+      drawn = places;
+      const held = pick && pick.contains(document.activeElement); // the picker lives on, for somebody may be choosing in it
       const banner = s.slower ? el("p", { class: "alert", role: "status" }, s.slower) : null;
-      const now = s.today ?? s.points.at(-1);
+      const now = newest(s);
+      hero.version = s.today?.version ?? now?.version ?? 0;
       const words = known ? sentence(s)
         : [!s.learns ? "Learning is switched off, so there is no curve." : s.taught ? "The first measurement of this topic comes as soon as nobody waits." : "Ask something or teach it a topic: this curve shows how many tokens one step of the big model brings, before and after."];
       const box = el("div", { class: "box" });
       host.replaceChildren(el("div", { class: "line" }, head, pick), ...(banner ? [banner] : []), el("p", { class: known ? "now" : "small" }, ...words), ...(known ? [box] : []),
         ...(known ? [el("p", { class: "small legendline" }, el("span", { title: HELP(s) }, s.measuring ? "measuring the newest version…" : `measured on ${omni.plural(s.prompts, "fixed prompt")}, whatever the settings`), ...["swap", "rollback", "topic"].filter((kind) => s.marks.some((one) => one.kind === kind)).map((kind) => el("span", { class: `key ${kind}` }, { swap: "▲ newest version", rollback: "↩ taken back", topic: "┆ other topic" }[kind])))] : []),
         ...(known ? [el("p", { class: "small omni-expert", title: "Agreement: mean over all answer positions of Σ min(p, q) at temperature 1; same first choice: share of positions where both find the same token most probable" }, `agreement ${share(s.fresh, "agreement")} → ${share(now, "agreement")} · same first choice ${share(s.fresh, "same_first")} → ${share(now, "same_first")}`)] : []));
+      if (held) (pick.querySelector("select") ?? pick).focus();
       if (known && host.clientWidth) box.append(picture(s, Math.max(240, box.clientWidth)));
     };
     let width = 0;

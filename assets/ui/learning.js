@@ -13,7 +13,7 @@
     const closeReally = () => { really.hidden = true; reset.hidden = false; reset.focus(); };
     const reset = el("button", { type: "button", onclick: () => {
       const visitor = omni.visitor.public && !omni.visitor.operator;
-      really.firstChild.textContent = visitor ? "Back to the base drafter? What your own drafter has learned is forgotten; nobody else is concerned. Your n-grams stay." : "Back to the base drafter? The adapters of this line are forgotten, for everybody. Resetting the default line forgets the n-grams of the pair, too.";
+      really.firstChild.textContent = visitor ? "Forget what your own small model has learned? Nobody else is concerned. Your word pieces (n-grams) stay." : "Forget what the small model has learned here, for everybody? With the default memory its word pieces (n-grams) go too.";
       really.hidden = false; reset.hidden = true; really.querySelector("button").focus();
     } }, "Reset");
     really.append(el("p", { class: "small" }),
@@ -29,7 +29,8 @@
         acts.hidden = !s.loaded; // nothing can be paused or forgotten before there is a pair
         state.textContent = !s.loaded ? "" : s.version ? `${s.title} · v${s.version}` : s.title;
         why.textContent = !s.loaded ? "It starts when both models are loaded." : s.error || s.why;
-        facts.textContent = [omni.plural(s.seen, "request") + " seen", s.step ? omni.plural(s.step, "step") : null, s.loss != null ? `loss ${s.loss.toFixed(2)}` : null].filter(Boolean).join(" · ");
+        const effort = [s.step ? omni.plural(s.step, "step") : null, s.loss != null ? `loss ${s.loss.toFixed(2)}` : null].filter(Boolean);
+        facts.replaceChildren(`${omni.plural(s.seen, "answer")} seen`, el("span", { class: "omni-expert" }, effort.map((one) => ` · ${one}`).join("")));
         head.textContent = s.domain === "default" ? "In the background" : `In the background · ${s.domain}`;
         const d = s.seen ? s.drafting : null; // before its first answer only the warm-up has drafted
         plain.hidden = !d || (d.speculating && !d.off); plain.textContent = plain.hidden ? "" : d.off ? d.sentence : "Guessing is paused here; it tries again soon."; plain.title = plain.hidden ? "" : d.sentence;

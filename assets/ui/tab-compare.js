@@ -25,7 +25,7 @@
 
   // ── one prompt: a lane per method ───────────────────────────────────────────────────────────────────────────
   const same = (identical) => (identical === true ? el("span", { class: "badge good" }, "✓ same text as the big model alone") : identical === false ? el("span", { class: "badge bad" }, "✗ another text") : null);
-  const speedup = (value) => (value === null || value === undefined ? null : el("span", { class: `pace ${value >= 1.005 ? "good" : value < 0.995 ? "bad" : ""}` }, value >= 0.995 ? `${format(value, "times")} faster than without guessing` : `${format(value, "times")} as fast: slower than without guessing`));
+  const speedup = (value) => (value === null || value === undefined ? null : el("span", { class: `pace ${value >= 1.005 ? "good" : value < 0.995 ? "bad" : ""}` }, value >= 1.005 ? `${format(value, "times")} faster than without guessing` : value > 0.995 ? "as fast as without guessing" : `${format(value, "times")} as fast: slower than without guessing`));
   // An answer without a guess is plain decoding: a ratio of the two would only show how the machine's pace varied.
   const pace = (result) => (result.drafted ? speedup(result.speedup) : el("span", { class: "pace" }, "as fast as without guessing: it made no guesses, they would not have paid"));
   // Each lane's bar has the length of its seconds on one axis; the ruler under the lanes names them.
@@ -37,6 +37,7 @@
     bar.append(el("b", {}, format(total, "seconds")));
     return bar;
   };
+  const opened = new Set(); // lanes whose answer is open stay so while others are being measured
   const lane = (method, result, state, longest, voice) => {
     const head = el("header", {}, el("i", { class: "swatch-dot", style: `background:${method.colour}` }), el("h3", {}, method.title));
     const box = el("section", { class: "lane", "aria-label": method.title }, head);
@@ -50,7 +51,7 @@
     const tokens = el("div", { class: "toks", tabindex: 0, role: "group", "aria-label": `Answer of ${method.title}; arrow keys walk through the tokens` });
     omni.readLines(answer, result.lines).forEach((line, i) => { if (line.k === "t") tokens.append(omni.tokenSpan(line, i)); });
     omni.watchTokens(tokens, answer, (said) => { voice.textContent = said; });
-    box.append(clock(result, longest), el("p", { class: "verdict" }, method.name === "autoregressive" ? el("span", { class: "pace" }, "the clock to beat") : pace(result), method.name === "autoregressive" ? null : same(result.identical)), dl, el("details", {}, el("summary", {}, "The answer"), tokens), el("p", { class: "small omni-expert" }, [omni.plural(result.tokens ?? 0, "token"), `first token ${format(result.time_to_first_token, "seconds")}`, result.version ? `adapter v${result.version}` : "base drafter", method.lossless ? null : omni.labels.approximate].filter(Boolean).join(" · ")));
+    box.append(clock(result, longest), el("p", { class: "verdict" }, method.name === "autoregressive" ? el("span", { class: "pace" }, "the clock to beat") : pace(result), method.name === "autoregressive" ? null : same(result.identical)), dl, el("details", { open: opened.has(method.name) || null, ontoggle: (event) => opened[event.target.open ? "add" : "delete"](method.name) }, el("summary", {}, "The answer"), tokens), el("p", { class: "small omni-expert" }, [omni.plural(result.tokens ?? 0, "token"), `first token ${format(result.time_to_first_token, "seconds")}`, result.version ? `adapter v${result.version}` : "base drafter", method.lossless ? null : omni.labels.approximate].filter(Boolean).join(" · ")));
     return box;
   };
   const axis = (longest) => {

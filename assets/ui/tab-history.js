@@ -40,7 +40,7 @@
     };
 
     const details = (row) => {
-      const tr = el("tr", { class: "more" }), td = el("td", { colspan: 11 });
+      const tr = el("tr", { class: "more" }), td = el("td", { colspan: 12 });
       const line = (name, text) => [el("p", { class: "small" }, name), el("p", { class: "say" }, text ?? "not stored")];
       td.append(...line("prompt", row.prompt), ...line("answer", row.answer), el("p", { class: "small" }, [`request ${row.id}`, row.target, row.drafter, `session ${short(row.session)}…`, `ended by ${row.finish_reason}`, format(row.seconds, "seconds"), row.created_at].join(" · ")));
       if (row.replay) {
@@ -60,13 +60,13 @@
         open.setAttribute("aria-expanded", String(!shown));
       } }, row.prompt === null ? "(text not stored)" : row.prompt.slice(0, 90) || "(empty)");
       const tr = el("tr", {}, omni.td(check), omni.td(omni.when(row.created_at), false, { title: row.created_at, class: "nowrap" }), omni.td(row.target, false, { title: `${row.target} with ${row.drafter}`, class: "nowrap" }), omni.td(omni.methodTitle(row.method), false, { class: "nowrap" }), omni.td([row.finish_reason === "cancelled" ? `${row.kind}, stopped` : row.kind, omni.labels.topics[row.topic] ?? row.topic].filter(Boolean).join(" · "), false, { class: "nowrap" }), omni.td(format(row.tokens, "count"), true, { "data-label": "tokens" }), omni.td(format(row.tokens_per_second, "number"), true, { "data-label": "tok/s" }),
-        omni.td(row.acceptance_rate == null ? "–" : format(row.acceptance_rate, "percent"), true, { "data-label": "accepted" }), omni.td(row.agreement == null ? "–" : format(row.agreement, "percent"), true, { "data-label": "agreement", title: row.same_first == null ? "Measured later, while nobody waits; not for answers that were not learned from" : `same first choice ${format(row.same_first, "percent")}` }), omni.td(format(row.block_efficiency, "number"), true, { "data-label": "per pass" }), omni.td([row.adapter_version ? `v${row.adapter_version}` : "base", row.domain && row.domain !== "default" ? row.domain : null].filter(Boolean).join(" · "), true, { "data-label": "adapter" }), omni.td(open, false, { class: "prompt" }));
+        omni.td(row.acceptance_rate == null ? "–" : format(row.acceptance_rate, "percent"), true, { "data-label": "accepted" }), omni.td(row.agreement == null ? "–" : format(row.agreement, "percent"), true, { "data-label": "agreement", title: row.same_first == null ? "Measured later, while nobody waits; not for answers that were not learned from" : `same first choice ${format(row.same_first, "percent")}` }), omni.td(format(row.block_efficiency, "number"), true, { "data-label": "per step" }), omni.td([row.adapter_version ? `v${row.adapter_version}` : "base", row.domain && row.domain !== "default" ? row.domain : null].filter(Boolean).join(" · "), true, { "data-label": "adapter" }), omni.td(open, false, { class: "prompt" }));
       return tr;
     };
     const drawTable = (s) => {
       const all = el("input", { type: "checkbox", "aria-label": "Select all shown", onchange: () => { s.rows.forEach((row) => (all.checked ? page.chosen.add(row.id) : page.chosen.delete(row.id))); drawTable(s); drawActs(); } });
       all.checked = s.rows.length > 0 && s.rows.every((row) => page.chosen.has(row.id));
-      box.replaceChildren(el("table", {}, el("thead", {}, el("tr", {}, el("th", { scope: "col" }, all), omni.th("time"), omni.th("target"), omni.th("method"), omni.th("kind", "Where it came from, and its topic"), omni.th("tokens", "Target tokens of the answer", true), omni.th("tok/s", "Target tokens per second", true), omni.th("accepted", "Accepted of the proposed tokens, averaged over the rounds with a guess", true), omni.th("agreement", "How far small and big model agree on this answer, whatever the draft policy and temperature: mean of Σ min(p, q); comes a little later", true), omni.th("per pass", "Block efficiency: tokens per forward pass of the target", true), omni.th("adapter", "Adapter version that drafted, and its topic line", true), omni.th("prompt"))),
+      box.replaceChildren(el("table", {}, el("thead", {}, el("tr", {}, el("th", { scope: "col" }, all), omni.th("time"), omni.th("target"), omni.th("method"), omni.th("kind", "Where it came from, and its topic"), omni.th("tokens", "Target tokens of the answer", true), omni.th("tok/s", "Target tokens per second", true), omni.th("accepted", "Accepted of the proposed tokens, averaged over the rounds with a guess", true), omni.th("agreement", "How far small and big model agree on this answer, whatever the draft policy and temperature: mean of Σ min(p, q); comes a little later", true), omni.th("per step", "Block efficiency: tokens per forward pass of the target", true), omni.th("adapter", "Adapter version that drafted, and its topic line", true), omni.th("prompt"))),
         el("tbody", {}, ...s.rows.map(line))));
     };
 
@@ -77,7 +77,7 @@
       const known = new Set(s.rows.map((row) => row.id));
       for (const id of page.chosen) if (!known.has(id)) page.chosen.delete(id);
       warning.hidden = s.store.ok;
-      warning.textContent = s.store.ok ? "" : `The history can't be read right now: ${s.store.message}`;
+      warning.textContent = s.store.ok ? "" : s.store.message;
       notice.textContent = s.everyone ? (omni.visitor.operator ? "You are the operator, so every session is shown." : "This app is not public, so every session is shown.") : "You see and delete only what your own browser's session stored.";
       notice.textContent += s.keep_text ? ` The newest ${s.newest}; the CSV has all.` : " Texts are not stored here, only figures.";
       said.textContent = s.said ?? ""; said.hidden = !s.said;

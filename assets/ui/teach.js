@@ -37,11 +37,12 @@
     };
   };
   const FIRST = "code"; // what the drafter knows least of when it comes, of what it learns soon
-  const topics = (play, list) => { play.topic ||= list.includes(FIRST) ? FIRST : (list[0] ?? ""); return omni.select("Topic", list.map((name) => [name, name]), play.topic, (name) => { play.topic = name; }); };
+  const named = (topic) => omni.labels.topics[topic] ?? topic;
+  const topics = (play, list) => { play.topic ||= list.includes(FIRST) ? FIRST : (list[0] ?? ""); return omni.select("Topic", list.map((name) => [name, named(name)]), play.topic, (name) => { play.topic = name; }); };
 
   make("teach", (host, play) => {
-    const picker = el("span"), go = el("button", { type: "button", class: "primary" }, `▶ Teach it for ${SECONDS} s`), line = el("p", { class: "small", role: "status" });
-    host.append(el("h3", {}, "Teach it a topic"), el("div", { class: "row" }, omni.field("Topic", picker), go), line);
+    const picker = el("span"), go = el("button", { type: "button", class: "primary" }, `▶ Teach it for ${SECONDS} s`), line = el("p", { class: "small" }), voice = el("p", { class: "omni-offscreen", role: "status" });
+    host.append(el("h3", {}, "Teach it a topic"), el("div", { class: "row" }, omni.field("Topic", picker), go), line, voice);
     let until = 0;
     const left = () => Math.max(0, Math.ceil((until - Date.now()) / 1000));
     go.addEventListener("click", () => {
@@ -56,8 +57,10 @@
       go.classList.toggle("halt", play.busy); go.classList.toggle("primary", !play.busy);
       go.disabled = play.busy && play.stopping;
       const taught = s ? omni.plural(s.done, "example") : "";
-      line.textContent = !s ? "Answers examples of one topic and learns from each, while you watch." : s.state === "error" ? s.error : play.busy ? `${taught} of ${s.topic} · ${play.stopping ? "stopping" : `${left()} s left`}` : `Taught ${taught} of ${s.topic}. Now ask about it again.`;
+      line.textContent = !s ? "Answers examples of one topic and learns from each, while you watch." : s.state === "error" ? s.error : play.busy ? `${taught} of ${named(s.topic)} · ${play.stopping ? "stopping" : `${left()} s left`}` : `Taught ${taught} of ${named(s.topic)}. Now ask about it again.`;
       line.classList.toggle("alert", s?.state === "error");
+      const told = !s ? "" : play.busy ? `Teaching ${named(s.topic)}` : line.textContent; // the seconds that pass are not read out
+      if (voice.textContent !== told) voice.textContent = told;
     };
     return (config) => picker.replaceChildren(topics(play, config.topics));
   });
@@ -79,7 +82,7 @@
       const share = s.count ? s.done / s.count : 0;
       meter.setAttribute("aria-valuenow", Math.round(100 * share));
       fill.style.width = `${100 * share}%`;
-      const states = { more: `teaching ${s.topic}`, playing: play.stopping ? "stopping" : s.done ? `teaching ${s.topic}` : `waiting for the first answer on ${s.topic}`, stopped: "stopped", done: "done", error: "ended" };
+      const states = { more: `teaching ${named(s.topic)}`, playing: play.stopping ? "stopping" : s.done ? `teaching ${named(s.topic)}` : `waiting for the first answer on ${named(s.topic)}`, stopped: "stopped", done: "done", error: "ended" };
       line.textContent = `${s.done} of ${s.count} · ${states[s.state]}`;
       error.hidden = s.state !== "error"; error.textContent = s.error ?? "";
       pair.hidden = !s.prompt;
@@ -87,7 +90,7 @@
       prompt.textContent = s.prompt;
       text.textContent = s.text || "(an empty answer)";
       const f = s.figures;
-      facts.textContent = [omni.plural(f.tokens ?? 0, "token"), f.estimated_speedup == null ? null : `≈ ${format(f.estimated_speedup, "times")} faster`, f.block_efficiency == null ? null : `${format(f.block_efficiency, "number")} tokens a step`,
+      facts.textContent = [omni.plural(f.tokens ?? 0, "token"), omni.faster(omni.figure(f, "estimated_speedup")), f.block_efficiency == null ? null : `${format(f.block_efficiency, "number")} tokens a step`,
         f.guesses_right == null ? null : `${format(f.guesses_right, "percent")} of the guesses right`, s.version ? `adapter v${s.version}` : "base drafter"].filter(Boolean).join(" · ");
     };
     return (config) => {

@@ -29,11 +29,18 @@ class Curve:
 
 
 CURVES = (
-    Curve("acceptance_rate", "Acceptance", "of the guesses", ".0%", None, "Share of the proposed tokens that the target accepted."),
+    Curve(
+        "acceptance_rate",
+        "Acceptance",
+        "of a round's guesses",
+        ".0%",
+        None,
+        "Accepted of the proposed tokens of a round, averaged over the rounds with a guess.",
+    ),
     Curve(
         "block_efficiency",
-        "Block efficiency",
-        "tokens per pass",
+        "Tokens per step",
+        "tokens per step of the big model",
         ".2f",
         1.0,
         "Target tokens written per forward pass of the target; plain decoding is 1.",

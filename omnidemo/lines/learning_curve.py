@@ -38,7 +38,8 @@ def curve(store: Store, target: str, drafter: str, line: str, topic: str) -> dic
     """The curve as plain data.
 
     points: one per version that was replayed, oldest first: version, examples (answers that it had learned from), steps (tokens per step),
-    agreement, same_first, rolled_back. fresh: the same of version 0, or None. today: of the version that drafts now, or None.
+    agreement, same_first, rolled_back. fresh: the same of version 0, or None. today: of the version that drafts now (the fresh drafter's
+    where nothing was learned or all was taken back), or None where that is not measured yet.
     marks: x (examples), kind (swap, rollback or topic), label; of the swaps the newest alone. topics: those that have a figure.
     """
     rows = store.probes(target, drafter, line)
@@ -48,7 +49,7 @@ def curve(store: Store, target: str, drafter: str, line: str, topic: str) -> dic
     points = [_point(row, row["version"] in gone) for row in own]
     fresh = next((one for one in points if one["version"] == 0), None)
     active = store.active_version(target, drafter, line)
-    today = next((one for one in points if one["version"] == active and active), None)
+    today = next((one for one in points if one["version"] == active), None)
     learned = sorted((one for one in points if one["version"]), key=lambda one: one["version"])
     marks = [{"x": one["examples"], "kind": "rollback", "label": f"v{one['version']} taken back"} for one in learned if one["rolled_back"]]
     if learned and not learned[-1]["rolled_back"]:
@@ -69,11 +70,13 @@ def curve(store: Store, target: str, drafter: str, line: str, topic: str) -> dic
 
 
 def before_after(store: Store, target: str, drafter: str, line: str, topic: str) -> BeforeAfter | None:
-    """The probe prompts whose rounds are kept, by the fresh drafter and by the line's newest version; None where either is not there."""
+    """The probe prompts whose rounds are kept, by the fresh drafter and by the version that drafts now; while that one is not measured, by
+    the newest that is. None where either is not there, or the fresh drafter drafts."""
     rows = _of_one_recording(store.probes(target, drafter, line, topic, shown=True))
     shown = {row["version"]: tuple(replayed(row["shown"])) for row in rows if row["shown"]}
-    newest = max(shown, default=0)
-    if not newest or 0 not in shown:
+    active = store.active_version(target, drafter, line)
+    newest = active if active in shown else max(shown, default=0)
+    if not active or not newest or 0 not in shown:
         return None
     pairs = [(one, other) for one in shown[0] for other in shown[newest] if one.prompt == other.prompt]
     return BeforeAfter(topic, line, 0, newest, tuple(one for one, _ in pairs), tuple(other for _, other in pairs))

@@ -103,7 +103,7 @@ def bar_charts(table: Sequence[Mapping[str, Any]], titles: Mapping[str, str]) ->
     out = []
     for key, title, unit, form, base in (
         ("tokens_per_second", "Speed", "tokens per second", ".0f", plain),
-        ("block_efficiency", "Block efficiency", "tokens per pass of the target", ".2f", 1.0),
+        ("block_efficiency", "Tokens per step", "tokens per step of the big model", ".2f", 1.0),
     ):
         figure = charts.bars(
             names, [row[key][0] for row in rows], colours=colours, spread=[row[key][1] for row in rows], base=base, form=form, unit=unit

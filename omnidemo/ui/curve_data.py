@@ -51,8 +51,8 @@ def slower(services: PublicServices, target: str, drafter: str, topic: str, line
     pace = services.pace_of(target, drafter, topic, line)
     if not pace.slower:
         return ""
-    about = f"on “{text.TOPICS.get(topic, topic)}” " if topic else ""
-    return f"Guessing ahead was slower than plain decoding {about}over the last {pace.tokens:,} tokens ({pace.speedup:.2f}×)."
+    about = f"“{text.TOPICS.get(topic, topic)}”" if topic else "answers"
+    return f"Guessing made {about} slower lately: {pace.speedup:.2f} × the speed without guessing, over the last {pace.tokens:,} tokens."
 
 
 def _mark(one: Mapping[str, Any]) -> dict[str, Any]:

@@ -16,6 +16,7 @@ import gradio as gr
 from omnidemo import private_folders
 from omnidemo.figures.layout import PLOTLY_JS
 from omnidemo.store.csv_export import csv_cell
+from omnidemo.ui.errors import report
 from omnidemo.ui.shell import PRIVATE
 
 KEEP_SECONDS = 600  # Gradio copies a file into its own cache when it is handed over; ours may go soon
@@ -96,7 +97,7 @@ def download(event: Any, name: str, make: Callable[..., Path | None], inputs: li
         try:
             path, why = make(*values), empty
         except (RuntimeError, ValueError, OSError) as refused:
-            path, why = None, str(refused)
+            path, why = None, report(refused, "a download")
         if path is None:
             gr.Info(why)
         return None if path is None else str(path)  # None also takes an older file away from the hidden button

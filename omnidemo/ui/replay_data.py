@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -14,11 +13,10 @@ from omnidemo.serving.public_services import PublicServices
 from omnidemo.store.recorded_rounds import round_lines
 from omnidemo.ui import answer_lines
 from omnidemo.ui.downloads import for_browser
+from omnidemo.ui.errors import report
 from omnidemo.ui.shell import PRIVATE, QUIET, Shell, longest_answer, widget
 from omnidemo.ui.tabs import history_tab
 from omnidemo.ui.tabs.chat_tab import conversation, read_line, read_seed
-
-log = logging.getLogger(__name__)
 
 
 def lane(runs: Sequence[Generation]) -> dict[str, Any]:
@@ -82,11 +80,8 @@ def _answer(asked: Mapping[str, Any] | None, make: Callable[[Mapping[str, Any]],
     wanted = asked if isinstance(asked, Mapping) else {}
     try:
         found = make(wanted)
-    except (RuntimeError, ValueError, TypeError) as error:
-        found = {"error": str(error)}
-    except Exception as error:  # any error: the page shows it and goes on
-        log.exception("a replay could not be had")
-        found = {"error": str(error) or type(error).__name__}
+    except Exception as error:  # any error: the page shows a sentence and goes on
+        found = {"error": report(error, "a replay")}
     return for_browser({"id": wanted.get("id"), **found})
 
 

@@ -237,7 +237,9 @@ def test_a_reset_forgets_the_lines_curve_and_keeps_the_fresh_drafters(world: Wor
     assert len(world.rows()) == 2
     world.lines.reset()
     assert [row["version"] for row in world.rows()] == [0]
-    assert learning_curve.curve(world.store, *world.names, "default", "code")["today"] is None
+    drawn = learning_curve.curve(world.store, *world.names, "default", "code")
+    assert drawn["today"] == drawn["fresh"] and drawn["today"]["version"] == 0 and drawn["points"] == []
+    assert learning_curve.before_after(world.store, *world.names, "default", "code") is None
     drafting = world.pair.drafting("default", "cost")
     assert drafting.length == 0.0 and drafting.estimated_speedup is None  # no figure of the line that was
 

@@ -102,4 +102,5 @@ def build_advice(services: PublicServices, shell: Shell) -> None:
     changes = [shell.target.change, shell.drafter.change]
     gr.on(changes, show, names, panel, api_name="advise_again", trigger_mode="always_last", **READING)
     panel.choose(lambda name: name, [wanted], [shell.drafter], js="() => [omni.advice.wanted]", api_name="choose_drafter", **QUIET)
-    panel.measure(tried, names, panel, api_name="try_pair", concurrency_id=ENGINE, concurrency_limit=1, **PRIVATE)
+    started = panel.measure(tried, names, panel, api_name="try_pair", concurrency_id=ENGINE, concurrency_limit=1, **PRIVATE)
+    started.failure(None, None, None, js="() => { omni.advice.refused(); return []; }", **PRIVATE)

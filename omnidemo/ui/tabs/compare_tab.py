@@ -115,8 +115,10 @@ def _events(
     js = "(...values) => omni.compare.request(values)"
     settled = {"fn": None, "js": "() => { omni.compare.settled(); return []; }", **PRIVATE}
     outputs = [panel, rows]
-    first.click(compare, [*common, *prompt, *settings], outputs, js=js, api_name="compare", **engine).then(**settled)
-    second.click(compare_batch, [*common, *batch, *settings], outputs, js=js, api_name="compare_batch", **engine).then(**settled)
+    for button, run_it, given, name in ((first, compare, prompt, "compare"), (second, compare_batch, batch, "compare_batch")):
+        started = button.click(run_it, [*common, *given, *settings], outputs, js=js, api_name=name, **engine)
+        started.then(**settled)
+        started.failure(**settled)  # refused before it began
     running.stopped_by(panel.halt, [shell.session, run_id], "() => omni.compare.current()", "stop_compare")
 
 
@@ -162,7 +164,13 @@ def build(services: PublicServices, shell: Shell) -> None:
                 first = gr.Button("Run side by side", variant="primary", elem_id="omni-compare-run")
             with gr.Tab("Many prompts", elem_classes=EXPERT):
                 with gr.Row(elem_classes="omni-tight"):
-                    topic = gr.Dropdown(topics, value=topics[0] if topics else None, label="Topic", filterable=False, min_width=140)
+                    topic = gr.Dropdown(
+                        [(text.TOPICS.get(name, name), name) for name in topics],
+                        value=topics[0] if topics else None,
+                        label="Topic",
+                        filterable=False,
+                        min_width=140,
+                    )
                     count = gr.Slider(2, 100, value=8, step=1, label="Prompts", min_width=140)
                 file = gr.File(
                     label='…or JSON Lines: {"prompt": "…"} per line',

@@ -58,13 +58,18 @@ def player(services: PublicServices, running: Running) -> Any:
         run = run or secrets.token_hex(8)
         key = (session or f"api-{run}", run)
         wanted = min(MOST, max(1, int(count or USUAL)))
-        played, value = parked.take(key) or (None, {"run": key[1], "topic": topic, "count": wanted, "done": 0, "state": "playing"})
+        began: dict[str, Any] = {"run": key[1], "topic": topic, "count": wanted, "done": 0, "state": "playing", "pair": [target, drafter]}
+        played, value = parked.take(key) or (None, began)
 
         def shown(**changes: Any) -> str:
             value.update(changes)
             return for_browser(value)
 
         state = services.load(target, drafter)
+        if value["pair"] != [target, drafter]:  # another one was chosen between two slices
+            running.finish(*key)
+            yield shown(state="stopped")
+            return
         if state.stage != "ready":
             running.finish(*key)
             yield shown(state="error", error=not_ready(state, "Start it again when it is ready."))
@@ -123,7 +128,8 @@ def wire(services: PublicServices, shell: Shell, widget: gr.HTML, name: str) -> 
     count = gr.Number(visible=False, label="count")
     calls = f"omni.players.{name}"
     pair = [shell.target, shell.drafter]
-    widget.play(
+    settled: dict[str, Any] = {"fn": None, "js": f"() => {{ {calls}.settled(); return []; }}", **PRIVATE}
+    played = widget.play(
         player(services, running),
         [shell.session, run, *pair, topic, count],
         [widget],
@@ -132,14 +138,16 @@ def wire(services: PublicServices, shell: Shell, widget: gr.HTML, name: str) -> 
         concurrency_id=ENGINE,
         concurrency_limit=1,
         show_progress="hidden",
-    ).then(
+    )
+    played.failure(**settled)  # refused before it began: nothing below happens then
+    played.then(
         learner(services, running),
         [widget, shell.session, run, *pair],
         None,
         js=f"(value, ...more) => [value, ...{calls}.current(), ...more.slice(2)]",
         concurrency_limit=8,
         **PRIVATE,
-    ).then(None, None, None, js=f"() => {{ {calls}.settled(); return []; }}", **PRIVATE)
+    ).then(**settled)
     running.stopped_by(widget.halt, [shell.session, run], f"() => {calls}.current()", f"stop_{name}")
 
 
