@@ -8,6 +8,7 @@
   const page = (omni.adaptation = { key: "", window: omni.load("window", 8), every: false, only: false, line: "default", version: 0, trigger: () => {} });
   // The server's view: target, drafter, line, window, every, only, and with a seventh value that one or the key of what is shown.
   page.request = (values, last) => [values[0], values[1], page.line, page.window, page.every, page.only, ...(values.length > 6 ? [last ?? page.key] : [])];
+  const NOTED = 12000; // so long a refusal stays, though the page asks for its state again and again
   const again = () => { page.key = ""; page.trigger("poll"); };
 
   // A headline such as "64 % of the guesses · “code” · what pays for itself, ▲ 21 points" since the first requests of that kind.
@@ -38,7 +39,9 @@
     const more = el("details", { class: "more-charts", ontoggle: () => { omni.save("charts", more.open); omni.plotAgain(); } }, el("summary", {}, "Charts of all requests"), others);
     more.open = omni.load("charts", false) === true;
     grid.append(more);
-    host.append(bar, legend, empty, grid);
+    const refused = el("p", { class: "alert", role: "alert", hidden: true });
+    let since = 0;
+    host.append(refused, bar, legend, empty, grid);
     empty.hidden = grid.hidden = legend.hidden = bar.hidden = true;
     omni.whileVisible(host, 2000, () => trigger("poll"));
     omni.whileVisible(host, 0, omni.plotAgain);
@@ -56,6 +59,7 @@
         const s = JSON.parse(value);
         if (s.line !== page.line) return; // an older line's last words
         page.key = s.key;
+        if (s.note) { refused.textContent = s.note; refused.hidden = false; since = Date.now(); } else if (Date.now() - since > NOTED) refused.hidden = true;
         onlyLine.hidden = s.domains.length < 2 && !page.only;
         onlyLine.lastChild.textContent = `Only the line “${s.line}”`;
         const some = s.charts.length > 0;
@@ -113,7 +117,7 @@
     if (!shelf) return;
     const all = s.versions.length ? [...s.versions, { version: 0, live: s.live === 0, effect: {} }] : [];
     const table = el("table", {}, el("thead", {}, el("tr", {}, omni.th("version"), omni.th("seen", "Requests learned from so far", true), omni.th("accepted", "Share of the tokens whose guess is accepted: under the version before → under this one, on answers neither had learned from"), el("td", {}))), el("tbody", {}, ...all.map(versionRow)));
-    shelf.replaceChildren(el("h3", {}, s.line === "default" ? "Adapter versions" : `Adapter versions · ${s.line}`), s.note ? el("p", { class: "alert", role: "alert" }, s.note) : "", all.length ? el("div", { class: "rolls" }, table) : el("p", { class: "small" }, none),
+    shelf.replaceChildren(el("h3", {}, s.line === "default" ? "Adapter versions" : `Adapter versions · ${s.line}`), all.length ? el("div", { class: "rolls" }, table) : el("p", { class: "small" }, none),
       el("p", { class: "small" }, "“zip” downloads a version in the format of the PEFT library. Below you can import one that was trained for the same drafter."));
   };
 })();

@@ -267,7 +267,7 @@ def test_an_adapter_goes_out_as_a_zip_and_comes_back(page: Page, tmp_path: Path)
     bad = tmp_path / "bad.zip"
     bad.write_bytes(b"not a zip")
     upload.set_input_files(bad)
-    expect(versions.get_by_role("alert")).to_contain_text("zip")
+    expect(page.locator("#omni-adaptation").get_by_role("alert")).to_contain_text("zip")
     trainer.get_by_role("button", name="Resume").click()
 
 
