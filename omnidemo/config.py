@@ -13,7 +13,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 MOST_THREADS = 4 * (os.cpu_count() or 1)  # more than cores only wait for each other
 
 
-TARGET, DRAFTER = "bundled/a", "bundled/drafter"  # models that ship with the project
+TARGET, DRAFTER = "bundled/large", "bundled/drafter"  # models that ship with the project
 
 
 class Settings(BaseSettings):
@@ -95,7 +95,9 @@ class Settings(BaseSettings):
     port: int = Field(7860, ge=0, le=65_535, description="Port of the app; 0 picks a free one.")
     share: bool = Field(False, description="Ask Gradio for a public link.")
     auth: str = Field("", description="user:password that the app asks for; empty: none.")
-    queue_size: int = Field(32, ge=1, le=10_000, description="Most requests that wait; more get a clear refusal.")
+    queue_size: int = Field(
+        32, ge=1, le=10_000, description="Most requests that wait, on the page and at the endpoint each; more get a clear refusal."
+    )
     public: Literal["auto", "true", "false"] = Field(
         "auto", description="Whether strangers may come; auto: on a Space, shared, or reached by another way than this machine's loopback."
     )

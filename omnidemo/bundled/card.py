@@ -15,8 +15,8 @@ WHAT = {
     "anything else, so that there is something left to learn online.",
     "a": "A target with a byte-level BPE vocabulary and a GPT-4 style splitter, as Qwen2 or Llama 3 have it.",
     "b": "A target with a SentencePiece-style BPE vocabulary (`▁` for a space, byte fallback), as Llama 2 or Mistral have it.",
-    "large": "The default target: `a`, trained further on chats of several turns, at twice the width in the end. The app gives it one "
-    "message at a time: with more of a conversation it is wrong more often.",
+    "large": "The default target: `a`, trained further on chats, at twice the width in the end. The app gives it the newest message and "
+    "the two exchanges before it.",
     "c": "A target with the very vocabulary of the drafter: the classic case of speculative decoding, for comparison.",
 }
 READ = "## Answers read by a person\n"
@@ -46,6 +46,7 @@ def text(name: str, facts: dict[str, Any], rows: Sequence[Score], tokenizer: str
         )
     if name == "drafter":
         origin += ". A third of its rows is spelled by its own tokenizer, a third as `a` splits text, a third as `b` does"
+    last = "The last part, on chats above all, of whose weights 70% and of those before 30% are in the model: " if name == "large" else ""
     return f"""{HEAD}
 # OmniDemo bundled model `{name}`
 
@@ -61,7 +62,7 @@ advice, summaries of invented news, and small talk. It knows nothing about the w
 ## Training
 
 Began with {origin}.
-{facts["steps"]:,} steps of 8,192 tokens, {facts["tokens"] / 1e6:.1f} M in all, in {facts["minutes"]:.0f} minutes on {facts["workers"]} CPU
+{last}{facts["steps"]:,} steps of 8,192 tokens, {facts["tokens"] / 1e6:.1f} M, in {facts["minutes"]:.0f} minutes on {facts["workers"]} CPU
 cores (bfloat16 products, float32 weights; Muon at {facts["muon"]} for matrices, AdamW at {facts["adam"]} for the rest; constant rate, then
 linear decay to 0 over the last {facts.get("decay", 0.3):.0%}). Loss on answers only; a token sees its own chat only. Rows of {short}
 tokens, in the last {part:.0%} of {long:,}.

@@ -131,7 +131,9 @@ def reads(turns: int | None) -> str:
     """The sentence under a conversation of which a model reads only the newest part; empty where it reads all of it."""
     if turns is None:
         return ""
-    return "This small model reads only your newest message." if turns == 1 else f"This model reads the newest {turns} turns."
+    if turns == 1:
+        return "This small model reads only your newest message."
+    return f"This model reads your newest message and the {turns - 1} exchange{'' if turns == 2 else 's'} before it."
 
 
 def kept(settings: Settings, public: bool) -> str:

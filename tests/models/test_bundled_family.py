@@ -326,7 +326,8 @@ def test_large_begins_as_half_keeps_some_of_a_and_ends_with_more_chat(tmp_path: 
     assert trained == {"half": (16_384, 8_524_032), "large": (16_384, wide), "further": (16_384, wide)}
     assert "weights of `a`" in str(facts["origin"]) and "twice the width" in str(facts["origin"])
     kept = grown(began[0], family.shape_of("half", 8192), train_module.SEED)
-    assert torch.allclose(began[2], 0.85 * (began[1] + 1.0) + 0.15 * kept, atol=1e-5) and torch.equal(saved[0], began[2] + 1.0)
+    assert torch.allclose(began[2], 0.85 * (began[1] + 1.0) + 0.15 * kept, atol=1e-5)
+    assert torch.allclose(saved[0], began[2] + 0.7, atol=1e-5)
 
     trained.clear()
     train_module.train_one("large", replace(train_module.PLANS["large"], tokens=16_384), 1, from_assets=True, runs=tmp_path)

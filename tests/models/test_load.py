@@ -398,7 +398,7 @@ def test_the_catalogue(save: Callable[..., Path], tmp_path: Path) -> None:
     folder = save()
     cards = list_models(Settings(device="cpu", target=str(folder), drafter=str(tmp_path / "nowhere")))
     names = [card.name for card in cards]
-    assert len(names) == len(set(names)) and names[:4] == ["bundled/a", "bundled/b", "bundled/c", "bundled/drafter"]
+    assert len(names) == len(set(names)) and names[:5] == ["bundled/large", "bundled/a", "bundled/b", "bundled/c", "bundled/drafter"]
     assert {card.role for card in cards} == {"target", "drafter", "both"}
     assert all(card.note.endswith(".") for card in cards)
     assert cards[-2].name == str(folder) and cards[-2].availability == "cached"

@@ -24,7 +24,8 @@ QUIET = {"omnidemo": {"learn": False}}
 
 @pytest.fixture(scope="module")
 def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Services, Any]]:
-    settings = Settings(storage=tmp_path_factory.mktemp("endpoint") / "storage", port=free_port(), training="off", api_keys="sesame")
+    folder = tmp_path_factory.mktemp("endpoint") / "storage"
+    settings = Settings(target=PAIR[0], storage=folder, port=free_port(), training="off", api_keys="sesame")
     services = Services(settings)
     try:
         with running(services) as url:

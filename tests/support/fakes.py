@@ -269,7 +269,7 @@ class FakeServices:
     processes = 1
 
     def __init__(self, load_seconds: float = 3.0, pace: float = 0.04, settings: Settings | None = None) -> None:
-        self.settings = settings or Settings()
+        self.settings = settings or Settings(target="bundled/a")
         self.store = FakeStore()
         self.public_services = None
         self.visitor_lines = SimpleNamespace(use=lambda domain: None, forget=lambda domain: True, sweep=lambda: 0)

@@ -21,7 +21,8 @@ def launched(tmp_path: Any, **options: Any) -> Iterator[tuple[Any, httpx.Client]
     with closing(socket.socket()) as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    services = FakeServices(load_seconds=0.0, pace=0.0, settings=Settings(storage=tmp_path / "storage", port=port, upload_mb=1, **options))
+    chosen = Settings(target="bundled/a", storage=tmp_path / "storage", port=port, upload_mb=1, **options)
+    services = FakeServices(load_seconds=0.0, pace=0.0, settings=chosen)
     page = build_app(services)
     page.launch(**launch_options(services), prevent_thread_lock=True, quiet=True)
     try:

@@ -288,4 +288,4 @@ def test_no_folder_of_the_server_is_told_to_visitors(said: str, shown: str) -> N
 
 def test_a_chat_says_how_much_of_it_is_read() -> None:
     assert text.reads(None) == ""
-    assert "only your newest message" in text.reads(1) and "newest 12 turns" in text.reads(12)
+    assert "only your newest message" in text.reads(1) and "the 11 exchanges before" in text.reads(12)
