@@ -203,11 +203,10 @@ class TrainerPool:
         with self._lock:
             self._closed = True
             lines = list(self._open.values())
-        closing = [threading.Thread(target=line.close) for line in lines]
+        closing = [threading.Thread(target=close) for close in (self.measurer.close, *(line.close for line in lines))]
         for thread in closing:
             thread.start()
-        self._worker.close()  # so that no line waits for its update
-        self.measurer.close()
+        self._worker.close()  # so that nobody waits for an update or a measurement
         for thread in closing:
             thread.join()
 
