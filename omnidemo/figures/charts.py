@@ -29,14 +29,7 @@ class Curve:
 
 
 CURVES = (
-    Curve(
-        "acceptance_rate",
-        "Acceptance",
-        "of a round's guesses",
-        ".0%",
-        None,
-        "Accepted of the proposed tokens of a round, averaged over the rounds with a guess.",
-    ),
+    Curve("acceptance_rate", "Acceptance", "of a round's guesses", ".0%", None, "Accepted of a round's proposed tokens, averaged."),
     Curve(
         "block_efficiency",
         "Tokens per step",

@@ -31,16 +31,24 @@ def beside(services: PublicServices, wanted: Mapping[str, Any]) -> dict[str, Any
     history, tokens, and for plain temperature, top_p and seed, for fresh method and line. RuntimeError or ValueError, one sentence, where
     there are none."""
     names = {"target": str(wanted.get("target") or ""), "drafter": str(wanted.get("drafter") or "")}
-    most = max(1, min(int(wanted.get("tokens") or 1), longest_answer(services.settings)))
+    most = int(max(1, min(_number(wanted, "tokens", 1), longest_answer(services.settings))))
     asked = {**names, "messages": conversation(wanted.get("history"), str(wanted.get("message") or "")), "max_new_tokens": most}
     made: Sequence[Sequence[Generation]]
     if wanted.get("kind") == "fresh":
         line = read_line(str(wanted.get("line") or ""))
         made = services.fresh_and_today(**asked, method=str(wanted.get("method") or "auto"), domain=line)
     else:
-        warp = {"temperature": float(wanted.get("temperature") or 0.0), "top_p": float(wanted.get("top_p") or 1.0)}
+        warp = {"temperature": _number(wanted, "temperature", 0.0), "top_p": _number(wanted, "top_p", 1.0)}
         made = (services.plain(**asked, **warp, seed=read_seed(wanted.get("seed"))),)
     return {"lanes": [lane(one) for one in made]}
+
+
+def _number(wanted: Mapping[str, Any], name: str, usual: float) -> float:
+    """A number of a request; ValueError, one sentence, for anything else."""
+    try:
+        return float(wanted.get(name) or usual)
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(f"{name} of a replay is not a number; reload the page.") from None
 
 
 def probes(services: PublicServices, wanted: Mapping[str, Any]) -> dict[str, Any]:

@@ -321,14 +321,14 @@ def test_a_batch_is_compared_from_a_file_and_a_bad_line_is_named(page: Page, tmp
     upload, good, bad = page.locator("#omni-compare-file input[type=file]"), tmp_path / "good.jsonl", tmp_path / "bad.jsonl"
     bad.write_text('{"prompt": "What is 1 plus 1?"}\nnot json\n')
     upload.set_input_files(bad)
-    expect(page.locator("#omni-compare-file")).to_contain_text("bad.jsonl")
+    expect(page.locator("#omni-compare-file")).to_contain_text(re.compile(r"bad\s*\.jsonl"))
     page.click("#omni-compare-batch")
     expect(page.locator("#omni-compare [role=alert]")).to_contain_text("Line 2 is not JSON")
 
     page.locator("#omni-compare-file").get_by_role("button", name="Clear").click()
     good.write_text('{"prompt": "What is 1 plus 1?"}\n{"prompt": "What is 5 plus 8?"}\n')
     upload.set_input_files(good)
-    expect(page.locator("#omni-compare-file")).to_contain_text("good.jsonl")
+    expect(page.locator("#omni-compare-file")).to_contain_text(re.compile(r"good\s*\.jsonl"))
     page.click("#omni-compare-batch")
     expect(page.locator("#omni-compare").get_by_text("6 of 6 answers · 2 prompts · done")).to_be_visible()
     expect(page.locator("#omni-compare tbody tr").first).to_contain_text("2 of 2")

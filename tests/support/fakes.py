@@ -280,7 +280,7 @@ class FakeServices:
         self.seen = 25
         self.now = {name: getattr(self.settings, name) for name in ADAPTABLE}
         self.versions = {"default": 5, "maths": 3, "stories": 5, "code": 1}
-        self.plain = False  # True: the pair has fallen back to plain decoding
+        self.fallen_back = False  # True: the pair has fallen back to plain decoding
 
     def models(self) -> list[ModelCard]:
         return CARDS
@@ -331,7 +331,7 @@ class FakeServices:
         asked = self.now["domain"] if domain is None else domain
         self.newest = self.route("", "", messages[-1]["content"])
         line = self.newest.domain if asked == "auto" else asked
-        length = 0 if self.plain else 4 if draft_length is None else draft_length
+        length = 0 if self.fallen_back else 4 if draft_length is None else draft_length
         said = messages[-1]["content"]
         if said == "fail":
             raise RuntimeError("The target ran out of memory. Choose a smaller target, or a shorter answer under Advanced.")
@@ -388,7 +388,14 @@ class FakeServices:
         return self.newest
 
     def pace_of(self, target: str, drafter: str, topic: str, domain: str = "default") -> Slowdown:
-        return Slowdown(0.9, 412) if self.plain else Slowdown(1.4, 500)
+        return Slowdown(0.9, 412) if self.fallen_back else Slowdown(1.4, 500)
+
+    def plain(self, **options: Any) -> list[Generation]:
+        return [generation(script("Alone.", plain=True), 1.0, "autoregressive")]
+
+    def fresh_and_today(self, **options: Any) -> tuple[list[Generation], list[Generation]]:
+        fresh, today = (generation(script("Alone."), 1.0, "ngram-exact", version=version) for version in (0, 3))
+        return [fresh], [today]
 
     def measuring(self, target: str, drafter: str, topic: str) -> bool:
         return False
@@ -462,7 +469,7 @@ class FakeServices:
         return self.newest
 
     def drafting(self, target: str, drafter: str, domain: str) -> Drafting:
-        if self.plain:
+        if self.fallen_back:
             why = "Guessing is off: this drafter saves less than it costs here. Every 16th answer tries again."
             return Drafting(self.now["draft_policy"], 0.0, False, 0.84, why, [])
         bins = [(0.05 + 0.1 * place, min(1.0, 0.08 + 0.09 * place + 0.02 * (place % 3)), 40 * (place + 1)) for place in range(10)]

@@ -246,7 +246,7 @@ def test_a_line_by_hand_needs_no_reason_and_may_be_new(services: FakeServices) -
 
 
 def test_a_pair_that_cannot_win_says_so_beside_the_answer(services: FakeServices) -> None:
-    services.plain = True
+    services.fallen_back = True
     note = finished(services, "default", "hello")["note"]
     assert note == "Guessing made “other things” slower lately: 0.90 × the speed without guessing, over the last 412 tokens."
     about = chat_tab.provenance(services, *PAIR, "one", "default")
