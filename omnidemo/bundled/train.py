@@ -1,7 +1,7 @@
 """Train the family from nothing: drafter, `a`, then `b`, `c` and `large` from the body of `a`, each evaluated and written to assets/.
 
 `large` begins as `half`: `a` reads its chats first, more than twice as fast, and is then grown to twice the width. It ends with `further`,
-in which two tokens of three are of chats; with `--from-assets` the committed weights go through that part alone.
+in which six tokens of ten are of chats; with `--from-assets` the committed weights go through that part alone.
 """
 
 from __future__ import annotations
