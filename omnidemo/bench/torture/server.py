@@ -20,6 +20,7 @@ from omnidemo.config import DRAFTER, TARGET
 
 START_SECONDS = 180.0  # until a pair is ready; the first start on a machine compiles
 REPLICA, TRAINER = "ray::ServeReplica", "ray::Trainer"  # how the titles of Ray's processes begin
+AGENTS = ("ray::DashboardAgent", "ray::RuntimeEnvAgent")  # Ray's own, which do not notice soon that their node is gone
 ROOT = Path(__file__).parents[3]
 
 
@@ -103,10 +104,14 @@ class Server:
     def kill(self) -> list[str]:
         """End it without a warning. The commands of its own processes that were still there after a while."""
         left = self.children()
+        agents = [child for child in left if _command(child).startswith(AGENTS)]
         if self._process is not None:
             self._process.kill()
             self._process.wait(30)
-        _, alive = psutil.wait_procs(left, timeout=30 if self.replicas else 10)  # agents of Ray look for their parent now and then
+        for agent in agents:
+            with suppress(psutil.Error):
+                agent.kill()
+        _, alive = psutil.wait_procs(left, timeout=10)
         commands = []
         for process in alive:
             try:
