@@ -1,4 +1,4 @@
-"""The commands that time: bench, bench-growth, bench-shapes, bench-endpoint, bench-memory."""
+"""The commands that time: bench, bench-growth, bench-shapes, bench-endpoint, bench-replicas, bench-memory."""
 
 from __future__ import annotations
 
@@ -156,6 +156,28 @@ def bench_endpoint(
     count, ratio, (low, high) = summary(pairs, max_new_tokens)
     typer.echo(f"{count} of {len(pairs)} answers had {max_new_tokens} tokens and the same text both ways.")
     typer.echo(f"The endpoint's tokens/s over the Python API's: median {ratio:.3f}, quartiles {low:.3f} to {high:.3f}.")
+
+
+def bench_replicas(
+    target: Target = None,
+    drafter: Drafter = None,
+    replicas: Annotated[str, typer.Option(help="Numbers of replicas, with commas between, each on a node of its own.")] = "1,2",
+    clients: Annotated[int, typer.Option(min=1, help="Answers at once.")] = 4,
+    passes: Annotated[int, typer.Option(min=1, help="Times that every prompt is answered.")] = 3,
+    prompts: Annotated[int, typer.Option(min=2, help="Bundled prompts.")] = 24,
+    domain: Annotated[str, typer.Option(help="Their topic.")] = "stories",
+    max_new_tokens: Annotated[int, typer.Option(min=2, help="Longest answer.")] = 128,
+) -> None:
+    """Time replicas of a pair, run by Ray on this machine, beside one process; and weigh what goes between them and the app."""
+    settings = read_settings(target=target, drafter=drafter)
+    from omnidemo.bench.prompt_files import numbers
+    from omnidemo.bench.replica_speed import HEADINGS, Served, Sizes, Task, run
+    from omnidemo.lines.sample_prompts import sample
+
+    found: list[Served | Sizes] = []
+    collect(run(Task(settings, sample(domain, prompts), clients, passes, max_new_tokens), numbers(replicas, "--replicas")), found)
+    show(HEADINGS, [one.cells() for one in found if isinstance(one, Served)])
+    typer.echo("\n".join(str(one) for one in found if isinstance(one, Sizes)))
 
 
 def bench_memory(

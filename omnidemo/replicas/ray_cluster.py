@@ -42,10 +42,10 @@ class RayCluster:
         except ImportError as error:
             raise ValueError(NEEDED) from error
         cores = os.cpu_count() or 1
-        self.processes, self._threads, self._hub = replicas, settings.threads or max(1, cores // replicas), settings.trust_hub
+        self.processes, self.threads, self._hub = replicas, settings.threads or max(1, cores // replicas), settings.trust_hub
         options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
         if address is None:
-            options |= {"num_cpus": max(cores, PAIRS * replicas * self._threads), "include_dashboard": False}
+            options |= {"num_cpus": max(cores, PAIRS * replicas * self.threads), "include_dashboard": False}
         for left in reversed(range(STARTS if address is None else 1)):
             try:
                 ray.init(address=address or "local", **options)
@@ -78,10 +78,10 @@ class RayCluster:
         models = [load_model(name, **options) for name in (target, drafter)]
         progress("target", 0.2, f"starting {self.processes} replicas with {target}")
         name = f"omnidemo-{token_hex(6)}"
-        replica = _deployment(self.processes, self._threads, settings.device.startswith("cuda"))
+        replica = _deployment(self.processes, self.threads, settings.device.startswith("cuda"))
         folder = maps.absolute() if maps else Path(settings.storage).absolute() / "maps"
         handle = serve.run(
-            replica.bind(target, drafter, _for_replicas(settings, self._threads), folder, _fetch), name=name, route_prefix=None
+            replica.bind(target, drafter, _for_replicas(settings, self.threads), folder, _fetch), name=name, route_prefix=None
         )
         self._names.add(name)
         limits = {"cache_size": settings.cache_size, "cache_policy": settings.cache_policy, "top_k": settings.top_k_traces}

@@ -39,11 +39,11 @@ class ReplicatedPair(RemotePair):
         self, target: LanguageModel, drafter: LanguageModel, maps: Path | None, limits: Mapping[str, Any], replicas: Replicas
     ) -> None:
         super().__init__(target, drafter, maps, limits)
-        self._replicas = replicas
+        self.replicas = replicas
 
     def record(self, ids: Sequence[int], max_new_tokens: int, cancelled: Callable[[], bool]) -> tuple[tuple[int, ...], Trace] | None:
         """As `Pair.record`; looks at `cancelled` once, before a replica is asked."""
-        return None if cancelled() else self._replicas.record(ids, max_new_tokens)
+        return None if cancelled() else self.replicas.record(ids, max_new_tokens)
 
     def _ask(self, call: Call, cancelled: Callable[[], bool]) -> Iterator[Message]:
         domain = call.options["domain"]
@@ -52,7 +52,7 @@ class ReplicatedPair(RemotePair):
             with self._lock:
                 return insertions(self._memory.of(domain), number)
 
-        return whole_answer(self._replicas.ask, call, cancelled, since, self._method(call.options["method"]).name)
+        return whole_answer(self.replicas.ask, call, cancelled, since, self._method(call.options["method"]).name)
 
     def _told(self, ngrams: NgramCache) -> Insertions:
         return insertions(ngrams, max(0, len(ngrams) - ALONG))
@@ -61,7 +61,7 @@ class ReplicatedPair(RemotePair):
         """A reference goes with each call, and a replica fetches the weights once."""
         if not adapter.weights:
             return adapter
-        return Adapter(adapter.serial, adapter.version, elsewhere=self._replicas.put((adapter.weights, adapter.head)))
+        return Adapter(adapter.serial, adapter.version, elsewhere=self.replicas.put((adapter.weights, adapter.head)))
 
     def _sentence(self, error: Exception) -> str:
         return f"No replica could write the answer ({error}); ask again."

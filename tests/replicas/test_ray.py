@@ -84,15 +84,15 @@ def test_replicas_say_what_one_process_says_also_where_one_is_killed(services: S
         assert ask(services, question, learn=False).token_ids == wanted[question]
 
     pair = services.pair(settings.target, settings.drafter)
-    assert isinstance(pair, ReplicatedPair) and isinstance(pair._replicas, RayReplicas)
+    assert isinstance(pair, ReplicatedPair) and isinstance(pair.replicas, RayReplicas)
     calls: list[Call] = []
-    handle, asking = pair._replicas._handle, pair._replicas.ask
+    handle, asking = pair.replicas._handle, pair.replicas.ask
 
     def noted(call: Call) -> Any:
         calls.append(call)
         return asking(call)
 
-    monkeypatch.setattr(pair._replicas, "ask", noted)
+    monkeypatch.setattr(pair.replicas, "ask", noted)
     story, options = QUESTIONS[1], {"max_new_tokens": 150, "method": "autoregressive", "learn": False}
     steps = pair.stream(story, **options)
     written = list(next(steps).tokens)

@@ -48,8 +48,8 @@ def pair(settings: Settings) -> ReplicatedPair:
 
 
 def replicas(pair: ReplicatedPair) -> LocalReplicas:
-    assert isinstance(pair._replicas, LocalReplicas)
-    return pair._replicas
+    assert isinstance(pair.replicas, LocalReplicas)
+    return pair.replicas
 
 
 def text(made: Generation) -> str:

@@ -1,0 +1,160 @@
+"""What replicas write in all, and what their answers cost the app's process: messages, bytes and processor time."""
+
+from __future__ import annotations
+
+import pickle
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from omnidemo.backends import compile_kernels
+from omnidemo.config import Settings
+from omnidemo.pair.pair import Pair
+from omnidemo.records import Generation, Round, Trace, drain
+from omnidemo.remote.messages import Call
+from omnidemo.replicas.failover import Batches
+from omnidemo.replicas.ray_cluster import RayCluster
+from omnidemo.replicas.replicated_pair import Replicas, ReplicatedPair
+from omnidemo.serving.pair_loading import build_pair
+
+HEADINGS = ("who answers", "answers", "tokens/s in all", "messages/s", "the app's ms a message")
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """Answers to the same prompts. `seconds`: of all of them together; `app_seconds`: of the app's processor within them."""
+
+    layout: str
+    answers: int
+    tokens: int
+    seconds: float
+    app_seconds: float
+    messages: int = 0
+
+    def cells(self) -> tuple[str, ...]:
+        """As `HEADINGS` name them. The process's own time is that of messages only where replicas decode."""
+        rate = f"{self.messages / self.seconds:.0f}" if self.messages else "–"
+        cost = f"{1000 * self.app_seconds / self.messages:.2f}" if self.messages else "–"
+        return self.layout, str(self.answers), f"{self.tokens / self.seconds:.0f}", rate, cost
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Mean pickled bytes of a call, of a round in the batches it came in, and of the trace of a token."""
+
+    call: float
+    round: float
+    trace_per_token: float
+
+    def __str__(self) -> str:
+        return f"Pickled: a call {self.call:,.0f} bytes, a round {self.round:,.0f}, a trace {self.trace_per_token:,.0f} a token."
+
+
+class Counted:
+    """Replicas whose messages are counted and, where `sizes` is true, measured: to pickle them again costs time that is not theirs."""
+
+    def __init__(self, replicas: Replicas, sizes: bool = False) -> None:
+        self._replicas, self._sizes = replicas, sizes
+        self.messages = self.rounds = self.call_bytes = self.round_bytes = 0
+
+    def ask(self, call: Call) -> Batches:
+        if self._sizes:
+            self.call_bytes += len(pickle.dumps(call))
+        for batch in self._replicas.ask(call):
+            self.messages += 1
+            if self._sizes:
+                rounds = [one for one in batch if isinstance(one, Round)]
+                self.rounds += len(rounds)
+                self.round_bytes += len(pickle.dumps(rounds)) if rounds else 0
+            yield batch
+
+    def record(self, ids: Sequence[int], max_new_tokens: int) -> tuple[tuple[int, ...], Trace]:
+        return self._replicas.record(ids, max_new_tokens)
+
+    def put(self, value: Any) -> Any:
+        return self._replicas.put(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What every layout does: the prompts, each answered with so many tokens at most, `clients` at once."""
+
+    settings: Settings
+    prompts: Sequence[str]
+    clients: int
+    passes: int
+    tokens: int
+
+
+def run(task: Task, layouts: Sequence[int]) -> Iterator[Served | Sizes]:
+    """Each pass of this process alone, one answer after another, then of each number of replicas; at the end the `Sizes`.
+
+    Each number has a node of Ray of its own, whose replicas share the machine's cores. Drafts have a fixed length and nothing is learned,
+    so that all make the same rounds. ValueError, one sentence, without Ray.
+    """
+    settings = task.settings
+    if settings.backend != "reference":
+        compile_kernels.wait()  # also for the replicas, which find the machine code on the disk
+    alone = build_pair(settings.target, settings.drafter, settings)
+    _answers(alone, task, 1)
+    for _ in range(task.passes):
+        yield timed(alone, task, 1, "this process alone")
+    for place, replicas in enumerate(layouts, 1):
+        with RayCluster(settings, replicas) as cluster:
+            pair = cluster.build(settings.target, settings.drafter, settings)
+            assert isinstance(pair, ReplicatedPair)
+            for _ in range(2):  # untimed: each replica has met what is to come
+                _answers(pair, task, task.clients)
+            for _ in range(task.passes):
+                yield timed(pair, task, task.clients, f"{replicas} × {cluster.threads} threads")
+            if place == len(layouts):
+                yield sizes(pair, task)
+
+
+def timed(pair: Pair, task: Task, clients: int, layout: str) -> Served:
+    """The prompts answered once by a pair."""
+    counted = None
+    if isinstance(pair, ReplicatedPair):
+        pair.replicas, before = (counted := Counted(pair.replicas)), pair.replicas
+    began, used = time.perf_counter(), time.process_time()
+    made = _answers(pair, task, clients)
+    took, used = time.perf_counter() - began, time.process_time() - used
+    if isinstance(pair, ReplicatedPair):
+        pair.replicas = before
+    tokens = sum(len(one.token_ids) for one in made)
+    return Served(layout, len(made), tokens, took, used, counted.messages if counted else 0)
+
+
+def sizes(pair: ReplicatedPair, task: Task) -> Sizes:
+    """What the answers send where somebody learns from them."""
+    traces: list[int] = []
+
+    def weigh(trace: Trace) -> None:
+        traces.append(len(pickle.dumps(trace)))
+
+    pair.replicas, before = (counted := Counted(pair.replicas, sizes=True)), pair.replicas
+    pair.learners.append(weigh)
+    try:
+        made = _answers(pair, task, 1, learn=True)
+    finally:
+        pair.learners.remove(weigh)
+        pair.replicas = before
+    tokens = sum(len(one.token_ids) for one in made)
+    return Sizes(counted.call_bytes / len(made), counted.round_bytes / max(1, counted.rounds), sum(traces) / max(1, tokens))
+
+
+def _answers(pair: Pair, task: Task, clients: int, learn: bool = False) -> list[Generation]:
+    settings = task.settings
+
+    def answer(prompt: str) -> Generation:
+        return drain(
+            pair.stream(
+                [{"role": "user", "content": prompt}], method=settings.method, max_new_tokens=task.tokens, temperature=0.0, seed=0,
+                learn=learn, draft_policy="fixed", draft_length=settings.draft_length,
+            )
+        )  # fmt: skip
+
+    with ThreadPoolExecutor(clients) as pool:
+        return list(pool.map(answer, task.prompts))

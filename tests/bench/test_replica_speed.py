@@ -1,0 +1,52 @@
+"""What replicas' answers cost is counted on all messages, and counting changes no answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from omnidemo.bench.replica_speed import Task, sizes, timed
+from omnidemo.config import Settings
+from omnidemo.replicas.replicated_pair import ReplicatedPair
+from tests.support.local_replicas import LocalCluster
+from tests.support.models import needs
+
+pytestmark = needs("a", "drafter")
+PROMPTS = ("What is 37 + 25?", "What is 4 + 9?")
+
+
+@pytest.fixture(scope="module")
+def task() -> Task:
+    return Task(Settings(target="bundled/a", device="cpu", threads=1), PROMPTS, clients=1, passes=1, tokens=24)
+
+
+@pytest.fixture(scope="module")
+def pair(task: Task) -> Iterator[ReplicatedPair]:
+    made = LocalCluster(2).build(task.settings.target, task.settings.drafter, task.settings)
+    assert isinstance(made, ReplicatedPair)
+    yield made
+
+
+def test_each_message_of_each_answer_is_counted(task: Task, pair: ReplicatedPair) -> None:
+    options = {"temperature": 0.0, "seed": 0, "learn": False, "draft_policy": "fixed", "draft_length": task.settings.draft_length}
+    made = [pair.generate([{"role": "user", "content": one}], max_new_tokens=task.tokens, **options) for one in PROMPTS]
+    replicas = pair.replicas
+    served = timed(pair, task, 1, "two")
+    assert pair.replicas is replicas
+    assert (served.answers, served.tokens) == (2, sum(len(one.token_ids) for one in made))
+    assert served.messages == sum(len(one.rounds) + 1 for one in made)  # these replicas send each round, and the end, alone
+    assert served.cells()[:2] == ("two", "2")
+
+
+def test_a_trace_is_larger_than_a_round(task: Task, pair: ReplicatedPair) -> None:
+    found = sizes(pair, task)
+    assert found.call > 0 and found.trace_per_token > found.round / 10 > 0
+    assert not pair.learners
+
+
+def test_a_process_alone_sends_no_messages(task: Task) -> None:
+    from omnidemo.serving.pair_loading import build_pair
+
+    alone = timed(build_pair(task.settings.target, task.settings.drafter, task.settings), task, 1, "alone")
+    assert alone.messages == 0 and alone.tokens > 0 and alone.cells()[3:] == ("–", "–")
