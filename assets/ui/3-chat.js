@@ -3,7 +3,7 @@
   const { el, labels } = omni;
   const KEEP_TURNS = 20, KEEP_CHARACTERS = 1_200_000; // what a reload brings back
   const chat = (omni.chat = { turns: [], selected: null, listeners: [] });
-  let parts = null, trigger = null, live = null, offset = 0, heard = 0, pair = { ready: false, why: "", reads: "" }, queued = false; // queued: what the composer holds is sent as soon as the models are ready
+  let parts = null, trigger = null, live = null, offset = 0, heard = 0, pair = { ready: false, why: "", reads: "" }, queued = false, draft = ""; // queued: what the composer holds is sent as soon as the models are ready; draft: what it held before an edit
 
   const settings = omni.load("view", { view: "tokens", discarded: false, only: "" });
   const answerOf = (turn) => turn?.answer;
@@ -105,6 +105,7 @@
     if (busy()) return;
     dropFrom(turn);
     select(chat.turns.at(-1) ?? null);
+    draft ||= parts.box.value;
     compose(turn.user);
     refresh(); persist();
   };
@@ -244,7 +245,7 @@
   const send = () => {
     const text = parts.box.value;
     if (!text.trim()) { parts.box.focus(); return; }
-    if (chat.ask(text)) { parts.box.value = ""; queued = false; grow(); refresh(); } else if (!pair.ready) { queued = true; refresh(); }
+    if (chat.ask(text)) { parts.box.value = draft; draft = ""; queued = false; grow(); refresh(); } else if (!pair.ready) { queued = true; refresh(); }
   };
   const pick = (prompt) => { if (chat.ask(prompt) || (busy() && parts.box.value.trim())) return; compose(prompt); if (!busy()) send(); };
 
@@ -292,7 +293,10 @@
     parts.send = el("button", { type: "button", class: "send", onclick: send }, "Send");
     parts.stop = el("button", { type: "button", class: "stop", onclick: chat.stop, "aria-label": "Stop the answer", title: "Esc" }, "Stop");
     host.append(bar, parts.scroll, classes, el("div", { class: "composer" }, parts.chips, el("div", { class: "entry" }, parts.box, parts.send, parts.stop), parts.hint), parts.voice);
-    applyView();
+    omni.onExpert((on) => { // what only experts can switch off again goes with the switch
+      if (!on) Object.assign(settings, { view: settings.view === "pieces" ? "tokens" : settings.view, discarded: settings.only === "discarded" });
+      applyView();
+    });
     watchQueue(context.element.closest(".block"));
     omni.examples.place(parts.chips, parts.empty, pick);
     if (chat.turns.length) { live = null; chat.turns.forEach((turn) => draw(turn)); } else restore();

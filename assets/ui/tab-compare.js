@@ -93,6 +93,7 @@
       error.hidden = !s.error; error.textContent = s.error ?? "";
       progress.hidden = s.state === "empty" || (s.state === "error" && !s.total);
       stop.hidden = !busy; stop.disabled = Boolean(board.stopping);
+      for (const button of document.querySelectorAll("#omni-compare-run, #omni-compare-batch")) button.disabled = busy; // the engine makes one comparison at a time
       const share = s.total ? s.done / s.total : 0;
       fill.style.width = `${100 * share}%`; meter.setAttribute("aria-valuenow", Math.round(100 * share));
       line.textContent = s.state === "asked" ? "waiting for the engine…" : `${s.done} of ${s.total} answers${s.prompts > 1 ? ` · ${s.prompts} prompts` : ""}${board.stopping && busy ? " · stopping" : s.state === "stopped" ? " · stopped; what was measured stays" : s.state === "done" ? " · done" : ""}`;

@@ -101,9 +101,24 @@ def test_a_newcomer_sees_three_figures_and_the_switch_is_remembered(page: Page, 
     page.reload()
     expect(page.get_by_role("switch", name="Expert")).to_have_attribute("aria-checked", "true")
     expect(page.locator("#omni-controls")).to_be_visible()
+    log = page.locator(".log")
+    for view in ("Pieces", "Thrown-away guesses"):
+        page.get_by_role("button", name=view, exact=True).click()
+    assert log.evaluate("log => [log.dataset.view, log.dataset.discarded]") == ["pieces", "on"]
     page.get_by_role("switch", name="Expert").click()
+    assert log.evaluate("log => [log.dataset.view, log.dataset.discarded]") == ["tokens", "off"]
     page.reload()
     expect(page.locator("#omni-controls")).to_be_hidden()
+
+
+def test_what_was_typed_is_there_again_after_an_edit(page: Page) -> None:
+    ask(page, "What is 3 plus 4?")
+    box = page.locator("#omni-message")
+    box.fill("And 5 plus 6?")
+    page.get_by_role("button", name="Edit").click()
+    expect(box).to_have_value("What is 3 plus 4?")
+    ask(page, "What is 3 plus 5?")
+    expect(box).to_have_value("And 5 plus 6?")
 
 
 def test_the_legend_adds_up_and_says_what_the_figure_says(page: Page) -> None:
@@ -137,7 +152,9 @@ def test_lanes_stand_under_each_other_on_one_clock(page: Page) -> None:
     page.locator("#omni-compare-run").wait_for()
     page.fill("#omni-compare-prompt textarea", "Write a Python function that counts the vowels in a text.")
     page.click("#omni-compare-run")
+    expect(page.locator("#omni-compare-run")).to_be_disabled()
     expect(page.get_by_text("3 of 3 answers · done")).to_be_visible()
+    expect(page.locator("#omni-compare-run")).to_be_enabled()
     lanes = page.locator(".lane")
     assert lanes.locator("h3").all_inner_texts()[:2] == ["Without guessing", "With the fresh small model"]
     boxes = [lanes.nth(place).bounding_box() for place in range(3)]
