@@ -21,6 +21,7 @@ from omnidemo.config import DRAFTER, TARGET
 START_SECONDS = 180.0  # until a pair is ready; the first start on a machine compiles
 REPLICA, TRAINER = "ray::ServeReplica", "ray::Trainer"  # how the titles of Ray's processes begin
 AGENTS = ("ray::DashboardAgent", "ray::RuntimeEnvAgent")  # Ray's own, which do not notice soon that their node is gone
+RAY_NOTICES = 60  # seconds: a worker of Ray that was just starting tries ten times to reach its node before it gives up
 ROOT = Path(__file__).parents[3]
 
 
@@ -111,7 +112,7 @@ class Server:
         for agent in agents:
             with suppress(psutil.Error):
                 agent.kill()
-        _, alive = psutil.wait_procs(left, timeout=10)
+        _, alive = psutil.wait_procs(left, timeout=RAY_NOTICES if self.replicas else 10)
         commands = []
         for process in alive:
             try:
