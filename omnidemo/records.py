@@ -29,9 +29,10 @@ class Token:
 
     `text` is what the token added to the decoded stream; it is empty while a UTF-8 character is incomplete, so that the
     texts of all emitted tokens, joined, are the text of the generation. `p` is the target's probability of the token
-    at temperature 1, `q` the proposal's (an upper bound where the method uses one), `accept` the probability with which it was accepted;
-    `q` and `accept` are None for tokens that nobody proposed. `pieces` are the drafter's ids that spelled the token. Of the
-    sources, "direct" is one drafter token, "ngram" several, or with the methods on strings also none that ends with it.
+    at temperature 1, `q` the proposal's (an upper bound where the method uses one; at temperature 0 the drafter's at temperature 1),
+    `accept` the probability with which it was accepted; `q` and `accept` are None for tokens that nobody proposed. `pieces` are
+    the drafter's ids that spelled the token. Of the sources, "direct" is one drafter token, "ngram" several, or with the methods on
+    strings also none that ends with it.
     """
 
     id: int
@@ -51,7 +52,7 @@ class Round:
     `tokens` were emitted, in order. `discarded` were proposed and did not make it: the rejected one first, then those
     that were never judged; their `source` says how they had been proposed. `drafted` counts drafter tokens drawn, also
     those thrown away. `ngram_hits` counts accepted proposals with the source "ngram". `seconds` splits the wall time: draft,
-    verify (the two models' forward passes), settle (acceptance and residual), other; `total` is their sum. `inserts` are the
+    verify (the two models' forward passes), settle (accepting and committing), other; `total` is their sum. `inserts` are the
     n-grams this round adds to the cache: (target id, drafter ids).
     """
 

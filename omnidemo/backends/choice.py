@@ -1,4 +1,5 @@
-"""Which backend computes the rounds of a pair, by the setting `OMNIDEMO_BACKEND`, the models and the devices. Decided here only.
+"""Which backend computes the rounds of a pair: `backend_of` checks the setting `OMNIDEMO_BACKEND` and names it for people, `make_backend`
+builds it from the caches. Models loaded with `fast=False`, as the setting `reference` loads them, have caches that need none.
 
 `reference` is plain torch: one forward per pass, each round computed when it is requested. The others must emit the same tokens.
 """
@@ -36,12 +37,12 @@ def device(setting: Setting, wanted: str) -> str:
     return setting if wanted == "auto" else wanted
 
 
-def choose(setting: Setting, target: Runner, drafter: Runner) -> Name:
-    """The backend of two loaded models. `auto` takes the one that serves both. ModelError, one sentence, where the named backend cannot
-    serve them; for `cpu` this waits until its code is compiled."""
+def backend_of(setting: Setting, target: Runner, drafter: Runner) -> Name:
+    """The backend of two loaded models. `auto` takes what serves either: rounds that need the other one it declines. ModelError, one
+    sentence, where the named backend cannot serve them; for `cpu` this waits until its code is compiled."""
     able = _able(target), _able(drafter)
     if setting == "auto":
-        return able[0] if able[0] == able[1] else "reference"
+        return next((name for name in able if name != "reference"), "reference")
     if setting != "reference" and able != (setting, setting):
         which = "target" if able[0] != setting else "drafter"
         need = "on a CPU in float32" if setting == "cpu" else "on one CUDA device"

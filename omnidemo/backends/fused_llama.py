@@ -61,7 +61,7 @@ class FusedLlama:
         self.frequencies = (1.0 / float(config.rope_parameters["rope_theta"]) ** half).to(self.device)
         self.rope = (torch.empty(0), torch.empty(0))  # rotary cosines and sines [positions, 1, D]
         self.threads = 0  # most threads of a pass on a CPU; 0: by the model's size
-        self.compacts, self.rounds = False, False  # see `compact`
+        self.two_bytes, self.rounds_weights = False, False  # see `compact`
         self.passes = self._passes()
         self.fixed = GraphCache(self.device, CudaGraphs(self.device)) if fast and self.device.type == "cuda" else None
         self.kv_pool = KVBufferPool()
@@ -91,14 +91,14 @@ class FusedLlama:
     def copy(self) -> FusedLlama:
         copy = FusedLlama(deepcopy(self._model), self.fast)
         copy.threads = self.threads
-        copy.compact(self.compacts, self.rounds)
+        copy.compact(self.two_bytes, self.rounds_weights)
         return copy
 
     def compact(self, wanted: bool, rounding: bool = False) -> None:
         """Run passes on a CPU over two-byte copies of the weights, where these hold them exactly. `rounding`: round the weights to
         bfloat16, now and after each `overwrite`; for drafters only, since it changes the output. No effect where memory is too small for
         copies."""
-        self.compacts, self.rounds = wanted, wanted and rounding and compact.fits(self)
+        self.two_bytes, self.rounds_weights = wanted, wanted and rounding and compact.fits(self)
         self._refresh()
 
     def four_bytes(self) -> CompiledPasses:
@@ -109,7 +109,7 @@ class FusedLlama:
         """The compiled passes on a CPU; None where there are none."""
         if not self.fast or self.device.type != "cpu" or self.dtype != torch.float32:
             return None
-        return CompiledPasses(self, two_bytes=self.compacts and compact.fits(self) and compact.exact(self))
+        return CompiledPasses(self, two_bytes=self.two_bytes and compact.fits(self) and compact.exact(self))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> FusedLlama:
         return self.copy()  # recorded passes belong to the weights that they were recorded with
@@ -123,7 +123,7 @@ class FusedLlama:
 
     def _refresh(self) -> None:
         """Bring everything derived from the weights up to date after they were overwritten."""
-        if self.rounds:
+        if self.rounds_weights:
             compact.round_matrices(self)
         for layer in self.layers:
             layer.before.refresh()

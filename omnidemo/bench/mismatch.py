@@ -103,7 +103,7 @@ def check(
         wanted.append(one)
         progress(len(wanted), 2 * len(cases))
     other = _pair(settings)
-    backend = choice.choose(settings.backend, other.target.runner, other.drafter.runner)
+    backend = choice.backend_of(settings.backend, other.target.runner, other.drafter.runner)
     different, first = 0, None
     for place, got in enumerate(_answers(other, cases, tokens, settings)):
         found = parting(reference, cases[place], wanted[place], got)

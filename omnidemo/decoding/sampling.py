@@ -51,7 +51,8 @@ class SamplingParams:
 
     @property
     def plain(self) -> bool:
-        """Whether probabilities are the softmax at a temperature, or greedy, and nothing else. (A plain round is one without a draft.)"""
+        """Whether no filter (top-k, top-p, min-p) changes the softmax; compiled rounds have none, and look at `penalises` themselves. (A
+        plain round is another thing: one without a draft.)"""
         return self.top_k == 0 and self.top_p == 1.0 and self.min_p == 0.0
 
     @property

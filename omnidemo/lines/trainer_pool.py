@@ -33,7 +33,7 @@ from omnidemo.store.visitors import owned
 
 log = logging.getLogger(__name__)
 Trainers = Callable[[str], Worker]  # makes what trains a line
-MOST_LINES = 32  # of a pair, so that visitors cannot fill the disk with them
+MOST_LINES = 32  # of a pair that all share; those of visitors have a limit of their own (`Settings.visitor_lines`)
 
 
 class TrainerPool:
@@ -71,7 +71,7 @@ class TrainerPool:
             line = self._open.get(domain)
             if line is None:
                 if not self.accepts(domain):
-                    raise ValueError(f"This pair has {MOST_LINES} topic lines, which is the most; use one of them, or reset one.")
+                    raise ValueError(f"This pair has {MOST_LINES} topic lines, which is the most; use one of them.")
                 line = self._open[domain] = self._make(domain)
             self._open.move_to_end(domain)
             self._close_unused(domain)

@@ -89,7 +89,8 @@ class Pair:
 
         prompt: a text (one user message where the target has a chat template, else the text itself), chat messages, or ids.
         options: those of `omnidemo.config.GenerationConfig`, which says what each means. cancelled: looked at after each round.
-        note: whether the times of the rounds are noted, from which the policy "cost" computes draft lengths.
+        note: whether the times of the rounds are noted, from which the policy "cost" computes draft lengths, and `round_listeners` hear of
+        them.
         begun: ids of the answer that were written before; it goes on from there, `max_new_tokens` further.
         ValueError, before anything runs, for options or prompts that cannot be served.
         """

@@ -25,7 +25,7 @@ from omnidemo.store.visitors import owned
 
 log = logging.getLogger(__name__)
 CONTROLS = (*sorted(ADAPTABLE), "draft_policy", "draft_length", "longest_draft", "confidence", "gamma", "domain")
-# Upper limits of what a page may set, so that no visitor can use up the machine. The environment variables are not limited by it.
+# Upper limits of what a page may set, so that no click can use up the machine. The environment variables are not limited by it.
 LIMITS = {"patience": 3600, "update_interval": 1000, "steps_per_update": 500, "batch_size": 128, "learning_rate": 0.1}
 LIMITS |= {"schedule_steps": 1_000_000, "lora_rank": 1024, "ngram_weight": 10}
 SEEDS = 100  # sample prompts of each topic that a new router knows
@@ -183,7 +183,7 @@ class AdaptationService:
 
 
 def changed(settings: Settings, changes: Mapping[str, Any]) -> Settings:
-    """The settings with a visitor's changes. ValueError, one sentence, for a name that is not adaptable or a value that is not possible.
+    """The settings with the page's changes. ValueError, one sentence, for a name that is not adaptable or a value that is not possible.
 
     What came out is compared with the limits, not what was given: numbers may be written as texts.
     """

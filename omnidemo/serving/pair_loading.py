@@ -40,7 +40,7 @@ def build_pair(
     packed = settings.quantization or None
     large = load_model(target, quantization=packed, progress=reporter("target", 0.0, 0.6, target), **options)  # type: ignore[arg-type]
     small = load_model(drafter, progress=reporter("drafter", 0.6, 0.8, drafter), **{**options, "device": str(large.device)})  # type: ignore[arg-type]
-    choice.choose(settings.backend, large.runner, small.runner)
+    choice.backend_of(settings.backend, large.runner, small.runner)
     if isinstance(small.runner, FusedLlama) and settings.compact != "neither":
         small.runner.compact(True, rounding=True)
     if isinstance(large.runner, FusedLlama) and settings.compact in ("both", "auto"):

@@ -99,19 +99,20 @@ class PublicServices(Callers):
             if close is not None:
                 close()
 
-    def play(self, *, session: str = "api", domain: str | None = None, **options: Any) -> Iterator[tuple[int, str, Generation]]:
+    def play(self, *, session: str = "api", domain: str | None = None, count: int, **options: Any) -> Iterator[tuple[int, str, Generation]]:
         visitor = self._visitor()
         if visitor is None:
-            yield from self._services.play(session=self.caller_name or session, domain=domain, **options)
+            yield from self._services.play(session=self.caller_name or session, domain=domain, count=count, **options)
             return
         self.quotas.ask(visitor.name)
         self._use(visitor)
-        for index, prompt, generation in self._services.play(session=visitor.own, domain=visitor.own, **options):
+        for index, prompt, generation in self._services.play(session=visitor.own, domain=visitor.own, count=count, **options):
             left = self.quotas.spend(visitor.name, len(generation.token_ids))
             yield index, prompt, replace(generation, domain=DEFAULT)
             if not left:
                 return
-            self.quotas.ask(visitor.name)
+            if index + 1 < count:  # each prompt counts as an answer, when it begins
+                self.quotas.ask(visitor.name)
 
     def compare(self, *, prompts: Sequence[str], methods: Sequence[str], max_new_tokens: int, **options: Any) -> Iterator[Comparison]:
         visitor = self._visitor()
@@ -154,7 +155,7 @@ class PublicServices(Callers):
         return self._beside(self._services.fresh_and_today, options | {"domain": own or domain})
 
     def _beside(self, run: Callable[..., Sequence[list[Generation]]], options: dict[str, Any]) -> Sequence[list[Generation]]:
-        """Measured repetitions of an answer, each of which counts like an answer in the quotas."""
+        """Measured repetitions of an answer, which count as one answer in the quotas, with the tokens of all."""
         visitor = self._visitor()
         if visitor is None:
             return run(**options)

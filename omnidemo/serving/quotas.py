@@ -1,6 +1,6 @@
 """Limits of what visitors may request in an hour: each of them, and all together, because anybody can get many ids.
 
-`PublicServices` counts: answers when they begin, tokens when they end.
+`PublicServices` counts: answers when they begin, tokens as they are written.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from omnidemo import private_folders
-from omnidemo.backends.choice import choose
+from omnidemo.backends.choice import backend_of
 from omnidemo.config import Settings
 from omnidemo.lines import sample_prompts
 from omnidemo.lines.trainer_pool import Trainers
@@ -138,7 +138,7 @@ class Services:
     def conditions(self, target: str, drafter: str) -> str:
         """Backend, device and dtype of a ready pair, on which a seeded answer depends beside its settings and what was learned."""
         pair = self.pair(target, drafter)
-        backend = choose("auto", pair.target.runner, pair.drafter.runner)
+        backend = backend_of("auto", pair.target.runner, pair.drafter.runner)
         return f"{backend}.{pair.target.device}.{str(pair.target.dtype).removeprefix('torch.')}"
 
     def _prepare(self) -> None:

@@ -206,7 +206,7 @@ CHOICES: dict[str, dict[str, str]] = {
         "nll": "log-likelihood",
     },
     "ngram_loss": {"nll": "log-likelihood", "dynamic": "weighted by the target's probability", "kl": "approximate KL (equation 2)"},
-    "head": {"off": "not trained", "joint": "trained with the adapter", "interleaved": "trained between its steps"},
+    "head": {"off": "not trained", "joint": "trained with the adapter", "interleaved": "trained before each update"},
     "buffer_positions": {"all": "every token", "errors": "only where it was wrong"},
     "buffer_order": {"mixed": "half new, half old", "newest": "the newest", "informative": "the worst guessed", "uniform": "any, evenly"},
 }

@@ -218,6 +218,12 @@ def test_whoever_leaves_in_the_middle_of_played_traffic_can_be_forgotten(app: Ap
     assert "Deleted: 1 request" in app.front.forget("a")
 
 
+def test_each_played_prompt_counts_as_one_answer(app: App) -> None:
+    app.who = Caller("a")
+    list(app.front.play(session="", target=app.pair[0], drafter=app.pair[1], topic="maths", count=2, max_new_tokens=4))
+    assert app.front.quotas._known["a"].requests == 2
+
+
 def test_a_visitor_reads_no_folder_of_the_server_in_a_failed_load(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
     failed = replace(app.services.state(*app.pair), stage="failed", error="The weights in /srv/models/x/model.safetensors are damaged.")
     monkeypatch.setattr(app.services, "state", lambda *pair: failed)

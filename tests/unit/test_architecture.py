@@ -16,7 +16,7 @@ FLOORS: list[set[str]] = [{room} for room in ("config", "records", "metrics", "p
 FLOORS += [{"vocab"}, {"decoding"}]
 FLOORS += [{room} for room in ("methods", "backends", "models", "adapters", "store", "pair", "remote", "zerogpu", "probes")]
 FLOORS += [{room} for room in ("distill", "lines", "serving")]
-FLOORS += [{"api", "bench", "bundled", "endpoint", "hosting", "replicas"}, {"advisor"}, {"ui"}, {"cli"}, {"__main__"}]
+FLOORS += [{"replicas"}, {"api", "bench", "bundled", "endpoint", "hosting"}, {"advisor"}, {"ui"}, {"cli"}, {"__main__"}]
 HEIGHT = {room: height for height, floor in enumerate(FLOORS) for room in floor}
 MODULES_IN_A_FOLDER, LINES_IN_A_FILE = 16, 300
 
