@@ -148,7 +148,7 @@ def bench_endpoint(
 ) -> None:
     """Time streamed answers of the endpoint, from another process, against calls of the Python API, in turns, on the same rounds."""
     settings = read_settings(target=target, drafter=drafter)
-    from omnidemo.bench.endpoint_overhead import Paired, run, summary
+    from omnidemo.bench.overhead.endpoint_overhead import Paired, run, summary
     from omnidemo.lines.sample_prompts import sample
 
     pairs: list[Paired] = []
@@ -170,8 +170,8 @@ def bench_replicas(
 ) -> None:
     """Time replicas of a pair, run by Ray on this machine, beside one process; and weigh what goes between them and the app."""
     settings = read_settings(target=target, drafter=drafter)
+    from omnidemo.bench.overhead.replica_speed import HEADINGS, Served, Sizes, Task, run
     from omnidemo.bench.prompt_files import numbers
-    from omnidemo.bench.replica_speed import HEADINGS, Served, Sizes, Task, run
     from omnidemo.lines.sample_prompts import sample
 
     found: list[Served | Sizes] = []

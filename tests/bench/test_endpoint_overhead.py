@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from omnidemo.bench.endpoint_overhead import Paired, run, summary
+from omnidemo.bench.overhead.endpoint_overhead import Paired, run, summary
 from omnidemo.config import Settings
 
 

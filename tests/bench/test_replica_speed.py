@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from omnidemo.bench.replica_speed import Task, sizes, timed
+from omnidemo.bench.overhead.replica_speed import Task, sizes, timed
 from omnidemo.config import Settings
 from omnidemo.replicas.replicated_pair import ReplicatedPair
 from tests.support.local_replicas import LocalCluster
