@@ -89,8 +89,7 @@ class Pair:
 
         prompt: a text (one user message where the target has a chat template, else the text itself), chat messages, or ids.
         options: those of `omnidemo.config.GenerationConfig`, which says what each means. cancelled: looked at after each round.
-        note: whether the times of the rounds are noted, from which the policy "cost" computes draft lengths, and `round_listeners` hear of
-        them.
+        note: whether the policy "cost", which computes draft lengths from times, and `round_listeners` hear of the rounds.
         begun: ids of the answer that were written before; it goes on from there, `max_new_tokens` further.
         ValueError, before anything runs, for options or prompts that cannot be served.
         """
