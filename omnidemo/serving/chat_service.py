@@ -31,7 +31,7 @@ from omnidemo.store.store import Store
 
 PROBE_EVERY = 12  # rounds between two plain ones, from which the speedup of a chat is estimated
 LEARN_SECONDS = 8.0  # longest pause between two requests of played traffic
-COMMIT_SECONDS = 0.5  # longest wait for a row at the end of an answer; it takes a few milliseconds
+COMMIT_SECONDS = 15.0  # longest wait for a row at the end of an answer: it takes milliseconds, and after five seconds a lock is called one
 SESSIONS_KNOWN = 256  # sessions whose newest route is remembered
 Kind = Literal["chat", "traffic", "compare", "api"]
 
@@ -104,9 +104,9 @@ class ChatService:
                     used = {**options, "seed": seed}
                     self._record(pair, session, prompt, generation, used, route, created, kind, slower if method != BASELINE else None)
                     # So that an answer that was shown to its end is in the history even if the process is killed now. A database that
-                    # fails at the moment is not waited for.
+                    # is known to fail at the moment is not waited for.
                     if self._store.status.ok:
-                        self._store.flush(COMMIT_SECONDS)
+                        self._store.flush(COMMIT_SECONDS, while_ok=True)
 
             def cancelled() -> bool:
                 return page_closed.is_set() or (cancel is not None and cancel.is_set())

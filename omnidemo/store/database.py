@@ -113,12 +113,14 @@ class Database:
             self._failed(error)
             return default
 
-    def flush(self, timeout: float) -> bool:
-        """Wait until everything submitted so far has been dealt with; False if that took longer than `timeout` seconds."""
+    def flush(self, timeout: float, while_ok: bool = False) -> bool:
+        """Wait until everything submitted so far has been dealt with; False if that took longer than `timeout` seconds. `while_ok`: or as
+        soon as the database is known not to work."""
         with self._wake:
             goal, self._nudged = self._submitted, True
             self._wake.notify_all()
-            return self._wake.wait_for(lambda: self._finished >= goal, timeout)
+            self._wake.wait_for(lambda: self._finished >= goal or (while_ok and not self._ok), timeout)
+            return self._finished >= goal
 
     def close(self) -> None:
         """Write what waits (one try) and stop; what cannot be written is counted as lost."""

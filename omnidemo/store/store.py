@@ -74,9 +74,10 @@ class Store(LineStore):
                 except Exception as error:  # the others write all the same
                     log.warning("after the database was replaced: %s", error)
 
-    def flush(self, timeout: float = 10.0) -> bool:
-        """Wait until everything written so far is in the database; False after `timeout` seconds."""
-        return self._database.flush(timeout)
+    def flush(self, timeout: float = 10.0, while_ok: bool = False) -> bool:
+        """Wait until everything written so far is in the database; False after `timeout` seconds, and with `while_ok` as soon as the
+        status is not ok."""
+        return self._database.flush(timeout, while_ok)
 
     def close(self) -> None:
         """Write what waits and stop; later writes are counted as lost."""

@@ -22,6 +22,7 @@ from omnidemo.serving.adaptation_service import CONTROLS
 from omnidemo.serving.pair_loading import build_pair
 from omnidemo.serving.pair_pool import PairPool
 from omnidemo.serving.services import Services
+from omnidemo.store.database import Database
 from omnidemo.store.store import Store
 from omnidemo.store.visitors import KEY, Visitors
 from omnidemo.ui.tabs import chat_tab
@@ -65,6 +66,19 @@ def test_opting_out_leaves_nothing_behind(services: Services, models: tuple[str,
         chat(services, models, "a secret", session="private", keep=False, learn=False)
     assert services.store.flush()
     assert services.store.requests() == [] and services.trainer(*models).requests_seen == 0 and not len(services.pair(*models).ngrams)
+
+
+def test_the_end_of_an_answer_waits_for_a_slow_disk(services: Services, models: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    write = Database._write
+
+    def slowly(database: Database, batch: list[Any]) -> bool:
+        time.sleep(1.5 if batch else 0.0)
+        return write(database, batch)
+
+    ready(services, models)
+    monkeypatch.setattr(Database, "_write", slowly)
+    chat(services, models)
+    assert len(services.store.requests()) == 1
 
 
 def test_a_broken_database_does_not_reach_the_chat(tmp_path: Path, models: tuple[str, str]) -> None:

@@ -784,3 +784,16 @@ def test_one_backup_at_a_time(tmp_path: Path) -> None:
     regular.join()
     last.join()
     assert most == [1]
+
+
+def test_who_waits_for_a_row_waits_no_longer_than_the_database_works(tmp_path, monkeypatch):
+    monkeypatch.setattr("omnidemo.store.connections.LOCK_SECONDS", 1)
+    store = Store(f"sqlite:///{tmp_path}/db.sqlite")
+    other = sqlite3.connect(tmp_path / "db.sqlite", isolation_level=None)
+    other.execute("BEGIN EXCLUSIVE")
+    store.record_request(record())
+    assert not store.flush(60.0, while_ok=True) and not store.status.ok
+    assert not store.flush(60.0, while_ok=True)  # at once, for it is known by now
+    other.execute("ROLLBACK")
+    assert store.flush(30.0) and len(store.requests()) == 1
+    store.close()
