@@ -13,7 +13,7 @@ from torch import Tensor
 from transformers import AutoTokenizer, GenerationConfig
 
 from omnidemo.backends.runner import overwrite_named
-from omnidemo.bench.speed.arms import Answer, Request
+from omnidemo.bench.speed.arms import Answer, Arm, Request
 from omnidemo.bench.speed.floor import Pass
 from omnidemo.bench.speed.machine import synchronise
 from omnidemo.decoding.contexts import common_prefix
@@ -128,18 +128,11 @@ class Peer:
 
 
 @dataclass
-class TheirArm:
+class TheirArm(Arm):
     """A peer in one of its modes."""
 
+    side = "transformers"
     peer: Peer
-    method: str
-    drafter: str = ""
-    side: str = "transformers"
-    rule: str = ""
-
-    @property
-    def name(self) -> str:
-        return f"{self.method} {self.drafter}".strip()
 
     def answer(self, request: Request) -> Answer:
         return self.peer.generate(self.method, request)

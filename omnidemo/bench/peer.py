@@ -101,8 +101,8 @@ def compare_with_peer(
     pair.fill_cache()
     with quietly():
         peer = Peer(pair, draft_length)
-        arms: list[Arm] = [TheirArm(peer, name) for name in PEER]
-        arms += [OurArm(pair, name, draft_length) for name in ours]
+        arms: list[Arm] = [TheirArm(name, peer) for name in PEER]
+        arms += [OurArm(name, pair, draft_length) for name in ours]
         contest = PeerContest(pair, peer, arms, prompts, max_new_tokens, seed)
     tested = min(LAW_PROMPTS, len(prompts)) if samples else 0
     total = 2 * len(arms) * (len(prompts) + tested)

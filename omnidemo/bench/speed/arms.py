@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 from time import perf_counter
-from typing import Any, Protocol
+from typing import Any, ClassVar, Literal
 
 import torch
 
@@ -83,22 +83,22 @@ class Answer:
         }
 
 
-class Arm(Protocol):
-    """A way to decode. `side` is whose threads it takes; `drafter` is "", "fresh" or "adapted"."""
+@dataclass
+class Arm:
+    """A way to decode. `side` is whose threads it takes; `drafter` is "", "fresh" or "adapted"; `rule` the draft policy of ours, where
+    there is a draft."""
 
-    side: str
+    side: ClassVar[str]
     method: str
-    drafter: str
+    drafter: str = field(default="", kw_only=True)
+    rule: Policy | Literal[""] = field(default="", kw_only=True)
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        return " ".join(part for part in (self.method, self.drafter, self.rule) if part)
 
-    @property
-    def rule(self) -> str:
-        """The draft policy of ours, where there is a draft."""
-        ...
-
-    def answer(self, request: Request) -> Answer: ...
+    def answer(self, request: Request) -> Answer:
+        raise NotImplementedError
 
 
 def attempt(arm: Arm, request: Request) -> Answer | str:
@@ -124,23 +124,12 @@ def _speed_ratio(one: Answer, other: Answer | str) -> float | None:
 
 
 @dataclass
-class OurArm:
+class OurArm(Arm):
     """One of our methods on a pair. Its passes are known where its models are watched."""
 
+    side = "omnidemo"
     pair: Pair
-    method: str
     draft_length: int
-    drafter: str = ""
-    policy: Policy = "fixed"
-    side: str = "omnidemo"
-
-    @property
-    def name(self) -> str:
-        return f"{self.method} {self.drafter} {self.policy}" if self.drafter else self.method
-
-    @property
-    def rule(self) -> str:
-        return self.policy if self.drafter else ""
 
     def answer(self, request: Request) -> Answer:
         models, device = (self.pair.target, self.pair.drafter), self.pair.target.device
@@ -172,5 +161,5 @@ class OurArm:
     def _generate(self, request: Request) -> Generation:
         return self.pair.generate(
             request.ids, method=self.method, max_new_tokens=request.max_new_tokens, temperature=request.temperature, seed=request.seed,
-            draft_policy=self.policy, draft_length=self.draft_length, learn=False, reuse=request.reuse,
+            draft_policy=self.rule or "fixed", draft_length=self.draft_length, learn=False, reuse=request.reuse,
         )  # fmt: skip

@@ -109,19 +109,19 @@ class Contest:
         """The arms of a topic; `transformers`' plain generation is the first, our plain decoding the last."""
         learned, pair = self.learned.get(topic), self.pair
         peer = Peer(pair, self.order.draft_length, target)
-        arms: list[Arm] = [TheirArm(peer, name) for name in (PLAIN, LOOKUP)]
-        arms += [TheirArm(peer, name, FRESH) for name in (ASSISTED, DEFAULTS)]
+        arms: list[Arm] = [TheirArm(name, peer) for name in (PLAIN, LOOKUP)]
+        arms += [TheirArm(name, peer, drafter=FRESH) for name in (ASSISTED, DEFAULTS)]
         drafters = {FRESH: self.drafter}
         if learned is not None:
             other = Peer(pair, self.order.draft_length, peer.target, {**pair.drafting_weights(), **learned.weights})
-            arms += [TheirArm(other, name, ADAPTED) for name in (ASSISTED, DEFAULTS)]
+            arms += [TheirArm(name, other, drafter=ADAPTED) for name in (ASSISTED, DEFAULTS)]
             drafters[ADAPTED] = replace(self.drafter, runner=self.drafter.runner.copy())
             drafters[ADAPTED].runner.overwrite(learned.weights)
         arms += self._llama_arms()
         for state, drafter in drafters.items():
             for method in self.methods:
                 arms += [self._our(method, state, drafter, policy) for policy in ("fixed", "cost")]
-        return [*arms, self._our(BASELINE, "", self.drafter, "fixed")]
+        return [*arms, self._our(BASELINE, "", self.drafter, "")]
 
     def _llama_arms(self) -> Sequence[Arm]:
         if not self.no_llama and not self._llama:
@@ -135,7 +135,7 @@ class Contest:
         pair = Pair(self.target, drafter, cache_size=self.settings.cache_size, maps=self._maps)
         pair.map = self.pair.map
         pair.fill_cache()
-        return OurArm(pair, method, self.order.draft_length, state, policy)
+        return OurArm(method, pair, self.order.draft_length, drafter=state, rule=policy)
 
     def _choose_threads(self, arms: Sequence[Arm], ids: Sequence[int]) -> None:
         """Each side's number of threads: the one with which its plain decoding and its first drafting arm answer soonest. More are

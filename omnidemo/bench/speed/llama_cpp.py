@@ -19,7 +19,7 @@ from torch import Tensor
 from transformers import AutoConfig
 
 from omnidemo.backends.fused_llama import FusedLlama
-from omnidemo.bench.speed.arms import Answer, Request
+from omnidemo.bench.speed.arms import Answer, Arm, Request
 from omnidemo.bench.speed.floor import Pass
 from omnidemo.models.load import LanguageModel
 from omnidemo.private_folders import replacing
@@ -106,15 +106,12 @@ def interleaved(weight: Tensor, heads: int) -> Tensor:
 
 
 @dataclass
-class LlamaArm:
+class LlamaArm(Arm):
     """Plain generation by llama.cpp, or with its prompt lookup. Takes as many threads as torch has. It tells no stages."""
 
+    side = LLAMA
     llama: Any
-    method: str
     end_ids: frozenset[int]
-    side: str = LLAMA
-    drafter: str = ""
-    rule: str = ""
     read: list[tuple[int, int]] = field(default_factory=list)  # (positions before, tokens) of each pass
 
     def __post_init__(self) -> None:
@@ -125,10 +122,6 @@ class LlamaArm:
             evaluate(tokens)
 
         self.llama.eval = noting
-
-    @property
-    def name(self) -> str:
-        return self.method
 
     def answer(self, request: Request) -> Answer:
         llama, ids = self.llama, list[int]()
@@ -164,7 +157,7 @@ def arms(model: LanguageModel, folder: Path, positions: int, draft_length: int) 
     end_ids = frozenset(model.vocabulary.roles.get("end", ()))
     options = {"n_ctx": positions + draft_length + 1, "type_k": FLOAT32, "type_v": FLOAT32, "verbose": False}
     drafts = {LLAMA: None, LLAMA_LOOKUP: LlamaPromptLookupDecoding(num_pred_tokens=draft_length)}
-    return [LlamaArm(llama_cpp.Llama(str(path), draft_model=draft, **options), method, end_ids) for method, draft in drafts.items()]
+    return [LlamaArm(method, llama_cpp.Llama(str(path), draft_model=draft, **options), end_ids) for method, draft in drafts.items()]
 
 
 def about() -> str:
