@@ -76,7 +76,7 @@ class Spread:
 
     @classmethod
     def of(cls, values: Iterable[float | None]) -> Spread:
-        known = [value for value in values if value is not None]
+        known = [value for value in values if value is not None and not math.isnan(value)]
         return cls(fmean(known) if known else None, stdev(known) if len(known) > 1 else None)
 
     def text(self, form: str = ".2f") -> str:

@@ -266,7 +266,7 @@ def row(arm: str, seed: int, value: float, requests: int = 8, **more: Any) -> di
 
 def test_the_table_pairs_by_seed() -> None:
     rows = [row("a", 0, 0.2), row("a", 1, 0.4), row("b", 0, 0.3), row("b", 1, 0.6), row("b", 1, 0.9, requests=2)]
-    headings, lines = experiment_report.table(rows)
+    headings, lines = experiment_report.table(experiment_report.framed(rows))
     shown = [dict(zip(headings, line, strict=True)) for line in lines]
     assert [one["acceptance"] for one in shown] == ["0.300 ± 0.141", "0.450 ± 0.212"]
     assert [one["Δ acceptance"] for one in shown] == ["", "+0.150 ± 0.071"]  # of 0.1 and 0.2: the seeds' own spread is gone
@@ -275,8 +275,9 @@ def test_the_table_pairs_by_seed() -> None:
 
 def test_the_gap_is_closed_against_the_best_epoch() -> None:
     rows = [row("fresh", 0, 0.2), row("online", 0, 0.5), row("offline", 0, 0.6, epoch=9), row("offline", 0, 0.55, epoch=18)]
-    assert experiment_report.gap_closed(rows, "fresh", "online", "offline") == {0: pytest.approx(0.75)}
-    assert experiment_report.gap_closed(rows[:2], "fresh", "online", "offline") == {}
+    frame = experiment_report.framed(rows)
+    assert experiment_report.gap_closed(frame, "fresh", "online", "offline") == {0: pytest.approx(0.75)}
+    assert experiment_report.gap_closed(frame[:2], "fresh", "online", "offline") == {}
 
 
 def test_the_cost_of_training_is_paired_by_request() -> None:

@@ -80,9 +80,10 @@ def write(world: World, order: ExperimentRequest, arms: Sequence[Arm]) -> None:
         rows += timing.read_rows(world, timing.timed(arms), order.seeds, order.timed_prompts)
     experiment_report.write_facts(world.out / f"{order.name}.json", world, arms, seeds=list(order.seeds), requests=order.requests)
     experiment_report.write_rows(world.out / f"{order.name}.csv", order.name, rows)
+    frame = experiment_report.framed(rows)
     facts = f"{order.requests} requests, seeds {', '.join(map(str, order.seeds))}, commit {commit()}."
-    (world.out / f"{order.name}.md").write_text(experiment_report.markdown(order.name, experiment, rows, facts), encoding="utf-8")
-    experiment_report.write_page(world.out / f"{order.name}.html", experiment, arms, rows, found.values())
+    (world.out / f"{order.name}.md").write_text(experiment_report.markdown(order.name, experiment, frame, facts), encoding="utf-8")
+    experiment_report.write_page(world.out / f"{order.name}.html", experiment, arms, frame, found.values())
 
 
 def check_traffic(traffic: Mapping[str, Sequence[str]], held_out: Mapping[str, Sequence[str]]) -> None:
