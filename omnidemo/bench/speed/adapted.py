@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from torch import Tensor
 from omnidemo.adapters import version_folders
 from omnidemo.bench.experiments.line import Line
 from omnidemo.bench.record_target import record
+from omnidemo.bench.report_tables import Stage
 from omnidemo.config import Settings
 from omnidemo.models import model_files
 from omnidemo.private_folders import replacing
@@ -43,38 +44,27 @@ def stored(storage: Path, settings: Settings, target: str, topic: str) -> Learne
     return None
 
 
-class Distilled:
-    """A drafter distilled from recorded greedy answers of the target, an update every few answers as in the app."""
-
-    def __init__(self, folder: Path, settings: Settings, target: str, prompts: Sequence[str], seed: int) -> None:
-        """`folder` keeps recordings and results. ModelError where a model is not there."""
-        self.settings, self.prompts, self.seed = settings.model_copy(update={"head": "off"}), list(prompts), seed
-        self.records = TargetRecords(folder / "records", target, settings.drafter, self.settings)
-        rules = self.settings.model_dump(mode="json", exclude={"storage", "database_url", "host", "port", "auth", "share", "threads"})
-        key = hashlib.sha256(repr((self.records.key, rules, self.prompts, seed)).encode()).hexdigest()[:16]
-        self.path = folder / "bench" / "adapters" / f"{key}.safetensors"
-
-    @property
-    def done(self) -> bool:
-        return self.path.exists()
-
-    def make(self) -> Iterator[int]:
-        """Record and learn, unless that has been done; yields how many answers have been learned from."""
-        if self.done:
-            return
-        for _ in record(self.records, self.records.missing(self.prompts), self.settings):
+def distilled(settings: Settings, target: str, prompts: Sequence[str], seed: int, stage: str) -> Generator[Stage, None, Learned]:
+    """Distil a drafter from recorded greedy answers of the target, an update every few answers as in the app, and tell of each answer in a
+    `stage`. The settings' storage keeps recordings and result, so the next time it is returned at once. ModelError where a model is not
+    there."""
+    settings = settings.model_copy(update={"head": "off"})
+    records = TargetRecords(settings.storage / "records", target, settings.drafter, settings)
+    rules = settings.model_dump(mode="json", exclude={"storage", "database_url", "host", "port", "auth", "share", "threads"})
+    key = hashlib.sha256(repr((records.key, rules, list(prompts), seed)).encode()).hexdigest()[:16]
+    path = settings.storage / "bench" / "adapters" / f"{key}.safetensors"
+    if not path.exists():
+        yield Stage(stage, 0, len(prompts))
+        for _ in record(records, records.missing(prompts), settings):
             pass
-        line = Line(model_files.find(self.settings.drafter, hub=self.settings.trust_hub), self.settings, {}, self.seed)
-        for count, prompt in enumerate(self.prompts, 1):
-            line.observe(self.records.load(prompt).trace)
-            yield count
-        facts = {"requests": len(self.prompts), "steps": line.steps, "seconds": round(line.seconds, 1)}
-        with replacing(self.path) as partial:
-            save_file({name: one.contiguous() for name, one in line.weights().items()}, partial, {"facts": json.dumps(facts)})
-
-    def load(self) -> Learned:
-        """FileNotFoundError before `make`."""
-        with safe_open(self.path, "pt") as opened:
-            facts = json.loads(opened.metadata()["facts"])
-        origin = f"distilled from {facts['requests']} recorded answers in {facts['steps']} steps ({facts['seconds']:.0f} s)"
-        return Learned(load_file(self.path), origin)
+        line = Line(model_files.find(settings.drafter, hub=settings.trust_hub), settings, {}, seed)
+        for count, prompt in enumerate(prompts, 1):
+            line.observe(records.load(prompt).trace)
+            yield Stage(stage, count, len(prompts))
+        made = {"requests": len(prompts), "steps": line.steps, "seconds": round(line.seconds, 1)}
+        with replacing(path) as partial:
+            save_file({name: one.contiguous() for name, one in line.weights().items()}, partial, {"facts": json.dumps(made)})
+    with safe_open(path, "pt") as opened:
+        facts = json.loads(opened.metadata()["facts"])
+    origin = f"distilled from {facts['requests']} recorded answers in {facts['steps']} steps ({facts['seconds']:.0f} s)"
+    return Learned(load_file(path), origin)

@@ -10,7 +10,7 @@ from typing import Any
 from omnidemo.bench.prompt_files import check_writable
 from omnidemo.bench.report_tables import Stage, csv_table
 from omnidemo.bench.speed import llama_cpp, speed_report
-from omnidemo.bench.speed.adapted import Distilled, Learned, stored
+from omnidemo.bench.speed.adapted import Learned, distilled, stored
 from omnidemo.bench.speed.contest import BenchRequest, Contest
 from omnidemo.bench.speed.machine import facts
 from omnidemo.bench.speed.speed_report import Row
@@ -35,7 +35,12 @@ def run(order: BenchRequest, settings: Settings) -> Iterator[Stage | Row]:
         for target in order.targets:
             learned: dict[str, Learned] = {}
             for topic in order.held_out:
-                yield from _learn(order, settings, target, topic, learned)
+                found = stored(order.adapters, settings, target, topic) if order.adapters else None
+                prompts = list(order.traffic.get(topic, ()))[: order.requests]
+                if found is None and prompts:
+                    found = yield from distilled(settings, target, prompts, order.seed, f"{target}: learning {topic}")
+                if found is not None:
+                    learned[topic] = found
             contest = Contest(target, order, learned, settings)
             about = facts(contest.target.device) | about
             for count, row in enumerate(contest.run(), 1):
@@ -45,22 +50,6 @@ def run(order: BenchRequest, settings: Settings) -> Iterator[Stage | Row]:
                 yield row
             about[target] = _about(contest, learned)
             _write(order.out, rows, about)
-
-
-def _learn(order: BenchRequest, settings: Settings, target: str, topic: str, learned: dict[str, Learned]) -> Iterator[Stage]:
-    """Find or make the adapted drafter of a topic."""
-    found = stored(order.adapters, settings, target, topic) if order.adapters else None
-    prompts = list(order.traffic.get(topic, ()))[: order.requests]
-    if found is None and prompts:
-        making = Distilled(settings.storage, settings, target, prompts, order.seed)
-        stage = f"{target}: learning {topic}"
-        if not making.done:
-            yield Stage(stage, 0, len(prompts))
-        for count in making.make():
-            yield Stage(stage, count, len(prompts))
-        found = making.load()
-    if found is not None:
-        learned[topic] = found
 
 
 def _about(contest: Contest, learned: Mapping[str, Learned]) -> dict[str, Any]:
