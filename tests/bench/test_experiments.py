@@ -17,11 +17,10 @@ import pytest
 from omnidemo.bench import prompt_files as sources
 from omnidemo.bench.experiments import cost, experiment_report
 from omnidemo.bench.experiments.arm import Run, World, run_arm
-from omnidemo.bench.experiments.jobs import Job, arms_left, result_path, run_jobs
+from omnidemo.bench.experiments.jobs import Job, arms_left, record, result_path, run_jobs
 from omnidemo.bench.experiments.line import without_direct
 from omnidemo.bench.experiments.plans import EXPERIMENTS, Arm, Phase, Reading, checkpoints, stream
 from omnidemo.bench.experiments.run_experiment import TARGETS, ExperimentRequest, run
-from omnidemo.bench.record_target import record
 from omnidemo.config import Settings
 from omnidemo.private_folders import replacing
 from omnidemo.probes.replayed_target import Replay, ReplayCache, TargetRecords

@@ -21,8 +21,11 @@ from transformers.utils import logging
 
 from omnidemo.bench.experiments.arm import World, run_arm
 from omnidemo.bench.experiments.plans import Arm
-from omnidemo.bench.record_target import record
+from omnidemo.config import Settings
 from omnidemo.distill.process_worker import training_environment
+from omnidemo.probes.replayed_target import RecordedAnswer, TargetRecords
+from omnidemo.records import Trace
+from omnidemo.serving.pair_loading import build_measured_pair
 
 PROMPTS_PER_JOB = 100  # of a recording: a few seconds of loading, half a minute of work
 
@@ -60,6 +63,25 @@ def recordings(world: World, arms: Sequence[Arm], seeds: Sequence[int]) -> list[
             part = missing[start : start + PROMPTS_PER_JOB]
             jobs.append(Job(f"recording of {target}", _record, (world, target, part)))
     return jobs
+
+
+def record(records: TargetRecords, prompts: Sequence[str], settings: Settings) -> Iterator[str]:
+    """Answer the prompts greedily without a draft and keep each with its trace; yield a prompt when its file is written.
+
+    ValueError for a prompt that the target cannot read; ModelError as in `load_model`.
+    """
+    pair = build_measured_pair(records.target, records.drafter, settings)
+    traces: list[Trace] = []
+    pair.learners.append(traces.append)
+    records.note(pair.target)
+    for prompt in prompts:
+        ids = pair.prompt_ids(prompt)
+        traces.clear()
+        made = pair.generate(ids, method="autoregressive", max_new_tokens=settings.max_new_tokens, reuse=False)
+        if not traces:
+            raise RuntimeError(f"the answer to {prompt[:40]!r}… left no trace to learn from; leave this prompt out")
+        records.save(prompt, RecordedAnswer(tuple(ids), made.token_ids, traces[0]))
+        yield prompt
 
 
 def _record(world: World, target: str, prompts: Sequence[str]) -> None:

@@ -13,8 +13,8 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from omnidemo.adapters import version_folders
+from omnidemo.bench.experiments.jobs import record
 from omnidemo.bench.experiments.line import Line
-from omnidemo.bench.record_target import record
 from omnidemo.bench.report_tables import Stage
 from omnidemo.config import Settings
 from omnidemo.models import model_files
