@@ -19,8 +19,8 @@ from omnidemo.bench.learning_pair import learning
 from omnidemo.bench.prompt_files import check_prompts, numbers
 from omnidemo.bench.report_tables import Stage, csv_table
 from omnidemo.config import Settings
-from omnidemo.distill.distiller import Distiller, TrainerStatus
-from omnidemo.lines.measurer import Measurer, mean_of
+from omnidemo.distill.distiller import TrainerStatus
+from omnidemo.lines.measurer import mean_of
 from omnidemo.lines.trainer_pool import TrainerPool
 from omnidemo.pair.pair import Pair
 from omnidemo.records import Agreement, RequestRecord, Trace
@@ -98,32 +98,17 @@ def _stream(pair: Pair, settings: Settings, what: Experiment, out: Path, keep: b
         if what.offline:
             pair.learners.append(traces.append)
         append = stack.enter_context(csv_table(out, HEADER))
-        agreed = _Agreed(pair, lines.measurer, what.held_out)
+        recorded = [pair.record(pair.prompt_ids(prompt), settings.max_new_tokens, lambda: False) for prompt in what.held_out]
+        held = [one[1] for one in recorded if one is not None]
         for count, prompt in enumerate(islice(cycle(what.traffic), what.requests)):
             if count in what.checkpoints:
-                yield _evaluate(pair, distiller, what, count, append, agreed)
+                yield _evaluate(pair, lines, what, count, append, held)
             _serve(pair, lines, store, what, count, prompt, append)
             yield Stage("requests", count + 1, what.requests)
             time.sleep(what.pause)
-        yield _evaluate(pair, distiller, what, what.requests, append, agreed)
+        yield _evaluate(pair, lines, what, what.requests, append, held)
         if what.offline:
             yield _ceiling(pair, distiller.settings, what, traces, append)
-
-
-class _Agreed:
-    """How far the drafter of the moment agrees with the target on the held-out prompts, answered greedily once."""
-
-    def __init__(self, pair: Pair, measurer: Measurer, prompts: Sequence[str]) -> None:
-        self._pair, self._measurer, self._prompts = pair, measurer, prompts
-        self._traces: list[Trace] | None = None
-
-    def now(self, version: int, settings: Settings) -> list[Agreement]:
-        """One per prompt."""
-        if self._traces is None:
-            ids = [self._pair.prompt_ids(prompt) for prompt in self._prompts]
-            made = [self._pair.record(one, settings.max_new_tokens, lambda: False) for one in ids]
-            self._traces = [one[1] for one in made if one is not None]
-        return self._measurer.agree("default", version, self._traces)
 
 
 def _serve(pair: Pair, lines: TrainerPool, store: Store, what: Experiment, count: int, prompt: str, append: Append) -> None:
@@ -154,10 +139,12 @@ def _serve(pair: Pair, lines: TrainerPool, store: Store, what: Experiment, count
         raise RuntimeError(f"after {count + 1} requests the drafter could not be trained: {error}")
 
 
-def _evaluate(pair: Pair, distiller: Distiller, what: Experiment, count: int, append: Append, agreed: _Agreed) -> Point:
-    """The held-out prompts, plain decoding and the chosen method, interleaved. Nothing is learned from them."""
+def _evaluate(pair: Pair, lines: TrainerPool, what: Experiment, count: int, append: Append, held: Sequence[Trace]) -> Point:
+    """The held-out prompts (and `held`, the target's own answers to them), plain decoding and the chosen method, interleaved. Nothing is
+    learned from them."""
+    distiller = lines.get("default")
     trainer = distiller.status()
-    found = agreed.now(trainer.version, distiller.settings)
+    found = lines.measurer.agree("default", trainer.version, held)
 
     def tell(done: Comparison) -> None:
         append(_row("held-out", count, trainer, done, found[done.prompt_index] if done.method != BASELINE else None))
