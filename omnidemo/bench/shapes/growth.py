@@ -14,7 +14,6 @@ from omnidemo.bench.shapes.scripted import compounds_only, fill, invented, one_w
 from omnidemo.config import Settings
 from omnidemo.figures import charts, layout
 from omnidemo.pair.pair import Pair
-from omnidemo.records import Round
 from omnidemo.serving.comparison import BASELINE
 from omnidemo.serving.pair_loading import build_measured_pair
 
@@ -58,10 +57,7 @@ class Point:
     host_ms: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Timed:
-    done: Round
-    seconds: float  # from one round to the next
+Timed = tuple[float, float, float]  # milliseconds from one round to the next, of them its draft and the target's pass
 
 
 def run(settings: Settings, sizes: Sizes, out: Path) -> Iterator[Point | Stage]:
@@ -115,7 +111,7 @@ Try = tuple[Pair, Sequence[int], int]  # (pair, prompt, longest answer)
 
 def _question(question: str, tries: Mapping[int, Try], sizes: Sizes, methods: Sequence[str] = (BASELINE, METHOD)) -> Iterator[Point]:
     """Every size and method, one after another, several times over, after a warm-up."""
-    found: dict[tuple[int, str], list[_Timed]] = {(size, method): [] for size in tries for method in methods}
+    found: dict[tuple[int, str], list[Timed]] = {(size, method): [] for size in tries for method in methods}
     for repeat in range(sizes.repeats + 1):
         for (size, method), timed in found.items():
             pair, prompt, answer = tries[size]
@@ -125,23 +121,21 @@ def _question(question: str, tries: Mapping[int, Try], sizes: Sizes, methods: Se
         yield _point(question, size, method, timed)
 
 
-def _answer(pair: Pair, prompt: Sequence[int], count: int, method: str, draft_length: int) -> list[_Timed]:
-    timed: list[_Timed] = []
+def _answer(pair: Pair, prompt: Sequence[int], count: int, method: str, draft_length: int) -> list[Timed]:
+    timed: list[Timed] = []
     stream = pair.stream(prompt, method=method, max_new_tokens=count, draft_length=draft_length, learn=False, reuse=False)
     began = perf_counter()
     for done in stream:
         ended = perf_counter()
-        timed.append(_Timed(done, ended - began))
+        timed.append((1e3 * (ended - began), 1e3 * done.seconds["draft"], 1e3 * done.seconds["verify"]))
         began = ended
     return timed[1:]
 
 
-def _point(question: str, size: int, method: str, timed: Sequence[_Timed]) -> Point:
-    whole = Percentiles.of(one.seconds * 1e3 for one in timed)
-    split = [(one.done.seconds["draft"], one.done.seconds["verify"], one.seconds) for one in timed]
-    parts = [(draft, verify, whole - draft - verify) for draft, verify, whole in split]
-    draft, verify, host = (Percentiles.of(1e3 * part[place] for part in parts).median for place in range(3))
-    return Point(question, size, method, len(timed), whole.median, whole.low, whole.high, draft, verify, host)
+def _point(question: str, size: int, method: str, timed: Sequence[Timed]) -> Point:
+    whole, draft, verify = (Percentiles.of(one[place] for one in timed) for place in range(3))
+    host = Percentiles.of(total - drafting - verifying for total, drafting, verifying in timed)
+    return Point(question, size, method, len(timed), whole.median, whole.low, whole.high, draft.median, verify.median, host.median)
 
 
 def _by_method(points: Sequence[Point], question: str) -> dict[str, list[Point]]:
