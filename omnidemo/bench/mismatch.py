@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
 from omnidemo.backends import choice
+from omnidemo.bench.report_tables import Stage
 from omnidemo.config import Settings
 from omnidemo.decoding.contexts import common_prefix
 from omnidemo.decoding.sampling import as_tensor
@@ -85,10 +86,10 @@ def check(
     temperatures: Sequence[float] = (0.0, 1.0),
     tokens: int = 48,
     prompts: Sequence[str] = PROMPTS,
-    progress: Callable[[int, int], object] = lambda done, of: None,
-) -> Report:
+) -> Iterator[Stage | Report]:
     """Answer every prompt by every method (none given: all that serve the pair) at every temperature, first on the reference, then on the
-    backend of the settings, and compare. The n-gram cache is full, so that n-grams are merged, and nothing is learned.
+    backend of the settings, and compare; yield how far that is, and the report at the end. The n-gram cache is full, so that n-grams are
+    merged, and nothing is learned.
 
     Both pairs are in memory at the end. ValueError, one sentence, for a method that cannot serve the pair and as in `load_pair`.
     """
@@ -101,15 +102,15 @@ def check(
     wanted = []
     for one in _answers(reference, cases, tokens, settings):
         wanted.append(one)
-        progress(len(wanted), 2 * len(cases))
+        yield Stage("answers", len(wanted), 2 * len(cases))
     other = _pair(settings)
     backend = choice.backend_of(settings.backend, other.target.runner, other.drafter.runner)
     different, first = 0, None
     for place, got in enumerate(_answers(other, cases, tokens, settings)):
         found = parting(reference, cases[place], wanted[place], got)
         different, first = different + (found is not None), first or found
-        progress(len(cases) + place + 1, 2 * len(cases))
-    return Report(backend, tuple(names), len(cases), sum(len(one.token_ids) for one in wanted), different, first)
+        yield Stage("answers", len(cases) + place + 1, 2 * len(cases))
+    yield Report(backend, tuple(names), len(cases), sum(len(one.token_ids) for one in wanted), different, first)
 
 
 def parting(reference: Pair, case: Case, wanted: Generation, got: Generation) -> Mismatch | None:

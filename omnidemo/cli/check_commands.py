@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from omnidemo.cli.common import Drafter, DraftLength, Target, progress, read_settings
+from omnidemo.cli.common import Drafter, DraftLength, Target, collect, read_settings
 
 
 def check_backend(
@@ -36,16 +35,9 @@ def check_backend(
         GenerationConfig.of(temperature=one, max_new_tokens=tokens)
     names = [check_method(name) for name in method or []]
     texts = read_prompts(prompts) if prompts else mismatch.PROMPTS
-    bar = progress()
-    task = bar.add_task("answers", total=None)
-    with ExitStack() as shown:  # from the first answer on: what cannot be checked is one sentence alone
-
-        def report_progress(done: int, of: int) -> None:
-            if done == 1:
-                shown.enter_context(bar)
-            bar.update(task, completed=done, total=of)
-
-        report = mismatch.check(settings, names, temperatures, tokens, texts, report_progress)
+    reports: list[mismatch.Report] = []
+    collect(mismatch.check(settings, names, temperatures, tokens, texts), reports)
+    (report,) = reports
     for line in report.lines():
         typer.echo(line)
     if report.first is not None:
