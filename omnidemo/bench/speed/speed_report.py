@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
-import numpy as np
+import pandas as pd
 
 from omnidemo.bench.assisted import ASSISTED, DEFAULTS, LOOKUP, PLAIN
 from omnidemo.bench.report_tables import PARTS, Percentiles, group_by, markdown_list, markdown_table, percentile_cells, report
@@ -106,38 +105,29 @@ def _same_ids(rows: Sequence[Row]) -> str:
 
 def verdicts(rows: Sequence[Row]) -> list[str]:
     """What the rows of one target and temperature say about the goals, a sentence each; medians of ratios on the same prompt."""
-    arms = by_arm([row for row in rows if row.tokens_per_second])
-    rate = {arm: {(row.topic, row.prompt_index): row.tokens_per_second or 0.0 for row in mine} for arm, mine in arms.items()}
+    answered = pd.DataFrame([row for row in rows if row.tokens_per_second], columns=[field.name for field in fields(Row)])
+    rates = answered.pivot_table("tokens_per_second", ["topic", "prompt_index"], "arm", aggfunc="last")
 
     def ratio(one: str, other: str) -> float:
-        shared = rate[one].keys() & rate[other].keys()
-        return float(np.median([rate[one][place] / rate[other][place] for place in shared])) if shared else math.nan
+        return float((rates[one] / rates[other]).median())
 
-    if PLAIN not in arms or BASELINE not in arms:
+    if PLAIN not in rates or BASELINE not in rates:
         return []
     said = [f"Our plain decoding: {ratio(BASELINE, PLAIN):.2f} × plain `transformers`."]
-    theirs = [arm for arm, mine in arms.items() if mine[0].method in (ASSISTED, DEFAULTS, LOOKUP)]
-    ours = [arm for arm, mine in arms.items() if mine[0].drafter and mine[0].method not in (ASSISTED, DEFAULTS, LOOKUP)]
-    if ours:
+    assisted = answered["method"].isin((ASSISTED, DEFAULTS, LOOKUP))
+    if ours := list(answered[(answered["drafter"] != "") & ~assisted]["arm"].unique()):
         best = max(ours, key=lambda arm: ratio(arm, PLAIN))
         own = ratio(best, BASELINE)
         said.append(f"Our best, `{best}`: {ratio(best, PLAIN):.2f} × plain `transformers`, {own:.2f} × our plain decoding.")
-        if theirs:
-            rival = max(theirs, key=lambda arm: ratio(arm, PLAIN))
-            ahead = ratio(best, rival)
-            said.append(f"Their best assisted mode, `{rival}`: {ratio(rival, PLAIN):.2f} × plain; ours is {ahead:.2f} × as fast.")
-        if others := [arm for arm in (LLAMA, LLAMA_LOOKUP) if arm in arms]:
-            rival = max(others, key=lambda arm: ratio(arm, PLAIN))
-            ahead = ratio(best, rival)
-            said.append(f"The best of llama.cpp, `{rival}`: {ratio(rival, PLAIN):.2f} × plain; ours is {ahead:.2f} × as fast.")
-    fresh = [arm for arm in ours if arms[arm][0].drafter == FRESH and arms[arm][0].policy == "cost"]
-    slowest = [
-        (float(np.median([row.own_speedup or 0.0 for row in mine])), topic, arm)
-        for arm in fresh
-        for topic, mine in group_by(arms[arm], lambda row: row.topic).items()
-    ]
-    if slowest:
-        value, topic, arm = min(slowest)
+        theirs = {"Their best assisted mode": answered[assisted]["arm"].unique()}
+        theirs["The best of llama.cpp"] = answered[answered["method"].isin((LLAMA, LLAMA_LOOKUP))]["arm"].unique()
+        for what, arms in theirs.items():
+            if len(arms):
+                rival = max(arms, key=lambda arm: ratio(arm, PLAIN))
+                said.append(f"{what}, `{rival}`: {ratio(rival, PLAIN):.2f} × plain; ours is {ratio(best, rival):.2f} × as fast.")
+    fresh = answered[(answered["drafter"] == FRESH) & (answered["policy"] == "cost")].groupby(["arm", "topic"])["own_speedup"].median()
+    if len(fresh):
+        value, (arm, topic) = fresh.min(), fresh.idxmin()
         said.append(f"Fresh drafter with draft length by cost, its worst case: {value:.2f} × our plain decoding (`{arm}` on {topic}).")
     return said
 
