@@ -57,7 +57,7 @@ def overlap(target: ModelFacts, large: Vocabulary | None, drafter: ModelFacts) -
             found = vocabularies.report((target.name, large), (drafter.name, small), prompts_of("mixed", TEXTS))
         except ValueError:  # no token in common
             return Overlap(0, len(large), 0.0, source)
-        return Overlap(found.mapped, len(large), found.coverage.direct / max(1, found.coverage.tokens), source)
+        return Overlap(found.mapped, len(large), found.direct / max(1, found.tokens), source)
     if target.family and target.family == drafter.family:
         return Overlap(None, None, 1.0, f"one tokenizer ({target.family}), by the catalogue")
     published = published_overlap(target.family, drafter.family)

@@ -18,20 +18,23 @@ HEADINGS = ("target", "drafter", "mapped", "tokens", "direct", "2-grams", "3-gra
 
 
 @dataclass(frozen=True, slots=True)
-class Coverage:
-    """Target tokens of some texts by how the drafter can propose them.
+class Report:
+    """Two vocabularies, and the target tokens of some texts by how the drafter can propose them.
 
-    `direct`: through the direct map. `ngrams`: n → tokens that only a run of n ≥ 2 drafter tokens spells. `none`: tokens that
-    nothing spells. They sum to `tokens`, in which special tokens do not count. `distinct`: different n-grams among them, the
-    entries that the n-gram cache of these texts would have.
+    `mapped`: tokens of the target's vocabulary that have one of the drafter's; `seconds`: how long building that map took. Of the `tokens`
+    of the texts, special ones not counted, `direct` go through it; `ngrams`: n → tokens that only a run of n ≥ 2 drafter tokens spells;
+    `none`: tokens that nothing spells. `distinct`: different n-grams among them, as many as the n-gram cache of these texts would have.
     """
 
-    texts: int
+    target: str
+    drafter: str
+    mapped: int
     tokens: int
     direct: int
     ngrams: Mapping[int, int]
     none: int
     distinct: int
+    seconds: float
 
     def shares(self) -> list[float | None]:
         """From 0 to 1: of all tokens those mapped directly; of the others those that 2-, 3-, 4- and longer n-grams and nothing cover."""
@@ -40,56 +43,37 @@ class Coverage:
         covered = (*(self.ngrams.get(n, 0) for n in (2, 3, 4)), longer, self.none)
         return [self.direct / self.tokens if self.tokens else None, *(count / others if others else None for count in covered)]
 
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """Two vocabularies and their coverage of some texts. Sizes are token counts, `seconds` how long building the map took."""
-
-    target: str
-    drafter: str
-    target_tokens: int
-    drafter_tokens: int
-    mapped: int
-    coverage: Coverage
-    seconds: float
-
     def cells(self) -> list[str]:
         """The figures as text, under `HEADINGS`."""
-        shares = ["–" if share is None else f"{share:.2%}" for share in self.coverage.shares()]
-        counts = (f"{self.mapped:,}", f"{self.coverage.tokens:,}")
-        return [self.target, self.drafter, *counts, *shares, f"{self.coverage.distinct:,}", f"{self.seconds * 1000:.0f}"]
+        shares = ["–" if share is None else f"{share:.2%}" for share in self.shares()]
+        counts = (f"{self.mapped:,}", f"{self.tokens:,}")
+        return [self.target, self.drafter, *counts, *shares, f"{self.distinct:,}", f"{self.seconds * 1000:.0f}"]
 
 
-def cover(vocabulary_map: VocabularyMap, texts: Sequence[str]) -> Coverage:
-    """Count the target tokens of `texts`, as the target's tokenizer writes them. ValueError for a vocabulary that cannot encode."""
-    target = vocabulary_map.target
-    if target.encode_text is None:
+def report(target: tuple[str, Vocabulary], drafter: tuple[str, Vocabulary], texts: Sequence[str]) -> Report:
+    """Build the map of two named vocabularies, and count the target tokens of `texts` as the target's tokenizer writes them. ValueError
+    where they have no token in common, and for a target's vocabulary that cannot encode."""
+    (target_name, large), (drafter_name, small) = target, drafter
+    if large.encode_text is None:
         raise ValueError("the target's vocabulary came without its tokenizer; read it with `read_vocabulary`")
-    counts: Counter[int] = Counter()
-    for text in texts:
-        counts.update(target.encode_text(text))
+    began = perf_counter()
+    built = VocabularyMap(large, small, len(large), len(small))
+    seconds = perf_counter() - began
+    counts = Counter(token_id for text in texts for token_id in large.encode_text(text))
     direct, none, distinct = 0, 0, 0
     ngrams: Counter[int] = Counter()
     for token_id, count in counts.items():
-        if not target.writes(token_id):
+        if not large.writes(token_id):
             continue
-        if vocabulary_map.drafters[token_id] >= 0:
+        if built.drafters[token_id] >= 0:
             direct += count
-        elif spelled := vocabulary_map.ngram(token_id):
+        elif spelled := built.ngram(token_id):
             ngrams[len(spelled)] += count
             distinct += 1
         else:
             none += count
-    return Coverage(len(texts), direct + none + ngrams.total(), direct, dict(sorted(ngrams.items())), none, distinct)
-
-
-def report(target: tuple[str, Vocabulary], drafter: tuple[str, Vocabulary], texts: Sequence[str]) -> Report:
-    """Build the map of two named vocabularies and measure it on `texts`. ValueError where they have no token in common."""
-    (target_name, large), (drafter_name, small) = target, drafter
-    began = perf_counter()
-    built = VocabularyMap(large, small, len(large), len(small))
-    seconds = perf_counter() - began
-    return Report(target_name, drafter_name, len(large), len(small), sum(i >= 0 for i in built.drafters), cover(built, texts), seconds)
+    mapped, tokens = sum(i >= 0 for i in built.drafters), direct + none + ngrams.total()
+    return Report(target_name, drafter_name, mapped, tokens, direct, dict(sorted(ngrams.items())), none, distinct, seconds)
 
 
 def compare(target: str, drafter: str, texts: Sequence[str], hub: bool = True) -> list[Report]:

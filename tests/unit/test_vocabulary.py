@@ -204,10 +204,10 @@ def test_coverage_counts_a_text_by_how_its_tokens_can_be_proposed() -> None:
     target = Vocabulary(tuple(tokens), {"end": (7,)}, lambda data: None, lambda text: [int(sign) for sign in text])
     drafter = vocabulary([b"a", b"b", b"ba", None], end=3)
     found = coverage.report(("big", target), ("small", drafter), ["00122", "3344556", "7"])
-    assert (found.target, found.drafter, found.target_tokens, found.drafter_tokens, found.mapped) == ("big", "small", 8, 4, 3)
+    assert (found.target, found.drafter, found.mapped) == ("big", "small", 3)
     # ab = a+b, aba = a+ba, ababa = a+ba+ba, bbbb = b+b+b+b; x is not spelled, and the end token is no text.
-    assert found.coverage == coverage.Coverage(texts=3, tokens=12, direct=3, ngrams={2: 4, 3: 2, 4: 2}, none=1, distinct=4)
-    assert found.coverage.shares() == [3 / 12, 4 / 9, 2 / 9, 2 / 9, 0.0, 1 / 9]
+    assert (found.tokens, found.direct, found.ngrams, found.none, found.distinct) == (12, 3, {2: 4, 3: 2, 4: 2}, 1, 4)
+    assert found.shares() == [3 / 12, 4 / 9, 2 / 9, 2 / 9, 0.0, 1 / 9]
     assert dict(zip(coverage.HEADINGS, found.cells(), strict=True))["2-grams"] == "44.44%" and found.seconds >= 0
 
 
@@ -219,9 +219,9 @@ def test_tokenizers_are_compared_in_both_directions(tmp_path: Path) -> None:
     assert (forth.target, forth.drafter) == names and (back.target, back.drafter) == names[::-1]
     assert forth.mapped == back.mapped > 100 and len(forth.cells()) == len(coverage.HEADINGS)
     ids = BYTE_LEVEL.encode("the small duck — naïve", add_special_tokens=False)
-    assert forth.coverage.tokens == len(ids) and forth.coverage.none == 0
+    assert forth.tokens == len(ids) and forth.none == 0
     empty = coverage.report(("one", READ["byte-level"]), ("two", READ["sentence-piece"]), [])
-    assert empty.coverage.shares() == [None] * 6 and "–" in empty.cells()
+    assert empty.shares() == [None] * 6 and "–" in empty.cells()
 
 
 def test_a_tokenizer_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
@@ -230,7 +230,7 @@ def test_a_tokenizer_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
             coverage.read_tokenizer(name, hub=False)
         assert name in str(caught.value) and "\n" not in str(caught.value)
     with pytest.raises(ValueError, match="without its tokenizer"):
-        coverage.cover(VocabularyMap(vocabulary([b"a"]), vocabulary([b"a"]), 1, 1), ["a"])
+        coverage.report(("one", vocabulary([b"a"])), ("two", vocabulary([b"a"])), ["a"])
 
 
 def test_bars_and_shown_texts() -> None:
