@@ -33,6 +33,8 @@ PROBE_EVERY = 12  # rounds between two plain ones, from which the speedup of a c
 LEARN_SECONDS = 8.0  # longest pause between two requests of played traffic
 COMMIT_SECONDS = 15.0  # longest wait for a row at the end of an answer: it takes milliseconds, and after five seconds a lock is called one
 SESSIONS_KNOWN = 256  # sessions whose newest route is remembered
+DRAFTING = ("draft_policy", "draft_length", "longest_draft", "confidence", "gamma")  # options that the settings have as well
+NOTED = ("temperature", "top_p", "max_new_tokens", *DRAFTING, "seed")  # options that stand in the history
 Kind = Literal["chat", "traffic", "compare", "api"]
 
 
@@ -51,39 +53,26 @@ class ChatService:
         target: str,
         drafter: str,
         messages: Sequence[Mapping[str, str]],
-        method: str,
-        max_new_tokens: int,
-        temperature: float,
-        top_p: float = 1.0,
-        draft_policy: str | None = None,
-        draft_length: int | None = None,
-        longest_draft: int | None = None,
-        confidence: float | None = None,
-        gamma: float | None = None,
-        seed: int | None = None,
-        stop: Sequence[str] = (),
         raw: bool = False,
-        learn: bool = True,
         keep: bool = True,
         cancel: threading.Event | None = None,
         kind: Kind = "chat",
         domain: str | None = None,
         topic: str | None = None,
+        **options: Any,
     ) -> Iterator[Round | Generation]:
         """Yield the rounds of an answer and at the end its one `Generation`, also when it was cancelled.
 
-        The request is recorded (unless `keep` is off) and learned from (unless `learn` is off). domain: the adapter line that drafts and
-        learns, "auto" to have it chosen by the prompt; it and the drafting options are those of the settings where they are None. The
-        session's `routed` says which line it became and why. A target reads as much of the conversation as the catalogue says it was made
-        for; where it is `raw`, it goes on from the last message's text, without a chat template. topic: what the prompt is about, where
-        that is known; else the router labels it. RuntimeError or ValueError, one sentence, if it cannot start.
+        `options` are those of `GenerationConfig`. The request is recorded (unless `keep` is off) and learned from (unless `learn` is off).
+        domain: the adapter line that drafts and learns, "auto" to have it chosen by the prompt; it and the options DRAFTING are those of
+        the settings where they are None or missing. The session's `routed` says which line it became and why. A target reads as much of
+        the conversation as the catalogue says it was made for; where it is `raw`, it goes on from the last message's text, without a chat
+        template. topic: what the prompt is about, where that is known; else the router labels it. RuntimeError or ValueError, one
+        sentence, if it cannot start.
         """
-        drafting: dict[str, Any] = {"draft_policy": draft_policy, "draft_length": draft_length, "longest_draft": longest_draft}
-        drafting |= {"confidence": confidence, "gamma": gamma}
-        options: dict[str, Any] = {"temperature": temperature, "top_p": top_p, "max_new_tokens": max_new_tokens}
-        options |= {name: getattr(self._pool.settings, name) if value is None else value for name, value in drafting.items()}
-        asked = GenerationConfig.of(method=method, seed=seed, stop=stop, **options)  # raises before anything is done
-        seed, options = asked.seed, {name: getattr(asked, name) for name in options}
+        options |= {name: getattr(self._pool.settings, name) for name in DRAFTING if options.get(name) is None}
+        asked = GenerationConfig.of(**options)  # raises before anything is done
+        learn = asked.learn
         created, began = datetime.now(UTC).isoformat(timespec="milliseconds"), time.perf_counter()
         page_closed = threading.Event()
         check_messages(messages, texts=True)
@@ -101,8 +90,7 @@ class ChatService:
                     self._adaptation.teach(prompt, route.domain)
                 slower = self._adaptation.slowdowns.note(Scope(target, drafter, route.domain, route.topic), generation).slower
                 if keep:
-                    used = {**options, "seed": seed}
-                    self._record(pair, session, prompt, generation, used, route, created, kind, slower if method != BASELINE else None)
+                    self._record(pair, session, prompt, generation, asked, route, created, kind, slower)
                     # So that an answer that was shown to its end is in the history even if the process is killed now. A database that
                     # is known to fail at the moment is not waited for.
                     if self._store.status.ok:
@@ -113,21 +101,15 @@ class ChatService:
 
             if cancelled():  # while it waited for its turn: there is nothing to record
                 name = make_method(asked.method, pair.map).name
-                yield Generation((), "", (), measure((), 0.0, None), "cancelled", name, 0, seed, domain=route.domain)
+                yield Generation((), "", (), measure((), 0.0, None), "cancelled", name, 0, asked.seed, domain=route.domain)
                 return
             # Written while the answer is made; its end waits for one write, not for two.
             self._store.start_session(session, keep=keep, learn=learn)
             with lines.using(route.domain):
                 rounds = pair.stream(
                     pair.prompt_ids(prompt, raw) if raw else newest(pair, messages, reading(target), asked.max_new_tokens, cancelled),
-                    method=method,
-                    domain=route.domain,
-                    seed=seed,
-                    stop=asked.stop,
-                    learn=learn,
                     cancelled=cancelled,
-                    probe_every=PROBE_EVERY,
-                    **options,
+                    **dict(asked) | {"domain": route.domain, "probe_every": PROBE_EVERY},
                 )
                 yield from listen(rounds, page_closed, finish, began)
                 if learn:
@@ -141,9 +123,6 @@ class ChatService:
         drafter: str,
         topic: str,
         count: int,
-        method: str = "ngram-exact",
-        temperature: float = 0.0,
-        max_new_tokens: int | None = None,
         seed: int = 0,
         learn: bool = True,
         cancel: threading.Event | None = None,
@@ -159,6 +138,7 @@ class ChatService:
         """
         chosen = self._chosen(domain)
         line = topic if chosen == AUTO else chosen
+        options = {"max_new_tokens": self._pool.settings.max_new_tokens} | options
         for index, prompt in enumerate(sample_prompts.sample(topic, count, seed, "train")):
             if cancel is not None and cancel.is_set():
                 return
@@ -168,9 +148,6 @@ class ChatService:
                 target=target,
                 drafter=drafter,
                 messages=[{"role": "user", "content": prompt}],
-                method=method,
-                max_new_tokens=max_new_tokens or self._pool.settings.max_new_tokens,
-                temperature=temperature,
                 learn=learn,
                 cancel=cancel,
                 kind="traffic",
@@ -211,9 +188,7 @@ class ChatService:
     ) -> Iterator[Comparison]:
         """Each method on each prompt, interleaved, with what the pair has learned; see `comparison.compare`. Without a
         `draft_length` drafts are as long as the settings' policy makes them, as in a chat."""
-        settings = self._pool.settings
-        names = ("draft_policy", "draft_length", "longest_draft", "confidence", "gamma")
-        drafting: dict[str, Any] = {name: getattr(settings, name) for name in names}
+        drafting: dict[str, Any] = {name: getattr(self._pool.settings, name) for name in DRAFTING}
         if draft_length is not None:
             drafting |= {"draft_policy": "fixed", "draft_length": draft_length}
         with self._pool.using(target, drafter) as (pair, lines), lines.using(domain):
@@ -261,14 +236,15 @@ class ChatService:
         session: str,
         prompt: str,
         made: Generation,
-        settings: dict[str, Any],
+        asked: GenerationConfig,
         route: Route,
         created: str,
         kind: Kind,
-        slower: bool | None,
+        slower: bool,
     ) -> None:
         """Put a request into the history. The reason of a route quotes the prompt, so it is kept only where that is."""
         keep_text = self._pool.settings.keep_text
+        settings = {name: getattr(asked, name) for name in NOTED}
         settings |= {"route_confidence": route.confidence, "route_why": route.why if keep_text else None}
         self._store.record_request(
             RequestRecord(
@@ -285,7 +261,7 @@ class ChatService:
                 cache_entries=len(pair.ngrams),
                 cache_bytes=pair.ngrams.nbytes,
                 topic=route.topic,
-                slower=slower,
+                slower=slower if asked.method != BASELINE else None,
             ),
             agreed=True,
         )
