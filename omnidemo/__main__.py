@@ -14,9 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from omnidemo.cli import measure_commands, speed_commands
-from omnidemo.cli.advise_command import advise
-from omnidemo.cli.check_commands import check_backend
+from omnidemo.cli import check_commands, measure_commands, speed_commands
 from omnidemo.cli.common import (
     Commands,
     Drafter,
@@ -30,8 +28,6 @@ from omnidemo.cli.common import (
     read_settings,
     show,
 )
-from omnidemo.cli.space_command import space_check
-from omnidemo.cli.torture_commands import torture
 from omnidemo.config import GenerationConfig, Settings
 
 if TYPE_CHECKING:
@@ -157,8 +153,8 @@ def models(as_json: Annotated[bool, typer.Option("--json", help="Print a JSON li
     show(("name", "role", "parameters", "memory", "availability", "note"), lines)
 
 
-app.command()(advise)
-app.command()(check_backend)
+app.command()(check_commands.advise)
+app.command()(check_commands.check_backend)
 app.command()(measure_commands.compare)
 app.command()(measure_commands.compare_peer)
 app.command()(measure_commands.adapt)
@@ -169,8 +165,8 @@ app.command()(speed_commands.bench_shapes)
 app.command()(speed_commands.bench_endpoint)
 app.command()(speed_commands.bench_replicas)
 app.command()(speed_commands.bench_memory)
-app.command()(space_check)
-app.command()(torture)
+app.command()(check_commands.space_check)
+app.command()(check_commands.torture)
 
 
 @app.command()
