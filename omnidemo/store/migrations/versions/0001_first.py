@@ -7,8 +7,6 @@ from alembic import op
 
 revision = "0001"
 down_revision = None
-branch_labels = None
-depends_on = None
 
 
 def _integers(*names: str) -> list[sa.Column]:
@@ -101,8 +99,3 @@ def upgrade() -> None:
         sa.Column("created_at", sa.String(40), nullable=False),
     )
     op.create_index("ix_training_steps_line", "training_steps", ["pair_id", "domain", "id"])
-
-
-def downgrade() -> None:
-    for table in ("training_steps", "adapter_versions", "ngrams", "rounds", "requests", "sessions", "pairs"):
-        op.drop_table(table)

@@ -7,8 +7,6 @@ from alembic import op
 
 revision = "0003"
 down_revision = "0002"
-branch_labels = None
-depends_on = None
 
 
 def upgrade() -> None:
@@ -19,7 +17,3 @@ def upgrade() -> None:
         sa.Column("kept", sa.Integer, nullable=False),
         sa.Column("rounds", sa.Integer, nullable=False),
     )
-
-
-def downgrade() -> None:
-    op.drop_table("recordings")

@@ -7,10 +7,6 @@ from alembic import op
 
 revision = "0004"
 down_revision = "0003"
-branch_labels = None
-depends_on = None
-
-ADDED = ("key", "topic", "agreement", "same_first", "slower")
 
 
 def upgrade() -> None:
@@ -38,11 +34,3 @@ def upgrade() -> None:
         sa.Column("created_at", sa.String(40), nullable=False),
         sa.UniqueConstraint("pair_id", "domain", "version", "topic", name="uq_probes_version_topic"),
     )
-
-
-def downgrade() -> None:
-    op.drop_table("probes")
-    op.drop_index("ix_requests_key", "requests")
-    with op.batch_alter_table("requests") as table:
-        for name in ADDED:
-            table.drop_column(name)

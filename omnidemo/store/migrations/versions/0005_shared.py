@@ -7,8 +7,6 @@ from alembic import op
 
 revision = "0005"
 down_revision = "0004"
-branch_labels = None
-depends_on = None
 
 TABLES = ("pairs", "sessions", "requests", "adapter_versions", "training_steps", "probes")
 
@@ -34,9 +32,3 @@ def upgrade() -> None:
             ondelete="CASCADE",
         ),
     )
-
-
-def downgrade() -> None:
-    op.drop_table("adapter_files")
-    with op.batch_alter_table("adapter_versions") as table:
-        table.drop_column("trusted")
