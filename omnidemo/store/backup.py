@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from omnidemo.config import Settings
-from omnidemo.store.store import Store, restore
+from omnidemo.store import sqlite_copy
+from omnidemo.store.store import Store
 from omnidemo.store.visitors import KEY
 
 log = logging.getLogger(__name__)
@@ -52,7 +53,7 @@ class Backup:
     def _restore(self) -> None:
         storage = self._settings.storage
         if not self._settings.database_url:
-            restore(self._folder / "omnidemo.db", f"sqlite:///{storage.absolute() / 'omnidemo.db'}")
+            sqlite_copy.restore(self._folder / "omnidemo.db", storage / "omnidemo.db")
         for name in FOLDERS:
             if (self._folder / name).is_dir() and not (storage / name).exists():
                 shutil.copytree(self._folder / name, storage / name)

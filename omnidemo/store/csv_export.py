@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,49 +26,41 @@ UNITS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Export:
-    """A query whose columns are the CSV's, named with their units."""
-
-    query: Select[Any]
-    header: tuple[str, ...]
-
-
-def make_query(kind: str, filters: Mapping[str, str | None]) -> Export:
-    """The columns and rows of an export. Raises ValueError for an unknown table or filter."""
+def make_query(kind: str, filters: Mapping[str, str | None]) -> Select[Any]:
+    """The rows of an export; its columns are the CSV's, named with their units. Raises ValueError for an unknown table or filter."""
     pair: dict[str, Any] = {"target": PairRow.target, "drafter": PairRow.drafter}
     request: dict[str, Any] = {"session": RequestRow.session_id} | pair
     request |= {name: getattr(RequestRow, name) for name in ("domain", "topic", "adapter_version", "method", "kind", "created_at")}
     allowed, columns = dict(FILTERS), dict[str, Any]()
     if kind == "requests":
         columns = {"request_id": RequestRow.id} | request | _others(RequestRow, request, "id", "session_id", "pair_id", "key")
-        query = select(*columns.values()).select_from(RequestRow).join(PairRow).order_by(RequestRow.id)
+        query = select().select_from(RequestRow).join(PairRow).order_by(RequestRow.id)
     elif kind == "rounds":
         columns = {"request_id": RequestRow.id} | request | _others(RoundRow, {}, "request_id")
-        query = select(*columns.values()).select_from(RoundRow).join(RequestRow).join(PairRow, PairRow.id == RequestRow.pair_id)
+        query = select().select_from(RoundRow).join(RequestRow).join(PairRow, PairRow.id == RequestRow.pair_id)
         query = query.order_by(RoundRow.request_id, RoundRow.index)
     elif kind == "steps":
         allowed = pair | {"domain": StepRow.domain}
         columns = pair | {"domain": StepRow.domain, "adapter_version": StepRow.version}
         columns |= _others(StepRow, {}, "id", "pair_id", "domain", "version")
-        query = select(*columns.values()).select_from(StepRow).join(PairRow).order_by(StepRow.id)
+        query = select().select_from(StepRow).join(PairRow).order_by(StepRow.id)
     else:
         raise ValueError(f"There is no table {kind!r} to export; choose requests, rounds or steps.")
     if unknown := sorted(set(filters) - set(allowed)):
         raise ValueError(f"The {kind} cannot be filtered by {', '.join(unknown)}; choose from {', '.join(allowed)}.")
     query = query.where(*(allowed[name] == value for name, value in filters.items() if value is not None))
-    return Export(query, tuple(UNITS.get(name, name) for name in columns))
+    return query.add_columns(*(column.label(UNITS.get(name, name)) for name, column in columns.items()))
 
 
-def write(connection: Connection, what: Export, path: Path) -> int:
+def write(connection: Connection, query: Select[Any], path: Path) -> int:
     """Stream the rows into `path`, which appears only when it is whole; how many rows. RuntimeError: the file failed."""
     count = 0
-    rows = connection.execution_options(yield_per=500).execute(what.query)
+    rows = connection.execution_options(yield_per=500).execute(query)
     try:
         # The mark at the start (utf-8-sig) tells spreadsheets the encoding; pandas skips it.
         with replacing(path) as partial, partial.open("w", encoding="utf-8-sig", errors="replace", newline="") as file:
             writer = csv.writer(file)
-            writer.writerow(what.header)
+            writer.writerow(rows.keys())
             for row in rows:
                 writer.writerow([csv_cell(value) for value in row])
                 count += 1

@@ -49,9 +49,9 @@ class _Write:
 class Database:
     """`submit` queues a write and returns at once; `read` answers from committed data or gives the default. Neither raises."""
 
-    def __init__(self, url: str, on_status: Callable[[StoreStatus], None] | None, retry_seconds: float, queue_size: int) -> None:
+    def __init__(self, url: str, retry_seconds: float, queue_size: int) -> None:
         self.url = url
-        self._on_status, self._retry, self._most = on_status, retry_seconds, queue_size
+        self._retry, self._most = retry_seconds, queue_size
         self._engine: Engine | None = None
         self._file: Path | None = None
         self._inode: int | None = None  # of the file that was opened; on PostgreSQL the number of a table
@@ -206,11 +206,6 @@ class Database:
             self._wake.notify_all()  # after a failed read the writer starts its retries
         if changed and message:
             log.warning(message)
-        if changed and self._on_status is not None:
-            try:
-                self._on_status(self.status)
-            except Exception:
-                log.exception("the listener of the store's status failed")
 
     def _work(self) -> None:
         while True:

@@ -9,7 +9,7 @@ from concurrent.futures import Future, wait
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from sqlalchemy import Connection, delete, func, insert, make_url, select, update
+from sqlalchemy import Connection, delete, func, insert, select, update
 
 from omnidemo.records import RequestRecord
 from omnidemo.store import csv_export, pruning, recordings, sqlite_copy
@@ -32,11 +32,10 @@ from omnidemo.store.tables import (
 )
 from omnidemo.store.visitors import owned
 
-__all__ = ["Store", "StoreStatus", "restore"]
+__all__ = ["Store", "StoreStatus"]
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 ANSWER_SECONDS = 10.0  # longest wait for the writer where its answer is wanted
-DEFAULT_URL = "sqlite:///storage/omnidemo.db"
 CURVE = ["created_at", "kind", "method", "domain", "acceptance_rate", "block_efficiency", "tokens_per_second", "estimated_speedup"]
 CURVE += ["ngram_hits", "cache_entries", "cache_bytes", "adapter_version", "topic", "agreement", "same_first"]
 
@@ -45,16 +44,9 @@ class Store(LineStore):
     """Writes return at once and are done by one thread; reads see committed data. Neither raises because of the database:
     `status` says what is wrong, and writes wait (up to `queue_size`) until it works again."""
 
-    def __init__(
-        self,
-        url: str = "",
-        on_status: Callable[[StoreStatus], None] | None = None,
-        *,
-        retry_seconds: float = 3.0,
-        queue_size: int = 5000,
-    ) -> None:
+    def __init__(self, url: str, *, retry_seconds: float = 3.0, queue_size: int = 5000) -> None:
         self._private: set[str] = set()  # opted out in this process: holds even where the database is down
-        self._database = Database(url or DEFAULT_URL, on_status, retry_seconds, queue_size)
+        self._database = Database(url, retry_seconds, queue_size)
         self._to_renew: list[weakref.WeakMethod[Callable[[], object]]] = []
         self._database.renewed = self._renew
 
@@ -240,10 +232,10 @@ class Store(LineStore):
     def export_csv(self, kind: Literal["requests", "rounds", "steps"], path: Path, /, **filters: str | None) -> int:
         """Write a table as CSV and return its rows. Filters: target, drafter, domain; for requests and rounds also method,
         session, kind. Raises ValueError for an unknown table or filter, RuntimeError where database or file fail."""
-        export = csv_export.make_query(kind, filters)
+        query = csv_export.make_query(kind, filters)
         if self.status.ok:
             self.flush()
-        written = self._database.read(lambda connection: csv_export.write(connection, export, Path(path)), None)
+        written = self._database.read(lambda connection: csv_export.write(connection, query, Path(path)), None)
         if written is None:
             raise RuntimeError(f"The {kind} could not be exported to {path}: {self.status.message or 'the database gave no answer.'}")
         return written
@@ -253,14 +245,6 @@ class Store(LineStore):
         if self.status.ok:
             self.flush()
         sqlite_copy.backup(self._database.file, Path(path))
-
-
-def restore(path: Path, url: str = "") -> bool:
-    """Put a sound backup in place where the SQLite database of `url` does not exist yet; whether it did. Call it before `Store`."""
-    address = make_url(url or DEFAULT_URL)
-    if address.get_backend_name() != "sqlite" or not address.database:
-        return False
-    return sqlite_copy.restore(Path(path), Path(address.database))
 
 
 def _asked(settings: Mapping[str, Any]) -> dict[str, Any]:
