@@ -13,7 +13,7 @@ from typing import Any
 
 from omnidemo.probes.probe import DRAFT_LENGTH
 from omnidemo.records import Replayed
-from omnidemo.store.learning_tables import replayed
+from omnidemo.store.line_store import replayed
 from omnidemo.store.store import Store
 
 STRETCH = 3  # answers of one topic in a row from which on a change of topic is marked

@@ -9,10 +9,22 @@ from typing import Any
 
 from sqlalchemy import Connection, case, delete, func, insert, select, update
 
-from omnidemo.records import AdapterVersion, Agreement, NgramEntry, Probe, TrainStep
-from omnidemo.store import learning_tables, version_files
+from omnidemo.records import AdapterVersion, Agreement, NgramEntry, Probe, Replayed, Round, Token, TrainStep
+from omnidemo.store import version_files
 from omnidemo.store.database import Database
-from omnidemo.store.tables import AdapterRow, NgramRow, PairRow, ProbeRow, StepRow, columns_of, latest, number, of_pair, utc
+from omnidemo.store.tables import (
+    AdapterRow,
+    NgramRow,
+    PairRow,
+    ProbeRow,
+    RequestRow,
+    StepRow,
+    columns_of,
+    latest,
+    number,
+    of_pair,
+    utc,
+)
 
 CHUNK = 500  # ids in one statement; databases limit its parameters
 Rows = list[dict[str, Any]]
@@ -155,18 +167,35 @@ class LineStore:
         return self._rows(latest(query, StepRow.id, limit))[::-1]
 
     def set_agreement(self, key: str, found: Agreement) -> None:
-        """Note how far drafter and target agree on the answer whose generation has this key."""
-        self._database.submit(lambda connection: learning_tables.write_agreement(connection, key, found))
+        """Note how far drafter and target agree on the answer whose generation has this key; nothing where it was not stored."""
+        query = update(RequestRow).where(RequestRow.key == key).values(**_measured(found))
+        self._database.submit(lambda connection: connection.execute(query))
 
     def record_probe(self, probe: Probe) -> None:
-        """Note how a version does on the probe prompts of a topic (again: it is replaced)."""
-        self._database.submit(
-            lambda connection: learning_tables.write_probe(connection, pair_id(connection, probe.target, probe.drafter), probe)
-        )
+        """Note how a version does on the probe prompts of a topic (again: it is replaced). Rounds stay only of the newest version of the
+        line, and probes of other recordings of the topic go: they can be compared with nothing any more."""
+
+        def write(connection: Connection) -> None:
+            pair = pair_id(connection, probe.target, probe.drafter)
+            topic = (ProbeRow.pair_id == pair, ProbeRow.topic == probe.topic)
+            own = (*topic, ProbeRow.domain == probe.domain)
+            connection.execute(delete(ProbeRow).where(*topic, ProbeRow.recording != probe.recording))
+            connection.execute(delete(ProbeRow).where(*own, ProbeRow.version == probe.version))
+            if probe.shown:
+                connection.execute(update(ProbeRow).where(*own).values(shown=None))
+            row: dict[str, Any] = {name: getattr(probe, name) for name in ("domain", "topic", "recording")}
+            row |= {name: int(getattr(probe, name)) for name in ("version", "examples", "prompts", "tokens", "passes")}
+            row |= {"created_at": utc(probe.created_at or None), "shown": [asdict(each) for each in probe.shown] or None}
+            connection.execute(insert(ProbeRow).values(pair_id=pair, **row, **_measured(probe.agreement)))
+
+        self._database.submit(write)
 
     def probes(self, target: str, drafter: str, domain: str = "default", topic: str | None = None, *, shown: bool = False) -> Rows:
         """The probes of a line and of the fresh drafter (version 0), by version; `shown`: with the rounds of some prompts."""
-        return self._rows(learning_tables.probes_query(target, drafter, domain, topic, shown))
+        columns = columns_of(ProbeRow, "id", "pair_id", *(() if shown else ("shown",)))
+        query = of_pair(select(*columns), ProbeRow.pair_id, target, drafter).where(ProbeRow.domain.in_(("", domain)))
+        query = query if topic is None else query.where(ProbeRow.topic == topic)
+        return self._rows(query.order_by(ProbeRow.version))
 
     def _rows(self, query: Any) -> Rows:
         return self._database.read(lambda connection: [dict(row) for row in connection.execute(query).mappings()], [])
@@ -192,3 +221,19 @@ def _ngram_row(entry: NgramEntry) -> dict[str, Any]:
 
 def _finite(effect: Mapping[str, float]) -> dict[str, float | None]:
     return {name: number(value) for name, value in effect.items()}
+
+
+def _measured(found: Agreement | None) -> dict[str, float | None]:
+    return {"agreement": number(found.overlap) if found else None, "same_first": number(found.same_first) if found else None}
+
+
+def replayed(stored: Iterable[Mapping[str, Any]]) -> list[Replayed]:
+    """The rounds that the `shown` of a probe's row holds."""
+    return [Replayed(one["prompt"], tuple(_round(each) for each in one["rounds"])) for one in stored]
+
+
+def _round(stored: Mapping[str, Any]) -> Round:
+    def tokens(name: str) -> tuple[Token, ...]:
+        return tuple(Token(**{**one, **{part: tuple(one[part]) for part in ("pieces", "piece_texts")}}) for one in stored[name])
+
+    return Round(**{**stored, "tokens": tokens("tokens"), "discarded": tokens("discarded"), "inserts": ()})

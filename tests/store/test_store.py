@@ -27,7 +27,7 @@ from omnidemo.records import AdapterVersion, Agreement, Generation, NgramEntry, 
 from omnidemo.store import database
 from omnidemo.store.backup import Backup
 from omnidemo.store.connections import make_engine
-from omnidemo.store.learning_tables import replayed
+from omnidemo.store.line_store import replayed
 from omnidemo.store.sqlite_copy import restore
 from omnidemo.store.store import Store, StoreStatus
 from omnidemo.store.tables import Base

@@ -35,7 +35,6 @@ STORE = (
     "sqlite_copy",
     "pruning",
     "recordings",
-    "learning_tables",
     "postgres",
     "version_files",
 )
