@@ -19,8 +19,8 @@ from omnidemo.serving.beside import Beside
 from omnidemo.serving.chat_service import ChatService
 from omnidemo.serving.pair_loading import StageReport, build_pair, open_store
 from omnidemo.serving.pair_pool import PairPool, PairState
+from omnidemo.serving.visitor_lines import VisitorLines
 from omnidemo.store.backup import Backup
-from omnidemo.store.visitor_state import VisitorLines
 from omnidemo.zerogpu import start as zero_gpu
 
 if TYPE_CHECKING:
