@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -89,7 +89,6 @@ class Behind:
 
 
 Message = Round | Finished | Failed
-Ask = Callable[[Call, Callable[[], bool]], Iterator[Message]]  # has an answer written; the second says whether it is wanted no more
 
 
 def entries(cache: NgramCache) -> dict[int, tuple[int, ...]]:

@@ -69,7 +69,7 @@ class ReplicaSide(WritingPair):
 
 
 class PairReplica:
-    """What a deployment runs. `fetch`: gets what `Replicas.put` has kept."""
+    """What a deployment runs. `fetch`: gets what `RayReplicas.put` has kept."""
 
     def __init__(self, target: str, drafter: str, settings: Settings, maps: Path, fetch: Callable[[Any], Any]) -> None:
         self._pair = cast(ReplicaSide, build_pair(target, drafter, settings, maps=maps, make=ReplicaSide))

@@ -131,7 +131,8 @@ class RayReplicas:
         self._handle = handle
 
     def ask(self, call: Call) -> Batches:
-        """As `Replicas.ask`; the replica is one that has read the beginning of the conversation, where it has a place free."""
+        """Have a replica write an answer: one that has read the beginning of the conversation, where it has a place free. `Lost` where it
+        is gone."""
         from ray.exceptions import RayActorError
         from ray.serve.exceptions import RequestCancelledError
 
@@ -144,10 +145,12 @@ class RayReplicas:
             batches.cancel()
 
     def record(self, ids: Sequence[int], max_new_tokens: int) -> tuple[tuple[int, ...], Trace]:
+        """`Pair.record` by one of them."""
         made: tuple[tuple[int, ...], Trace] = self._handle.record.remote(list(ids), max_new_tokens).result()
         return made
 
     def put(self, value: Any) -> Any:
+        """Keep a value where all replicas can have it; what stands for it."""
         import ray
 
         return ray.put(value)
