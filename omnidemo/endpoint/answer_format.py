@@ -62,7 +62,7 @@ class AnswerFormat:
         more = {"system_fingerprint": fingerprint, "omnidemo": self._own(made)}
         events = self._event(self._filter.end(), REASONS[made.finish_reason], more)
         if self._usage:
-            events += _line(self._chunk() | {"choices": [], "usage": usage(made), "system_fingerprint": fingerprint})
+            events += event(self._chunk() | {"choices": [], "usage": usage(made), "system_fingerprint": fingerprint})
         return events + DONE
 
     def _event(self, text: str, reason: str | None, more: Mapping[str, Any]) -> bytes:
@@ -75,7 +75,7 @@ class AnswerFormat:
             said = {"text": text}
         self._first = False
         choice = {"index": 0, **said, "logprobs": None, "finish_reason": reason}
-        return _line(self._chunk() | {"choices": [choice]} | ({"usage": None} if self._usage else {}) | dict(more))
+        return event(self._chunk() | {"choices": [choice]} | ({"usage": None} if self._usage else {}) | dict(more))
 
     def _chunk(self) -> dict[str, Any]:
         return self._base | {"object": "chat.completion.chunk" if self._chat else "text_completion"}
@@ -98,14 +98,10 @@ def usage(made: Generation) -> dict[str, int]:
     return {"prompt_tokens": made.prompt_tokens, "completion_tokens": written, "total_tokens": made.prompt_tokens + written}
 
 
-def failed(body: Mapping[str, Any]) -> bytes:
-    """The event of an error after a stream has begun."""
-    return _line(body)
-
-
 def _sources(tokens: Iterable[Token]) -> list[dict[str, Any]]:
     return [{"id": token.id, "text": token.text, "source": token.source} for token in tokens]
 
 
-def _line(value: Mapping[str, Any]) -> bytes:
+def event(value: Mapping[str, Any]) -> bytes:
+    """An event of a stream."""
     return b"data: " + json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace") + b"\n\n"

@@ -10,7 +10,7 @@ import anyio
 from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 
-from omnidemo.endpoint.answer_format import AnswerFormat, failed
+from omnidemo.endpoint.answer_format import AnswerFormat, event
 from omnidemo.endpoint.answer_slots import AnswerSlots, Work
 from omnidemo.endpoint.api_errors import as_api_error
 from omnidemo.records import Generation, Round
@@ -83,7 +83,7 @@ class AnswerResponse:
             return self._form.round(item)
         if isinstance(item, Generation):
             return self._form.last(item, self._fingerprint(item))
-        return failed(as_api_error(item or RuntimeError("The answer ended early; ask again")).body)
+        return event(as_api_error(item or RuntimeError("The answer ended early; ask again")).body)
 
 
 async def _until_gone(receive: Receive, scope: Any) -> None:

@@ -174,7 +174,6 @@ def bars(
     base: float | None = None,
     form: str = ".0f",
     unit: str = "",
-    revision: str = "",
 ) -> Figure:
     """Horizontal bars, first name on top; `spread` draws ± whiskers, `base` a line to compare with (plain decoding)."""
     shown = [finite(value) for value in values]
@@ -213,7 +212,7 @@ def bars(
         [] if base is None else [{"type": "line", "x0": base, "x1": base, "y0": 0, "y1": 1, "yref": "paper", "opacity": 0.7, "line": line}]
     )
     margin = {"l": 8, "r": 44, "t": 8, "b": 8}
-    return make_figure([bar], revision, bargap=0.35, margin=margin, dragmode=False, xaxis=xaxis, yaxis=yaxis, shapes=shapes).to_dict()
+    return make_figure([bar], "", bargap=0.35, margin=margin, dragmode=False, xaxis=xaxis, yaxis=yaxis, shapes=shapes).to_dict()
 
 
 def reliability(named: Mapping[str, Sequence[tuple[float, float, float]]], *, revision: str = "") -> Figure:
@@ -261,7 +260,6 @@ def lines(
     form: str = ".2f",
     found: Sequence[Mark] = (),
     base: float | None = None,
-    revision: str = "",
 ) -> Figure:
     """Several lines over one axis, each with ± whiskers where it has a spread, and a legend; `found` are marks on the x axis."""
     traces = []
@@ -282,7 +280,7 @@ def lines(
         )
     layout: dict[str, Any] = {"showlegend": True, "legend": {"orientation": "h", "yanchor": "top", "y": -0.18}}
     xaxis, yaxis = {"title": axis_title(xtitle)}, {"title": axis_title(ytitle), "tickformat": form}
-    return make_figure(traces, revision, xaxis=xaxis, yaxis=yaxis, **layout, **mark_layout(found, base)).to_dict()
+    return make_figure(traces, "", xaxis=xaxis, yaxis=yaxis, **layout, **mark_layout(found, base)).to_dict()
 
 
 def import_everything() -> None:

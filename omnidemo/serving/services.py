@@ -52,7 +52,7 @@ class MethodInfo:
 class Services:
     """The application without its pages. All methods may be called from any thread. ValueError where another process uses the storage.
 
-    The methods of `ChatService`, `AdaptationService` and `Beside` are attributes of this class; they are documented there.
+    The methods of `PairPool`, `ChatService`, `AdaptationService` and `Beside` are attributes of this class; they are documented there.
     """
 
     def __init__(self, settings: Settings | None = None, cluster: Cluster | None = None) -> None:
@@ -66,7 +66,9 @@ class Services:
         self.public_services: PublicServices | None = None  # the wrapper that the page uses
         self.processes = cluster.processes if cluster else 1  # that write the answers of a pair
         build = cluster.build if cluster else zero_gpu.build if zero_gpu.started() else build_pair
-        self._pool = PairPool(settings, self.store, self._prepare, build, cluster.trainers if cluster else None)
+        # After a pair was loaded the router's counts are read, so that the first prompt need not wait for it.
+        self._pool = PairPool(settings, self.store, lambda: self._adaptation.prepare(), build, cluster.trainers if cluster else None)
+        self.load, self.state = self._pool.load, self._pool.state
         self._adaptation = learning = AdaptationService(self._pool, self.store)
         self.visitor_lines = VisitorLines(self._pool, self.store)
         chats = ChatService(self._pool, learning, self.store)
@@ -124,13 +126,6 @@ class Services:
     def sample_prompts(self, topic: str, count: int, seed: int = 0) -> list[str]:
         return sample_prompts.sample(topic, count, seed)
 
-    def load(self, target: str, drafter: str) -> PairState:
-        """Load a pair in the background, if it is neither loaded nor loading; a failed one is tried again. Returns at once."""
-        return self._pool.load(target, drafter)
-
-    def state(self, target: str, drafter: str) -> PairState:
-        return self._pool.state(target, drafter)
-
     def pair(self, target: str, drafter: str) -> Pair:
         """The ready pair; RuntimeError, one sentence, while it is not."""
         return self._pool.ready(target, drafter)[0]
@@ -140,7 +135,3 @@ class Services:
         pair = self.pair(target, drafter)
         backend = backend_of("auto", pair.target.runner, pair.drafter.runner)
         return f"{backend}.{pair.target.device}.{str(pair.target.dtype).removeprefix('torch.')}"
-
-    def _prepare(self) -> None:
-        """After a pair was loaded: read the router's counts, so that the first prompt need not wait for it."""
-        self._adaptation.prepare()

@@ -37,19 +37,20 @@ def _plain(value: Any) -> Any:
 
 def make_engine(address: str) -> Engine:
     url = postgres.with_driver(make_url(address))
-    sqlite = url.get_backend_name() == "sqlite"
+    backend = url.get_backend_name()
+    sqlite = backend == "sqlite"
     if sqlite and url.database in (None, "", ":memory:"):
         raise ValueError("an in-memory SQLite database cannot be shared between threads")
     engine = create_engine(
         url,
         json_serializer=lambda value: json.dumps(value, default=_plain),
         pool_pre_ping=not sqlite,
-        connect_args={"timeout": LOCK_SECONDS} if sqlite else postgres.connect_args(url, LOCK_SECONDS) if postgres.is_postgres(url) else {},
+        connect_args={"timeout": LOCK_SECONDS} if sqlite else postgres.connect_args(url, LOCK_SECONDS) if backend == "postgresql" else {},
     )
     if sqlite:
         event.listen(engine, "connect", _on_connect)
         event.listen(engine, "begin", _on_begin)
-    elif postgres.is_postgres(url):
+    elif backend == "postgresql":
         event.listen(engine, "begin", lambda connection: postgres.lock_writers(connection) if _writes(connection) else None)
     return engine
 

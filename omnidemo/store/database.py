@@ -53,7 +53,7 @@ class Database:
         self.url = url
         self._retry, self._most = retry_seconds, queue_size
         self._engine: Engine | None = None
-        self._file: Path | None = None
+        self.file: Path | None = None  # of SQLite; other databases have none
         self._inode: int | None = None  # of the file that was opened; on PostgreSQL the number of a table
         self._missed = False  # whether the opened file disappeared and none took its place yet: a new file may get its inode
         self._log_inode: int | None = None  # of its write-ahead log when it was last looked at
@@ -73,11 +73,6 @@ class Database:
     def status(self) -> StoreStatus:
         with self._wake:
             return StoreStatus(self._ok, self._message, len(self._queue), self._lost)
-
-    @property
-    def file(self) -> Path | None:
-        """The database file of SQLite, None for other databases."""
-        return self._file
 
     @property
     def shared(self) -> bool:
@@ -136,9 +131,9 @@ class Database:
         if self._engine is None:
             self._engine = make_engine(self.url)
             if self._engine.dialect.name == "sqlite":
-                self._file = Path(self._engine.url.database or "")
-        if self._file is not None:
-            self._file.parent.mkdir(parents=True, exist_ok=True)
+                self.file = Path(self._engine.url.database or "")
+        if self.file is not None:
+            self.file.parent.mkdir(parents=True, exist_ok=True)
             with self._engine.connect() as connection:
                 cursor = connection.connection.cursor()
                 enable_write_ahead(cursor)
@@ -150,7 +145,7 @@ class Database:
             config.attributes["connection"] = connection
             command.upgrade(config, "head")
             known = postgres.identity(connection) if self.shared else None
-        self._inode = inode(self._file) if self._file is not None else known
+        self._inode = inode(self.file) if self.file is not None else known
         self._opened = True
 
     def _try_open(self) -> bool:
@@ -166,7 +161,7 @@ class Database:
                 if self._missed or (before is not None and self._inode != before):
                     self._missed = False
                     since = f"since {time.strftime('%H:%M')} another one holds what comes, without the history before"
-                    place = f" `{self._file}`" if self._file is not None else ""
+                    place = f" `{self.file}`" if self.file is not None else ""
                     self._note = f"The database{place} was deleted or replaced; {since}."
                     self.renewed()
         except Exception as error:  # a bad URL, a missing driver, a failed migration: all mean "no database for now"
@@ -177,11 +172,11 @@ class Database:
 
     def _moved(self) -> bool:
         """Whether the file that was opened is not the one of that name any more."""
-        if self._file is None:
+        if self.file is None:
             return False
-        if inode(self._file) != self._inode:
+        if inode(self.file) != self._inode:
             return True
-        self._log_inode = inode(beside(self._file, "-wal"))
+        self._log_inode = inode(beside(self.file, "-wal"))
         return False
 
     def _reset(self) -> None:
@@ -191,13 +186,13 @@ class Database:
 
     def _drop_log(self) -> None:
         """Remove the write-ahead log of a file that was replaced. SQLite leaves it there, and would apply it to the file that came."""
-        if self._file is not None and self._log_inode is not None and inode(beside(self._file, "-wal")) == self._log_inode:
+        if self.file is not None and self._log_inode is not None and inode(beside(self.file, "-wal")) == self._log_inode:
             for ending in ("-wal", "-shm"):
-                beside(self._file, ending).unlink(missing_ok=True)
+                beside(self.file, ending).unlink(missing_ok=True)
 
     def _failed(self, error: Exception) -> None:
         self._reset()
-        self._report(False, f"History and learning are not being saved: {first_line(error)}. {next_step(error, self._file)}")
+        self._report(False, f"History and learning are not being saved: {first_line(error)}. {next_step(error, self.file)}")
 
     def _report(self, ok: bool, message: str) -> None:
         with self._wake:

@@ -31,10 +31,6 @@ def text(value: str | None) -> str | None:
     return None if value is None else value.encode("utf-8", "replace").decode("utf-8").replace("\x00", "?")
 
 
-def is_postgres(url: URL) -> bool:
-    return url.drivername.partition("+")[0] in ("postgresql", "postgres")
-
-
 def with_driver(url: URL) -> URL:
     """The address with psycopg 3 as its driver where it names none; `postgres://`, as many hosts write it, is the same."""
     return url.set(drivername="postgresql+psycopg") if url.drivername in ("postgresql", "postgres") else url
