@@ -70,8 +70,3 @@ def end_line(generation: Generation, tally: Tally, **about: str) -> str:
         c=tally.counts,
         **about,
     )
-
-
-def legend(classes: Mapping[str, tuple[str, str]]) -> list[dict[str, str]]:
-    """The legend for the browser: key, title, help, in the order of the page."""
-    return [{"key": key, "title": title, "help": text} for key, (title, text) in classes.items()]

@@ -15,7 +15,7 @@ from omnidemo.figures import charts
 from omnidemo.records import Generation
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.serving.services import Services
-from omnidemo.ui import answer_lines, downloads, replay_data, text
+from omnidemo.ui import downloads, replay_data, text
 from omnidemo.ui.errors import Events
 from omnidemo.ui.guard import around
 from omnidemo.ui.shell import ENGINE, build_shell, longest_answer, longest_draft, not_ready
@@ -42,7 +42,7 @@ class Page(Events):
 def build_app(services: Services | PublicServices) -> gr.Blocks:
     """The whole page over the given services; loads no model."""
     charts.import_everything()
-    os.environ.setdefault("GRADIO_TEMP_DIR", str(downloads.uploads()))
+    os.environ.setdefault("GRADIO_TEMP_DIR", str(downloads.private_folder("gradio")))
     os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")  # also the launch and the version check stay silent
     # Else each event ends with a pandas table over the 10,000 newest ones, for a page of Gradio's that nobody can open here.
     os.environ |= {"GRADIO_ANALYTICS_MAX_EVENTS": "1", "GRADIO_ANALYTICS_CACHE_FREQUENCY": str(10**9)}
@@ -136,7 +136,7 @@ def _head(services: PublicServices) -> str:
     labels = {
         "title": text.TITLE,
         "subtitle": text.SUBTITLE,
-        "legend": answer_lines.legend(text.CLASSES),
+        "legend": [{"key": key, "title": title, "help": hint} for key, (title, hint) in text.CLASSES.items()],
         "figures": [{"key": key, "title": title, "help": hint, "as": form} for key, (title, hint, form) in text.FIGURES.items()],
         "main_figures": text.MAIN_FIGURES,
         "slower": text.SLOWER,

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from omnidemo.bench.report_tables import Spread
+from omnidemo.bench.report_tables import Spread, csv_table
 from omnidemo.figures import charts, layout
 from omnidemo.methods import BASELINE
 from omnidemo.serving.comparison import FRESH, Comparison
@@ -79,6 +79,14 @@ def read_batch(path: str | Path) -> list[str]:
     if len(prompts) > MOST_PROMPTS:
         raise BadBatch(f"The file holds {len(prompts)} prompts, more than {MOST_PROMPTS}. Split it and run the parts one after another.")
     return prompts
+
+
+def write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
+    """The rows of a `ComparisonView` as CSV."""
+    with csv_table(path, HEADER) as append:
+        for row in rows:
+            append(row)
+    return path
 
 
 def summary(results: Sequence[Mapping[str, Any]], methods: Sequence[str]) -> list[dict[str, Any]]:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ import gradio as gr
 
 from omnidemo import private_folders
 from omnidemo.figures.layout import PLOTLY_JS
-from omnidemo.store.csv_export import csv_cell
 from omnidemo.ui.errors import report
 from omnidemo.ui.shell import PRIVATE
 
@@ -40,23 +38,17 @@ def serve_plotly() -> str:
     return f"gradio_api/file={PLOTLY_JS.resolve().as_posix()}"
 
 
-def downloads() -> Path:
-    """The folder in which files for download are made."""
-    folder = private_folders.temporary_folder() / "downloads"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    return folder
-
-
-def uploads() -> Path:
-    """The folder of Gradio's copies and of uploads: its default one is readable for other users and stays after a kill."""
-    folder = private_folders.temporary_folder() / "gradio"
+def private_folder(name: str) -> Path:
+    """A folder of this process: "downloads", in which files for download are made, or "gradio", of Gradio's copies and of uploads, for its
+    default one is readable for other users and stays after a kill."""
+    folder = private_folders.temporary_folder() / name
     folder.mkdir(mode=0o700, exist_ok=True)
     return folder
 
 
 def forget_files() -> None:
     """Remove exported files, because their history has just been deleted."""
-    for folder in (downloads(), uploads()):
+    for folder in (private_folder("downloads"), private_folder("gradio")):
         for file in folder.rglob("*.csv"):
             with suppress(OSError):
                 file.unlink()
@@ -64,7 +56,7 @@ def forget_files() -> None:
 
 def temporary(name: str) -> Path:
     """A path for a file of that name in a fresh temporary folder; older ones are removed on the way."""
-    root = downloads()
+    root = private_folder("downloads")
     for folder in root.iterdir():
         try:
             if time.time() - folder.stat().st_mtime > KEEP_SECONDS:
@@ -74,16 +66,6 @@ def temporary(name: str) -> Path:
         except OSError:  # another process was quicker
             continue
     return Path(tempfile.mkdtemp(dir=root)) / name
-
-
-def write_csv(path: Path, header: Iterable[str], rows: Iterable[Mapping[str, Any]]) -> Path:
-    """Rows under `header`; numbers stay numbers, text that a spreadsheet would run gets a leading apostrophe."""
-    columns = list(header)
-    with path.open("w", encoding="utf-8-sig", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(columns)
-        writer.writerows([csv_cell(row.get(column)) for column in columns] for row in rows)
-    return path
 
 
 def download(event: Any, name: str, make: Callable[..., Path | None], inputs: list[Any], *, js: str | None = None, empty: str = "") -> None:

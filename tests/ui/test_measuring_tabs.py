@@ -18,7 +18,7 @@ from omnidemo.records import Generation, RequestRecord
 from omnidemo.store.pruning import sessions_of
 from omnidemo.store.store import Store
 from omnidemo.ui import downloads
-from omnidemo.ui.comparison_tables import HEADER, BadBatch, ComparisonView, read_batch, summary
+from omnidemo.ui.comparison_tables import BadBatch, ComparisonView, read_batch, summary, write_csv
 from omnidemo.ui.tabs import history_tab, traffic_panel
 from omnidemo.ui.tabs.chat_tab import Running
 from tests.support.fakes import FakeServices, generation, script
@@ -98,7 +98,7 @@ def test_a_batch_sends_no_answers_but_the_csv_has_them(tmp_path: Path) -> None:
     results.add(Comparison(0, "ngram-exact", answer(), None, 0.8))
     results.add(Comparison(1, "ngram-exact", answer("@x"), False, None))
     assert json.loads(results.json("done"))["lanes"] == []
-    path = downloads.write_csv(tmp_path / "rows.csv", HEADER, results.csv)
+    path = write_csv(tmp_path / "rows.csv", results.csv)
     with path.open(encoding="utf-8-sig", newline="") as file:
         first, second = csv.DictReader(file)
     assert first["prompt"] == "'=SUM(A1)" and second["prompt"] == 'a\n"b"' and second["answer"] == "'@x"

@@ -93,7 +93,7 @@ def test_temporary_files_are_private_and_go_at_the_next_start(tmp_path: Path) ->
 
 
 def test_exported_files_go_with_their_history() -> None:
-    for place in (downloads.temporary("omnidemo-requests.csv"), downloads.uploads() / "ab" / "omnidemo-requests.csv"):
+    for place in (downloads.temporary("omnidemo-requests.csv"), downloads.private_folder("gradio") / "ab" / "omnidemo-requests.csv"):
         place.parent.mkdir(exist_ok=True)
         place.write_text("secret")
     downloads.forget_files()

@@ -15,7 +15,7 @@ from omnidemo.serving.comparison import FRESH
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.serving.services import MethodInfo
 from omnidemo.ui import downloads, text
-from omnidemo.ui.comparison_tables import HEADER, MOST_PROMPTS, BadBatch, ComparisonView, problem, read_batch
+from omnidemo.ui.comparison_tables import MOST_PROMPTS, BadBatch, ComparisonView, problem, read_batch, write_csv
 from omnidemo.ui.downloads import for_browser
 from omnidemo.ui.errors import report
 from omnidemo.ui.running_answers import Running
@@ -40,6 +40,7 @@ def _run(services: PublicServices, running: Running, plotly: str) -> Any:
         seed: float | None,
     ) -> Iterator[tuple[Any, Any]]:
         """Yields (widget value, rows for the CSV); the rows come once, at the end, also after a stop or an error."""
+        session, run_id = session or f"api-{secrets.token_hex(8)}", run_id or secrets.token_hex(8)
         methods = [info.name for info in _methods(services) if info.name in methods]
         why = "" if methods else "No method is chosen. Tick at least one, plain decoding among them for speedups."
         why = why or ("" if any(prompt.strip() for prompt in prompts) else "There is no prompt. Type one, or pick an example.")
@@ -98,7 +99,7 @@ def _events(
     common = [shell.session, run_id, shell.target, shell.drafter]
 
     def compare(session: str, run_id: str, target: str, drafter: str, prompt: str, *more: Any) -> Iterator[Any]:
-        yield from run(session or f"api-{secrets.token_hex(8)}", run_id or secrets.token_hex(8), target, drafter, [prompt or ""], *more)
+        yield from run(session, run_id, target, drafter, [prompt or ""], *more)
 
     def compare_batch(
         session: str, run_id: str, target: str, drafter: str, topic: str, count: float, file: str | None, *more: Any
@@ -108,7 +109,7 @@ def _events(
         except BadBatch as error:
             yield problem(str(error)), gr.skip()
             return
-        yield from run(session or f"api-{secrets.token_hex(8)}", run_id or secrets.token_hex(8), target, drafter, prompts, *more)
+        yield from run(session, run_id, target, drafter, prompts, *more)
 
     *prompt, first = one
     *batch, second = many
@@ -188,7 +189,7 @@ def build(services: PublicServices, shell: Shell) -> None:
     _events(services, shell, panel, settings, [prompt, first], [topic, count, file, second], rows)
 
     def make(measured: list[dict[str, Any]]) -> Path | None:
-        return downloads.write_csv(downloads.temporary("omnidemo-compare.csv"), HEADER, measured) if measured else None
+        return write_csv(downloads.temporary("omnidemo-compare.csv"), measured) if measured else None
 
     with gr.Row(elem_classes="omni-files"):
         downloads.download_button(

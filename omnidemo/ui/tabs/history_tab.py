@@ -30,11 +30,6 @@ FIGURES = ("tokens_per_second", "acceptance_rate", "agreement", "same_first", "b
 SEPARATOR = " ⇠ "
 
 
-def single_user(settings: Settings) -> bool:
-    """Whether only this machine's user can reach the app: then every session is theirs."""
-    return not is_public(settings)
-
-
 def scope(settings: Settings, session: str, filters: Mapping[str, Any]) -> dict[str, str | None]:
     """The store's filters for what the page asked, narrowed to the visitor's own session where others use the app too.
 
@@ -43,7 +38,7 @@ def scope(settings: Settings, session: str, filters: Mapping[str, Any]) -> dict[
     target, _, drafter = str(filters.get("pair") or "").partition(SEPARATOR)
     wanted = str(filters.get("session") or "") or None
     own = session or "no session"
-    wanted = own if wanted == "mine" or not single_user(settings) else wanted
+    wanted = own if wanted == "mine" or is_public(settings) else wanted
     return {"target": target or None, "drafter": drafter or None, "method": str(filters.get("method") or "") or None, "session": wanted}
 
 
@@ -54,7 +49,7 @@ def page_json(services: PublicServices, session: str, filters: Mapping[str, Any]
     rows = store.requests(**where, limit=NEWEST)
     visible = store.requests(session=where["session"], limit=NEWEST) if any(where.values()) else rows
     recorded = store.recorded(row["id"] for row in rows)
-    everyone = single_user(settings)
+    everyone = not is_public(settings)  # only this machine's user can reach the app: every session is theirs
     sessions = (
         [{"id": one["id"], "requests": one["requests"], "at": one["created_at"]} for one in store.sessions() if one["requests"]]
         if everyone
@@ -82,7 +77,7 @@ def _row(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def delete(services: PublicServices, session: str, what: Mapping[str, Any]) -> str:
     """Delete `ids`, a `session`, or `mine`; what happened, in one sentence. Others' requests are left alone on a public app."""
-    store, everyone = services.store, single_user(services.settings)
+    store, everyone = services.store, not is_public(services.settings)
     wanted = str(what.get("session") or "")
     if what.get("mine") or wanted:
         mine = sessions_of(session) if session else ()
