@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,43 +54,6 @@ NEVER = StopRule()  # a draft ends with its budget alone; it has no state, since
 AS_PREDICTED = np.array([[0.0, 0.0, 1.0, 1.0, 0.0]])  # segments by which a slot is accepted with the probability s itself
 
 
-class DraftPolicy(Protocol):
-    """The draft policy of one generation. `watches`: whether drafts may end before their budget is used up; `reads_states`: whether
-    `keep_drafting` needs the drafter's hidden states."""
-
-    watches: bool
-    reads_states: bool
-
-    def budget(self, index: int, look: Look) -> int:
-        """Drafter tokens that the draft of round `index` may use; 0 is plain decoding. `look` replays drafts on the newest tokens. With
-        fewer than ENOUGH of them it finds nothing and costs nothing; else it costs the drafter's pass over what it has not read yet,
-        which the next draft then saves."""
-        ...
-
-    def plain_lookahead(self) -> int:
-        """After a budget of 0: how many more rounds will probably have none."""
-        ...
-
-    def draft_lookahead(self) -> int:
-        """After a budget above 0: how many more rounds will probably have the same."""
-        ...
-
-    def keep_drafting(self, draft_probs: Sequence[float], states: Sequence[State]) -> bool:
-        """Whether another slot is drafted after one whose tokens were drawn with these probabilities. `states`: one [H] per token, or
-        none."""
-        ...
-
-    def stop_rule(self) -> StopRule:
-        """The rule of this draft with its state so far, for code that draws several slots before it can call `keep_drafting`. A guess
-        where that also needs hidden states."""
-        ...
-
-    def learn(self, draft_probs: Sequence[Sequence[float]], accept_probs: Sequence[float]) -> None:
-        """Learn from a finished draft: the drafter's probabilities of each slot's tokens (none where the slot was spelled otherwise), and
-        the acceptance probabilities of the slots that were judged."""
-        ...
-
-
 def stretch(index: int, every: int) -> int:
     """How many rounds from round `index` on are plain, where one in `every` is plain (0: none) so that plain decoding is timed. They come
     in blocks of `STRETCH`, the first after `every` − 1 rounds."""
@@ -103,60 +66,66 @@ def until_stretch(index: int, every: int) -> int:
     return (every - 2 - index) % (every * STRETCH) if every else LOOK
 
 
-@dataclass(slots=True)
-class FixedPolicy:
-    """Always k drafter tokens, except that one in `probe_every` rounds (0: none) is plain; see `stretch`."""
+class DraftPolicy:
+    """The draft policy of one generation: up to `longest` drafter tokens, except that one in `probe_every` rounds (0: none) is plain; see
+    `stretch`. `watches`: whether drafts may end before their budget is used up; `reads_states`: whether `keep_drafting` needs the drafter's
+    hidden states."""
 
-    k: int
-    probe_every: int = 0
-    watches: bool = False
-    reads_states: bool = False
-    _plain: int = field(default=0, init=False)
-    _drafts: int = field(default=0, init=False)
-
-    def budget(self, index: int, look: Look) -> int:
-        self._plain, self._drafts = stretch(index, self.probe_every), until_stretch(index, self.probe_every)
-        return 0 if self._plain else self.k
-
-    def plain_lookahead(self) -> int:
-        return max(0, self._plain - 1) if self.k else LOOK
-
-    def draft_lookahead(self) -> int:
-        return self._drafts
-
-    def keep_drafting(self, draft_probs: Sequence[float], states: Sequence[State]) -> bool:
-        return True
-
-    def stop_rule(self) -> StopRule:
-        return NEVER
-
-    def learn(self, draft_probs: Sequence[Sequence[float]], accept_probs: Sequence[float]) -> None:
-        pass
-
-
-class AdaptivePolicy:
-    """What the policies that end drafts early have in common: up to `longest` drafter tokens, a `StopRule`, and a `CostModel` that learns
-    from their drafts."""
-
-    watches = True
+    watches = False
     reads_states = False
 
-    def __init__(self, longest: int, cost_model: CostModel, probe_every: int = 0) -> None:
-        self.longest, self.cost_model, self.probe_every = longest, cost_model, probe_every
+    def __init__(self, longest: int, probe_every: int = 0) -> None:
+        self.longest, self.probe_every = longest, probe_every
         self._plain = 0  # plain rounds from this one on
         self._drafts = 0  # rounds with a draft after this one, if this one has one
-        self._rule: StopRule | None = None  # that of the draft under way
 
     def budget(self, index: int, look: Look) -> int:
-        self._rule = None
+        """Drafter tokens that the draft of round `index` may use; 0 is plain decoding. `look` replays drafts on the newest tokens. With
+        fewer than ENOUGH of them it finds nothing and costs nothing; else it costs the drafter's pass over what it has not read yet,
+        which the next draft then saves."""
         self._plain, self._drafts = stretch(index, self.probe_every), until_stretch(index, self.probe_every)
         return 0 if self._plain else self.longest
 
     def plain_lookahead(self) -> int:
-        return max(0, self._plain - 1)
+        """After a budget of 0: how many more rounds will probably have none."""
+        return max(0, self._plain - 1) if self.longest else LOOK
 
     def draft_lookahead(self) -> int:
+        """After a budget above 0: how many more rounds will probably have the same."""
         return self._drafts
+
+    def keep_drafting(self, draft_probs: Sequence[float], states: Sequence[State]) -> bool:
+        """Whether another slot is drafted after one whose tokens were drawn with these probabilities. `states`: one [H] per token, or
+        none."""
+        return True
+
+    def stop_rule(self) -> StopRule:
+        """The rule of this draft with its state so far, for code that draws several slots before it can call `keep_drafting`. A guess
+        where that also needs hidden states."""
+        return NEVER
+
+    def learn(self, draft_probs: Sequence[Sequence[float]], accept_probs: Sequence[float]) -> None:
+        """Learn from a finished draft: the drafter's probabilities of each slot's tokens (none where the slot was spelled otherwise), and
+        the acceptance probabilities of the slots that were judged."""
+
+
+class FixedPolicy(DraftPolicy):
+    """Always the longest draft."""
+
+
+class AdaptivePolicy(DraftPolicy):
+    """What the policies that end drafts early have in common: a `StopRule`, and a `CostModel` that learns from their drafts."""
+
+    watches = True
+
+    def __init__(self, longest: int, cost_model: CostModel, probe_every: int = 0) -> None:
+        super().__init__(longest, probe_every)
+        self.cost_model = cost_model
+        self._rule: StopRule | None = None  # that of the draft under way
+
+    def budget(self, index: int, look: Look) -> int:
+        self._rule = None
+        return super().budget(index, look)
 
     def keep_drafting(self, draft_probs: Sequence[float], states: Sequence[State]) -> bool:
         return self.stop_rule().keep_drafting(math.prod(draft_probs))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -26,12 +26,14 @@ def elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     pretend_device(monkeypatch)
 
 
-@dataclass
 class Asking(FixedPolicy):
     """A rule of fixed length that wants to know how sure the drafter was."""
 
-    watches: bool = True
-    heard: list[float] = field(default_factory=list)
+    watches = True
+
+    def __init__(self, longest: int) -> None:
+        super().__init__(longest)
+        self.heard: list[float] = []
 
     def keep_drafting(self, draft_probs: Any, states: Any) -> bool:
         self.heard += draft_probs

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -45,16 +44,16 @@ WARPS = {
 }
 
 
-@dataclass
 class Asking(FixedPolicy):
     """A draft policy of fixed length that records the drafter's probabilities and states, and stops by a threshold."""
 
-    watches: bool = True
-    reads_states: bool = True
-    threshold: float = 0.0
-    guess: float = 0.0
-    heard: list[float] = field(default_factory=list)
-    states: list[Any] = field(default_factory=list)
+    watches = reads_states = True
+
+    def __init__(self, longest: int, threshold: float = 0.0, guess: float = 0.0) -> None:
+        super().__init__(longest)
+        self.threshold, self.guess = threshold, guess
+        self.heard: list[float] = []
+        self.states: list[Any] = []
 
     def stop_rule(self) -> StopRule:
         return StopRule(min_prob=self.guess)
