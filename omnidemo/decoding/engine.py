@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import codecs
 import math
 from collections import deque
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import cast
 
@@ -13,7 +14,6 @@ from omnidemo.decoding.backend import Backend, Clock, DecodingMethod, RoundPlan
 from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.cost_model import ReplayedAcceptance
 from omnidemo.decoding.draft_policy import LOOK, DraftPolicy, Look
-from omnidemo.decoding.limits import Limits
 from omnidemo.decoding.randomness import Randomness
 from omnidemo.decoding.render import discarded_tokens, emitted_tokens, new_ngrams
 from omnidemo.decoding.round import RoundContext, reference_round
@@ -27,6 +27,43 @@ from omnidemo.vocab.vocabulary_map import VocabularyMap
 __all__ = ["STAGES", "DecodingState", "Limits", "decode"]
 
 STAGES = ("draft", "verify", "settle", "other")  # keys of `Round.seconds`; "settle" is accepting and committing
+
+
+@dataclass(slots=True)
+class Limits:
+    """When a generation ends. `stop`: strings that end it after the token that completes one; the text keeps them. `cancelled` is called
+    after each round. `begun`: ids of the answer that were written before, at the end of the prompt: a stop string or a character may begin
+    in them."""
+
+    max_new_tokens: int
+    stop: tuple[str, ...] = ()
+    cancelled: Callable[[], bool] = lambda: False
+    begun: Sequence[int] = ()
+
+    def until_stop(self, ids: list[int], text: str, vocabulary: VocabularyMap, decoder: codecs.IncrementalDecoder) -> int:
+        """How many of the ids that follow `text` stay: up to the one that completes a stop string. The decoder is left as it was."""
+        state = decoder.getstate()
+        count = len(ids)
+        for position, token_id in enumerate(ids):
+            text += decoder.decode(vocabulary.target.writes(token_id))
+            if any(stop in text for stop in self.stop):
+                count = position + 1
+                break
+        decoder.setstate(state)
+        return count
+
+    def finish_reason(self, text: str, emitted: int, free_positions: int) -> FinishReason | None:
+        """Why the generation ends after `emitted` tokens with this text; None while it goes on. `free_positions`: what the target's
+        window still holds."""
+        if self.stop and any(stop in text for stop in self.stop):
+            return "stop"
+        return "length" if emitted >= self.max_new_tokens else self.reached(emitted, free_positions)
+
+    def reached(self, emitted: int, free_positions: int) -> FinishReason | None:
+        """As `finish_reason`, by the counts alone."""
+        if free_positions < 1:
+            return "context"
+        return "length" if emitted >= self.max_new_tokens else None
 
 
 def decode(

@@ -25,6 +25,7 @@ class SamplingParams:
 
     temperature 0 is greedy: all probability is on the argmax (lowest id among equals). top_k 0, top_p 1, min_p 0 and
     repetition_penalty 1 are off. min_p: tokens less probable than this fraction of the most probable one are left out.
+    `config.GenerationConfig` checks the values.
     """
 
     temperature: float = 1.0
@@ -32,18 +33,6 @@ class SamplingParams:
     top_p: float = 1.0
     min_p: float = 0.0
     repetition_penalty: float = 1.0
-
-    def __post_init__(self) -> None:
-        if not 0.0 <= self.temperature < float("inf"):
-            raise ValueError(f"temperature must be 0 or more, not {self.temperature}; 0 is greedy decoding")
-        if self.top_k < 0:
-            raise ValueError(f"top_k must be 0 (off) or more, not {self.top_k}")
-        if not 0.0 < self.top_p <= 1.0:
-            raise ValueError(f"top_p must be above 0 and at most 1, not {self.top_p}; 1 switches it off")
-        if not 0.0 <= self.min_p <= 1.0:
-            raise ValueError(f"min_p must lie between 0 and 1, not {self.min_p}; 0 switches it off")
-        if not 0.0 < self.repetition_penalty < float("inf"):
-            raise ValueError(f"repetition_penalty must be above 0, not {self.repetition_penalty}; 1 switches it off")
 
     @property
     def greedy(self) -> bool:

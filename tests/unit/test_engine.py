@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from time import perf_counter
+from typing import Any
 
 import pytest
 import torch
 
+from omnidemo.config import GenerationConfig
 from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.draft_policy import FixedPolicy
 from omnidemo.decoding.engine import STAGES, DecodingState, Limits, decode
@@ -188,9 +190,10 @@ def test_a_trace_holds_the_targets_own_probabilities() -> None:
 def test_unknown_names_and_bad_options_are_refused() -> None:
     with pytest.raises(ValueError, match="choose one of"):
         make_method("fast", NESTED.map)
-    for options in ({"temperature": -1.0}, {"top_p": 0.0}, {"top_k": -1}):
-        with pytest.raises(ValueError):
-            SamplingParams(**options)  # type: ignore[arg-type]
+    nonsense: list[dict[str, Any]] = [{"temperature": -1.0}, {"top_p": 0.0}, {"top_k": -1}, {"min_p": 1.1}, {"repetition_penalty": 0.0}]
+    for options in nonsense:
+        with pytest.raises(ValueError, match=next(iter(options))):
+            GenerationConfig.of(**options)
 
 
 @pytest.mark.parametrize(("tokens", "flat"), [(40, False), (40, True), (3_000, False), (3_000, True)])
