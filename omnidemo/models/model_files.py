@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psutil
 import torch
 from huggingface_hub import snapshot_download
 from huggingface_hub.errors import (
@@ -130,11 +130,7 @@ def free_memory(device: str) -> int:
     if device.startswith("cuda") or (":" not in device and device not in ("cpu", "mps") and torch.cuda.is_available()):
         devices = [int(device.partition(":")[2] or 0)] if device.startswith("cuda") else range(torch.cuda.device_count())
         return sum(torch.cuda.mem_get_info(index)[0] for index in devices)
-    try:
-        with open("/proc/meminfo") as file:
-            return next(int(row.split()[1]) * 1024 for row in file if row.startswith("MemAvailable"))
-    except (OSError, StopIteration):
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return int(psutil.virtual_memory().available)
 
 
 def check_memory(name: str, need: float, free: float, device: str) -> None:
