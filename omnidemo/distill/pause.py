@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from types import TracebackType
 
-from omnidemo.distill.worker import Pausable
+from omnidemo.distill.worker import Worker
 
 log = logging.getLogger(__name__)
 POLL_SECONDS = 0.01  # most time until an answer is noticed
@@ -26,7 +26,7 @@ class PauseController:
     """
 
     def __init__(
-        self, worker: Pausable, busy: Callable[[], bool], patience: float, on_pause: Callable[[bool], None] = lambda paused: None
+        self, worker: Worker, busy: Callable[[], bool], patience: float, on_pause: Callable[[bool], None] = lambda paused: None
     ) -> None:
         self.worker, self.busy, self.patience, self.on_pause = worker, busy, patience, on_pause
         self.held_seconds = self.paused_seconds = 0.0

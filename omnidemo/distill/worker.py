@@ -94,12 +94,7 @@ class TrainRequest:
     head_batches: Batches = ()  # for the acceptance head alone
 
 
-class Pausable(Protocol):
-    def pause(self) -> None: ...
-    def resume(self) -> None: ...
-
-
-class Worker(Pausable, Protocol):
+class Worker(Protocol):
     """Trains and measures drafters. A worker keeps loaded models but no state of a line: each call carries all that it needs.
 
     Any thread may call; one call runs at a time. Raises WorkerError or whatever the step itself raises.
@@ -122,6 +117,9 @@ class Worker(Pausable, Protocol):
 
     def replay(self, request: ProbeRequest, adapter: AdapterState | None, prompts: Sequence[str], /) -> list[Replayed]:
         """`Prober.replay`: recorded answers, drafted with an adapter."""
+
+    def pause(self) -> None: ...
+    def resume(self) -> None: ...
 
     def close(self) -> None:
         """Stop and free the models. A call in flight raises WorkerError where it can be stopped."""
