@@ -6,7 +6,7 @@ import random
 from collections import deque
 from collections.abc import Sequence
 from itertools import islice
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 
@@ -25,36 +25,22 @@ class TraceBuffer:
     """
 
     def __init__(self, most_bytes: int, seed: int = 0, order: ReplayOrder = "mixed") -> None:
-        """ValueError for an order that is none."""
         self.most_bytes, self.nbytes, self.fresh = most_bytes, 0, 0
         self._taken = 0  # how many were fresh at the last `take`
-        self.order = order
+        self.order: ReplayOrder = order
         self._traces: deque[Trace] = deque()
         self._random, self._draws = random.Random(seed), random.Random(seed + 1)
 
     def __len__(self) -> int:
         return len(self._traces)
 
-    @property
-    def order(self) -> ReplayOrder:
-        return self._order
-
-    @order.setter
-    def order(self, order: ReplayOrder) -> None:
-        if order not in get_args(ReplayOrder):
-            raise ValueError(f"Unknown buffer order {order!r}: use one of {', '.join(get_args(ReplayOrder))}.")
-        self._order = order
-
     def add(self, trace: Trace) -> None:
         self._traces.append(trace)
         self.nbytes += trace.nbytes
         self.fresh += 1
-        self._shrink()
-
-    def limit(self, most_bytes: int) -> None:
-        """Change the number of bytes; the oldest traces go where they no longer fit."""
-        self.most_bytes = most_bytes
-        self._shrink()
+        while self.nbytes > self.most_bytes:
+            self.nbytes -= self._traces.popleft().nbytes
+        self.fresh = min(self.fresh, len(self._traces))
 
     def fresh_traces(self) -> list[Trace]:
         """The traces that no update has taken yet, oldest first."""
@@ -83,11 +69,6 @@ class TraceBuffer:
         traces = self.fresh_traces() or list(islice(self._traces, max(0, len(self._traces) - self._taken), None))
         drawn = self._draws.sample(traces, min(len(traces), steps * size))
         return [drawn[index : index + size] for index in range(0, len(drawn), size)]
-
-    def _shrink(self) -> None:
-        while self.nbytes > self.most_bytes:
-            self.nbytes -= self._traces.popleft().nbytes
-        self.fresh = min(self.fresh, len(self._traces))
 
     def _mixed(self, fresh: Sequence[Trace], older: Sequence[Trace], steps: int, size: int) -> list[list[Trace]]:
         """Half fresh traces, each once before any comes again, half older ones drawn uniformly."""

@@ -207,7 +207,7 @@ def test_two_threads_run_one_update(make: Make, monkeypatch: pytest.MonkeyPatch)
 
 def test_an_update_comes_though_the_buffer_holds_fewer_answers(make: Make) -> None:
     distiller, _ = make(update_interval=6)
-    distiller._buffer.limit(3 * make_trace(0).nbytes)
+    distiller._buffer.most_bytes = 3 * make_trace(0).nbytes
     feed(distiller, 6)
     assert len(distiller._buffer) < 6 and distiller.run_pending() and distiller.status().version == 1
 
@@ -517,6 +517,8 @@ def test_settings_change_while_it_runs(make: Make) -> None:
         distiller.configure(learning_rate=-1, batch_size=2)
     with pytest.raises(ValueError, match="storage cannot be changed"):
         distiller.configure(storage="elsewhere")
+    with pytest.raises(ValueError, match=r"buffer_order = .best. is not possible"):
+        distiller.configure(buffer_order="best")
     assert distiller.settings.batch_size == 8 and distiller.settings.lora_rank == 2
     distiller.reset()
     distiller.configure(lora_rank=8, training="concurrent")

@@ -111,20 +111,11 @@ def test_bytes_are_bounded_also_after_a_change() -> None:
         buffer.add(trace)
     assert len(buffer) == 10 and buffer.nbytes == 10 * size and buffer.fresh == 10
     assert numbers(traces, buffer.fresh_traces()) == list(range(16, 26))
-    buffer.limit(3 * size)
+    buffer.most_bytes = 3 * size
+    buffer.add(make_trace())
     assert len(buffer) == 3 and buffer.nbytes == 3 * size and buffer.fresh == 3
     buffer.add(make_trace(n=400))  # larger than the buffer: it does not stay
     assert len(buffer) == 0 and buffer.nbytes == 0 and buffer.take(2, 2) == [] and buffer.draw(2, 2) == []
-
-
-def test_an_unknown_order_is_refused() -> None:
-    with pytest.raises(ValueError, match="mixed, newest, informative, uniform"):
-        TraceBuffer(1000, order="best")  # type: ignore[arg-type]
-    buffer = TraceBuffer(1000)
-    with pytest.raises(ValueError, match="best"):
-        buffer.order = "best"  # type: ignore[assignment]
-    buffer.order = "newest"
-    assert buffer.order == "newest"
 
 
 def test_usable() -> None:
