@@ -166,7 +166,7 @@ class AdapterVersion:
     effect: Mapping[str, float] = field(default_factory=dict)  # e.g. {"acceptance_before": 0.41, "acceptance_after": 0.47}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: the cache counts in its own, and gives copies away
 class NgramEntry:
     """An n-gram of the cache with its counters: `hits` counts its proposals that the target judged, `accepts` those that it accepted (which
     `Round.ngram_hits` counts); `inserted_at` and `last_used` count requests of the pair."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from secrets import token_hex
 from typing import Literal
@@ -25,13 +26,6 @@ class Node:
         self.depth = depth
         self.target = -1
         self.nearest_ngram = self.nearest_below = FAR
-
-
-class _Entry:
-    __slots__ = ("accepts", "hits", "ids", "inserted_at", "last_used")
-
-    def __init__(self, ids: tuple[int, ...], hits: int, accepts: int, inserted_at: int, last_used: int) -> None:
-        self.ids, self.hits, self.accepts, self.inserted_at, self.last_used = ids, hits, accepts, inserted_at, last_used
 
 
 class NgramCache:
@@ -61,7 +55,7 @@ class NgramCache:
         self._sizes = sizes
         self._mirror: TrieTable | None = None  # made when it is first asked for
         self._unmirrored: list[tuple[tuple[int, ...], int]] | None = None  # n-grams that it lacks; None: it has to be filled anew
-        self._entries: dict[int, _Entry] = {}
+        self._entries: dict[int, NgramEntry] = {}  # by target id
         self._changed: set[int] = set()
         self._removed: set[int] = set()
 
@@ -72,7 +66,7 @@ class NgramCache:
         return target_id in self._entries
 
     def __iter__(self) -> Iterator[NgramEntry]:
-        return (self._record(target_id) for target_id in list(self._entries))
+        return map(replace, list(self._entries.values()))
 
     @property
     def target_ids(self) -> list[int]:
@@ -81,23 +75,23 @@ class NgramCache:
 
     def since(self, number: int) -> tuple[tuple[int, tuple[int, ...]], ...]:
         """The n-grams with this number (from 0) and later ones, as (target id, drafter ids)."""
-        return tuple((target_id, entry.ids) for target_id, entry in islice(self._entries.items(), number, None))
+        return tuple((entry.target_id, entry.drafter_ids) for entry in islice(self._entries.values(), number, None))
 
     @property
     def nbytes(self) -> int:
         """Bytes of the entries' payload: four per drafter token, twenty for the target id and the counters."""
-        return sum(4 * len(entry.ids) + 20 for entry in list(self._entries.values()))
+        return sum(4 * len(entry.drafter_ids) + 20 for entry in list(self._entries.values()))
 
     def path(self, target_id: int) -> tuple[int, ...] | None:
         entry = self._entries.get(target_id)
-        return entry.ids if entry else None
+        return entry.drafter_ids if entry else None
 
     def insert(self, target_id: int, drafter_ids: Sequence[int]) -> bool:
         """Add an n-gram; False when it is there already, too short, or its path spells another target id."""
         return self._put(NgramEntry(target_id, tuple(drafter_ids), 0, 0, self.clock, self.clock), mark=True)
 
     def load(self, entries: Iterable[NgramEntry]) -> None:
-        """Take entries with their counters from the store."""
+        """Take entries with their counters from the store; they are the cache's own from now on."""
         for entry in entries:
             self._put(entry, mark=False)
             self.clock = max(self.clock, entry.last_used)
@@ -132,7 +126,7 @@ class NgramCache:
         if new is not None and all(map(self._mirror.insert, new)):
             self._mirror.upload()
         else:
-            self._mirror.fill((entry.ids, target_id) for target_id, entry in self._entries.items())
+            self._mirror.fill((entry.drafter_ids, entry.target_id) for entry in self._entries.values())
         self._unmirrored = []
         return self._mirror
 
@@ -161,14 +155,10 @@ class NgramCache:
 
     def take_changes(self) -> tuple[list[NgramEntry], list[int]]:
         """Entries that changed and target ids that left since the last call, for the store."""
-        changed = [self._record(target_id) for target_id in self._changed if target_id in self._entries]
+        changed = [replace(self._entries[target_id]) for target_id in self._changed if target_id in self._entries]
         removed = [target_id for target_id in self._removed if target_id not in self._entries]
         self._changed, self._removed = set(), set()
         return changed, removed
-
-    def _record(self, target_id: int) -> NgramEntry:
-        entry = self._entries[target_id]
-        return NgramEntry(target_id, entry.ids, entry.hits, entry.accepts, entry.inserted_at, entry.last_used)
 
     def _put(self, new: NgramEntry, mark: bool) -> bool:
         ids = new.drafter_ids
@@ -191,7 +181,7 @@ class NgramCache:
             node = node.children[drafter_id]
             node.nearest_ngram = min(node.nearest_ngram, len(ids))
         self.nearest[ids[0]] = self.root.children[ids[0]].nearest_ngram  # not read from the tensor: on a GPU that waits
-        self._entries[new.target_id] = _Entry(ids, new.hits, new.accepts, new.inserted_at, new.last_used)
+        self._entries[new.target_id] = new
         if self._unmirrored is not None:
             self._unmirrored.append((ids, new.target_id))
         self.version += 1
@@ -203,16 +193,15 @@ class NgramCache:
         """Let a tenth of the entries (at least one) go: "lfu" those with the fewest `hits`, "lru" those used longest ago. Equals: the other
         of the two decides, then the earlier inserted goes. This is the only place that evicts."""
 
-        def worth(target_id: int) -> tuple[int, int, int]:
-            entry = self._entries[target_id]
+        def worth(entry: NgramEntry) -> tuple[int, int, int]:
             use = (entry.hits, entry.last_used) if self.policy == "lfu" else (entry.last_used, entry.hits)
             return (*use, entry.inserted_at)
 
-        for target_id in sorted(self._entries, key=worth)[: max(1, self.size // 10)]:
-            self._remove(target_id)
+        for entry in sorted(self._entries.values(), key=worth)[: max(1, self.size // 10)]:
+            self._remove(entry.target_id)
 
     def _remove(self, target_id: int) -> None:
-        ids = self._entries.pop(target_id).ids
+        ids = self._entries.pop(target_id).drafter_ids
         nodes = [self.root]
         for drafter_id in ids:
             nodes.append(nodes[-1].children[drafter_id])
