@@ -18,7 +18,7 @@ from transformers import PreTrainedTokenizerFast
 
 from .corpus import mixer
 from .corpus.base import Example
-from .tokenizers import BEGIN, END, ROLES, id_of, respell
+from .tokenizers import BEGIN, END, ROLES, ids_of, respell
 
 SHARD_TOKENS = 1 << 20
 # Parallel streams of one training have seeds far apart.
@@ -58,7 +58,7 @@ class Speller:
 
     def chats(self, examples: Sequence[Example]) -> list[tuple[list[int], list[int]]]:
         """Tokens and loss mask (1 on answers and the end of turn after them) of every chat, as the chat template spells it."""
-        begin, user, assistant, end = (id_of(self.tokenizer, token) for token in (BEGIN, ROLES["user"], ROLES["assistant"], END))
+        begin, user, assistant, end = ids_of(self.tokenizer, [BEGIN, ROLES["user"], ROLES["assistant"], END])
         pieces = iter(self._texts([text for example in examples for turn in example.turns for text in turn]))
         chats = []
         for example in examples:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from functools import lru_cache
+from collections.abc import Iterable, Sequence
 
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
+
+from omnidemo.vocab.vocabulary import Vocabulary, read_vocabulary
 
 ROLES = {"user": "<|user|>", "assistant": "<|assistant|>", "system": "<|system|>"}
 BEGIN, END, PAD, UNKNOWN = "<|begin|>", "<|end|>", "<|pad|>", "<unk>"
@@ -83,54 +84,21 @@ def train_spaces(texts: Iterable[str], size: int) -> PreTrainedTokenizerFast:
     return _wrap(Tokenizer.from_str(json.dumps(state)))
 
 
-@lru_cache(maxsize=1)
-def _byte_of_char() -> dict[str, int]:
-    """The byte that each printable stand-in of a byte-level vocabulary means (the table of GPT-2)."""
-    printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    table = {chr(value): value for value in printable}
-    others = [value for value in range(256) if value not in printable]
-    return table | {chr(256 + index): value for index, value in enumerate(others)}
+def ids_of(tokenizer: PreTrainedTokenizerFast, tokens: Sequence[str] = SPECIALS) -> list[int]:
+    """The ids of special tokens."""
+    return [int(tokenizer.convert_tokens_to_ids(token)) for token in tokens]  # type: ignore[arg-type]
 
 
-def token_bytes(tokenizer: PreTrainedTokenizerFast) -> list[bytes | None]:
-    """The bytes that every token stands for; `None` for special tokens."""
-    byte_level = "ByteLevel" in type(tokenizer.backend_tokenizer.decoder).__name__
-    special = set(tokenizer.all_special_tokens) | set(SPECIALS)
-    found: list[bytes | None] = [None] * len(tokenizer)
-    for token, index in tokenizer.get_vocab().items():
-        if token in special:
-            continue
-        if byte_level:
-            found[index] = bytes(_byte_of_char()[char] for char in token)
-        elif len(token) == 6 and token.startswith("<0x"):
-            found[index] = bytes([int(token[3:5], 16)])
-        else:
-            found[index] = token.replace("▁", " ").encode()
-    return found
-
-
-def id_of(tokenizer: PreTrainedTokenizerFast, token: str) -> int:
-    found = tokenizer.backend_tokenizer.token_to_id(token)
-    if found is None:
-        raise KeyError(token)
-    return found
-
-
-def encode_bytes(tokenizer: PreTrainedTokenizerFast, data: bytes) -> list[int]:
+def encode_bytes(vocabulary: Vocabulary, data: bytes) -> list[int]:
     """Tokens of a byte string; byte by byte where it is not whole characters. For byte-level tokenizers."""
-    try:
-        ids: list[int] = tokenizer.backend_tokenizer.encode(data.decode(), add_special_tokens=False).ids
-        return ids
-    except UnicodeDecodeError:
-        char_of = {value: char for char, value in _byte_of_char().items()}
-        return [id_of(tokenizer, char_of[value]) for value in data]
+    ids = vocabulary.encode(data)
+    return [vocabulary.by_bytes[bytes([value])] for value in data] if ids is None else list(ids)
 
 
 def respell(tokenizer: PreTrainedTokenizerFast, other: PreTrainedTokenizerFast) -> list[list[int]]:
     """For every token of `other`, the tokens of `tokenizer` that continue a text with the same bytes."""
-    by_name = {token: id_of(tokenizer, token) for token in SPECIALS}
-    names = other.convert_ids_to_tokens(list(range(len(other))))
+    own, given = read_vocabulary(tokenizer), read_vocabulary(other)
+    named = dict(zip(ids_of(other), ids_of(tokenizer), strict=True))
     return [
-        [by_name[names[index]]] if names[index] in by_name else [] if data is None else encode_bytes(tokenizer, data)
-        for index, data in enumerate(token_bytes(other))
+        [named[index]] if index in named else [] if data is None else encode_bytes(own, data) for index, data in enumerate(given.tokens)
     ]

@@ -6,8 +6,10 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedTokenizerFast
 
+from omnidemo.vocab.vocabulary import read_vocabulary
+
 from .family import Shape
-from .tokenizers import SPECIALS, encode_bytes, token_bytes
+from .tokenizers import encode_bytes, ids_of
 
 
 @torch.no_grad()
@@ -22,13 +24,11 @@ def transplanted(flat: Tensor, old: Shape, old_tokens: PreTrainedTokenizerFast, 
         if name != "embed":
             view.copy_(sources[name])
     rows = sources["embed"]
-    index_of = {data: index for index, data in enumerate(token_bytes(old_tokens)) if data is not None}
-    named = {old_tokens.convert_tokens_to_ids(token): new_tokens.convert_tokens_to_ids(token) for token in SPECIALS}
+    known = read_vocabulary(old_tokens)
     targets["embed"].copy_(rows.mean(0, keepdim=True).expand_as(targets["embed"]))
-    for index, data in enumerate(token_bytes(new_tokens)):
+    for index, data in enumerate(read_vocabulary(new_tokens).tokens):
         if data is not None:
-            same = index_of.get(data)
-            targets["embed"][index] = rows[same] if same is not None else rows[encode_bytes(old_tokens, data)].mean(0)
-    for source, target in named.items():
-        targets["embed"][target] = rows[source]
+            same = known.by_bytes.get(data)
+            targets["embed"][index] = rows[same] if same is not None else rows[encode_bytes(known, data)].mean(0)
+    targets["embed"][ids_of(new_tokens)] = rows[ids_of(old_tokens)]
     return made

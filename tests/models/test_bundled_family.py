@@ -24,6 +24,7 @@ from omnidemo.bundled.plan import Clock
 from omnidemo.bundled.training_llama import TrainingLlama
 from omnidemo.bundled.training_loop import Job, Plan, latest, train
 from omnidemo.bundled.transplant import transplanted
+from omnidemo.vocab.vocabulary import read_vocabulary
 
 TEXTS = [
     'def f(x):\n    """Say it."""\n\tif x:\n        return [i for i in x][1:]\n\n\n',
@@ -50,7 +51,7 @@ def family_tokenizers() -> dict[str, PreTrainedTokenizerFast]:
 def test_round_trip(name: str, family_tokenizers: dict[str, PreTrainedTokenizerFast], tmp_path: Path) -> None:
     family_tokenizers[name].save_pretrained(tmp_path)
     tokenizer = AutoTokenizer.from_pretrained(tmp_path)
-    pieces = tokenizers.token_bytes(tokenizer)
+    pieces = read_vocabulary(tokenizer).tokens
     for text in TEXTS:
         tokens = tokenizer.encode(text, add_special_tokens=False)
         assert tokenizer.decode(tokens) == text
@@ -208,7 +209,8 @@ def test_transplant_copies_rows(family_tokenizers: dict[str, PreTrainedTokenizer
         (index,) = old_tokens.encode(text, add_special_tokens=False)
         assert torch.equal(after["embed"][place(one)], before["embed"][index])
     assert torch.equal(after["embed"][place("<|end|>")], before["embed"][old_tokens.convert_tokens_to_ids("<|end|>")])
-    pieces = {index: tokenizers.encode_bytes(old_tokens, raw) for index, raw in enumerate(tokenizers.token_bytes(new_tokens)) if raw}
+    known, raws = read_vocabulary(old_tokens), read_vocabulary(new_tokens).tokens
+    pieces = {index: tokenizers.encode_bytes(known, raw) for index, raw in enumerate(raws) if raw}
     index = next(index for index, tokens in pieces.items() if len(tokens) == 2)
     assert torch.allclose(after["embed"][index], before["embed"][pieces[index]].mean(0))
 
