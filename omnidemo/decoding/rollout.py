@@ -34,16 +34,11 @@ class ProposalRule:
     overrun: int = 0
 
 
-def min_limit(logit_mask: Tensor) -> Tensor:
-    """[D] int32 of a logit mask [D]: 0 for tokens that may always be drawn, FAR for those that never may."""
-    return (logit_mask < 0).int() * FAR
-
-
 def token_by_token(logit_mask: Tensor) -> ProposalRule:
     """The rule by which every draw is a slot of its own, among what `logit_mask` [D] allows. Kept per mask, which must not change."""
     rule: ProposalRule | None = _known.get(logit_mask)
     if rule is None:
-        limits = min_limit(logit_mask)
+        limits = (logit_mask < 0).int() * FAR  # at any limit, or never
         rule = ProposalRule(limits, limits, torch.ones_like(limits, dtype=torch.bool), no_ngrams(len(logit_mask), logit_mask.device))
         _known[logit_mask] = rule
     return rule

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -15,7 +16,7 @@ from omnidemo.decoding.row_ops import RowStats
 from omnidemo.decoding.sampling import Logits, Probs, chosen, highest_each
 from omnidemo.vocab.vocabulary_map import VocabularyMap
 
-__all__ = ["Acceptance", "Draft", "Method", "NotFinite", "RoundContext", "Slot", "subtract"]
+__all__ = ["Acceptance", "Draft", "Method", "NotFinite", "RoundContext", "Slot", "slot_of", "subtract"]
 
 
 class Method:
@@ -93,6 +94,14 @@ class _LazyProbs:
 
     def __getitem__(self, row: int) -> Probs:
         return self.stats.probs(row % len(self.stats.rows))
+
+
+def slot_of(target_id: int, start: int, drawn: list[int], q: list[float], distributions: list[Probs], first: int, stop: int) -> Slot:
+    """The slot that the tokens `first` to `stop` of `RoundContext.draw_freely` spell, which began at `start` drafter ids."""
+    drafter_ids = tuple(drawn[first:stop])
+    paths = {drafter_ids[:depth]: distributions[first + depth] for depth in range(len(drafter_ids))}
+    draft_probs = q[first:stop]
+    return Slot(target_id, drafter_ids, math.prod(draft_probs), start + first, distributions=paths, draft_probs=draft_probs)
 
 
 def subtract(rng: Randomness, probs: Tensor, accepted: Tensor) -> int:

@@ -12,7 +12,7 @@ from omnidemo.decoding.sampling import Probs, totals
 from omnidemo.methods.base import Draft, Method, NotFinite, RoundContext, Slot
 from omnidemo.methods.ngram_residual import Path, Residual, can_continue, complete_children
 from omnidemo.vocab.ngram_cache import NgramCache
-from omnidemo.vocab.vocabulary_map import VocabularyMap, logit_mask
+from omnidemo.vocab.vocabulary_map import logit_mask
 
 # What is derived from a trie: its version, the masks of first draws by their limit, and the rule by which slots are drawn (once made).
 Derived = tuple[int, dict[int, Tensor], list[ProposalRule]]
@@ -38,7 +38,6 @@ class NgramExact(Method):
         self.overrun = overrun  # drafter tokens by which an open n-gram may exceed the budget
         self.attempts = attempts  # residual draws from p, at microseconds each, before closer bounds are found by drafter passes
         self._derived: WeakKeyDictionary[NgramCache, Derived] = WeakKeyDictionary()  # by trie: each visitor has one
-        self._mapped: tuple[VocabularyMap, Tensor] | None = None  # a map, and which drafter tokens [D] it maps to one target token
 
     def draft(self, context: RoundContext, budget: int) -> Draft:
         draft = Draft()
@@ -77,13 +76,8 @@ class NgramExact(Method):
         if not rules:
             first = context.ngrams.nearest.masked_fill(context.map.draftable, 0)
             inside = token_by_token(context.map.readable_logit_mask).inside
-            rules.append(ProposalRule(first, inside, self._mapped_in(context.map), context.ngrams.on_device(), self.overrun))
+            rules.append(ProposalRule(first, inside, context.map.mapped, context.ngrams.on_device(), self.overrun))
         return rules[0]
-
-    def _mapped_in(self, vocabulary: VocabularyMap) -> Tensor:
-        if self._mapped is None or self._mapped[0] is not vocabulary:
-            self._mapped = vocabulary, vocabulary.to_target >= 0
-        return self._mapped[1]
 
     def _first_mask(self, context: RoundContext, limit: int) -> Tensor:
         """The logit mask [D] of first draws: what may be proposed directly, and what begins an n-gram of at most `limit` tokens."""

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
 import torch
 
 from omnidemo.decoding.sampling import Probs, as_tensor
-from omnidemo.methods.base import Draft, Method, RoundContext, Slot, subtract
+from omnidemo.methods.base import Draft, Method, RoundContext, Slot, slot_of, subtract
 
 
 class NgramMerge(Method):
@@ -33,12 +31,7 @@ class NgramMerge(Method):
             target_id, n = merged if merged else (context.map.targets[drawn[position]], 1)
             if target_id < 0:
                 break
-            drafter_ids = tuple(drawn[position : position + n])
-            draft_probs = q[position : position + n]
-            paths = {drafter_ids[:depth]: distributions[position + depth] for depth in range(n)}
-            draft.slots.append(
-                Slot(target_id, drafter_ids, math.prod(draft_probs), start + position, distributions=paths, draft_probs=draft_probs)
-            )
+            draft.slots.append(slot_of(target_id, start, drawn, q, distributions, position, position + n))
             position += n
         context.drafter.rollback(start + position)
         return draft

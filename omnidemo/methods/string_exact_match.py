@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from itertools import accumulate
 
-from omnidemo.decoding.sampling import Logits, Probs
-from omnidemo.methods.base import Acceptance, Draft, Method, RoundContext, Slot
+from omnidemo.decoding.sampling import Logits
+from omnidemo.methods.base import Acceptance, Draft, Method, RoundContext, slot_of
 
 
 class StringExactMatch(Method):
@@ -39,10 +38,10 @@ class StringExactMatch(Method):
             written += len(context.map.target.writes(target_id))
             # Where both spellings end on the same byte, the drafter tokens since they last did belong to this slot.
             stop = ends.get(written, position) if end < 0 else min(ends.get(written, position), len(drawn) - 1)
-            draft.slots.append(_slot(target_id, start, drawn, q, distributions, position, stop))
+            draft.slots.append(slot_of(target_id, start, drawn, q, distributions, position, stop))
             position = stop
         if end >= 0:
-            draft.slots.append(_slot(end, start, drawn, q, distributions, len(drawn) - 1, len(drawn)))
+            draft.slots.append(slot_of(end, start, drawn, q, distributions, len(drawn) - 1, len(drawn)))
         return draft
 
     def accept(self, context: RoundContext, draft: Draft, logits: Logits) -> Acceptance:
@@ -58,10 +57,3 @@ class StringExactMatch(Method):
             if token in context.end_ids:
                 return Acceptance(index + 1, None, False, accepts)
         return Acceptance(len(draft.slots), context.rng.draw(distributions[-1]), False, accepts)
-
-
-def _slot(target_id: int, start: int, drawn: list[int], q: list[float], distributions: list[Probs], first: int, stop: int) -> Slot:
-    drafter_ids = tuple(drawn[first:stop])
-    paths = {drafter_ids[:depth]: distributions[first + depth] for depth in range(len(drafter_ids))}
-    draft_probs = q[first:stop]
-    return Slot(target_id, drafter_ids, math.prod(draft_probs), start + first, distributions=paths, draft_probs=draft_probs)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from torch import Tensor
 
-from omnidemo.decoding.rollout import ProposalRule, min_limit, token_by_token
+from omnidemo.decoding.rollout import ProposalRule, token_by_token
 from omnidemo.methods.base import RoundContext
 from omnidemo.methods.token_intersection import TokenIntersection
-from omnidemo.vocab.vocabulary_map import VocabularyMap
 
 
 class Union(TokenIntersection):
@@ -21,14 +22,12 @@ class Union(TokenIntersection):
     help = "The drafter draws freely and tokens that the target does not have are rejected (Timor et al. 2025). Exact, rarely the fastest."
 
     def __init__(self) -> None:
-        self._known: tuple[VocabularyMap, ProposalRule] | None = None  # a map, and how draws go on with it
+        self._rule: ProposalRule | None = None  # the newest
 
     def proposal_rule(self, context: RoundContext) -> ProposalRule:
-        if self._known is None or self._known[0] is not context.map:
-            mask = self.logit_mask(context)
-            limits = min_limit(mask)
-            self._known = context.map, ProposalRule(limits, limits, context.map.to_target >= 0, token_by_token(mask).trie)
-        return self._known[1]
+        if self._rule is None or self._rule.alone is not context.map.mapped:
+            self._rule = replace(token_by_token(self.logit_mask(context)), alone=context.map.mapped)
+        return self._rule
 
     def logit_mask(self, context: RoundContext) -> Tensor:
         return context.map.readable_logit_mask

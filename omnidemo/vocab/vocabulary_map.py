@@ -71,6 +71,11 @@ class VocabularyMap:
         self.spelled[:, 0], self.spelled[:, 1] = to_drafter.numpy() >= 0, to_drafter.numpy()
 
     @cached_property
+    def mapped(self) -> Tensor:
+        """[|D|] bool: drafter ids with a direct map."""
+        return self.to_target >= 0
+
+    @cached_property
     def mapped_targets(self) -> Tensor:
         """Target ids [M] with a draftable direct map, ascending; `mapped_drafters` are their drafter ids."""
         mapped = (self.to_drafter >= 0).nonzero().squeeze(-1)

@@ -27,7 +27,7 @@ from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.draft_policy import FixedPolicy
 from omnidemo.decoding.engine import DecodingState, Limits, decode
 from omnidemo.decoding.randomness import Sampler
-from omnidemo.decoding.rollout import ProposalRule, RolloutRequest, min_limit, token_by_token
+from omnidemo.decoding.rollout import ProposalRule, RolloutRequest, token_by_token
 from omnidemo.decoding.sampling import RepetitionPenalty, SamplingParams, as_tensor
 from omnidemo.decoding.state import TargetContext
 from omnidemo.methods import NgramExact, make_method
@@ -460,7 +460,7 @@ def test_a_rollout_that_is_done_changes_nothing_more(model: Any) -> None:
     cache, roller, ngrams = runner.new_cache(), roller_of(runner, runner.fixed), random_trie(3)
     row = cache.forward([0, 1, 2], 1).logits[0]
     first = ngrams.nearest.masked_fill(MAP.draftable, 0)
-    rule = ProposalRule(first, min_limit(MAP.readable_logit_mask), MAP.to_target >= 0, ngrams.on_device(), 2)
+    rule = ProposalRule(first, token_by_token(MAP.readable_logit_mask).first, MAP.to_target >= 0, ngrams.on_device(), 2)
     sampler = Sampler(9)
     with torch.inference_mode():
         for _ in range(5):
