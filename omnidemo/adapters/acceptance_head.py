@@ -65,15 +65,15 @@ def slot_log_probability(logits: Tensor, slot: Tensor, slots: int) -> Tensor:
     return logits.new_zeros(slots).index_add(0, slot, torch.nn.functional.logsigmoid(logits))
 
 
-def slot_loss(logits: Tensor, slot: Tensor, labels: Tensor, weight: float = 1.0) -> Tensor:
+def slot_loss(logits: Tensor, slot: Tensor, labels: Tensor) -> Tensor:
     """Binary cross-entropy in nats, mean over the slots, of logits [n] of drafted tokens that belong to slots `slot` [n].
 
-    `labels` [slots] are probabilities of acceptance. `weight` multiplies the part of the rejections, as in SpecDec++; above 1 it makes
-    the head more careful than the truth, 1 keeps it calibrated.
+    `labels` [slots] are probabilities of acceptance. SpecDec++ gives the part of the rejections more weight, which makes a head more
+    careful than the truth; here both count alike, so that it stays calibrated.
     """
     log_p = slot_log_probability(logits, slot, len(labels))
     rejected = torch.log(-torch.expm1(log_p.clamp(max=CERTAIN)))
-    return -(labels * log_p + weight * (1 - labels) * rejected).mean()
+    return -(labels * log_p + (1 - labels) * rejected).mean()
 
 
 class NumpyHead:

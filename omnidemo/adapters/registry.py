@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from torch import Tensor
 
@@ -19,16 +19,6 @@ from omnidemo.records import AdapterVersion, TrainStep
 
 log = logging.getLogger(__name__)
 Publish = Callable[[int, Mapping[str, Tensor], Mapping[str, Tensor]], None]
-
-
-class StoreLike(Protocol):
-    def record_steps(self, target: str, drafter: str, domain: str, version: int, steps: Sequence[TrainStep]) -> None: ...
-    def add_adapter(self, version: AdapterVersion, active: bool = True) -> None: ...
-    def set_active(self, target: str, drafter: str, domain: str, version: int) -> None: ...
-    def set_trusted(self, target: str, drafter: str, domain: str, version: int) -> None: ...
-    def drop_files(self, target: str, drafter: str, domain: str, versions: Sequence[int]) -> None: ...
-    def set_effect(self, target: str, drafter: str, domain: str, version: int, effect: Mapping[str, float]) -> None: ...
-    def forget_line(self, target: str, drafter: str, domain: str) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,20 +36,19 @@ class Published:
 class AdapterRegistry:
     """Keeps the versions of a line (drafter, target, domain) on disk, publishes one of them, and notes both in the store.
 
-    `publish(version, weights, head)` comes with `lock` held, after the version is on disk. A failure of the store is put into `error`.
-    `trusted` is the last version that was measured to be better than the one trusted before it; it is never pruned.
+    `publish(version, weights, head)` comes with `lock` held, after the version is on disk. `store`: a `Store`, which is a room above, or
+    None; its failures are put into `error`. `trusted` is the last version that was measured to be better than the one trusted before it; it
+    is never pruned.
     """
 
-    def __init__(
-        self, folder: Path, drafter: str, target: str, domain: str, storage: Path, publish: Publish, store: StoreLike | None
-    ) -> None:
+    def __init__(self, folder: Path, drafter: str, target: str, domain: str, storage: Path, publish: Publish, store: Any) -> None:
         self.folder, self.drafter, self.target, self.domain = folder, drafter, target, domain
         self.line_folder = version_folders.line_folder(storage, drafter, target, domain)
         self.lock = threading.RLock()
         self.current, self.trusted = Published(), Published()
         self.epoch = 0  # grows with every change by hand: an update that began before it is dropped
         self.error: str | None = None
-        self._publish, self._store = publish, store
+        self._publish, self._store, self._names = publish, store, (target, drafter, domain)  # by which the store knows the line
 
     @property
     def untouched(self) -> bool:
@@ -114,19 +103,19 @@ class AdapterRegistry:
             info = version_folders.write_version(self.line_folder, info, adapter, optimiser)
             version_folders.write_note(self.line_folder, "active", version)
             self.error = None
-            self._write(lambda store: store.record_steps(self.target, self.drafter, self.domain, version, steps))
+            self._write(lambda store: store.record_steps(*self._names, version, steps))
             self._write(lambda store: store.add_adapter(info, True))
             self._publish(version, weights, adapter.head)
             self.current = Published(version, adapter, optimiser, requests, loss, now)
             gone = version_folders.prune(self.line_folder, kept, version, self.trusted.version)
-            self._write(lambda store: store.drop_files(self.target, self.drafter, self.domain, gone))
+            self._write(lambda store: store.drop_files(*self._names, gone))
 
     def promote(self) -> None:
         """Trust the published version: from now on versions are compared with it."""
         with self.lock:
             self.trusted = self.current
             version_folders.write_note(self.line_folder, "trusted", self.current.version)
-            self._write(lambda store: store.set_trusted(self.target, self.drafter, self.domain, self.trusted.version))
+            self._write(lambda store: store.set_trusted(*self._names, self.trusted.version))
 
     def roll_back(self) -> None:
         """Publish the trusted version again, and go on from there; the base drafter where the files of that version are gone."""
@@ -138,14 +127,14 @@ class AdapterRegistry:
 
     def effect(self, version: int, values: Mapping[str, float]) -> None:
         """Note what a version was measured to change."""
-        self._write(lambda store: store.set_effect(self.target, self.drafter, self.domain, version, values))
+        self._write(lambda store: store.set_effect(*self._names, version, values))
 
     def reset(self) -> None:
         """Back to the base drafter: the line's versions and its loss curve go."""
         with self.lock:
             self._swap_to(0)
             version_folders.remove_line(self.line_folder)
-            self._write(lambda store: store.forget_line(self.target, self.drafter, self.domain))
+            self._write(lambda store: store.forget_line(*self._names))
             self.current = self.trusted = Published()
 
     def _swap_to(self, version: int) -> None:
@@ -179,7 +168,7 @@ class AdapterRegistry:
             log.warning("%s", error)
 
     def _store_active(self, version: int) -> None:
-        self._write(lambda store: store.set_active(self.target, self.drafter, self.domain, version))
+        self._write(lambda store: store.set_active(*self._names, version))
 
     def _write(self, write: Callable[[Any], None]) -> None:
         """Write to the store; a failure is put into `error` and changes nothing about the version."""

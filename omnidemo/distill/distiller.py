@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from omnidemo.adapters.registry import AdapterRegistry, Publish, StoreLike
+from omnidemo.adapters.registry import AdapterRegistry, Publish
 from omnidemo.adapters.version_folders import AdapterState
 from omnidemo.config import Settings, changed
 from omnidemo.distill.evaluation import Evaluation
@@ -56,7 +56,7 @@ class Distiller:
         storage: Path,
         *,
         publish: Publish,
-        store: StoreLike | None,
+        store: Any,
         domain: str = "default",
         busy: Callable[[], bool] = lambda: False,
         worker: Worker | None = None,
@@ -105,10 +105,6 @@ class Distiller:
             self._buffer.add(trace)
             self._evaluation.answer(trace)
             self._condition.notify()
-
-    def note_round(self, seconds: float, key: tuple[int, int]) -> None:
-        """Note how long a round of (draft length, proposed tokens) took. Costs about a microsecond."""
-        self._cost.note(seconds, key)
 
     def fresh_traces(self) -> list[Trace]:
         """The answers that no update has taken yet, oldest first."""

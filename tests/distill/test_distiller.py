@@ -438,16 +438,16 @@ def test_what_a_step_costs_a_chat_compares_like_with_like(make: Make) -> None:
     for running, seconds in ((False, 0.010), (True, 0.012)):
         distiller._cost.running = running
         for _ in range(10):
-            distiller.note_round(seconds, (4, 4))
-            distiller.note_round(3 * seconds, (8, 8))
+            distiller._cost.note(seconds, (4, 4))
+            distiller._cost.note(3 * seconds, (8, 8))
     distiller._cost.running = True
     for _ in range(10):
-        distiller.note_round(1.0, (2, 2))  # nothing quiet to compare it with
+        distiller._cost.note(1.0, (2, 2))  # nothing quiet to compare it with
     status = distiller.status()
     assert status.chat_cost == pytest.approx(0.2) and status.chat_rounds == 30
     began = time.perf_counter()
     for _ in range(10_000):
-        distiller.note_round(0.01, (4, 3))
+        distiller._cost.note(0.01, (4, 3))
     assert (time.perf_counter() - began) / 10_000 < 5e-6
 
 
@@ -458,7 +458,7 @@ def test_learning_rests_when_it_no_longer_pays_and_wakes_at_a_shift(make: Make) 
     child = FakeWorker(seconds=0.05, gain=0.015)
     distiller, _ = make(FakeStore(), mode="concurrent", worker=child, update_interval=4)
     for _ in range(5):
-        distiller.note_round(0.01, (4, 4))
+        distiller._cost.note(0.01, (4, 4))
     seed = 0
 
     def request(accepted: float = 0.6, count: int = 4) -> None:
