@@ -36,7 +36,7 @@ def load_pair(
         settings = changed(settings, {"backend": backend}, ["backend"])
     if storage is not None:
         private_folders.hold(Path(storage))
-    pair = build_pair(target, drafter, settings, maps=None if storage is None else Path(storage) / "maps")
+    pair = build_pair(target, drafter, settings)
     if storage is not None:
         settings = settings.model_copy(update={"storage": Path(storage)})
         store = open_store(settings)

@@ -246,7 +246,7 @@ class Measurer:
         if self._request is None or self._records is None:
             storage = Path(self.settings.storage)
             settings = self.settings.model_copy(update={"max_new_tokens": ANSWER_TOKENS})
-            self._request = ProbeRequest(storage / "probes", self._pair.target.name, self._pair.drafter.name, settings, storage / "maps")
+            self._request = ProbeRequest(storage / "probes", self._pair.target.name, self._pair.drafter.name, settings)
             self._records = self._request.records()
             self._records.note(self._pair.target)
         return self._request, self._records

@@ -6,7 +6,6 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import fields, replace
-from pathlib import Path
 from secrets import token_hex
 from time import perf_counter
 from typing import Any, Literal
@@ -27,7 +26,6 @@ from omnidemo.decoding.tracing import Tracer
 from omnidemo.methods import BASELINE, Method, make_method
 from omnidemo.metrics import measure
 from omnidemo.models.load import LanguageModel
-from omnidemo.models.map_cache import load_or_build
 from omnidemo.pair.conversation_pool import DOMAIN, Conversations
 from omnidemo.pair.drafting_line import DraftingLine, PlainPolicy
 from omnidemo.pair.ngram_memory import NgramMemory, remember
@@ -35,6 +33,7 @@ from omnidemo.pair.prompt_reader import PromptReader
 from omnidemo.records import Agreement, FinishReason, Generation, Prompt, Round, Trace, drain
 from omnidemo.store.store import Store
 from omnidemo.vocab.ngram_cache import NgramCache
+from omnidemo.vocab.vocabulary_map import VocabularyMap
 
 AGREEMENTS = 500  # answers whose agreement is kept
 
@@ -56,13 +55,11 @@ class Pair:
         cache_size: int = 20_000,
         cache_policy: Literal["lfu", "lru"] = "lfu",
         top_k: int = 128,
-        maps: Path | None = None,
     ) -> None:
-        """`maps`: the folder that keeps vocabulary maps; None builds the map anew."""
         self.target, self.drafter = target, drafter
         self._prompts = PromptReader(target)
         device = target.device
-        self.map = load_or_build(target.vocabulary, drafter.vocabulary, target.runner.rows, drafter.runner.rows, device, maps)
+        self.map = VocabularyMap(target.vocabulary, drafter.vocabulary, target.runner.rows, drafter.runner.rows, device)
         self.ngrams = NgramCache(drafter.runner.rows, cache_size, cache_policy, device)
         self.learners: list[Callable[[Trace], object]] = []
         self.round_listeners: list[Callable[[Round], object]] = []

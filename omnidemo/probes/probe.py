@@ -31,7 +31,6 @@ class ProbeRequest:
     target: str
     drafter: str
     settings: Settings
-    maps: Path
 
     def records(self) -> TargetRecords:
         return TargetRecords(self.folder, self.target, self.drafter, self.settings)
@@ -77,7 +76,7 @@ class Prober:
                 drafter.runner.threads = 1
                 if settings.compact != "neither":
                     drafter.runner.compact(True, rounding=True)  # as when it serves
-            self._known = request, Replay(request.records(), drafter, settings, request.maps)
+            self._known = request, Replay(request.records(), drafter, settings)
         return self._known[1]
 
 

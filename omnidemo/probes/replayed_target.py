@@ -155,7 +155,7 @@ class ReplayCache:
 class Replay:
     """A pair whose target is a recording and whose drafter is real. `settings` give cache size and policy, and the longest answer."""
 
-    def __init__(self, records: TargetRecords, drafter: LanguageModel, settings: Settings, maps: Path | None = None) -> None:
+    def __init__(self, records: TargetRecords, drafter: LanguageModel, settings: Settings) -> None:
         about = records.about()
         folder = model_files.find(records.target, hub=settings.trust_hub)
         tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
@@ -174,7 +174,7 @@ class Replay:
             folder=folder,
             chat=bool(tokenizer.chat_template),
         )
-        self.pair = Pair(target, drafter, cache_size=settings.cache_size, cache_policy=settings.cache_policy, maps=maps)
+        self.pair = Pair(target, drafter, cache_size=settings.cache_size, cache_policy=settings.cache_policy)
 
     def answer(self, prompt: str, *, domain: str = "default", learn: bool = True, **options: Any) -> tuple[Generation, Trace]:
         """The recorded answer, decoded with drafts; with its recorded distributions and what was accepted now.

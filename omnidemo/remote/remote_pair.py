@@ -6,7 +6,6 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from itertools import count
-from pathlib import Path
 from time import perf_counter
 from typing import Any
 
@@ -35,9 +34,9 @@ class RemotePair(Pair):
     where = "elsewhere"  # it computes, for people
     lost = "The process that computes ended before the answer did; ask again."
 
-    def __init__(self, target: LanguageModel, drafter: LanguageModel, maps: Path | None, limits: Mapping[str, Any]) -> None:
+    def __init__(self, target: LanguageModel, drafter: LanguageModel, limits: Mapping[str, Any]) -> None:
         cpu = torch.device("cpu")  # of the vocabulary map and the n-grams here
-        super().__init__(replace(target, device=cpu), replace(drafter, device=cpu), maps=maps, **limits)
+        super().__init__(replace(target, device=cpu), replace(drafter, device=cpu), **limits)
         self._adapters: dict[str, Adapter] = {}
         self._serials = count(1)
         self._answering = 0

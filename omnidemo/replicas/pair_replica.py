@@ -8,7 +8,6 @@ import threading
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any, cast
 from weakref import WeakKeyDictionary
 
@@ -71,8 +70,8 @@ class ReplicaSide(WritingPair):
 class PairReplica:
     """What a deployment runs. `fetch`: gets what `RayReplicas.put` has kept."""
 
-    def __init__(self, target: str, drafter: str, settings: Settings, maps: Path, fetch: Callable[[Any], Any]) -> None:
-        self._pair = cast(ReplicaSide, build_pair(target, drafter, settings, maps=maps, make=ReplicaSide))
+    def __init__(self, target: str, drafter: str, settings: Settings, fetch: Callable[[Any], Any]) -> None:
+        self._pair = cast(ReplicaSide, build_pair(target, drafter, settings, make=ReplicaSide))
         self._pair.fetch = fetch
         self._pair.warm_up()
         self._threads = ThreadPoolExecutor(ANSWERS, "answer")

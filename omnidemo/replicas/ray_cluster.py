@@ -7,7 +7,6 @@ import os
 import weakref
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
@@ -69,7 +68,6 @@ class RayCluster:
         drafter: str,
         settings: Settings,
         progress: Callable[[str, float, str], None] = lambda stage, fraction, detail: None,
-        maps: Path | None = None,
     ) -> Pair:
         """As `build_pair`: the replicas load the models, this process only their tokenizers."""
         from ray import serve
@@ -79,13 +77,10 @@ class RayCluster:
         progress("target", 0.2, f"starting {self.processes} replicas with {target}")
         name = f"omnidemo-{token_hex(6)}"
         replica = _deployment(self.processes, self.threads, settings.device.startswith("cuda"))
-        folder = maps.absolute() if maps else Path(settings.storage).absolute() / "maps"
-        handle = serve.run(
-            replica.bind(target, drafter, _for_replicas(settings, self.threads), folder, _fetch), name=name, route_prefix=None
-        )
+        handle = serve.run(replica.bind(target, drafter, _for_replicas(settings, self.threads), _fetch), name=name, route_prefix=None)
         self._names.add(name)
         limits = {"cache_size": settings.cache_size, "cache_policy": settings.cache_policy, "top_k": settings.top_k_traces}
-        pair = ReplicatedPair(models[0], models[1], maps, limits, RayReplicas(handle))
+        pair = ReplicatedPair(models[0], models[1], limits, RayReplicas(handle))
         weakref.finalize(pair, self._delete, name)
         return pair
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from omnidemo.models.load import LanguageModel
@@ -25,10 +24,8 @@ class ReplicatedPair(RemotePair):
     where = "replicas"
     lost = "The replica that wrote the answer ended before it did; ask again."
 
-    def __init__(
-        self, target: LanguageModel, drafter: LanguageModel, maps: Path | None, limits: Mapping[str, Any], replicas: RayReplicas
-    ) -> None:
-        super().__init__(target, drafter, maps, limits)
+    def __init__(self, target: LanguageModel, drafter: LanguageModel, limits: Mapping[str, Any], replicas: RayReplicas) -> None:
+        super().__init__(target, drafter, limits)
         self.replicas = replicas
 
     def record(self, ids: Sequence[int], max_new_tokens: int, cancelled: Callable[[], bool]) -> tuple[tuple[int, ...], Trace] | None:

@@ -21,11 +21,10 @@ StageReport = Callable[[str, float, str], None]  # (stage, fraction of the whole
 
 
 def build_pair(
-    target: str, drafter: str, settings: Settings, progress: StageReport = lambda stage, fraction, detail: None, maps: Path | None = None,
+    target: str, drafter: str, settings: Settings, progress: StageReport = lambda stage, fraction, detail: None,
     make: type[Pair] = Pair,
 ) -> Pair:  # fmt: skip
-    """Load both models and join them; `maps` is the folder that keeps vocabulary maps (None: none is kept), `make` the class that joins
-    them. ModelError or ValueError, one sentence, when that cannot be done."""
+    """Load both models and join them; `make` is the class that joins them. ModelError or ValueError, one sentence, when that cannot be."""
 
     def reporter(role: str, low: float, high: float, name: str) -> Callable[[str, float], None]:
         def report(stage: str, fraction: float) -> None:
@@ -56,12 +55,12 @@ def build_pair(
             compile_kernels.when_ready(partial(bf16_weights.pick, large.runner))
     progress("vocabulary map", 0.8, f"{len(large.vocabulary):,} × {len(small.vocabulary):,} tokens")
     limits = {"cache_size": settings.cache_size, "cache_policy": settings.cache_policy, "top_k": settings.top_k_traces}
-    return make(large, small, maps=maps, **limits)  # type: ignore[arg-type]
+    return make(large, small, **limits)  # type: ignore[arg-type]
 
 
-def build_measured_pair(target: str, drafter: str, settings: Settings, maps: Path | None = None) -> Pair:
+def build_measured_pair(target: str, drafter: str, settings: Settings) -> Pair:
     """As `build_pair`, and wait until the kernels are compiled: for measurements of time."""
-    pair = build_pair(target, drafter, settings, maps=maps)
+    pair = build_pair(target, drafter, settings)
     if pair.target.device.type == "cpu" and settings.backend != "reference":
         compile_kernels.wait()
     return pair

@@ -120,7 +120,7 @@ class PairPool:
             try:
                 if self._unload_unused():
                     gc_pauses.settle()  # a pair is a cycle, and frozen: else memory and replicas stay until after the next one
-                pair = self._build(target, drafter, self.settings, report, self.settings.storage / "maps")
+                pair = self._build(target, drafter, self.settings, report)
                 report("cache and adapter", 0.9, "restoring the n-gram cache and the newest adapter")
                 lines = attach_storage(pair, self.settings, self._store, self._trainers and self._trainers(pair))
                 gc_pauses.settle()

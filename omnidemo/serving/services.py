@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from omnidemo import private_folders
@@ -34,7 +33,7 @@ class Cluster(Protocol):
 
     processes: int
 
-    def build(self, target: str, drafter: str, settings: Settings, progress: StageReport = ..., maps: Path | None = None, /) -> Pair:
+    def build(self, target: str, drafter: str, settings: Settings, progress: StageReport = ..., /) -> Pair:
         """As `build_pair`, with replicas that answer."""
 
     def trainers(self, pair: Pair) -> Trainers:

@@ -3,14 +3,11 @@ opens no files."""
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
-
-import numpy as np
 
 from omnidemo.vocab.alphabets import alphabet_of
 
@@ -52,16 +49,6 @@ class Vocabulary:
             if token and (table.setdefault(token, token_id) == token_id or self.pieces(token) == [token_id]):
                 table[token] = token_id
         return table
-
-    @cached_property
-    def digest(self) -> str:
-        """sha256, in hex, of all that a map is made from: each id's bytes, the winners among equal bytes, and the roles."""
-        lengths = np.array([-1 if token is None else len(token) for token in self.tokens], "<i8")
-        winners = np.array(list(self.by_bytes.values()), "<i8")
-        found = hashlib.sha256(repr((len(lengths), len(winners), list(self.roles.items()))).encode())
-        for part in (lengths.tobytes(), winners.tobytes(), b"".join(filter(None, self.tokens))):
-            found.update(part)
-        return found.hexdigest()
 
     @cached_property
     def longest_token(self) -> int:

@@ -43,18 +43,6 @@ class VocabularyMap:
                     to_drafter[target_id] = drafter_id
                     draftable[drafter_id] = role == "end"
                     taken.add(drafter_id)
-        self._take(target, drafter, to_drafter, draftable, device)
-
-    @classmethod
-    def restore(
-        cls, target: Vocabulary, drafter: Vocabulary, to_drafter: Tensor, draftable: Tensor, device: torch.device | str = "cpu"
-    ) -> VocabularyMap:
-        """The map of which `to_drafter` [|T|] int64 and `draftable` [|D|] bool were kept; they must be those of a map."""
-        restored = cls.__new__(cls)
-        restored._take(target, drafter, to_drafter, draftable, device)
-        return restored
-
-    def _take(self, target: Vocabulary, drafter: Vocabulary, to_drafter: Tensor, draftable: Tensor, device: torch.device | str) -> None:
         self.target, self.drafter = target, drafter
         mapped = (to_drafter >= 0).nonzero().squeeze(-1)
         to_target = torch.full((len(draftable),), -1, dtype=torch.int64)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from omnidemo.models.load import LanguageModel
@@ -23,7 +22,6 @@ class FixedPair:
 
     target: LanguageModel
     drafter: LanguageModel
-    maps: Path
     limits: dict[str, Any]
     beginning: Ngrams | None = None
     here: dict[int, GpuPair] = field(default_factory=dict)  # by process id: a fork makes its own
@@ -33,7 +31,7 @@ class GpuPair(WritingPair):
     """Writes one answer at a time, in a process that may be forked for it, or be stale."""
 
     def __init__(self, fixed: FixedPair) -> None:
-        super().__init__(_unparked(fixed.target), _unparked(fixed.drafter), maps=fixed.maps, **fixed.limits)
+        super().__init__(_unparked(fixed.target), _unparked(fixed.drafter), **fixed.limits)
         self._beginning = fixed.beginning or {}
 
     def _prepare(self, domain: str, call: Call) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 from omnidemo.config import Settings
 from omnidemo.models.load import load_model
@@ -29,7 +28,7 @@ def start(settings: Settings) -> Settings:
     options = {"device": place, "dtype": settings.dtype, "hub": settings.trust_hub, "fast": settings.backend != "reference", "park": True}
     limits = {"cache_size": settings.cache_size, "cache_policy": settings.cache_policy, "top_k": settings.top_k_traces}
     models = [load_model(name, **options) for name in (target, drafter)]  # type: ignore[arg-type]
-    fixed = FixedPair(models[0], models[1], Path(settings.storage) / "maps", limits)
+    fixed = FixedPair(models[0], models[1], limits)
 
     @spaces.GPU(duration=seconds)
     def write(call: Call) -> Iterator[Message]:
@@ -43,7 +42,7 @@ def started() -> bool:
     return _started is not None
 
 
-def build(target: str, drafter: str, settings: Settings, tell: Callable[[str, float, str], None], maps: Path | None = None) -> Pair:
+def build(target: str, drafter: str, settings: Settings, tell: Callable[[str, float, str], None]) -> Pair:
     """The fixed pair, as `build_pair` gives others; ValueError for another one."""
     assert _started is not None
     fixed, write = _started

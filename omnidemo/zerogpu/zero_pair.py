@@ -28,7 +28,7 @@ class ZeroPair(RemotePair):
     lost = "The process that has the GPU ended before the answer did; ask again."
 
     def __init__(self, fixed: FixedPair, write: Write) -> None:
-        super().__init__(fixed.target, fixed.drafter, fixed.maps, fixed.limits)
+        super().__init__(fixed.target, fixed.drafter, fixed.limits)
         self._fixed, self._write = fixed, write
         self._stops = Path(tempfile.mkdtemp(prefix="omnidemo-stops-"))
 

@@ -212,8 +212,8 @@ def test_conversations_keep_their_name_while_they_grow(pair: ReplicatedPair) -> 
 
 
 def test_a_replica_writes_several_answers_at_once_in_batches(settings: Settings, tmp_path: Path) -> None:
-    replica = PairReplica(settings.target, settings.drafter, settings, tmp_path, lambda reference: reference)
-    pair = ReplicatedPair(replica._pair.target, replica._pair.drafter, None, {}, LocalReplicas([]))
+    replica = PairReplica(settings.target, settings.drafter, settings, lambda reference: reference)
+    pair = ReplicatedPair(replica._pair.target, replica._pair.drafter, {}, LocalReplicas([]))
 
     def call(prompt: str) -> Call:
         options = GenerationConfig.of(max_new_tokens=40, method="autoregressive").model_dump()

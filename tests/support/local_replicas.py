@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 from omnidemo.config import Settings
@@ -69,13 +68,12 @@ class LocalCluster:
         drafter: str,
         settings: Settings,
         progress: Callable[[str, float, str], None] = lambda stage, fraction, detail: None,
-        maps: Path | None = None,
     ) -> Pair:
         models = [load_model(name, device="cpu", absent=True) for name in (target, drafter)]
-        sides = [build_pair(target, drafter, settings, maps=maps, make=ReplicaSide) for _ in range(self.processes)]
+        sides = [build_pair(target, drafter, settings, make=ReplicaSide) for _ in range(self.processes)]
         self.replicas = LocalReplicas(sides)  # type: ignore[arg-type]
         limits = {"cache_size": settings.cache_size, "cache_policy": settings.cache_policy, "top_k": settings.top_k_traces}
-        return ReplicatedPair(models[0], models[1], maps, limits, self.replicas)
+        return ReplicatedPair(models[0], models[1], limits, self.replicas)
 
     def trainers(self, pair: Pair) -> Trainers:
         return lambda domain: InProcessWorker()

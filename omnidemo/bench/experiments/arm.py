@@ -28,7 +28,7 @@ TAUGHT = 10  # requests of each domain from which the classifier learns by hand 
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """The part common to all arms. `traffic` and `held_out`: source → prompts; `out`: the folder of results and maps."""
+    """The part common to all arms. `traffic` and `held_out`: source → prompts; `out`: the folder of results."""
 
     drafter: str
     settings: Settings
@@ -160,7 +160,7 @@ class Run:
     def _replay(self, target: str, reading: Reading) -> Replay:
         fraction, policy = reading.cache
         changed: dict[str, Any] = {"cache_policy": policy}
-        replay = Replay(self.records[target], self.drafter, self.settings.model_copy(update=changed), self.world.out / "maps")
+        replay = Replay(self.records[target], self.drafter, self.settings.model_copy(update=changed))
         if fraction is not None:
             prompts = [event.prompt for event in self.events if event.target == target]
             answers = (self.records[target].load(prompt).answer_ids for prompt in prompts)

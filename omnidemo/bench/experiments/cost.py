@@ -47,7 +47,7 @@ def _run(world: World, target: str, prompts: Sequence[str], seed: int, pause: fl
     if len(pairs) > 1:
         del pairs[len(pairs) // 2 * 2 :]  # as many with training first as without: the second time a prompt is asked it goes faster
     total = len(first) + 2 * sum(map(len, pairs))
-    pair = build_measured_pair(target, world.drafter, world.settings, maps=world.out / "maps")
+    pair = build_measured_pair(target, world.drafter, world.settings)
     with learning(pair, world.settings, training="idle", head="interleaved") as (settings, _, lines):
         line = lines.get("default")
         options = {name: getattr(settings, name) for name in ("method", "max_new_tokens", "draft_policy", "draft_length", "longest_draft")}

@@ -102,11 +102,11 @@ def _contenders(world: World, arms: Sequence[Arm], seed: int) -> list[Contender]
         head = {name.removeprefix("head."): one for name, one in tensors.items() if name.startswith("head.")}
         target = arm.targets[0]
         if target not in loaded:
-            loaded[target] = build_measured_pair(target, world.drafter, world.settings, maps=world.out / "maps")
+            loaded[target] = build_measured_pair(target, world.drafter, world.settings)
         models = loaded[target].target, loaded[target].drafter
         for reading in arm.readings:
             entries = kept["caches"].get(repr(reading.cache)) or kept["caches"][repr(arm.readings[0].cache)]
-            pair = Pair(*models, cache_size=max(len(entries), 1), cache_policy=reading.cache_policy, maps=world.out / "maps")
+            pair = Pair(*models, cache_size=max(len(entries), 1), cache_policy=reading.cache_policy)
             pair.ngrams.load(NgramEntry(int(one[0]), tuple(one[1]), *one[2:]) for one in entries)
             if weights:
                 pair.publish(1, weights, head)

@@ -57,14 +57,12 @@ class Contest:
     """One target with its arms. ModelError or ValueError, when it is made, for what cannot be measured."""
 
     def __init__(self, target: str, order: BenchRequest, learned: Mapping[str, Learned], settings: Settings) -> None:
-        """learned: topic → the adapted drafter ({}: fresh ones only). The settings' storage keeps the vocabulary map, and the model as
-        llama.cpp reads it."""
+        """learned: topic → the adapted drafter ({}: fresh ones only). The settings' storage keeps the model as llama.cpp reads it."""
         self.name, self.order, self.learned, self.settings = target, order, learned, settings
-        self._maps = maps = settings.storage / "maps"
-        pair = build_measured_pair(target, settings.drafter, settings, maps=maps)
+        pair = build_measured_pair(target, settings.drafter, settings)
         self._runner = pair.target.runner
         self.target, self.drafter = watched(pair.target), watched(pair.drafter)
-        self.pair = Pair(self.target, self.drafter, cache_size=settings.cache_size, maps=maps)
+        self.pair = Pair(self.target, self.drafter, cache_size=settings.cache_size)
         models = pair.target, pair.drafter
         self.shapes = Shape.of(models[0], compact=False), Shape.of(models[1], compact=False)
         self.own_shapes = Shape.of(models[0]), Shape.of(models[1])  # of the passes of our own runners
@@ -132,7 +130,7 @@ class Contest:
 
     def _our(self, method: str, state: str, drafter: Any, policy: Any) -> OurArm:
         """Each arm has a pair, and so a cache of n-grams and a memory of costs, of its own; all share the map and the weights."""
-        pair = Pair(self.target, drafter, cache_size=self.settings.cache_size, maps=self._maps)
+        pair = Pair(self.target, drafter, cache_size=self.settings.cache_size)
         pair.map = self.pair.map
         pair.fill_cache()
         return OurArm(method, pair, self.order.draft_length, drafter=state, rule=policy)

@@ -19,7 +19,7 @@ def damage(storage: Path, draw: random.Random) -> str:
     versions = sorted(storage.glob("adapters/*/*/*/v*"))
     lines = sorted(folder for folder in storage.glob("adapters/*/*/*") if folder.is_dir())
     newest = versions[-1] if versions else None
-    kind = draw.choice(("weights", "manifest", "half", "notes", "router", "maps", "left over", "visitors", "gone"))
+    kind = draw.choice(("weights", "manifest", "half", "notes", "router", "left over", "visitors", "gone"))
     if kind == "weights" and newest:
         _flip(newest / "adapter_model.safetensors", draw)
     elif kind == "manifest" and newest:
@@ -33,9 +33,6 @@ def damage(storage: Path, draw: random.Random) -> str:
     elif kind == "router":
         (storage / "router").mkdir(exist_ok=True)
         (storage / "router" / "words.safetensors").write_bytes(draw.randbytes(1000))
-    elif kind == "maps":
-        for file in (storage / "maps").glob("*"):
-            _flip(file, draw)
     elif kind == "left over" and lines:
         (lines[0] / ".new-1-v999999").mkdir(exist_ok=True)
         (lines[0] / ".gone-v000001").mkdir(exist_ok=True)
