@@ -106,12 +106,13 @@ def read_files(folder: Path) -> dict[str, bytes]:
     return {entry.name: entry.read_bytes() for entry in Path(folder).iterdir() if entry.is_file()}
 
 
-def sum_of(folder: Path) -> str | None:
-    """The sha256 of a version's weights as its manifest says; None where there is no such version."""
+def manifest_of(folder: Path) -> dict[str, Any]:
+    """The manifest of a version; empty where there is none, or it is damaged (`load_version` says so when the version is used)."""
     try:
-        return str(json.loads((folder / MANIFEST).read_bytes())["sha256"])
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return None
+        found = json.loads((folder / MANIFEST).read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def write_files(line: Path, version: int, contents: Mapping[str, bytes]) -> None:

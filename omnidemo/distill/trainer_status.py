@@ -19,9 +19,9 @@ class TrainerStatus:
     loss: float | None
     requests_seen: int
     next_in: int  # requests until the next update
-    last_swap: str | None  # UTC ISO
-    seconds: float  # training seconds of the last update, without those in which it was paused
-    error: str | None
+    last_swap: str | None = None  # UTC ISO
+    seconds: float = 0.0  # training seconds of the last update, without those in which it was paused
+    error: str | None = None
     mode: str = "idle"
     domain: str = "default"
     rolled_back: int = 0  # versions that were rolled back because they guessed worse

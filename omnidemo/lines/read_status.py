@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 from omnidemo.adapters import version_folders
 from omnidemo.config import Settings
-from omnidemo.distill.trainer_status import State, TrainerStatus
+from omnidemo.distill.trainer_status import State, TrainerStatus, explain
 from omnidemo.records import AdapterVersion
 
 
@@ -16,25 +14,17 @@ def status_on_disk(folder: Path, domain: str, settings: Settings, paused: bool, 
     """The status of the line whose versions are in `folder`. `waiting`: how many of its answers no update has learned from yet."""
     noted, stored = version_folders.read_note(folder, "active"), version_folders.versions(folder)
     version = noted if noted is not None else max(stored, default=0)
-    known = manifest(folder, version) if version else {}
-    state: State
-    if settings.training == "off":
-        state, why = "off", "Learning is switched off in the settings."
-    elif paused:
-        state, why = "paused", "Learning is paused; answers are still collected."
-    else:
-        state, why = "idle", "This line waits on disk until the next answer of its topic." if stored else "This line has no answer yet."
+    known = version_folders.manifest_of(version_folders.version_folder(folder, version)) if version else {}
+    state: State = "off" if settings.training == "off" else "paused" if paused else "idle"
+    waits = "This line waits on disk until the next answer of its topic." if stored else "This line has no answer yet."
     return TrainerStatus(
         state=state,
-        why=why,
+        why=waits if state == "idle" else explain(state, 0),
         version=version,
         step=int(known.get("steps") or 0),
         loss=known.get("loss"),
         requests_seen=int(known.get("requests_seen") or 0) + waiting,
         next_in=max(1, settings.update_interval - waiting),
-        last_swap=None,
-        seconds=0.0,
-        error=None,
         mode=settings.training,
         domain=domain,
     )
@@ -49,26 +39,18 @@ def domains(folder: Path, known: dict[str, str]) -> list[str]:
     except OSError:  # nothing was learned yet, or the disk is gone: the open lines remain
         return []
     for name in held.keys() - known.keys():
-        read = (manifest(folder / name, version).get("domain") for version in held[name])
+        read = (version_folders.manifest_of(version_folders.version_folder(folder / name, version)).get("domain") for version in held[name])
         if (domain := next(filter(None, read), None)) is not None:
             known[name] = str(domain)
     return [known[name] for name in held if name in known]
 
 
-def manifest(folder: Path, version: int) -> dict[str, Any]:
-    """The manifest of a version; empty where it is damaged (the distiller reports that when the version is used)."""
-    try:
-        found = json.loads((version_folders.version_folder(folder, version) / version_folders.MANIFEST).read_bytes())
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
 def info(folder: Path, version: int) -> AdapterVersion | None:
     """The record of a version, from its manifest; None where it is damaged."""
-    found = manifest(folder, version)
+    path = version_folders.version_folder(folder, version)
+    found = version_folders.manifest_of(path)
     found.pop("files", None)
     try:
-        return AdapterVersion(drafter=found.pop("base"), path=str(version_folders.version_folder(folder, version)), **found)
+        return AdapterVersion(drafter=found.pop("base"), path=str(path), **found)
     except (KeyError, TypeError):
         return None

@@ -88,7 +88,7 @@ def fetch(read: Read, target: str, drafter: str, storage: Path) -> dict[str, int
 
 def _fetch_version(read: Read, files: Select[Any], line: Path, one: Row[Any]) -> None:
     folder = version_folders.version_folder(line, one.version)
-    if one.sha256 is None or version_folders.sum_of(folder) == one.sha256:
+    if one.sha256 is None or version_folders.manifest_of(folder).get("sha256") == one.sha256:
         return
     query = files.where(AdapterFileRow.domain == one.domain, AdapterFileRow.version == one.version)
     contents = read(lambda connection: {name: bytes(content) for name, content in connection.execute(query)}, {})
