@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from torch import Tensor
 
@@ -19,6 +19,16 @@ from omnidemo.records import AdapterVersion, TrainStep
 
 log = logging.getLogger(__name__)
 Publish = Callable[[int, Mapping[str, Tensor], Mapping[str, Tensor]], None]
+
+
+class StoreLike(Protocol):
+    def record_steps(self, target: str, drafter: str, domain: str, version: int, steps: Sequence[TrainStep]) -> None: ...
+    def add_adapter(self, version: AdapterVersion, active: bool = True) -> None: ...
+    def set_active(self, target: str, drafter: str, domain: str, version: int) -> None: ...
+    def set_trusted(self, target: str, drafter: str, domain: str, version: int) -> None: ...
+    def drop_files(self, target: str, drafter: str, domain: str, versions: Sequence[int]) -> None: ...
+    def set_effect(self, target: str, drafter: str, domain: str, version: int, effect: Mapping[str, float]) -> None: ...
+    def forget_line(self, target: str, drafter: str, domain: str) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,19 +46,21 @@ class Published:
 class AdapterRegistry:
     """Keeps the versions of a line (drafter, target, domain) on disk, publishes one of them, and notes both in the store.
 
-    `publish(version, weights, head)` comes with `lock` held, after the version is on disk. `store`: a `Store`, which is a room above, or
-    None; its failures are put into `error`. `trusted` is the last version that was measured to be better than the one trusted before it; it
-    is never pruned.
+    `publish(version, weights, head)` comes with `lock` held, after the version is on disk. A failure of the store is put into `error`.
+    `trusted` is the last version that was measured to be better than the one trusted before it; it is never pruned.
     """
 
-    def __init__(self, folder: Path, drafter: str, target: str, domain: str, storage: Path, publish: Publish, store: Any) -> None:
+    def __init__(
+        self, folder: Path, drafter: str, target: str, domain: str, storage: Path, publish: Publish, store: StoreLike | None
+    ) -> None:
         self.folder, self.drafter, self.target, self.domain = folder, drafter, target, domain
         self.line_folder = version_folders.line_folder(storage, drafter, target, domain)
         self.lock = threading.RLock()
         self.current, self.trusted = Published(), Published()
         self.epoch = 0  # grows with every change by hand: an update that began before it is dropped
         self.error: str | None = None
-        self._publish, self._store, self._names = publish, store, (target, drafter, domain)  # by which the store knows the line
+        self._publish, self._store = publish, store
+        self._names = (target, drafter, domain)  # by which the store knows the line
 
     @property
     def untouched(self) -> bool:

@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from omnidemo.adapters.registry import AdapterRegistry, Publish
+from omnidemo.adapters.registry import AdapterRegistry, Publish, StoreLike
 from omnidemo.adapters.version_folders import AdapterState
 from omnidemo.config import Settings, changed
 from omnidemo.distill.evaluation import Evaluation
@@ -56,7 +56,7 @@ class Distiller:
         storage: Path,
         *,
         publish: Publish,
-        store: Any,
+        store: StoreLike | None,
         domain: str = "default",
         busy: Callable[[], bool] = lambda: False,
         worker: Worker | None = None,
