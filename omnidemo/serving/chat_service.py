@@ -19,7 +19,7 @@ from omnidemo.methods import BASELINE, make_method
 from omnidemo.metrics import measure
 from omnidemo.models.catalogue import reading
 from omnidemo.models.chat_template import check_messages
-from omnidemo.pair.pair import Pair
+from omnidemo.pair.chat_backend import ChatBackend
 from omnidemo.records import Generation, RequestRecord, Round
 from omnidemo.serving.adaptation_service import AdaptationService
 from omnidemo.serving.comparison import Comparison, compare
@@ -232,7 +232,7 @@ class ChatService:
 
     def _record(
         self,
-        pair: Pair,
+        pair: ChatBackend,
         session: str,
         prompt: str,
         made: Generation,
