@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
@@ -22,6 +23,7 @@ from omnidemo.models.read_weights import read_model
 from omnidemo.pair.pair import Pair
 
 PLAIN = "transformers"
+PLAIN_BF16 = "transformers-bfloat16"  # the same model in bfloat16, products and activations too
 ASSISTED = "transformers-assisted"
 DEFAULTS = "transformers-assisted-defaults"
 LOOKUP = "transformers-prompt-lookup"
@@ -92,7 +94,7 @@ class Peer:
         return logits[0].double().cpu().softmax(-1)
 
     def _assistance(self, method: str, sampled: bool) -> dict[str, Any]:
-        if method == PLAIN:
+        if method in (PLAIN, PLAIN_BF16):
             return {}
         if method == LOOKUP:
             return {"prompt_lookup_num_tokens": self.draft_length}
@@ -136,6 +138,11 @@ class TheirArm(Arm):
 
     def answer(self, request: Request) -> Answer:
         return self.peer.generate(self.method, request)
+
+
+def in_bfloat16(peer: Peer, pair: Pair) -> TheirArm:
+    """Plain generation of a peer's target in bfloat16."""
+    return TheirArm(PLAIN_BF16, Peer(pair, peer.draft_length, deepcopy(peer.target).to(torch.bfloat16)))
 
 
 class _FirstToken:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from importlib.util import find_spec
@@ -18,7 +19,7 @@ from transformers import AutoModelForCausalLM
 
 from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.bench import report_tables, tiny
-from omnidemo.bench.assisted import ASSISTED, DEFAULTS, LOOKUP, PLAIN
+from omnidemo.bench.assisted import ASSISTED, DEFAULTS, LOOKUP, PLAIN, PLAIN_BF16
 from omnidemo.bench.memory import answers
 from omnidemo.bench.report_tables import Stage
 from omnidemo.bench.shapes import growth, real_shapes, scripted, shape_report, shape_rounds
@@ -28,7 +29,7 @@ from omnidemo.bench.speed.adapted import stored
 from omnidemo.bench.speed.arms import Request
 from omnidemo.bench.speed.contest import BenchRequest
 from omnidemo.bench.speed.floor import Pass, Shape, floor
-from omnidemo.bench.speed.llama_cpp import LLAMA, LLAMA_LOOKUP
+from omnidemo.bench.speed.llama_cpp import LLAMA, LLAMA_BF16, LLAMA_LOOKUP
 from omnidemo.bench.speed.machine import Probe
 from omnidemo.bench.speed.run_bench import run
 from omnidemo.bench.speed.speed_report import Row
@@ -105,6 +106,20 @@ def test_every_arm_answers_and_the_files_say_so(settings: Settings, tmp_path: Pa
     # The drafter that was distilled stays.
     again = list(run(order(settings, tmp_path / "again", temperatures=[0.0], methods=["token-intersection"]), settings))
     assert {event.name for event in again if isinstance(event, Stage)} == {f"{settings.target}: answers"}
+
+
+def test_others_join_in_two_bytes_where_the_weights_have_no_more(settings: Settings, tmp_path: Path) -> None:
+    model = AutoModelForCausalLM.from_pretrained(settings.target).bfloat16()
+    half = tmp_path / "half"
+    shutil.copytree(settings.target, half)
+    model.save_pretrained(half)
+    wanted = order(settings, tmp_path, targets=[str(half)], requests=0, temperatures=[0.0])
+    rows = [row for row in run(wanted, settings) if isinstance(row, Row)]
+    found = {row.arm: row for row in rows}
+    assert set(found) & {PLAIN_BF16, LLAMA_BF16} == ({PLAIN_BF16} if with_llama.args[0] else {PLAIN_BF16, LLAMA_BF16})
+    assert not found[PLAIN_BF16].error and found[PLAIN_BF16].tokens
+    assert 0 < (found[PLAIN_BF16].floor_bytes or 0) / found[PLAIN_BF16].tokens < (found[PLAIN].floor_bytes or 0) / found[PLAIN].tokens
+    assert "× the same in bfloat16." in speed_report.verdicts(rows)[0]
 
 
 def test_an_adapter_of_the_storage_is_preferred(settings: Settings, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from omnidemo.backends.fused_llama import FusedLlama
-from omnidemo.bench.assisted import ASSISTED, DEFAULTS, LOOKUP, PLAIN, Peer, TheirArm
+from omnidemo.bench.assisted import ASSISTED, DEFAULTS, LOOKUP, PLAIN, PLAIN_BF16, Peer, TheirArm, in_bfloat16
 from omnidemo.bench.prompt_files import check_prompts
 from omnidemo.bench.silence import quietly
 from omnidemo.bench.speed import llama_cpp
@@ -29,7 +29,7 @@ from omnidemo.serving.pair_loading import build_measured_pair
 
 THREADS = (1, 2, 4)  # numbers that are tried
 WARM_UP, TRIAL = 12, 48  # tokens of an untimed answer, and of one that tries a number of threads
-PLAIN_METHODS = (PLAIN, BASELINE, llama_cpp.LLAMA)  # they draft nothing
+PLAIN_METHODS = (PLAIN, PLAIN_BF16, BASELINE, llama_cpp.LLAMA, llama_cpp.LLAMA_BF16)  # they draft nothing
 SETTLING = 16  # of an untimed one after another library's
 MB = 1e6
 
@@ -65,7 +65,12 @@ class Contest:
         self.pair = Pair(self.target, self.drafter, cache_size=settings.cache_size)
         models = pair.target, pair.drafter
         self.shapes = Shape.of(models[0], compact=False), Shape.of(models[1], compact=False)
+        self.half_shapes = (replace(self.shapes[0], weights=self.shapes[0].weights // 2, head=self.shapes[0].head // 2), self.shapes[1])
         self.own_shapes = Shape.of(models[0]), Shape.of(models[1])  # of the passes of our own runners
+        # Others join in two bytes as well where that changes no weight.
+        self.two_bytes = self.target.device.type == "cpu" and all(
+            torch.equal(weight, weight.bfloat16().to(weight.dtype)) for weight in pair.target.runner.weights().values()
+        )
         for prompts in order.held_out.values():
             check_prompts(self.pair, prompts)
         wanted = order.methods or [name for name in fitting(self.pair.map) if name != BASELINE]
@@ -101,13 +106,14 @@ class Contest:
 
     def _count(self) -> int:
         states = 2 if self.learned else 1
-        return 3 + 2 * (not self.no_llama) + 2 * states + 2 * states * len(self.methods)
+        return 3 + self.two_bytes + (2 + self.two_bytes) * (not self.no_llama) + 2 * states + 2 * states * len(self.methods)
 
     def _arms(self, topic: str, target: Any) -> list[Arm]:
         """The arms of a topic; `transformers`' plain generation is the first, our plain decoding the last."""
         learned, pair = self.learned.get(topic), self.pair
         peer = Peer(pair, self.order.draft_length, target)
         arms: list[Arm] = [TheirArm(name, peer) for name in (PLAIN, LOOKUP)]
+        arms += [in_bfloat16(peer, pair)] if self.two_bytes else []
         arms += [TheirArm(name, peer, drafter=FRESH) for name in (ASSISTED, DEFAULTS)]
         drafters = {FRESH: self.drafter}
         if learned is not None:
@@ -125,7 +131,7 @@ class Contest:
         if not self.no_llama and not self._llama:
             longest = max(len(self.pair.prompt_ids(prompt)) for prompts in self.order.held_out.values() for prompt in prompts)
             folder, positions = self.settings.storage / "bench" / "gguf", longest + self.order.max_new_tokens
-            self._llama = llama_cpp.arms(self.target, folder, positions, self.order.draft_length)
+            self._llama = llama_cpp.arms(self.target, folder, positions, self.order.draft_length, self.two_bytes)
         return self._llama
 
     def _our(self, method: str, state: str, drafter: Any, policy: Any) -> OurArm:
@@ -199,6 +205,8 @@ class Contest:
         if isinstance(took, str):
             return replace(row, error=took)
         shapes = self.own_shapes if isinstance(arm, OurArm) else self.shapes
+        if arm.method in (PLAIN_BF16, llama_cpp.LLAMA_BF16):
+            shapes = self.half_shapes
         least = floor([(shapes[which], one) for which, one in took.passes], self.probe, self.threads[arm.side])
         rounds = sum(took.split.values())
         scale = 1e3 / took.timed_rounds if took.timed_rounds and took.split else None

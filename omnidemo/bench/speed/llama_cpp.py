@@ -1,4 +1,4 @@
-"""llama.cpp through its Python package, an optional arm of the benchmark: the same weights, in float32, as a GGUF file.
+"""llama.cpp through its Python package, an optional arm of the benchmark: the same weights as a GGUF file, in float32 and in bfloat16.
 
 Imports of `llama_cpp` and `gguf` stay inside functions: neither is among the requirements.
 """
@@ -24,7 +24,7 @@ from omnidemo.bench.speed.floor import Pass
 from omnidemo.models.load import LanguageModel
 from omnidemo.private_folders import replacing
 
-LLAMA, LLAMA_LOOKUP = "llama.cpp", "llama.cpp-prompt-lookup"
+LLAMA, LLAMA_LOOKUP, LLAMA_BF16 = "llama.cpp", "llama.cpp-prompt-lookup", "llama.cpp-bfloat16"
 FORMAT = "1"  # changes with the way that files are written, so that older ones are not read
 FLOAT32 = 0  # ggml's name of the type
 
@@ -46,29 +46,31 @@ def _config(model: LanguageModel) -> Any:
 # the file --------------------------------------------------------------------------------------------------------------------
 
 
-def converted(model: LanguageModel, folder: Path) -> Path:
-    """The model as a GGUF file in `folder`, named after what is in it; written unless it is there. OSError."""
+def converted(model: LanguageModel, folder: Path, two_bytes: bool = False) -> Path:
+    """The model as a GGUF file in `folder`, named after what is in it; written unless it is there. `two_bytes`: matrices in bfloat16.
+    OSError."""
     weights, config = model.runner.weights(), _config(model)
-    found = hashlib.sha256(repr((FORMAT, config.to_json_string())).encode())
+    found = hashlib.sha256(repr((FORMAT, config.to_json_string(), *(["bfloat16"] if two_bytes else []))).encode())
     for name, weight in sorted(weights.items()):
         found.update(name.encode())
         found.update(weight.contiguous().numpy().data)
     path = folder / f"{found.hexdigest()[:32]}.gguf"
     if not path.exists():
         with replacing(path) as partial:
-            write(weights, config, partial)
+            write(weights, config, partial, two_bytes)
     return path
 
 
-def write(weights: Mapping[str, Tensor], config: Any, path: Path) -> None:
-    """Write float32 weights, by their names in `transformers`, of a Llama or Qwen2 model. Without a tokenizer: ids go in and out."""
+def write(weights: Mapping[str, Tensor], config: Any, path: Path, two_bytes: bool = False) -> None:
+    """Write float32 weights, by their names in `transformers`, of a Llama or Qwen2 model, the matrices in bfloat16 if `two_bytes`. Without
+    a tokenizer: ids go in and out."""
     import gguf
 
     architecture = {"llama": gguf.MODEL_ARCH.LLAMA, "qwen2": gguf.MODEL_ARCH.QWEN2}[config.model_type]
     heads, groups = config.num_attention_heads, config.num_key_value_heads
     dim = getattr(config, "head_dim", None) or config.hidden_size // heads
     writer = gguf.GGUFWriter(path, gguf.MODEL_ARCH_NAMES[architecture])
-    writer.add_file_type(gguf.LlamaFileType.ALL_F32)
+    writer.add_file_type(gguf.LlamaFileType.MOSTLY_BF16 if two_bytes else gguf.LlamaFileType.ALL_F32)
     writer.add_vocab_size(config.vocab_size)
     writer.add_tokenizer_model("no_vocab")
     writer.add_block_count(config.num_hidden_layers)
@@ -88,7 +90,13 @@ def write(weights: Mapping[str, Tensor], config: Any, path: Path) -> None:
             continue  # llama.cpp takes the embeddings where there is no output layer
         if config.model_type == "llama" and (".q_proj." in name or ".k_proj." in name):
             weight = interleaved(weight, heads if ".q_proj." in name else groups)
-        writer.add_tensor(names.get_name(name, try_suffixes=(".weight", ".bias")), weight.contiguous().numpy())
+        there, values = names.get_name(name, try_suffixes=(".weight", ".bias")), weight.contiguous().numpy()
+        assert there is not None, name
+        if two_bytes and weight.dim() == 2:
+            half = gguf.GGMLQuantizationType.BF16
+            writer.add_tensor(there, gguf.quants.quantize(values, half), raw_dtype=half)
+        else:
+            writer.add_tensor(there, values)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
@@ -147,19 +155,20 @@ class LlamaArm(Arm):
         )
 
 
-def arms(model: LanguageModel, folder: Path, positions: int, draft_length: int) -> list[LlamaArm]:
-    """Both arms of a target that is not refused; `folder` keeps the file. positions: the longest prompt with its answer.
-    draft_length: of prompt lookup, as for the peer's."""
+def arms(model: LanguageModel, folder: Path, positions: int, draft_length: int, two_bytes: bool) -> list[LlamaArm]:
+    """The arms of a target that is not refused; `folder` keeps the files. positions: the longest prompt with its answer.
+    draft_length: of prompt lookup, as for the peer's. `two_bytes`: one in bfloat16 too."""
     import llama_cpp
     from llama_cpp.llama_speculative import LlamaPromptLookupDecoding
 
-    path = converted(model, folder)
+    paths = {half: converted(model, folder, half) for half in ((False, True) if two_bytes else (False,))}
     end_ids = frozenset(model.vocabulary.roles.get("end", ()))
     options = {"n_ctx": positions + draft_length + 1, "type_k": FLOAT32, "type_v": FLOAT32, "verbose": False}
-    drafts = {LLAMA: None, LLAMA_LOOKUP: LlamaPromptLookupDecoding(num_pred_tokens=draft_length)}
-    return [LlamaArm(method, llama_cpp.Llama(str(path), draft_model=draft, **options), end_ids) for method, draft in drafts.items()]
+    wanted = [(LLAMA, False, None), (LLAMA_LOOKUP, False, LlamaPromptLookupDecoding(num_pred_tokens=draft_length))]
+    wanted += [(LLAMA_BF16, True, None)] if two_bytes else []
+    return [LlamaArm(name, llama_cpp.Llama(str(paths[half]), draft_model=draft, **options), end_ids) for name, half, draft in wanted]
 
 
 def about() -> str:
     """Which llama.cpp answers."""
-    return f"llama-cpp-python {version('llama-cpp-python')}, float32 weights, keys and values"
+    return f"llama-cpp-python {version('llama-cpp-python')}, weights as its arm says, float32 keys and values"

@@ -8,10 +8,10 @@ from typing import Any
 
 import pandas as pd
 
-from omnidemo.bench.assisted import ASSISTED, DEFAULTS, LOOKUP, PLAIN
+from omnidemo.bench.assisted import ASSISTED, DEFAULTS, LOOKUP, PLAIN, PLAIN_BF16
 from omnidemo.bench.report_tables import PARTS, Percentiles, group_by, markdown_list, markdown_table, percentile_cells, report
 from omnidemo.bench.speed.arms import FRESH
-from omnidemo.bench.speed.llama_cpp import LLAMA, LLAMA_LOOKUP
+from omnidemo.bench.speed.llama_cpp import LLAMA, LLAMA_BF16, LLAMA_LOOKUP
 from omnidemo.serving.comparison import BASELINE
 
 SPEEDS = {
@@ -114,13 +114,15 @@ def verdicts(rows: Sequence[Row]) -> list[str]:
     if PLAIN not in rates or BASELINE not in rates:
         return []
     said = [f"Our plain decoding: {ratio(BASELINE, PLAIN):.2f} × plain `transformers`."]
+    if PLAIN_BF16 in rates:
+        said[0] = f"{said[0][:-1]}, {ratio(BASELINE, PLAIN_BF16):.2f} × the same in bfloat16."
     assisted = answered["method"].isin((ASSISTED, DEFAULTS, LOOKUP))
     if ours := list(answered[(answered["drafter"] != "") & ~assisted]["arm"].unique()):
         best = max(ours, key=lambda arm: ratio(arm, PLAIN))
         own = ratio(best, BASELINE)
         said.append(f"Our best, `{best}`: {ratio(best, PLAIN):.2f} × plain `transformers`, {own:.2f} × our plain decoding.")
         theirs = {"Their best assisted mode": answered[assisted]["arm"].unique()}
-        theirs["The best of llama.cpp"] = answered[answered["method"].isin((LLAMA, LLAMA_LOOKUP))]["arm"].unique()
+        theirs["The best of llama.cpp"] = answered[answered["method"].isin((LLAMA, LLAMA_LOOKUP, LLAMA_BF16))]["arm"].unique()
         for what, arms in theirs.items():
             if len(arms):
                 rival = max(arms, key=lambda arm: ratio(arm, PLAIN))
