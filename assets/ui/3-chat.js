@@ -3,7 +3,7 @@
   const { el, labels } = omni;
   const KEEP_TURNS = 20, KEEP_CHARACTERS = 1_200_000; // what a reload brings back
   const chat = (omni.chat = { turns: [], selected: null, listeners: [] });
-  let parts = null, trigger = null, live = null, offset = 0, heard = 0, pair = { ready: false, why: "", reads: "" }, queued = false, draft = ""; // queued: what the composer holds is sent as soon as the models are ready; draft: what it held before an edit
+  let parts = null, trigger = null, live = null, offset = 0, heard = 0, pair = { ready: false, why: "", reads: "" }, queued = false, editing = false, draft = ""; // queued: what the composer holds is sent as soon as the models are ready; draft: what it held before an edit
 
   const settings = omni.load("view", { view: "tokens", discarded: false, only: "" });
   const answerOf = (turn) => turn?.answer;
@@ -105,7 +105,8 @@
     if (busy()) return;
     dropFrom(turn);
     select(chat.turns.at(-1) ?? null);
-    draft ||= parts.box.value;
+    if (!editing) draft = parts.box.value;
+    editing = true;
     compose(turn.user);
     refresh(); persist();
   };
@@ -116,7 +117,7 @@
     parts.box.focus();
   };
 
-  chat.forget = () => { if (parts && !busy()) clear(); };
+  chat.forget = () => { draft = ""; if (parts && !busy()) clear(); };
 
   // ── a reload keeps the chat ─────────────────────────────────────────────────────────────────────────────────
   const persist = () => {
@@ -245,7 +246,7 @@
   const send = () => {
     const text = parts.box.value;
     if (!text.trim()) { parts.box.focus(); return; }
-    if (chat.ask(text)) { parts.box.value = draft; draft = ""; queued = false; grow(); refresh(); } else if (!pair.ready) { queued = true; refresh(); }
+    if (chat.ask(text)) { parts.box.value = editing ? draft : ""; draft = ""; editing = queued = false; grow(); refresh(); } else if (!pair.ready) { queued = true; refresh(); }
   };
   const pick = (prompt) => { if (chat.ask(prompt) || (busy() && parts.box.value.trim())) return; compose(prompt); if (!busy()) send(); };
 

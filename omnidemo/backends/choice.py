@@ -38,8 +38,8 @@ def device(setting: Setting, wanted: str) -> str:
 
 
 def backend_of(setting: Setting, target: Runner, drafter: Runner) -> Name:
-    """The backend of two loaded models. `auto` takes what serves either: rounds that need the other one it declines. ModelError, one
-    sentence, where the named backend cannot serve them; for `cpu` this waits until its code is compiled."""
+    """The backend of two loaded models. `auto` is the fast backend of whichever model has one; it declines the rounds that it cannot
+    make. ModelError, one sentence, where the named backend cannot serve them; for `cpu` this waits until its code is compiled."""
     able = _able(target), _able(drafter)
     if setting == "auto":
         return next((name for name in able if name != "reference"), "reference")

@@ -85,8 +85,9 @@ def train_spaces(texts: Iterable[str], size: int) -> PreTrainedTokenizerFast:
 
 
 def ids_of(tokenizer: PreTrainedTokenizerFast, tokens: Sequence[str] = SPECIALS) -> list[int]:
-    """The ids of special tokens."""
-    return [int(tokenizer.convert_tokens_to_ids(token)) for token in tokens]  # type: ignore[arg-type]
+    """The ids of special tokens. KeyError for one that the tokenizer does not have."""
+    vocabulary = tokenizer.get_vocab()
+    return [vocabulary[token] for token in tokens]
 
 
 def encode_bytes(vocabulary: Vocabulary, data: bytes) -> list[int]:

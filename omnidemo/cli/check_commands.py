@@ -1,4 +1,4 @@
-"""The commands that say whether something is right: check-backend, space-check, torture; and advise, which drafter suits a target."""
+"""The commands check-backend, space-check and torture, which look for faults, and advise, which finds a drafter for a target."""
 
 from __future__ import annotations
 

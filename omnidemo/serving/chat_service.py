@@ -32,6 +32,7 @@ from omnidemo.store.store import Store
 PROBE_EVERY = 12  # rounds between two plain ones, from which the speedup of a chat is estimated
 LEARN_SECONDS = 8.0  # longest pause between two requests of played traffic
 COMMIT_SECONDS = 15.0  # longest wait for a row at the end of an answer: it takes milliseconds, and after five seconds a lock is called one
+STOP_SECONDS = 1.0  # the same for one that was stopped: the page gives a stop up after three
 SESSIONS_KNOWN = 256  # sessions whose newest route is remembered
 DRAFTING = ("draft_policy", "draft_length", "longest_draft", "confidence", "gamma")  # options that the settings have as well
 NOTED = ("temperature", "top_p", "max_new_tokens", *DRAFTING, "seed")  # options that stand in the history
@@ -92,9 +93,10 @@ class ChatService:
                 if keep:
                     self._record(pair, session, prompt, generation, asked, route, created, kind, slower)
                     # So that an answer that was shown to its end is in the history even if the process is killed now. A database that
-                    # is known to fail at the moment is not waited for.
-                    if self._store.status.ok:
-                        self._store.flush(COMMIT_SECONDS, while_ok=True)
+                    # is known to fail at the moment is not waited for, nor is any where nobody sees the end: a page that goes is
+                    # closed by the thread that serves all others.
+                    if self._store.status.ok and not page_closed.is_set():
+                        self._store.flush(STOP_SECONDS if generation.finish_reason == "cancelled" else COMMIT_SECONDS, while_ok=True)
 
             def cancelled() -> bool:
                 return page_closed.is_set() or (cancel is not None and cancel.is_set())
@@ -138,7 +140,7 @@ class ChatService:
         """
         chosen = self._chosen(domain)
         line = topic if chosen == AUTO else chosen
-        options = {"max_new_tokens": self._pool.settings.max_new_tokens} | options
+        options["max_new_tokens"] = options.get("max_new_tokens") or self._pool.settings.max_new_tokens
         for index, prompt in enumerate(sample_prompts.sample(topic, count, seed, "train")):
             if cancel is not None and cancel.is_set():
                 return

@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, ForeignKeyConstraint, Integer, LargeBinary, Row, Select, delete, insert, select
+from sqlalchemy import Connection, ForeignKeyConstraint, Integer, LargeBinary, Select, delete, insert, select
 from sqlalchemy.orm import Mapped, mapped_column
 
 from omnidemo.adapters import version_folders
@@ -38,6 +38,16 @@ class AdapterFileRow(Base):
     content: Mapped[bytes] = mapped_column(LargeBinary)
 
 
+class Known(NamedTuple):
+    """A version that the database has the files of."""
+
+    domain: str
+    version: int
+    sha256: str | None
+    active: bool
+    trusted: bool
+
+
 def add(connection: Connection, pair: int, domain: str, version: int, folder: str | None) -> None:
     """Write the files of a version, whose row is there; nothing where its folder was pruned meanwhile."""
     try:
@@ -65,10 +75,10 @@ def fetch(read: Read, target: str, drafter: str, storage: Path) -> dict[str, int
     choice made here stays."""
     row: list[Any] = [AdapterRow.domain, AdapterRow.version, AdapterRow.sha256, AdapterRow.active, AdapterRow.trusted]
     query = of_pair(select(*row), AdapterRow.pair_id, target, drafter).order_by(AdapterRow.domain, AdapterRow.version)
-    found = read(lambda connection: connection.execute(query).all(), None)
+    found = read(lambda connection: [Known(*one) for one in connection.execute(query)], None)
     contents: list[Any] = [AdapterFileRow.name, AdapterFileRow.content]
     files = of_pair(select(*contents), AdapterFileRow.pair_id, target, drafter)
-    lines: dict[str, list[Row[Any]]] = {}
+    lines: dict[str, list[Known]] = {}
     for one in found or []:
         if owned(one.domain):
             continue  # a visitor's line stays on the machine that serves the visitor: a copy would outlive its deletion there
@@ -86,7 +96,7 @@ def fetch(read: Read, target: str, drafter: str, storage: Path) -> dict[str, int
     return None if found is None else {domain: known[-1].version for domain, known in lines.items()}
 
 
-def _fetch_version(read: Read, files: Select[Any], line: Path, one: Row[Any]) -> None:
+def _fetch_version(read: Read, files: Select[Any], line: Path, one: Known) -> None:
     folder = version_folders.version_folder(line, one.version)
     if one.sha256 is None or version_folders.manifest_of(folder).get("sha256") == one.sha256:
         return

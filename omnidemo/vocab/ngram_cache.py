@@ -91,9 +91,9 @@ class NgramCache:
         return self._put(NgramEntry(target_id, tuple(drafter_ids), 0, 0, self.clock, self.clock), mark=True)
 
     def load(self, entries: Iterable[NgramEntry]) -> None:
-        """Take entries with their counters from the store; they are the cache's own from now on."""
+        """Take entries with their counters from the store."""
         for entry in entries:
-            self._put(entry, mark=False)
+            self._put(replace(entry), mark=False)
             self.clock = max(self.clock, entry.last_used)
 
     def longest(self, ids: Sequence[int], start: int = 0) -> tuple[int, int] | None:

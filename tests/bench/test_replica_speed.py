@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from omnidemo.bench.overhead.replica_speed import Task, sizes, timed
+from omnidemo.bench.overhead.replica_speed import Task, run, sizes, timed
 from omnidemo.config import Settings
 from omnidemo.replicas.replicated_pair import ReplicatedPair
 from tests.support.local_replicas import LocalCluster
@@ -39,10 +39,16 @@ def test_each_message_of_each_answer_is_counted(task: Task, pair: ReplicatedPair
     assert served.cells()[:2] == ("two", "2")
 
 
-def test_a_trace_is_larger_than_a_round(task: Task, pair: ReplicatedPair) -> None:
-    found = sizes(pair, task)
-    assert found.call > 0 and found.trace_per_token > found.round / 10 > 0
-    assert not pair.learners
+def test_calls_rounds_and_traces_are_weighed(task: Task, pair: ReplicatedPair) -> None:
+    replicas, found = pair.replicas, sizes(pair, task)
+    assert found.call > 0 and found.round > 0 and found.trace_per_token > 0
+    assert not pair.learners and pair.replicas is replicas
+
+
+@pytest.mark.parametrize("layouts", [[0], [2, -1], []])
+def test_a_number_of_replicas_that_is_none_is_refused_before_anything_runs(task: Task, layouts: list[int]) -> None:
+    with pytest.raises(ValueError, match="must be at least 1"):
+        next(run(task, layouts))
 
 
 def test_a_process_alone_sends_no_messages(task: Task) -> None:

@@ -190,6 +190,21 @@ def test_a_closed_page_leaves_its_partial_answer_in_the_history(services: Servic
     assert row["finish_reason"] == "cancelled" and 0 < row["tokens"] < 100
 
 
+def test_whoever_closes_a_page_waits_for_no_row(services: Services, models: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    ready(services, models)
+    messages = [{"role": "user", "content": "duck"}]
+    stream = services.chat(
+        session="s", target=models[0], drafter=models[1], messages=messages, method="ngram-exact", max_new_tokens=100, temperature=0.0
+    )
+    next(stream)
+    write, free = Database._write, threading.Event()
+    monkeypatch.setattr(Database, "_write", lambda database, batch: (free.wait(60), write(database, batch))[1])
+    stream.close()  # type: ignore[attr-defined]
+    assert services.store.status.pending and services.store.requests() == []
+    free.set()
+    assert services.store.flush() and len(services.store.requests()) == 1
+
+
 def test_a_long_chat_forgets_its_oldest_turns_and_goes_on(services: Services, models: tuple[str, str]) -> None:
     ready(services, models)
     messages = [{"role": role, "content": "the small duck swims in the pond " * 3} for _ in range(12) for role in ("user", "assistant")]

@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
 from omnidemo.adapters import version_folders
 from omnidemo.store import version_files
+from omnidemo.store.version_files import Known
 from omnidemo.store.visitors import OWN
 
 NAMES = ("target", "drafter")
-
-
-class Known(NamedTuple):
-    """A row as the database gives it."""
-
-    domain: str
-    version: int
-    sha256: str
-    active: bool
-    trusted: bool
 
 
 def fetched(storage: Path, known: list[Known], contents: dict[str, bytes]) -> dict[str, int] | None:

@@ -6,7 +6,9 @@ import pickle
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any
 
 from omnidemo.backends import compile_kernels
@@ -15,7 +17,7 @@ from omnidemo.pair.pair import Pair
 from omnidemo.records import Generation, Round, Trace, drain
 from omnidemo.remote.messages import Call
 from omnidemo.replicas.failover import Batches
-from omnidemo.replicas.ray_cluster import RayCluster
+from omnidemo.replicas.ray_cluster import NEEDED, RayCluster
 from omnidemo.replicas.replicated_pair import Replicas, ReplicatedPair
 from omnidemo.serving.pair_loading import build_pair
 
@@ -62,13 +64,14 @@ class Counted:
     def ask(self, call: Call) -> Batches:
         if self._sizes:
             self.call_bytes += len(pickle.dumps(call))
-        for batch in self._replicas.ask(call):
-            self.messages += 1
-            if self._sizes:
-                rounds = [one for one in batch if isinstance(one, Round)]
-                self.rounds += len(rounds)
-                self.round_bytes += len(pickle.dumps(rounds)) if rounds else 0
-            yield batch
+        with closing(self._replicas.ask(call)) as batches:  # type: ignore[type-var]
+            for batch in batches:
+                self.messages += 1
+                if self._sizes:
+                    rounds = [one for one in batch if isinstance(one, Round)]
+                    self.rounds += len(rounds)
+                    self.round_bytes += len(pickle.dumps(rounds)) if rounds else 0
+                yield batch
 
     def record(self, ids: Sequence[int], max_new_tokens: int) -> tuple[tuple[int, ...], Trace]:
         return self._replicas.record(ids, max_new_tokens)
@@ -95,6 +98,10 @@ def run(task: Task, layouts: Sequence[int]) -> Iterator[Served | Sizes]:
     so that all make the same rounds. ValueError, one sentence, without Ray.
     """
     settings = task.settings
+    if min(layouts, default=0) < 1:
+        raise ValueError("a number of replicas must be at least 1; give some, with commas between")
+    if find_spec("ray") is None:
+        raise ValueError(NEEDED)
     if settings.backend != "reference":
         compile_kernels.wait()  # also for the replicas, which find the machine code on the disk
     alone = build_pair(settings.target, settings.drafter, settings)

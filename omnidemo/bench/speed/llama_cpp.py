@@ -163,8 +163,9 @@ def arms(model: LanguageModel, folder: Path, positions: int, draft_length: int, 
 
     paths = {half: converted(model, folder, half) for half in ((False, True) if two_bytes else (False,))}
     end_ids = frozenset(model.vocabulary.roles.get("end", ()))
-    options = {"n_ctx": positions + draft_length + 1, "type_k": FLOAT32, "type_v": FLOAT32, "verbose": False}
-    wanted = [(LLAMA, False, None), (LLAMA_LOOKUP, False, LlamaPromptLookupDecoding(num_pred_tokens=draft_length))]
+    options: dict[str, Any] = {"n_ctx": positions + draft_length + 1, "type_k": FLOAT32, "type_v": FLOAT32, "verbose": False}
+    lookup = LlamaPromptLookupDecoding(num_pred_tokens=draft_length)
+    wanted: list[tuple[str, bool, Any]] = [(LLAMA, False, None), (LLAMA_LOOKUP, False, lookup)]
     wanted += [(LLAMA_BF16, True, None)] if two_bytes else []
     return [LlamaArm(name, llama_cpp.Llama(str(paths[half]), draft_model=draft, **options), end_ids) for name, half, draft in wanted]
 

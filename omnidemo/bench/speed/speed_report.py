@@ -127,7 +127,8 @@ def verdicts(rows: Sequence[Row]) -> list[str]:
             if len(arms):
                 rival = max(arms, key=lambda arm: ratio(arm, PLAIN))
                 said.append(f"{what}, `{rival}`: {ratio(rival, PLAIN):.2f} × plain; ours is {ratio(best, rival):.2f} × as fast.")
-    fresh = answered[(answered["drafter"] == FRESH) & (answered["policy"] == "cost")].groupby(["arm", "topic"])["own_speedup"].median()
+    fresh = answered[(answered["drafter"] == FRESH) & (answered["policy"] == "cost")]
+    fresh = fresh.groupby(["arm", "topic"])["own_speedup"].median().dropna()
     if len(fresh):
         value, (arm, topic) = fresh.min(), fresh.idxmin()
         said.append(f"Fresh drafter with draft length by cost, its worst case: {value:.2f} × our plain decoding (`{arm}` on {topic}).")
