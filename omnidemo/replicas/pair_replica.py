@@ -19,7 +19,7 @@ from omnidemo.serving.pair_loading import build_pair
 from omnidemo.vocab.ngram_cache import NgramCache
 
 ANSWERS = 16  # that a replica writes at once; Ray holds back more
-BATCH_SECONDS = 0.01  # rounds of this time go in one message, after the first: a message takes half a millisecond
+BATCH_SECONDS = 0.01  # rounds of this time go in one message, after the first: a message takes the app a millisecond (SCALING.md)
 
 
 class ReplicaSide(WritingPair):

@@ -35,6 +35,7 @@ class RayCluster:
         """`replicas`: of each pair. `address`: of a cluster that this machine is a node of, "auto" for the one that runs here; None starts
         a node on this machine alone."""
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is told to anybody
+        os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # it notes each process that is started
         try:
             import ray
             from ray import serve
