@@ -7,6 +7,7 @@ import os
 import weakref
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
@@ -36,6 +37,8 @@ class RayCluster:
         a node on this machine alone."""
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is told to anybody
         os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # it notes each process that is started
+        if address is not None and _has_token():  # `ray start` asks for it by default, and a program that joins has to be told so
+            os.environ.setdefault("RAY_AUTH_MODE", "token")
         try:
             import ray
             from ray import serve
@@ -55,7 +58,8 @@ class RayCluster:
                 said = " ".join(str(error).split())[:200]
                 if address is not None:
                     raise ValueError(
-                        f"this machine is no node of a Ray cluster at {address} ({said}); run `ray start` on it first"
+                        f"this machine is no node of a Ray cluster at {address} ({said}); run `ray start` on it first, "
+                        "or give this machine the token of a cluster that asks for one (`ray get-auth-token`)"
                     ) from error
                 if not left:
                     raise ValueError(f"Ray could not start a node here ({said}); try again when the machine is less busy") from error
@@ -150,6 +154,12 @@ class RayReplicas:
         import ray
 
         return ray.put(value)
+
+
+def _has_token() -> bool:
+    """Whether this machine has a token for Ray, where Ray looks for it."""
+    given = any(os.environ.get(name) for name in ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"))
+    return given or Path("~/.ray/auth_token").expanduser().exists()
 
 
 def _deployment(replicas: int, threads: int, gpu: bool) -> Any:
