@@ -18,6 +18,7 @@ from omnidemo.pair.pair import Pair
 from omnidemo.records import Generation, Round, Trace
 from omnidemo.remote.messages import Adapter, Behind, Call, Finished, Insertions
 from omnidemo.remote.remote_pair import _conversation
+from omnidemo.replicas import ray_cluster
 from omnidemo.replicas.failover import LOSSES
 from omnidemo.replicas.pair_replica import PairReplica, ReplicaSide
 from omnidemo.replicas.ray_cluster import RayCluster
@@ -249,3 +250,16 @@ def test_without_ray_one_sentence_says_what_to_install(settings: Settings, monke
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(ValueError, match=r"more than one process needs Ray; run `pip install -r requirements-scale.txt`"):
         RayCluster(settings)
+
+
+def test_a_token_of_ray_is_found_where_ray_looks_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert not ray_cluster._has_token()
+    monkeypatch.setenv("RAY_AUTH_TOKEN", "secret")
+    assert ray_cluster._has_token()
+    monkeypatch.delenv("RAY_AUTH_TOKEN")
+    (tmp_path / ".ray").mkdir()
+    (tmp_path / ".ray" / "auth_token").write_text("secret")
+    assert ray_cluster._has_token()
