@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from omnidemo import load_pair
+from omnidemo.backends.choice import backend_of
 from omnidemo.config import Settings
 from omnidemo.serving.services import Services
 from tests.support.models import PROMPT, save
@@ -77,6 +78,12 @@ def test_what_a_backend_cannot_do_is_one_sentence(names: tuple[str, str], tmp_pa
     with pytest.raises(ValueError) as refused:
         load_pair(**given)  # type: ignore[arg-type]
     assert words in str(refused.value) and "\n" not in str(refused.value)
+
+
+def test_a_pair_of_which_one_model_has_a_fast_backend_is_named_by_it(names: tuple[str, str], tmp_path: Path) -> None:
+    pair = load_pair(names[0], save(tmp_path / "gpt2", "byte-level", "gpt2"), device="cpu")
+    assert backend_of("auto", pair.target.runner, pair.drafter.runner) == "cpu"
+    assert backend_of("auto", pair.drafter.runner, pair.drafter.runner) == "reference"
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
