@@ -6,7 +6,7 @@ import pickle
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
@@ -120,18 +120,27 @@ def run(task: Task, layouts: Sequence[int]) -> Iterator[Served | Sizes]:
                 yield sizes(pair, task)
 
 
+@contextmanager
+def _counted(pair: Pair, sizes: bool = False) -> Iterator[Counted | None]:
+    """Count what a pair's replicas send within the block; None for a pair that has none."""
+    if not isinstance(pair, ReplicatedPair):
+        yield None
+        return
+    before = pair.replicas
+    pair.replicas = counted = Counted(before, sizes)
+    try:
+        yield counted
+    finally:
+        pair.replicas = before
+
+
 def timed(pair: Pair, task: Task, clients: int, layout: str) -> Served:
     """The prompts answered once by a pair."""
-    counted = None
-    if isinstance(pair, ReplicatedPair):
-        pair.replicas, before = (counted := Counted(pair.replicas)), pair.replicas
-    began, used = time.perf_counter(), time.process_time()
-    made = _answers(pair, task, clients)
-    took, used = time.perf_counter() - began, time.process_time() - used
-    if isinstance(pair, ReplicatedPair):
-        pair.replicas = before
-    tokens = sum(len(one.token_ids) for one in made)
-    return Served(layout, len(made), tokens, took, used, counted.messages if counted else 0)
+    with _counted(pair) as counted:
+        began, used = time.perf_counter(), time.process_time()
+        made = _answers(pair, task, clients)
+        took, used = time.perf_counter() - began, time.process_time() - used
+    return Served(layout, len(made), _tokens(made), took, used, counted.messages if counted else 0)
 
 
 def sizes(pair: ReplicatedPair, task: Task) -> Sizes:
@@ -141,15 +150,18 @@ def sizes(pair: ReplicatedPair, task: Task) -> Sizes:
     def weigh(trace: Trace) -> None:
         traces.append(len(pickle.dumps(trace)))
 
-    pair.replicas, before = (counted := Counted(pair.replicas, sizes=True)), pair.replicas
     pair.learners.append(weigh)
     try:
-        made = _answers(pair, task, 1, learn=True)
+        with _counted(pair, sizes=True) as counted:
+            assert counted is not None
+            made = _answers(pair, task, 1, learn=True)
     finally:
         pair.learners.remove(weigh)
-        pair.replicas = before
-    tokens = sum(len(one.token_ids) for one in made)
-    return Sizes(counted.call_bytes / len(made), counted.round_bytes / max(1, counted.rounds), sum(traces) / max(1, tokens))
+    return Sizes(counted.call_bytes / len(made), counted.round_bytes / max(1, counted.rounds), sum(traces) / max(1, _tokens(made)))
+
+
+def _tokens(made: Sequence[Generation]) -> int:
+    return sum(len(one.token_ids) for one in made)
 
 
 def _answers(pair: Pair, task: Task, clients: int, learn: bool = False) -> list[Generation]:
