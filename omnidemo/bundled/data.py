@@ -24,7 +24,7 @@ SHARD_TOKENS = 1 << 20
 # Parallel streams of one training have seeds far apart.
 SEEDS = {
     "tokenizers": 11, "drafter": 1_000_000, "a": 2_000_000, "b": 3_000_000, "c": 4_000_000,
-    "large": 5_000_000, "half": 6_000_000, "further": 7_000_000,
+    "large": 5_000_000, "half": 6_000_000, "further": 7_000_000, "upper": 8_000_000,
 }  # fmt: skip
 # `large`, the target that people chat with, and `half`, which it grows from, read more chats: those are short, so by the usual
 # mix of examples only 7 % of what a model learns from is chat. The rest it knows from its parent, and has to keep: with 11 % code it
@@ -32,7 +32,10 @@ SEEDS = {
 CHATTY: dict[str, float] = {"stories": 0.09, "maths": 0.24, "code": 0.18, "howto": 0.06, "news": 0.08, "chat": 0.35}
 # After `half` and `large` it was right for 58 of 100 chat prompts of the very kinds that it had read: it had read too few.
 CHATTIER: dict[str, float] = {"stories": 0.03, "maths": 0.10, "code": 0.07, "howto": 0.025, "news": 0.025, "chat": 0.75}
-MIXES = {"half": CHATTY, "large": CHATTY, "further": CHATTIER}
+# The last part learns more of the facts, and brings back some of the code and the sums that `further` had cost.
+LAST: dict[str, float] = {"stories": 0.03, "maths": 0.13, "code": 0.10, "howto": 0.02, "news": 0.02, "chat": 0.70}
+MIXES = {"half": CHATTY, "large": CHATTY, "further": CHATTIER, "upper": LAST}
+FACTS = {"upper": 0.15}  # of the chats
 OTHER_SHARE = 0.01  # of the drafter's tokens: every domain but stories
 TOKENIZER_TEXTS = 40_000
 
@@ -95,7 +98,7 @@ def pack(chats: Iterator[tuple[list[int], list[int]]], length: int, pad: int) ->
 def examples_for(name: str, seed: int) -> Iterator[Example]:
     """The endless stream of a model's training chats."""
     if name != "drafter":
-        yield from mixer.stream(seed, "train", mix=MIXES.get(name), drills=True)
+        yield from mixer.stream(seed, "train", mix=MIXES.get(name), drills=True, facts=FACTS.get(name, 0.0))
         return
     # By characters, for tokens of the drafter's own vocabulary would make maths and code look longer than they are.
     stories = mixer.stream(seed, "train", domains=("stories",))

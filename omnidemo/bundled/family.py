@@ -44,6 +44,14 @@ class Shape:
             yield f"{layer}.down", (1, self.hidden, self.inter)
         yield "norms", (2 * self.layers + 1, self.hidden)
 
+    def trained(self, frozen: int = 0) -> list[str]:
+        """The names of the tensors that are trained where the `frozen` lowest layers, and the embedding below them, stay as they are.
+
+        The norms are one tensor, of which the rows of higher layers are trained.
+        """
+        kept = {"embed", *(f"{layer}.{name}" for layer in range(frozen) for name in ("qkv", "out", "gate_up", "down"))} if frozen else set()
+        return [name for name, _ in self.tensors() if name not in kept]
+
     def numel(self) -> int:
         return sum(torch.Size(shape).numel() for _, shape in self.tensors())
 

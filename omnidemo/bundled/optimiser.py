@@ -56,19 +56,22 @@ class Share:
     first: Tensor
     second: Tensor
     gradients: Tensor  # (workers, n)
+    frozen: int = 0  # lowest layers that stay as they are, and the embedding with them
     ranges: list[tuple[int, int]] = field(default_factory=list)
     groups: dict[tuple[int, int], list[tuple[int, tuple[int, int]]]] = field(default_factory=lambda: defaultdict(list))
 
     def __post_init__(self) -> None:
-        at, matrices = 0, []
+        at, matrices, trained = 0, [], self.shape.trained(self.frozen)
         for name, size in self.shape.tensors():
             count = torch.Size(size).numel()
-            if name == "embed":
+            if name not in trained:
+                pass
+            elif name == "embed":
                 edges = [size[0] * part // self.workers * size[1] for part in range(self.workers + 1)]
                 self.ranges.append((edges[self.rank], edges[self.rank + 1]))
             elif name == "norms":
                 if self.rank == self.workers - 1:
-                    self.ranges.append((at, at + count))
+                    self.ranges.append((at + 2 * self.frozen * size[1], at + count))
             else:
                 each = size[1] * size[2]
                 matrices += [(at + index * each, (size[1], size[2])) for index in range(size[0])]

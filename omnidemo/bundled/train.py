@@ -1,7 +1,8 @@
 """Train the family from nothing: drafter, `a`, then `b`, `c` and `large` from the body of `a`, each evaluated and written to assets/.
 
-`large` begins as `half`: `a` reads its chats first, more than twice as fast, and is then grown to twice the width. It ends with `further`,
-in which six tokens of ten are of chats; with `--from-assets` the committed weights go through that part alone.
+`large` begins as `half`: `a` reads its chats first, more than twice as fast, and is then grown to twice the width. Then comes `further`,
+in which six tokens of ten are of chats, and last `upper`, which trains the two highest layers alone: that is twice as fast, and it
+changes a fifth of what the repository holds. With `--from-assets` the committed weights go through that last part alone.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ PLANS = {
     "half": Plan(16_000_000, short=1024, long_share=0.0),
     "large": Plan(20_000_000, short=1024, long=2048, long_share=0.2, micro=2048),
     "further": Plan(10_000_000, short=1024, long=2048, long_share=0.2, micro=2048),
+    "upper": Plan(20_000_000, short=1024, long=2048, long_share=0.1, micro=2048),
 }
 # A transplanted body is nearly right: a lower rate keeps what it knows.
 RATES = {
@@ -51,16 +53,18 @@ RATES = {
     "half": Rates(muon=0.015, warmup=40, decay=0.0),
     "large": Rates(muon=0.015, warmup=40, decay=0.75),  # `half` has had the constant phase
     "further": Rates(muon=0.02, warmup=40, decay=0.75),
+    "upper": Rates(muon=0.02, warmup=40, decay=0.75),
 }
-PARTS = {"large": ("half", "large", "further")}  # of a member that is not trained in one
+PARTS = {"large": ("half", "large", "further", "upper")}  # of a member that is not trained in one
 PARENT = {"b": "a", "c": "a", "half": "a"}
-SPELLS_AS = {"c": "drafter", "half": "a", "large": "a", "further": "a"}  # whose tokenizer
+SPELLS_AS = {"c": "drafter", "half": "a", "large": "a", "further": "a", "upper": "a"}  # whose tokenizer
+FROZEN = {"upper": 6}  # layers, from below
 SEED = 7
 # So much of the weights of `large` before its last part is `a` at twice the width, where it came from: what a short training on chats had
 # spoiled of what `a` can do, such as repeating a prompt's words, comes back (Wortsman et al., "Robust fine-tuning of zero-shot models",
 # 2022).
 KEPT = 0.15
-EARLIER = 0.3  # for the same reason, so much of its final weights is what they were before that last part
+EARLIER = 0.3  # for the same reason, so much of the weights after `further` is what they were before it
 
 
 def tokenizer_of(name: str, runs: Path = RUNS) -> PreTrainedTokenizerFast:
@@ -119,7 +123,7 @@ def train_one(
         if not resume:
             for leftover in ("latest.pt", "constant.pt"):
                 (folder / leftover).unlink(missing_ok=True)
-        job = Job(shape, plan, RATES[part], folder / "data", folder / "latest.pt", part, compiled, budget=budget)
+        job = Job(shape, plan, RATES[part], folder / "data", folder / "latest.pt", part, compiled, FROZEN.get(part, 0), budget=budget)
         job.data.mkdir(parents=True, exist_ok=True)
         producer = multiprocessing.get_context("spawn").Process(target=_produce, args=(part, runs, plan.rows()))
         producer.start()
@@ -141,11 +145,13 @@ def train_one(
         origin += f" more and averaged: {1 - KEPT:.0%} of that and {KEPT:.0%} of `a`, grown in the same way"
     else:
         flat, origin = start_weights(name, shape, tokenizer, from_assets, runs)
+    if name == "large" and not committed:
+        chatty, then = run("further", shape, plans["further"], flat)
+        flat = torch.lerp(chatty, flat, EARLIER)
+        origin += f"; then trained on {_read(then)}, chats above all, and averaged: {1 - EARLIER:.0%} of that and {EARLIER:.0%} of before"
     if name == "large":
-        part, plan = "further", plans["further"]
+        part, plan = "upper", plans["upper"]
     final, clock = run(part, shape, plan, flat)
-    if name == "large":
-        final = torch.lerp(final, flat, EARLIER)
     stats = json.loads((runs / part / "data" / "stats.json").read_text())
     last = clock.losses[-50:]
     facts: dict[str, object] = {

@@ -109,10 +109,10 @@ def _leave(x: Tensor, mixed: Tensor, out: Tensor, gate_up: Tensor, down: Tensor,
 
 
 class _Loss(torch.autograd.Function):
-    """Summed cross-entropy of tied logits; the gradient of the embedding is added to `sink` directly, in float32."""
+    """Summed cross-entropy of tied logits; the gradient of the embedding is added to `sink`, if any, directly, in float32."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, embed: Tensor, target: Tensor, sink: Tensor, scale: float) -> Tensor:
+    def forward(ctx: Any, x: Tensor, embed: Tensor, target: Tensor, sink: Tensor | None, scale: float) -> Tensor:
         total, gradient = x.new_zeros((), dtype=torch.float32), torch.empty_like(x)
         for low in range(0, len(x), ROWS):
             rows, goal = x[low : low + ROWS], target[low : low + ROWS, None]
@@ -123,7 +123,8 @@ class _Loss(torch.autograd.Function):
             share.scatter_add_(1, goal, torch.full_like(goal, -1, dtype=share.dtype))
             share = share.mul_(scale).to(x.dtype)
             gradient[low : low + ROWS] = share @ embed
-            sink += share.T @ rows
+            if sink is not None:
+                sink += share.T @ rows
         ctx.save_for_backward(gradient)
         return total
 
@@ -133,11 +134,15 @@ class _Loss(torch.autograd.Function):
 
 
 class TrainingLlama:
-    """Runs microbatches on weights that live in a flat buffer and adds their gradients to another."""
+    """Runs microbatches on weights that live in a flat buffer and adds their gradients to another.
 
-    def __init__(self, shape: Shape, weights: Tensor, gradient: Tensor, compiled: bool) -> None:
-        self.shape = shape
-        self.leaves = {name: view.detach().requires_grad_() for name, view in shape.views(weights).items()}
+    With `frozen` layers, those lowest ones and the embedding get no gradient, and nothing is kept of their forward pass.
+    """
+
+    def __init__(self, shape: Shape, weights: Tensor, gradient: Tensor, compiled: bool, frozen: int = 0) -> None:
+        self.shape, self.frozen = shape, frozen
+        self.leaves = {name: view.detach() for name, view in shape.views(weights).items()}
+        self.trained = {name: self.leaves[name].requires_grad_() for name in shape.trained(frozen)}
         self.sinks = shape.views(gradient)
         if compiled:  # a kernel for each number of keys: up to 16 in rows of 2,048 tokens, and their last, shorter blocks
             torch._dynamo.config.cache_size_limit = 64
@@ -153,20 +158,22 @@ class TrainingLlama:
         cos, sin = rope(tokens.shape[1], shape.head_dim)
         x = F.embedding(tokens, leaves["embed"]).float()
         for layer in range(shape.layers):
-            qkv, out, gate_up, down = (leaves[f"{layer}.{name}"] for name in ("qkv", "out", "gate_up", "down"))
-            before, after = leaves["norms"][2 * layer], leaves["norms"][2 * layer + 1]
-            q, k, v = self.enter(x, qkv, before, cos, sin, shape.heads)
-            mixed = _Attention.apply(q, k, v, start, self.look, self.look_back)
-            x = self.leave(x, mixed, out, gate_up, down, after)
+            with torch.set_grad_enabled(layer >= self.frozen):
+                qkv, out, gate_up, down = (leaves[f"{layer}.{name}"] for name in ("qkv", "out", "gate_up", "down"))
+                before, after = leaves["norms"][2 * layer], leaves["norms"][2 * layer + 1]
+                q, k, v = self.enter(x, qkv, before, cos, sin, shape.heads)
+                mixed = _Attention.apply(q, k, v, start, self.look, self.look_back)
+                x = self.leave(x, mixed, out, gate_up, down, after)
         return _norm(x, leaves["norms"][-1])
 
     def step(self, tokens: Tensor, mask: Tensor, start: Tensor, scale: float) -> float:
         """Forward and backward; `scale` is one over the number of loss tokens of the whole batch. Returns the summed loss."""
         x = self.hidden(tokens, start)[:, :-1]
         rows = mask[:, 1:].bool()
-        loss = _Loss.apply(x[rows], self.leaves["embed"].detach(), tokens[:, 1:][rows], self.sinks["embed"], scale)
+        sink = self.sinks["embed"] if "embed" in self.trained else None
+        loss = _Loss.apply(x[rows], self.leaves["embed"].detach(), tokens[:, 1:][rows], sink, scale)
         loss.backward()
-        for name, leaf in self.leaves.items():
+        for name, leaf in self.trained.items():
             assert leaf.grad is not None
             self.sinks[name].add_(leaf.grad)
             leaf.grad = None

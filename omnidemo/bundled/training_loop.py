@@ -45,6 +45,7 @@ class Job:
     checkpoint: Path
     title: str = "model"
     compiled: bool = True
+    frozen: int = 0  # lowest layers that stay as they are, and the embedding with them
     stealing: bool = True  # a worker on a busy core does fewer microbatches; sums then depend on timing in the last bit
     every_s: float = 180.0
     budget: Path | None = None  # read again and again: a run can be shortened while it runs
@@ -72,6 +73,9 @@ class Buffers:
         for name in cls.__dataclass_fields__:
             getattr(made, name).share_memory_()
         return made
+
+    def of_share(self) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+        return self.master, self.weights, self.first, self.second, self.gradients
 
     def save(self, path: Path, plan: Plan, clock: Clock) -> None:
         partial = path.with_suffix(".part")
@@ -106,8 +110,8 @@ def worker(rank: int, workers: int, job: Job, buffers: Buffers, clock: Clock, ba
     torch.set_num_threads(1)
     plan, rates = job.plan, job.rates
     cache: dict[Any, Any] = {}
-    lean = TrainingLlama(job.shape, buffers.weights, buffers.gradients[rank], job.compiled)
-    share = Share(job.shape, rank, workers, buffers.master, buffers.weights, buffers.first, buffers.second, buffers.gradients)
+    lean = TrainingLlama(job.shape, buffers.weights, buffers.gradients[rank], job.compiled, job.frozen)
+    share = Share(job.shape, rank, workers, *buffers.of_share(), job.frozen)
     reporter = Reporter(job.title, clock.step, plan.batch, plan.progress(clock.step, clock.seconds)) if rank == 0 else None
     began, before = time.monotonic(), clock.seconds
     saved, progress = began, plan.progress(clock.step, clock.seconds)

@@ -120,6 +120,36 @@ def test_lean_equals_transformers_chat_by_chat(family_tokenizers: dict[str, PreT
     assert torch.equal(family.from_transformers(shape, model), flat)
 
 
+def test_frozen_layers_stay_and_the_others_learn_as_ever(family_tokenizers: dict[str, PreTrainedTokenizerFast], tmp_path: Path) -> None:
+    job = _toy(tmp_path, family_tokenizers["drafter"])
+    job.shape, job.stop_at = replace(job.shape, layers=3), 5
+    flat = family.initial(job.shape, 2)
+    job.frozen = 2
+    after, clock = train(job, flat, workers=1, inline=True)
+    views, before = job.shape.views(after), job.shape.views(flat)
+    kept = {name for name in views if torch.equal(views[name], before[name])}
+    assert kept == {"embed", *(f"{layer}.{name}" for layer in (0, 1) for name in ("qkv", "out", "gate_up", "down"))}
+    assert torch.equal(views["norms"][:4], before["norms"][:4]) and (views["norms"][4:] != before["norms"][4:]).all()
+    job.checkpoint.unlink()
+    job.frozen = 0
+    _, whole = train(job, flat, workers=1, inline=True)
+    assert clock.losses[0] == whole.losses[0] and clock.losses != whole.losses
+
+
+def test_frozen_layers_change_no_gradient_above_them(family_tokenizers: dict[str, PreTrainedTokenizerFast]) -> None:
+    tokenizer = family_tokenizers["a"]
+    shape = Shape(len(tokenizer), layers=3, hidden=32, heads=2, head_dim=16, inter=48)
+    flat = family.initial(shape, 1) * 2
+    row = next(data.pack(iter(data.Speller(tokenizer).chats(list(islice(mixer.stream(5, "train"), 20)))), 300, 0)).astype(np.int64)
+    tokens, mask, start = torch.from_numpy(row)[:, None]
+    whole, upper = torch.zeros_like(flat), torch.zeros_like(flat)
+    TrainingLlama(shape, flat, whole, compiled=False).step(tokens, mask, start, 1.0)
+    TrainingLlama(shape, flat, upper, compiled=False, frozen=2).step(tokens, mask, start, 1.0)
+    wanted, found = shape.views(whole), shape.views(upper)
+    assert all(torch.equal(found[name], wanted[name]) for name in ("2.qkv", "2.out", "2.gate_up", "2.down"))
+    assert torch.equal(found["norms"][4:], wanted["norms"][4:]) and not found["norms"][:4].any() and not found["embed"].any()
+
+
 def test_orthogonal() -> None:
     values = torch.linalg.svdvals(orthogonal(torch.randn(3, 16, 40, generator=torch.Generator().manual_seed(1))).float())
     assert values.min() > 0.4 and values.max() < 1.4
@@ -300,7 +330,7 @@ def test_prompts_to_score_are_the_same_each_time_and_not_trained_on() -> None:
     assert [len(chat) for chat in evaluate.long_chats(2)] == [evaluate.TURNS] * 2
 
 
-def test_large_begins_as_half_keeps_some_of_a_and_ends_with_more_chat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_begins_as_half_keeps_some_of_a_and_ends_with_its_upper_layers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     trained: dict[str, tuple[int, int]] = {}
     began: list[torch.Tensor] = []
     saved: list[torch.Tensor] = []
@@ -325,12 +355,12 @@ def test_large_begins_as_half_keeps_some_of_a_and_ends_with_more_chat(tmp_path: 
     monkeypatch.setattr(family, "save", lambda name, shape, flat, tokenizer: saved.append(flat))
     facts = train_module.train_one("large", replace(train_module.PLANS["large"], tokens=16_384), 1, runs=tmp_path)
     wide = 29_893_120
-    assert trained == {"half": (16_384, 8_524_032), "large": (16_384, wide), "further": (16_384, wide)}
+    assert trained == {"half": (16_384, 8_524_032), **dict.fromkeys(("large", "further", "upper"), (16_384, wide))}
     assert "weights of `a`" in str(facts["origin"]) and "twice the width" in str(facts["origin"])
     kept = grown(began[0], family.shape_of("half", 8192), train_module.SEED)
     assert torch.allclose(began[2], 0.85 * (began[1] + 1.0) + 0.15 * kept, atol=1e-5)
-    assert torch.allclose(saved[0], began[2] + 0.7, atol=1e-5)
+    assert torch.allclose(began[3], began[2] + 0.7, atol=1e-5) and torch.allclose(saved[0], began[3] + 1.0, atol=1e-5)
 
     trained.clear()
     train_module.train_one("large", replace(train_module.PLANS["large"], tokens=16_384), 1, from_assets=True, runs=tmp_path)
-    assert trained == {"further": (16_384, wide)} and not torch.equal(began[3], began[2])
+    assert trained == {"upper": (16_384, wide)} and not torch.equal(began[4], began[3])

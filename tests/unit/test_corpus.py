@@ -125,7 +125,7 @@ def test_stream_repeats_nothing_and_keeps_the_mix() -> None:
         assert found == pytest.approx(share, abs=0.06), domain  # follow-ups are of several turns, more of them in some domains
 
 
-@pytest.mark.parametrize("part", ["large", "further"])
+@pytest.mark.parametrize("part", ["large", "further", "upper"])
 def test_the_large_model_reads_more_chat(part: str) -> None:
     mix = data.MIXES[part]
     assert sum(mix.values()) == pytest.approx(1.0) and mix["chat"] > 2 * mixer.MIX["chat"]

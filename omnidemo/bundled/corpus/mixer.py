@@ -52,6 +52,8 @@ _TABLES: dict[str, Mapping[str, Pattern]] = {
 _OPENING = ("chat/greet", "chat/how_are")
 _CLOSING = ("chat/thanks", "chat/bye")
 _OUT_OF_TOPIC = ("chat/out_",)
+# Tasks whose answers are tables of words: each of them is drawn as often as a greeting, and has hundreds of answers to remember.
+_FACTS = tuple(f"chat/{task}/" for task in ("opposite", "spell", "plural", "bigger", "smaller", "rhyme", "kind_of", "how_many"))
 _DRILL = "maths/drill"
 
 _NOT_WORDS = re.compile(r"[^a-z0-9]+")
@@ -104,8 +106,10 @@ def _draw(rng: random.Random, domain: str, tasks: Sequence[Sequence[str]]) -> Ex
     return _TABLES[domain][rng.choice(rng.choice(tasks))](rng)
 
 
-def sample(rng: random.Random, domain: str, held_out: bool = False, drills: bool = False) -> Example:
-    """One example as its pattern makes it: a task is drawn uniformly, then one of its phrasings."""
+def sample(rng: random.Random, domain: str, held_out: bool = False, drills: bool = False, facts: float = 0.0) -> Example:
+    """One example as its pattern makes it: a task is drawn uniformly, then one of its phrasings. `facts` is a share of the chats."""
+    if domain == "chat" and rng.random() < facts:
+        return _draw(rng, domain, _tasks(domain, held_out, only=_FACTS))
     drill = drills and domain == "maths" and rng.random() < DRILL_SHARE
     return _draw(rng, domain, _tasks(domain, held_out, drill))
 
@@ -118,8 +122,8 @@ def _joined(parts: Sequence[Example]) -> Example:
 class _Source:
     """Draws examples of one split from the given domains."""
 
-    def __init__(self, rng: random.Random, split: str, weights: Mapping[str, float], held_out: bool, drills: bool) -> None:
-        self.rng, self.split, self.held_out, self.drills = rng, split, held_out, drills
+    def __init__(self, rng: random.Random, split: str, weights: Mapping[str, float], held_out: bool, drills: bool, facts: float) -> None:
+        self.rng, self.split, self.held_out, self.drills, self.facts = rng, split, held_out, drills, facts
         self.names = tuple(weights)
         self.bounds = tuple(accumulate(weights.values()))
         self.talks = [name for name in self.names if name != "chat"]
@@ -129,7 +133,7 @@ class _Source:
         return self.rng.choices(self.names, cum_weights=self.bounds)[0]
 
     def one(self, domain: str) -> Example | None:
-        example = sample(self.rng, domain, self.held_out, self.drills)
+        example = sample(self.rng, domain, self.held_out, self.drills, self.facts)
         return example if split_of(example) == self.split else None
 
     def _some(self, domain: str) -> Example:
@@ -166,8 +170,11 @@ def stream(
     held_out: bool = False,
     mix: Mapping[str, float] | None = None,
     drills: bool = False,
+    facts: float = 0.0,
 ) -> Iterator[Example]:
     """Endless examples of one split, none like one of the last 200,000; `held_out` draws from the held-out patterns alone.
+
+    Every `facts` chat, a share, is of the tasks whose answers are tables of words.
 
     Every turn of a joined chat is of the split, not the first alone: a test prompt must not turn up late in a training chat.
     """
@@ -177,7 +184,7 @@ def stream(
     weights = {name: weight for name, weight in weights.items() if weight > 0 and patterns(name, held_out)}
     if not weights:
         raise ValueError("no domain to draw from")
-    return _stream(_Source(random.Random(seed), split, weights, held_out, drills))
+    return _stream(_Source(random.Random(seed), split, weights, held_out, drills, facts))
 
 
 def _stream(source: _Source) -> Iterator[Example]:
