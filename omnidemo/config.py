@@ -147,8 +147,9 @@ class GenerationConfig(BaseModel):
     stop: strings after which the answer ends; they stay in it.
     learn: whether the answer may feed the n-gram cache and the learners.
     reuse: go on from a conversation that begins like the prompt.
-    probe_every: one in so many rounds, several in a row, goes without a draft; the speedup of a chat is estimated from them (0: none;
-        "cost" has its own). Above temperature 0 it changes what a seed gives. The probes of `probes/` are something else.
+    probe_every: one in so many rounds goes without a draft, in blocks of several (`draft_policy.stretch`); the speedup of a chat is
+        estimated from them (0: none; "cost" has its own). Above temperature 0 it changes what a seed gives. The probes of `probes/` are
+        something else.
 
     Numbers are read first and compared then, so "20" is 20 and "1e999" is refused. Make one with `of`, whose ValueError is one sentence.
     """

@@ -15,7 +15,7 @@ import numpy as np
 T = TypeVar("T")
 # Where an emitted (or discarded) target token came from.
 #   direct     proposed through the direct vocabulary map and accepted
-#   ngram      proposed by merging several drafter tokens through the n-gram cache and accepted
+#   ngram      proposed from several drafter tokens, through the n-gram cache (the string methods: by their text), and accepted
 #   corrected  written by the target after it rejected the proposal (or after the drafter had nothing to propose)
 #   bonus      written by the target after it accepted everything that was proposed
 #   plain      written by the target without any draft (the method `autoregressive`, or a round with draft length 0)

@@ -98,11 +98,11 @@ class AdapterRegistry:
         """Make an adapter from elsewhere the newest version, and trust it; its number. Raises ValueError where it does not fit."""
         with self.lock:
             self.epoch += 1
-            self.keep(adapter, OptimiserState(0, {}), (), 0, kept)
+            self.add(adapter, OptimiserState(0, {}), (), 0, kept)
             self.promote()
             return self.current.version
 
-    def keep(self, adapter: AdapterState, optimiser: OptimiserState, steps: Sequence[TrainStep], requests: int, kept: int) -> None:
+    def add(self, adapter: AdapterState, optimiser: OptimiserState, steps: Sequence[TrainStep], requests: int, kept: int) -> None:
         """Write the next version, note it, publish it, and prune all but the newest `kept`. Raises OSError, or ValueError where it does
         not fit the drafter; then nothing has changed."""
         with self.lock:

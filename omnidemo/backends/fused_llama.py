@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from omnidemo.backends import bf16_weights as compact
+from omnidemo.backends import bf16_weights
 from omnidemo.backends.compiled_passes import CompiledPasses
 from omnidemo.backends.cuda_graphs import CudaGraphs, GraphCache, KVBufferPool
 from omnidemo.backends.fused_cache import FusedCache
@@ -98,7 +98,7 @@ class FusedLlama:
         """Run passes on a CPU over two-byte copies of the weights, where these hold them exactly. `rounding`: round the weights to
         bfloat16, now and after each `overwrite`; for drafters only, since it changes the output. No effect where memory is too small for
         copies."""
-        self.two_bytes, self.rounds_weights = wanted, wanted and rounding and compact.fits(self)
+        self.two_bytes, self.rounds_weights = wanted, wanted and rounding and bf16_weights.fits(self)
         self._refresh()
 
     def four_bytes(self) -> CompiledPasses:
@@ -109,7 +109,7 @@ class FusedLlama:
         """The compiled passes on a CPU; None where there are none."""
         if not self.fast or self.device.type != "cpu" or self.dtype != torch.float32:
             return None
-        return CompiledPasses(self, two_bytes=self.two_bytes and compact.fits(self) and compact.exact(self))
+        return CompiledPasses(self, two_bytes=self.two_bytes and bf16_weights.fits(self) and bf16_weights.exact(self))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> FusedLlama:
         return self.copy()  # recorded passes belong to the weights that they were recorded with
@@ -124,7 +124,7 @@ class FusedLlama:
     def _refresh(self) -> None:
         """Bring everything derived from the weights up to date after they were overwritten."""
         if self.rounds_weights:
-            compact.round_matrices(self)
+            bf16_weights.round_matrices(self)
         for layer in self.layers:
             layer.before.refresh()
             layer.after.refresh()

@@ -208,7 +208,7 @@ def train_bundled(
         if resume and not from_assets and _finished(name, plans, runs):
             typer.echo(f"== {name}: already trained")
             continue
-        for part, one in plans.items():
+        for part, one in list(plans.items())[-1 if from_assets else 0 :]:  # committed weights go through the last part alone
             typer.echo(f"== {part}: at most {one.tokens:,} tokens" + (f" or {one.minutes:g} minutes" if one.minutes else ""))
         facts = train_one(name, plan, workers or os.cpu_count() or 1, resume, from_assets, compiled, runs, live)
         typer.echo(f"== {name}: loss {facts['loss']} after {facts['minutes']} min")

@@ -52,7 +52,8 @@ class Slot:
     """One proposed target token."""
 
     target_id: int  # −1: the drafter drew, but no complete target token came of it
-    draft_ids: tuple[int, ...]  # drafter ids that spell it; () where it ends inside a drafter token, whose ids belong to a later slot
+    # Drafter ids that spell it; () where no drafter token ends with it: then they stand in the next slot that has any.
+    draft_ids: tuple[int, ...]
     q: float  # the probability with which the slot proposes the token, or an upper bound of it; unused at temperature 0
     base: int  # drafter ids before the slot
     limit: int = 0  # drafter tokens that the slot may use

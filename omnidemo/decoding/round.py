@@ -155,11 +155,11 @@ def reference_round(
     # 1 Draft, and 2 translate: the method proposes target tokens for a budget of drafter tokens.
     draft = method.draft(context, plan.draft_length) if plan.draft_length else Draft()
     del draft.slots[plan.max_tokens - 1 :]  # one drafter token may spell several of the target's
-    proposal, drafted = draft.proposal, clock()
+    proposal, drafted_at = draft.proposal, clock()
 
     # 3 Verify: one target pass over everything that was proposed.
     read = verify(proposal) if verify is not None else target.verify(proposal, context.sampling.temperature)
-    verified = clock()
+    verified_at = clock()
 
     # 4 Accept from the left, correct the first rejection or add a bonus token.
     penalty = context.penalty
@@ -168,7 +168,7 @@ def reference_round(
     found = method.accept(context, draft, scores) if draft.slots else Acceptance(0, _undrafted_token(context, scores), False, [])
     written = [*proposal[: found.accepted], *([] if found.token is None else [found.token])]
     probs = target_probs(read, proposal, written)
-    seconds = StageSeconds(drafted - began, verified - drafted, clock() - verified)
+    seconds = StageSeconds(drafted_at - began, verified_at - drafted_at, clock() - verified_at)
     return RoundResult(
         draft.slots, found.accepted, found.token, found.rejected, found.accepts, probs, draft.drafted, read.logits, seconds
     )  # fmt: skip

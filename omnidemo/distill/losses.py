@@ -69,7 +69,8 @@ def positions(traces: Sequence[Trace], errors_only: bool = False) -> Positions:
     errors_only: without the tokens that were accepted proposals.
     """
     width = max((trace.top_ids.shape[1] for trace in traces), default=0)
-    parts: dict[str, list[np.ndarray]] = {name: [] for name in ("direct", "direct_ids", "top_ids", "top_p", "ngram_ids", "ngram_p", "sub")}
+    names = ("direct", "direct_ids", "top_ids", "top_p", "ngram_ids", "ngram_p", "sub")
+    columns: dict[str, list[np.ndarray]] = {name: [] for name in names}
     sub_ids: list[int] = []
     sub_p: list[float] = []
     owner: list[int] = []
@@ -88,19 +89,19 @@ def positions(traces: Sequence[Trace], errors_only: bool = False) -> Positions:
 
         mapped = np.flatnonzero(inside & (trace.lengths == 1))
         starts = trace.starts[mapped].astype(np.int64)
-        parts["direct"].append(np.stack([np.full(len(mapped), index), starts - 1], axis=1))
-        parts["direct_ids"].append(trace.drafter_ids[starts].astype(np.int64))
-        parts["top_ids"].append(top_ids[mapped])
-        parts["top_p"].append(top_p[mapped])
+        columns["direct"].append(np.stack([np.full(len(mapped), index), starts - 1], axis=1))
+        columns["direct_ids"].append(trace.drafter_ids[starts].astype(np.int64))
+        columns["top_ids"].append(top_ids[mapped])
+        columns["top_p"].append(top_p[mapped])
         places[0].extend(place[mapped].tolist())
         temperature[0].extend([trace.temperature] * len(mapped))
 
         merged = np.flatnonzero(inside & (trace.lengths >= 2))
-        parts["ngram_ids"].append(top_ids[merged])
-        parts["ngram_p"].append(top_p[merged])
+        columns["ngram_ids"].append(top_ids[merged])
+        columns["ngram_p"].append(top_p[merged])
         for position in merged:
             start, length = int(trace.starts[position]), int(trace.lengths[position])
-            parts["sub"].append(np.array([(index, start + offset - 1) for offset in range(length)]))
+            columns["sub"].append(np.array([(index, start + offset - 1) for offset in range(length)]))
             sub_ids += [int(one) for one in trace.drafter_ids[start : start + length]]
             sub_p += [float(trace.p[position])] * length
             owner += [len(places[1])] * length
@@ -108,7 +109,7 @@ def positions(traces: Sequence[Trace], errors_only: bool = False) -> Positions:
             temperature[1].append(trace.temperature)
 
     def joined(name: str, *shape: int, dtype: type = np.int64) -> Tensor:
-        return torch.from_numpy(np.concatenate([np.zeros((0, *shape), dtype), *parts[name]]).astype(dtype))
+        return torch.from_numpy(np.concatenate([np.zeros((0, *shape), dtype), *columns[name]]).astype(dtype))
 
     return Positions(
         direct=joined("direct", 2),

@@ -116,6 +116,6 @@ class Update:
                 return
             with self._condition:
                 self._evaluation.seconds = seconds
-            self._versions.keep(adapter, optimiser, steps, self._requests, self._settings.adapters_kept)
+            self._versions.add(adapter, optimiser, steps, self._requests, self._settings.adapters_kept)
             with self._condition:
                 self._evaluation.kept(adapter)

@@ -16,7 +16,7 @@ from omnidemo.records import Round
 
 Item = TypeVar("Item")
 RETRY = {"Retry-After": "1"}
-PAUSE = 0.01  # seconds between two looks at the rounds of an answer; less than anyone sees, and several rounds of a small target
+PAUSE = 0.03  # seconds between two looks at the rounds of an answer: thirty a second are more than anyone reads
 
 
 class AnswerSlots:

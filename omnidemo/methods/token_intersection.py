@@ -52,13 +52,13 @@ class TokenIntersection(Method):
 
     def residual(self, context: RoundContext, slot: Slot, probs: Probs) -> int:
         """By rejection: draw t ~ p, and throw it away with probability q'(t)/p(t). In full only where that would take too long."""
-        known, proposed = context.map, slot.distributions[()]
-        draws = BatchedSampler(context.rng, probs, lambda: as_tensor(proposed)[known.to_drafter.clamp(min=0)])
+        vocabulary, proposed = context.map, slot.distributions[()]
+        draws = BatchedSampler(context.rng, probs, lambda: as_tensor(proposed)[vocabulary.to_drafter.clamp(min=0)])
 
         def attempt() -> int | None:
             token, p, q = draws.draw()
-            drafter_id = known.drafters[token]
-            if drafter_id < 0 or not known.may_draft[drafter_id]:
+            drafter_id = vocabulary.drafters[token]
+            if drafter_id < 0 or not vocabulary.may_draft[drafter_id]:
                 return token
             q = float(proposed[drafter_id]) if q is None else q
             return None if q > 0.0 and context.rng.accept(min(1.0, q / p)) else token
@@ -67,5 +67,5 @@ class TokenIntersection(Method):
         if token is not None:
             return token
         rest, taken = as_tensor(probs), torch.zeros_like(as_tensor(probs))
-        taken[known.mapped_targets] = as_tensor(proposed)[known.mapped_drafters]
+        taken[vocabulary.mapped_targets] = as_tensor(proposed)[vocabulary.mapped_drafters]
         return subtract(context.rng, rest, taken)

@@ -29,7 +29,7 @@ from omnidemo.serving.pair_pool import PairPool
 from omnidemo.store.pruning import TRAFFIC, sessions_of
 from omnidemo.store.store import Store
 
-PROBE_EVERY = 12  # rounds between two plain ones, from which the speedup of a chat is estimated
+PROBE_EVERY = 12  # one round in so many is plain: from those the speedup of a chat is estimated
 LEARN_SECONDS = 8.0  # longest pause between two requests of played traffic
 COMMIT_SECONDS = 15.0  # longest wait for a row at the end of an answer: it takes milliseconds, and after five seconds a lock is called one
 STOP_SECONDS = 1.0  # the same for one that was stopped: the page gives a stop up after three
