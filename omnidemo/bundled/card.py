@@ -9,6 +9,7 @@ from typing import Any
 
 from .evaluate import Score, table
 from .family import ASSETS, RUNS
+from .train import EARLIER
 
 WHAT = {
     "drafter": "The drafter: a small model that proposes tokens for bigger ones with other vocabularies. It has read stories and hardly "
@@ -46,7 +47,7 @@ def text(name: str, facts: dict[str, Any], rows: Sequence[Score], tokenizer: str
         )
     if name == "drafter":
         origin += ". A third of its rows is spelled by its own tokenizer, a third as `a` splits text, a third as `b` does"
-    last = "The last part, of the two highest layers alone, on chats above all: "
+    last = f"The last part, of the two highest layers alone, of whose weights {1 - EARLIER:.0%} and of those before {EARLIER:.0%} are in it: "
     last = last if name == "large" else ""
     return f"""{HEAD}
 # OmniDemo bundled model `{name}`

@@ -21,7 +21,7 @@ import typer
 
 from omnidemo.bundled import write_prompts as prompts
 from omnidemo.config import DRAFTER, Settings
-from omnidemo.models.catalogue import Reading
+from omnidemo.models.catalogue import reading
 from omnidemo.serving.conversation_window import newest
 from omnidemo.serving.pair_loading import build_pair
 
@@ -65,15 +65,16 @@ class Answer:
 class Model:
     """A model of a folder as the page runs it, answering greedily one chat after another: of each it reads only what is new."""
 
-    def __init__(self, folder: Path, limit: int = LIMIT) -> None:
+    def __init__(self, name: str, folder: Path, limit: int = LIMIT) -> None:
+        """name: of the bundled model that the folder holds; as much of a chat is read as the catalogue says it was made for."""
         self.pair = build_pair(str(folder), DRAFTER, Settings(device="cpu"))
-        self.limit = limit
+        self.limit, self.reading = limit, reading(f"bundled/{name}")
 
     def answers(self, chats: Sequence[Messages], examples: Sequence[Example]) -> list[Answer]:
-        """One answer to each chat, judged by its example, in the order given. A chat that is too long loses its oldest messages."""
+        """One answer to each chat, judged by its example, in the order given."""
         found = []
         for chat, example in zip(chats, examples, strict=True):
-            given = newest(self.pair, chat, Reading(), self.limit)
+            given = newest(self.pair, chat, self.reading, self.limit)
             made = self.pair.generate(given, method="autoregressive", temperature=0.0, max_new_tokens=self.limit, learn=False)
             ended = made.finish_reason == "end"
             found.append(Answer(example, made.text, len(made.token_ids), ended, mixer.check(example, made.text)))
@@ -166,9 +167,9 @@ def table(rows: Iterable[Score]) -> str:
     return "\n".join(lines)
 
 
-def rounds(folder: Path, count: int, chats: int) -> Iterator[tuple[str, Kind, list[Answer]]]:
+def rounds(name: str, folder: Path, count: int, chats: int) -> Iterator[tuple[str, Kind, list[Answer]]]:
     """Each row's domain and kind with its answers."""
-    model = Model(folder)
+    model = Model(name, folder)
     for held_out in (False, True):
         for domain in mixer.DOMAINS:
             examples = singles(domain, held_out, count) if mixer.patterns(domain, held_out) else []
@@ -190,7 +191,7 @@ def evaluate(name: str, folder: Path, out: Path, count: int = COUNT, chats: int 
     """Score one model and write `scores.csv`, `scores.json`, `answers.jsonl`; prints the table and some answers unedited."""
     began = time.monotonic()
     rows, kept = list[Score](), list[dict[str, object]]()
-    for domain, kind, given in rounds(folder, count, chats):
+    for domain, kind, given in rounds(name, folder, count, chats):
         rows.append(score(name, domain, kind, given))
         typer.echo(f"{kind:14} {domain:8} {rows[-1].right:6.1%} of {len(given)}")
         for place, answer in enumerate(given):

@@ -64,7 +64,7 @@ SEED = 7
 # spoiled of what `a` can do, such as repeating a prompt's words, comes back (Wortsman et al., "Robust fine-tuning of zero-shot models",
 # 2022).
 KEPT = 0.15
-EARLIER = 0.3  # for the same reason, so much of the weights after `further` is what they were before it
+EARLIER = 0.3  # for the same reason, so much of the weights after `further`, and again after `upper`, is what they were before it
 
 
 def tokenizer_of(name: str, runs: Path = RUNS) -> PreTrainedTokenizerFast:
@@ -152,6 +152,8 @@ def train_one(
     if name == "large":
         part, plan = "upper", plans["upper"]
     final, clock = run(part, shape, plan, flat)
+    if name == "large":
+        final = torch.lerp(final, flat, EARLIER)
     stats = json.loads((runs / part / "data" / "stats.json").read_text())
     last = clock.losses[-50:]
     facts: dict[str, object] = {
