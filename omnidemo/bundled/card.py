@@ -47,7 +47,8 @@ def text(name: str, facts: dict[str, Any], rows: Sequence[Score], tokenizer: str
         )
     if name == "drafter":
         origin += ". A third of its rows is spelled by its own tokenizer, a third as `a` splits text, a third as `b` does"
-    last = f"The last part, of the two highest layers alone, of whose weights {1 - EARLIER:.0%} and of those before {EARLIER:.0%} are in it: "
+    kept = f"{1 - EARLIER:.0%} of its weights and {EARLIER:.0%} of those before"
+    last = f"The last part, of the two highest layers alone, on chats above all; {kept} are in the model: "
     last = last if name == "large" else ""
     return f"""{HEAD}
 # OmniDemo bundled model `{name}`
