@@ -42,7 +42,7 @@ PLANS = {
     "half": Plan(16_000_000, short=1024, long_share=0.0),
     "large": Plan(20_000_000, short=1024, long=2048, long_share=0.2, micro=2048),
     "further": Plan(10_000_000, short=1024, long=2048, long_share=0.2, micro=2048),
-    "upper": Plan(20_000_000, short=1024, long=2048, long_share=0.1, micro=2048),
+    "upper": Plan(16_000_000, short=1024, long=2048, long_share=0.1, micro=2048),
 }
 # A transplanted body is nearly right: a lower rate keeps what it knows.
 RATES = {

@@ -109,6 +109,12 @@ def test_the_split_does_not_see_case_and_punctuation() -> None:
         assert mixer.split_of(same) == mixer.split_of(replace(example, turns=(("Name the town please", "Ardel."),)))
 
 
+def test_a_share_of_the_chats_is_of_facts() -> None:
+    usual, more = (list(islice(mixer.stream(7, "train", domains=["chat"], facts=share), 1500)) for share in (0.0, 0.5))
+    of_facts = [sum(example.pattern.startswith(mixer._FACTS) for example in examples) / 1500 for examples in (usual, more)]
+    assert of_facts[0] < 0.1 and of_facts[1] == pytest.approx(0.5, abs=0.06)
+
+
 def test_training_stream_never_uses_a_held_out_pattern() -> None:
     held = {name for domain in mixer.DOMAINS for name in mixer.patterns(domain, True)}
     assert not held & {example.pattern for example in islice(mixer.stream(5, "train"), 4000)}

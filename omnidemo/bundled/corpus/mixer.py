@@ -107,8 +107,8 @@ def _draw(rng: random.Random, domain: str, tasks: Sequence[Sequence[str]]) -> Ex
 
 
 def sample(rng: random.Random, domain: str, held_out: bool = False, drills: bool = False, facts: float = 0.0) -> Example:
-    """One example as its pattern makes it: a task is drawn uniformly, then one of its phrasings. `facts` is a share of the chats."""
-    if domain == "chat" and rng.random() < facts:
+    """One example as its pattern makes it: a task is drawn uniformly, then one of its phrasings. `facts` is as in `stream`."""
+    if facts and domain == "chat" and rng.random() < facts:  # a stream without them stays what it was
         return _draw(rng, domain, _tasks(domain, held_out, only=_FACTS))
     drill = drills and domain == "maths" and rng.random() < DRILL_SHARE
     return _draw(rng, domain, _tasks(domain, held_out, drill))
@@ -174,7 +174,7 @@ def stream(
 ) -> Iterator[Example]:
     """Endless examples of one split, none like one of the last 200,000; `held_out` draws from the held-out patterns alone.
 
-    Every `facts` chat, a share, is of the tasks whose answers are tables of words.
+    facts: this share of the chats is of tasks whose answers are tables of words, beside what the draw of a task gives.
 
     Every turn of a joined chat is of the split, not the first alone: a test prompt must not turn up late in a training chat.
     """
