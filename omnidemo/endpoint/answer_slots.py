@@ -16,7 +16,7 @@ from omnidemo.records import Round
 
 Item = TypeVar("Item")
 RETRY = {"Retry-After": "1"}
-PAUSE = 0.03  # seconds between two looks at the rounds of an answer: thirty a second are more than anyone reads
+PAUSE = 0.04  # seconds between two looks at the rounds of an answer: twenty-five a second, as the pictures of a film
 
 
 class AnswerSlots:
@@ -59,7 +59,7 @@ class AnswerSlots:
         work = Work(begin, wanted, lambda: self.give_back(caller))
         self._jobs.put(work.run)
         with self._lock:
-            if self._threads < self._slots:
+            if self._threads < min(self._slots, self.in_use):  # else one is free, and its caches are warm
                 self._threads += 1
                 # They must not keep a program from ending, so no executor of the standard library, which waits for its threads.
                 threading.Thread(target=self._work, name=f"answers {self._threads}", daemon=True).start()

@@ -383,6 +383,22 @@ def test_who_leaves_before_the_answer_begins_gives_the_place_back() -> None:
     asyncio.run(leave())
 
 
+def test_answers_one_after_another_are_made_in_one_thread_and_two_at_once_in_two() -> None:
+    def begin(cancel: threading.Event) -> Iterator[str]:
+        yield threading.current_thread().name
+
+    async def ask() -> None:
+        slots, go = AnswerSlots(3, 3, 2), threading.Event()
+        one_by_one = [(await everything(slots.start("", begin)))[0] for _ in range(4)]
+        assert set(one_by_one) == {"answers 1"}
+        waiting = slots.start("", lambda cancel: (go.wait(30) for _ in range(1)))
+        assert (await everything(slots.start("", begin)))[0] == "answers 2"
+        go.set()
+        assert await everything(waiting) == [True, None]
+
+    asyncio.run(ask())
+
+
 async def everything(work: Work[Any]) -> list[Any]:
     """All items of a piece of work, the mark at its end included."""
     found: list[Any] = []
