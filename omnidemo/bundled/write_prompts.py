@@ -1,10 +1,18 @@
-"""The committed prompts: 120 of each domain to test with, 240 of held-out patterns, and 400 of five domains to distil from."""
+"""The committed prompts: 120 of each domain to test with, 240 of held-out patterns, and 400 of five domains to distil from.
+
+    python -m omnidemo.bundled.write_prompts --train 1000 FOLDER
+
+writes more of the last elsewhere, of the corpus as it is now.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from .corpus import mixer
 from .corpus.base import Example
@@ -52,7 +60,10 @@ def _write(path: Path, records: list[dict[str, object]]) -> None:
     path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
 
 
-def write_all(folder: Path = FOLDER) -> None:
+def write_all(
+    folder: Annotated[Path, typer.Argument(help="where the files go")] = FOLDER,
+    train: Annotated[int, typer.Option(min=1, help="prompts of each domain to distil from")] = TRAIN,
+) -> None:
     """Write every prompt file anew; the same corpus gives the same files."""
     held_out: list[dict[str, object]] = []
     for index, domain in enumerate(mixer.DOMAINS):
@@ -61,11 +72,11 @@ def write_all(folder: Path = FOLDER) -> None:
         if domain in PLAYED:
             unseen = single(SEED + index, "test", domain, True, HELD_OUT)
             held_out += [to_record(example, f"held-out-{domain}-{place}") for place, example in enumerate(unseen)]
-            train = single(SEED + 100 + index, "train", domain, False, TRAIN)
-            records = [to_record(example, f"train-{domain}-{place}") for place, example in enumerate(train)]
+            taught = single(SEED + 100 + index, "train", domain, False, train)
+            records = [to_record(example, f"train-{domain}-{place}") for place, example in enumerate(taught)]
             _write(folder / "train" / f"{domain}.jsonl", records)
     _write(folder / "held_out.jsonl", held_out)
 
 
 if __name__ == "__main__":
-    write_all()
+    typer.run(write_all)

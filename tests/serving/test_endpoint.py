@@ -387,11 +387,18 @@ def test_answers_one_after_another_are_made_in_one_thread_and_two_at_once_in_two
     def begin(cancel: threading.Event) -> Iterator[str]:
         yield threading.current_thread().name
 
+    begun, go = threading.Event(), threading.Event()
+
+    def hold(cancel: threading.Event) -> Iterator[bool]:
+        begun.set()
+        yield go.wait(30)
+
     async def ask() -> None:
-        slots, go = AnswerSlots(3, 3, 2), threading.Event()
+        slots = AnswerSlots(3, 3, 2)
         one_by_one = [(await everything(slots.start("", begin)))[0] for _ in range(4)]
         assert set(one_by_one) == {"answers 1"}
-        waiting = slots.start("", lambda cancel: (go.wait(30) for _ in range(1)))
+        waiting = slots.start("", hold)
+        assert await asyncio.to_thread(begun.wait, 30)  # by the first thread, which would be free for the next answer otherwise
         assert (await everything(slots.start("", begin)))[0] == "answers 2"
         go.set()
         assert await everything(waiting) == [True, None]
