@@ -90,10 +90,6 @@ def test_the_papers_merging_is_not_lossless_and_the_test_sees_it() -> None:
 
 
 def test_a_broken_residual_is_seen() -> None:
-    class Broken(TokenIntersection):
-        def residual(self, context: RoundContext, slot: Slot, law: torch.Tensor) -> int:
-            return subtract(context.rng, law, torch.zeros_like(law))
-
     assert emitted(NESTED, Broken(), SamplingParams(1.0), 2) > 1e-3
 
 
@@ -106,18 +102,24 @@ def test_greedy_ids_are_the_targets_own(world: World, method: Method) -> None:
         assert world.sample(method, SamplingParams(0.0), Sampler(0), 4, 8) == expected
 
 
+class Broken(TokenIntersection):
+    def residual(self, context: RoundContext, slot: Slot, law: torch.Tensor) -> int:
+        return subtract(context.rng, law, torch.zeros_like(law))
+
+
 @pytest.mark.parametrize("method", [*LOSSLESS.values(), Speculative()], ids=[*LOSSLESS, "speculative"])
-def test_100_000_samples_agree_with_the_law(method: Method) -> None:
-    """A second witness with the real sampler: χ² of what is emitted, fixed seed, p > 0.001."""
+def test_20_000_samples_agree_with_the_law(method: Method) -> None:
+    """A second witness with the real sampler: χ² of the first two ids emitted, fixed seed, p > 0.001."""
     world = SAME if isinstance(method, Speculative) else CROSSING if isinstance(method, StringRejection) else NESTED
-    assert chi_square(world, method, 100_000) > 0.001
+    assert chi_square(world, method, 20_000) > 0.001
 
 
-def test_samples_do_not_agree_with_the_papers_merging() -> None:
-    assert chi_square(NESTED, NgramMerge(), 10_000, count=2) < 0.001
+@pytest.mark.parametrize("method", [NgramMerge(), Broken()], ids=["the paper's merging", "a broken residual"])
+def test_samples_of_what_is_not_lossless_do_not_agree(method: Method) -> None:
+    assert chi_square(NESTED, method, 20_000) < 0.001
 
 
-def chi_square(world: World, method: Method, runs: int, count: int = 1) -> float:
+def chi_square(world: World, method: Method, runs: int, count: int = 2) -> float:
     """p-value of the counts of the first ids emitted."""
     sampling, sampler, cache = SamplingParams(1.0), Sampler(3), world.cache()
     with torch.inference_mode():

@@ -142,10 +142,13 @@ class World:
     def sample(
         self, method: Method, sampling: SamplingParams, rng: Randomness, budget: int, count: int, cache: NgramCache | None = None
     ) -> tuple[int, ...]:
-        """The first `count` ids (fewer after an end token) of one generation."""
+        """The first `count` ids (fewer after an end token) of one generation that could go on, so that they may be drafted."""
         cache = self.cache() if cache is None else cache
-        rounds = decode(self.conversation(self.prompt), method, self.map, cache, sampling, rng, Limits(count), FixedPolicy(budget))
-        return tuple(token.id for r in rounds for token in r.tokens)
+        rounds = decode(self.conversation(self.prompt), method, self.map, cache, sampling, rng, Limits(count + budget), FixedPolicy(budget))
+        ids: list[int] = []
+        while len(ids) < count and (made := next(rounds, None)) is not None:
+            ids += [token.id for token in made.tokens]
+        return tuple(ids[:count])
 
     def draft_law(self, sampling: SamplingParams, path: tuple[int, ...] = ()) -> Tensor:
         """The drafter's own law [D] after the prompt and `path`, over what it may write: nothing of ours but its table."""
