@@ -12,6 +12,7 @@ os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 import pytest
+import torch
 
 pytest.register_assert_rewrite("tests.support")
 
@@ -23,6 +24,7 @@ from tests.support.models import models  # noqa: E402, F401  (a fixture)
 HERE = Path(__file__).parent
 # What runs as users come to run it, measurements included; everything else runs on the reference.
 COMPILED = ("kernels", "contract", "bench", "browser")
+THREADS = torch.get_num_threads()
 
 
 def is_compiled(path: Path) -> bool:
@@ -33,11 +35,13 @@ def is_compiled(path: Path) -> bool:
 def _code(request: pytest.FixtureRequest) -> Iterator[None]:
     """The reference, as in a process that has compiled nothing; or compiled code, ready before the first test asks for it."""
     if is_compiled(request.path):
+        torch.set_num_threads(THREADS)
         assert compile_kernels.wait()
         with pytest.MonkeyPatch.context() as patched:
             patched.delenv("OMNIDEMO_BACKEND", raising=False)
             yield
         return
+    torch.set_num_threads(1)  # models are tiny here, and several workers share the cores
     nothing_to_do = threading.Thread(target=lambda: None)  # stands for a compiling that ended without code
     nothing_to_do.start()
     with pytest.MonkeyPatch.context() as patched:
