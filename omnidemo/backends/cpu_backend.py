@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from omnidemo.backends.compiled_rounds import MadeRound, RoundsRequest
 from omnidemo.backends.fused_cache import FusedCache
 from omnidemo.backends.rollout_backend import RolledDraws, RolloutBackend, repeatable
-from omnidemo.decoding.backend import Clock, DecodingMethod, Pass, RoundPlan, RoundResult, Slot, StageSeconds, StateKey
+from omnidemo.decoding.backend import Clock, Pass, RoundPlan, RoundResult, Slot, StageSeconds, StateKey
+from omnidemo.decoding.method import Method
 from omnidemo.decoding.randomness import Sampler
 from omnidemo.decoding.rollout import DRAWS, FEW, ProposalRule, Rollout, RolloutRequest, anything
 from omnidemo.decoding.round import RoundContext
@@ -39,7 +40,7 @@ class CpuBackend(RolloutBackend):
         self._wasted = 0.0  # seconds of dropped rounds that no round has been charged with yet
         self._ends: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None  # end tokens of target, drafter
 
-    def run_round(self, context: RoundContext, method: DecodingMethod, plan: RoundPlan) -> RoundResult | None:
+    def run_round(self, context: RoundContext, method: Method, plan: RoundPlan) -> RoundResult | None:
         if context.penalty is not None or not context.sampling.plain or not repeatable(context):
             return None
         target = context.target.cache
@@ -53,7 +54,7 @@ class CpuBackend(RolloutBackend):
 
     # rounds with a draft -------------------------------------------------------------------------------------------------
 
-    def _drafted(self, context: RoundContext, target: FusedCache, method: DecodingMethod, plan: RoundPlan) -> RoundResult | None:
+    def _drafted(self, context: RoundContext, target: FusedCache, method: Method, plan: RoundPlan) -> RoundResult | None:
         began, drafter, policy = self.clock(), context.drafter.cache, context.policy
         self._drop_plain(context)
         watched = policy is not None and policy.watches
@@ -122,7 +123,7 @@ class CpuBackend(RolloutBackend):
         return self._rounds.popleft()
 
     def _finished_here(
-        self, context: RoundContext, method: DecodingMethod, plan: RoundPlan, made: MadeRound, draft: float, verify: float
+        self, context: RoundContext, method: Method, plan: RoundPlan, made: MadeRound, draft: float, verify: float
     ) -> RoundResult:
         """Finish a round by the reference, from the draws of the call and, if it came that far, its verification."""
         draws, target = RolledDraws(), context.target

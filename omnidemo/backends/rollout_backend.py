@@ -9,8 +9,9 @@ from collections import deque
 from collections.abc import Callable
 
 from omnidemo.backends.fused_cache import FusedCache
-from omnidemo.decoding.backend import Clock, DecodingMethod, Pass, RoundPlan, RoundResult
+from omnidemo.decoding.backend import Clock, Pass, RoundPlan, RoundResult
 from omnidemo.decoding.contexts import DrafterContext
+from omnidemo.decoding.method import Method
 from omnidemo.decoding.randomness import Sampler
 from omnidemo.decoding.rollout import DRAWS, ProposalRule, Rollout, RolloutRequest
 from omnidemo.decoding.round import RoundContext, reference_round
@@ -76,14 +77,14 @@ class RolloutBackend:
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
 
-    def run_round(self, context: RoundContext, method: DecodingMethod, plan: RoundPlan) -> RoundResult | None:
+    def run_round(self, context: RoundContext, method: Method, plan: RoundPlan) -> RoundResult | None:
         if plan.draft_length == 0 or context.penalty is not None or not repeatable(context):
             return None
         drafter = context.drafter.cache
         return self.with_draws(context, method, plan, RolledDraws()) if isinstance(drafter, FusedCache) and drafter.rolls else None
 
     def with_draws(
-        self, context: RoundContext, method: DecodingMethod, plan: RoundPlan, draws: RolledDraws,
+        self, context: RoundContext, method: Method, plan: RoundPlan, draws: RolledDraws,
         verify: Callable[[list[int]], Pass] | None = None,
     ) -> RoundResult:  # fmt: skip
         """The reference's round with supplied draws."""

@@ -10,10 +10,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import cast
 
-from omnidemo.decoding.backend import Backend, Clock, DecodingMethod, RoundPlan
+from omnidemo.decoding.backend import Backend, Clock, RoundPlan
 from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.cost_model import ReplayedAcceptance
 from omnidemo.decoding.draft_policy import LOOK, DraftPolicy, Look
+from omnidemo.decoding.method import Method
 from omnidemo.decoding.randomness import Randomness
 from omnidemo.decoding.render import discarded_tokens, emitted_tokens, new_ngrams
 from omnidemo.decoding.round import RoundContext, reference_round
@@ -23,8 +24,6 @@ from omnidemo.decoding.tracing import Tracer
 from omnidemo.records import FinishReason, Round
 from omnidemo.vocab.ngram_cache import NgramCache
 from omnidemo.vocab.vocabulary_map import VocabularyMap
-
-__all__ = ["STAGES", "DecodingState", "Limits", "decode"]
 
 STAGES = ("draft", "verify", "settle", "other")  # keys of `Round.seconds`; "settle" is accepting and committing
 
@@ -68,7 +67,7 @@ class Limits:
 
 def decode(
     state: DecodingState,
-    method: DecodingMethod,
+    method: Method,
     vocabulary: VocabularyMap,
     ngrams: NgramCache,
     sampling: SamplingParams,
@@ -153,7 +152,7 @@ def decode(
             reason = "cancelled"
 
 
-def _plan(policy: DraftPolicy, state: DecodingState, method: DecodingMethod, most: int, index: int, look: Look) -> RoundPlan:
+def _plan(policy: DraftPolicy, state: DecodingState, method: Method, most: int, index: int, look: Look) -> RoundPlan:
     """The limits of the next round, which may emit `most` tokens. The first one has no lookahead: its token must come at once."""
     drafter = state.drafter
     if drafter is None or not method.drafts:

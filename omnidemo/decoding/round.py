@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import torch
 from torch import Tensor
 
-from omnidemo.decoding.backend import Acceptance, Clock, DecodingMethod, Draft, Pass, RoundPlan, RoundResult, Slot, StageSeconds
+from omnidemo.decoding.backend import Acceptance, Clock, Draft, Pass, RoundPlan, RoundResult, Slot, StageSeconds
 from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.draft_policy import DraftPolicy, State
 from omnidemo.decoding.randomness import Randomness, draw_with_prob
@@ -19,6 +19,9 @@ from omnidemo.decoding.sampling import Logits, Probs, RepetitionPenalty, Samplin
 from omnidemo.decoding.state import TargetContext
 from omnidemo.vocab.ngram_cache import NgramCache
 from omnidemo.vocab.vocabulary_map import VocabularyMap
+
+if TYPE_CHECKING:
+    from omnidemo.decoding.method import Method
 
 
 class NotFinite(ArithmeticError):
@@ -147,7 +150,7 @@ def _freely(context: RoundContext) -> ProposalRule:
 
 
 def reference_round(
-    context: RoundContext, method: DecodingMethod, plan: RoundPlan, clock: Clock, verify: Callable[[list[int]], Pass] | None = None
+    context: RoundContext, method: Method, plan: RoundPlan, clock: Clock, verify: Callable[[list[int]], Pass] | None = None
 ) -> RoundResult:
     """Draft, verify, accept: what a round means. `verify` replaces the target's pass where a backend has computed it already."""
     target, began = context.target, clock()

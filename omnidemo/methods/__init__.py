@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from omnidemo.decoding.method import Method
 from omnidemo.methods.autoregressive import Autoregressive
-from omnidemo.methods.base import Acceptance, Draft, Method, RoundContext, Slot
 from omnidemo.methods.ngram_exact import NgramExact
 from omnidemo.methods.ngram_merge import NgramMerge
 from omnidemo.methods.speculative import Speculative
@@ -22,22 +22,6 @@ METHODS: dict[str, type[Method]] = {
         NgramExact, NgramMerge, TokenIntersection, StringExactMatch, StringRejection, Union, Speculative, Autoregressive,
     )
 }  # fmt: skip
-
-__all__ = [
-    "AUTO",
-    "AUTO_HELP",
-    "BASELINE",
-    "METHODS",
-    "Acceptance",
-    "Draft",
-    "Method",
-    "RoundContext",
-    "Slot",
-    "check_method",
-    "fitting",
-    "make_method",
-    "pick",
-]
 
 
 def check_method(name: str) -> str:

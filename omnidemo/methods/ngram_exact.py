@@ -7,9 +7,11 @@ from weakref import WeakKeyDictionary
 
 from torch import Tensor
 
+from omnidemo.decoding.backend import Draft, Slot
+from omnidemo.decoding.method import Method
 from omnidemo.decoding.rollout import ProposalRule, token_by_token
+from omnidemo.decoding.round import NotFinite, RoundContext
 from omnidemo.decoding.sampling import Probs, totals
-from omnidemo.methods.base import Draft, Method, NotFinite, RoundContext, Slot
 from omnidemo.methods.ngram_residual import Path, Residual, can_continue, complete_children
 from omnidemo.vocab.ngram_cache import NgramCache
 from omnidemo.vocab.vocabulary_map import logit_mask

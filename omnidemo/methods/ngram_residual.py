@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 
 import torch
 
+from omnidemo.decoding.backend import Slot
 from omnidemo.decoding.randomness import BatchedSampler
+from omnidemo.decoding.round import RoundContext
 from omnidemo.decoding.sampling import Probs, among, as_tensor, on_host, total, without
-from omnidemo.methods.base import RoundContext, Slot
 from omnidemo.vocab.ngram_cache import FAR, Node
 
 Path = tuple[int, ...]

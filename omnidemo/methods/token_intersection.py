@@ -7,10 +7,12 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from omnidemo.decoding.backend import Draft, Slot
+from omnidemo.decoding.method import Method, subtract
 from omnidemo.decoding.randomness import BatchedSampler
 from omnidemo.decoding.rollout import ProposalRule, token_by_token
+from omnidemo.decoding.round import NotFinite, RoundContext
 from omnidemo.decoding.sampling import Probs, as_tensor
-from omnidemo.methods.base import Draft, Method, NotFinite, RoundContext, Slot, subtract
 
 ATTEMPTS = 256  # draws of a correction before it is computed in full: that takes as long as ten
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from torch import Tensor
 
 from omnidemo.decoding.rollout import ProposalRule, token_by_token
-from omnidemo.methods.base import RoundContext
+from omnidemo.decoding.round import RoundContext
 from omnidemo.methods.token_intersection import TokenIntersection
 
 

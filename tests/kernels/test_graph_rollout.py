@@ -28,10 +28,10 @@ from omnidemo.decoding.draft_policy import FixedPolicy
 from omnidemo.decoding.engine import DecodingState, Limits, decode
 from omnidemo.decoding.randomness import Sampler
 from omnidemo.decoding.rollout import ProposalRule, RolloutRequest, token_by_token
+from omnidemo.decoding.round import RoundContext
 from omnidemo.decoding.sampling import RepetitionPenalty, SamplingParams, as_tensor
 from omnidemo.decoding.state import TargetContext
 from omnidemo.methods import NgramExact, make_method
-from omnidemo.methods.base import RoundContext
 from omnidemo.vocab import trie_table
 from omnidemo.vocab.ngram_cache import NgramCache
 from omnidemo.vocab.trie_table import CHILD, SIBLING, TOKEN, TrieTable

@@ -11,12 +11,10 @@ from torch import Tensor
 from omnidemo.decoding.backend import Acceptance, Draft, Slot
 from omnidemo.decoding.randomness import Randomness
 from omnidemo.decoding.rollout import ProposalRule
-from omnidemo.decoding.round import NotFinite, RoundContext
+from omnidemo.decoding.round import RoundContext
 from omnidemo.decoding.row_ops import RowStats
 from omnidemo.decoding.sampling import Logits, Probs, chosen, highest_each
 from omnidemo.vocab.vocabulary_map import VocabularyMap
-
-__all__ = ["Acceptance", "Draft", "Method", "NotFinite", "RoundContext", "Slot", "slot_of", "subtract"]
 
 
 class Method:
