@@ -16,7 +16,7 @@ from omnidemo.decoding.draft_policy import NEVER
 from omnidemo.decoding.rollout import DRAWS, FEW, Rollout, RolloutRequest
 from omnidemo.decoding.row_ops import RowStats
 from omnidemo.decoding.sampling import as_array
-from omnidemo.vocab.trie_table import no_ngrams
+from omnidemo.vocab.ngram_cache import no_ngrams
 from omnidemo.vocab.vocabulary_map import LONGEST, VocabularyMap
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def make_rounds(
     hidden, stats = np.empty((width, passes.width), np.float32), np.empty((scored, 4), np.float32)
     ints = np.empty(count * (HEADER + 3 * width + total + 1 + 2 * draws), np.int64)
     floats = np.empty(count * (4 + 3 * width + draws))
-    stop, grows = order.stop_rule or NEVER, order.rule.trie is not no_ngrams(tokens, drafter.runner.device)
+    stop, grows = order.stop_rule or NEVER, order.rule.trie is not no_ngrams(tokens, drafter.runner.device).trie
     made, int_at, float_at = passes.call(
         kernels.rounds, width, few.tasks(1), CHUNK, few.model(drafter.array), np.array(given, np.int64), drafter.length,
         passes.model(target.array), np.array(unread, np.int64), target.length, count, budget, order.rule.overrun, wanted.left,
