@@ -48,10 +48,10 @@ class RolledDraws:
         if self._none or (self._draws and self._draws[0][0] == len(context.drafter.ids)):
             return
         self._draws.clear()
-        numbers = context.rng.peek(DRAWS) if isinstance(context.rng, Sampler) and not context.sampling.greedy else None
-        policy = context.policy if context.policy is not None and context.policy.watches else None
-        stop, states = (policy.stop_rule(), policy.reads_states) if policy is not None else (None, False)
-        rollout = roll_out(context.drafter, RolloutRequest(rule(context), context.sampling, budget, numbers, stop, states))
+        policy = context.policy
+        stop, states = (policy.stop_rule(), policy.reads_states) if policy.watches else (None, False)
+        order = RolloutRequest(rule(context), context.sampling, budget, context.upcoming(DRAWS), stop, states)
+        rollout = roll_out(context.drafter, order)
         self._none = rollout is None or not rollout.ids
         if rollout is not None and not self._none:
             self.give(context.drafter, rollout)
@@ -63,8 +63,7 @@ class RolledDraws:
         if place != len(context.drafter.ids):
             self._draws.clear()
             return None
-        if isinstance(context.rng, Sampler) and not context.sampling.greedy:
-            context.rng.uniform()  # the number that it was drawn with
+        context.use_up(1)  # the number that it was drawn with
         return drawn, q, probs
 
     def keep_drafting(self, answer: bool) -> bool:

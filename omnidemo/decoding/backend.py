@@ -105,7 +105,7 @@ class RoundPlan:
 
 class StageSeconds(NamedTuple):
     """Seconds of a round by stage. A backend charges to each round the work done for it, whenever it was done, and wasted prefetching to
-    the round that discards it."""
+    the next round with a draft."""
 
     draft: float = 0.0
     verify: float = 0.0
