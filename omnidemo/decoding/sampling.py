@@ -131,20 +131,13 @@ def totals(wanted: Sequence[tuple[Probs, Sequence[int]]]) -> list[float]:
     return found
 
 
-def without(probs: Probs, ids: Sequence[int]) -> Probs | None:
-    """The distribution [V] without these tokens, renormalised; None where nothing is left."""
-    rest: Any = as_array(probs).copy() if on_host(probs) else as_tensor(probs).clone()
-    rest[ids if on_host(probs) else torch.tensor(ids, dtype=torch.long, device=rest.device)] = 0.0
-    mass = float(rest.sum())
-    left: Probs | None = rest / mass if mass > 0.0 else None
-    return left
-
-
-def among(probs: Probs, ids: Sequence[int]) -> Probs | None:
-    """The distribution [V] over these tokens alone, renormalised; None where they have no probability."""
-    there: Any = ids if on_host(probs) else torch.tensor(ids, dtype=torch.long, device=as_tensor(probs).device)
-    rest: Any = np.zeros_like(as_array(probs)) if on_host(probs) else torch.zeros_like(as_tensor(probs))
-    rest[there] = probs[there]
+def restricted(probs: Probs, ids: Sequence[int], keep: bool) -> Probs | None:
+    """The distribution [V] over these tokens alone, or (`keep` false) over all others, renormalised; None where nothing is left."""
+    host = on_host(probs)
+    given: Any = as_array(probs) if host else as_tensor(probs)
+    others = given.copy() if host else given.clone()
+    others[ids if host else torch.tensor(ids, dtype=torch.long, device=given.device)] = 0.0
+    rest = given - others if keep else others
     mass = float(rest.sum())
     left: Probs | None = rest / mass if mass > 0.0 else None
     return left

@@ -39,9 +39,7 @@ def fitting(vocabulary: VocabularyMap) -> list[str]:
 def pick(vocabulary: VocabularyMap) -> str:
     """What "auto" stands for: `speculative` with one vocabulary; else merging, which proposes all that token intersection does and
     n-grams too, where there are n-grams to merge."""
-    if Speculative.refusal(vocabulary) is None:
-        return Speculative.name
-    return NgramExact.name
+    return Speculative.name if Speculative.refusal(vocabulary) is None else NgramExact.name
 
 
 def make_method(name: str, vocabulary: VocabularyMap) -> Method:

@@ -9,7 +9,7 @@ import torch
 from omnidemo.decoding.backend import Slot
 from omnidemo.decoding.randomness import BatchedSampler
 from omnidemo.decoding.round import RoundContext
-from omnidemo.decoding.sampling import Probs, among, as_tensor, on_host, total, without
+from omnidemo.decoding.sampling import Probs, as_tensor, on_host, restricted, total
 from omnidemo.vocab.ngram_cache import NgramCache
 
 Path = tuple[int, ...]
@@ -165,9 +165,9 @@ class Residual:
                 found = self._probs(path)
                 probs = found if not on_host(found) or float(found.sum()) > 0.0 else None
             elif inner and step == "avoiding":
-                probs = without(self._probs(path), self.ngrams.trie.children(node, self.slot.limit, complete=True))
+                probs = restricted(self._probs(path), self.ngrams.trie.children(node, self.slot.limit, complete=True), keep=False)
             elif inner:
-                probs = among(self._probs(path), inner)
+                probs = restricted(self._probs(path), inner, keep=True)
             self._draws[path, step] = None if probs is None else BatchedSampler(self.context.rng, probs)
         return self._draws[path, step]
 
