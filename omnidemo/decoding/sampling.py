@@ -115,16 +115,13 @@ def chosen(rows: Probs, ids: Sequence[int]) -> list[float]:
 
 def total(probs: Probs, ids: Sequence[int]) -> float:
     """The sum of the probabilities of some tokens under a distribution [V]."""
-    if on_host(probs):
-        return float(as_array(probs)[ids].sum())
-    there = as_tensor(probs)
-    return float(there[torch.tensor(ids, dtype=torch.long, device=there.device)].sum())
+    return totals([(probs, ids)])[0]
 
 
 def totals(wanted: Sequence[tuple[Probs, Sequence[int]]]) -> list[float]:
     """`total` for several distributions [V] and their tokens; on a GPU with one synchronisation."""
     if not wanted or on_host(wanted[0][0]):
-        return [total(probs, ids) for probs, ids in wanted]
+        return [float(as_array(probs)[ids].sum()) for probs, ids in wanted]
     there = [(as_tensor(probs), ids) for probs, ids in wanted]
     sums = [probs[torch.tensor(ids, dtype=torch.long).to(probs.device, non_blocking=True)].sum() for probs, ids in there]
     found: list[float] = torch.stack(sums).tolist()

@@ -6,6 +6,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import fields, replace
+from functools import cache, partial
 from secrets import token_hex
 from time import perf_counter
 from typing import Any, Literal
@@ -64,7 +65,8 @@ class Pair:
         self.learners: list[Callable[[Trace], object]] = []
         self.round_listeners: list[Callable[[Round], object]] = []
         self.mismatches = 0  # answers after which the drafter's bytes did not spell the target's
-        self._methods: dict[str, Method] = {}
+        # One object of each method serves all answers, so what it has computed from map and trie is reused.
+        self._method: Callable[[str], Method] = cache(partial(make_method, vocabulary=self.map))
         self._lines: dict[str, DraftingLine] = {}
         self._lock = threading.Lock()  # held for one round, a swap, or a change of the trie
         self._memory = NgramMemory(lambda: self.ngrams, self.map, (target.name, drafter.name), self._lock)
@@ -280,12 +282,6 @@ class Pair:
             "device": str(self.target.device),
             "dtype": str(self.target.dtype).removeprefix("torch."),
         }
-
-    def _method(self, name: str) -> Method:
-        """The method of that name. One object serves all answers, so what it has computed from map and trie is reused."""
-        if name not in self._methods:
-            self._methods[name] = make_method(name, self.map)
-        return self._methods[name]
 
     def _line(self, domain: str) -> DraftingLine:
         return self._lines.setdefault(domain, DraftingLine(self.drafter.runner))
