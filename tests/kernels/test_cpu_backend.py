@@ -96,7 +96,7 @@ def shares(rounds: Any) -> list[float]:
 
 
 def one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(CpuBackend, "_make", lambda self, *given: None)
+    monkeypatch.setattr(CpuBackend, "_make", lambda self, *given: [])
 
 
 def both(monkeypatch: pytest.MonkeyPatch) -> Iterator[bool]:
