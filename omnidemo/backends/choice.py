@@ -62,7 +62,7 @@ def _able(runner: Runner) -> Name:
     return "reference"
 
 
-def make_backend(target: KVCache, drafter: KVCache | None, clock: Clock) -> Backend | None:
+def make_backend(target: KVCache, drafter: KVCache, clock: Clock) -> Backend | None:
     """The backend of one generation with these caches; None where the reference computes all rounds."""
     able = [cache for cache in (target, drafter) if isinstance(cache, FusedCache) and cache.rolls]
     if any(cache.runner.passes is not None for cache in able):

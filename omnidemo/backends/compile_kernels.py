@@ -12,6 +12,7 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -49,19 +50,19 @@ def failure() -> str:
 def prepare() -> None:
     """Begin to compile in a process of its own, which takes a minute or more the first time on a machine. Until it is ready, and if it
     fails, passes run without compiled code."""
-    global _thread
-    with _lock:
-        if _thread is None:
-            _thread = threading.Thread(target=_prepare, name="compile", daemon=True)
-            _thread.start()
+    _start(_prepare)
 
 
 def forgo() -> None:
     """Never compile in this process, unless that has begun already."""
+    _start(lambda: None)
+
+
+def _start(target: Callable[[], None]) -> None:
     global _thread
     with _lock:
         if _thread is None:
-            _thread = threading.Thread(target=lambda: None, name="no compile", daemon=True)
+            _thread = threading.Thread(target=target, name="compile", daemon=True)
             _thread.start()
 
 
@@ -87,7 +88,7 @@ def _prepare() -> None:
     global _ready, _failure
     command = [sys.executable, "-c", START.format(parent=os.getpid())]
     path = os.pathsep.join(filter(None, [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH")]))  # it may not be installed
-    low = _step_back if os.name == "posix" else None
+    low = partial(os.nice, 10) if os.name == "posix" else None
     try:
         kept = _folder()
         features = _features()
@@ -177,7 +178,3 @@ def _folder() -> str:
             if os.access(place / name, os.W_OK):
                 return str(place / name)
     raise OSError("there is no folder for machine code; name one that can be written to in NUMBA_CACHE_DIR")
-
-
-def _step_back() -> None:
-    os.nice(10)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 from omnidemo.backends import compile_kernels
 from omnidemo.backends.compiled_passes import CHUNK, NOTHING, STRIDES
 from omnidemo.backends.round_layout import HEADER, NONE, UNFINISHED
+from omnidemo.decoding.backend import RoundResult, Slot, StageSeconds, StateKey
 from omnidemo.decoding.draft_policy import NEVER
 from omnidemo.decoding.rollout import DRAWS, FEW, Rollout, RolloutRequest
 from omnidemo.decoding.row_ops import RowStats
 from omnidemo.decoding.sampling import as_array
-from omnidemo.vocab.trie_table import no_ngrams
+from omnidemo.vocab.ngram_cache import no_ngrams
 from omnidemo.vocab.vocabulary_map import LONGEST, VocabularyMap
 
 if TYPE_CHECKING:
@@ -36,34 +37,26 @@ class RoundsRequest:
     map: VocabularyMap
     ends: NDArray[np.int64]  # target tokens after which nothing follows
     last: NDArray[np.int64]  # the same as drafter tokens
+    at: StateKey  # the state before the first round
 
 
 @dataclass(slots=True)
 class MadeRound:
-    """The result of one compiled round."""
+    """A computed round, and the state in which it is valid."""
 
-    rollout: Rollout | None  # the draft as it is in the drafter's cache; None where another round of the call overwrote it
-    draft_probs: list[float]  # the drafter's probability of every token that it drew
-    drafted: list[int]  # drafter tokens of the draft that were kept
-    read: int  # how many of them the drafter has read
-    vain: int  # further tokens that it read and discarded
-    firsts: list[int]  # for each proposed slot: its first draw
-    stops: list[int]  # for each proposed slot: the number of drafted tokens up to its end
-    bounds: list[float]  # for each proposed slot: q
-    proposal: list[int] | None  # target tokens; None where they were not verified
-    stats: RowStats | None  # of the verification rows; None likewise
-    written: list[int] | None  # what the round emits; None where only the host can finish it (then this is the last round of the call)
-    accepted: int  # proposals
-    accepts: list[float]  # acceptance probability of each proposal that was judged
-    rejected: bool  # whether the token after the accepted ones is a correction
-    likely: list[float]  # the target's probability, before temperature, of each proposal and of the token after them
-    spent: int  # uniform numbers used in the round
+    key: StateKey
     budget: int  # drafter tokens that it might use
-    given: Sequence[int]  # ids that the drafter read before it drew
-    used: int  # uniform numbers used in the call before the round
-    lengths: tuple[int, int]  # ids of target and drafter before the round, beyond those before the first round of the call
-    held: tuple[int, int]  # how many proposals and drafted tokens the caches hold
+    result: RoundResult | None  # None where only the host can finish it (then this is the last round of the call)
     seconds: tuple[float, float]  # of drafting, and of everything after it
+    spent: int  # uniform numbers used in the round
+    held: tuple[int, int] = (0, 0)  # how many proposals and drafted tokens the caches hold
+    rollout: Rollout | None = None  # the draft as it is in the drafter's cache; None where another round of the call overwrote it
+    proposal: list[int] | None = None  # target tokens; None where they were not verified
+    stats: RowStats | None = None  # of the verification rows; None likewise
+    given: Sequence[int] = ()  # ids that the drafter read before it drew
+    drafted: Sequence[int] = ()  # drafter tokens of the draft that were kept
+    read: int = 0  # how many of them the drafter has read
+    vain: int = 0  # further tokens that it read and discarded
 
 
 def make_rounds(
@@ -90,7 +83,7 @@ def make_rounds(
     hidden, stats = np.empty((width, passes.width), np.float32), np.empty((scored, 4), np.float32)
     ints = np.empty(count * (HEADER + 3 * width + total + 1 + 2 * draws), np.int64)
     floats = np.empty(count * (4 + 3 * width + draws))
-    stop, grows = order.stop_rule or NEVER, order.rule.trie is not no_ngrams(tokens, drafter.runner.device)
+    stop, grows = order.stop_rule or NEVER, order.rule.trie is not no_ngrams(tokens, drafter.runner.device).trie
     made, int_at, float_at = passes.call(
         kernels.rounds, width, few.tasks(1), CHUNK, few.model(drafter.array), np.array(given, np.int64), drafter.length,
         passes.model(target.array), np.array(unread, np.int64), target.length, count, budget, order.rule.overrun, wanted.left,
@@ -109,10 +102,10 @@ def _unpack(
 ) -> list[MadeRound]:
     """Unpack the rounds from the format of `round_layout.py`. `stats`: those of all their rows; `last`: what the last round left behind."""
     rounds: list[MadeRound] = []
-    budget, left, lengths = wanted.order.left, wanted.left, (0, 0)
+    key, budget, left, greedy = wanted.at, wanted.order.left, wanted.left, wanted.order.sampling.greedy
     at = place = filled = 0
     for index in range(made):
-        drawn, read, passes, slots, proposed, accepted, token, used, spent = fact[at : at + HEADER]
+        drawn, read, passes, count, proposed, accepted, token, _, spent = fact[at : at + HEADER]
         follows = index + 1 < made  # a following round overwrites what is not held
         open_, verified = token == UNFINISHED, proposed != UNFINISHED
         size, at = max(0, proposed), at + HEADER
@@ -125,24 +118,33 @@ def _unpack(
         likely, place = number[place : place + size + 1], place + size + 1
         bounds, place = number[place : place + size], place + size
         draft_probs, place = number[place : place + drawn], place + drawn
-        end, rollout, verification = stops[accepted - 1] if accepted else 0, None, None
+        end, rollout, verification, result = stops[accepted - 1] if accepted else 0, None, None, None
         if not follows:
             places, ids = (fact[at : at + drawn], fact[at + drawn : at + 2 * drawn]) if open_ else ([], [])
             rollout = Rollout(places, ids, draft_probs, last.distributions[:drawn], drafted[:read], last.rows, last.states)
         if verified:
             verification = RowStats(stats.rows[filled : filled + size + 1], stats.numbers[filled : filled + size + 1], stats.temperature)
             filled += size + 1
-        written = None if open_ else proposal[:accepted] if token == NONE else [*proposal[:accepted], token]
-        rejected, held = token != NONE and accepted < slots, (accepted, min(read, end)) if follows else (size, read)
+        if verification is not None and not open_:
+            slots, base = [], 0
+            for target_id, first, stop, q in zip(proposal, firsts, stops, bounds, strict=True):
+                probs = draft_probs[first : first + stop - base]
+                slots.append(Slot(target_id, tuple(drafted[base:stop]), q, key.draft_len + base, draft_probs=probs))
+                base = stop
+            written, rejected = None if token == NONE else token, token != NONE and accepted < count
+            result = RoundResult(slots, accepted, written, rejected, accepts, likely, drawn, verification.rows, StageSeconds())
         rounds.append(
             MadeRound(  # by position: so many keyword arguments would take as long as all the rest
-                rollout, draft_probs, drafted, read, passes - read, firsts, stops, bounds, proposal if verified else None, verification,
-                written, accepted, accepts, rejected, likely, spent, min(budget, left), given, used, lengths, held,
-                (then - began, ended - then),
+                key, min(budget, left), result, (then - began, ended - then), spent,
+                (accepted, min(read, end)) if follows else (size, read), rollout, proposal if verified else None, verification, given,
+                drafted, read, passes - read,
             )
         )  # fmt: skip
         if follows:
             spelled = wanted.map.spelling(token) or ()
-            given = [*drafted[min(read, end) : end], *spelled]
-            lengths, left = (lengths[0] + accepted + 1, lengths[1] + end + len(spelled)), left - accepted - 1
+            given, left = [*drafted[min(read, end) : end], *spelled], left - accepted - 1
+            key = replace(
+                key, target_len=key.target_len + accepted + 1, draft_len=key.draft_len + end + len(spelled), last_id=token,
+                rng_position=key.rng_position + (0 if greedy else spent),
+            )  # fmt: skip
     return rounds

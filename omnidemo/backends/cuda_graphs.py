@@ -102,17 +102,14 @@ class GraphCache:
         with lock:
             # Not blocking: otherwise the host would wait until the device has finished all work that was launched before.
             self.inputs[: 1 + len(ids)].copy_(torch.tensor([start, *ids]), non_blocking=True)
-            repeat = kv.passes.get(key) or self._recorded(runner, kv, key)
+            repeat = kv.passes.get(key)
             if repeat is None:
-                return None
+                repeat = self.recorded(partial(fixed_pass, runner, kv.buffer, self.inputs, self.steps[: len(ids)], rows))
+                if repeat is None:
+                    return None
+                kv.passes[key] = repeat
             logits, states = repeat()
             return logits.to(torch.float32, copy=True), states.to(torch.float32, copy=True)
-
-    def _recorded(self, runner: FusedLlama, kv: KVBuffer, key: tuple[int, int]) -> Callable[[], Outputs] | None:
-        repeat = self.recorded(partial(fixed_pass, runner, kv.buffer, self.inputs, self.steps[: key[0]], key[1]))
-        if repeat is not None:
-            kv.passes[key] = repeat
-        return repeat
 
     def recorded(self, function: Callable[[], Outputs]) -> Callable[[], Outputs] | None:
         """Run and record `function`; None where this or an earlier recording has failed. The `lock` must be held."""

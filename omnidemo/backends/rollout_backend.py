@@ -9,8 +9,9 @@ from collections import deque
 from collections.abc import Callable
 
 from omnidemo.backends.fused_cache import FusedCache
-from omnidemo.decoding.backend import Clock, DecodingMethod, Pass, RoundPlan, RoundResult
+from omnidemo.decoding.backend import Clock, Pass, RoundPlan, RoundResult
 from omnidemo.decoding.contexts import DrafterContext
+from omnidemo.decoding.method import Method
 from omnidemo.decoding.randomness import Sampler
 from omnidemo.decoding.rollout import DRAWS, ProposalRule, Rollout, RolloutRequest
 from omnidemo.decoding.round import RoundContext, reference_round
@@ -47,10 +48,10 @@ class RolledDraws:
         if self._none or (self._draws and self._draws[0][0] == len(context.drafter.ids)):
             return
         self._draws.clear()
-        numbers = context.rng.peek(DRAWS) if isinstance(context.rng, Sampler) and not context.sampling.greedy else None
-        policy = context.policy if context.policy is not None and context.policy.watches else None
-        stop, states = (policy.stop_rule(), policy.reads_states) if policy is not None else (None, False)
-        rollout = roll_out(context.drafter, RolloutRequest(rule(context), context.sampling, budget, numbers, stop, states))
+        policy = context.policy
+        stop, states = (policy.stop_rule(), policy.reads_states) if policy.watches else (None, False)
+        order = RolloutRequest(rule(context), context.sampling, budget, context.upcoming(DRAWS), stop, states)
+        rollout = roll_out(context.drafter, order)
         self._none = rollout is None or not rollout.ids
         if rollout is not None and not self._none:
             self.give(context.drafter, rollout)
@@ -62,8 +63,7 @@ class RolledDraws:
         if place != len(context.drafter.ids):
             self._draws.clear()
             return None
-        if isinstance(context.rng, Sampler) and not context.sampling.greedy:
-            context.rng.uniform()  # the number that it was drawn with
+        context.use_up(1)  # the number that it was drawn with
         return drawn, q, probs
 
     def keep_drafting(self, answer: bool) -> bool:
@@ -76,14 +76,14 @@ class RolloutBackend:
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
 
-    def run_round(self, context: RoundContext, method: DecodingMethod, plan: RoundPlan) -> RoundResult | None:
+    def run_round(self, context: RoundContext, method: Method, plan: RoundPlan) -> RoundResult | None:
         if plan.draft_length == 0 or context.penalty is not None or not repeatable(context):
             return None
         drafter = context.drafter.cache
         return self.with_draws(context, method, plan, RolledDraws()) if isinstance(drafter, FusedCache) and drafter.rolls else None
 
     def with_draws(
-        self, context: RoundContext, method: DecodingMethod, plan: RoundPlan, draws: RolledDraws,
+        self, context: RoundContext, method: Method, plan: RoundPlan, draws: RolledDraws,
         verify: Callable[[list[int]], Pass] | None = None,
     ) -> RoundResult:  # fmt: skip
         """The reference's round with supplied draws."""

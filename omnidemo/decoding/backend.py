@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from omnidemo.decoding.rollout import ProposalRule
 from omnidemo.decoding.row_ops import RowStats
 from omnidemo.decoding.sampling import Logits, Probs
 
 if TYPE_CHECKING:
+    from omnidemo.decoding.method import Method
     from omnidemo.decoding.round import RoundContext
 
 Clock = Callable[[], float]  # seconds from some moment on
@@ -104,7 +105,7 @@ class RoundPlan:
 
 class StageSeconds(NamedTuple):
     """Seconds of a round by stage. A backend charges to each round the work done for it, whenever it was done, and wasted prefetching to
-    the round that discards it."""
+    the next round with a draft."""
 
     draft: float = 0.0
     verify: float = 0.0
@@ -139,29 +140,9 @@ class StateKey:
     cache_epoch: tuple[int, int]  # passes through both caches so far: a pass made elsewhere overwrites prefetched keys and values
 
 
-class DecodingMethod(Protocol):
-    """The part of a method that rounds use; see `omnidemo.methods`."""
-
-    name: ClassVar[str]
-    drafts: ClassVar[bool]
-
-    def draft(self, context: RoundContext, budget: int) -> Draft:
-        """Propose target tokens for at most `budget` drafter tokens."""
-        ...
-
-    def accept(self, context: RoundContext, draft: Draft, logits: Logits) -> Acceptance:
-        """Judge a draft by the target's rows [proposed + 1, V]."""
-        ...
-
-    def proposal_rule(self, context: RoundContext) -> ProposalRule | None:
-        """Its drafting as data that compiled code can follow; None where it cannot be expressed so, or where the method accepts or
-        corrects in a way of its own, which compiled rounds would not call."""
-        ...
-
-
 class Backend(Protocol):
     """Computes rounds of one generation."""
 
-    def run_round(self, context: RoundContext, method: DecodingMethod, plan: RoundPlan) -> RoundResult | None:
+    def run_round(self, context: RoundContext, method: Method, plan: RoundPlan) -> RoundResult | None:
         """The next round; None if this backend does not serve it, and then nothing has changed."""
         ...

@@ -17,11 +17,12 @@ class Calibration:
 
     def __init__(self, prior: float | None = None, lines: NDArray[np.float64] | None = None) -> None:
         self.prior = prior  # believed instead of the prediction
-        self._lines = np.zeros((len(EDGES) + 1, 2)) if lines is None else lines
-        self._stale = set(range(len(EDGES) + 1))
+        self.lines = np.zeros((len(EDGES) + 1, 2)) if lines is None else lines  # (a, b) of each class: P is a + b · prediction
         self.weight = [0.0] * (len(EDGES) + 1)
         self.accepted = [0.0] * (len(EDGES) + 1)
         self.predicted = [0.0] * (len(EDGES) + 1)
+        for at in range(len(EDGES) + 1):
+            self._fit(at)
 
     def __call__(self, predicted: float) -> float:
         at = bisect_right(EDGES, predicted)
@@ -34,25 +35,12 @@ class Calibration:
         self.weight[at] = FORGET * self.weight[at] + 1.0
         self.accepted[at] = FORGET * self.accepted[at] + accepted
         self.predicted[at] = FORGET * self.predicted[at] + predicted
-        self._stale.add(at)
+        self._fit(at)
 
-    @property
-    def lines(self) -> NDArray[np.float64]:
-        """(a, b) of each class: P is a + b · prediction."""
-        self.refresh()
-        return self._lines
-
-    def write_to(self, lines: NDArray[np.float64]) -> None:
-        """Keep the lines in this array from now on."""
-        self._lines, self._stale = lines, set(range(len(EDGES) + 1))
-
-    def refresh(self) -> None:
-        """Bring the lines up to date. `learn` leaves this out, because it is called in every round."""
-        for at in self._stale:
-            seen, line = self.weight[at] + BELIEF, self._lines[at]
-            line[0] = (self.accepted[at] + (0.0 if self.prior is None else BELIEF * self.prior)) / seen
-            line[1] = BELIEF / seen if self.prior is None else 0.0
-        self._stale.clear()
+    def _fit(self, at: int) -> None:
+        seen, line = self.weight[at] + BELIEF, self.lines[at]
+        line[0] = (self.accepted[at] + (0.0 if self.prior is None else BELIEF * self.prior)) / seen
+        line[1] = BELIEF / seen if self.prior is None else 0.0
 
     def rows(self) -> list[tuple[float, float, float]]:
         """(mean prediction, acceptance observed, weight of the observations) of each class that has any: a reliability plot."""

@@ -10,7 +10,6 @@ from statistics import median
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from omnidemo.decoding.calibration import EDGES, Calibration
 
@@ -52,19 +51,19 @@ class CostModel:
     """
 
     def __init__(self) -> None:
-        self._segments = np.zeros((len(EDGES) + 1, 5))
-        self._segments[1:, 0] = EDGES
-        self.acceptance = Calibration(lines=self._segments[:, 1:3])  # by the drafter's own probability of a slot
+        self.segments = np.zeros((len(EDGES) + 1, 5))  # of a `StopRule`, by the calibrations so far; updated in place
+        self.segments[1:, 0] = EDGES
+        self.acceptance = Calibration(lines=self.segments[:, 1:3])  # by the drafter's own probability of a slot
         self.head = Calibration()  # by the head's
         # Of the slot after an accepted one, by the drafter's probability of the accepted one.
-        self.next_acceptance = Calibration(prior=0.6, lines=self._segments[:, 3:])
+        self.next_acceptance = Calibration(prior=0.6, lines=self.segments[:, 3:])
         self.rounds = 0
         self.forget_times()
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self.acceptance.write_to(self._segments[:, 1:3])  # views of one array, which a pickle does not know
-        self.next_acceptance.write_to(self._segments[:, 3:])
+        self.acceptance.lines = self.segments[:, 1:3]  # views of one array, which a pickle does not know
+        self.next_acceptance.lines = self.segments[:, 3:]
 
     def forget_times(self) -> None:
         """Forget all times, because passes are computed in another way from now on."""
@@ -87,13 +86,6 @@ class CostModel:
         self.first_seconds = self.draft_seconds = 0.0  # t_0 and t_1
         self.plain_seconds: float | None = None
         self._plain_then: float | None = None  # t_plain as it was at the newest draft, so that both sides of `speedup` are of one time
-
-    @property
-    def segments(self) -> NDArray[np.float64]:
-        """`segments` of a `StopRule` [n, 5], by the calibrations so far. The array is updated in place."""
-        self.acceptance.refresh()
-        self.next_acceptance.refresh()
-        return self._segments
 
     @property
     def length(self) -> float:

@@ -25,10 +25,6 @@ Look = Callable[[], tuple[ReplayedAcceptance, float]]  # acceptance of drafts re
 LOOK, ENOUGH = 96, 16  # most newest tokens that a replay covers, and the fewest that say anything
 
 
-def identity_segments() -> NDArray[np.float64]:
-    return np.array([[0.0, 1.0, 0.0, 1.0, 0.0]])
-
-
 @dataclass(slots=True)
 class StopRule:
     """When a draft ends. Compiled code says the same once more (`roll_out` in `backends/kernels/draft.py`): change both.
@@ -41,7 +37,7 @@ class StopRule:
     cumulative: float = 1.0
     min_prob: float = 0.0
     price: float = -1.0
-    segments: NDArray[np.float64] = field(default_factory=identity_segments)
+    segments: NDArray[np.float64] = field(default_factory=lambda: np.array([[0.0, 1.0, 0.0, 1.0, 0.0]]))
 
     def keep_drafting(self, prob: float) -> bool:
         """Take a slot that was drawn with probability `prob` into account; returns whether another one is drafted."""

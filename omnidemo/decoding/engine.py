@@ -8,12 +8,11 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import cast
 
-from omnidemo.decoding.backend import Backend, Clock, DecodingMethod, RoundPlan
-from omnidemo.decoding.contexts import DrafterContext
+from omnidemo.decoding.backend import Backend, Clock, RoundPlan
 from omnidemo.decoding.cost_model import ReplayedAcceptance
 from omnidemo.decoding.draft_policy import LOOK, DraftPolicy, Look
+from omnidemo.decoding.method import Method
 from omnidemo.decoding.randomness import Randomness
 from omnidemo.decoding.render import discarded_tokens, emitted_tokens, new_ngrams
 from omnidemo.decoding.round import RoundContext, reference_round
@@ -23,8 +22,6 @@ from omnidemo.decoding.tracing import Tracer
 from omnidemo.records import FinishReason, Round
 from omnidemo.vocab.ngram_cache import NgramCache
 from omnidemo.vocab.vocabulary_map import VocabularyMap
-
-__all__ = ["STAGES", "DecodingState", "Limits", "decode"]
 
 STAGES = ("draft", "verify", "settle", "other")  # keys of `Round.seconds`; "settle" is accepting and committing
 
@@ -55,20 +52,14 @@ class Limits:
     def finish_reason(self, text: str, emitted: int, free_positions: int) -> FinishReason | None:
         """Why the generation ends after `emitted` tokens with this text; None while it goes on. `free_positions`: what the target's
         window still holds."""
-        if self.stop and any(stop in text for stop in self.stop):
+        if any(stop in text for stop in self.stop):
             return "stop"
-        return "length" if emitted >= self.max_new_tokens else self.reached(emitted, free_positions)
-
-    def reached(self, emitted: int, free_positions: int) -> FinishReason | None:
-        """As `finish_reason`, by the counts alone."""
-        if free_positions < 1:
-            return "context"
-        return "length" if emitted >= self.max_new_tokens else None
+        return "length" if emitted >= self.max_new_tokens else "context" if free_positions < 1 else None
 
 
 def decode(
     state: DecodingState,
-    method: DecodingMethod,
+    method: Method,
     vocabulary: VocabularyMap,
     ngrams: NgramCache,
     sampling: SamplingParams,
@@ -88,20 +79,17 @@ def decode(
     target, drafter = state.target, state.drafter
     end_ids = frozenset(vocabulary.target.roles.get("end", ()))
     penalty = RepetitionPenalty(vocabulary) if sampling.penalises else None
-    # Without a drafter nothing is ever drafted, so no method meets the missing one.
-    context = RoundContext(
-        cast(DrafterContext, drafter), vocabulary, ngrams, sampling, rng, end_ids, penalty, policy=policy, target=target
-    )  # fmt: skip
+    context = RoundContext(drafter, vocabulary, ngrams, sampling, rng, end_ids, penalty, policy=policy, target=target)
     recent: deque[float] = deque(maxlen=LOOK)  # the target's probabilities of the newest tokens
     look = partial(_look, state, recent, sampling.greedy, clock)
     text = "".join(state.decoder.decode(vocabulary.target.writes(token_id)) for token_id in limits.begun)
     emitted, index = 0, 0
-    reason: FinishReason | None = limits.reached(0, target.free_positions)
+    reason: FinishReason | None = "context" if target.free_positions < 1 else None
 
     while reason is None:
         began = clock()
         plan = _plan(policy, state, method, min(limits.max_new_tokens - emitted, target.free_positions), index, look)
-        context.start = len(drafter.ids) if drafter is not None else 0
+        context.start = len(drafter.ids)
         planned = clock()
         result = backend.run_round(context, method, plan) if backend is not None else None
         if result is None:
@@ -130,7 +118,7 @@ def decode(
         reason = "end" if ids[-1] in end_ids else limits.finish_reason(text, emitted, target.free_positions)
         if reason is not None and (rest := state.decoder.decode(b"", True)):  # bytes that never became a whole character
             tokens[-1] = replace(tokens[-1], text=tokens[-1].text + rest)
-        if tracer is not None and drafter is not None:
+        if tracer is not None:
             tracer.add(result.logits[: len(ids)], ids, accepted)
         spent = result.seconds
         stages = (planned - began + spent.draft, spent.verify, committed - made + spent.accept, clock() - committed)
@@ -153,12 +141,11 @@ def decode(
             reason = "cancelled"
 
 
-def _plan(policy: DraftPolicy, state: DecodingState, method: DecodingMethod, most: int, index: int, look: Look) -> RoundPlan:
+def _plan(policy: DraftPolicy, state: DecodingState, method: Method, most: int, index: int, look: Look) -> RoundPlan:
     """The limits of the next round, which may emit `most` tokens. The first one has no lookahead: its token must come at once."""
-    drafter = state.drafter
-    if drafter is None or not method.drafts:
+    if not method.drafts:
         return RoundPlan(0, most, most - 1 if index else 0)
-    if not drafter.can_draft:
+    if not state.drafter.can_draft:
         return RoundPlan(0, most, 0)
     length = min(policy.budget(index, look), most - 1)
     return RoundPlan(length, most, (policy.draft_lookahead() if length else min(policy.plain_lookahead(), most - 1)) if index else 0)

@@ -105,32 +105,32 @@ class BatchedSampler:
 
     def __init__(self, rng: Randomness, probs: Probs, beside: Callable[[], Tensor] | None = None) -> None:
         self.rng, self.probs, self._beside = rng, probs, beside
+        self._sampler = rng if isinstance(rng, Sampler) else None
         self._row = as_array(probs) if on_host(probs) else None
         self._sums: NDArray[np.float64] | None = None
-        self._batches = self._row is None and isinstance(rng, Sampler)
         self._known: dict[float, tuple[int, float, float | None]] = {}
 
     def draw(self) -> tuple[int, float, float | None]:
         """(an index, its probability, the number beside it or None)."""
-        row = self._row
-        if row is not None and isinstance(self.rng, Sampler):
-            if self._sums is None:
-                self._sums = block_sums(row)
-            drawn = inverse_cdf_by(row, self._sums, self.rng.uniform())
-            return drawn, float(row[drawn]), None
-        if not self._batches or not isinstance(self.rng, Sampler):
+        row, sampler = self._row, self._sampler
+        if sampler is None:
             drawn = self.rng.draw(self.probs)
             return drawn, float(self.probs[drawn] if row is None else row[drawn]), None
-        number = self.rng.uniform()
+        number = sampler.uniform()
+        if row is not None:
+            if self._sums is None:
+                self._sums = block_sums(row)
+            drawn = inverse_cdf_by(row, self._sums, number)
+            return drawn, float(row[drawn]), None
         if number not in self._known:
-            self._fetch_batch([number, *self.rng.peek(BATCH - 1).tolist()])
+            self._fetch_batch([number, *sampler.peek(BATCH - 1).tolist()])
         return self._known[number]
 
     def passes_over(self, probability: float) -> bool:
         """Whether `accept` would refuse by the next number, known before; the number is used up then. False where it is not known."""
-        if not isinstance(self.rng, Sampler) or self.rng.peek(1)[0] < probability:
+        if self._sampler is None or self._sampler.peek(1)[0] < probability:
             return False
-        self.rng.uniform()
+        self._sampler.uniform()
         return True
 
     def _fetch_batch(self, numbers: list[float]) -> None:

@@ -24,28 +24,28 @@ def emitted_tokens(
             text = decoder.decode(vocabulary.target.writes(token_id))
             whole = not decoder.getstate()[0]
         if position < accepted:
-            slot = result.slots[position]
-            pieces, p = slot.draft_ids, result.target_probs[position]
-            source: Source = "direct" if len(pieces) == 1 else "ngram"
-            q, accept = _shown_q(slot, greedy), result.accept_probs[position]
-        else:
-            pieces, p = vocabulary.spelling(token_id) or (), result.target_probs[-1]
-            source = "plain" if plain else "corrected" if result.rejected or not result.slots else "bonus"
-            q = accept = None
-        tokens.append(Token(token_id, text, source, p, q, accept, pieces, _piece_texts(pieces, vocabulary)))
+            tokens.append(_proposed(result, position, text, vocabulary, greedy))
+            continue
+        pieces = vocabulary.spelling(token_id) or ()
+        source: Source = "plain" if plain else "corrected" if result.rejected or not result.slots else "bonus"
+        tokens.append(Token(token_id, text, source, result.target_probs[-1], None, None, pieces, _piece_texts(pieces, vocabulary)))
     return tokens
 
 
 def discarded_tokens(result: RoundResult, accepted: int, vocabulary: VocabularyMap, greedy: bool) -> Iterator[Token]:
     """What was proposed beyond the `accepted` ones: the rejected one first, then those that were never judged."""
     for position in range(accepted, len(result.slots)):
-        slot = result.slots[position]
-        if slot.target_id >= 0:
-            text = vocabulary.target.shown[slot.target_id]
-            accept = result.accept_probs[position] if position < len(result.accept_probs) else None
-            source: Source = "direct" if len(slot.draft_ids) == 1 else "ngram"
-            p, q = result.target_probs[position], _shown_q(slot, greedy)
-            yield Token(slot.target_id, text, source, p, q, accept, slot.draft_ids, _piece_texts(slot.draft_ids, vocabulary))
+        token_id = result.slots[position].target_id
+        if token_id >= 0:
+            yield _proposed(result, position, vocabulary.target.shown[token_id], vocabulary, greedy)
+
+
+def _proposed(result: RoundResult, position: int, text: str, vocabulary: VocabularyMap, greedy: bool) -> Token:
+    slot = result.slots[position]
+    source: Source = "direct" if len(slot.draft_ids) == 1 else "ngram"
+    accept = result.accept_probs[position] if position < len(result.accept_probs) else None
+    p, q, pieces = result.target_probs[position], _shown_q(slot, greedy), slot.draft_ids
+    return Token(slot.target_id, text, source, p, q, accept, pieces, _piece_texts(pieces, vocabulary))
 
 
 def _shown_q(slot: Slot, greedy: bool) -> float | None:

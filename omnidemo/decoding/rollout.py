@@ -15,7 +15,8 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from omnidemo.decoding.draft_policy import StopRule
 from omnidemo.decoding.sampling import Logits, Probs, SamplingParams
-from omnidemo.vocab.trie_table import FAR, TrieTable, no_ngrams
+from omnidemo.vocab.ngram_cache import no_ngrams
+from omnidemo.vocab.trie_table import FAR, TrieTable
 
 
 @dataclass(frozen=True, slots=True, eq=False)  # one is equal to itself alone
@@ -39,7 +40,7 @@ def token_by_token(logit_mask: Tensor) -> ProposalRule:
     rule: ProposalRule | None = _known.get(logit_mask)
     if rule is None:
         limits = (logit_mask < 0).int() * FAR  # at any limit, or never
-        rule = ProposalRule(limits, limits, torch.ones_like(limits, dtype=torch.bool), no_ngrams(len(logit_mask), logit_mask.device))
+        rule = ProposalRule(limits, limits, torch.ones_like(limits, dtype=torch.bool), no_ngrams(len(logit_mask), logit_mask.device).trie)
         _known[logit_mask] = rule
     return rule
 

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from omnidemo.decoding.backend import Acceptance, Clock, DecodingMethod, Draft, Pass, RoundPlan, RoundResult, Slot, StageSeconds
+from omnidemo.decoding.backend import Acceptance, Clock, Draft, Pass, RoundPlan, RoundResult, Slot, StageSeconds
 from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.draft_policy import DraftPolicy, State
-from omnidemo.decoding.randomness import Randomness, draw_with_prob
+from omnidemo.decoding.randomness import Randomness, Sampler, draw_with_prob
 from omnidemo.decoding.rollout import ProposalRule, token_by_token
 from omnidemo.decoding.row_ops import RowStats, softmax_, token_prob
 from omnidemo.decoding.sampling import Logits, Probs, RepetitionPenalty, SamplingParams, as_array, as_tensor, fetch, highest, on_host
 from omnidemo.decoding.state import TargetContext
 from omnidemo.vocab.ngram_cache import NgramCache
 from omnidemo.vocab.vocabulary_map import VocabularyMap
+
+if TYPE_CHECKING:
+    from omnidemo.decoding.method import Method
 
 
 class NotFinite(ArithmeticError):
@@ -53,7 +58,7 @@ class RoundContext:
     end_ids: frozenset[int]
     penalty: RepetitionPenalty | None = None
     start: int = 0  # drafter ids in the text before the round
-    policy: DraftPolicy | None = None  # when a draft ends before its budget is used up
+    policy: DraftPolicy = field(default_factory=lambda: DraftPolicy(0))  # when a draft ends before its budget is used up
     target: TargetContext = field(kw_only=True)
     stats: RowStats | None = None  # of this round's verification rows, where the pass returned them
     prefetch: Prefetch | None = None  # draws of this round that are made early
@@ -108,19 +113,27 @@ class RoundContext:
 
     def keep_drafting(self, slot: Slot) -> bool:
         """Whether another slot is drafted after this one, whose `draft_ids` are the drafter's last ids."""
-        if self.policy is None or not self.policy.watches:
+        if not self.policy.watches:
             return True
         # Without the drafter's probabilities no rule can be applied, and the draft ends.
         going = bool(slot.draft_probs) and self._keep_drafting(slot.base, slot.draft_probs)
         return going if self.prefetch is None else self.prefetch.keep_drafting(going)
 
     def _keep_drafting(self, base: int, draft_probs: Sequence[float]) -> bool:
-        assert self.policy is not None
         states: list[State] = []
         if self.policy.reads_states:
             found = [self.drafter.state(base + depth) for depth in range(len(draft_probs))]
             states = [state for state in found if state is not None]
         return self.policy.keep_drafting(draft_probs, states)
+
+    def upcoming(self, count: int) -> NDArray[np.float64] | None:
+        """The next random numbers, which are not used up; None at temperature 0, where none are used."""
+        return self.rng.peek(count) if isinstance(self.rng, Sampler) and not self.sampling.greedy else None
+
+    def use_up(self, count: int) -> None:
+        """Count numbers that were looked at as used."""
+        if isinstance(self.rng, Sampler) and not self.sampling.greedy:
+            self.rng.advance(count)
 
     def draw_freely(self, budget: int) -> tuple[list[int], list[float], list[Probs]]:
         """Draw and push up to `budget` drafter tokens, at most to the end of the answer: their ids, probabilities and distributions [D]."""
@@ -137,7 +150,7 @@ class RoundContext:
             q.append(probability)
             distributions.append(probs)
             self.drafter.push(token)
-            if self.policy is not None and self.policy.watches and not self._keep_drafting(len(self.drafter.ids) - 1, [probability]):
+            if self.policy.watches and not self._keep_drafting(len(self.drafter.ids) - 1, [probability]):
                 break
         return drawn, q, distributions
 
@@ -147,7 +160,7 @@ def _freely(context: RoundContext) -> ProposalRule:
 
 
 def reference_round(
-    context: RoundContext, method: DecodingMethod, plan: RoundPlan, clock: Clock, verify: Callable[[list[int]], Pass] | None = None
+    context: RoundContext, method: Method, plan: RoundPlan, clock: Clock, verify: Callable[[list[int]], Pass] | None = None
 ) -> RoundResult:
     """Draft, verify, accept: what a round means. `verify` replaces the target's pass where a backend has computed it already."""
     target, began = context.target, clock()

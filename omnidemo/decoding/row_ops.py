@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,26 +17,10 @@ MOST = 88.0  # e to the power of more does not fit into float32, and what is les
 BLOCK = 256  # tokens whose probabilities are summed together when one is drawn
 
 
-class Compiled(Protocol):
-    """The same functions, compiled, for contiguous float32 rows. Their names are those of `backends/kernels/rows_kernel.py`."""
-
-    def token_prob(self, row: Row, token: int) -> float: ...
-
-    def inverse_cdf(self, probs: Row, uniform: float) -> int: ...
-
-    def block_sums(self, probs: Row, sums: NDArray[np.float64]) -> None: ...
-
-    def inverse_cdf_by(self, probs: Row, sums: NDArray[np.float64], uniform: float) -> int: ...
-
-    def softmax_given(self, row: Row, top: float, factor: float, mass: float, probs: Row) -> None: ...
-
-    def softmax_(self, probs: Row, temperature: float) -> None: ...
+_compiled: Any = None  # the same functions for contiguous float32 rows: `backends/kernels/rows_kernel.py` under these names
 
 
-_compiled: Compiled | None = None
-
-
-def use_compiled(compiled: Compiled) -> None:
+def use_compiled(compiled: ModuleType) -> None:
     """Use these compiled functions from now on; they take a fifth of the time."""
     global _compiled
     _compiled = compiled

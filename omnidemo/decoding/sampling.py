@@ -115,36 +115,26 @@ def chosen(rows: Probs, ids: Sequence[int]) -> list[float]:
 
 def total(probs: Probs, ids: Sequence[int]) -> float:
     """The sum of the probabilities of some tokens under a distribution [V]."""
-    if on_host(probs):
-        return float(as_array(probs)[ids].sum())
-    there = as_tensor(probs)
-    return float(there[torch.tensor(ids, dtype=torch.long, device=there.device)].sum())
+    return totals([(probs, ids)])[0]
 
 
 def totals(wanted: Sequence[tuple[Probs, Sequence[int]]]) -> list[float]:
     """`total` for several distributions [V] and their tokens; on a GPU with one synchronisation."""
     if not wanted or on_host(wanted[0][0]):
-        return [total(probs, ids) for probs, ids in wanted]
+        return [float(as_array(probs)[ids].sum()) for probs, ids in wanted]
     there = [(as_tensor(probs), ids) for probs, ids in wanted]
     sums = [probs[torch.tensor(ids, dtype=torch.long).to(probs.device, non_blocking=True)].sum() for probs, ids in there]
     found: list[float] = torch.stack(sums).tolist()
     return found
 
 
-def without(probs: Probs, ids: Sequence[int]) -> Probs | None:
-    """The distribution [V] without these tokens, renormalised; None where nothing is left."""
-    rest: Any = as_array(probs).copy() if on_host(probs) else as_tensor(probs).clone()
-    rest[ids if on_host(probs) else torch.tensor(ids, dtype=torch.long, device=rest.device)] = 0.0
-    mass = float(rest.sum())
-    left: Probs | None = rest / mass if mass > 0.0 else None
-    return left
-
-
-def among(probs: Probs, ids: Sequence[int]) -> Probs | None:
-    """The distribution [V] over these tokens alone, renormalised; None where they have no probability."""
-    there: Any = ids if on_host(probs) else torch.tensor(ids, dtype=torch.long, device=as_tensor(probs).device)
-    rest: Any = np.zeros_like(as_array(probs)) if on_host(probs) else torch.zeros_like(as_tensor(probs))
-    rest[there] = probs[there]
+def restricted(probs: Probs, ids: Sequence[int], keep: bool) -> Probs | None:
+    """The distribution [V] over these tokens alone, or (`keep` false) over all others, renormalised; None where nothing is left."""
+    host = on_host(probs)
+    given: Any = as_array(probs) if host else as_tensor(probs)
+    others = given.copy() if host else given.clone()
+    others[ids if host else torch.tensor(ids, dtype=torch.long, device=given.device)] = 0.0
+    rest = given - others if keep else others
     mass = float(rest.sum())
     left: Probs | None = rest / mass if mass > 0.0 else None
     return left

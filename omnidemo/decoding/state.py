@@ -18,30 +18,27 @@ class DecodingState:
     """The state of one generation: two contexts of the same text. Kept between answers, so that a chat's history is read only once."""
 
     target: TargetContext
-    drafter: DrafterContext | None = None
+    drafter: DrafterContext
     domain: str = "default"  # the adapter line whose drafter reads
     decoder: codecs.IncrementalDecoder = field(default_factory=lambda: codecs.getincrementaldecoder("utf-8")("replace"))
 
     def start(self, prompt: Sequence[int]) -> None:
-        kept = self.target.start(prompt)
-        if self.drafter is not None:
-            self.drafter.start(prompt, kept)
+        self.drafter.start(prompt, self.target.start(prompt))
         self.decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def commit(self, start: int, result: RoundResult, ids: Sequence[int], accepted: int) -> None:
         """Apply a round that began at `start` drafter ids: it emits the target `ids`, of which the first `accepted` were proposed."""
         self.target.append(ids)
-        if self.drafter is not None:
-            # Accepted tokens keep the drafted ids up to the last one that ends where a drafter token ends; later ones are spelled anew.
-            while accepted and not result.slots[accepted - 1].draft_ids:
-                accepted -= 1
-            self.drafter.commit(start, [len(slot.draft_ids) for slot in result.slots[:accepted]], ids)
+        # Accepted tokens keep the drafted ids up to the last one that ends where a drafter token ends; later ones are spelled anew.
+        while accepted and not result.slots[accepted - 1].draft_ids:
+            accepted -= 1
+        self.drafter.commit(start, [len(slot.draft_ids) for slot in result.slots[:accepted]], ids)
 
     def replayed_acceptance(self, target_probs: Sequence[float], greedy: bool) -> ReplayedAcceptance:
         """How drafts would have done on the newest tokens, given the target's probabilities of these: for each token its number of drafter
         tokens and min(1, q/p), whose mean estimates the acceptance of the drafter's own proposals. Costs the drafter's pass over what it
         has not read, which a draft then need not make again. [] for fewer than ENOUGH tokens."""
-        if self.drafter is None or len(target_probs) < ENOUGH:
+        if len(target_probs) < ENOUGH:
             return []
         found = self.drafter.score_history(ENOUGH, len(target_probs), greedy)[::-1]
         # Numbers that are not finite count as a wrong guess.

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from omnidemo.decoding.method import Method
 from omnidemo.methods.autoregressive import Autoregressive
-from omnidemo.methods.base import Acceptance, Draft, Method, RoundContext, Slot
 from omnidemo.methods.ngram_exact import NgramExact
 from omnidemo.methods.ngram_merge import NgramMerge
 from omnidemo.methods.speculative import Speculative
@@ -23,22 +23,6 @@ METHODS: dict[str, type[Method]] = {
     )
 }  # fmt: skip
 
-__all__ = [
-    "AUTO",
-    "AUTO_HELP",
-    "BASELINE",
-    "METHODS",
-    "Acceptance",
-    "Draft",
-    "Method",
-    "RoundContext",
-    "Slot",
-    "check_method",
-    "fitting",
-    "make_method",
-    "pick",
-]
-
 
 def check_method(name: str) -> str:
     """The name, if it is a method's or "auto"; ValueError that lists the names otherwise."""
@@ -55,9 +39,7 @@ def fitting(vocabulary: VocabularyMap) -> list[str]:
 def pick(vocabulary: VocabularyMap) -> str:
     """What "auto" stands for: `speculative` with one vocabulary; else merging, which proposes all that token intersection does and
     n-grams too, where there are n-grams to merge."""
-    if Speculative.refusal(vocabulary) is None:
-        return Speculative.name
-    return NgramExact.name
+    return Speculative.name if Speculative.refusal(vocabulary) is None else NgramExact.name
 
 
 def make_method(name: str, vocabulary: VocabularyMap) -> Method:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from omnidemo.methods.base import Draft, Method, RoundContext
+from omnidemo.decoding.backend import Draft
+from omnidemo.decoding.method import Method
+from omnidemo.decoding.round import RoundContext
 
 
 class Autoregressive(Method):

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from functools import partial
-from weakref import WeakKeyDictionary
 
 from torch import Tensor
 
+from omnidemo.decoding.backend import Draft, Slot
+from omnidemo.decoding.method import Method
 from omnidemo.decoding.rollout import ProposalRule, token_by_token
+from omnidemo.decoding.round import NotFinite, RoundContext
 from omnidemo.decoding.sampling import Probs, totals
-from omnidemo.methods.base import Draft, Method, NotFinite, RoundContext, Slot
-from omnidemo.methods.ngram_residual import Path, Residual, can_continue, complete_children
+from omnidemo.methods.ngram_residual import Path, Residual
 from omnidemo.vocab.ngram_cache import NgramCache
 from omnidemo.vocab.vocabulary_map import logit_mask
-
-# What is derived from a trie: its version, the masks of first draws by their limit, and the rule by which slots are drawn (once made).
-Derived = tuple[int, dict[int, Tensor], list[ProposalRule]]
 
 
 class NgramExact(Method):
@@ -37,7 +35,10 @@ class NgramExact(Method):
     def __init__(self, overrun: int = 2, attempts: int = 1024) -> None:
         self.overrun = overrun  # drafter tokens by which an open n-gram may exceed the budget
         self.attempts = attempts  # residual draws from p, at microseconds each, before closer bounds are found by drafter passes
-        self._derived: WeakKeyDictionary[NgramCache, Derived] = WeakKeyDictionary()  # by trie: each visitor has one
+
+    def ngrams(self, context: RoundContext) -> NgramCache:
+        """Those that may be proposed."""
+        return context.ngrams
 
     def draft(self, context: RoundContext, budget: int) -> Draft:
         draft = Draft()
@@ -47,7 +48,7 @@ class NgramExact(Method):
             base, limit = len(context.drafter.ids), left + self.overrun
             context.begin_slot(self.proposal_rule, left)
             try:
-                drawn, q, probs = context.draw(partial(self._first_mask, context, limit))
+                drawn, q, probs = context.draw(partial(self.first_mask, context, limit))
             except NotFinite:
                 break
             slot = Slot(-1, (), 0.0, base, limit, {(): probs})
@@ -71,26 +72,22 @@ class NgramExact(Method):
         return draft
 
     def proposal_rule(self, context: RoundContext) -> ProposalRule:
-        """`draft` as data: `first` replaces `_first_mask`, and the trie's table replaces `_walk`."""
-        rules = self._of_trie(context)[2]
-        if not rules:
+        """`draft` as data: `first` replaces `first_mask`, and the trie's table replaces `_walk`."""
+        known, key = context.ngrams.derived, ("rule", self.overrun)
+        if key not in known:
             first = context.ngrams.nearest.masked_fill(context.map.draftable, 0)
             inside = token_by_token(context.map.readable_logit_mask).inside
-            rules.append(ProposalRule(first, inside, context.map.mapped, context.ngrams.on_device(), self.overrun))
-        return rules[0]
+            known[key] = ProposalRule(first, inside, context.map.mapped, context.ngrams.on_device(), self.overrun)
+        rule: ProposalRule = known[key]
+        return rule
 
-    def _first_mask(self, context: RoundContext, limit: int) -> Tensor:
+    def first_mask(self, context: RoundContext, limit: int) -> Tensor:
         """The logit mask [D] of first draws: what may be proposed directly, and what begins an n-gram of at most `limit` tokens."""
-        masks = self._of_trie(context)[1]
-        if limit not in masks:
-            masks[limit] = logit_mask(context.map.draftable | context.ngrams.begins(limit))
-        return masks[limit]
-
-    def _of_trie(self, context: RoundContext) -> Derived:
-        derived = self._derived.get(context.ngrams)
-        if derived is None or derived[0] != context.ngrams.version:
-            derived = self._derived[context.ngrams] = (context.ngrams.version, {}, [])
-        return derived
+        known, key = context.ngrams.derived, ("mask", limit)
+        if key not in known:
+            known[key] = logit_mask(context.map.draftable | context.ngrams.begins(limit))
+        mask: Tensor = known[key]
+        return mask
 
     def _walk(self, context: RoundContext, slot: Slot, first: int, q: float) -> tuple[int, list[int]]:
         """Walk from the first drawn token, fill the slot with the longest complete node; returns the number of further draws, and the
@@ -101,8 +98,9 @@ class NgramExact(Method):
         children: list[int] = []
         if context.map.targets[first] >= 0:
             slot.target_id, slot.draft_ids, slot.q, slot.draft_probs = context.map.targets[first], path, q, (q,)
-        node = context.ngrams.root.children.get(first)
-        while node is not None and can_continue(node, slot.limit):
+        trie = self.ngrams(context).trie
+        node = trie.child(0, first)
+        while trie.can_continue(node, slot.limit):
             context.drafter.push(path[-1])
             try:
                 drawn, factor, slot.distributions[path] = context.draw(context.readable_logit_mask)
@@ -110,16 +108,16 @@ class NgramExact(Method):
                 break
             draws += 1
             if slot.draft_ids == path and not context.sampling.greedy:
-                children = complete_children(node, slot.limit)
-            node = node.children.get(drawn)
-            if node is None or node.nearest_ngram > slot.limit:
+                children = trie.children(node, slot.limit, complete=True)
+            node = trie.child(node, drawn)
+            if trie.nearest(node) > slot.limit:
                 break
             path, q = (*path, drawn), q * factor
             draft_probs.append(factor)
-            if node.target >= 0:
-                slot.target_id, slot.draft_ids, slot.q, slot.draft_probs = node.target, path, q, tuple(draft_probs)
+            if trie.spells(node) >= 0:
+                slot.target_id, slot.draft_ids, slot.q, slot.draft_probs = trie.spells(node), path, q, tuple(draft_probs)
                 children = []
         return draws, children
 
     def residual(self, context: RoundContext, slot: Slot, probs: Probs) -> int:
-        return Residual(context, slot, probs).token(self.attempts)
+        return Residual(context, self.ngrams(context), slot, probs).token(self.attempts)

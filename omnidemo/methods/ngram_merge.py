@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import torch
 
+from omnidemo.decoding.backend import Draft, Slot
+from omnidemo.decoding.method import Method, slot_of, subtract
+from omnidemo.decoding.round import RoundContext
 from omnidemo.decoding.sampling import Probs, as_tensor
-from omnidemo.methods.base import Draft, Method, RoundContext, Slot, slot_of, subtract
 
 
 class NgramMerge(Method):

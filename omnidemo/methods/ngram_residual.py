@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 
 import torch
 
+from omnidemo.decoding.backend import Slot
 from omnidemo.decoding.randomness import BatchedSampler
-from omnidemo.decoding.sampling import Probs, among, as_tensor, on_host, total, without
-from omnidemo.methods.base import RoundContext, Slot
-from omnidemo.vocab.ngram_cache import FAR, Node
+from omnidemo.decoding.round import RoundContext
+from omnidemo.decoding.sampling import Probs, as_tensor, on_host, restricted, total
+from omnidemo.vocab.ngram_cache import NgramCache
 
 Path = tuple[int, ...]
 FEW = 16  # tokens whose part of the residual is bounded closely at first, once the plain attempts have come to nothing
@@ -21,9 +22,10 @@ class Residual:
     """norm(p − A) of one slot, where `probs` [T] is p. What was computed is kept until the slot is corrected."""
 
     context: RoundContext
+    ngrams: NgramCache
     slot: Slot
     probs: Probs
-    _bounds: dict[int, tuple[Path, Node | None, float]] = field(default_factory=dict, init=False)
+    _bounds: dict[int, tuple[Path, int, float]] = field(default_factory=dict, init=False)
     _draws: dict[tuple[Path, str], BatchedSampler | None] = field(default_factory=dict, init=False)
 
     def token(self, attempts: int) -> int:
@@ -71,8 +73,8 @@ class Residual:
         direct, drafter_ids = context.map.mapped_targets, context.map.mapped_drafters
         upper = probs.index_add(0, direct, torch.minimum(as_tensor(slot.distributions[()])[drafter_ids].double(), probs[direct]), alpha=-1)
         walks = torch.zeros_like(probs, dtype=torch.bool)
-        walks[direct] = context.ngrams.begins(slot.limit)[drafter_ids]
-        walks[torch.tensor(context.ngrams.target_ids, dtype=torch.long, device=probs.device)] = True
+        walks[direct] = self.ngrams.begins(slot.limit)[drafter_ids]
+        walks[torch.tensor(self.ngrams.target_ids, dtype=torch.long, device=probs.device)] = True
         upper = torch.where(walks, probs, upper).clamp_(min=0.0)
         ranked = torch.where(walks, probs, -1.0)
         best = ranked.topk(min(known, len(ranked))).indices
@@ -106,7 +108,8 @@ class Residual:
             self._bounds[token] = self._bound(self._path(token))
         path, node, bound = self._bounds[token]
         taken = min(p, bound)
-        if taken <= 0.0 or node is None or not can_continue(node, self.slot.limit) or not (inner := inner_children(node, self.slot.limit)):
+        trie, limit = self.ngrams.trie, self.slot.limit
+        if taken <= 0.0 or not trie.can_continue(node, limit) or not (inner := trie.children(node, limit, complete=False)):
             return p - taken, p - taken
         complete = self._complete_mass(path, node)
         further = total(self._probs(path), inner) / (1.0 - complete) if complete < 1.0 else 0.0
@@ -116,61 +119,61 @@ class Residual:
         """The drafter tokens with which the slot could have proposed a target token; () for one that it could not."""
         context = self.context
         direct = context.map.drafters[token]
-        path = context.ngrams.path(token) if direct < 0 else (direct,) if context.map.may_draft[direct] else None
+        path = self.ngrams.path(token) if direct < 0 else (direct,) if context.map.may_draft[direct] else None
         return path if path is not None and len(path) <= self.slot.limit else ()
 
-    def _bound(self, path: Path, first: float | None = None) -> tuple[Path, Node | None, float]:
-        """(path, trie node, B) of what a path spells; B is 0 for (). `first`: the probability of its first drafter id, if known."""
+    def _bound(self, path: Path, first: float | None = None) -> tuple[Path, int, float]:
+        """(path, node (0: none), B) of what a path spells; B is 0 for (). `first`: the probability of its first drafter id, if known."""
         if not path:
-            return (), None, 0.0
-        limit = self.slot.limit
+            return (), 0, 0.0
+        trie = self.ngrams.trie
         bound = float(self.slot.distributions[()][path[0]]) if first is None else first
-        node = self.context.ngrams.root.children.get(path[0])
+        node = trie.child(0, path[0])
         for depth in range(1, len(path)):
-            if bound <= 0.0 or node is None:
+            if bound <= 0.0 or not node:
                 return path, node, 0.0
             bound *= float(self._probs(path[:depth])[path[depth]])
-            node = node.children.get(path[depth])
-        if bound > 0.0 and node is not None and complete_children(node, limit):
+            node = trie.child(node, path[depth])
+        if bound > 0.0:
             bound *= 1.0 - self._complete_mass(path, node)
         return path, node, bound
 
-    def _simulate(self, path: Path, node: Node | None, entering: bool = False) -> bool:
+    def _simulate(self, path: Path, node: int, entering: bool = False) -> bool:
         """Walk on from a node, not through its complete children (B has taken them off): does a longer complete node come? `entering`: the
         first step leads to a child that is none but can become one."""
-        step, limit = "entering" if entering else "avoiding", self.slot.limit
-        while node is not None and can_continue(node, limit):
+        step, limit, trie = "entering" if entering else "avoiding", self.slot.limit, self.ngrams.trie
+        while trie.can_continue(node, limit):
             draws = self._draws_after(path, node, step)
             if draws is None:
                 return False
             drawn, step = draws.draw()[0], "free"
-            node = node.children.get(drawn)
-            if node is None or node.nearest_ngram > limit:
+            node = trie.child(node, drawn)
+            if trie.nearest(node) > limit:
                 return False
-            if node.target >= 0:
+            if trie.spells(node) >= 0:
                 return True
             path = (*path, drawn)
         return False
 
-    def _draws_after(self, path: Path, node: Node, step: str) -> BatchedSampler | None:
+    def _draws_after(self, path: Path, node: int, step: str) -> BatchedSampler | None:
         """Draws from the distribution after a path: `step` "free" from all of it, "avoiding" without the complete children, "entering" only
         from the children that are not complete but can become so. None where no longer n-gram is possible."""
         if (path, step) not in self._draws:
             probs: Probs | None = None
-            inner = inner_children(node, self.slot.limit) if step != "free" else []
+            inner = self.ngrams.trie.children(node, self.slot.limit, complete=False) if step != "free" else []
             if step == "free":
                 found = self._probs(path)
                 probs = found if not on_host(found) or float(found.sum()) > 0.0 else None
             elif inner and step == "avoiding":
-                probs = without(self._probs(path), complete_children(node, self.slot.limit))
+                probs = restricted(self._probs(path), self.ngrams.trie.children(node, self.slot.limit, complete=True), keep=False)
             elif inner:
-                probs = among(self._probs(path), inner)
+                probs = restricted(self._probs(path), inner, keep=True)
             self._draws[path, step] = None if probs is None else BatchedSampler(self.context.rng, probs)
         return self._draws[path, step]
 
-    def _complete_mass(self, path: Path, node: Node) -> float:
+    def _complete_mass(self, path: Path, node: int) -> float:
         """Σ q over the complete children that fit."""
-        ids = complete_children(node, self.slot.limit)
+        ids = self.ngrams.trie.children(node, self.slot.limit, complete=True)
         return total(self._probs(path), ids) if ids else 0.0
 
     def _probs(self, path: Path) -> Probs:
@@ -189,20 +192,3 @@ class Residual:
                 probs = torch.zeros_like(as_tensor(probs))
             slot.distributions[path] = probs
         return probs
-
-
-def can_continue(node: Node, limit: int) -> bool:
-    """Whether a walk draws on from here: some child can still become an n-gram within the limit. Depends on trie and budget alone."""
-    return node.nearest_below <= limit
-
-
-def complete_children(node: Node, limit: int) -> list[int]:
-    """The drafter tokens that lead to complete children that fit."""
-    if node.depth + 1 > limit or node.depth + 1 >= FAR:
-        return []
-    return [drawn for drawn, child in node.children.items() if child.target >= 0]
-
-
-def inner_children(node: Node, limit: int) -> list[int]:
-    """The drafter tokens that lead to children that are no n-grams but can still become some that fit."""
-    return [drawn for drawn, child in node.children.items() if child.target < 0 and child.nearest_ngram <= limit]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from itertools import accumulate
 
+from omnidemo.decoding.backend import Acceptance, Draft
+from omnidemo.decoding.method import Method, slot_of
+from omnidemo.decoding.round import RoundContext
 from omnidemo.decoding.sampling import Logits
-from omnidemo.methods.base import Acceptance, Draft, Method, RoundContext, slot_of
 
 
 class StringExactMatch(Method):

@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from functools import cached_property
 from weakref import WeakKeyDictionary
 
+from omnidemo.decoding.backend import Draft, Slot
+from omnidemo.decoding.method import Method
+from omnidemo.decoding.round import NotFinite, RoundContext
 from omnidemo.decoding.sampling import Probs, as_tensor
-from omnidemo.methods.base import Draft, Method, NotFinite, RoundContext, Slot
 from omnidemo.vocab.vocabulary_map import VocabularyMap
 
 CAP = 64  # spellings of one target token, at most: the proposal's distribution is a sum over all of them

@@ -7,7 +7,7 @@ from dataclasses import replace
 from torch import Tensor
 
 from omnidemo.decoding.rollout import ProposalRule, token_by_token
-from omnidemo.methods.base import RoundContext
+from omnidemo.decoding.round import RoundContext
 from omnidemo.methods.token_intersection import TokenIntersection
 
 
@@ -22,12 +22,13 @@ class Union(TokenIntersection):
     help = "The drafter draws freely and tokens that the target does not have are rejected (Timor et al. 2025). Exact, rarely the fastest."
 
     def __init__(self) -> None:
+        super().__init__()
         self._rule: ProposalRule | None = None  # the newest
 
     def proposal_rule(self, context: RoundContext) -> ProposalRule:
         if self._rule is None or self._rule.alone is not context.map.mapped:
-            self._rule = replace(token_by_token(self.logit_mask(context)), alone=context.map.mapped)
+            self._rule = replace(token_by_token(self.first_mask(context, 0)), alone=context.map.mapped)
         return self._rule
 
-    def logit_mask(self, context: RoundContext) -> Tensor:
+    def first_mask(self, context: RoundContext, limit: int) -> Tensor:
         return context.map.readable_logit_mask

@@ -27,7 +27,7 @@ class Conversations:
         state = self._known(ids, domain) if reuse else None
         if state is None:
             state = self.fresh(drafter, domain)
-        elif state.domain != domain and state.drafter is not None:
+        elif state.domain != domain:
             state.domain = domain
             state.drafter.read_again(drafter.new_cache())
         self.running.append(state)
@@ -60,5 +60,5 @@ class Conversations:
     def read_again(self, domain: str, drafter: Runner) -> None:
         """Reset every drafter context of a domain, so that other weights read its text anew."""
         for state in (*self._idle, *self.running):
-            if state.drafter is not None and state.domain == domain:
+            if state.domain == domain:
                 state.drafter.read_again(drafter.new_cache())

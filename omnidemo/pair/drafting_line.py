@@ -61,13 +61,3 @@ class DraftingLine:
         if asked.draft_policy == "head":
             return HeadPolicy(longest, known, asked.gamma, self.head, probes)
         return CostPolicy(longest, known)
-
-
-class PlainPolicy(FixedPolicy):
-    """Nothing is drafted, and each token is a pass of its own, so that other generations get the lock between any two."""
-
-    def __init__(self) -> None:
-        super().__init__(0)
-
-    def plain_lookahead(self) -> int:
-        return 0

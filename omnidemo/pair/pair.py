@@ -6,6 +6,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import fields, replace
+from functools import cache, partial
 from secrets import token_hex
 from time import perf_counter
 from typing import Any, Literal
@@ -18,7 +19,7 @@ from omnidemo.config import GenerationConfig
 from omnidemo.decoding.backend import Backend, Clock, KVCache
 from omnidemo.decoding.cost_model import CostModel
 from omnidemo.decoding.cost_policy import Drafting, describe
-from omnidemo.decoding.draft_policy import Policy
+from omnidemo.decoding.draft_policy import FixedPolicy, Policy
 from omnidemo.decoding.engine import Limits, decode
 from omnidemo.decoding.randomness import Sampler
 from omnidemo.decoding.sampling import SamplingParams
@@ -27,7 +28,7 @@ from omnidemo.methods import BASELINE, Method, make_method
 from omnidemo.metrics import measure
 from omnidemo.models.load import LanguageModel
 from omnidemo.pair.conversation_pool import DOMAIN, Conversations
-from omnidemo.pair.drafting_line import DraftingLine, PlainPolicy
+from omnidemo.pair.drafting_line import DraftingLine
 from omnidemo.pair.ngram_memory import NgramMemory, remember
 from omnidemo.pair.prompt_reader import PromptReader
 from omnidemo.records import Agreement, FinishReason, Generation, Prompt, Round, Trace, drain
@@ -64,7 +65,8 @@ class Pair:
         self.learners: list[Callable[[Trace], object]] = []
         self.round_listeners: list[Callable[[Round], object]] = []
         self.mismatches = 0  # answers after which the drafter's bytes did not spell the target's
-        self._methods: dict[str, Method] = {}
+        # One object of each method serves all answers, so what it has computed from map and trie is reused.
+        self._method: Callable[[str], Method] = cache(partial(make_method, vocabulary=self.map))
         self._lines: dict[str, DraftingLine] = {}
         self._lock = threading.Lock()  # held for one round, a swap, or a change of the trie
         self._memory = NgramMemory(lambda: self.ngrams, self.map, (target.name, drafter.name), self._lock)
@@ -73,7 +75,7 @@ class Pair:
         self._agreements: OrderedDict[str, Agreement] = OrderedDict()  # of the newest answers, by key
         self._compiled = compile_kernels.kernels() is not None  # at the time of the measurements in `cost_model`
         self.clock: Callable[[], float] = perf_counter  # seconds, by which the stages of rounds are timed
-        self.make_backend: Callable[[KVCache, KVCache | None, Clock], Backend | None] = make_backend  # called once per generation
+        self.make_backend: Callable[[KVCache, KVCache, Clock], Backend | None] = make_backend  # called once per generation
 
     def generate(self, prompt: Prompt, **options: Any) -> Generation:
         """Generate an answer. The options are those of `stream`."""
@@ -117,8 +119,7 @@ class Pair:
             with self._lock:
                 state.start(ids)
             started = perf_counter()
-            caches = state.target.cache, state.drafter.cache if state.drafter is not None else None
-            backend = self.make_backend(*caches, self.clock)
+            backend = self.make_backend(state.target.cache, state.drafter.cache, self.clock)
             steps = decode(state, chosen, self.map, ngrams, sampling, Sampler(seed), limits, length, tracer, self.clock, backend)
             while True:
                 with self._lock:
@@ -139,12 +140,12 @@ class Pair:
         finally:
             seconds, trace = perf_counter() - started, None
             try:
-                if tracer is not None and rounds and state.drafter is not None:
+                if tracer is not None and rounds:
                     trace = tracer.finish(state.drafter)  # before another answer may go on from this conversation
             finally:
                 with self._lock:
                     self._conversations.give_back(state)
-                    mismatch = float(state.drafter is not None and not state.drafter.spells(state.target.ids))
+                    mismatch = float(not state.drafter.spells(state.target.ids))
                     self.mismatches += int(mismatch)
                     ngrams.clock += int(learn)
             for learner in self.learners:
@@ -173,9 +174,10 @@ class Pair:
         """The target's greedy answer to a prompt, given as ids, with its trace; None where `cancelled` said so after a pass.
         It does not count as a generation, keeps nothing, and frees the lock after each pass."""
         state = self._conversations.fresh(self.drafter.runner)
-        tracer, nothing = Tracer(self.map, len(ids), self._top_k), PlainPolicy()
+        tracer, nothing = Tracer(self.map, len(ids), self._top_k), FixedPolicy(0)
         with self._lock:
             state.start(ids)
+        # Without a backend each token is a pass of its own, so that other generations get the lock between any two.
         steps = decode(
             state, self._method("auto"), self.map, self.ngrams, SamplingParams(0.0), Sampler(0), Limits(max_new_tokens), nothing, tracer
         )
@@ -186,7 +188,6 @@ class Pair:
             if done is not None:
                 written += [token.id for token in done.tokens]
                 continue
-            assert state.drafter is not None
             trace = tracer.finish(state.drafter)
             if trace is None:
                 raise ValueError(f"the answer of {self.target.name} left no trace to replay")
@@ -281,12 +282,6 @@ class Pair:
             "device": str(self.target.device),
             "dtype": str(self.target.dtype).removeprefix("torch."),
         }
-
-    def _method(self, name: str) -> Method:
-        """The method of that name. One object serves all answers, so what it has computed from map and trie is reused."""
-        if name not in self._methods:
-            self._methods[name] = make_method(name, self.map)
-        return self._methods[name]
 
     def _line(self, domain: str) -> DraftingLine:
         return self._lines.setdefault(domain, DraftingLine(self.drafter.runner))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from numbers import Integral
 from typing import Any
 
@@ -16,7 +17,6 @@ class PromptReader:
 
     def __init__(self, target: LanguageModel) -> None:
         self._target = target
-        self._speller: Speller | None = None
 
     def ids(self, prompt: Prompt, raw: bool = False) -> list[int]:
         """The target's ids of a prompt, a `raw` text without chat template; ValueError where it is empty or does not fit the window."""
@@ -24,14 +24,14 @@ class PromptReader:
             prompt = [{"role": "user", "content": prompt}]
         parts: list[Any] = list(prompt) if isinstance(prompt, Iterable) and not isinstance(prompt, (str, Mapping)) else []
         if isinstance(prompt, str):
-            ids = self._spelling().text(prompt)
+            ids = self._speller.text(prompt)
         elif isinstance(prompt, Mapping) or not isinstance(prompt, Iterable):
             raise ValueError("the prompt is neither a text, nor a list of messages, nor a list of ids")
         elif all(isinstance(part, Integral) for part in parts):
             ids = [int(part) for part in parts]
         elif self._target.chat:
             try:
-                ids = self._spelling().messages(parts)
+                ids = self._speller.messages(parts)
             except ValueError:
                 raise
             except Exception as error:  # a template raises what it likes, jinja2's errors among them
@@ -49,7 +49,6 @@ class PromptReader:
             raise ValueError(f"prompt ids must lie between 0 and {self._target.runner.rows - 1}")
         return ids
 
-    def _spelling(self) -> Speller:
-        if self._speller is None:  # models that were made for measuring have no tokenizer, and are given ids
-            self._speller = Speller(self._target.tokenizer, self._target.vocabulary)
-        return self._speller
+    @cached_property
+    def _speller(self) -> Speller:  # models that were made for measuring have no tokenizer, and are given ids
+        return Speller(self._target.tokenizer, self._target.vocabulary)

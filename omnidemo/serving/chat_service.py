@@ -19,7 +19,7 @@ from omnidemo.methods import BASELINE, make_method
 from omnidemo.metrics import measure
 from omnidemo.models.catalogue import reading
 from omnidemo.models.chat_template import check_messages
-from omnidemo.pair.chat_backend import ChatBackend
+from omnidemo.pair.pair import Pair
 from omnidemo.records import Generation, RequestRecord, Round
 from omnidemo.serving.adaptation_service import AdaptationService
 from omnidemo.serving.comparison import Comparison, compare
@@ -234,7 +234,7 @@ class ChatService:
 
     def _record(
         self,
-        pair: ChatBackend,
+        pair: Pair,
         session: str,
         prompt: str,
         made: Generation,

@@ -6,15 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from weakref import WeakKeyDictionary
 
 from omnidemo.models.catalogue import Reading
-from omnidemo.pair.chat_backend import ChatBackend
+from omnidemo.pair.pair import Pair
 
 Message = Mapping[str, str]
-_frames: WeakKeyDictionary[ChatBackend, tuple[int, int]] = WeakKeyDictionary()  # of the templates; measured once, it takes a millisecond
+_frames: WeakKeyDictionary[Pair, tuple[int, int]] = WeakKeyDictionary()  # of the templates; measured once, it takes a millisecond
 LONGEST_TOKEN = 64  # characters; a text with more of them per free token is too long without counting its tokens
 
 
 def newest(
-    pair: ChatBackend, messages: Sequence[Message], reading: Reading, max_new_tokens: int, cancelled: Callable[[], bool] = lambda: False
+    pair: Pair, messages: Sequence[Message], reading: Reading, max_new_tokens: int, cancelled: Callable[[], bool] = lambda: False
 ) -> list[Message]:
     """The newest exchanges of a chat: as many as the target was made for and as leave space for an answer; at least the last message.
 
@@ -50,14 +50,14 @@ def _from_a_question(messages: list[Message]) -> list[Message]:
     return messages[max(0, first) :]
 
 
-def _tokens(pair: ChatBackend, message: Message, space: int) -> int:
+def _tokens(pair: Pair, message: Message, space: int) -> int:
     """Target tokens of a message; more than `space` for a text that is surely too long to be counted."""
     if len(message["content"]) > max(1, space) * LONGEST_TOKEN:
         return max(0, space) + 1
     return len(pair.target.tokenizer(message["content"], add_special_tokens=False)["input_ids"])
 
 
-def _template(pair: ChatBackend) -> tuple[int, int]:
+def _template(pair: Pair) -> tuple[int, int]:
     """Tokens that the chat template writes once, and around each message."""
     user, assistant = {"role": "user", "content": "x"}, {"role": "assistant", "content": "x"}
     try:
@@ -69,7 +69,7 @@ def _template(pair: ChatBackend) -> tuple[int, int]:
     return max(0, one - frame - text), frame
 
 
-def _too_long(pair: ChatBackend, messages: list[Message], space: int) -> bool:
+def _too_long(pair: Pair, messages: list[Message], space: int) -> bool:
     try:
         return len(pair.prompt_ids(messages)) > space
     except ValueError:  # it does not fit the window

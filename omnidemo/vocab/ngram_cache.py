@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 from itertools import islice
 from secrets import token_hex
-from typing import Literal
+from typing import Any, Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -15,23 +17,10 @@ from omnidemo.records import NgramEntry
 from omnidemo.vocab.trie_table import FAR, SIZES, TrieTable
 
 
-class Node:
-    """A trie node. `target` is the target id that the path to here spells, or −1; `nearest_ngram` the depth of the nearest
-    complete n-gram at or below this node, `nearest_below` of the nearest one below it (FAR: none)."""
-
-    __slots__ = ("children", "depth", "nearest_below", "nearest_ngram", "target")
-
-    def __init__(self, depth: int) -> None:
-        self.children: dict[int, Node] = {}
-        self.depth = depth
-        self.target = -1
-        self.nearest_ngram = self.nearest_below = FAR
-
-
 class NgramCache:
     """A trie of n-grams (n ≥ 2) with counters and a limit. One n-gram per target id, one target id per path.
 
-    Lookup and insertion cost O(n), whatever the size; only an eviction scans (a tenth of the cache leaves at once, so its
+    Lookup and insertion cost O(n), whatever the size; only an eviction goes through all of it (a tenth of the cache leaves at once, so its
     cost per insertion stays constant). `size` 0 refuses every n-gram.
     """
 
@@ -43,18 +32,14 @@ class NgramCache:
         device: torch.device | str = "cpu",
         sizes: Sequence[int] = SIZES,
     ) -> None:
-        """sizes: those that the table on the device may take, primes."""
-        self.root = Node(0)
+        """sizes: those that the trie's table may take, primes."""
+        self.trie = TrieTable(drafter_tokens, device, sizes)
         self.size, self.policy = size, policy
         self.clock = 0  # requests of the pair so far
-        self.version = 0  # changes with every change of the trie
         # nearest[d]: fewest drafter tokens of an n-gram that begins with d; the mask of first draws compares it to the budget.
         self.nearest: Tensor = torch.full((drafter_tokens,), FAR, dtype=torch.int32, device=device)
-        self._begins: tuple[int, dict[int, Tensor]] = (0, {})  # version, and the masks of `begins` by length
+        self.derived: dict[Any, Any] = {}  # what others have computed from the trie as it is; emptied by every change of it
         self.epoch = token_hex(8)  # another one after anything was removed: until then entries have numbers, in the order of insertion
-        self._sizes = sizes
-        self._mirror: TrieTable | None = None  # made when it is first asked for
-        self._unmirrored: list[tuple[tuple[int, ...], int]] | None = None  # n-grams that it lacks; None: it has to be filled anew
         self._entries: dict[int, NgramEntry] = {}  # by target id
         self._changed: set[int] = set()
         self._removed: set[int] = set()
@@ -98,37 +83,23 @@ class NgramCache:
 
     def longest(self, ids: Sequence[int], start: int = 0) -> tuple[int, int] | None:
         """(target id, n) of the longest n-gram that `ids` holds from `start` on, or None."""
-        node, found = self.root, None
+        node, found = 0, None
         for position in range(start, len(ids)):
-            child = node.children.get(ids[position])
-            if child is None:
+            node = self.trie.child(node, ids[position])
+            if not node:
                 break
-            node = child
-            if node.target >= 0:
-                found = (node.target, node.depth)
+            if (target_id := self.trie.spells(node)) >= 0:
+                found = (target_id, position + 1 - start)
         return found
 
     def begins(self, limit: int) -> Tensor:
-        """[D] bool: drafter ids with which an n-gram of at most `limit` tokens begins. Not to be written to."""
-        if self._begins[0] != self.version:
-            self._begins = (self.version, {})
-        masks = self._begins[1]
-        if limit not in masks:
-            masks[limit] = self.nearest <= limit
-        return masks[limit]
+        """[D] bool: drafter ids with which an n-gram of at most `limit` tokens begins."""
+        return self.nearest <= limit
 
     def on_device(self) -> TrieTable:
-        """The trie as a table on the cache's device, up to date. Costs what was inserted since the last call; all of it where something
-        was removed or the table is full."""
-        if self._mirror is None:
-            self._mirror = TrieTable(len(self.nearest), self.nearest.device, self._sizes)
-        new = self._unmirrored
-        if new is not None and all(map(self._mirror.insert, new)):
-            self._mirror.upload()
-        else:
-            self._mirror.fill((entry.drafter_ids, entry.target_id) for entry in self._entries.values())
-        self._unmirrored = []
-        return self._mirror
+        """The trie, with what was inserted since the last call on the cache's device too."""
+        self.trie.upload()
+        return self.trie
 
     def touch(self, target_id: int, accepted: bool) -> None:
         """Count a proposal of the n-gram that the target judged (`hits`), and whether it was accepted (`accepts`)."""
@@ -140,14 +111,10 @@ class NgramCache:
             self._changed.add(target_id)
 
     def clear(self) -> None:
-        self.root = Node(0)
-        self.nearest.fill_(FAR)
         self._removed |= set(self._entries)
         self._entries.clear()
         self._changed.clear()
-        self._unmirrored = None
-        self.version += 1
-        self.epoch = token_hex(8)
+        self._refill()
 
     def forget_saved(self) -> None:
         """Count every entry as changed: what was written of them is gone."""
@@ -162,29 +129,16 @@ class NgramCache:
 
     def _put(self, new: NgramEntry, mark: bool) -> bool:
         ids = new.drafter_ids
-        if len(ids) < 2 or self.size == 0 or new.target_id in self._entries:
-            return False
-        node = self.root
-        for drafter_id in ids:
-            child = node.children.get(drafter_id)
-            node = child if child is not None else node.children.setdefault(drafter_id, Node(node.depth + 1))
-        if node.target >= 0:
+        known = self.longest(ids)
+        if len(ids) < 2 or self.size == 0 or new.target_id in self._entries or (known is not None and known[1] == len(ids)):
             return False
         if len(self._entries) >= self.size:
-            # Evicting may prune the nodes just walked, so it comes first and the walk is repeated.
             self._evict()
-            return self._put(new, mark)
-        node.target = new.target_id
-        node = self.root
-        for drafter_id in ids:
-            node.nearest_below = min(node.nearest_below, len(ids))
-            node = node.children[drafter_id]
-            node.nearest_ngram = min(node.nearest_ngram, len(ids))
-        self.nearest[ids[0]] = self.root.children[ids[0]].nearest_ngram  # not read from the tensor: on a GPU that waits
         self._entries[new.target_id] = new
-        if self._unmirrored is not None:
-            self._unmirrored.append((ids, new.target_id))
-        self.version += 1
+        if not self.trie.insert((ids, new.target_id)):
+            self._fill()
+        self.nearest[ids[0]] = self.trie.nearest(self.trie.child(0, ids[0]))  # not read from the tensor: on a GPU that waits
+        self.derived.clear()
         if mark:
             self._changed.add(new.target_id)
         return True
@@ -198,23 +152,25 @@ class NgramCache:
             return (*use, entry.inserted_at)
 
         for entry in sorted(self._entries.values(), key=worth)[: max(1, self.size // 10)]:
-            self._remove(entry.target_id)
+            del self._entries[entry.target_id]
+            self._removed.add(entry.target_id)
+        self._refill()
 
-    def _remove(self, target_id: int) -> None:
-        ids = self._entries.pop(target_id).drafter_ids
-        nodes = [self.root]
-        for drafter_id in ids:
-            nodes.append(nodes[-1].children[drafter_id])
-        nodes[-1].target = -1
-        for depth in range(len(ids), 0, -1):
-            node, parent = nodes[depth], nodes[depth - 1]
-            node.nearest_below = min((child.nearest_ngram for child in node.children.values()), default=FAR)
-            node.nearest_ngram = node.depth if node.target >= 0 else node.nearest_below
-            if not node.children and node.target < 0:
-                del parent.children[ids[depth - 1]]
-        first = self.root.children.get(ids[0])
-        self.nearest[ids[0]] = first.nearest_ngram if first is not None else FAR
-        self._removed.add(target_id)
-        self._unmirrored = None
-        self.version += 1
+    def _refill(self) -> None:
+        """Bring everything up to date after entries were removed."""
+        self._fill()
+        nearest = np.full(len(self.nearest), FAR, np.int32)
+        for entry in self._entries.values():
+            nearest[entry.drafter_ids[0]] = min(nearest[entry.drafter_ids[0]], len(entry.drafter_ids))
+        self.nearest.copy_(torch.from_numpy(nearest))
+        self.derived.clear()
         self.epoch = token_hex(8)
+
+    def _fill(self) -> None:
+        self.trie.fill((entry.drafter_ids, entry.target_id) for entry in self._entries.values())
+
+
+@cache
+def no_ngrams(tokens: int, device: torch.device) -> NgramCache:
+    """The n-grams of methods that know none; never written to."""
+    return NgramCache(tokens, 0, device=device, sizes=(1,))

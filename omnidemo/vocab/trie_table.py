@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import cache
 
 import numpy as np
 import torch
@@ -15,7 +14,6 @@ SIZES = (65_521, 262_139, 1_048_573, 4_194_301, 16_777_213)  # primes, so that r
 PROBES = 32  # places in which an edge may lie, one after the other; fewer would do at a quarter full
 SPREAD = 786_433  # moves the edges of neighbouring tokens apart; its product with a key stays below 2⁶³
 EMPTY = -(1 << 62)
-FEW = 16  # nodes that are written sooner one by one, where that can be done
 TARGET, TOKEN, CHILD, SIBLING = range(4)  # of a node's kin
 
 
@@ -30,7 +28,8 @@ class TrieTable:
     same below it). Node 0 can do nothing there, since `find` also gives 0 for what is not found.
     kin [size + PROBES + 1, 4] int64, on the host alone, says which target token a node spells, if it is an n-gram, by which drafter token
     it is reached, and chains a node's children: its first one, and the next one after each (0: none; the root's are not chained).
-    Insertions are uploaded with `upload`, which costs as much as was inserted; the tables keep their addresses until `fill`.
+    Keys and info are on the host too, where walks and insertions work on them; on a CPU these are the same memory. `upload` brings
+    insertions to another device and costs as much as was inserted; the tables keep their addresses until `fill`.
     """
 
     def __init__(self, tokens: int, device: torch.device | str = "cpu", sizes: Sequence[int] = SIZES) -> None:
@@ -40,16 +39,11 @@ class TrieTable:
 
     def _make(self, size: int) -> None:
         self.size = size
-        self._forget()
-        self.keys = torch.full((size + PROBES,), EMPTY, dtype=torch.int64, device=self.device)
-        self.info = torch.full((size + PROBES + 1, 3), FAR, dtype=torch.int64, device=self.device)
-        self.kin = np.zeros((size + PROBES + 1 if self.device.type == "cpu" else 0, 4), np.int64)
-        self._host = (self.keys.numpy(), self.info.numpy()) if self.device.type == "cpu" else None
-
-    def _forget(self) -> None:
-        self._keys = [EMPTY] * (self.size + PROBES)
-        self._info = [FAR] * (3 * (self.size + PROBES + 1))
-        self._changed: set[int] = set()  # nodes
+        self._keys = np.full(size + PROBES, EMPTY, np.int64)
+        self._info = np.full((size + PROBES + 1, 3), FAR, np.int64)
+        self.kin = np.zeros((size + PROBES + 1, 4), np.int64)
+        self._changed: set[int] = set()  # nodes that the device lacks
+        self.keys, self.info = torch.from_numpy(self._keys).to(self.device), torch.from_numpy(self._info).to(self.device)
 
     def find(self, nodes: Tensor, tokens: Tensor) -> Tensor:
         """The children [R] of nodes [R] by tokens [R], 0 where there is none. Shapes and addresses are fixed; nothing waits."""
@@ -58,56 +52,81 @@ class TrieTable:
         hits = self.keys[places] == wanted[:, None]
         return places.add_(1).mul_(hits).amax(-1)
 
+    def child(self, node: int, token: int) -> int:
+        """The child of a node by a token, 0 where there is none."""
+        place, found = self._place(node, token)
+        return place + 1 if found else 0
+
+    def children(self, node: int, limit: int, complete: bool) -> list[int]:
+        """The tokens that lead to those children of a node (not the root) that are n-grams and fit into the limit; or else (`complete`
+        false) to those that are none but can still become some that fit."""
+        found, child = [], int(self.kin[node, CHILD])
+        while child:
+            if (self.spells(child) >= 0) == complete and self.nearest(child) <= limit:
+                found.append(int(self.kin[child, TOKEN]))
+            child = int(self.kin[child, SIBLING])
+        return found
+
+    def spells(self, node: int) -> int:
+        """The target token that the path to a node spells, −1 where it is no n-gram."""
+        return int(self.kin[node, TARGET]) if self._info[node, 0] == 0 else -1
+
+    def nearest(self, node: int) -> int:
+        """The depth of the nearest n-gram at or below a node; FAR for none."""
+        return int(self._info[node, 1])
+
+    def can_continue(self, node: int, limit: int) -> bool:
+        """Whether a walk draws on from a node: some child can still become an n-gram within the limit. Depends on trie and budget alone."""
+        return bool(self._info[node, 2] <= limit)
+
     @torch.inference_mode()
     def fill(self, ngrams: Iterable[Ngram]) -> None:
         """Hold these n-grams and no others. The tables move where they have to grow; ValueError where they cannot."""
         ngrams = list(ngrams)
-        self._forget()
-        self.kin[:] = 0
+        self._keys.fill(EMPTY)
+        self._info.fill(FAR)
+        self.kin.fill(0)
         while not all(map(self.insert, ngrams)):
             self._make(self._next_size())
-        self.keys.fill_(EMPTY)
-        self.info.fill_(FAR)
-        self.upload()
+        self.keys.copy_(torch.from_numpy(self._keys))
+        self.info.copy_(torch.from_numpy(self._info))
+        self._changed.clear()
 
     def insert(self, ngram: Ngram) -> bool:
         """Add an n-gram, on the host until `upload`. False where the table is full; then `fill` it."""
         path, target = ngram
-        parent = 0
-        for depth, token in enumerate(path, 1):
-            node = self._child(parent, token)
-            if node == 0:
+        length, info, parent = len(path), self._info, 0
+        for token in path:
+            place, found = self._place(parent, token)
+            if place < 0:
                 return False
-            if parent and len(self.kin) and self._info[3 * node + 1] == FAR:  # it is new
-                self.kin[node, [TOKEN, SIBLING]] = token, self.kin[parent, CHILD]
-                self.kin[parent, CHILD] = node
-            self._info[3 * node + 1] = min(self._info[3 * node + 1], len(path))
+            node = place + 1
+            if not found:
+                self._keys[place] = parent * self.tokens + token
+                if parent:
+                    self.kin[node, [TOKEN, SIBLING]] = token, self.kin[parent, CHILD]
+                    self.kin[parent, CHILD] = node
+            info[node, 1] = min(info[node, 1], length)
             if parent:
-                self._info[3 * parent + 2] = min(self._info[3 * parent + 2], len(path))
-            if depth == len(path) and self._info[3 * node] == FAR:
-                self._info[3 * node] = 0
-                if len(self.kin):
-                    self.kin[node, TARGET] = target
+                info[parent, 2] = min(info[parent, 2], length)
             self._changed.add(node)
             parent = node
+        if info[parent, 0] == FAR:
+            info[parent, 0] = 0
+            self.kin[parent, TARGET] = target
         return True
 
     @torch.inference_mode()
     def upload(self) -> None:
         """Bring what was inserted to the device."""
-        if self._changed:
-            nodes = list(self._changed)
-            self._changed.clear()
-            if self._host is not None and len(nodes) <= FEW:
-                for node in nodes:
-                    self._host[0][node - 1] = self._keys[node - 1]
-                    self._host[1][node] = self._info[3 * node : 3 * node + 3]
-                return
-            keys = torch.tensor([self._keys[node - 1] for node in nodes]).to(self.device, non_blocking=True)
-            info = torch.tensor([self._info[3 * node : 3 * node + 3] for node in nodes]).to(self.device, non_blocking=True)
-            there = torch.tensor(nodes).to(self.device, non_blocking=True)
+        if self._changed and self.device.type != "cpu":
+            nodes = np.array(list(self._changed))
+            keys, info, there = (
+                torch.from_numpy(each).to(self.device, non_blocking=True) for each in (self._keys[nodes - 1], self._info[nodes], nodes)
+            )
             self.keys.index_copy_(0, there - 1, keys)
             self.info.index_copy_(0, there, info)
+        self._changed.clear()
 
     def _next_size(self) -> int:
         larger = [size for size in self.sizes if size > self.size]
@@ -115,20 +134,12 @@ class TrieTable:
             raise ValueError(f"the n-gram cache is too large for a table of {self.size:,} edges; give it a smaller cache_size")
         return larger[0]
 
-    def _child(self, parent: int, token: int) -> int:
-        """The node at the end of an edge, which is made where there is none; 0 where it has no room."""
+    def _place(self, parent: int, token: int) -> tuple[int, bool]:
+        """(where an edge lies or may be put, whether it lies there); −1 where there is no room for it."""
         key = parent * self.tokens + token
         first = key * SPREAD % self.size
         for place in range(first, first + PROBES):
-            if self._keys[place] == key:
-                return place + 1
-            if self._keys[place] == EMPTY:
-                self._keys[place] = key
-                return place + 1
-        return 0
-
-
-@cache
-def no_ngrams(tokens: int, device: torch.device) -> TrieTable:
-    """The trie of methods that know no n-grams; never written to."""
-    return TrieTable(tokens, device, (1,))
+            there = self._keys[place]
+            if there in (key, EMPTY):
+                return place, bool(there == key)
+        return -1, False

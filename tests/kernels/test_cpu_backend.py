@@ -74,10 +74,10 @@ def kinds(made: list[list[MadeRound]]) -> Counter[str]:
     found: Counter[str] = Counter(rounds=0, several=sum(len(turns) > 1 for turns in made))
     for turn in (turn for turns in made for turn in turns):
         found["rounds"] += 1
-        found["host"] += turn.written is None
-        found["merged"] += any(stop - start > 1 for start, stop in zip((0, *turn.stops), turn.stops, strict=False))
-        found["corrected"] += turn.written is not None and turn.rejected
-        found["bonus"] += turn.written is not None and not turn.rejected
+        found["host"] += turn.result is None
+        found["merged"] += turn.result is not None and any(len(slot.draft_ids) > 1 for slot in turn.result.slots)
+        found["corrected"] += turn.result is not None and turn.result.rejected
+        found["bonus"] += turn.result is not None and not turn.result.rejected
         found["nothing"] += turn.proposal == []
     return found
 
@@ -96,7 +96,7 @@ def shares(rounds: Any) -> list[float]:
 
 
 def one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(CpuBackend, "_make", lambda self, *given: None)
+    monkeypatch.setattr(CpuBackend, "_make", lambda self, *given: [])
 
 
 def both(monkeypatch: pytest.MonkeyPatch) -> Iterator[bool]:

@@ -28,13 +28,13 @@ from omnidemo.decoding.draft_policy import FixedPolicy
 from omnidemo.decoding.engine import DecodingState, Limits, decode
 from omnidemo.decoding.randomness import Sampler
 from omnidemo.decoding.rollout import ProposalRule, RolloutRequest, token_by_token
+from omnidemo.decoding.round import RoundContext
 from omnidemo.decoding.sampling import RepetitionPenalty, SamplingParams, as_tensor
 from omnidemo.decoding.state import TargetContext
 from omnidemo.methods import NgramExact, make_method
-from omnidemo.methods.base import RoundContext
 from omnidemo.vocab import trie_table
 from omnidemo.vocab.ngram_cache import NgramCache
-from omnidemo.vocab.trie_table import CHILD, SIBLING, TOKEN, TrieTable
+from omnidemo.vocab.trie_table import CHILD, FAR, SIBLING, TOKEN, TrieTable
 from omnidemo.vocab.vocabulary_map import VocabularyMap
 from tests.support.fake_graphs import CUDA, Notes, recorded
 from tests.support.models import save
@@ -345,35 +345,37 @@ def test_growing_shrinking_and_full_tries(model: Any, monkeypatch: pytest.Monkey
     later=st.integers(0, 20),
 )
 @settings(deadline=None, max_examples=60)
-def test_the_table_holds_the_trie(grams: list[tuple[int, ...]], gone: int, later: int) -> None:
+def test_the_table_holds_the_ngrams(grams: list[tuple[int, ...]], gone: int, later: int) -> None:
     cache = NgramCache(4)
     for target_id, ids in enumerate(grams):
         if target_id == later:
             cache.on_device()
         cache.insert(target_id, ids)
     if later > gone in cache:
-        cache._remove(gone)
-    trie = cache.on_device()
+        for target_id in set(cache.target_ids) - {gone}:
+            cache.touch(target_id, True)
+        cache.size = 1
+        cache._evict()
+    trie, known = cache.on_device(), {entry.drafter_ids: entry.target_id for entry in cache}
 
-    def agree(node: Any, number: int) -> None:
-        children = trie.find(torch.full((4,), number), torch.arange(4)).tolist()
-        for token, child_number in enumerate(children):
-            child = node.children.get(token)
-            assert (child is not None) == bool(child_number)
-            if child is not None:
-                below = min((one.nearest_ngram for one in child.children.values()), default=base_far)
-                wanted = [0 if child.target >= 0 else base_far, child.nearest_ngram, below]
-                assert trie.info[child_number].tolist() == wanted
-                assert child.target < 0 or trie.kin[child_number, [trie_table.TARGET, TOKEN]].tolist() == [child.target, token]
-                agree(child, child_number)
+    def agree(path: tuple[int, ...], number: int) -> None:
         chained, kin = [], int(trie.kin[number, CHILD])
         while kin:
             chained.append(int(trie.kin[kin, TOKEN]))
             kin = int(trie.kin[kin, SIBLING])
-        assert sorted(chained) == (sorted(node.children) if number else [])
+        children = trie.find(torch.full((4,), number), torch.arange(4)).tolist()
+        assert sorted(chained) == ([token for token, child in enumerate(children) if child] if number else [])
+        for token, child in enumerate(children):
+            there = (*path, token)
+            lengths = [len(ids) for ids in known if ids[: len(there)] == there]
+            assert bool(child) == bool(lengths)
+            if child:
+                below = min((length for length in lengths if length > len(there)), default=FAR)
+                assert trie.info[child].tolist() == [0 if there in known else FAR, min(lengths), below]
+                assert there not in known or trie.kin[child, [trie_table.TARGET, TOKEN]].tolist() == [known[there], token]
+                agree(there, child)
 
-    base_far = 1 << 20
-    agree(cache.root, 0)
+    agree((), 0)
     assert trie.find(torch.tensor([-1, -1]), torch.tensor([0, 3])).tolist() == [0, 0]
 
 

@@ -13,11 +13,13 @@ from torch import Tensor
 from omnidemo.decoding import randomness
 from omnidemo.decoding import round as decoding_round
 from omnidemo.decoding import sampling as decoding_sampling
+from omnidemo.decoding.backend import Slot
 from omnidemo.decoding.draft_policy import FixedPolicy
 from omnidemo.decoding.engine import Limits, decode
 from omnidemo.decoding.randomness import Sampler, draw_with_prob
+from omnidemo.decoding.round import RoundContext
 from omnidemo.decoding.sampling import SamplingParams, fetch
-from omnidemo.methods import base, make_method, ngram_residual
+from omnidemo.methods import make_method, ngram_residual
 from tests.support.worlds import CASES, NESTED, Branching, World, pretend_device
 
 
@@ -115,13 +117,11 @@ def test_a_drafted_token_costs_one_wait(temperature: float, elsewhere: None, mon
     state = world.conversation(world.prompt)
     assert state.drafter is not None
     sampling, rule = SamplingParams(temperature), Asking(4)
-    context = base.RoundContext(
-        state.drafter, world.map, world.cache(), sampling, Sampler(1), frozenset(), policy=rule, target=state.target
-    )
+    context = RoundContext(state.drafter, world.map, world.cache(), sampling, Sampler(1), frozenset(), policy=rule, target=state.target)
     state.drafter.logits()
     for name in ("cpu", "item", "tolist", "__int__", "__float__", "__bool__"):
         watch(name)
     drawn, q, law = context.draw(context.readable_logit_mask)
-    slot = base.Slot(0, (drawn,), q, len(state.drafter.ids), distributions={(): law}, draft_probs=(q,))
+    slot = Slot(0, (drawn,), q, len(state.drafter.ids), distributions={(): law}, draft_probs=(q,))
     assert context.keep_drafting(slot) and rule.heard == [q] and 0.0 < q < 1.0
     assert waits == ["cpu"]

@@ -7,7 +7,10 @@ from collections import Counter
 import pytest
 import torch
 
+from omnidemo.decoding.backend import Slot
+from omnidemo.decoding.method import subtract
 from omnidemo.decoding.randomness import Sampler
+from omnidemo.decoding.round import RoundContext
 from omnidemo.decoding.sampling import SamplingParams
 from omnidemo.methods import (
     METHODS,
@@ -23,7 +26,6 @@ from omnidemo.methods import (
     fitting,
     make_method,
 )
-from omnidemo.methods.base import RoundContext, Slot, subtract
 from omnidemo.methods.string_rejection import strings_of
 from tests.support.worlds import CROSSING, NESTED, PLAIN, SAME, WORLDS, World, distance, p_value, vocabulary
 

@@ -14,15 +14,16 @@ from omnidemo.backends.fused_cache import FusedCache
 from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.backends.rollout_backend import RolledDraws
 from omnidemo.bench.tiny import random_model
-from omnidemo.decoding.backend import Pass
+from omnidemo.decoding.backend import Draft, Pass
 from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.draft_policy import FixedPolicy, StopRule
+from omnidemo.decoding.method import Method
 from omnidemo.decoding.randomness import Sampler
 from omnidemo.decoding.rollout import Rollout, RolloutRequest
+from omnidemo.decoding.round import RoundContext
 from omnidemo.decoding.sampling import SamplingParams, as_tensor
 from omnidemo.decoding.state import TargetContext
 from omnidemo.methods import fitting
-from omnidemo.methods.base import Draft, Method, RoundContext
 from omnidemo.vocab.ngram_cache import NgramCache
 from omnidemo.vocab.vocabulary_map import VocabularyMap
 from tests.support.models import PROMPT

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from omnidemo.vocab.ngram_cache import FAR, NgramCache
+from omnidemo.vocab.trie_table import TrieTable
 
 GRAMS = st.lists(st.lists(st.integers(0, 3), min_size=2, max_size=4).map(tuple), unique=True, max_size=20)
 
@@ -31,18 +32,23 @@ def test_longest_match_equals_a_scan(grams: list[tuple[int, ...]], text: list[in
 @settings(deadline=None)
 def test_removal_leaves_the_trie_as_if_it_had_never_been_there(grams: list[tuple[int, ...]], gone: int) -> None:
     cache = filled(grams)
+    for target_id in cache.target_ids:
+        if target_id != gone:
+            cache.touch(target_id, True)
+    cache.size = 1  # so that one goes
     if gone in cache:
-        cache._remove(gone)
+        cache._evict()
     rest = {t: ids for t, ids in enumerate(grams) if t != gone}
     fresh = NgramCache(4)
     for target_id, ids in rest.items():
         fresh.insert(target_id, ids)
     assert cache.nearest.tolist() == fresh.nearest.tolist()
 
-    def shape(node):  # type: ignore[no-untyped-def]
-        return (node.target, node.nearest_ngram, {d: shape(child) for d, child in node.children.items()})
+    def shape(trie: TrieTable, node: int = 0) -> object:
+        children = {token: shape(trie, child) for token in range(4) if (child := trie.child(node, token))}
+        return trie.spells(node), trie.nearest(node), children
 
-    assert shape(cache.root) == shape(fresh.root)
+    assert shape(cache.trie) == shape(fresh.trie)
 
 
 def test_refusals() -> None:

@@ -131,14 +131,16 @@ class WatchedFusedCache(FusedCache):
         """Of both models."""
         rounds = super().make_rounds(drafter, wanted, unread, given, row, state)
         before, theirs, newest = self.length + len(unread), drafter.length + len(given), list(unread)
+        start = wanted.at
         for made in rounds or ():
             if isinstance(drafter, WatchedFusedCache):
                 drafted = [*made.drafted[: made.read], *[0] * made.vain]
-                drafter._notes.append((theirs + made.lengths[1] - len(made.given), made.given, 1, next(_order), drafted))
+                begun = theirs + made.key.draft_len - start.draft_len - len(made.given)
+                drafter._notes.append((begun, made.given, 1, next(_order), drafted))
             if made.proposal is not None:
                 read, rows = [*newest, *made.proposal], len(made.proposal) + 1
-                self._notes.append((before + made.lengths[0] - len(newest), read, rows, next(_order), ()))
-                newest = (made.written or [])[-1:]
+                self._notes.append((before + made.key.target_len - start.target_len - len(newest), read, rows, next(_order), ()))
+                newest = [made.result.next_token] if made.result is not None and made.result.next_token is not None else []
         return rounds
 
 

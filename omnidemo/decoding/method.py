@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from torch import Tensor
@@ -11,12 +11,9 @@ from torch import Tensor
 from omnidemo.decoding.backend import Acceptance, Draft, Slot
 from omnidemo.decoding.randomness import Randomness
 from omnidemo.decoding.rollout import ProposalRule
-from omnidemo.decoding.round import NotFinite, RoundContext
-from omnidemo.decoding.row_ops import RowStats
+from omnidemo.decoding.round import RoundContext
 from omnidemo.decoding.sampling import Logits, Probs, chosen, highest_each
 from omnidemo.vocab.vocabulary_map import VocabularyMap
-
-__all__ = ["Acceptance", "Draft", "Method", "NotFinite", "RoundContext", "Slot", "slot_of", "subtract"]
 
 
 class Method:
@@ -57,22 +54,22 @@ class Method:
         if context.sampling.greedy:
             return self._accept_greedy(context, draft, context.stats.best() if context.stats is not None else highest_each(logits))
         proposal = draft.proposal
-        distributions: Probs | _LazyProbs
+        distribution: Callable[[int], Probs]  # of a row; only that which a token is drawn from is needed
         if context.stats is not None and context.sampling.plain:
-            distributions, p = _LazyProbs(context.stats), context.stats.tempered_probs(proposal)
+            distribution, p = context.stats.probs, context.stats.tempered_probs(proposal)
         else:
-            distributions = context.sampling.probs(logits)
-            p = chosen(distributions, proposal)
+            rows = context.sampling.probs(logits)
+            distribution, p = rows.__getitem__, chosen(rows, proposal)
         accepts: list[float] = []
         for index, slot in enumerate(draft.slots):
             if slot.target_id < 0:
-                return Acceptance(index, self.residual(context, slot, distributions[index]), True, accepts)
+                return Acceptance(index, self.residual(context, slot, distribution(index)), True, accepts)
             accepts.append(min(1.0, p[index] / slot.q) if slot.q > 0 else float(p[index] > 0))
             if not context.rng.accept(accepts[-1]):
-                return Acceptance(index, self.residual(context, slot, distributions[index]), True, accepts)
+                return Acceptance(index, self.residual(context, slot, distribution(index)), True, accepts)
             if slot.target_id in context.end_ids:
                 return Acceptance(index + 1, None, False, accepts)
-        return Acceptance(len(proposal), context.rng.draw(distributions[-1]), False, accepts)
+        return Acceptance(len(proposal), context.rng.draw(distribution(-1)), False, accepts)
 
     def _accept_greedy(self, context: RoundContext, draft: Draft, best: Sequence[int]) -> Acceptance:
         accepts: list[float] = []
@@ -84,16 +81,6 @@ class Method:
             if slot.target_id in context.end_ids:
                 return Acceptance(index + 1, None, False, accepts)
         return Acceptance(len(draft.slots), best[-1], False, accepts)
-
-
-class _LazyProbs:
-    """The distributions of rows with known statistics, computed on access: only the row that a token is drawn from is needed."""
-
-    def __init__(self, stats: RowStats) -> None:
-        self.stats = stats
-
-    def __getitem__(self, row: int) -> Probs:
-        return self.stats.probs(row % len(self.stats.rows))
 
 
 def slot_of(target_id: int, start: int, drawn: list[int], q: list[float], distributions: list[Probs], first: int, stop: int) -> Slot:
