@@ -93,8 +93,7 @@ def write_version(line: Path, info: AdapterVersion, adapter: AdapterState, optim
     if adapter.head:
         contents[HEAD] = save(_plain(adapter.head), {"format": "pt"})
     sums = {name: hashlib.sha256(data).hexdigest() for name, data in contents.items()}
-    final = version_folder(line, info.version)
-    stored = replace(info, path=str(final), sha256=sums[WEIGHTS])
+    stored = replace(info, path=str(version_folder(line, info.version)), sha256=sums[WEIGHTS])
     manifest = {key: value for key, value in asdict(stored).items() if key not in ("path", "drafter")}
     contents[MANIFEST] = _json(manifest | {"base": info.drafter, "files": sums})
     write_files(line, info.version, contents)
