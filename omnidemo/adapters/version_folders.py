@@ -93,8 +93,7 @@ def write_version(line: Path, info: AdapterVersion, adapter: AdapterState, optim
     if adapter.head:
         contents[HEAD] = save(_plain(adapter.head), {"format": "pt"})
     sums = {name: hashlib.sha256(data).hexdigest() for name, data in contents.items()}
-    final = version_folder(line, info.version)
-    stored = replace(info, path=str(final), sha256=sums[WEIGHTS])
+    stored = replace(info, path=str(version_folder(line, info.version)), sha256=sums[WEIGHTS])
     manifest = {key: value for key, value in asdict(stored).items() if key not in ("path", "drafter")}
     contents[MANIFEST] = _json(manifest | {"base": info.drafter, "files": sums})
     write_files(line, info.version, contents)
@@ -106,13 +105,19 @@ def read_files(folder: Path) -> dict[str, bytes]:
     return {entry.name: entry.read_bytes() for entry in Path(folder).iterdir() if entry.is_file()}
 
 
-def manifest_of(folder: Path) -> dict[str, Any]:
-    """The manifest of a version; empty where there is none, or it is damaged (`load_version` says so when the version is used)."""
+def info_of(line: Path, version: int) -> AdapterVersion | None:
+    """The record of a version; None where there is none, or it is damaged (`load_version` says so when the version is used)."""
     try:
-        found = json.loads((folder / MANIFEST).read_bytes())
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
+        return _read_manifest(version_folder(line, version))[0]
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return None
+
+
+def _read_manifest(folder: Path) -> tuple[AdapterVersion, dict[str, str]]:
+    """The record of a version, and the sha256 of each file. Raises whatever a damaged one makes happen."""
+    found = json.loads((folder / MANIFEST).read_bytes())
+    sums = found.pop("files")
+    return AdapterVersion(drafter=found.pop("base"), path=str(folder), **found), sums
 
 
 def write_files(line: Path, version: int, contents: Mapping[str, bytes]) -> None:
@@ -138,8 +143,7 @@ def load_version(path: Path) -> StoredVersion:
     """Read a version folder. Raises ValueError, in one sentence, where it is missing, incomplete or damaged."""
     path = Path(path)
     try:
-        manifest = json.loads((path / MANIFEST).read_bytes())
-        sums = manifest.pop("files")
+        info, sums = _read_manifest(path)
         names = [WEIGHTS, CONFIG, OPTIMISER, *([HEAD] if HEAD in sums else [])]
         contents = {name: (path / name).read_bytes() for name in names}
         for name, data in contents.items():
@@ -147,7 +151,6 @@ def load_version(path: Path) -> StoredVersion:
                 raise ValueError(f"{name} does not match its checksum")
         with safe_open(path / OPTIMISER, "pt") as opened:
             step = int(opened.metadata()["step"])
-        info = AdapterVersion(drafter=manifest.pop("base"), path=str(path), **manifest)
         head = load(contents[HEAD]) if HEAD in contents else {}
         adapter = AdapterState(load(contents[WEIGHTS]), json.loads(contents[CONFIG]), head)
         return StoredVersion(info, adapter, OptimiserState(step, load(contents[OPTIMISER])))

@@ -5,34 +5,26 @@ from __future__ import annotations
 import atexit
 import logging
 import threading
-import weakref
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-from omnidemo.adapters.registry import AdapterRegistry, Publish, StoreLike
 from omnidemo.adapters.version_folders import AdapterState
-from omnidemo.config import Settings, changed
+from omnidemo.config import Settings
 from omnidemo.distill.evaluation import Evaluation
 from omnidemo.distill.in_process_worker import InProcessWorker
-from omnidemo.distill.pause import PauseController
 from omnidemo.distill.payback import ChatCost
 from omnidemo.distill.process_worker import ProcessWorker
+from omnidemo.distill.registry import AdapterRegistry, Publish
 from omnidemo.distill.trace_buffer import TraceBuffer, usable
 from omnidemo.distill.trainer_status import State, TrainerStatus, explain, hanging
 from omnidemo.distill.update import Update
-from omnidemo.distill.worker import ADAPTABLE, TrainingPlan, Worker, plan_of
+from omnidemo.distill.worker import ADAPTABLE, PauseController, Worker
 from omnidemo.records import Trace
+from omnidemo.store.store import Store
 
 log = logging.getLogger(__name__)
 THREADED = ("idle", "concurrent")
-_locks: weakref.WeakKeyDictionary[Worker, threading.Lock] = weakref.WeakKeyDictionary()  # one update at a time in a shared worker
-
-
-def lock_of(worker: Worker) -> threading.Lock:
-    """The lock to hold while using a worker and pausing it."""
-    return _locks.setdefault(worker, threading.Lock())
 
 
 class Distiller:
@@ -56,7 +48,7 @@ class Distiller:
         storage: Path,
         *,
         publish: Publish,
-        store: StoreLike | None,
+        store: Store | None,
         domain: str = "default",
         busy: Callable[[], bool] = lambda: False,
         worker: Worker | None = None,
@@ -71,13 +63,12 @@ class Distiller:
         self._busy = busy
         self._worker: Worker = worker or ProcessWorker()
         self._owns_worker = closes or worker is None
-        self._worker_lock = lock_of(self._worker)  # held for an update; taken before any other lock
         self._inline_worker = worker if isinstance(worker, InProcessWorker) else InProcessWorker()
-        self._condition = threading.Condition()  # guards buffer, evaluation and state; held for microseconds, taken last
+        self.condition = threading.Condition()  # guards buffer, evaluation and state; held for microseconds, taken last
         self._state: State = "idle"
         self._paused = False
-        self._closing = threading.Event()
-        self._cost = cost or ChatCost()
+        self.closing = threading.Event()
+        self.cost = cost or ChatCost()
         self._begin()
         self._thread: threading.Thread | None = None
         self._start()
@@ -85,64 +76,58 @@ class Distiller:
 
     def _begin(self) -> None:
         """Everything that a reset forgets."""
-        self._buffer = TraceBuffer(self.settings.buffer_mb << 20, order=self.settings.buffer_order)
-        self._evaluation = Evaluation(self.versions.current.adapter)
+        self.buffer = TraceBuffer(self.settings.buffer_mb << 20, order=self.settings.buffer_order)
+        self.evaluation = Evaluation(self.versions.current.adapter)
 
     @property
     def mode(self) -> str:
         return self.settings.training
 
-    @property
-    def plan(self) -> TrainingPlan:
-        """How the next update trains."""
-        return plan_of(self.settings, slower=self._evaluation.slower)
-
     def observe(self, trace: Trace) -> None:
         """Collect the trace of an answer. Returns at once; a trace that teaches nothing (no spelled token, NaN) is left out."""
         if self.mode == "off" or not usable(trace):
             return
-        with self._condition:
-            self._buffer.add(trace)
-            self._evaluation.answer(trace)
-            self._condition.notify()
+        with self.condition:
+            self.buffer.add(trace)
+            self.evaluation.answer(trace)
+            self.condition.notify()
 
     def fresh_traces(self) -> list[Trace]:
         """The answers that no update has taken yet, oldest first."""
-        with self._condition:
-            return self._buffer.fresh_traces()
+        with self.condition:
+            return self.buffer.fresh_traces()
 
     def run_pending(self) -> bool:
         """In inline mode: run the update that is due, in this thread; whether one was. While another thread learns with the same
         worker it stays due."""
-        if self.mode != "inline" or not self._due() or not self._worker_lock.acquire(blocking=False):
+        if self.mode != "inline" or not self._due() or not self._worker.turn.acquire(blocking=False):
             return False
         try:
-            due = self.mode == "inline" and self._due() and not self._closing.is_set()
+            due = self.mode == "inline" and self._due() and not self.closing.is_set()
             if due:
-                self._update()
+                self._update(PauseController(self._inline_worker, self._busy, patience=0.0))
             return due
         finally:
-            self._worker_lock.release()
+            self._worker.turn.release()
 
-    def configure(self, **changes: Any) -> None:
-        """Change settings (names of `ADAPTABLE`) from the next update on. ValueError, one sentence, for a name or value that is not
-        possible; then nothing has changed."""
-        settings = changed(self.settings, changes, ADAPTABLE)
+    def configure(self, settings: Settings) -> None:
+        """Learn by these settings from the next update on. A line that has versions keeps its rank until it is reset."""
         with self.versions.lock:
-            if settings.lora_rank != self.settings.lora_rank and not self.versions.untouched:
-                raise ValueError("The rank of an adapter line cannot change once it has versions: reset the line first.")
-            with self._condition:
+            if not self.versions.untouched:
+                settings = settings.model_copy(update={"lora_rank": self.settings.lora_rank})
+            with self.condition:
+                same = all(getattr(settings, name) == getattr(self.settings, name) for name in ADAPTABLE)
                 self.settings = settings
-                self._buffer.order = settings.buffer_order
-                if not settings.cost_aware:
-                    self._evaluation.payback.restart()
-                self._condition.notify_all()
+                self.buffer.order = settings.buffer_order
+                if not settings.cost_aware and not same:
+                    self.evaluation.payback.restart()
+                self.condition.notify_all()
             self._start()
 
     def status(self) -> TrainerStatus:
-        cost, rounds = self._cost.measure()
-        with self._condition:
-            state, evaluation, current, error = self._state, self._evaluation, self.versions.current, self.versions.error
+        cost, rounds = self.cost.measure()
+        with self.condition:
+            state, evaluation, current, error = self._state, self.evaluation, self.versions.current, self.versions.error
             if self.mode == "off":
                 state = "off"
             elif state not in ("training", "waiting") and self._paused:
@@ -169,64 +154,60 @@ class Distiller:
                 rolled_back=evaluation.rolled_back,
                 chat_cost=cost,
                 chat_rounds=rounds,
-                converged=evaluation.payback.converged,
-                gain=evaluation.expected(self._cost)[0],
+                gain=evaluation.expected(self.cost)[0],
                 shifts=evaluation.shifts,
-                judged=evaluation.judged(),
             )
 
     def pause(self) -> None:
         """Start no more updates; one that runs is finished. Answers are still collected."""
-        with self._condition:
+        with self.condition:
             self._paused = True
 
     def resume(self) -> None:
-        with self._condition:
+        with self.condition:
             self._paused = False
-            self._condition.notify()
+            self.condition.notify()
 
     def restore(self) -> int:
         """Publish the version that was active last, or the newest whole one before it, and go on from there; its number (0: none)."""
-        with self.versions.lock:
-            version = self.versions.restore()
-            self._note_choice()
-        return version
+        with self._choice():
+            return self.versions.restore()
 
     def activate(self, version: int) -> None:
         """Go back (or forward) to a stored version; 0 is the base drafter. Raises ValueError where it is missing or damaged."""
-        with self.versions.lock:
+        with self._choice():
             self.versions.activate(version)
-            self._note_choice()
 
     def adopt(self, adapter: AdapterState) -> int:
         """Make an adapter from elsewhere the newest version, publish and trust it; its number. ValueError where it does not fit."""
-        with self.versions.lock:
-            version = self.versions.adopt(adapter, self.settings.adapters_kept)
-            self._note_choice()
-        return version
+        with self._choice():
+            return self.versions.adopt(adapter, self.settings.adapters_kept)
 
     def reset(self) -> None:
         """Back to the base drafter: versions, loss curve and collected answers of the line go."""
         with self.versions.lock:
             self.versions.reset()
-            with self._condition:
+            with self.condition:
                 self._begin()
 
     def close(self) -> None:
         """Stop thread and worker (unless it is shared), within two seconds; what was not written is lost, what was written stays."""
-        self._closing.set()
+        self.closing.set()
         atexit.unregister(self.close)
-        with self._condition:
-            self._condition.notify_all()
+        with self.condition:
+            self.condition.notify_all()
         if self._owns_worker:
             self._worker.close()
         if self._thread and self._thread is not threading.current_thread():
             self._thread.join(1.0)
 
-    def _note_choice(self) -> None:
-        """The published version was chosen by hand."""
-        with self._condition:
-            self._evaluation.chosen(self.versions.current.requests, self.versions.current.adapter)
+    @contextmanager
+    def _choice(self) -> Iterator[None]:
+        """The published version is chosen by hand."""
+        with self.versions.lock:
+            yield
+            with self.condition:
+                self.evaluation.chosen(self.versions.current.requests, self.versions.current.adapter)
 
     def _start(self) -> None:
         """Have a thread in the modes that need one."""
@@ -236,52 +217,47 @@ class Distiller:
             self._thread.start()
 
     def _run(self) -> None:
-        while not self._closing.is_set():
-            with self._condition:
-                self._condition.wait_for(lambda: self._closing.is_set() or (self.mode in THREADED and self._due()))
-                if self._closing.is_set():
+        while not self.closing.is_set():
+            with self.condition:
+                self.condition.wait_for(lambda: self.closing.is_set() or (self.mode in THREADED and self._due()))
+                if self.closing.is_set():
                     return
                 self._state = "waiting"
-            with self._worker_lock:
+            with self._worker.turn:
                 patience = self.settings.patience if self.mode == "idle" else 0.0
                 pauses = PauseController(self._worker, self._busy, patience, self._on_pause)
-                pauses.wait(self._closing)
-                if not self._closing.is_set() and self.mode in THREADED and self._due():
+                pauses.wait(self.closing)
+                if not self.closing.is_set() and self.mode in THREADED and self._due():
                     self._update(pauses)
             self._set_state("idle")
 
     def _on_pause(self, paused: bool) -> None:
         """The worker was paused for an answer, or goes on."""
-        self._cost.running = not paused
+        self.cost.running = not paused
         self._set_state("waiting" if paused else "training")
 
     def _set_state(self, state: State) -> None:
-        with self._condition:
+        with self.condition:
             self._state = state
 
     def _due(self) -> bool:
-        evaluation = self._evaluation
+        evaluation = self.evaluation
         return not self._paused and evaluation.waiting >= self.settings.update_interval and not evaluation.payback.answers_left
 
-    def _update(self, pauses: PauseController | None = None) -> None:
-        """One update, in the worker; without `pauses` in this thread. On any failure the published version stays."""
-        with self.versions.lock, self._condition:
-            update = Update(self.versions, self._evaluation, self._buffer, self.settings, self._condition, self._cost, self._closing)
+    def _update(self, pauses: PauseController) -> None:
+        """One update, in the worker of `pauses`. On any failure the published version stays."""
+        with self.versions.lock, self.condition:
+            update = Update(self)
             self._state = "training"
-        self._cost.running = True
+        self.cost.running = True
         try:
-            with ExitStack() as stack:
-                if pauses is None:
-                    update.run(self._inline_worker, lambda: 0.0)
-                    return
-                if pauses.patience > 0:
-                    stack.enter_context(pauses)
-                update.run(self._worker, lambda: pauses.paused_seconds)
+            with pauses:
+                update.run(pauses)
         except Exception as error:  # disk, worker, model or owner: a chat must never notice
-            if not self._closing.is_set():
+            if not self.closing.is_set():
                 log.warning("An update of %s failed: %s", self.versions.target, error)
                 now = self.versions.current.version
                 self.versions.error = f"{error} The drafter stays at version {now}; the next answers start another attempt."
         finally:
-            self._cost.running = False
+            self.cost.running = False
             self._set_state("idle")

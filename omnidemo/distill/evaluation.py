@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -185,14 +185,6 @@ class Evaluation:
         self.skip = 2 ** min(self._setbacks - 1, MOST_HALVINGS)
         name = f"version {good}" if good else "the base drafter"
         self.remark = f"Version {bad} guessed worse than {name} on new answers, so {name} is back; learning goes on later and slower."
-
-    def judged(self) -> Mapping[str, float]:
-        """The evidence on the versions since the trusted one; empty where there is none."""
-        known = self.evidence
-        if known.positions < 2:
-            return {}
-        found = {"trusted": known.against, "difference": known.mean, "error": known.error}
-        return {name: float(value) for name, value in {**found, "requests": known.requests, "positions": known.positions}.items()}
 
     def expected(self, cost: ChatCost) -> tuple[float | None, float | None]:
         """The expected gain of the next update: relative change of tokens per second, and seconds that it may save; None: unknown."""

@@ -6,7 +6,6 @@ import contextlib
 import logging
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -14,20 +13,25 @@ from torch import Tensor
 from omnidemo.adapters import acceptance_head
 from omnidemo.distill import trace_agreement
 from omnidemo.distill.losses import Positions
+from omnidemo.distill.trace_agreement import Slots
 
 log = logging.getLogger(__name__)
 PREFIX = "head."  # of Adam's moments, beside those of the drafter's adapter
 KINDS = ("exp_avg", "exp_avg_sq")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Features:
-    """t drafted tokens: the states [t, H] they were drawn from, their log q [t] and slots [t]; the labels [slots] of the slots."""
+def resume(adam: torch.optim.Optimizer, named: Mapping[str, Tensor], moments: Mapping[str, Tensor], step: int, prefix: str = "") -> None:
+    """Let Adam go on after so many steps, with the moments that `moments_of` returned; weights without any begin anew."""
+    for name, tensor in named.items():
+        if all(f"{prefix}{kind}.{name}" in moments for kind in KINDS):
+            known = {kind: moments[f"{prefix}{kind}.{name}"].to(tensor.device, copy=True) for kind in KINDS}
+            adam.state[tensor] = {"step": torch.tensor(float(step))} | known
 
-    states: Tensor
-    log_q: Tensor
-    slot: Tensor
-    labels: Tensor
+
+def moments_of(adam: torch.optim.Optimizer, named: Mapping[str, Tensor], prefix: str = "") -> dict[str, Tensor]:
+    """Adam's moments of these weights, as `exp_avg.<weight>` and `exp_avg_sq.<weight>` behind the prefix."""
+    kept = [(name, kind, adam.state[tensor][kind]) for name, tensor in named.items() if tensor in adam.state for kind in KINDS]
+    return {f"{prefix}{kind}.{name}": tensor.detach().cpu().clone() for name, kind, tensor in kept}
 
 
 class HeadTrainer:
@@ -40,20 +44,21 @@ class HeadTrainer:
         self._adam: torch.optim.Adam | None = None
         self.taken = int(self._moments.get(PREFIX + "step", torch.tensor(0.0)))
 
-    def features(self, states: Tensor, logits: Tensor, at: Positions, number: int) -> Features:
-        """From states [m + s, H] and logits [m + s, D] of a batch, without gradients. `number` seeds what is drawn above temperature 0."""
-        generator = torch.Generator(states.device).manual_seed(self.seed * 1_000_003 + number)
+    def slots(self, logits: Tensor, at: Positions, number: int) -> Slots:
+        """From the logits [m + s, D] of a batch, without gradients. `number` seeds what is drawn above temperature 0."""
+        generator = torch.Generator(logits.device).manual_seed(self.seed * 1_000_003 + number)
         split = len(at.direct)
-        found = trace_agreement.slots(logits[:split], logits[split:], at, generator)
-        return Features(states[found.rows].float(), found.log_q, found.slot, found.labels)
+        return trace_agreement.slots(logits[:split], logits[split:], at, generator)
 
-    def step(self, seen: Features) -> float:
-        """One step; the loss in nats per slot. NaN, and nothing changed, where there is no slot or a number is not finite."""
+    def step(self, states: Tensor, seen: Slots) -> float:
+        """One step on the states [m + s, H] of a batch and its slots; the loss in nats per slot. NaN, and nothing changed, where there is
+        no slot or a number is not finite."""
         if not len(seen.labels):
             return math.nan
-        adam = self._ready(seen.states.shape[1], seen.states.device)
+        adam = self._ready(states.shape[1], states.device)
         adam.zero_grad()
-        loss = acceptance_head.slot_loss(acceptance_head.logit(self._weights, seen.states, seen.log_q), seen.slot, seen.labels)
+        logits = acceptance_head.logit(self._weights, states[seen.rows], seen.log_q)
+        loss = acceptance_head.slot_loss(logits, seen.slot, seen.labels)
         loss.backward()
         norm = float(torch.nn.utils.clip_grad_norm_(self._weights.values(), self.clip))
         if not (loss.isfinite() and math.isfinite(norm)):
@@ -69,13 +74,7 @@ class HeadTrainer:
         """Adam's moments under `head.exp_avg.<weight>` and `head.exp_avg_sq.<weight>`, and the number of steps as `head.step`."""
         if self._adam is None:
             return dict(self._moments)
-        found = {
-            f"{PREFIX}{kind}.{name}": self._adam.state[tensor][kind].detach().cpu().clone()
-            for name, tensor in self._weights.items()
-            if tensor in self._adam.state
-            for kind in KINDS
-        }
-        return found | {PREFIX + "step": torch.tensor(float(self.taken))}
+        return moments_of(self._adam, self._weights, PREFIX) | {PREFIX + "step": torch.tensor(float(self.taken))}
 
     @contextlib.contextmanager
     def guarded(self) -> Iterator[None]:
@@ -91,8 +90,5 @@ class HeadTrainer:
                 self._weights, self._moments, self.taken = acceptance_head.fresh(width, self.seed), {}, 0
             self._weights = {name: t.detach().to(device, torch.float32, copy=True).requires_grad_() for name, t in self._weights.items()}
             self._adam = torch.optim.Adam(self._weights.values(), lr=self.rate)
-            for name, tensor in self._weights.items():
-                if all(f"{PREFIX}{kind}.{name}" in self._moments for kind in KINDS):
-                    moments = {kind: self._moments[f"{PREFIX}{kind}.{name}"].to(device, copy=True) for kind in KINDS}
-                    self._adam.state[tensor] = {"step": torch.tensor(float(self.taken))} | moments
+            resume(self._adam, self._weights, self._moments, self.taken, PREFIX)
         return self._adam

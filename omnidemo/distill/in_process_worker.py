@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,20 +13,19 @@ import torch
 
 from omnidemo.adapters.version_folders import AdapterState
 from omnidemo.distill.train_step import Learner, Trained, agree, evaluate, learner_for, train
-from omnidemo.distill.worker import TrainingPlan, TrainRequest
+from omnidemo.distill.worker import TrainingPlan, TrainRequest, Worker
 from omnidemo.records import Agreement, Replayed, Trace
 
 if TYPE_CHECKING:
     from omnidemo.probes.probe import Prober, ProbeRequest
 
 
-class InProcessWorker:
+class InProcessWorker(Worker):
     """A `Worker` without a process of its own. `pause` does nothing: on a GPU only kernels in flight could be stopped."""
-
-    silent = 0.0
 
     def __init__(self, device: str = "cpu", compiled: bool = True) -> None:
         """compiled: whether replays may compile kernels in this process."""
+        super().__init__()
         self.device = torch.device(device)
         self._learners: dict[tuple[str, int], Learner] = {}
         self._compiled = compiled
@@ -35,21 +34,18 @@ class InProcessWorker:
         self._stream = torch.cuda.Stream(self.device) if self.device.type == "cuda" else None
 
     def train(self, request: TrainRequest) -> Trained:
-        adapter, plan = request.adapter, request.plan
-        with self._lock, self._own_stream():
-            learner = self._learner(request.folder, adapter, plan)
-            return train(learner, adapter, request.optimiser, request.batches, plan, request.head_batches)
+        with self._learner(request.folder, request.adapter, request.plan) as learner:
+            return train(learner, request.adapter, request.optimiser, request.batches, request.plan, request.head_batches)
 
     def evaluate(
         self, folder: Path, states: Sequence[AdapterState | None], traces: Sequence[Trace], plan: TrainingPlan
     ) -> list[np.ndarray]:
-        with self._lock, self._own_stream():
-            adapter = next((state for state in states if state is not None), None)
-            return evaluate(self._learner(folder, adapter, plan), states, traces, plan.window)
+        with self._learner(folder, next((state for state in states if state is not None), None), plan) as learner:
+            return evaluate(learner, states, traces, plan.window)
 
     def agree(self, folder: Path, state: AdapterState | None, traces: Sequence[Trace], plan: TrainingPlan) -> list[Agreement]:
-        with self._lock, self._own_stream():
-            return agree(self._learner(folder, state, plan), state, traces, plan.window)
+        with self._learner(folder, state, plan) as learner:
+            return agree(learner, state, traces, plan.window)
 
     def replay(self, request: ProbeRequest, adapter: AdapterState | None, prompts: Sequence[str]) -> list[Replayed]:
         """`Prober.replay`, always on the CPU."""
@@ -59,24 +55,16 @@ class InProcessWorker:
             self._prober = self._prober or Prober(self._compiled)
             return self._prober.replay(request, adapter, prompts)
 
-    def pause(self) -> None: ...
-
-    def resume(self) -> None: ...
-
     def close(self) -> None:
         """Free the models."""
         with self._lock:
             self._learners.clear()
             self._prober = None
 
-    def _learner(self, folder: Path, adapter: AdapterState | None, plan: TrainingPlan) -> Learner:
-        return learner_for(self._learners, folder, adapter, plan, str(self.device))
-
     @contextmanager
-    def _own_stream(self) -> Iterator[None]:
-        if self._stream is None:
-            yield
-            return
-        with torch.cuda.stream(self._stream):
-            yield
-        self._stream.synchronize()
+    def _learner(self, folder: Path, adapter: AdapterState | None, plan: TrainingPlan) -> Iterator[Learner]:
+        """The learner for this call alone, on a CUDA stream of its own."""
+        with self._lock, torch.cuda.stream(self._stream) if self._stream is not None else nullcontext():
+            yield learner_for(self._learners, folder, adapter, plan, str(self.device))
+        if self._stream is not None:
+            self._stream.synchronize()

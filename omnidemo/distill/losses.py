@@ -64,18 +64,12 @@ class Losses:
 
 
 def positions(traces: Sequence[Trace], errors_only: bool = False) -> Positions:
-    """Collect what counts: positions with a spelling, and with a row before it that predicts it (so `starts` ≥ 1).
+    """Collect what counts of at least one trace: positions with a spelling, and with a row before it that predicts it (so `starts` ≥ 1).
 
     errors_only: without the tokens that were accepted proposals.
     """
-    width = max((trace.top_ids.shape[1] for trace in traces), default=0)
-    names = ("direct", "direct_ids", "top_ids", "top_p", "ngram_ids", "ngram_p", "sub")
-    columns: dict[str, list[np.ndarray]] = {name: [] for name in names}
-    sub_ids: list[int] = []
-    sub_p: list[float] = []
-    owner: list[int] = []
-    places: tuple[list[int], list[int]] = ([], [])  # of the directly mapped positions, and of the n-grams
-    temperature: tuple[list[float], list[float]] = ([], [])
+    width = max(trace.top_ids.shape[1] for trace in traces)
+    kinds: tuple[list[dict[str, np.ndarray]], ...] = ([], [])  # of the directly mapped positions, and of the n-grams, trace by trace
     before = 0
     for index, trace in enumerate(traces):
         inside = (trace.starts >= 1) & (trace.starts + trace.lengths <= len(trace.drafter_ids)) & (trace.lengths >= 1)
@@ -84,59 +78,57 @@ def positions(traces: Sequence[Trace], errors_only: bool = False) -> Positions:
         place = before + np.cumsum(inside) - 1  # of each position that counts, in reading order
         before += int(inside.sum())
         padding = ((0, 0), (0, width - trace.top_ids.shape[1]))
-        top_ids = np.pad(trace.top_ids.astype(np.int64), padding, constant_values=-1)
-        top_p = np.pad(trace.top_p.astype(np.float32), padding)
-
-        mapped = np.flatnonzero(inside & (trace.lengths == 1))
-        starts = trace.starts[mapped].astype(np.int64)
-        columns["direct"].append(np.stack([np.full(len(mapped), index), starts - 1], axis=1))
-        columns["direct_ids"].append(trace.drafter_ids[starts].astype(np.int64))
-        columns["top_ids"].append(top_ids[mapped])
-        columns["top_p"].append(top_p[mapped])
-        places[0].extend(place[mapped].tolist())
-        temperature[0].extend([trace.temperature] * len(mapped))
-
-        merged = np.flatnonzero(inside & (trace.lengths >= 2))
-        columns["ngram_ids"].append(top_ids[merged])
-        columns["ngram_p"].append(top_p[merged])
-        for position in merged:
-            start, length = int(trace.starts[position]), int(trace.lengths[position])
-            columns["sub"].append(np.array([(index, start + offset - 1) for offset in range(length)]))
-            sub_ids += [int(one) for one in trace.drafter_ids[start : start + length]]
-            sub_p += [float(trace.p[position])] * length
-            owner += [len(places[1])] * length
-            places[1].append(int(place[position]))
-            temperature[1].append(trace.temperature)
-
-    def joined(name: str, *shape: int, dtype: type = np.int64) -> Tensor:
-        return torch.from_numpy(np.concatenate([np.zeros((0, *shape), dtype), *columns[name]]).astype(dtype))
-
+        top_ids, top_p = np.pad(trace.top_ids, padding, constant_values=-1), np.pad(trace.top_p, padding)
+        for found, those in zip(kinds, (trace.lengths == 1, trace.lengths >= 2), strict=True):
+            chosen = np.flatnonzero(inside & those)
+            lengths = trace.lengths[chosen]
+            owner = np.repeat(np.arange(len(chosen)), lengths)  # of each drafter token
+            token = trace.starts[chosen][owner] + np.arange(len(owner)) - (np.cumsum(lengths) - lengths)[owner]
+            part = {
+                "rows": np.stack([np.full(len(token), index), token - 1], axis=1),
+                "ids": trace.drafter_ids[token],
+                "p": trace.p[chosen][owner],
+                "owner": owner + sum(len(one["place"]) for one in found),
+                "top_ids": top_ids[chosen],
+                "top_p": top_p[chosen],
+                "place": place[chosen],
+                "temperature": np.full(len(chosen), trace.temperature),
+            }
+            found.append(part)
+    joined = [{name: np.concatenate([one[name] for one in found]) for name in found[0]} for found in kinds]
+    floats = ("p", "top_p", "temperature")
+    direct, merged = (
+        {name: torch.from_numpy(values.astype(np.float32 if name in floats else np.int64)) for name, values in columns.items()}
+        for columns in joined
+    )
     return Positions(
-        direct=joined("direct", 2),
-        direct_ids=joined("direct_ids"),
-        top_ids=joined("top_ids", width),
-        top_p=joined("top_p", width, dtype=np.float32),
-        sub=joined("sub", 2),
-        sub_ids=torch.tensor(sub_ids, dtype=torch.int64),
-        sub_p=torch.tensor(sub_p, dtype=torch.float32),
-        owner=torch.tensor(owner, dtype=torch.int64),
-        ngram_top_ids=joined("ngram_ids", width),
-        ngram_top_p=joined("ngram_p", width, dtype=np.float32),
-        order=torch.tensor(places[0] + places[1], dtype=torch.int64),
-        temperature=torch.tensor(temperature[0] + temperature[1], dtype=torch.float32),
-        ngrams=len(places[1]),
+        direct=direct["rows"],
+        direct_ids=direct["ids"],
+        top_ids=direct["top_ids"],
+        top_p=direct["top_p"],
+        sub=merged["rows"],
+        sub_ids=merged["ids"],
+        sub_p=merged["p"],
+        owner=merged["owner"],
+        ngram_top_ids=merged["top_ids"],
+        ngram_top_p=merged["top_p"],
+        order=torch.cat([direct["place"], merged["place"]]),
+        temperature=torch.cat([direct["temperature"], merged["temperature"]]),
+        ngrams=len(merged["place"]),
     )
 
 
 def newest(trace: Trace, window: int) -> Trace:
     """The trace cut to its last `window` drafter tokens, without the positions that then have no row to predict them."""
     drop = len(trace.drafter_ids) - window
-    if drop <= 0:
-        return trace
-    kept = trace.starts > drop
+    return trace if drop <= 0 else _cut(trace, trace.starts > drop, drop, len(trace.drafter_ids))
+
+
+def _cut(trace: Trace, kept: np.ndarray, drop: int, end: int) -> Trace:
+    """The drafter tokens from `drop` to `end`, and of the positions those that are `kept`."""
     names = ("lengths", "accepted", "p", "top_ids", "top_p")
     cut = {name: getattr(trace, name)[kept] for name in names}
-    return replace(trace, drafter_ids=trace.drafter_ids[drop:], starts=trace.starts[kept] - drop, **cut)
+    return replace(trace, drafter_ids=trace.drafter_ids[drop:end], starts=trace.starts[kept] - drop, **cut)
 
 
 def parts(trace: Trace, window: int) -> Iterator[Trace]:
@@ -153,9 +145,7 @@ def parts(trace: Trace, window: int) -> Iterator[Trace]:
             if not own.any():
                 left &= ends < end
                 continue
-        names = ("lengths", "accepted", "p", "top_ids", "top_p")
-        cut = {name: getattr(trace, name)[own] for name in names}
-        yield replace(trace, drafter_ids=trace.drafter_ids[drop:end], starts=trace.starts[own] - drop, **cut)
+        yield _cut(trace, own, drop, end)
         left &= ~own
 
 

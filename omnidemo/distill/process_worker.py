@@ -11,23 +11,13 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from concurrent.futures import Future
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
-from omnidemo.distill.worker import TrainingPlan, TrainRequest, WorkerError
-from omnidemo.distill.worker_process import BEAT
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from omnidemo.adapters.version_folders import AdapterState
-    from omnidemo.distill.worker import Trained
-    from omnidemo.probes.probe import ProbeRequest
-    from omnidemo.records import Agreement, Replayed, Trace
+from omnidemo.distill.worker import Worker, WorkerError
 
 POLL_SECONDS = 0.25  # resolution of the running time of a request
-END = "end"  # the process has ended
 SILENT_SECONDS = 60.0  # without a sign of life, pauses not counted, after which it hangs: loading torch on a busy machine takes less
 
 
@@ -38,7 +28,7 @@ def training_environment(threads: int) -> dict[str, str]:
     return limits | {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": "8000000000", "MALLOC_ARENA_MAX": "1"}
 
 
-class ProcessWorker:
+class ProcessWorker(Worker):
     """A `Worker` in a process of its own (`worker_process.py`). Every request carries its state, so nothing is lost with the process.
 
     Every method raises WorkerError where the process died, took too long or reports an error.
@@ -47,11 +37,13 @@ class ProcessWorker:
     def __init__(self, threads: int = 1, nice: int = 10, timeout: float = 600.0, patience: float = SILENT_SECONDS) -> None:
         """`timeout`: seconds of running time, pauses not counted, after which a request is given up and the process replaced; `patience`:
         those without a sign of life."""
+        super().__init__()
         self.threads, self.nice, self.timeout, self.patience = threads, nice, timeout, patience
         self._last_sign = time.monotonic()  # of life
         self._in_request = False
         self._process: subprocess.Popen[bytes] | None = None
-        self._results: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._requests: queue.SimpleQueue[tuple[Future[Any], Any]] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
         self._request_lock = threading.Lock()  # held for a request
         self._state_lock = threading.Lock()  # guards process, paused and closed; held for microseconds
         self._paused = self._closed = False
@@ -63,26 +55,7 @@ class ProcessWorker:
 
     @property
     def silent(self) -> float:
-        """Seconds since the last sign of life during a request; 0 without a request, and while the process is paused."""
         return time.monotonic() - self._last_sign if self._in_request and not self._paused else 0.0
-
-    @property
-    def paused(self) -> bool:
-        return self._paused
-
-    def train(self, request: TrainRequest) -> Trained:
-        return cast("Trained", self._call("train", request))
-
-    def evaluate(
-        self, folder: Path, states: Sequence[AdapterState | None], traces: Sequence[Trace], plan: TrainingPlan
-    ) -> list[np.ndarray]:
-        return cast("list[np.ndarray]", self._call("evaluate", folder, list(states), list(traces), plan))
-
-    def agree(self, folder: Path, state: AdapterState | None, traces: Sequence[Trace], plan: TrainingPlan) -> list[Agreement]:
-        return cast("list[Agreement]", self._call("agree", folder, state, list(traces), plan))
-
-    def replay(self, request: ProbeRequest, adapter: AdapterState | None, prompts: Sequence[str]) -> list[Replayed]:
-        return cast("list[Replayed]", self._call("replay", request, adapter, list(prompts)))
 
     def pause(self) -> None:
         """Stop the process where it is, until `resume`; without effect where the system cannot do that (Windows)."""
@@ -95,85 +68,97 @@ class ProcessWorker:
         """End the process, also a paused one; a request in flight raises WorkerError."""
         with self._state_lock:
             self._closed = True
-            process = self._process
-        if process:
-            _kill(process)
+        self._kill()
 
-    def _call(self, *request: Any) -> Any:
+    def _call(self, name: str, *given: Any) -> Any:
         with self._request_lock:
-            process = self._started()
-            # A process that hangs does not read either, and its pipe is soon full: nobody may wait for that.
-            threading.Thread(target=_send, args=(process, request, self._results), name="training request", daemon=True).start()
-            result = self._wait(process)
-            if isinstance(result, str) and result == END:
-                _kill(process)
-                raise WorkerError(f"The training process ended unexpectedly (exit status {process.returncode}); it is started again.")
-        if isinstance(result, str):  # the sentence of an error
-            raise WorkerError(result)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._serve, name="training process", daemon=True)
+                self._thread.start()
+            answer: Future[Any] = Future()
+            self._last_sign, self._in_request = time.monotonic(), True
+            self._requests.put((answer, (name, *given)))
+            try:
+                return self._wait(answer)
+            except TimeoutError as error:
+                self._kill()
+                raise WorkerError(str(error)) from None
+            finally:
+                self._in_request = False
+
+    def _wait(self, answer: Future[Any]) -> Any:
+        """TimeoutError, one sentence, where that takes too long."""
+        left = self.timeout
+        while True:
+            began = time.monotonic()
+            with contextlib.suppress(TimeoutError):
+                return answer.result(POLL_SECONDS)
+            if self._paused:
+                self._last_sign = time.monotonic()
+            else:
+                left -= time.monotonic() - began
+            if self.silent > self.patience:
+                raise TimeoutError(f"The training process gave no sign of life for {self.patience:g} seconds and was replaced.")
+            if left <= 0:
+                raise TimeoutError(f"Training took longer than {self.timeout:g} seconds and was stopped; use fewer or smaller steps.")
+
+    def _serve(self) -> None:
+        """Answer one request after another. This thread stays, because Linux ends the process together with the thread that started it (see
+        `main`). A process that hangs does not read either, and its pipe is soon full: nobody but this thread waits for that."""
+        while True:
+            self._fulfil(*self._requests.get())  # a call of its own, so that nothing of a request stays in memory
+
+    def _fulfil(self, answer: Future[Any], request: Any) -> None:
+        try:
+            answer.set_result(self._answer(self._started(), request))
+        except WorkerError as error:
+            answer.set_exception(error)
+
+    def _answer(self, process: subprocess.Popen[bytes], request: Any) -> Any:
+        assert process.stdin and process.stdout
+        try:
+            pickle.dump(request, process.stdin, pickle.HIGHEST_PROTOCOL)
+            process.stdin.flush()
+            while (result := pickle.load(process.stdout)) is None:
+                self._last_sign = time.monotonic()
+        except Exception as error:  # its end of a pipe is gone
+            self._kill()
+            with contextlib.suppress(OSError), process.stdin, process.stdout:
+                pass
+            raise WorkerError(
+                f"The training process ended unexpectedly (exit status {process.returncode}); it is started again."
+            ) from error
+        if isinstance(result, WorkerError):
+            raise result
         return result
 
-    def _wait(self, process: subprocess.Popen[bytes]) -> Any:
-        left, self._last_sign, self._in_request = self.timeout, time.monotonic(), True
-        try:
-            while True:
-                began = time.monotonic()
-                with contextlib.suppress(queue.Empty):
-                    return self._results.get(timeout=POLL_SECONDS)
-                if self._paused:
-                    self._last_sign = time.monotonic()
-                else:
-                    left -= time.monotonic() - began
-                if self.silent > self.patience:
-                    _kill(process)
-                    raise WorkerError(f"The training process gave no sign of life for {self.patience:g} seconds and was replaced.")
-                if left <= 0:
-                    _kill(process)
-                    raise WorkerError(f"Training took longer than {self.timeout:g} seconds and was stopped; use fewer or smaller steps.")
-        finally:
-            self._in_request = False
-
     def _started(self) -> subprocess.Popen[bytes]:
-        with self._state_lock:
-            if self._closed:
-                raise WorkerError("Training has been closed.")
-            process = self._process
-        if process is not None and process.poll() is None:
-            return process
-        results: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        self._results = results
-        threading.Thread(target=self._run, args=(results,), name="training process", daemon=True).start()
-        process = results.get()
-        if not isinstance(process, subprocess.Popen):
-            raise WorkerError(f"The training process could not be started: {process}")
-        with self._state_lock:
-            self._process = process
-            if self._closed:
-                _kill(process)
-                raise WorkerError("Training has been closed.")
-            if self._paused:
-                _signal(process, True)
-        return process
-
-    def _run(self, results: queue.SimpleQueue[Any]) -> None:
-        """Start the process, put it into `results`, then what it returns. This thread lasts as long as the process, because Linux ends
-        the process together with the thread that started it (see `main`)."""
-        # Not `multiprocessing`: its spawn would import the app's main module, and gradio with it.
+        if self._closed:
+            raise WorkerError("Training has been closed.")
+        if self._process is not None and self._process.poll() is None:
+            return self._process
+        # Not `multiprocessing`: its spawn would import the main module, which may be a script that calls `load_pair`.
         command = [sys.executable, "-c", f"from omnidemo.distill.worker_process import main; main({self.nice}, {os.getpid()})"]
         try:
             process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=self._environment())
             assert process.stdout
             pickle.load(process.stdout)  # it is ready: from here on it may be paused
-        except Exception as error:  # raised as WorkerError by the caller
-            results.put(str(error) or type(error).__name__)
-            return
-        results.put(process)
-        with contextlib.suppress(Exception), process.stdout:
-            while True:
-                result = pickle.load(process.stdout)
-                self._last_sign = time.monotonic()
-                if not (isinstance(result, str) and result == BEAT):
-                    results.put(result)
-        results.put(END)
+        except Exception as error:  # the system has no process left, or it ended at once
+            raise WorkerError(f"The training process could not be started: {str(error) or type(error).__name__}") from error
+        with self._state_lock:
+            self._process = process
+            if self._paused:
+                _signal(process, True)
+            closed = self._closed
+        if closed:
+            self._kill()
+        return process
+
+    def _kill(self) -> None:
+        if process := self._process:
+            process.kill()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(1.5)
 
     def _set_paused(self, paused: bool) -> None:
         with self._state_lock:
@@ -186,26 +171,6 @@ class ProcessWorker:
         own = {"PYTHONPATH": os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH", "")))), "PYTHONWARNINGS": "ignore"}
         own |= {"CUDA_VISIBLE_DEVICES": "", "HF_HUB_OFFLINE": "1", "TQDM_DISABLE": "1"}
         return os.environ | training_environment(self.threads) | own
-
-
-def _send(process: subprocess.Popen[bytes], request: Any, results: queue.SimpleQueue[Any]) -> None:
-    try:
-        assert process.stdin
-        pickle.dump(request, process.stdin, pickle.HIGHEST_PROTOCOL)
-        process.stdin.flush()
-    except (OSError, ValueError):  # its end of the pipe is gone
-        results.put(END)
-    except Exception as error:  # what cannot be pickled
-        results.put(f"The training request could not be sent: {error}")
-
-
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    process.kill()
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(1.5)
-    with contextlib.suppress(OSError, ValueError):
-        if process.stdin:
-            process.stdin.close()
 
 
 def _signal(process: subprocess.Popen[bytes], paused: bool) -> None:

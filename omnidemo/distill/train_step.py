@@ -19,7 +19,7 @@ from torch import Tensor
 
 from omnidemo.adapters.version_folders import AdapterState, OptimiserState
 from omnidemo.distill import losses, trace_agreement
-from omnidemo.distill.head_training import KINDS, HeadTrainer
+from omnidemo.distill.head_training import HeadTrainer, moments_of, resume
 from omnidemo.distill.worker import TrainingPlan
 from omnidemo.records import Agreement, Trace, TrainStep
 
@@ -130,7 +130,8 @@ def train(
     head = HeadTrainer(start.head, state.moments, plan.head_rate, plan.clip, plan.seed)
     loss_head = _interleaved(learner, start, head, head_batches, plan) if plan.head == "interleaved" and head_batches else math.nan
     learner.load({name: state.moments.get(f"weight.{name}", start.weights[name]) for name in learner.parameters})
-    adamw = _adamw(learner, state, plan)
+    adamw = torch.optim.AdamW(learner.parameters.values(), lr=plan.learning_rate)
+    resume(adamw, learner.parameters, state.moments, state.step)
     steps: list[TrainStep] = []
     for number, batch in enumerate(batches, state.step + 1):
         for group in adamw.param_groups:
@@ -140,13 +141,8 @@ def train(
         forget = 1.0 - min(plan.memory, number / (number + 10))
         torch._foreach_lerp_(list(average.values()), [parameter.detach() for parameter in learner.parameters.values()], forget)
     adamw.zero_grad()
-    moments = {
-        f"{kind}.{name}": adamw.state[parameter][kind].detach().cpu().clone()
-        for name, parameter in learner.parameters.items()
-        if parameter in adamw.state
-        for kind in KINDS
-    }
-    moments |= {f"weight.{name}": parameter.detach().cpu().clone() for name, parameter in learner.parameters.items()}
+    weights = {f"weight.{name}": tensor for name, tensor in _copy(learner.parameters).items()}
+    moments = moments_of(adamw, learner.parameters) | weights
     if plan.head == "interleaved":
         steps[-1:] = [replace(step, loss_head=loss_head) for step in steps[-1:]]
     trained = AdapterState(_copy(average), start.config, head.weights())
@@ -224,7 +220,7 @@ def _step(
             if plan.errors_only:  # the head has to see what is accepted, too
                 with torch.no_grad():
                     states, logits, at = _forward(learner, batch, plan.window)
-            loss_head = head.step(head.features(states.detach(), logits.detach(), at, number))
+            loss_head = head.step(states.detach(), head.slots(logits.detach(), at, number))
     return TrainStep(number, total, direct, ngram, norm, adamw.param_groups[0]["lr"], time.perf_counter() - began, loss_head)
 
 
@@ -236,17 +232,9 @@ def _interleaved(learner: Learner, start: AdapterState, head: HeadTrainer, batch
         with torch.no_grad():
             ready = [_forward(learner, batch, plan.window) for batch in batches[: plan.head_steps]]
         for number in range(plan.head_steps):
-            found.append(head.step(head.features(*ready[number % len(ready)], head.taken)))
+            states, logits, at = ready[number % len(ready)]
+            found.append(head.step(states, head.slots(logits, at, head.taken)))
     return float(np.mean(found)) if found else math.nan
-
-
-def _adamw(learner: Learner, state: OptimiserState, plan: TrainingPlan) -> torch.optim.AdamW:
-    adamw = torch.optim.AdamW(learner.parameters.values(), lr=plan.learning_rate)
-    for name, parameter in learner.parameters.items():
-        if f"exp_avg.{name}" in state.moments:
-            moments = {kind: state.moments[f"{kind}.{name}"].to(learner.device, copy=True) for kind in KINDS}
-            adamw.state[parameter] = {"step": torch.tensor(float(state.step))} | moments
-    return adamw
 
 
 def _copy(weights: Any) -> dict[str, Tensor]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 SUSPICIOUS_SECONDS = 10.0
@@ -27,10 +26,8 @@ class TrainerStatus:
     rolled_back: int = 0  # versions that were rolled back because they guessed worse
     chat_cost: float | None = None  # how much longer a round took while a step ran: 0.1 is 10 %
     chat_rounds: int = 0  # rounds that met a step
-    converged: bool = False
     gain: float | None = None  # expected from the next update: relative change of tokens per second
     shifts: int = 0  # topic shifts noticed
-    judged: Mapping[str, float] = field(default_factory=dict)  # trusted (a version), difference and error (acceptance), requests, positions
 
 
 def explain(state: State, left: int, remark: str = "", mode: str = "idle") -> str:

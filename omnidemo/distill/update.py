@@ -4,49 +4,37 @@ from __future__ import annotations
 
 import logging
 import math
-import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from omnidemo.adapters.registry import AdapterRegistry
-from omnidemo.config import Settings
-from omnidemo.distill.evaluation import Evaluation
-from omnidemo.distill.payback import PRICE, ChatCost
-from omnidemo.distill.trace_buffer import TraceBuffer
-from omnidemo.distill.worker import TrainingPlan, TrainRequest, Worker, plan_of
+from omnidemo.distill.payback import PRICE
+from omnidemo.distill.worker import PauseController, TrainingPlan, TrainRequest, Worker, plan_of
+
+if TYPE_CHECKING:
+    from omnidemo.distill.distiller import Distiller
 
 log = logging.getLogger(__name__)
 
 
 class Update:
-    """One update. The constructor takes the fresh answers and is called with `versions.lock` and `condition` held, `run` without them.
-    Where somebody changes the line by hand meanwhile, its epoch grows, and the rest of the update is dropped."""
+    """One update. The constructor takes the line's fresh answers and is called with `versions.lock` and `condition` held, `run` without
+    them. Where somebody changes the line by hand meanwhile, its epoch grows, and the rest of the update is dropped."""
 
-    def __init__(
-        self,
-        versions: AdapterRegistry,
-        evaluation: Evaluation,
-        buffer: TraceBuffer,
-        settings: Settings,
-        condition: threading.Condition,
-        cost: ChatCost,
-        closing: threading.Event,
-    ) -> None:
-        """`condition` guards `evaluation`."""
-        self._versions, self._evaluation, self._settings = versions, evaluation, settings
-        self._condition, self._cost, self._closing = condition, cost, closing
-        self._epoch = versions.epoch
-        self._held, self._requests = evaluation.take(), evaluation.requests
-        self._batches = buffer.take(settings.steps_per_update, settings.batch_size)
-        interleaved = settings.head == "interleaved"
-        self._head_batches = buffer.draw(self._plan().head_steps, settings.batch_size) if interleaved else []
+    def __init__(self, line: Distiller) -> None:
+        self._line, self._versions, self._evaluation, self._settings = line, line.versions, line.evaluation, line.settings
+        self._epoch = line.versions.epoch
+        self._held, self._requests = line.evaluation.take(), line.evaluation.requests
+        self._batches = line.buffer.take(self._settings.steps_per_update, self._settings.batch_size)
+        interleaved = self._settings.head == "interleaved"
+        self._head_batches = line.buffer.draw(self._plan().head_steps, self._settings.batch_size) if interleaved else []
 
-    def run(self, worker: Worker, paused_seconds: Callable[[], float]) -> None:
-        """Raises whatever goes wrong; then the published version stays. `paused_seconds()`: how long the worker was paused so far."""
-        if self._evaluate(worker) and self._wanted():
-            self._learn(worker, paused_seconds)
+    def run(self, pauses: PauseController) -> None:
+        """In the worker that `pauses` may stop. Raises whatever goes wrong; then the published version stays."""
+        if self._evaluate(pauses.worker) and self._wanted():
+            self._learn(pauses)
 
     def _plan(self) -> TrainingPlan:
         """Made anew for each step: a rollback lowers the learning rate."""
@@ -54,7 +42,7 @@ class Update:
 
     def _unchanged(self) -> bool:
         """Whether nobody changed the line since, with `versions.lock` held."""
-        return self._epoch == self._versions.epoch and not self._closing.is_set()
+        return self._epoch == self._versions.epoch and not self._line.closing.is_set()
 
     def _evaluate(self, worker: Worker) -> bool:
         """Measure the published version on answers that it has not learned from, beside the trusted one; whether the update goes on. An
@@ -81,41 +69,41 @@ class Update:
         """Promote the published version, roll it back, or wait for more answers."""
         versions = self._versions
         version, trusted = versions.current.version, versions.trusted.version
-        with self._condition:
+        with self._line.condition:
             verdict, effect = self._evaluation.conclude(acceptance, len(self._held), version, trusted)
         if verdict == "better":
             versions.promote()
         elif verdict == "worse":
             versions.roll_back()
-            with self._condition:
+            with self._line.condition:
                 self._evaluation.note_rollback(version, versions.current.version, versions.current.adapter)
             effect["rolled_back"] = 1.0
         if effect:
             versions.effect(version, effect)
 
     def _wanted(self) -> bool:
-        with self._condition:
+        with self._line.condition:
             price = PRICE.get(self._settings.training, 1.0)
-            return self._evaluation.wanted(self._settings.cost_aware, self._cost, price, self._versions.current.adapter)
+            return self._evaluation.wanted(self._settings.cost_aware, self._line.cost, price, self._versions.current.adapter)
 
-    def _learn(self, worker: Worker, paused_seconds: Callable[[], float]) -> None:
+    def _learn(self, pauses: PauseController) -> None:
         """Train, and keep the result as the next version."""
         with self._versions.lock:
             if not self._unchanged():
                 return
             current = self._versions.current
-        began, before = time.monotonic(), paused_seconds()
+        began, before = time.monotonic(), pauses.paused_seconds
         folder = self._versions.folder
         request = TrainRequest(folder, current.adapter, current.optimiser, self._batches, self._plan(), self._head_batches)
-        adapter, optimiser, steps = worker.train(request)
-        seconds = max(0.0, time.monotonic() - began - (paused_seconds() - before))
+        adapter, optimiser, steps = pauses.worker.train(request)
+        seconds = max(0.0, time.monotonic() - began - (pauses.paused_seconds - before))
         if not any(math.isfinite(step.loss) for step in steps):
             raise RuntimeError("No training step had a finite loss, so nothing was learnt.")
         with self._versions.lock:
             if not self._unchanged():
                 return
-            with self._condition:
+            with self._line.condition:
                 self._evaluation.seconds = seconds
             self._versions.add(adapter, optimiser, steps, self._requests, self._settings.adapters_kept)
-            with self._condition:
+            with self._line.condition:
                 self._evaluation.kept(adapter)

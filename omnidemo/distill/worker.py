@@ -1,16 +1,20 @@
-"""The interface of a worker, the plan by which it trains, and a training request. Neither torch nor numpy is imported here.
+"""What a worker is, the plan by which it trains, a training request, and pauses while somebody is answered.
 
-Two classes follow `Worker`: `ProcessWorker` (a niced process, for a CPU) and `InProcessWorker` (for a GPU and for inline mode).
-`lines/trainer_pool.py` makes the one that all lines of a pair share; another kind is made there. `TrainRequest.folder` is a local path.
+Neither torch nor numpy is imported here. `ProcessWorker` (a niced process, for a CPU) and `InProcessWorker` (for a GPU and for inline mode)
+are a `Worker`. `lines/trainer_pool.py` makes the one that all lines of a pair share; another kind is made there. `TrainRequest.folder` is a
+local path.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import threading
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal
 
 from omnidemo.config import Settings
 
@@ -29,6 +33,7 @@ if TYPE_CHECKING:
 ADAPTABLE = ["training", "patience", "cost_aware", "update_interval", "steps_per_update", "batch_size", "learning_rate", "schedule"]
 ADAPTABLE += ["schedule_steps", "lora_rank", "divergence", "jsd_beta", "ngram_loss", "ngram_weight", "head"]
 ADAPTABLE += ["buffer_positions", "buffer_order"]
+POLL_SECONDS = 0.01  # most time until an answer is noticed
 
 
 class WorkerError(RuntimeError):
@@ -94,32 +99,103 @@ class TrainRequest:
     head_batches: Batches = ()  # for the acceptance head alone
 
 
-class Worker(Protocol):
+class Worker:
     """Trains and measures drafters. A worker keeps loaded models but no state of a line: each call carries all that it needs.
 
-    Any thread may call; one call runs at a time. Raises WorkerError or whatever the step itself raises.
+    Any thread may call; one call runs at a time. Raises WorkerError or whatever the step itself raises. A subclass says in `_call` where
+    the method of this name is done, or overrides the methods.
     """
+
+    def __init__(self) -> None:
+        self.turn = threading.Lock()  # held for an update or a measurement that may be paused; taken before any other lock
 
     @property
     def silent(self) -> float:
         """Seconds without a sign of life during a call that is not paused; 0 where nothing can hang apart from the caller."""
+        return 0.0
 
-    def train(self, request: TrainRequest, /) -> Trained:
+    def train(self, request: TrainRequest) -> Trained:
         """`train_step.train`: the new adapter, optimiser state, and the steps."""
+        return self._call("train", request)
 
     def evaluate(
-        self, folder: Path, states: Sequence[AdapterState | None], traces: Sequence[Trace], plan: TrainingPlan, /
+        self, folder: Path, states: Sequence[AdapterState | None], traces: Sequence[Trace], plan: TrainingPlan
     ) -> list[np.ndarray]:
         """`train_step.evaluate`: acceptance probabilities [positions] of each state."""
+        return self._call("evaluate", folder, states, traces, plan)
 
-    def agree(self, folder: Path, state: AdapterState | None, traces: Sequence[Trace], plan: TrainingPlan, /) -> list[Agreement]:
+    def agree(self, folder: Path, state: AdapterState | None, traces: Sequence[Trace], plan: TrainingPlan) -> list[Agreement]:
         """`train_step.agree`: the agreement of drafter and target on each trace."""
+        return self._call("agree", folder, state, traces, plan)
 
-    def replay(self, request: ProbeRequest, adapter: AdapterState | None, prompts: Sequence[str], /) -> list[Replayed]:
+    def replay(self, request: ProbeRequest, adapter: AdapterState | None, prompts: Sequence[str]) -> list[Replayed]:
         """`Prober.replay`: recorded answers, drafted with an adapter."""
+        return self._call("replay", request, adapter, prompts)
 
-    def pause(self) -> None: ...
-    def resume(self) -> None: ...
+    def _call(self, name: str, *given: Any) -> Any:
+        raise NotImplementedError
+
+    def pause(self) -> None:
+        """Stop until `resume`, where that can be."""
+
+    def resume(self) -> None:
+        """Go on."""
 
     def close(self) -> None:
         """Stop and free the models. A call in flight raises WorkerError where it can be stopped."""
+
+
+class PauseController:
+    """Training gives way to chats: delays one update while `busy()` is true (an answer is being written), by at most `patience` seconds in
+    all. Niced, it would still take some of the processor beside an answer (`payback.PRICE`). The trainer's state is "waiting" then;
+    "paused" is what somebody has said on the page (`Distiller.pause`): no more updates are started.
+
+    First `wait()`, then `with controller:` around the worker's call; with a patience of 0 neither does anything. `paused_seconds` is the
+    time in which the worker was stopped. `on_pause(True)` is called when it stops, `on_pause(False)` when it goes on.
+    """
+
+    def __init__(
+        self, worker: Worker, busy: Callable[[], bool], patience: float, on_pause: Callable[[bool], None] = lambda paused: None
+    ) -> None:
+        self.worker, self.busy, self.on_pause = worker, busy, on_pause
+        self.paused_seconds = 0.0
+        self._left = patience
+        self._done = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def wait(self, closing: threading.Event) -> None:
+        """Return at the first quiet moment, when patience has ended, or when `closing` is set."""
+        began = time.monotonic()
+        while not closing.is_set() and self.busy() and time.monotonic() - began < self._left:
+            closing.wait(POLL_SECONDS)
+        self._left -= time.monotonic() - began
+
+    def __enter__(self) -> PauseController:
+        if self._left > 0:
+            self._thread = threading.Thread(target=self._run, name="pause controller", daemon=True)
+            self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._done.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        while self._left > 0 and not self._done.wait(POLL_SECONDS):
+            if self.busy():
+                self._stop()
+
+    def _stop(self) -> None:
+        """Stop the worker until the answer, the update or patience has ended."""
+        began = time.monotonic()
+        try:
+            self.worker.pause()
+            self.on_pause(True)
+            while not self._done.wait(POLL_SECONDS) and self.busy() and time.monotonic() - began < self._left:
+                pass
+        finally:  # nobody else would let the process go on
+            self.worker.resume()
+            seconds = time.monotonic() - began
+            self._left, self.paused_seconds = self._left - seconds, self.paused_seconds + seconds
+            self.on_pause(False)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import os
 import pickle
-import queue
 import sys
 import threading
 import time
@@ -16,7 +15,7 @@ from typing import Any
 
 from omnidemo.processes import end_with_parent
 
-BEAT, BEAT_SECONDS = "beat", 2.0  # sign of life, and the time between two
+BEAT_SECONDS = 2.0  # between two signs of life
 _writing = threading.Lock()  # a result is written whole
 
 
@@ -27,24 +26,23 @@ def main(nice: int, parent: int) -> None:
         os.nice(nice)
     results = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever a library prints must not end up between the results
-    _send(results, "ready")
     threading.Thread(target=_beat, args=(results,), daemon=True).start()
 
     import torch
 
     from omnidemo.distill.in_process_worker import InProcessWorker
+    from omnidemo.distill.worker import WorkerError
 
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
-    requests: queue.SimpleQueue[Any] = queue.SimpleQueue()
-    threading.Thread(target=_receive, args=(requests,), daemon=True).start()
     worker = InProcessWorker(compiled=False)  # compiling takes minutes, a replay half a second
-    while True:
-        method, *values = requests.get()
-        try:
-            result: Any = getattr(worker, method)(*values)
-        except Exception as error:  # raised again, as a sentence, in the process that sent the request
-            result = f"Training failed: {type(error).__name__}: {error}"
-        _send(results, result)
+    with contextlib.suppress(EOFError):
+        while True:
+            method, *values = pickle.load(sys.stdin.buffer)
+            try:
+                result: Any = getattr(worker, method)(*values)
+            except Exception as error:  # raised again in the process that sent the request
+                result = WorkerError(f"Training failed: {type(error).__name__}: {error}")
+            _send(results, result)
 
 
 def _send(results: Any, result: Any) -> None:
@@ -54,16 +52,9 @@ def _send(results: Any, result: Any) -> None:
 
 
 def _beat(results: Any) -> None:
+    """Give signs of life, the first when the process may be paused. Where nobody reads them any more, a training step need not end."""
     with contextlib.suppress(OSError):
         while True:
+            _send(results, None)
             time.sleep(BEAT_SECONDS)
-            _send(results, BEAT)
-
-
-def _receive(requests: queue.SimpleQueue[Any]) -> None:
-    """Read requests beside the training, so that the parent's end is noticed within a step, not after an update."""
-    try:
-        while True:
-            requests.put(pickle.load(sys.stdin.buffer))
-    finally:
-        os._exit(0)
+    os._exit(0)

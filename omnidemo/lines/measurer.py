@@ -8,16 +8,15 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 from omnidemo.adapters import version_folders
-from omnidemo.adapters.version_folders import AdapterState
+from omnidemo.adapters.version_folders import StoredVersion
 from omnidemo.config import Settings
-from omnidemo.distill.pause import PauseController
 from omnidemo.distill.trace_buffer import usable
-from omnidemo.distill.worker import Worker, plan_of
+from omnidemo.distill.worker import PauseController, Worker, plan_of
 from omnidemo.lines import sample_prompts
 from omnidemo.pair.pair import Pair
 from omnidemo.probes.probe import ProbeRequest
@@ -37,22 +36,13 @@ Key = tuple[str, int, str]  # domain ("" for the fresh drafter), version, topic
 
 
 class Measurer:
-    """The measurements of one pair. `worker()` is the one that measures now, `lock()` the lock to hold while pausing it (None: it cannot be
-    paused), `folder(domain)` holds the versions of a line. Work begins at a quiet moment and is paused while the pair answers. Errors are
-    logged. Methods may be called from any thread.
+    """The measurements of one pair. `worker()` is the one that measures now, `folder(domain)` holds the versions of a line. Work begins at
+    a quiet moment and is paused while the pair answers. Errors are logged. Methods may be called from any thread.
     """
 
-    def __init__(
-        self,
-        pair: Pair,
-        settings: Settings,
-        store: Store,
-        worker: Callable[[], Worker],
-        lock: Callable[[], threading.Lock | None],
-        folder: Callable[[str], Path],
-    ) -> None:
+    def __init__(self, pair: Pair, settings: Settings, store: Store, worker: Callable[[], Worker], folder: Callable[[str], Path]) -> None:
         self.settings = settings
-        self._pair, self._store, self._worker, self._lock, self._folder = pair, store, worker, lock, folder
+        self._pair, self._store, self._worker, self._folder = pair, store, worker, folder
         self._condition = threading.Condition()
         self._waiting: deque[Trace] = deque(maxlen=MOST_WAITING)
         self._topics: OrderedDict[str, str] = OrderedDict()  # topic → line of its newest answer; the newest last
@@ -60,8 +50,6 @@ class Measurer:
         self._done: dict[Key, bool] = {}  # (domain, version, topic) that were replayed, or cannot be
         self._answered = time.monotonic()
         self._closing, self._busy = threading.Event(), threading.Event()
-        self._records: TargetRecords | None = None
-        self._request: ProbeRequest | None = None
         self._thread: threading.Thread | None = None
 
     def observe(self, trace: Trace) -> None:
@@ -102,11 +90,8 @@ class Measurer:
         self.forget(domain)
         with self._condition:
             self._newest.pop(domain, None)
-            kept = [trace for trace in self._waiting if trace.domain != domain]
-            self._waiting.clear()
-            self._waiting.extend(kept)
-            for topic in [topic for topic, line in self._topics.items() if line == domain]:
-                del self._topics[topic]
+            self._waiting = deque((trace for trace in self._waiting if trace.domain != domain), MOST_WAITING)
+            self._topics = OrderedDict((topic, line) for topic, line in self._topics.items() if line != domain)
 
     def pending(self, topic: str) -> bool:
         """Whether the topic's newest version, or the fresh drafter, has not been replayed yet and will be."""
@@ -159,7 +144,7 @@ class Measurer:
         if self._waiting:
             return None, self._agree
         quiet = time.monotonic() - self._answered > QUIET_SECONDS
-        recent = [(topic, domain) for topic, domain in reversed(self._topics.items())]
+        recent = list(reversed(self._topics.items()))
         others = [(topic, recent[0][1]) for topic in sample_prompts.TOPICS if topic not in self._topics] if recent else []
         for topic, domain in [*recent, *others] if quiet else recent[:1]:
             for version in self._missing(topic, domain):
@@ -182,7 +167,8 @@ class Measurer:
     def agree(self, domain: str, version: int, traces: Sequence[Trace]) -> list[Agreement]:
         """The agreement of a line's version with the target on each trace, computed in this thread. ValueError where its files are gone."""
         with self._working() as worker:
-            return worker.agree(self._pair.drafter.folder, self._adapter(domain, version), traces, plan_of(self.settings))
+            stored = self._version(domain, version)
+            return worker.agree(self._pair.drafter.folder, stored.adapter if stored else None, traces, plan_of(self.settings))
 
     def _agree(self) -> None:
         with self._condition:
@@ -190,10 +176,7 @@ class Measurer:
                 return
             first = self._waiting[0]
             own = [trace for trace in self._waiting if (trace.domain, trace.version) == (first.domain, first.version)][:AT_ONCE]
-            taken = {id(trace) for trace in own}
-            left = [trace for trace in self._waiting if id(trace) not in taken]
-            self._waiting.clear()
-            self._waiting.extend(left)
+            self._waiting = deque((trace for trace in self._waiting if not any(trace is one for one in own)), MOST_WAITING)
         for trace, found in zip(own, self.agree(first.domain, first.version, own), strict=True):
             self._pair.note_agreement(trace.key, found)
             self._store.set_agreement(trace.key, found)
@@ -201,20 +184,19 @@ class Measurer:
     def _probe(self, topic: str, domain: str, version: int) -> None:
         """Replay a version on a topic and store the result; missing answers of the target are recorded first."""
         owner = domain if version else ""
-        (request, records), asked = self._recordings(), sample_prompts.probes(topic)
+        (request, records), asked = self._recordings, sample_prompts.probes(topic)
         if self._known(records, owner, version, topic):
             return
         for prompt in records.missing(asked):
             if not self._record(records, prompt):
                 return  # a request arrived: measuring goes on later
-        adapter, examples = self._adapter(domain, version), 0
-        if version:
-            examples = version_folders.load_version(version_folders.version_folder(self._folder(domain), version)).info.requests_seen
+        stored = self._version(domain, version)
+        examples = stored.info.requests_seen if stored else 0
         known = [records.load(prompt) for prompt in asked]
         replayed: list[Replayed] = []
         for prompt in asked:
             with self._working() as worker:
-                replayed += worker.replay(request, adapter, [prompt])
+                replayed += worker.replay(request, stored.adapter if stored else None, [prompt])
         agreed = mean_of(self.agree(domain, version, [one.trace for one in known]))
         if version and version not in version_folders.versions(self._folder(domain)):
             return  # the line was reset meanwhile
@@ -242,27 +224,23 @@ class Measurer:
             records.save(prompt, RecordedAnswer(tuple(ids), *made))
         return made is not None
 
+    @cached_property
     def _recordings(self) -> tuple[ProbeRequest, TargetRecords]:
-        if self._request is None or self._records is None:
-            storage = Path(self.settings.storage)
-            settings = self.settings.model_copy(update={"max_new_tokens": ANSWER_TOKENS})
-            self._request = ProbeRequest(storage / "probes", self._pair.target.name, self._pair.drafter.name, settings)
-            self._records = self._request.records()
-            self._records.note(self._pair.target)
-        return self._request, self._records
+        settings = self.settings.model_copy(update={"max_new_tokens": ANSWER_TOKENS})
+        request = ProbeRequest(Path(settings.storage) / "probes", self._pair.target.name, self._pair.drafter.name, settings)
+        records = request.records()
+        records.note(self._pair.target)
+        return request, records
 
-    def _adapter(self, domain: str, version: int) -> AdapterState | None:
-        """ValueError where the version's files are gone."""
-        return version_folders.load_version(version_folders.version_folder(self._folder(domain), version)).adapter if version else None
+    def _version(self, domain: str, version: int) -> StoredVersion | None:
+        """None for the fresh drafter. ValueError where the version's files are gone."""
+        return version_folders.load_version(version_folders.version_folder(self._folder(domain), version)) if version else None
 
     @contextmanager
     def _working(self) -> Iterator[Worker]:
         """The worker, paused while the pair answers."""
-        worker, lock = self._worker(), self._lock()
-        if lock is None:
-            yield worker
-            return
-        with lock, self._pauses(worker):
+        worker = self._worker()
+        with worker.turn, self._pauses(worker):
             yield worker
 
     def _pauses(self, worker: Worker) -> PauseController:

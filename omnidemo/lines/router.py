@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
@@ -77,14 +76,14 @@ class Router:
             words, columns = [word for word, known in zip(words, seen, strict=True) if known], columns[seen]
             if not words:
                 return Route(DEFAULT, 0.0, "No word of this prompt has been met before, so it goes to the default line.")
-            evidence = self._model.feature_log_prob_[:, columns] / len(words) ** EXPONENT  # [domains, words] nats
-            names = [str(name) for name in self._model.classes_]
-            scores = evidence.sum(axis=1) + np.array([CHOSEN * (name in self._taught) for name in names])
+            smooth = self._counts.sum(axis=1, keepdims=True) + SMOOTHING * FEATURES
+            evidence = np.log((self._counts[:, columns] + SMOOTHING) / smooth) / len(words) ** EXPONENT  # [domains, words] nats
+            scores = evidence.sum(axis=1) + np.array([CHOSEN * (name in self._taught) for name in self._names])
             chances = np.exp(scores - np.logaddexp.reduce(scores))
             best = int(chances.argmax())
             weights = evidence[best] - np.delete(evidence, best, axis=0).mean(axis=0)
             spoke = tuple((words[i], float(weights[i])) for i in np.argsort(-weights)[:3] if weights[i] > 0)
-            name, sure, seeded = names[best], float(chances[best]), names[best] not in self._taught
+            name, sure, seeded = self._names[best], float(chances[best]), self._names[best] not in self._taught
         if sure < SURE:
             return Route(DEFAULT, sure, f"“{name}” is the likeliest topic, but with {sure:.0%} not likely enough.", spoke)
         return Route(name, sure, _sentence(name, sure, [word for word, _ in spoke], seeded), spoke)
@@ -104,14 +103,6 @@ class Router:
         with self._lock:
             self._prepare()
             return list(self._names)
-
-    def forget(self) -> None:
-        """Delete the file and start again from the seeds."""
-        with self._lock:
-            if self._file is not None:
-                self._file.unlink(missing_ok=True)
-            self._names, self._counts, self._taught = [], np.zeros((0, FEATURES)), set()
-            self._ready = self._dirty = False
 
     def save(self) -> None:
         """Write the counts where they changed, whole or not at all. A failure is logged: a chat must not notice."""
@@ -166,16 +157,7 @@ class Router:
                 self._counts = np.vstack([self._counts, np.zeros((1, FEATURES))])
             self._counts[self._names.index(domain), columns] += 1
             learned = self._dirty = True
-        self._fit()
         return learned
-
-    def _fit(self) -> None:
-        """Hand the counts to the library's model: for naive Bayes they are all that matters, so domains may come at any time."""
-        from sklearn.naive_bayes import MultinomialNB
-
-        self._model: Any = MultinomialNB(alpha=SMOOTHING, fit_prior=False)
-        if self._names:
-            self._model.partial_fit(self._counts, self._names, classes=sorted(self._names))
 
     def _load(self) -> bool:
         if self._file is None or not self._file.exists():
@@ -197,7 +179,6 @@ class Router:
                 log.warning("%s could not be moved; the next save replaces it.", self._file)
             return False
         self._names, self._counts, self._taught = names, table, set(taught)
-        self._fit()
         return True
 
 

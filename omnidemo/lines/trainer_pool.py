@@ -8,23 +8,21 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from torch import Tensor
 
 from omnidemo.adapters import peft_zip, version_folders
 from omnidemo.config import Settings
-from omnidemo.distill.distiller import THREADED, Distiller, lock_of
+from omnidemo.distill.distiller import THREADED, Distiller
 from omnidemo.distill.in_process_worker import InProcessWorker
 from omnidemo.distill.payback import ChatCost
 from omnidemo.distill.process_worker import ProcessWorker
 from omnidemo.distill.trainer_status import TrainerStatus
-from omnidemo.distill.worker import ADAPTABLE, Worker
-from omnidemo.lines import read_status
+from omnidemo.distill.worker import Worker
 from omnidemo.lines.line_names import LineInfo, check_domain
 from omnidemo.lines.measurer import Measurer
 from omnidemo.lines.router import DEFAULT
-from omnidemo.lines.stored_versions import StoredVersions
+from omnidemo.lines.stored_lines import StoredLines
 from omnidemo.pair.pair import Pair
 from omnidemo.records import Round, Trace
 from omnidemo.store.store import Store
@@ -52,16 +50,15 @@ class TrainerPool:
         self._worker = InProcessWorker(str(device)) if device.type == "cuda" else ProcessWorker()
         self._inline_worker = InProcessWorker()  # measures while lines learn in the answering thread, so that no process is started
         self._cost = ChatCost()
-        self.measurer = Measurer(pair, settings, store, self._measuring_worker, self._worker_lock, self._folder)
+        self._stored = StoredLines(store, pair.target.name, pair.drafter.name, settings.storage)
+        self.measurer = Measurer(pair, settings, store, self._measuring_worker, self._stored.folder)
         self._lock = threading.RLock()
         self._open: OrderedDict[str, Distiller] = OrderedDict()  # in order of last use
         self._users: Counter[str] = Counter()  # answers that are being written
         self._waiting: dict[str, list[Trace]] = {}  # what closed lines had not learned from yet
         self._paused: set[str] = set()
-        self._domains: dict[str, str] = {}  # folder name → domain
         self._closed = False
-        self._stored = StoredVersions(store, pair.target.name, pair.drafter.name, self.names, self._folder)
-        self._stored.share(settings.storage)
+        self._stored.share()
         store.when_renewed(self._stored.note_all)
 
     def get(self, domain: str = DEFAULT) -> Distiller:
@@ -99,13 +96,14 @@ class TrainerPool:
     def names(self) -> list[str]:
         """The lines in memory and on disk, "default" first, the others by name."""
         with self._lock:
-            found = {DEFAULT, *self._open, *self._waiting, *read_status.domains(self._folder(DEFAULT).parent, self._domains)}
+            found = {DEFAULT, *self._open, *self._waiting, *self._stored.domains()}
         return [DEFAULT, *sorted(found - {DEFAULT})]
 
     def infos(self) -> list[LineInfo]:
         """All lines with their active version and how many requests they have seen."""
         with self._lock:
-            return [self._info(domain) for domain in self.names()]
+            found = {domain: self.status(domain) for domain in self.names()}
+            return [LineInfo(domain, one.version, one.requests_seen, domain in self._open) for domain, one in found.items()]
 
     def observe(self, trace: Trace) -> None:
         """Give the trace of an answer to the line that drafted it. Nothing that goes wrong is raised: the answer is already there."""
@@ -133,7 +131,7 @@ class TrainerPool:
             if line is not None:
                 return line.status()
             waiting = len(self._waiting.get(domain, ()))
-            return read_status.status_on_disk(self._folder(domain), domain, self.settings, domain in self._paused, waiting)
+            return self._stored.status(domain, self.settings, domain in self._paused, waiting)
 
     def pause(self, domain: str = DEFAULT) -> None:
         """Start no more updates of the line; one that runs is finished. Answers are still collected."""
@@ -150,15 +148,15 @@ class TrainerPool:
         """Learn by these settings from the next update on. A line that has versions keeps its rank until it is reset."""
         with self._lock:
             self.settings = self.measurer.settings = settings
-            for line in self._open.values():
-                self._apply_settings(line)
+            for domain, line in self._open.items():
+                line.configure(self._settings_of(domain))
             self._close_unused()
 
     def reset(self, domain: str = DEFAULT) -> None:
         """Reset a line to the base drafter: its versions, loss curve and collected answers are deleted."""
         with self.using(domain) as line:
             line.reset()
-            self._apply_settings(line)
+            line.configure(self._settings_of(line.versions.domain))
             self.measurer.forget(check_domain(domain))
             self._pair.forget(domain)
 
@@ -170,11 +168,10 @@ class TrainerPool:
             line = self._open.pop(domain, None)
             self._waiting.pop(domain, None)
             self._paused.discard(domain)
-            self._domains.pop(self._folder(domain).name, None)
             del self._users[domain]
         if line is not None:
             line.close()
-        version_folders.remove_line(self._folder(domain))
+        self._stored.forget(domain)
         self.measurer.gone(domain)
         self._pair.forget_domain(domain)
         return True
@@ -186,7 +183,7 @@ class TrainerPool:
             raise ValueError("Version 0 is the base drafter and has no adapter; choose a later version.")
         target = self._pair.target.name.rstrip("/").split("/")[-1]
         name = "".join(char if char.isalnum() or char in ".-" else "-" for char in f"{target}-{domain}")
-        stored = version_folders.version_folder(self._folder(domain), version)
+        stored = version_folders.version_folder(self._stored.folder(domain), version)
         if not stored.is_dir():
             raise ValueError(f"Version {version} of the line {domain} is not on disk any more; choose another one.")
         return peft_zip.export_peft(stored, Path(folder) / f"omnidemo-{name}-v{version}.zip")
@@ -245,10 +242,6 @@ class TrainerPool:
     def _measuring_worker(self) -> Worker:
         return self._inline_worker if self.settings.training == "inline" else self._worker
 
-    def _worker_lock(self) -> threading.Lock | None:
-        """The lock to hold while pausing the training process; None where measurements run in this process."""
-        return lock_of(self._worker) if isinstance(self._measuring_worker(), ProcessWorker) else None
-
     def _close_unused(self, wanted: str = "") -> None:
         """Close the lines unused for longest, the default line last: requests that name no line use it."""
         for domain in sorted(self._open, key=lambda name: name == DEFAULT):  # stable: else in order of last use
@@ -262,26 +255,10 @@ class TrainerPool:
             line.close()
             self._pair.drop_domain(domain)
 
-    def _apply_settings(self, line: Distiller) -> None:
-        settings = self._settings_of(line.versions.domain)
-        changes: dict[str, Any] = {name: getattr(settings, name) for name in ADAPTABLE}
-        changes = {name: value for name, value in changes.items() if value != getattr(line.settings, name)}
-        if line.status().version or version_folders.versions(line.line_folder):
-            changes.pop("lora_rank", None)
-        if changes:
-            line.configure(**changes)
-
     def _settings_of(self, domain: str) -> Settings:
         if not owned(domain):
             return self.settings
         return line_settings(self.settings, {name: tuple(weight.shape) for name, weight in self._pair.drafter.runner.weights().items()})
-
-    def _info(self, domain: str) -> LineInfo:
-        status = self.status(domain)
-        return LineInfo(domain, status.version, status.requests_seen, domain in self._open)
-
-    def _folder(self, domain: str) -> Path:
-        return version_folders.line_folder(self.settings.storage, self._pair.drafter.name, self._pair.target.name, domain)
 
 
 def _occupied(line: Distiller) -> bool:

@@ -21,11 +21,10 @@ from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.backends.runner import ModelError, Runner
 from omnidemo.decoding.sampling import as_tensor
 from omnidemo.models import model_files
-from omnidemo.models.make_runner import make_runner
 from omnidemo.models.model_files import Progress
 from omnidemo.models.parked import ParkedModel, absent_model
 from omnidemo.models.read_weights import read_model
-from omnidemo.models.transformers_runner import check_cache
+from omnidemo.models.transformers_runner import check_cache, make_runner
 from omnidemo.vocab.vocabulary import Vocabulary, read_vocabulary
 
 __all__ = ["LanguageModel", "ModelError", "load_model", "pick_device", "pick_dtype"]
@@ -86,11 +85,8 @@ def load_model(
     number = pick_dtype(dtype, place, config)
     free = model_files.free_memory(place)
     wide = _computes_in_float32(name, number, place, config, model_files.count_parameters(folder), free)
-    need = (
-        model_files.count_parameters(folder)
-        * (BYTES[quantization] if quantization else 4 if wide else number.itemsize)
-        * model_files.MARGIN
-    )
+    width = BYTES[quantization] if quantization else 4 if wide else number.itemsize
+    need = model_files.count_parameters(folder) * width * model_files.MARGIN
     if not absent:
         model_files.check_memory(name, need, free, place)
 
@@ -99,14 +95,15 @@ def load_model(
 
     report("weights", 0.0)
     try:
-        whole = (name, folder, place, device_map, number, quantization, wide, fast, park)
-        runner = absent_model(folder, number) if absent else _read_weights(*whole)
-    except (MemoryError, torch.OutOfMemoryError) as error:
-        raise ModelError(_out_of_memory(name, need, free, place)) from error
-    except RuntimeError as error:
-        if "allocate" in str(error) or "out of memory" in str(error):
-            raise ModelError(_out_of_memory(name, need, free, place)) from error
-        raise ModelError(f"the weights of {name} cannot be used ({_first(error)}); download or save the model again") from error
+        if absent:
+            runner: Runner = absent_model(folder, number)
+        else:
+            runner = _read_weights(name, folder, place, device_map, number, quantization, wide, fast, park)
+    except (MemoryError, RuntimeError) as error:
+        if isinstance(error, RuntimeError) and "allocate" not in str(error) and "out of memory" not in str(error):
+            raise ModelError(f"the weights of {name} cannot be used ({_first(error)}); download or save the model again") from error
+        sizes = f"it needs about {need / 1e9:.1f} GB and {place} had {free / 1e9:.1f} GB"
+        raise ModelError(f"{name} ran out of memory: {sizes}; choose a smaller model") from error
     if not (park or absent):
         _probe(name, runner, vocabulary)
     report("weights", 1.0)
@@ -256,8 +253,6 @@ def _read_weights(
     transformers_logging.disable_progress_bar()
     try:
         model, report = read_model(folder, output_loading_info=True, **options)
-    except (MemoryError, torch.OutOfMemoryError):
-        raise
     except (OSError, ValueError, ImportError, LookupError, TypeError, AttributeError, RecursionError, SafetensorError) as error:
         raise ModelError(f"the weights of {name} cannot be read ({_first(error)}); download or save the model again") from error
     finally:
@@ -282,10 +277,6 @@ def _probe(name: str, runner: Runner, vocabulary: Vocabulary) -> None:
     if not bool(torch.isfinite(logits.amax(-1)).all()):
         where = "" if runner.dtype == torch.float32 else f" in {str(runner.dtype).removeprefix('torch.')}; try dtype=float32"
         raise ModelError(f"{name} computes numbers that are not finite{where}; download or save the model again, or choose another one")
-
-
-def _out_of_memory(name: str, need: float, free: float, place: str) -> str:
-    return f"{name} ran out of memory: it needs about {need / 1e9:.1f} GB and {place} had {free / 1e9:.1f} GB; choose a smaller model"
 
 
 def _first(error: Exception) -> str:

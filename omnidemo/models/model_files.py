@@ -21,6 +21,7 @@ from huggingface_hub.errors import (
     RepositoryNotFoundError,
 )
 from huggingface_hub.utils import tqdm
+from safetensors import SafetensorError, safe_open
 
 from omnidemo.backends.runner import ModelError
 
@@ -116,11 +117,9 @@ def _shapes(folder: Path) -> list[list[int]]:
     found: list[list[int]] = []
     for path in weight_files(folder):
         try:
-            with path.open("rb") as file:
-                size = int.from_bytes(file.read(8), "little")
-                header: dict[str, Any] = json.loads(file.read(min(size, path.stat().st_size)))
-            found += [[int(side) for side in entry["shape"]] for key, entry in header.items() if key != "__metadata__"]
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            with safe_open(path, "pt") as opened:
+                found += [opened.get_slice(name).get_shape() for name in opened.keys()]  # noqa: SIM118
+        except (SafetensorError, OSError) as error:
             raise ModelError(f"the weights file {path.name} in {folder} is damaged; download or save the model again") from error
     return found
 

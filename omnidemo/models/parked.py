@@ -11,8 +11,7 @@ from torch import Tensor
 from transformers import AutoConfig, AutoModelForCausalLM
 
 from omnidemo.backends.runner import Runner
-from omnidemo.models.make_runner import make_runner
-from omnidemo.models.transformers_runner import context_limit
+from omnidemo.models.transformers_runner import context_limit, make_runner
 
 
 def absent_model(folder: Path, dtype: torch.dtype) -> ParkedModel:

@@ -1,4 +1,4 @@
-"""The general runner: any causal language model of `transformers` whose cache can be cropped."""
+"""The general runner, for any causal language model of `transformers` whose cache can be cropped; and which runner reads a loaded model."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 from transformers.cache_utils import DynamicCache, DynamicLayer, DynamicSlidingWindowLayer
 
-from omnidemo.backends.runner import check_ids, overwrite_named
+from omnidemo.backends.fused_llama import FusedLlama
+from omnidemo.backends.runner import Runner, check_ids, overwrite_named
 from omnidemo.decoding.backend import Pass
 from omnidemo.decoding.sampling import as_tensor
 
@@ -134,3 +135,11 @@ class TransformersCache:
                 self._past.crop(length - self.length)  # a negative number: how many positions go
             self.length = length
         return self.length
+
+
+def make_runner(model: Any, fast: bool, spread: bool = False) -> Runner:
+    """The fastest runner that serves a model of `transformers`. fast: whether its passes may be compiled or recorded. spread: the model
+    lies on several devices. ValueError for a model that can neither draft nor verify. A forward pass of its own for another family gets its
+    branch here."""
+    # On a GPU the fused forward pays too, but a model spread over several keeps accelerate's hooks.
+    return FusedLlama(model, fast) if not spread and FusedLlama.fits(model.config) else TransformersRunner(model)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from torch import Tensor
@@ -17,7 +17,7 @@ from omnidemo.methods import METHODS
 from omnidemo.models import model_files
 from omnidemo.models.load import load_model
 from omnidemo.probes.replayed_target import Replay, TargetRecords
-from omnidemo.records import Replayed, Round
+from omnidemo.records import Replayed
 
 DRAFT_LENGTH = 4  # drafter tokens a round
 METHOD = "ngram-exact"  # or the one that suits a pair which cannot use it
@@ -62,7 +62,7 @@ class Prober:
         found = []
         for prompt in prompts:
             made, _ = replay.answer(prompt, learn=False, method=method, draft_policy="fixed", draft_length=DRAFT_LENGTH)
-            found.append(Replayed(prompt, tuple(_without_times(one) for one in made.rounds)))
+            found.append(Replayed(prompt, tuple(replace(one, seconds={}) for one in made.rounds)))  # the target did not compute
         return found
 
     def _of(self, request: ProbeRequest) -> Replay:
@@ -78,9 +78,3 @@ class Prober:
                     drafter.runner.compact(True, rounding=True)  # as when it serves
             self._known = request, Replay(request.records(), drafter, settings)
         return self._known[1]
-
-
-def _without_times(done: Round) -> Round:
-    """The target did not compute, so the times mean nothing."""
-    done.seconds = {}
-    return done

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from omnidemo.distill.process_worker import ProcessWorker
-from omnidemo.distill.worker import TrainingPlan, TrainRequest, WorkerError
+from omnidemo.distill.worker import TrainRequest, Worker, WorkerError
 from omnidemo.models import model_files
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from omnidemo.adapters.version_folders import AdapterState
     from omnidemo.distill.worker import Trained
     from omnidemo.probes.probe import ProbeRequest
-    from omnidemo.records import Agreement, Replayed, Trace
+    from omnidemo.records import Agreement, Replayed
 
 RETRIES = 5  # of a call whose actor died, also while it starts again: each carries the newest version and changes nothing here
 
@@ -36,10 +36,10 @@ class Trainer:
     def train(self, request: TrainRequest) -> Trained:
         return self._worker.train(replace(request, folder=self._folder()))
 
-    def evaluate(self, *asked: Any) -> list[np.ndarray]:
+    def evaluate(self, elsewhere: Path, *asked: Any) -> list[np.ndarray]:
         return self._worker.evaluate(self._folder(), *asked)
 
-    def agree(self, *asked: Any) -> list[Agreement]:
+    def agree(self, elsewhere: Path, *asked: Any) -> list[Agreement]:
         return self._worker.agree(self._folder(), *asked)
 
     def hold(self, held: bool, number: int) -> None:
@@ -53,30 +53,18 @@ class Trainer:
         return model_files.find(self._drafter, hub=self._hub)
 
 
-class RayTrainer:
+class RayTrainer(Worker):
     """A `Worker` whose work an actor does. Ray restarts the actor when it dies and repeats the call, which goes on from the newest version.
 
     Every method raises WorkerError, one sentence, where that did not help."""
 
-    silent = 0.0  # Ray watches its actors
-
     def __init__(self, start: Callable[[], Any]) -> None:
         """`start`: starts the actor and returns its handle."""
+        super().__init__()
         self._start, self._actor = start, None
         self._lock = threading.Lock()
         self._numbers = count(1)
         self._closed = False
-
-    def train(self, request: TrainRequest) -> Trained:
-        return cast("Trained", self._call("train", request))
-
-    def evaluate(
-        self, folder: Path, states: Sequence[AdapterState | None], traces: Sequence[Trace], plan: TrainingPlan
-    ) -> list[np.ndarray]:
-        return cast("list[np.ndarray]", self._call("evaluate", list(states), list(traces), plan))
-
-    def agree(self, folder: Path, state: AdapterState | None, traces: Sequence[Trace], plan: TrainingPlan) -> list[Agreement]:
-        return cast("list[Agreement]", self._call("agree", state, list(traces), plan))
 
     def replay(self, request: ProbeRequest, adapter: AdapterState | None, prompts: Sequence[str]) -> list[Replayed]:
         """WorkerError: recorded answers lie beside the app, where they are replayed."""

@@ -97,8 +97,8 @@ def fetch(read: Read, target: str, drafter: str, storage: Path) -> dict[str, int
 
 
 def _fetch_version(read: Read, files: Select[Any], line: Path, one: Known) -> None:
-    folder = version_folders.version_folder(line, one.version)
-    if one.sha256 is None or version_folders.manifest_of(folder).get("sha256") == one.sha256:
+    here = version_folders.info_of(line, one.version)
+    if one.sha256 is None or (here is not None and here.sha256 == one.sha256):
         return
     query = files.where(AdapterFileRow.domain == one.domain, AdapterFileRow.version == one.version)
     contents = read(lambda connection: {name: bytes(content) for name, content in connection.execute(query)}, {})

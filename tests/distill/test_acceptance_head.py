@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ import torch
 
 from omnidemo.adapters import acceptance_head
 from omnidemo.distill import losses, trace_agreement
-from omnidemo.distill.head_training import Features, HeadTrainer
+from omnidemo.distill.head_training import HeadTrainer
 from omnidemo.records import Trace
 
 
@@ -110,9 +111,9 @@ def test_steps_find_the_rate_that_the_labels_have() -> None:
     states = torch.randn(400, 8, generator=generator)
     states[:, 0] = torch.where(torch.arange(400) < 200, 4.0, -4.0)
     labels = (torch.rand(400, generator=generator) < torch.where(states[:, 0] > 0, 0.9, 0.2)).float()
-    seen = Features(states, torch.full((400,), -0.5), torch.arange(400), labels)
+    seen = trace_agreement.Slots(torch.arange(400), torch.arange(400), torch.full((400,), -0.5), labels)
     trainer = HeadTrainer({}, {}, 3e-3, 1.0, 0)
-    found = [trainer.step(seen) for _ in range(300)]
+    found = [trainer.step(states, seen) for _ in range(300)]
     p = torch.sigmoid(acceptance_head.logit(trainer.weights(), states, seen.log_q))
     assert found[-1] < found[0] and trainer.taken == 300
     for part in (slice(0, 200), slice(200, 400)):
@@ -235,7 +236,7 @@ def slow_expected(trace: Trace, rows: dict[int, torch.Tensor]) -> list[float]:
 
 
 def test_no_positions() -> None:
-    at = losses.positions([])
+    at = losses.positions([replace(a_trace(0.0), lengths=np.zeros(5, np.int64))])
     empty = torch.zeros(0, 4)
     found = trace_agreement.slots(empty, empty, at)
     assert len(found.rows) == len(found.labels) == 0 and len(trace_agreement.expected(empty, empty, at)) == 0

@@ -18,11 +18,11 @@ import torch
 
 from omnidemo.adapters import version_folders
 from omnidemo.adapters.version_folders import AdapterState
-from omnidemo.config import Settings
+from omnidemo.config import Settings, changed
 from omnidemo.distill import in_process_worker, train_step
 from omnidemo.distill.distiller import ADAPTABLE, Distiller
-from omnidemo.distill.pause import PauseController
 from omnidemo.distill.payback import SURE_UPDATES, TRIAL_REQUESTS
+from omnidemo.distill.worker import PauseController, TrainingPlan, plan_of
 from tests.support.learning import FakeStore, FakeWorker, Owner, make_trace, save_drafter, until
 
 torch.set_num_threads(1)
@@ -61,6 +61,15 @@ def feed(distiller: Distiller, count: int = 2, seed: int = 0, accepted: float = 
         distiller.observe(make_trace(seed + index, accepted=accepted))
 
 
+def plan(distiller: Distiller) -> TrainingPlan:
+    """How the next update trains."""
+    return plan_of(distiller.settings, slower=distiller.evaluation.slower)
+
+
+def configure(distiller: Distiller, **changes: Any) -> None:
+    distiller.configure(changed(distiller.settings, changes, ADAPTABLE))
+
+
 def rests_at(distiller: Distiller, version: int) -> None:
     until(lambda: distiller.status().version == version and distiller.status().state == "idle")
 
@@ -80,7 +89,7 @@ def test_inline_updates_record_publish_prune_and_restart(make: Make) -> None:
     status = distiller.status()
     assert (status.state, status.version, status.step, status.requests_seen) == ("idle", 5, 15, 11)
     assert status.loss is not None and status.last_swap is not None and status.seconds > 0 and status.error is None
-    assert (status.mode, status.domain, status.rolled_back, status.converged) == ("inline", "default", 0, False)
+    assert (status.mode, status.domain, status.rolled_back) == ("inline", "default", 0)
     assert [version for version, _ in owner.published] == [1, 2, 3, 4, 5] and all(owner.on_disk)
     assert set(version_folders.versions(distiller.line_folder)) - {distiller.versions.trusted.version} <= {5, 4, 3}
     assert [call[3] for call in store.named("record_steps")] == [1, 2, 3, 4, 5]
@@ -207,9 +216,9 @@ def test_two_threads_run_one_update(make: Make, monkeypatch: pytest.MonkeyPatch)
 
 def test_an_update_comes_though_the_buffer_holds_fewer_answers(make: Make) -> None:
     distiller, _ = make(update_interval=6)
-    distiller._buffer.most_bytes = 3 * make_trace(0).nbytes
+    distiller.buffer.most_bytes = 3 * make_trace(0).nbytes
     feed(distiller, 6)
-    assert len(distiller._buffer) < 6 and distiller.run_pending() and distiller.status().version == 1
+    assert len(distiller.buffer) < 6 and distiller.run_pending() and distiller.status().version == 1
 
 
 def test_failures_of_store_and_owner_and_model_are_told_not_raised(make: Make, tmp_path: Path) -> None:
@@ -279,11 +288,11 @@ def test_a_sabotaged_trainer_is_rolled_back_by_itself(make: Make, monkeypatch: p
     assert f"Version {bad} guessed worse" in status.why and store.named("set_active")[-1][-1] == trusted
     effect = next(call[4] for call in store.named("set_effect") if call[3] == bad)
     assert effect["rolled_back"] == 1.0 and effect["acceptance_after"] < effect["acceptance_before"]
-    assert distiller.plan.learning_rate == pytest.approx(5e-3)
+    assert plan(distiller).learning_rate == pytest.approx(5e-3)
     again, _ = make()
     assert again.restore() == trusted  # a version that was taken back stays so
 
-    learner = train_step.learner_for({}, distiller.folder, distiller.versions.current.adapter, distiller.plan)
+    learner = train_step.learner_for({}, distiller.folder, distiller.versions.current.adapter, plan(distiller))
     broken = version_folders.load_version(version_folders.version_folder(distiller.line_folder, bad)).adapter
     now, worse = train_step.evaluate(learner, [distiller.versions.current.adapter, broken], [make_trace(seed) for seed in range(200, 210)])
     assert now.mean() > worse.mean() + 0.1  # what is published guesses well again
@@ -308,7 +317,7 @@ def test_the_trusted_version_is_never_pruned_and_a_small_slip_keeps_going(make: 
         feed(distiller, 4, seed=number)
         rests_at(distiller, number + 1)
     status = distiller.status()
-    assert status.rolled_back == 0 and distiller.versions.trusted.version == 1 and status.judged["difference"] < 0
+    assert status.rolled_back == 0 and distiller.versions.trusted.version == 1 and distiller.evaluation.evidence.mean < 0
     assert version_folders.versions(distiller.line_folder) == [8, 7, 6, 1]
 
 
@@ -341,7 +350,7 @@ def test_a_judgement_that_fails_does_not_stop_learning(make: Make, monkeypatch: 
     for number in range(3):
         feed(distiller, 4, seed=number)
         distiller.run_pending()
-    assert distiller.status().version == 3 and distiller.status().error is None and distiller.status().judged == {}
+    assert distiller.status().version == 3 and distiller.status().error is None and not distiller.evaluation.evidence.positions
 
 
 # --- when ------------------------------------------------------------------------------------------------------------------
@@ -358,7 +367,7 @@ def test_the_thread_waits_for_a_quiet_moment_and_survives_its_child(make: Make) 
     until(lambda: distiller.status().version == 1)
     assert owner.on_disk == [True]
 
-    distiller.configure(steps_per_update=50_000)  # long enough to be shot
+    configure(distiller, steps_per_update=50_000)  # long enough to be shot
     feed(distiller)
     until(lambda: distiller.status().state == "training")
     time.sleep(0.3)  # the request is on its way by now: a child that dies before it is just started again
@@ -367,7 +376,7 @@ def test_the_thread_waits_for_a_quiet_moment_and_survives_its_child(make: Make) 
     os.kill(pid, signal.SIGKILL)
     until(lambda: distiller.status().state == "failed")
     assert distiller.status().version == 1 and "ended unexpectedly" in (distiller.status().error or "")
-    distiller.configure(steps_per_update=3)
+    configure(distiller, steps_per_update=3)
     feed(distiller)
     until(lambda: distiller.status().version == 2 and distiller.status().state == "idle")  # a swap comes before the end of its update
     assert distiller._worker.pid != pid
@@ -376,7 +385,7 @@ def test_the_thread_waits_for_a_quiet_moment_and_survives_its_child(make: Make) 
     feed(distiller)
     time.sleep(0.1)
     assert distiller.status().state == "paused" and distiller.status().version == 2
-    distiller.configure(steps_per_update=50_000)
+    configure(distiller, steps_per_update=50_000)
     distiller.resume()
     until(lambda: distiller.status().state == "training")
     began = time.monotonic()
@@ -436,18 +445,18 @@ def test_a_pause_controller_that_breaks_leaves_no_process_standing() -> None:
 def test_what_a_step_costs_a_chat_compares_like_with_like(make: Make) -> None:
     distiller, _ = make(mode="off")
     for running, seconds in ((False, 0.010), (True, 0.012)):
-        distiller._cost.running = running
+        distiller.cost.running = running
         for _ in range(10):
-            distiller._cost.note(seconds, (4, 4))
-            distiller._cost.note(3 * seconds, (8, 8))
-    distiller._cost.running = True
+            distiller.cost.note(seconds, (4, 4))
+            distiller.cost.note(3 * seconds, (8, 8))
+    distiller.cost.running = True
     for _ in range(10):
-        distiller._cost.note(1.0, (2, 2))  # nothing quiet to compare it with
+        distiller.cost.note(1.0, (2, 2))  # nothing quiet to compare it with
     status = distiller.status()
     assert status.chat_cost == pytest.approx(0.2) and status.chat_rounds == 30
     began = time.perf_counter()
     for _ in range(10_000):
-        distiller._cost.note(0.01, (4, 3))
+        distiller.cost.note(0.01, (4, 3))
     assert (time.perf_counter() - began) / 10_000 < 5e-6
 
 
@@ -458,7 +467,7 @@ def test_learning_rests_when_it_no_longer_pays_and_wakes_at_a_shift(make: Make) 
     child = FakeWorker(seconds=0.05, gain=0.015)
     distiller, _ = make(FakeStore(), mode="concurrent", worker=child, update_interval=4)
     for _ in range(5):
-        distiller._cost.note(0.01, (4, 4))
+        distiller.cost.note(0.01, (4, 4))
     seed = 0
 
     def request(accepted: float = 0.6, count: int = 4) -> None:
@@ -470,11 +479,11 @@ def test_learning_rests_when_it_no_longer_pays_and_wakes_at_a_shift(make: Make) 
     for _ in range(SURE_UPDATES + 3):
         request()
     status = distiller.status()
-    assert not status.converged and status.gain is not None and status.gain > 0 and status.version == SURE_UPDATES + 3
+    assert status.state == "idle" and status.gain is not None and status.gain > 0 and status.version == SURE_UPDATES + 3
     child.gain = 0.0
     for _ in range(40):
         request()
-        if distiller.status().converged:
+        if distiller.status().state == "converged":
             break
     status = distiller.status()
     assert status.state == "converged" and "Resting: more training would not pay now" in status.why and status.next_in == TRIAL_REQUESTS
@@ -482,19 +491,19 @@ def test_learning_rests_when_it_no_longer_pays_and_wakes_at_a_shift(make: Make) 
     request(count=TRIAL_REQUESTS - 1)
     assert distiller.status().version == stopped  # answers are collected, nothing is trained
     request(count=1)
-    assert distiller.status().version == stopped + 1 and not distiller.status().converged  # one trial
+    assert distiller.status().version == stopped + 1 and distiller.status().state == "idle"  # one trial
     request()
     assert distiller.status().state == "converged"  # it did not pay
     request(accepted=0.2, count=6)
     until(lambda: distiller.status().version > stopped + 1)
     status = distiller.status()
-    assert status.shifts == 1 and not status.converged
+    assert status.shifts == 1 and status.state != "converged"
 
-    distiller.configure(cost_aware=False)
+    configure(distiller, cost_aware=False)
     version = distiller.status().version
     for _ in range(SURE_UPDATES + 4):
         request(accepted=0.2)
-    assert distiller.status().version == version + SURE_UPDATES + 4 and not distiller.status().converged
+    assert distiller.status().version == version + SURE_UPDATES + 4 and distiller.status().state == "idle"
 
 
 # --- settings --------------------------------------------------------------------------------------------------------------
@@ -503,25 +512,25 @@ def test_learning_rests_when_it_no_longer_pays_and_wakes_at_a_shift(make: Make) 
 def test_settings_change_while_it_runs(make: Make) -> None:
     assert set(ADAPTABLE) <= set(Settings.model_fields)
     distiller, _ = make(mode="off")
-    distiller.configure(lora_rank=2, training="inline", divergence="jsd", jsd_beta=0.3, buffer_positions="errors", buffer_order="newest")
-    plan = distiller.plan
-    assert (plan.rank, plan.divergence, plan.jsd_beta, plan.errors_only) == (2, "jsd", 0.3, True)
-    assert distiller._buffer.order == "newest"
+    configure(distiller, lora_rank=2, training="inline", divergence="jsd", jsd_beta=0.3, buffer_positions="errors", buffer_order="newest")
+    chosen = plan(distiller)
+    assert (chosen.rank, chosen.divergence, chosen.jsd_beta, chosen.errors_only) == (2, "jsd", 0.3, True)
+    assert distiller.buffer.order == "newest"
     feed(distiller)
     assert distiller.run_pending() and distiller.status().version == 1 and distiller.status().error is None
     adapter = distiller.versions.current.adapter
     assert isinstance(adapter, AdapterState) and adapter.config["r"] == 2
-    with pytest.raises(ValueError, match="reset the line first"):
-        distiller.configure(lora_rank=8)
+    configure(distiller, lora_rank=8)
+    assert distiller.settings.lora_rank == 2  # until it is reset
     with pytest.raises(ValueError, match="learning_rate = -1 is not possible"):
-        distiller.configure(learning_rate=-1, batch_size=2)
+        configure(distiller, learning_rate=-1, batch_size=2)
     with pytest.raises(ValueError, match="storage cannot be changed"):
-        distiller.configure(storage="elsewhere")
+        configure(distiller, storage="elsewhere")
     with pytest.raises(ValueError, match=r"buffer_order = .best. is not possible"):
-        distiller.configure(buffer_order="best")
+        configure(distiller, buffer_order="best")
     assert distiller.settings.batch_size == 8 and distiller.settings.lora_rank == 2
     distiller.reset()
-    distiller.configure(lora_rank=8, training="concurrent")
+    configure(distiller, lora_rank=8, training="concurrent")
     feed(distiller)
     until(lambda: distiller.status().version == 1)
     assert distiller.versions.current.adapter is not None and distiller.versions.current.adapter.config["r"] == 8

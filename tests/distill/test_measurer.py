@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -19,7 +18,7 @@ from omnidemo.lines import learning_curve, measurer, sample_prompts
 from omnidemo.lines.slowdown import Scope, Slowdowns
 from omnidemo.records import Generation, Trace
 from omnidemo.serving.pair_loading import attach_storage, build_pair, open_store
-from tests.support.learning import make_trace, save_drafter, until
+from tests.support.learning import FakeWorker, make_trace, save_drafter, until
 from tests.support.models import save
 
 # --- agreement ---------------------------------------------------------------------------------------------------------------
@@ -207,29 +206,17 @@ def test_recording_gives_way_to_whoever_asks(world: World, monkeypatch: pytest.M
 
 
 def test_a_replay_stands_still_while_somebody_is_answered(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Process:
-        """Plays the training process."""
-
-        moves: ClassVar[list[str]] = []
-
-        def pause(self) -> None:
-            self.moves.append("pause")
-
-        def resume(self) -> None:
-            self.moves.append("go on")
-
-    lock = threading.Lock()
-    monkeypatch.setattr(world.measurer, "_worker", Process)
-    monkeypatch.setattr(world.measurer, "_lock", lambda: lock)
+    worker = FakeWorker()
+    monkeypatch.setattr(world.measurer, "_worker", lambda: worker)
     with world.measurer._working():
-        assert lock.locked()  # no update makes the process go on meanwhile
+        assert worker.turn.locked()  # no update makes the process go on meanwhile
         rounds = world.pair.stream("a duck", max_new_tokens=20, reuse=False, learn=False)
         next(rounds)
-        until(lambda: Process.moves == ["pause"], 10)
+        until(lambda: [paused for _, paused in worker.moves] == [True], 10)
         for _ in rounds:
             pass
-        until(lambda: Process.moves == ["pause", "go on"], 10)
-    assert not lock.locked()
+        until(lambda: [paused for _, paused in worker.moves] == [True, False], 10)
+    assert not worker.turn.locked()
 
 
 def test_a_reset_forgets_the_lines_curve_and_keeps_the_fresh_drafters(world: World) -> None:
@@ -248,7 +235,7 @@ def test_a_changed_target_is_recorded_anew(models: tuple[str, str], world: World
     learned(world)
     key = str(world.rows()[0]["recording"])
     other = save(tmp_path / "changed", "byte-level", seed=5, ends=False)
-    scene = world.measurer._recordings()[0]
+    scene = world.measurer._recordings[0]
     assert scene.records().key == key != replace(scene, target=other).records().key
 
 

@@ -215,8 +215,8 @@ def test_the_head_becomes_right_about_the_drafter(learner: train_step.Learner) -
     learner.load(learner.initial.weights)
     with torch.no_grad():
         states, logits, at = train_step._forward(learner, seen[0], 64)
-        found = HeadTrainer({}, {}, 1e-3, 1.0, 0).features(states, logits, at, 0)
-        p = heads.slot_log_probability(heads.logit(adapter.head, found.states, found.log_q), found.slot, len(found.labels)).exp()
+        found = HeadTrainer({}, {}, 1e-3, 1.0, 0).slots(logits, at, 0)
+        p = heads.slot_log_probability(heads.logit(adapter.head, states[found.rows], found.log_q), found.slot, len(found.labels)).exp()
     assert p.mean().item() == pytest.approx(found.labels.mean().item(), abs=0.08)
 
 
@@ -237,7 +237,7 @@ def test_trouble_with_the_head_costs_no_update(learner: train_step.Learner, monk
     def broken(*values: Any) -> None:
         raise RuntimeError("no head today")
 
-    monkeypatch.setattr(HeadTrainer, "features", broken)
+    monkeypatch.setattr(HeadTrainer, "slots", broken)
     again, _, steps = train_step.train(learner, None, None, batches, plan, batches)
     assert same(again.weights, plain.weights) and not again.head and all(math.isnan(step.loss_head) for step in steps)
 

@@ -21,7 +21,7 @@ from omnidemo.adapters import version_folders
 from omnidemo.adapters.version_folders import AdapterState, OptimiserState
 from omnidemo.bench.torture.databases import PostgresServer
 from omnidemo.config import Settings
-from omnidemo.lines.stored_versions import StoredVersions
+from omnidemo.lines.stored_lines import StoredLines
 from omnidemo.records import NgramEntry
 from omnidemo.serving.services import Services
 from omnidemo.store import connections
@@ -187,11 +187,8 @@ def make_version(storage: Path, store: Store, number: int, *, active: bool = Tru
     return line
 
 
-def versions_of(store: Store, storage: Path) -> StoredVersions:
-    def folder(domain: str) -> Path:
-        return version_folders.line_folder(storage, DRAFTER, TARGET, domain)
-
-    return StoredVersions(store, TARGET, DRAFTER, lambda: ["default"], folder)
+def versions_of(store: Store, storage: Path) -> StoredLines:
+    return StoredLines(store, TARGET, DRAFTER, storage)
 
 
 def weights(line: Path, number: int) -> float:
@@ -205,7 +202,7 @@ def test_versions_reach_a_machine_that_shares_no_folder(url: str, store: Store, 
     store.drop_files(*PAIR, "default", [1])
     assert store.flush() and store.counts()["adapter_files"] == 8
     other = Store(url)
-    versions_of(other, tmp_path / "two").share(tmp_path / "two")
+    versions_of(other, tmp_path / "two").share()
     there = version_folders.line_folder(tmp_path / "two", DRAFTER, TARGET, "default")
     assert version_folders.versions(there) == [3, 2] and weights(there, 3) == 3.0
     assert version_folders.load_version(version_folders.version_folder(there, 3)).optimiser.step == 3
@@ -226,7 +223,7 @@ def test_what_another_machine_wrote_wins_and_what_only_this_one_has_is_added(url
     late = AdapterState({"w": torch.full((2, 2), 5.0)}, {"peft_type": "FULL"})
     version_folders.write_version(line, version(2), late, OptimiserState(0, {}))  # written while the database was away
     version_folders.write_note(line, "active", 2)
-    versions_of(store, tmp_path / "one").share(tmp_path / "one")
+    versions_of(store, tmp_path / "one").share()
     assert store.flush()
     assert (weights(line, 1), weights(line, 2), version_folders.read_note(line, "active")) == (1.0, 5.0, 2)
     assert store.active_version(*PAIR) == 2 and store.counts()["adapter_files"] == 8

@@ -16,7 +16,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from omnidemo.adapters import version_folders
 from omnidemo.adapters.version_folders import AdapterState, OptimiserState
 from omnidemo.distill.train_step import Trained
-from omnidemo.distill.worker import TrainingPlan, TrainRequest
+from omnidemo.distill.worker import TrainingPlan, TrainRequest, Worker
 from omnidemo.records import Trace, TrainStep
 
 VOCAB = 40
@@ -111,12 +111,11 @@ class FakeStore:
         return [call[1:] for call in self.calls if call[0] == name]
 
 
-class FakeWorker:
+class FakeWorker(Worker):
     """Plays the training process: an update takes `seconds` of running time and changes the acceptance by `gain`."""
 
-    silent = 0.0
-
     def __init__(self, seconds: float = 0.0, gain: float = 0.0) -> None:
+        super().__init__()
         self.seconds, self.gain = seconds, gain
         self.acceptance: dict[int, float] = {}
         self.kept: list[AdapterState] = []  # so that no id is used twice

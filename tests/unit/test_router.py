@@ -99,7 +99,7 @@ def test_a_folder_that_cannot_be_written_is_logged_and_nothing_else(tmp_path: Pa
     assert "could not be written" in caplog.text and router.route(MATHS[0]).domain == "maths"
 
 
-def test_seeds_are_taught_once_and_forgetting_returns_to_them(tmp_path: Path) -> None:
+def test_seeds_are_taught_once(tmp_path: Path) -> None:
     seeds = [(text, "maths") for text in MATHS] + [(text, "code") for text in CODE]
     router = Router(tmp_path / "counts.safetensors", seeds)
     assert "sample prompts" in router.route(MATHS[0]).why
@@ -108,8 +108,6 @@ def test_seeds_are_taught_once_and_forgetting_returns_to_them(tmp_path: Path) ->
     router.save()
     assert "sample prompts" not in router.route(MATHS[0]).why and "sample prompts" in router.route(CODE[0]).why
     assert Router(tmp_path / "counts.safetensors", seeds).route(CODE[0]) == router.route(CODE[0])
-    router.forget()
-    assert router.domains() == ["maths", "code"]
 
 
 def test_threads_teach_and_ask_at_once() -> None:
