@@ -43,11 +43,10 @@ def escape(text: Any) -> str:
     return str(text).replace("&", "&amp;").replace("<", "&lt;")
 
 
-def make_figure(traces: Iterable[Any], revision: str, **layout: Any) -> go.Figure:
+def make_figure(traces: Iterable[Any], revision: str, **layout: Any) -> Figure:
     """A transparent figure; `uirevision` keeps the reader's zoom over updates. Axes are given as `xaxis`, `yaxis`."""
     axis = {"gridcolor": GRID, "zeroline": False, "linecolor": GRID, "ticks": "", "automargin": True}
     base: dict[str, Any] = {
-        "template": None,
         "paper_bgcolor": CLEAR,
         "plot_bgcolor": CLEAR,
         "font": {"color": INK, "size": 11},
@@ -58,7 +57,7 @@ def make_figure(traces: Iterable[Any], revision: str, **layout: Any) -> go.Figur
         "dragmode": "zoom",
     }
     axes = {name: axis | layout.pop(name, {}) for name in ("xaxis", "yaxis")}
-    return go.Figure(data=list(traces), layout=base | axes | layout)
+    return {"data": list(traces), "layout": base | axes | layout}
 
 
 def axis_title(text: str) -> dict[str, Any]:

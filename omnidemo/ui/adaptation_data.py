@@ -23,14 +23,9 @@ RELIABILITY = charts.Curve(
     "How well it judges its guesses",
     "off on average",
     ".0%",
-    None,
     "Chance of acceptance that was predicted for a guess, against the share that the target accepted; on the diagonal it is right. "
     "With the policy “by the acceptance head” these are the head's predictions, else the drafter's own probabilities.",
 )
-
-# The history counts the n-grams of a whole answer, where an experiment averages over its rounds.
-PER_ANSWER: dict[str, dict[str, Any]] = {"ngram_hits": {"unit": "per answer", "form": ".0f", "help": "Merged n-grams that were accepted."}}
-CURVES = [replace(what, **PER_ANSWER.get(what.key, {})) for what in charts.CURVES]
 
 
 @dataclass(frozen=True)
@@ -85,18 +80,16 @@ def figures(
     of the newest request's scope (target, line, topic, method, policy, temperature); the loss is of all topics and has no first mean."""
     own = marks.comparable([row for row in rows if row.get("target", target) == target])
     where = scope_in_words(own[-1]) if own else ""
-    shown = {}
-    for what in CURVES:
+    cards = []
+    for what in charts.CURVES:
         latest, first = charts.change([layout.finite(row.get(what.key)) for row in own], window if what.noisy else 1)
         drawn = charts.curve(rows, what, window=window, revision=revision)
-        shown[what.key] = _chart(what, drawn, latest, first if what.noisy else None, where if what.noisy else "")
+        cards.append(_chart(what, drawn, latest, first if what.noisy else None, where if what.noisy else ""))
     latest, _ = charts.change([layout.finite(step.get("loss")) for step in steps], window)
     # After a roll-back a line counts its steps from the older version on; on the chart time only goes forward.
     steps = [dict(step) | {"step": place} for place, step in enumerate(steps, start=1)]
-    shown["loss"] = _chart(charts.LOSS, charts.losses(steps, window=window, revision=revision), latest, None)
-    shown["calibration"] = _chart(RELIABILITY, charts.reliability({RELIABILITY.title: bins}, revision=revision), _error(bins), None)
-    order = ("acceptance_rate", "estimated_speedup", "loss", "ngram_hits", "cache_entries", "draft_length")
-    return [shown[key] for key in dict.fromkeys([*order, *shown])]
+    cards.insert(2, _chart(charts.LOSS, charts.losses(steps, window=window, revision=revision), latest, None))
+    return [*cards, _chart(RELIABILITY, charts.reliability({RELIABILITY.title: bins}, revision=revision), _error(bins), None)]
 
 
 def scope_in_words(row: Mapping[str, Any]) -> str:

@@ -11,7 +11,6 @@ import gradio as gr
 
 from omnidemo import endpoint
 from omnidemo.config import GenerationConfig
-from omnidemo.figures import charts
 from omnidemo.records import Generation
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.serving.services import Services
@@ -41,7 +40,6 @@ class Page(Events):
 
 def build_app(services: Services | PublicServices) -> gr.Blocks:
     """The whole page over the given services; loads no model."""
-    charts.import_everything()
     os.environ.setdefault("GRADIO_TEMP_DIR", str(downloads.private_folder("gradio")))
     os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")  # also the launch and the version check stay silent
     # Else each event ends with a pandas table over the 10,000 newest ones, for a page of Gradio's that nobody can open here.
