@@ -8,11 +8,12 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, packages_distributions, requires
 from pathlib import Path
+from typing import NamedTuple
 
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from omnidemo.config import Settings
 from omnidemo.hosting import front_matter
@@ -22,6 +23,7 @@ LARGEST = 10 * 2**20  # bytes of a file that git may carry to the Hub without LF
 SPACE_PORT = 7860  # where a Gradio Space is asked
 SHARED = ("bench", "bundled")  # rooms that a Space does not run; what they need beside the requirements is asked for where it is used
 HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
+CALLS_GPU = re.compile(r"\bspaces\.GPU\(")
 PROBE_SECONDS = 120
 PROBE = """
 import importlib.util, sys, threading
@@ -33,8 +35,7 @@ print("FOUND", ",".join(heavy + threads))
 """
 
 
-@dataclass(frozen=True, slots=True)
-class SpaceReport:
+class SpaceReport(NamedTuple):
     """Sentences: what stops the app, and what is only worth knowing."""
 
     stops: list[str]
@@ -92,7 +93,7 @@ def _large_files(root: Path) -> Iterator[str]:
 
 
 def _small_binaries(root: Path) -> Iterator[str]:
-    names = [name for name, size in _plain_files(root) if size <= LARGEST and _binary(root / name)]
+    names = [name for name, size in _plain_files(root) if size <= LARGEST and b"\0" in (root / name).read_bytes()[:8192]]
     if names:
         yield (
             f"{len(names)} binary files, {names[0]} among them, are in git without LFS, and the Hub may refuse a `git push` of them;"
@@ -100,20 +101,11 @@ def _small_binaries(root: Path) -> Iterator[str]:
         )
 
 
-def _binary(path: Path) -> bool:
-    with path.open("rb") as file:
-        return b"\0" in file.read(8192)
-
-
 def _requirements(root: Path) -> dict[str, Requirement]:
     path = root / "requirements.txt"
     lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
     found = [Requirement(text) for line in lines if (text := line.partition("#")[0].strip())]
-    return {_plain(one.name): one for one in found}
-
-
-def _plain(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name).lower()
+    return {canonicalize_name(one.name): one for one in found}
 
 
 def _missing(root: Path, needed: Mapping[str, Requirement]) -> Iterator[str]:
@@ -129,7 +121,7 @@ def _missing(root: Path, needed: Mapping[str, Requirement]) -> Iterator[str]:
             continue
         for name in _imports(path) - seen - set(sys.stdlib_module_names) - {"omnidemo"}:
             seen.add(name)
-            if not {_plain(one) for one in owners.get(name, [name])} & brought:
+            if brought.isdisjoint(map(canonicalize_name, owners.get(name, [name]))):
                 yield f"{path.relative_to(root)} imports {name}, which requirements.txt does not bring along; add its package there"
 
 
@@ -151,7 +143,7 @@ def _with_dependencies(names: set[str]) -> set[str]:
             wanted = [Requirement(line) for line in requires(waiting.pop()) or ()]
         except PackageNotFoundError:
             continue
-        new = {_plain(one.name) for one in wanted if one.marker is None or one.marker.evaluate({"extra": ""})} - found
+        new = {canonicalize_name(one.name) for one in wanted if one.marker is None or one.marker.evaluate({"extra": ""})} - found
         found |= new
         waiting += new
     return found
@@ -208,7 +200,7 @@ def _public(settings: Settings) -> Iterator[str]:
 
 
 def _zero_gpu(root: Path, settings: Settings) -> Iterator[str]:
-    if not any(_decorates(path) for path in sorted((root / "omnidemo").rglob("*.py"))):
+    if not any(CALLS_GPU.search(path.read_text(encoding="utf-8")) for path in (root / "omnidemo").rglob("*.py")):
         yield (
             "no function is decorated with spaces.GPU, and ZeroGPU ends such an app with “No @spaces.GPU function detected during"
             " startup”; use other hardware, or decorate the function that needs the GPU"
@@ -216,15 +208,3 @@ def _zero_gpu(root: Path, settings: Settings) -> Iterator[str]:
     for role, name in zip(("TARGET", "DRAFTER"), sign.names(settings), strict=True):
         if name.startswith("bundled/") or not HUB_ID.fullmatch(name):
             yield f"OMNIDEMO_{role} is {name}, and a GPU call is worth a model of the Hub alone; name one there, or leave it out"
-
-
-def _decorates(path: Path) -> bool:
-    """Whether a file names `spaces.GPU`."""
-    text = path.read_text(encoding="utf-8")
-    if "GPU" not in text:
-        return False
-    nodes = ast.walk(ast.parse(text))
-    return any(
-        isinstance(node, ast.Attribute) and node.attr == "GPU" and isinstance(node.value, ast.Name) and node.value.id == "spaces"
-        for node in nodes
-    )
