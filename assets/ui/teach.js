@@ -93,10 +93,6 @@
       facts.textContent = [omni.plural(f.tokens ?? 0, "token"), omni.faster(omni.figure(f, "estimated_speedup")), f.block_efficiency == null ? null : `${format(f.block_efficiency, "number")} tokens a step`,
         f.guesses_right == null ? null : `${format(f.guesses_right, "percent")} of the guesses right`, s.version ? `adapter v${s.version}` : "base drafter"].filter(Boolean).join(" · ");
     };
-    return (config) => {
-      topic.replaceChildren(topics(play, config.topics));
-      Object.assign(count, { min: config.fewest, max: config.most, value: (play.count = play.last ? play.count : config.usual) });
-      number.textContent = String(play.count);
-    };
+    return (config) => topic.replaceChildren(topics(play, config.topics));
   });
 })();

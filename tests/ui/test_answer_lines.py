@@ -235,16 +235,16 @@ def test_stop_ends_the_answer_at_the_next_round_and_only_that_answer() -> None:
 
 
 def test_an_answer_stopped_while_it_waits_in_the_queue_ends_when_its_turn_comes() -> None:
-    from omnidemo.ui.running_answers import MOST_EARLY_STOPS, Running
+    from omnidemo.ui.running_answers import MOST_STOPPED, Running
 
     running = Running()
-    for index in range(2 * MOST_EARLY_STOPS):
+    for index in range(2 * MOST_STOPPED):
         running.stop("s", f"never started {index}")
     assert not running.stop("s", "r")
     lines = parse(list(ask(ready(), "long please", running))[-1])
     assert lines[-1]["finish"] == "cancelled" and joined(lines) == ""
     assert parse(list(ask(ready(), "hello", running))[-1])[-1]["finish"] == "end", "the same run may be asked again"
-    assert len(running._early) < MOST_EARLY_STOPS + 1, "stops of answers that never start do not pile up"
+    assert len(running._flags) < MOST_STOPPED + 1, "stops of answers that never start do not pile up"
 
 
 def test_an_abandoned_answer_tells_the_engine_to_stop() -> None:
