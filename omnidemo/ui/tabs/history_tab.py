@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -22,10 +21,8 @@ from omnidemo.ui.shell import PRIVATE, QUIET, Shell, widget
 
 NEWEST = 200
 LONGEST_TEXT = 2000  # characters of a prompt or answer that the page gets; the CSV has all
-SHOWN = (
-    *("id", "created_at", "session", "target", "drafter", "method", "kind", "domain", "topic", "tokens"),
-    *("adapter_version", "finish_reason"),
-)
+SHOWN = ("id", "created_at", "session", "target", "drafter", "method", "kind", "domain", "topic", "tokens")
+SHOWN += ("adapter_version", "finish_reason")
 FIGURES = ("tokens_per_second", "acceptance_rate", "agreement", "same_first", "block_efficiency", "seconds")
 SEPARATOR = " ⇠ "
 
@@ -42,32 +39,26 @@ def scope(settings: Settings, session: str, filters: Mapping[str, Any]) -> dict[
     return {"target": target or None, "drafter": drafter or None, "method": str(filters.get("method") or "") or None, "session": wanted}
 
 
-def page_json(services: PublicServices, session: str, filters: Mapping[str, Any]) -> str:
-    """The table, the choices of the filters and what is wrong with the database, as the value of the `history` widget."""
-    store, settings = services.store, services.settings
+def table(services: PublicServices, session: str, filters: Mapping[str, Any]) -> dict[str, Any]:
+    """The table, the choices of the filters and what is wrong with the database, for the `history` widget."""
+    store, settings, status = services.store, services.settings, services.store.status
     where: dict[str, Any] = scope(settings, session, filters)
     rows = store.requests(**where, limit=NEWEST)
     visible = store.requests(session=where["session"], limit=NEWEST) if any(where.values()) else rows
     recorded = store.recorded(row["id"] for row in rows)
     everyone = not is_public(settings)  # only this machine's user can reach the app: every session is theirs
-    sessions = (
-        [{"id": one["id"], "requests": one["requests"], "at": one["created_at"]} for one in store.sessions() if one["requests"]]
-        if everyone
-        else []
-    )
-    status = store.status
-    value = {
+    sessions = [one for one in store.sessions() if one["requests"]] if everyone else []
+    return {
         "rows": [_row(row) | {"replay": row["id"] in recorded} for row in rows],
         "newest": NEWEST,
         "pairs": sorted({f"{row['target']}{SEPARATOR}{row['drafter']}" for row in visible}),
         "methods": {info.name: info.title for info in services.methods()},
-        "sessions": sessions,
+        "sessions": [{"id": one["id"], "requests": one["requests"], "at": one["created_at"]} for one in sessions],
         "mine": session,
         "everyone": everyone,
         "keep_text": settings.keep_text,
         "store": {"ok": status.ok, "message": without_folders(status.message)},
     }
-    return for_browser(value)
 
 
 def _row(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -119,12 +110,13 @@ def build(services: PublicServices, shell: Shell) -> None:
     filters, seen = gr.JSON(visible=False), gr.Textbox(visible=False)
     with gr.Row(elem_classes="omni-files"):
         for kind, label in (("requests", "↓ Requests as CSV"), ("rounds", "↓ Rounds as CSV"), ("steps", "↓ Training steps as CSV")):
-            downloads.download_button(label, f"{kind}_csv", export(services, kind), [shell.session, filters], js=js, size="sm")  # type: ignore[arg-type]
+            press = gr.Button(label, size="sm").click
+            downloads.download(press, f"{kind}_csv", export(services, kind), [shell.session, filters], js=js)  # type: ignore[arg-type]
 
     def show(session: str, wanted: dict[str, Any] | None, last: str, said: str = "") -> Any:
-        value = page_json(services, session, downloads.fields(wanted, "filters"))
-        key = hashlib.sha1(value.encode()).hexdigest()
-        return gr.skip() if key == last and not said else for_browser({**json.loads(value), "key": key, "said": said})
+        value = table(services, session, downloads.fields(wanted, "filters"))
+        key = hashlib.sha1(for_browser(value).encode()).hexdigest()
+        return gr.skip() if key == last and not said else for_browser({**value, "key": key, "said": said})
 
     def remove(session: str, wanted: dict[str, Any] | None, last: str) -> Any:
         asked = downloads.fields(downloads.fields(wanted, "filters").get("remove"), "requests to delete")
