@@ -6,7 +6,7 @@
 
   board.request = (values) => {
     Object.assign(board, { run: omni.random(), busy: true, stopping: false });
-    setTimeout(() => draw({ state: "asked", methods: [], lanes: [], table: [], charts: [], done: 0, total: 0, prompts: 0 }), 0);
+    setTimeout(() => draw({ state: "asked", done: 0, total: 0 }), 0);
     return [omni.session(), board.run, ...values.slice(2)];
   };
   board.current = () => [omni.session(), board.run];
@@ -116,7 +116,7 @@
         const box = plots.get(item.key);
         box.style.height = `${Math.max(120, 60 + 38 * s.methods.length)}px`;
         box.setAttribute("aria-label", `${item.title} of ${s.methods.length} methods; the table has the numbers`);
-        omni.plot(box, item.figure, s.plotly);
+        omni.plot(box, item.figure);
       }
     };
     return {

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from omnidemo.distill.drift import shifts
 from omnidemo.figures import charts, layout, marks
+from omnidemo.lines.line_names import LineInfo
 from omnidemo.records import AdapterVersion
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.store.recorded_rounds import finite
 from omnidemo.ui import text
 from omnidemo.ui.downloads import for_browser
+from omnidemo.ui.shell import if_loaded
 from omnidemo.ui.tabs.trainer_panel import calibration
 
 MOST_REQUESTS = 500  # points of a curve; older ones stay in the history
@@ -122,21 +124,12 @@ def version_rows(versions: Sequence[AdapterVersion], live: int) -> list[dict[str
 
 def line_rows(services: PublicServices, view: View) -> list[dict[str, Any]]:
     """The adapter lines of the pair, the default one first, each with what the page says about it."""
-    try:
-        found = list(services.lines(view.target, view.drafter))
-    except (RuntimeError, ValueError):  # the pair is not loaded
-        found = []
-    rows = [
-        {"domain": one.domain, "version": one.version, "requests": one.requests_seen, "memory": bool(one.in_memory)}
-        for one in sorted(found, key=lambda one: (one.domain != "default", one.domain))
-    ]
-    known = {row["domain"] for row in rows}
-    for missing in [name for name in dict.fromkeys(["default", view.line]) if name not in known]:
-        rows.append({"domain": missing, "version": 0, "requests": 0, "memory": False})
-    return rows
+    found = {one.domain: one for one in if_loaded(services.lines, view.target, view.drafter, otherwise=())}
+    names = dict.fromkeys(["default", *sorted(found), view.line])
+    return [asdict(found.get(name, LineInfo(name, version=0, requests_seen=0, in_memory=False))) for name in names]
 
 
-def page_json(services: PublicServices, view: View, live: int, plotly: str, key: str, note: str = "") -> str:
+def page_json(services: PublicServices, view: View, live: int, key: str, note: str = "") -> str:
     """Everything the tab shows, as the value of the `adaptation` widget; `live` is the version that drafts, `note` what was refused."""
     rows = request_rows(services, view)
     store = services.store
@@ -145,10 +138,8 @@ def page_json(services: PublicServices, view: View, live: int, plotly: str, key:
     bins = calibration(services, view.target, view.drafter, view.line)
     value = {
         "key": key,
-        "plotly": plotly,
         "requests": len(rows),
         "steps": len(steps),
-        "every": view.every,
         "targets": list(dict.fromkeys(row["target"] for row in rows)) if view.every else [],
         "domains": list(dict.fromkeys(row.get("domain") or "default" for row in rows)),
         "kinds": sorted({mark.kind for mark in marks.marks(rows)}),

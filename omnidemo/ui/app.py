@@ -17,7 +17,7 @@ from omnidemo.serving.services import Services
 from omnidemo.ui import downloads, replay_data, text
 from omnidemo.ui.errors import Events
 from omnidemo.ui.guard import around
-from omnidemo.ui.shell import ENGINE, build_shell, longest_answer, longest_draft, not_ready
+from omnidemo.ui.shell import ENGINE, build_shell, load_ready, longest_answer, longest_draft
 from omnidemo.ui.tabs import adaptation_tab, chat_tab, compare_tab, history_tab, settings_panel
 from omnidemo.ui.tabs.advice_panel import build_advice
 from omnidemo.ui.tabs.visitor_panel import build_visitor, public_services, routes
@@ -80,33 +80,20 @@ def _generate(services: PublicServices) -> Any:
         if not all(isinstance(name, str) and name in known for name in names):
             # No visitor makes the server read folders or fetch models that it does not offer.
             raise ValueError(f"Unknown target or drafter. Choose from: {', '.join(sorted(known))}.")
-        # Without a draft length the draft policy of the settings decides.
-        fixed: dict[str, Any] = {"draft_policy": "fixed", "draft_length": draft_length} if draft_length is not None else {}
-        asked = GenerationConfig.of(
-            method=method or settings.method, max_new_tokens=max_new_tokens, temperature=temperature, seed=seed, **fixed
+        options: dict[str, Any] = {"method": method or settings.method, "temperature": temperature, "seed": seed}
+        options["max_new_tokens"] = max_new_tokens
+        if draft_length is not None:  # else the draft policy of the settings decides
+            options |= {"draft_policy": "fixed", "draft_length": draft_length}
+        checked, most = (
+            GenerationConfig.of(**options),
+            {"max_new_tokens": longest_answer(settings), "draft_length": longest_draft(settings)},
         )
-        if fixed:
-            fixed["draft_length"] = min(asked.draft_length, longest_draft(settings))
+        asked = {name: min(getattr(checked, name), most[name]) if name in most else getattr(checked, name) for name in options}
         if not isinstance(prompt, str) or not prompt.strip():
             raise ValueError("The prompt is empty or not a text. Write a question.")
-        state = services.load(*names)
-        if state.stage != "ready":
-            raise RuntimeError(not_ready(state, "Try again in a few seconds."))
-        answer = services.chat(
-            session="api",
-            target=names[0],
-            drafter=names[1],
-            messages=[{"role": "user", "content": prompt}],
-            method=asked.method,
-            max_new_tokens=min(asked.max_new_tokens, longest_answer(settings)),
-            temperature=asked.temperature,
-            **fixed,
-            seed=asked.seed,
-            learn=False,
-            keep=False,
-            kind="api",
-        )
-        *_, last = answer
+        load_ready(services, *names, "Try again in a few seconds.")
+        messages, about = [{"role": "user", "content": prompt}], {"session": "api", "learn": False, "keep": False, "kind": "api"}
+        *_, last = services.chat(target=names[0], drafter=names[1], messages=messages, **about, **asked)
         assert isinstance(last, Generation)
         return {
             "text": last.text,
@@ -148,6 +135,7 @@ def _head(services: PublicServices) -> str:
         "lossless": text.LOSSLESS,
         "topics": text.TOPICS,
         "approximate": text.APPROXIMATE,
+        "plotly": downloads.serve_plotly(),
     }
     data = json.dumps(labels).replace("<", "\\u003c")
     scripts = [path.read_text(encoding="utf-8") for path in sorted(ASSETS.glob("*.js"))]

@@ -39,17 +39,17 @@ def report(error: BaseException, doing: str) -> str:
 
 def _wrong(block: Any, value: Any) -> str:
     """The fault of a value for a component, as the end of a sentence; empty where there is none."""
-    if value is None and isinstance(block, gr.Slider):
-        return "is empty"
-    if isinstance(block, gr.JSON) and not isinstance(value, (dict, list, type(None))):
-        return "is neither an object nor a list"
-    if value is None or not isinstance(block, (gr.Slider, gr.Number, gr.Textbox, gr.Checkbox, gr.Dropdown)):
-        return ""
+    if value is None:
+        return "is empty" if isinstance(block, gr.Slider) else ""
+    if isinstance(block, gr.JSON):
+        return "" if isinstance(value, (dict, list)) else "is neither an object nor a list"
     if isinstance(block, (gr.Slider, gr.Number)):
         number = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value) and abs(value) < 2**63
         return "" if number else "is not a finite number"
     if isinstance(block, gr.Checkbox):
         return "" if isinstance(value, bool) else "is neither true nor false"
+    if not isinstance(block, (gr.Textbox, gr.Dropdown)):
+        return ""
     texts = value if isinstance(value, list) and getattr(block, "multiselect", False) else [value]
     if not all(isinstance(text, str) for text in texts):
         return "is not a text"

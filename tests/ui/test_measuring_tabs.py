@@ -78,7 +78,7 @@ def test_the_summary_has_mean_spread_and_only_defined_values() -> None:
 
 def board(prompts: list[str], methods: list[str]) -> ComparisonView:
     common = {"target": "t", "drafter": "d", "seed": 7, "temperature": 0.0, "draft_length": 4, "max_new_tokens": 16}
-    return ComparisonView(FakeServices(), "run", prompts, methods, common, "plotly.js")
+    return ComparisonView(FakeServices(), "run", prompts, methods, common)
 
 
 def test_one_prompt_gives_lanes_whose_tokens_are_the_answer() -> None:
@@ -130,7 +130,7 @@ def services(store: Store, settings: Settings) -> Any:
 
 
 def prompts(store: Store, settings: Settings, me: str, **filters: str) -> list[str]:
-    return [row["prompt"] for row in json.loads(history_tab.page_json(services(store, settings), me, filters))["rows"]]
+    return [row["prompt"] for row in history_tab.table(services(store, settings), me, filters)["rows"]]
 
 
 def test_alone_on_this_computer_everything_is_shown(store: Store) -> None:
@@ -145,7 +145,7 @@ def test_a_visitor_sees_only_their_own_session(store: Store, monkeypatch: pytest
     for filters in ({}, {"session": "other"}, {"session": "mine"}):
         assert prompts(store, PUBLIC, "mine", **filters) == ["two", "one"]
         assert prompts(store, PUBLIC, "", **filters) == []  # no session must not mean every session
-    assert json.loads(history_tab.page_json(services(store, PUBLIC), "mine", {}))["sessions"] == []
+    assert history_tab.table(services(store, PUBLIC), "mine", {})["sessions"] == []
     assert prompts(store, Settings(host="127.0.0.1", share=True), "mine") == ["two", "one"]
     monkeypatch.setenv("SPACE_ID", "someone/omnidemo")
     assert prompts(store, LOCAL, "mine") == ["two", "one"]
