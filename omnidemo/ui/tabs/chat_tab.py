@@ -67,18 +67,19 @@ def stream(
     answer: Iterator[Round | Generation], started: float, about: Callable[[Generation], Mapping[str, str]] = lambda _: {}
 ) -> Iterator[str]:
     """An answer as a growing string of JSON lines, at most 12 updates a second; `about` adds fields to the last line."""
-    tally = answer_lines.Tally()
-    value, shown_at, ended = "", 0.0, False
+    rounds: list[Round] = []
+    first, value, shown_at, ended = None, "", 0.0, False
     for item in answer:
         now = time.perf_counter()
         if isinstance(item, Generation):
             ended = True
-            yield value + tally.line() + answer_lines.end_line(item, tally, **about(item))
+            yield value + answer_lines.end_line(item, **about(item))
             continue  # an update that is due after each answer runs behind its last item
-        tally.add(item, now - started)
+        rounds.append(item)
+        first = now - started if first is None and item.tokens else first
         value += "".join(round_lines(item))
         if now - shown_at >= UPDATE_SECONDS:
-            value += tally.line()
+            value += answer_lines.figures_line(rounds, first)
             shown_at = now
             yield value
     if not ended:
