@@ -9,6 +9,7 @@ from typing import Any
 
 import gradio as gr
 
+from omnidemo.config import GenerationConfig
 from omnidemo.records import Generation, Round
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.store.recorded_rounds import round_lines
@@ -34,25 +35,22 @@ def beside(services: PublicServices, wanted: Mapping[str, Any]) -> dict[str, Any
     """The lanes of a measurement beside an answer. `wanted` comes from the browser: kind (plain or fresh), target, drafter, message,
     history, tokens, and for plain temperature, top_p and seed, for fresh method and line. RuntimeError or ValueError, one sentence, where
     there are none."""
-    names = {"target": str(wanted.get("target") or ""), "drafter": str(wanted.get("drafter") or "")}
-    most = int(max(1, min(_number(wanted, "tokens", 1), longest_answer(services.settings))))
-    asked = {**names, "messages": conversation(wanted.get("history"), str(wanted.get("message") or "")), "max_new_tokens": most}
+    checked = GenerationConfig.of(
+        max_new_tokens=wanted.get("tokens") or 1,
+        temperature=wanted.get("temperature") or 0.0,
+        top_p=wanted.get("top_p") or 1.0,
+        seed=read_seed(wanted.get("seed")),
+    )
+    asked: dict[str, Any] = {name: str(wanted.get(name) or "") for name in ("target", "drafter")}
+    asked["messages"] = conversation(wanted.get("history"), str(wanted.get("message") or ""))
+    asked["max_new_tokens"] = min(checked.max_new_tokens, longest_answer(services.settings))
     made: Sequence[Sequence[Generation]]
     if wanted.get("kind") == "fresh":
         line = read_line(str(wanted.get("line") or ""))
         made = services.fresh_and_today(**asked, method=str(wanted.get("method") or "auto"), domain=line)
     else:
-        warp = {"temperature": _number(wanted, "temperature", 0.0), "top_p": _number(wanted, "top_p", 1.0)}
-        made = (services.plain(**asked, **warp, seed=read_seed(wanted.get("seed"))),)
+        made = (services.plain(**asked, temperature=checked.temperature, top_p=checked.top_p, seed=checked.seed),)
     return {"lanes": [lane(one) for one in made]}
-
-
-def _number(wanted: Mapping[str, Any], name: str, usual: float) -> float:
-    """A number of a request; ValueError, one sentence, for anything else."""
-    try:
-        return float(wanted.get(name) or usual)
-    except (TypeError, ValueError, OverflowError):
-        raise ValueError(f"{name} of a replay is not a number; reload the page.") from None
 
 
 def probes(services: PublicServices, wanted: Mapping[str, Any]) -> dict[str, Any]:
