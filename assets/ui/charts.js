@@ -61,7 +61,7 @@
     dark = now;
   }).observe(document.documentElement, { attributes: true, attributeFilter: ["class"], subtree: true });
 
-  // The charts drawn while their tab was hidden are put up when it shows.
+  // Presses the hidden button that has just been given a file.
   omni.pressDownload = (id) => {
     const press = (tries) => {
       const box = document.getElementById(id), link = box?.matches("a, button") ? box : box?.querySelector("a, button");

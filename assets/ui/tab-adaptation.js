@@ -26,8 +26,8 @@
   omni.widgets.adaptation = (host, { trigger }) => {
     page.trigger = trigger;
     const shown = el("output", {}, String(page.window));
-    const slider = el("input", { type: "range", min: 1, max: 40, value: page.window, "aria-label": "Smoothing window in requests", oninput: () => { shown.textContent = slider.value; }, onchange: () => { page.window = +slider.value; omni.save("window", page.window); page.key = ""; trigger("poll"); } });
-    const every = el("input", { type: "checkbox", onchange: () => { page.every = every.checked; page.key = ""; trigger("poll"); } });
+    const slider = el("input", { type: "range", min: 1, max: 40, value: page.window, "aria-label": "Smoothing window in requests", oninput: () => { shown.textContent = slider.value; }, onchange: () => { page.window = +slider.value; omni.save("window", page.window); again(); } });
+    const every = el("input", { type: "checkbox", onchange: () => { page.every = every.checked; again(); } });
     every.checked = page.every;
     const only = el("input", { type: "checkbox", onchange: () => { page.only = only.checked; again(); } });
     const onlyLine = el("label", { class: "field inline" }, only, el("span", {}, "Only this line"));

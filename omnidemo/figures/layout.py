@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -70,13 +69,10 @@ def method_colour(name: str) -> str:
 
 
 def page(path: Path, figures: Mapping[str, Figure]) -> None:
-    """Write titled figures as one HTML file that needs no network; with kaleido installed also each as a PNG beside it."""
+    """Write titled figures as one HTML file that needs no network."""
     parts = []
     for place, (title, figure) in enumerate(figures.items()):
         html = go.Figure(figure).to_html(full_html=False, include_plotlyjs=place == 0, default_height="420px")
         parts.append(f"<h2>{escape(title)}</h2>\n{html}")
     head = '<!doctype html><meta charset="utf-8"><body style="font-family: sans-serif; max-width: 60rem; margin: 2rem auto">'
     path.write_text(head + "\n".join(parts) + "</body>\n", encoding="utf-8")
-    if importlib.util.find_spec("kaleido"):
-        for place, figure in enumerate(figures.values()):
-            go.Figure(figure).update_layout(paper_bgcolor="white").write_image(path.with_name(f"{path.stem}-{place + 1}.png"))

@@ -28,16 +28,6 @@ CACHE = (600, 3600)  # seconds between two looks at files that went over the pag
 ASSETS = Path(__file__).resolve().parents[2] / "assets" / "ui"
 
 
-class Page(Events):
-    """Without Gradio's heartbeat, which would keep one of the six connections that a browser opens to a server for each tab: with five or
-    six tabs every other request waited for one to be free. The state of closed pages is limited by `state_session_capacity`."""
-
-    def get_config_file(self) -> Any:
-        config = super().get_config_file()
-        config["connect_heartbeat"] = False
-        return config
-
-
 def build_app(services: Services | PublicServices) -> gr.Blocks:
     """The whole page over the given services; loads no model."""
     os.environ.setdefault("GRADIO_TEMP_DIR", str(downloads.private_folder("gradio")))
@@ -45,7 +35,7 @@ def build_app(services: Services | PublicServices) -> gr.Blocks:
     # Else each event ends with a pandas table over the 10,000 newest ones, for a page of Gradio's that nobody can open here.
     os.environ |= {"GRADIO_ANALYTICS_MAX_EVENTS": "1", "GRADIO_ANALYTICS_CACHE_FREQUENCY": str(10**9)}
     services = public_services(services)
-    with Page(title=f"{text.TITLE} · {text.SUBTITLE}", analytics_enabled=False, fill_width=True, delete_cache=CACHE) as page:
+    with Events(title=f"{text.TITLE} · {text.SUBTITLE}", analytics_enabled=False, fill_width=True, delete_cache=CACHE) as page:
         shell = build_shell(services, page)
         build_advice(services, shell)
         build_visitor(services, shell)
@@ -92,7 +82,8 @@ def _generate(services: PublicServices) -> Any:
         if not isinstance(prompt, str) or not prompt.strip():
             raise ValueError("The prompt is empty or not a text. Write a question.")
         load_ready(services, *names, "Try again in a few seconds.")
-        messages, about = [{"role": "user", "content": prompt}], {"session": "api", "learn": False, "keep": False, "kind": "api"}
+        about: dict[str, Any] = {"session": "api", "learn": False, "keep": False, "kind": "api"}
+        messages = [{"role": "user", "content": prompt}]
         *_, last = services.chat(target=names[0], drafter=names[1], messages=messages, **about, **asked)
         assert isinstance(last, Generation)
         return {
@@ -130,7 +121,7 @@ def _head(services: PublicServices) -> str:
             info.name: {"title": text.method_title(info), "lossless": info.lossless, "help": info.help} for info in services.methods()
         },
         "method": services.settings.method,
-        "help": {f"omni-{name}": text.HELP[key] for name, key in text.HELP_OF.items()},
+        "help": {f"omni-{name}": hint for name, hint in text.HELP.items()},
         "controls": settings_panel.groups(),
         "lossless": text.LOSSLESS,
         "topics": text.TOPICS,

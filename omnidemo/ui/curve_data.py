@@ -64,10 +64,9 @@ def _point(one: Mapping[str, Any] | None) -> dict[str, Any] | None:
     return None if one is None else dict(one) | {name: finite(one[name]) for name in ("steps", "agreement", "same_first")}
 
 
-def follow(services: PublicServices, shell: Shell, panel: gr.HTML, line: Any = None) -> None:
-    """Keep a panel up to date. `line`: the picker of the topic line, None for the line that the Adaptation tab looks at."""
+def follow(services: PublicServices, shell: Shell, panel: gr.HTML, line: Any) -> None:
+    """Keep a panel up to date. `line`: the picker of the topic line, or of the Adaptation tab, whose script knows the line, any text."""
     wanted = gr.Textbox(visible=False, label="topic")
-    line = line if line is not None else gr.Textbox(visible=False, label="line")
     own = "omni.adaptation.line" if panel.elem_id == "omni-hero-adaptation" else "line"
     js = f"(target, drafter, line, session, wanted, seen) => [target, drafter, {own}, session, omni.hero.wanted, seen]"
     name = "hero_chat" if own == "line" else "hero_adaptation"

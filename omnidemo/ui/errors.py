@@ -58,7 +58,12 @@ def _wrong(block: Any, value: Any) -> str:
 
 class Events(gr.Blocks):
     """Blocks whose events check the types of their values (an error names the field's label), turn every error into one sentence, and free
-    the queues of browsers that have not been heard of for long."""
+    the queues of browsers that have not been heard of for long. Without Gradio's heartbeat, which would keep one of the six connections
+    that a browser opens to a server for each tab: with five or six tabs every other request waited for one to be free. (The state of
+    closed pages is limited by `state_session_capacity`.)"""
+
+    def get_config_file(self) -> Any:
+        return super().get_config_file() | {"connect_heartbeat": False}
 
     async def preprocess_data(self, block_fn: Any, inputs: list[Any], *more: Any, **options: Any) -> Any:
         for block, value in zip(block_fn.inputs, inputs, strict=False):

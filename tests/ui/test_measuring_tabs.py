@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -170,7 +171,7 @@ def test_a_session_is_deleted_on_this_computer(store: Store) -> None:
 
 def test_a_visitors_csv_holds_only_their_own(store: Store) -> None:
     for kind in ("requests", "rounds"):
-        path = history_tab.export(services(store, PUBLIC), kind)("other", {"session": "mine"})  # type: ignore[arg-type]
+        path = history_tab.export(services(store, PUBLIC), kind, "other", {"session": "mine"})  # type: ignore[arg-type]
         with path.open(encoding="utf-8-sig", newline="") as file:
             assert {row["session"] for row in csv.DictReader(file)} == {"other"}
 
@@ -179,7 +180,7 @@ def test_a_visitors_csv_holds_only_their_own(store: Store) -> None:
 def test_a_list_in_place_of_filters_comes_to_a_sentence(store: Store, sent: Any) -> None:
     for kind in ("requests", "rounds", "steps"):
         with pytest.raises(ValueError, match="The filters are not names with values"):
-            history_tab.export(services(store, PUBLIC), kind)("me", sent)  # type: ignore[arg-type]
+            history_tab.export(services(store, PUBLIC), kind, "me", sent)  # type: ignore[arg-type]
     assert downloads.fields(None, "filters") == downloads.fields({}, "filters") == {}
 
 
@@ -261,7 +262,7 @@ def test_a_turn_is_short_and_an_update_gets_its_time_outside_of_it(played: Playe
     monkeypatch.setattr(traffic_panel, "SLICE_SECONDS", -1.0)
     values = list(play("s", "r", "t", "d", "maths", 10_000))
     assert not rested
-    rest = traffic_panel.learner(played, running)
+    rest = partial(traffic_panel.let_learn, played, running)
     rest(values[-1], "s", "r", "t", "d")
     assert [given[:3] for given in rested] == [("t", "d", "default")] and rested[0][3] is running.flag("s", "r")
     rest(values[-1], "s", "another run", "t", "d")

@@ -118,11 +118,11 @@ def build(services: PublicServices, shell: Shell) -> None:
     page.rollback(back, [*view, version], outputs, js=choose, api_name="adaptation_rollback", **QUIET)
     downloads.download(page.export, "adapter", make, [*view, version], js=choose)
     # By default Gradio drops, without a word, a file that is chosen before the one before it is in.
-    one_by_one = {"concurrency_limit": 1, "trigger_mode": "multiple"}
+    one_by_one: dict[str, Any] = {"concurrency_limit": 1, "trigger_mode": "multiple"}
     js = "(file, ...values) => [file, ...omni.adaptation.request(values)]"
     upload.upload(take, [upload, *view], outputs, js=js, api_name="import_adapter", **one_by_one, **PRIVATE)
     settings_panel.steer(services, shell, steering, "adaptation")
-    curve_data.follow(services, shell, curve)
+    curve_data.follow(services, shell, curve, line)
     traffic_panel.wire(services, shell, player, "play")
 
 

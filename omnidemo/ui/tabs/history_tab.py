@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,7 +22,7 @@ from omnidemo.ui.shell import PRIVATE, QUIET, Shell, widget
 
 NEWEST = 200
 LONGEST_TEXT = 2000  # characters of a prompt or answer that the page gets; the CSV has all
-SHOWN = ("id", "created_at", "session", "target", "drafter", "method", "kind", "domain", "topic", "tokens")
+SHOWN: tuple[str, ...] = ("id", "created_at", "session", "target", "drafter", "method", "kind", "domain", "topic", "tokens")
 SHOWN += ("adapter_version", "finish_reason")
 FIGURES = ("tokens_per_second", "acceptance_rate", "agreement", "same_first", "block_efficiency", "seconds")
 SEPARATOR = " ⇠ "
@@ -86,21 +87,17 @@ def delete(services: PublicServices, session: str, what: Mapping[str, Any]) -> s
     return f"{gone} request{'' if gone == 1 else 's'} deleted." if gone else "There was nothing to delete."
 
 
-def export(services: PublicServices, kind: Literal["requests", "rounds", "steps"]) -> Callable[[str, Mapping[str, Any] | None], Path]:
-    """A function (session, filters) → CSV file of the requests, rounds or training steps the visitor may see."""
-
-    def make(session: str, filters: Mapping[str, Any] | None) -> Path:
-        where = scope(services.settings, session, downloads.fields(filters, "filters"))
-        if kind == "steps":  # training has no session; it holds no text
-            where = {name: where[name] for name in ("target", "drafter")}
-        path = downloads.temporary(f"omnidemo-{kind}.csv")
-        try:
-            services.store.export_csv(kind, path, **where)
-        except (RuntimeError, ValueError) as error:
-            raise gr.Error(without_folders(str(error))) from error
-        return path
-
-    return make
+def export(services: PublicServices, kind: Literal["requests", "rounds", "steps"], session: str, filters: Mapping[str, Any] | None) -> Path:
+    """A CSV file of the requests, rounds or training steps that the visitor may see."""
+    where = scope(services.settings, session, downloads.fields(filters, "filters"))
+    if kind == "steps":  # training has no session; it holds no text
+        where = {name: where[name] for name in ("target", "drafter")}
+    path = downloads.temporary(f"omnidemo-{kind}.csv")
+    try:
+        services.store.export_csv(kind, path, **where)
+    except (RuntimeError, ValueError) as error:
+        raise gr.Error(without_folders(str(error))) from error
+    return path
 
 
 def build(services: PublicServices, shell: Shell) -> None:
@@ -111,7 +108,7 @@ def build(services: PublicServices, shell: Shell) -> None:
     with gr.Row(elem_classes="omni-files"):
         for kind, label in (("requests", "↓ Requests as CSV"), ("rounds", "↓ Rounds as CSV"), ("steps", "↓ Training steps as CSV")):
             press = gr.Button(label, size="sm").click
-            downloads.download(press, f"{kind}_csv", export(services, kind), [shell.session, filters], js=js)  # type: ignore[arg-type]
+            downloads.download(press, f"{kind}_csv", partial(export, services, kind), [shell.session, filters], js=js)  # type: ignore[arg-type]
 
     def show(session: str, wanted: dict[str, Any] | None, last: str, said: str = "") -> Any:
         value = table(services, session, downloads.fields(wanted, "filters"))

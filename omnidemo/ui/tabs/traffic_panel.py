@@ -6,6 +6,8 @@ import json
 import secrets
 import time
 from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import gradio as gr
@@ -55,7 +57,13 @@ def player(services: PublicServices, running: Running) -> Any:
             if played is None:
                 # Other prompts each time: on the ones of the last play the drafter would only repeat what it learned by heart.
                 pair: dict[str, Any] = {"target": target, "drafter": drafter, "method": services.settings.method}
-                asked = {"session": key[0], "topic": topic, "count": wanted, "cancel": cancel, "seed": secrets.randbelow(2**31)}
+                asked: dict[str, Any] = {
+                    "session": key[0],
+                    "topic": topic,
+                    "count": wanted,
+                    "cancel": cancel,
+                    "seed": secrets.randbelow(2**31),
+                }
                 played = iter(services.play(**pair, **asked, let_learn=False))
             for index, prompt, generation in played:
                 if generation.finish_reason != "cancelled":
@@ -78,20 +86,13 @@ def player(services: PublicServices, running: Running) -> Any:
     return play_traffic
 
 
-def learner(services: PublicServices, running: Running) -> Any:
+def let_learn(services: PublicServices, running: Running, value: str, session: str, run: str, target: str, drafter: str) -> None:
     """The event after a slice, outside of the engine's queue: an update that is due runs, and other requests get the engine."""
-
-    def let_learn(value: str, session: str, run: str, target: str, drafter: str) -> None:
-        shown = json.loads(value or "{}")
-        if shown.get("state") != "more" or shown.get("run") != run:
-            return
-        try:
-            line, topic = str(shown.get("line") or "default"), str(shown.get("topic") or "")
+    shown = json.loads(value or "{}")
+    if shown.get("state") == "more" and shown.get("run") == run:
+        line, topic = str(shown.get("line") or "default"), str(shown.get("topic") or "")
+        with suppress(RuntimeError, ValueError):  # the pair is gone, or it is no line
             services.let_learn(target, drafter, line, running.flag(session, run), topic)
-        except (RuntimeError, ValueError):  # the pair is gone, or it is no line
-            return
-
-    return let_learn
 
 
 def wire(services: PublicServices, shell: Shell, widget: gr.HTML, name: str) -> None:
@@ -114,7 +115,7 @@ def wire(services: PublicServices, shell: Shell, widget: gr.HTML, name: str) -> 
     )
     played.failure(**settled)  # refused before it began: nothing below happens then
     played.then(
-        learner(services, running),
+        partial(let_learn, services, running),
         [widget, shell.session, run, *pair],
         None,
         js=f"(value, ...more) => [value, ...{calls}.current(), ...more.slice(2)]",
