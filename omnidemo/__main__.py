@@ -74,15 +74,9 @@ def generate(
     if storage is not None:
         check_folder(storage)
     pair = load_pair(settings.target, settings.drafter, settings.device, settings.dtype, storage, settings)
-    rounds = pair.stream(sys.stdin.read() if prompt == "-" else prompt, **dict(asked))
-    while True:
-        try:
-            done = next(rounds)
-        except StopIteration as finished:
-            generation: Generation = finished.value
-            break
-        if not as_json:
-            print(done.text, end="", flush=True)
+    if not as_json:
+        pair.round_listeners.append(lambda done: print(done.text, end="", flush=True))
+    generation = pair.generate(sys.stdin.read() if prompt == "-" else prompt, **dict(asked))
     print(json.dumps(asdict(generation), ensure_ascii=False) if as_json else "", flush=True)
     typer.echo(figures(generation), err=True)
 

@@ -32,6 +32,12 @@
     return node;
   };
 
+  // A bar that fills: its node, and what sets the share of it, 0 to 1.
+  omni.meter = (label, tag = "div") => {
+    const fill = omni.el("i"), node = omni.el(tag, { class: "meter", role: "progressbar", "aria-label": label, "aria-valuemin": 0, "aria-valuemax": 100 }, fill);
+    return { node, set: (share) => { fill.style.width = `${100 * share}%`; node.setAttribute("aria-valuenow", Math.round(100 * share)); } };
+  };
+
   // Storage may be full or forbidden: the page then simply forgets.
   omni.load = (key, fallback) => {
     try { return JSON.parse(localStorage.getItem(`omnidemo.${key}`)) ?? fallback; } catch { return fallback; }

@@ -24,14 +24,14 @@
     trigger("ask");
     return true;
   };
+  // The messages before a turn; all of them for none of this chat.
+  chat.before = (turn) => {
+    const place = chat.turns.indexOf(turn), before = place < 0 ? chat.turns : chat.turns.slice(0, place);
+    return before.filter((one) => one.answer.text).flatMap((one) => [{ role: "user", content: one.user }, { role: "assistant", content: one.answer.text }]);
+  };
   // Fills the inputs of the server's `chat` with what only the browser knows.
   chat.request = (values) => {
-    const history = [];
-    for (const turn of chat.turns) {
-      if (turn === live || !turn.answer.text) continue;
-      history.push({ role: "user", content: turn.user }, { role: "assistant", content: turn.answer.text });
-    }
-    return [live?.user ?? "", history, omni.session(), live?.run ?? "", ...values.slice(4)];
+    return [live?.user ?? "", chat.before(live), omni.session(), live?.run ?? "", ...values.slice(4)];
   };
   chat.current = () => [omni.session(), live?.run ?? ""];
   chat.stop = () => {

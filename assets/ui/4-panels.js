@@ -44,14 +44,14 @@
   };
 
   omni.widgets.pair = (host, { trigger }) => {
-    const dot = el("i", { class: "dot", "aria-hidden": "true" }), line = el("span", { class: "words", role: "status" }), fill = el("i"), share = el("span", { class: "small", "aria-hidden": "true" });
-    const meter = el("span", { class: "meter", role: "progressbar", "aria-label": "Loading", "aria-valuemin": 0, "aria-valuemax": 100 }, fill);
+    const dot = el("i", { class: "dot", "aria-hidden": "true" }), line = el("span", { class: "words", role: "status" }), share = el("span", { class: "small", "aria-hidden": "true" });
+    const meter = omni.meter("Loading", "span");
     const retry = el("button", { type: "button", class: "link", onclick: () => trigger("retry") }, "Try again");
     const more = el("button", { type: "button", class: "toggle details", "aria-expanded": "false", "aria-controls": "omni-details", onclick: () => open(document.documentElement.dataset.details !== "on") }, "Details");
     const open = (on) => { document.documentElement.dataset.details = on ? "on" : "off"; more.setAttribute("aria-expanded", String(on)); };
     const knob = el("button", { type: "button", role: "switch", class: "expert", title: "Methods, settings, and every figure and chart", onclick: () => omni.setExpert(!omni.expert()) }, "Expert", el("i", { "aria-hidden": "true" }));
     omni.onExpert((on) => knob.setAttribute("aria-checked", String(on)));
-    host.append(el("span", { class: "state" }, dot, line, share, meter, retry), more, knob);
+    host.append(el("span", { class: "state" }, dot, line, share, meter.node, retry), more, knob);
     line.textContent = "Connecting…";
     let shown = null, gone = false;
     const draw = () => {
@@ -65,9 +65,8 @@
       line.textContent = gone ? "The server does not answer. It may have been stopped; the page goes on when it is back." : ready ? sentence(state.info) : stage === "failed" ? state.error : stage === "absent" ? `${state.target} is not loaded.` : `${title[0].toUpperCase()}${title.slice(1)}…`;
       share.textContent = stage === "downloading" ? `${percent} %` : ""; // beside the line, which is read out when it changes
       line.title = ready || lost ? "" : state.detail;
-      meter.hidden = ready || lost;
-      meter.setAttribute("aria-valuenow", percent);
-      fill.style.width = `${percent}%`;
+      meter.node.hidden = ready || lost;
+      meter.set(percent / 100);
       if (facts) facts.textContent = ready ? details(state.info) : state?.detail ?? "";
       omni.chat.setPair(gone ? { ...state, stage: "gone" } : state);
     };

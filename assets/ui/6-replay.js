@@ -62,12 +62,8 @@
     return { update: (value) => { const found = JSON.parse(value); open.get(found.id)?.(found); } };
   };
   const context = (turn) => {
-    const { meta, end } = turn.answer, history = [];
-    for (const one of omni.chat.turns) {
-      if (one === turn) break;
-      if (one.answer.text) history.push({ role: "user", content: one.user }, { role: "assistant", content: one.answer.text });
-    }
-    return { target: meta.target, drafter: meta.drafter, message: turn.user, history, temperature: meta.temperature ?? 0, top_p: meta.top_p ?? 1, seed: end?.seed ?? null, method: meta.method, line: meta.line ?? "default", tokens: turn.answer.tokens.filter((line) => line.k === "t").length };
+    const { meta, end } = turn.answer;
+    return { target: meta.target, drafter: meta.drafter, message: turn.user, history: omni.chat.before(turn), temperature: meta.temperature ?? 0, top_p: meta.top_p ?? 1, seed: end?.seed ?? null, method: meta.method, line: meta.line ?? "default", tokens: turn.answer.tokens.filter((line) => line.k === "t").length };
   };
   // Measured once per answer (and version, where that matters) and kept with it while the page lives; a refusal may be tried again.
   const once = (turn, name, make) => (turn.beside ??= {})[name] ?? (turn.beside[name] = make().catch((error) => { delete turn.beside[name]; throw error; }));

@@ -18,27 +18,27 @@
 
   // ── plotly ──────────────────────────────────────────────────────────────────────────────────────────────────
   let library = null;
-  const load = (address) => {
+  const load = () => {
     library ||= new Promise((done, failed) => {
       if (window.Plotly) return done(window.Plotly);
       const base = (window.gradio_config?.root || "").replace(/\/$/, "");
-      const script = el("script", { src: `${base}/${address}`, onload: () => done(window.Plotly), onerror: () => { library = null; failed(new Error("The charts could not be loaded. Reload the page.")); } });
+      const script = el("script", { src: `${base}/${omni.labels.plotly}`, onload: () => done(window.Plotly), onerror: () => { library = null; failed(new Error("The charts could not be loaded. Reload the page.")); } });
       document.head.append(script);
     });
     return library;
   };
 
-  const drawn = new Map(); // host → {figure, address}
+  const drawn = new Map(); // host → figure
   let resets = 0; // a new number makes plotly forget the reader's zoom
   const touch = matchMedia("(pointer: coarse)").matches;
   const put = async (host) => {
-    const { figure, address } = drawn.get(host);
+    const figure = drawn.get(host);
     let Plotly;
-    try { Plotly = await load(address); } catch (error) { host.textContent = error.message; return; }
-    if (!host.isConnected || host.offsetParent === null || drawn.get(host).figure !== figure) return; // hidden, or newer data came meanwhile
+    try { Plotly = await load(); } catch (error) { host.textContent = error.message; return; }
+    if (!host.isConnected || host.offsetParent === null || drawn.get(host) !== figure) return; // hidden, or newer data came meanwhile
     const ink = getComputedStyle(host).getPropertyValue("--o-soft").trim(), card = getComputedStyle(host).getPropertyValue("--o-card").trim(), text = getComputedStyle(host).getPropertyValue("--o-ink").trim();
     const given = structuredClone(figure.layout); // plotly writes the ranges it shows into what it is given
-    const layout = { ...given, autosize: true, uirevision: `${figure.layout.uirevision} ${resets}`, font: { ...given.font, color: ink, family: getComputedStyle(host).fontFamily }, hoverlabel: { bgcolor: card, bordercolor: ink, font: { color: text, size: 12 } } };
+    const layout = { ...given, autosize: true, uirevision: `${figure.layout.uirevision} ${resets}`, font: { ...given.font, color: ink, family: getComputedStyle(host).fontFamily }, hoverlabel: { align: "left", bgcolor: card, bordercolor: ink, font: { color: text, size: 12 } } };
     if (touch) layout.dragmode = false; // a finger scrolls the page
     await Plotly.react(host, figure.data, layout, { displayModeBar: false, responsive: false, doubleClick: "reset" });
     if (!sizes.has(host)) { sizes.add(host); sizer.observe(host); }
@@ -51,7 +51,7 @@
       if (target.data) window.Plotly.Plots.resize(target);
     }
   });
-  omni.plot = (host, figure, address) => { drawn.set(host, { figure, address }); put(host); };
+  omni.plot = (host, figure) => { drawn.set(host, figure); put(host); };
   omni.plotAgain = () => { for (const host of [...drawn.keys()]) host.isConnected ? put(host) : drawn.delete(host); };
   omni.resetZoom = () => { resets += 1; omni.plotAgain(); };
   let dark = null;
@@ -61,7 +61,7 @@
     dark = now;
   }).observe(document.documentElement, { attributes: true, attributeFilter: ["class"], subtree: true });
 
-  // The charts drawn while their tab was hidden are put up when it shows.
+  // Presses the hidden button that has just been given a file.
   omni.pressDownload = (id) => {
     const press = (tries) => {
       const box = document.getElementById(id), link = box?.matches("a, button") ? box : box?.querySelector("a, button");

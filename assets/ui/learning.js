@@ -30,9 +30,9 @@
         state.textContent = !s.loaded ? "" : s.version ? `${s.title} · v${s.version}` : s.title;
         why.textContent = !s.loaded ? "It starts when both models are loaded." : s.error || s.why;
         const effort = [s.step ? omni.plural(s.step, "step") : null, s.loss != null ? `loss ${s.loss.toFixed(2)}` : null].filter(Boolean);
-        facts.replaceChildren(`${omni.plural(s.seen, "answer")} seen`, el("span", { class: "omni-expert" }, effort.map((one) => ` · ${one}`).join("")));
+        facts.replaceChildren(`${omni.plural(s.requests_seen, "answer")} seen`, el("span", { class: "omni-expert" }, effort.map((one) => ` · ${one}`).join("")));
         head.textContent = s.domain === "default" ? "In the background" : `In the background · ${s.domain}`;
-        const d = s.seen ? s.drafting : null; // before its first answer only the warm-up has drafted
+        const d = s.requests_seen ? s.drafting : null; // before its first answer only the warm-up has drafted
         plain.hidden = !d || (d.speculating && !d.off); plain.textContent = plain.hidden ? "" : d.off ? d.sentence : "Guessing is paused here; it tries again soon."; plain.title = plain.hidden ? "" : d.sentence;
         ahead.hidden = !d || !plain.hidden;
         if (!ahead.hidden) { ahead.replaceChildren(el("b", {}, d.length ? `Guesses ${d.length.toFixed(1)} tokens ahead` : "Guesses ahead"), ` · ${d.title}`); ahead.title = d.sentence; }
@@ -40,10 +40,10 @@
         numbers.replaceChildren(...[
           ["learns", s.mode, "When training runs; Adaptation → Settings changes it"],
           ["expected gain", s.gain == null ? "not known yet" : signed(s.gain), "By how much the next update is expected to change the tokens per second"],
-          ["cost to a chat", s.cost == null ? "not measured yet" : signed(s.cost), s.cost == null ? "How much longer a round takes while a step runs; measured when both happen at once" : `How much longer a round took while a step ran, over ${omni.plural(s.rounds, "round")}`],
-          ["rolled back", omni.plural(s.rolled, "time"), "Versions that guessed worse on new answers than the ones before, and were taken back"],
+          ["cost to a chat", s.chat_cost == null ? "not measured yet" : signed(s.chat_cost), s.chat_cost == null ? "How much longer a round takes while a step runs; measured when both happen at once" : `How much longer a round took while a step ran, over ${omni.plural(s.chat_rounds, "round")}`],
+          ["rolled back", omni.plural(s.rolled_back, "time"), "Versions that guessed worse on new answers than the ones before, and were taken back"],
           ["topic shifts", String(s.shifts), "Drops of the acceptance that started the training again"],
-          ["last update", s.swap ? `${omni.when(s.swap)}${s.seconds ? `, ${omni.format(s.seconds, "seconds")}` : ""}` : "none yet", "When new weights went live, and how long they had trained"],
+          ["last update", s.last_swap ? `${omni.when(s.last_swap)}${s.seconds ? `, ${omni.format(s.seconds, "seconds")}` : ""}` : "none yet", "When new weights went live, and how long they had trained"],
         ].map(([name, value, help]) => el("div", { title: help }, el("dt", {}, name), el("dd", {}, value))));
         pause.hidden = s.state === "paused" || s.state === "off";
         resume.hidden = s.state !== "paused";

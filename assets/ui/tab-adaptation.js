@@ -26,8 +26,8 @@
   omni.widgets.adaptation = (host, { trigger }) => {
     page.trigger = trigger;
     const shown = el("output", {}, String(page.window));
-    const slider = el("input", { type: "range", min: 1, max: 40, value: page.window, "aria-label": "Smoothing window in requests", oninput: () => { shown.textContent = slider.value; }, onchange: () => { page.window = +slider.value; omni.save("window", page.window); page.key = ""; trigger("poll"); } });
-    const every = el("input", { type: "checkbox", onchange: () => { page.every = every.checked; page.key = ""; trigger("poll"); } });
+    const slider = el("input", { type: "range", min: 1, max: 40, value: page.window, "aria-label": "Smoothing window in requests", oninput: () => { shown.textContent = slider.value; }, onchange: () => { page.window = +slider.value; omni.save("window", page.window); again(); } });
+    const every = el("input", { type: "checkbox", onchange: () => { page.every = every.checked; again(); } });
     every.checked = page.every;
     const only = el("input", { type: "checkbox", onchange: () => { page.only = only.checked; again(); } });
     const onlyLine = el("label", { class: "field inline" }, only, el("span", {}, "Only this line"));
@@ -75,7 +75,7 @@
           const lost = item.latest === null;
           box.parentElement.classList.toggle("blank", lost);
           box.dataset.empty = item.key === "loss" ? "No training step of this line yet: the trainer starts after a few requests." : item.key === "calibration" ? "No guess was judged yet: write something, or teach it a topic." : s.requests ? "Not measured for these requests." : "No requests yet: teach it a topic, or write in the Chat tab.";
-          omni.plot(box, item.figure, s.plotly);
+          omni.plot(box, item.figure);
         }
         lines(s);
         versions(s);
@@ -89,7 +89,7 @@
   const lines = (s) => {
     if (!list) return;
     const entry = (one) => el("button", { type: "button", role: "radio", "aria-checked": String(one.domain === s.line), onclick: () => { page.line = one.domain; again(); } },
-      el("b", {}, one.domain), el("span", { class: "small", title: one.memory ? "Its trainer is open" : "Its trainer is closed; it comes back with the next request" }, [one.version ? `v${one.version}` : "base drafter", omni.plural(one.requests, "request"), one.memory ? "in memory" : "on disk"].join(" · ")));
+      el("b", {}, one.domain), el("span", { class: "small", title: one.in_memory ? "Its trainer is open" : "Its trainer is closed; it comes back with the next request" }, [one.version ? `v${one.version}` : "base drafter", omni.plural(one.requests_seen, "request"), one.in_memory ? "in memory" : "on disk"].join(" · ")));
     list.replaceChildren(el("h3", {}, "Topic memory"), el("p", { class: "small" }, "Each topic may have a memory (an adapter line) of its own. Choose one to look at; the Chat tab chooses which one guesses."),
       el("div", { class: "pick", role: "radiogroup", "aria-label": "Topic memory to look at" }, ...s.lines.map(entry)));
   };

@@ -6,7 +6,7 @@
 
   board.request = (values) => {
     Object.assign(board, { run: omni.random(), busy: true, stopping: false });
-    setTimeout(() => draw({ state: "asked", methods: [], lanes: [], table: [], charts: [], done: 0, total: 0, prompts: 0 }), 0);
+    setTimeout(() => draw({ state: "asked", done: 0, total: 0 }), 0);
     return [omni.session(), board.run, ...values.slice(2)];
   };
   board.current = () => [omni.session(), board.run];
@@ -79,9 +79,9 @@
     trigger = context.trigger;
     const empty = el("div", { class: "nothing" }, el("h3", {}, "Nothing compared yet"), el("p", {}, "Pick a prompt and press Run: the big model alone, then with the small one as it came, then with what it has learned here. All on one clock."));
     const error = el("p", { class: "alert", role: "alert", hidden: true }), voice = el("div", { class: "omni-offscreen", "aria-live": "polite" });
-    const fill = el("i"), meter = el("div", { class: "meter", role: "progressbar", "aria-label": "Comparisons done", "aria-valuemin": 0, "aria-valuemax": 100 }, fill), line = el("span", { class: "small", role: "status" });
+    const meter = omni.meter("Comparisons done"), line = el("span", { class: "small", role: "status" });
     const stop = el("button", { type: "button", class: "halt", onclick: () => { board.stopping = true; stop.disabled = true; trigger("halt"); } }, "■ Stop");
-    const progress = el("div", { class: "progress", hidden: true }, meter, line, stop), lanes = el("div", { class: "lanes" }), ruler = el("div", { class: "ruler" }), figures = el("div", { class: "results omni-expert" }), note = el("p", { class: "small" });
+    const progress = el("div", { class: "progress", hidden: true }, meter.node, line, stop), lanes = el("div", { class: "lanes" }), ruler = el("div", { class: "ruler" }), figures = el("div", { class: "results omni-expert" }), note = el("p", { class: "small" });
     host.append(error, progress, lanes, ruler, note, figures, empty, voice);
     omni.whileVisible(host, 0, omni.plotAgain);
     const plots = new Map();
@@ -94,8 +94,7 @@
       progress.hidden = s.state === "empty" || (s.state === "error" && !s.total);
       stop.hidden = !busy; stop.disabled = Boolean(board.stopping);
       for (const button of document.querySelectorAll("#omni-compare-run, #omni-compare-batch")) button.disabled = busy; // the engine makes one comparison at a time
-      const share = s.total ? s.done / s.total : 0;
-      fill.style.width = `${100 * share}%`; meter.setAttribute("aria-valuenow", Math.round(100 * share));
+      meter.set(s.total ? s.done / s.total : 0);
       line.textContent = s.state === "asked" ? "waiting for the engine…" : `${s.done} of ${s.total} answers${s.prompts > 1 ? ` · ${s.prompts} prompts` : ""}${board.stopping && busy ? " · stopping" : s.state === "stopped" ? " · stopped; what was measured stays" : s.state === "done" ? " · done" : ""}`;
       const longest = Math.max(0, ...(s.lanes ?? []).map((one) => one.seconds || 0));
       const single = s.prompts === 1;
@@ -116,7 +115,7 @@
         const box = plots.get(item.key);
         box.style.height = `${Math.max(120, 60 + 38 * s.methods.length)}px`;
         box.setAttribute("aria-label", `${item.title} of ${s.methods.length} methods; the table has the numbers`);
-        omni.plot(box, item.figure, s.plotly);
+        omni.plot(box, item.figure);
       }
     };
     return {

@@ -68,20 +68,18 @@
   make("play", (host, play) => {
     const topic = el("span"), number = el("output", {}, String(play.count)), count = el("input", { type: "range", min: 5, max: MOST, value: play.count, "aria-label": "Number of examples", oninput: () => { play.count = +count.value; number.textContent = count.value; } });
     const start = el("button", { type: "button", class: "primary", onclick: play.start }, "▶ Teach it"), stop = el("button", { type: "button", class: "halt", hidden: true, onclick: play.stop }, "■ Stop");
-    const fill = el("i"), meter = el("div", { class: "meter", role: "progressbar", "aria-label": "Examples taught", "aria-valuemin": 0, "aria-valuemax": 100 }, fill);
+    const meter = omni.meter("Examples taught");
     const line = el("p", { class: "small", role: "status" }), prompt = el("b"), text = el("span"), facts = el("p", { class: "small" });
     const pair = el("div", { class: "exchange", hidden: true }, el("p", { class: "one" }, prompt), el("p", { class: "one soft" }, text), facts), error = el("p", { class: "alert", role: "alert", hidden: true });
     host.append(el("div", { class: "entry" }, el("div", { class: "grow" }, el("h3", {}, "Teach it a topic"), el("p", { class: "small" }, "Examples of one topic, answered one after another. Watch the small model learn to guess them.")),
-      omni.field("Topic", topic), omni.field("Examples", el("span", { class: "ranged" }, count, number)), start, stop), meter, line, pair, error);
+      omni.field("Topic", topic), omni.field("Examples", el("span", { class: "ranged" }, count, number)), start, stop), meter.node, line, pair, error);
     play.draw = () => {
       const s = play.last, busy = play.busy;
       start.hidden = busy; stop.hidden = !busy;
       stop.disabled = Boolean(play.stopping && busy);
-      meter.hidden = line.hidden = !s;
+      meter.node.hidden = line.hidden = !s;
       if (!s) return;
-      const share = s.count ? s.done / s.count : 0;
-      meter.setAttribute("aria-valuenow", Math.round(100 * share));
-      fill.style.width = `${100 * share}%`;
+      meter.set(s.count ? s.done / s.count : 0);
       const states = { more: `teaching ${named(s.topic)}`, playing: play.stopping ? "stopping" : s.done ? `teaching ${named(s.topic)}` : `waiting for the first answer on ${named(s.topic)}`, stopped: "stopped", done: "done", error: "ended" };
       line.textContent = `${s.done} of ${s.count} · ${states[s.state]}`;
       error.hidden = s.state !== "error"; error.textContent = s.error ?? "";
@@ -93,10 +91,6 @@
       facts.textContent = [omni.plural(f.tokens ?? 0, "token"), omni.faster(omni.figure(f, "estimated_speedup")), f.block_efficiency == null ? null : `${format(f.block_efficiency, "number")} tokens a step`,
         f.guesses_right == null ? null : `${format(f.guesses_right, "percent")} of the guesses right`, s.version ? `adapter v${s.version}` : "base drafter"].filter(Boolean).join(" · ");
     };
-    return (config) => {
-      topic.replaceChildren(topics(play, config.topics));
-      Object.assign(count, { min: config.fewest, max: config.most, value: (play.count = play.last ? play.count : config.usual) });
-      number.textContent = String(play.count);
-    };
+    return (config) => topic.replaceChildren(topics(play, config.topics));
   });
 })();

@@ -7,8 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from omnidemo.advisor.model_facts import ModelFacts, read_facts
-from omnidemo.advisor.overlap import Overlap, overlap, read_vocabulary
-from omnidemo.advisor.reported import Report, reports
+from omnidemo.advisor.overlap import Overlap, overlap, read_vocabulary, reported
 from omnidemo.config import Settings
 from omnidemo.models import model_files
 from omnidemo.models.catalogue import entries, place_and_width
@@ -17,6 +16,23 @@ from omnidemo.models.load import ModelError
 ACCEPTANCES = (0.3, 0.5, 0.7)
 RANKED_AT = 0.5
 LARGEST_SHARE = 0.2  # of the target's bytes that a drafter may have without a warning
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Speedups in tokens/s over plain decoding, from `low` to `high`. `what` says what the range is of, `parameters` the target's size."""
+
+    target: str
+    drafter: str
+    parameters: int
+    low: float
+    high: float
+    what: str
+    source: str
+
+    def __str__(self) -> str:
+        speedup = f"{self.low:.2f}×" if self.low == self.high else f"{self.low:.2f} to {self.high:.2f}×"
+        return f"{speedup} with {self.target.rpartition('/')[2]} ({self.what}; {self.source})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +99,14 @@ def candidates(target: str, names: Sequence[str]) -> list[str]:
     return found
 
 
+def _reports(target: str, drafter: str, parameters: int) -> tuple[Report, ...]:
+    """Reports of this pair; else of the drafter with the next larger target where it lost, for it loses with a smaller one the more."""
+    known = [Report(**row) for row in reported()["speedups"] if row["drafter"] == drafter]
+    own = [one for one in known if one.target == target]
+    larger = sorted((one for one in known if one.parameters >= parameters and one.low < 1), key=lambda one: one.parameters)
+    return tuple(own or larger[:1])
+
+
 def _bundled(name: str) -> bool:
     return name.startswith("bundled/")
 
@@ -94,7 +118,7 @@ def _useless(large: ModelFacts, small: ModelFacts, shared: Overlap | None) -> bo
 
 def _judge(large: ModelFacts, small: ModelFacts, shared: Overlap | None, draft_length: int, width: int, free: int) -> Candidate:
     cost, share = small.read / large.read, small.parameters / large.parameters
-    known = reports(large.name, small.name, large.parameters)
+    known = _reports(large.name, small.name, large.parameters)
     warnings = []
     if share > LARGEST_SHARE:
         warnings.append(f"it has {share:.0%} of the target's bytes; above {LARGEST_SHARE:.0%} guessing tends to cost more than it saves")

@@ -74,7 +74,12 @@ def _folder(name: str) -> Path | None:
 
 def _sizes(name: str, folder: Path) -> tuple[int, int, str]:
     """All numbers of the weights, those of an input embedding that is only looked up, and where this is from."""
-    config = _config(name, folder)
+    if not (folder / "config.json").exists():
+        raise ModelError(f"{name} has no config.json; give the folder of a model saved with `save_pretrained`")
+    try:
+        config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
+    except Exception as error:  # damaged JSON, unknown type, own code: whatever transformers cannot read
+        raise ModelError(f"{name} has a configuration that transformers cannot read; choose another model") from error
     text = config.get_text_config(decoder=True)
     tied, rows, width = getattr(config, "tie_word_embeddings", True), getattr(text, "vocab_size", None), getattr(text, "hidden_size", None)
     looked_up = 0 if tied or not isinstance(rows, int) or not isinstance(width, int) else rows * width
@@ -85,15 +90,6 @@ def _sizes(name: str, folder: Path) -> tuple[int, int, str]:
     if not 0 <= looked_up < parameters:
         raise ModelError(f"{name} has a configuration that does not fit its weights; download or save the model again")
     return parameters, looked_up, source
-
-
-def _config(name: str, folder: Path) -> Any:
-    if not (folder / "config.json").exists():
-        raise ModelError(f"{name} has no config.json; give the folder of a model saved with `save_pretrained`")
-    try:
-        return AutoConfig.from_pretrained(folder, trust_remote_code=False)
-    except Exception as error:  # damaged JSON, unknown type, own code: whatever transformers cannot read
-        raise ModelError(f"{name} has a configuration that transformers cannot read; choose another model") from error
 
 
 def _built_empty(name: str, config: Any) -> int:

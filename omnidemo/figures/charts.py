@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
-
-import plotly.graph_objects as go
 
 from omnidemo.figures.layout import ACCENT, INK, PALETTE, Figure, Row, axis_title, escape, finite, make_figure
 from omnidemo.figures.marks import Mark, mark_layout, marks
@@ -17,61 +16,53 @@ FEWEST = 3  # requests on either side of a comparison
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """One figure over the requests: the row's key, its title, unit and how its values print (a d3 format)."""
+    """One figure over the requests: the row's key, its title, unit, how its values print (a d3 format), and a sentence on it."""
 
     key: str
     title: str
     unit: str
     form: str
+    help: str
     base: float | None = None  # a line to compare with
-    help: str = ""
     noisy: bool = True  # a measurement to be smoothed; False: a state, whose latest value counts
 
 
+# In the order of the page, which puts the loss behind the first two.
 CURVES = (
-    Curve("acceptance_rate", "Acceptance", "of a round's guesses", ".0%", None, "Accepted of a round's proposed tokens, averaged."),
-    Curve(
-        "block_efficiency",
-        "Tokens per step",
-        "tokens per step of the big model",
-        ".2f",
-        1.0,
-        "Target tokens written per forward pass of the target; plain decoding is 1.",
-    ),
-    Curve("tokens_per_second", "Speed", "tokens per second", ".0f", None, "Target tokens per second of decoding."),
+    Curve("acceptance_rate", "Acceptance", "of a round's guesses", ".0%", "Accepted of a round's proposed tokens, averaged."),
     Curve(
         "estimated_speedup",
         "Speedup, estimated",
         "× plain decoding",
         ".2f",
-        1.0,
         "The rounds of this answer against the newest without a draft, estimated; Compare measures it.",
+        base=1.0,
     ),
-    Curve("ngram_hits", "n-gram hits", "per round", ".2f", None, "Merged n-grams accepted per round, on average."),
+    # The history counts the n-grams of a whole answer, where an experiment averages over its rounds.
+    Curve("ngram_hits", "n-gram hits", "per answer", ".0f", "Merged n-grams that were accepted."),
+    Curve("cache_entries", "n-gram cache", "entries", ",.0f", "n-grams the pair has learned to merge into one target token.", noisy=False),
     Curve(
         "draft_length",
         "Draft length",
         "drafter tokens per round",
         ".1f",
-        None,
         "How far the drafter guesses ahead in one round, on average; 0 is plain decoding.",
     ),
     Curve(
-        "cache_entries",
-        "n-gram cache",
-        "entries",
-        ",.0f",
-        None,
-        "n-grams the pair has learned to merge into one target token.",
-        noisy=False,
+        "block_efficiency",
+        "Tokens per step",
+        "tokens per step of the big model",
+        ".2f",
+        "Target tokens written per forward pass of the target; plain decoding is 1.",
+        base=1.0,
     ),
+    Curve("tokens_per_second", "Speed", "tokens per second", ".0f", "Target tokens per second of decoding."),
 )
 LOSS = Curve(
     "loss",
     "Training loss",
     "nats per position",
     ".3f",
-    None,
     "How far the drafter is from the target on the traffic it learns from, per optimiser step.",
 )
 
@@ -95,30 +86,19 @@ def change(values: Sequence[float | None], window: int) -> tuple[float | None, f
     return (sum(last) / len(last) if last else None), (sum(earlier) / len(earlier) if earlier else None)
 
 
+def _scatter(xs: Sequence[float], ys: Sequence[float | None], name: str, **look: Any) -> dict[str, Any]:
+    return {"type": "scatter", "x": list(xs), "y": list(ys), "name": escape(name), **look}
+
+
 def _points(
-    xs: Sequence[float], values: Sequence[float | None], window: int, colour: str, name: str, unit: str, form: str, notes: Sequence[str]
-) -> list[Any]:
+    xs: Sequence[float], values: Sequence[float | None], window: int, colour: str, name: str, what: Curve, notes: Sequence[str]
+) -> list[dict[str, Any]]:
     """Raw points, pale, under their smoothed line. `notes` are shown when the pointer is on a point."""
-    hover = f"%{{x}}: <b>%{{y:{form}}}</b> {unit}<br>%{{text}}<extra></extra>"
-    raw = go.Scatter(
-        x=xs,
-        y=values,
-        mode="markers",
-        name=escape(name),
-        text=notes,
-        hovertemplate=hover,
-        marker={"color": colour, "size": 5, "opacity": 0.5},
-    )
-    mean = go.Scatter(
-        x=xs,
-        y=smooth(values, window),
-        mode="lines",
-        name=escape(name),
-        hoverinfo="skip",
-        connectgaps=True,
-        line={"color": colour, "width": 2.5},
-    )
-    return [raw, mean]
+    hover = f"%{{x}}: <b>%{{y:{what.form}}}</b> {what.unit}<br>%{{text}}<extra></extra>"
+    marker = {"color": colour, "size": 5, "opacity": 0.5}
+    raw = _scatter(xs, values, name, mode="markers", text=notes, hovertemplate=hover, marker=marker)
+    line = {"color": colour, "width": 2.5}
+    return [raw, _scatter(xs, smooth(values, window), name, mode="lines", hoverinfo="skip", connectgaps=True, line=line)]
 
 
 def curve(rows: Sequence[Row], what: Curve, *, window: int = 8, revision: str = "") -> Figure:
@@ -128,20 +108,17 @@ def curve(rows: Sequence[Row], what: Curve, *, window: int = 8, revision: str = 
     """
     traces: list[Any] = []
     for place, target in enumerate(dict.fromkeys(row.get("target") for row in rows)):
-        own = [(float(x), row) for x, row in enumerate(rows, start=1) if row.get("target") == target]
-        notes = [_note(row) for _, row in own]
+        own = {float(x): row for x, row in enumerate(rows, start=1) if row.get("target") == target}
+        values, notes = [finite(row.get(what.key)) for row in own.values()], [_note(row) for row in own.values()]
         colour = PALETTE[place % len(PALETTE)]
-        values = [finite(row.get(what.key)) for _, row in own]
-        traces += _points(
-            [x for x, _ in own], values, window if what.noisy else 1, colour, str(target or what.title), what.unit, what.form, notes
-        )
+        traces += _points(list(own), values, window if what.noisy else 1, colour, str(target or what.title), what, notes)
     # A few requests are not stretched over the whole width. No `range` that grows: plotly would take it for a
     # change of the page and drop the reader's zoom.
     xaxis = {"autorangeoptions": {"include": [0, 10], "clipmin": 0}, "title": axis_title("requests"), "tickformat": ",d"}
     yaxis: dict[str, Any] = {"tickformat": what.form, "rangemode": "tozero" if what.base is None else "normal", "nticks": 5}
     if what.form.endswith("%"):
         yaxis["range"] = [0, 1.02]
-    return make_figure(traces, revision, xaxis=xaxis, yaxis=yaxis, **mark_layout(marks(rows), what.base if rows else None)).to_dict()
+    return make_figure(traces, revision, xaxis=xaxis, yaxis=yaxis, **mark_layout(marks(rows), what.base if rows else None))
 
 
 def _note(row: Row) -> str:
@@ -154,15 +131,13 @@ def losses(steps: Sequence[Row], *, window: int = 8, revision: str = "") -> Figu
     values = [finite(step.get("loss")) for step in steps]
     xs = [float(step.get("step") or place) for place, step in enumerate(steps, start=1)]
     notes = [f"went into v{step.get('version', 0)}" for step in steps]
-    pairs = zip(zip(xs, steps, strict=True), zip(xs[1:], steps[1:], strict=True), strict=False)
+    pairs = pairwise(zip(xs, steps, strict=True))
     # A version goes live after its last step, so its mark stands behind that step; only the newest is marked, for there are many.
     live = [Mark((x0 + x1) / 2, f"v{a.get('version', 0)}", "swap") for (x0, a), (x1, b) in pairs if a.get("version") != b.get("version")]
-    found = live[-1:]
-    traces = _points(xs, values, window, "#0d9488", LOSS.title, LOSS.unit, LOSS.form, notes)
+    traces = _points(xs, values, window, "#0d9488", LOSS.title, LOSS, notes)
     yaxis = {"tickformat": LOSS.form.replace("3", "2"), "nticks": 5, "rangemode": "tozero"}
-    return make_figure(
-        traces, revision, xaxis={"title": axis_title("training steps"), "tickformat": ",d"}, yaxis=yaxis, **mark_layout(found)
-    ).to_dict()
+    xaxis = {"title": axis_title("training steps"), "tickformat": ",d"}
+    return make_figure(traces, revision, xaxis=xaxis, yaxis=yaxis, **mark_layout(live[-1:]))
 
 
 def bars(
@@ -176,43 +151,35 @@ def bars(
     unit: str = "",
 ) -> Figure:
     """Horizontal bars, first name on top; `spread` draws ± whiskers, `base` a line to compare with (plain decoding)."""
-    shown = [finite(value) for value in values]
-    whiskers = (
-        {"type": "data", "array": [finite(one) or 0.0 for one in spread], "color": INK, "thickness": 1.2, "width": 4}
-        if any(spread)
-        else None
-    )
-    text = ["–" if value is None else f"{value:{form}}" for value in shown]
-    bar = go.Bar(
-        x=shown,
-        y=list(range(len(shown))),
-        orientation="h",
-        text=text,
+    shown, labels, places = [finite(value) for value in values], [escape(name) for name in names], list(range(len(values)))
+    bar: dict[str, Any] = {
+        "type": "bar",
+        "x": shown,
+        "y": places,
+        "orientation": "h",
+        "text": ["–" if value is None else f"{value:{form}}" for value in shown],
         # Whiskers and a label at the bar's end would lie on each other.
-        textposition="inside" if whiskers else "outside",
-        insidetextanchor="start",
-        cliponaxis=False,
-        customdata=[escape(name) for name in names],
-        hovertemplate="%{customdata}: %{text} " + unit + "<extra></extra>",
-        marker={"color": list(colours) or ACCENT, "cornerradius": 4},
-        error_x=whiskers,
-    )
-    xaxis = {"rangemode": "tozero", "title": axis_title(unit), "nticks": 6, "fixedrange": True}
-    places = list(range(len(shown)))
-    yaxis = {
-        "autorange": "reversed",
-        "showgrid": False,
-        "fixedrange": True,
-        "tickmode": "array",
-        "tickvals": places,
-        "ticktext": [escape(name) for name in names],
+        "textposition": "inside" if any(spread) else "outside",
+        "insidetextanchor": "start",
+        "cliponaxis": False,
+        "customdata": labels,
+        "hovertemplate": "%{customdata}: %{text} " + unit + "<extra></extra>",
+        "marker": {"color": list(colours) or ACCENT, "cornerradius": 4, "line": {"color": "#e5ecf6", "width": 0.5}},
+        **_whiskers("error_x", spread, color=INK, thickness=1.2, width=4),
     }
+    xaxis = {"rangemode": "tozero", "title": axis_title(unit), "nticks": 6, "fixedrange": True}
+    ticks = {"tickmode": "array", "tickvals": places, "ticktext": labels}
+    yaxis = {"autorange": "reversed", "showgrid": False, "fixedrange": True, **ticks}
     line = {"color": INK, "width": 1, "dash": "dash"}
-    shapes = (
-        [] if base is None else [{"type": "line", "x0": base, "x1": base, "y0": 0, "y1": 1, "yref": "paper", "opacity": 0.7, "line": line}]
-    )
+    across = {"type": "line", "x0": base, "x1": base, "y0": 0, "y1": 1, "yref": "paper", "opacity": 0.7, "line": line}
     margin = {"l": 8, "r": 44, "t": 8, "b": 8}
-    return make_figure([bar], "", bargap=0.35, margin=margin, dragmode=False, xaxis=xaxis, yaxis=yaxis, shapes=shapes).to_dict()
+    shapes = [] if base is None else [across]
+    return make_figure([bar], "", bargap=0.35, margin=margin, dragmode=False, xaxis=xaxis, yaxis=yaxis, shapes=shapes)
+
+
+def _whiskers(axis: str, spread: Sequence[float | None], **look: Any) -> dict[str, Any]:
+    """± whiskers of a trace; none where no spread is known."""
+    return {axis: {"type": "data", "array": [finite(one) or 0.0 for one in spread], **look}} if any(spread) else {}
 
 
 def reliability(named: Mapping[str, Sequence[tuple[float, float, float]]], *, revision: str = "") -> Figure:
@@ -221,24 +188,19 @@ def reliability(named: Mapping[str, Sequence[tuple[float, float, float]]], *, re
     The diagonal is perfect.
     """
     dashed = {"color": INK, "width": 1, "dash": "dash"}
-    traces = [go.Scatter(x=[0, 1], y=[0, 1], mode="lines", hoverinfo="skip", showlegend=False, line=dashed)]
+    traces = [_scatter([0, 1], [0, 1], "", mode="lines", hoverinfo="skip", showlegend=False, line=dashed)]
     for place, (name, points) in enumerate(named.items()):
-        colour = PALETTE[place % len(PALETTE)]
-        traces.append(
-            go.Scatter(
-                x=[predicted for predicted, _, _ in points],
-                y=[observed for _, observed, _ in points],
-                customdata=[count for _, _, count in points],
-                mode="lines+markers",
-                name=escape(name),
-                hovertemplate="predicted %{x:.0%}, accepted <b>%{y:.0%}</b> of %{customdata:,.0f}<extra></extra>",
-                marker={"color": colour, "size": [5 + 2 * math.log1p(max(0.0, count)) for _, _, count in points], "opacity": 0.8},
-                line={"color": colour, "width": 1.5},
-            )
-        )
+        predicted, observed, counts = zip(*points, strict=True) if points else ((), (), ())
+        look: dict[str, Any] = {
+            "customdata": list(counts),
+            "hovertemplate": "predicted %{x:.0%}, accepted <b>%{y:.0%}</b> of %{customdata:,.0f}<extra></extra>",
+            "marker": {"color": PALETTE[place % len(PALETTE)], "size": [5 + 2 * math.log1p(max(0.0, n)) for n in counts], "opacity": 0.8},
+            "line": {"color": PALETTE[place % len(PALETTE)], "width": 1.5},
+        }
+        traces.append(_scatter(predicted, observed, name, mode="lines+markers", **look))
     fraction = {"range": [0, 1.02], "tickformat": ".0%", "nticks": 6}
     axes = {"xaxis": fraction | {"title": axis_title("predicted")}, "yaxis": fraction | {"title": axis_title("accepted")}}
-    return make_figure(traces, revision, showlegend=len(named) > 1, **axes).to_dict()
+    return make_figure(traces, revision, showlegend=len(named) > 1, **axes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,30 +226,14 @@ def lines(
     """Several lines over one axis, each with ± whiskers where it has a spread, and a legend; `found` are marks on the x axis."""
     traces = []
     for place, one in enumerate(series):
-        whiskers = {"type": "data", "array": [finite(value) or 0.0 for value in one.spread], "thickness": 1, "width": 3}
-        colour = PALETTE[place % len(PALETTE)]
-        traces.append(
-            go.Scatter(
-                x=list(one.xs),
-                y=[finite(value) for value in one.values],
-                mode="lines+markers" if len(one.xs) <= 20 else "lines",
-                name=escape(one.name),
-                connectgaps=True,
-                error_y=whiskers if any(one.spread) else None,
-                line={"color": colour, "width": 2, "dash": "dash" if one.dashed else "solid"},
-                hovertemplate=f"%{{x}}: <b>%{{y:{form}}}</b><extra>{escape(one.name)}</extra>",
-            )
-        )
+        look: dict[str, Any] = {
+            "mode": "lines+markers" if len(one.xs) <= 20 else "lines",
+            "connectgaps": True,
+            "line": {"color": PALETTE[place % len(PALETTE)], "width": 2, "dash": "dash" if one.dashed else "solid"},
+            "hovertemplate": f"%{{x}}: <b>%{{y:{form}}}</b><extra>{escape(one.name)}</extra>",
+            **_whiskers("error_y", one.spread, thickness=1, width=3),
+        }
+        traces.append(_scatter(one.xs, [finite(value) for value in one.values], one.name, **look))
     layout: dict[str, Any] = {"showlegend": True, "legend": {"orientation": "h", "yanchor": "top", "y": -0.18}}
     xaxis, yaxis = {"title": axis_title(xtitle)}, {"title": axis_title(ytitle), "tickformat": form}
-    return make_figure(traces, "", xaxis=xaxis, yaxis=yaxis, **layout, **mark_layout(found, base)).to_dict()
-
-
-def import_everything() -> None:
-    """Draw one figure of each kind: plotly imports its parts, and narwhals, when they are first used, and two threads that do so at once
-    get a deadlock error. Called once, before anybody is served."""
-    rows = [{"block_efficiency": 1.5, "adapter_version": i // 2, "domain": "ab"[i // 3]} for i in range(6)]  # with every kind of mark
-    curve(rows, next(what for what in CURVES if what.base is not None))
-    losses([{"step": i, "loss": 1.0, "version": i // 2} for i in range(4)])
-    bars(["a", "b"], [1.0, 2.0], colours=[ACCENT, ACCENT], spread=[None, 0.5], base=1.0)
-    reliability({"a": [(0.5, 0.5, 1.0)]})
+    return make_figure(traces, "", xaxis=xaxis, yaxis=yaxis, **layout, **mark_layout(found, base))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -43,11 +42,10 @@ def escape(text: Any) -> str:
     return str(text).replace("&", "&amp;").replace("<", "&lt;")
 
 
-def make_figure(traces: Iterable[Any], revision: str, **layout: Any) -> go.Figure:
+def make_figure(traces: Iterable[Any], revision: str, **layout: Any) -> Figure:
     """A transparent figure; `uirevision` keeps the reader's zoom over updates. Axes are given as `xaxis`, `yaxis`."""
     axis = {"gridcolor": GRID, "zeroline": False, "linecolor": GRID, "ticks": "", "automargin": True}
     base: dict[str, Any] = {
-        "template": None,
         "paper_bgcolor": CLEAR,
         "plot_bgcolor": CLEAR,
         "font": {"color": INK, "size": 11},
@@ -58,7 +56,7 @@ def make_figure(traces: Iterable[Any], revision: str, **layout: Any) -> go.Figur
         "dragmode": "zoom",
     }
     axes = {name: axis | layout.pop(name, {}) for name in ("xaxis", "yaxis")}
-    return go.Figure(data=list(traces), layout=base | axes | layout)
+    return {"data": list(traces), "layout": base | axes | layout}
 
 
 def axis_title(text: str) -> dict[str, Any]:
@@ -71,13 +69,10 @@ def method_colour(name: str) -> str:
 
 
 def page(path: Path, figures: Mapping[str, Figure]) -> None:
-    """Write titled figures as one HTML file that needs no network; with kaleido installed also each as a PNG beside it."""
+    """Write titled figures as one HTML file that needs no network."""
     parts = []
     for place, (title, figure) in enumerate(figures.items()):
         html = go.Figure(figure).to_html(full_html=False, include_plotlyjs=place == 0, default_height="420px")
         parts.append(f"<h2>{escape(title)}</h2>\n{html}")
     head = '<!doctype html><meta charset="utf-8"><body style="font-family: sans-serif; max-width: 60rem; margin: 2rem auto">'
     path.write_text(head + "\n".join(parts) + "</body>\n", encoding="utf-8")
-    if importlib.util.find_spec("kaleido"):
-        for place, figure in enumerate(figures.values()):
-            go.Figure(figure).update_layout(paper_bgcolor="white").write_image(path.with_name(f"{path.stem}-{place + 1}.png"))

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from omnidemo.distill.drift import shifts
 from omnidemo.figures import charts, layout, marks
+from omnidemo.lines.line_names import LineInfo
 from omnidemo.records import AdapterVersion
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.store.recorded_rounds import finite
 from omnidemo.ui import text
 from omnidemo.ui.downloads import for_browser
+from omnidemo.ui.shell import if_loaded
 from omnidemo.ui.tabs.trainer_panel import calibration
 
 MOST_REQUESTS = 500  # points of a curve; older ones stay in the history
@@ -23,14 +25,9 @@ RELIABILITY = charts.Curve(
     "How well it judges its guesses",
     "off on average",
     ".0%",
-    None,
     "Chance of acceptance that was predicted for a guess, against the share that the target accepted; on the diagonal it is right. "
     "With the policy “by the acceptance head” these are the head's predictions, else the drafter's own probabilities.",
 )
-
-# The history counts the n-grams of a whole answer, where an experiment averages over its rounds.
-PER_ANSWER: dict[str, dict[str, Any]] = {"ngram_hits": {"unit": "per answer", "form": ".0f", "help": "Merged n-grams that were accepted."}}
-CURVES = [replace(what, **PER_ANSWER.get(what.key, {})) for what in charts.CURVES]
 
 
 @dataclass(frozen=True)
@@ -85,18 +82,16 @@ def figures(
     of the newest request's scope (target, line, topic, method, policy, temperature); the loss is of all topics and has no first mean."""
     own = marks.comparable([row for row in rows if row.get("target", target) == target])
     where = scope_in_words(own[-1]) if own else ""
-    shown = {}
-    for what in CURVES:
+    cards = []
+    for what in charts.CURVES:
         latest, first = charts.change([layout.finite(row.get(what.key)) for row in own], window if what.noisy else 1)
         drawn = charts.curve(rows, what, window=window, revision=revision)
-        shown[what.key] = _chart(what, drawn, latest, first if what.noisy else None, where if what.noisy else "")
+        cards.append(_chart(what, drawn, latest, first if what.noisy else None, where if what.noisy else ""))
     latest, _ = charts.change([layout.finite(step.get("loss")) for step in steps], window)
     # After a roll-back a line counts its steps from the older version on; on the chart time only goes forward.
     steps = [dict(step) | {"step": place} for place, step in enumerate(steps, start=1)]
-    shown["loss"] = _chart(charts.LOSS, charts.losses(steps, window=window, revision=revision), latest, None)
-    shown["calibration"] = _chart(RELIABILITY, charts.reliability({RELIABILITY.title: bins}, revision=revision), _error(bins), None)
-    order = ("acceptance_rate", "estimated_speedup", "loss", "ngram_hits", "cache_entries", "draft_length")
-    return [shown[key] for key in dict.fromkeys([*order, *shown])]
+    cards.insert(2, _chart(charts.LOSS, charts.losses(steps, window=window, revision=revision), latest, None))
+    return [*cards, _chart(RELIABILITY, charts.reliability({RELIABILITY.title: bins}, revision=revision), _error(bins), None)]
 
 
 def scope_in_words(row: Mapping[str, Any]) -> str:
@@ -129,21 +124,12 @@ def version_rows(versions: Sequence[AdapterVersion], live: int) -> list[dict[str
 
 def line_rows(services: PublicServices, view: View) -> list[dict[str, Any]]:
     """The adapter lines of the pair, the default one first, each with what the page says about it."""
-    try:
-        found = list(services.lines(view.target, view.drafter))
-    except (RuntimeError, ValueError):  # the pair is not loaded
-        found = []
-    rows = [
-        {"domain": one.domain, "version": one.version, "requests": one.requests_seen, "memory": bool(one.in_memory)}
-        for one in sorted(found, key=lambda one: (one.domain != "default", one.domain))
-    ]
-    known = {row["domain"] for row in rows}
-    for missing in [name for name in dict.fromkeys(["default", view.line]) if name not in known]:
-        rows.append({"domain": missing, "version": 0, "requests": 0, "memory": False})
-    return rows
+    found = {one.domain: one for one in if_loaded(services.lines, view.target, view.drafter, otherwise=())}
+    names = dict.fromkeys(["default", *sorted(found), view.line])
+    return [asdict(found.get(name, LineInfo(name, version=0, requests_seen=0, in_memory=False))) for name in names]
 
 
-def page_json(services: PublicServices, view: View, live: int, plotly: str, key: str, note: str = "") -> str:
+def page_json(services: PublicServices, view: View, live: int, key: str, note: str = "") -> str:
     """Everything the tab shows, as the value of the `adaptation` widget; `live` is the version that drafts, `note` what was refused."""
     rows = request_rows(services, view)
     store = services.store
@@ -152,10 +138,8 @@ def page_json(services: PublicServices, view: View, live: int, plotly: str, key:
     bins = calibration(services, view.target, view.drafter, view.line)
     value = {
         "key": key,
-        "plotly": plotly,
         "requests": len(rows),
         "steps": len(steps),
-        "every": view.every,
         "targets": list(dict.fromkeys(row["target"] for row in rows)) if view.every else [],
         "domains": list(dict.fromkeys(row.get("domain") or "default" for row in rows)),
         "kinds": sorted({mark.kind for mark in marks.marks(rows)}),

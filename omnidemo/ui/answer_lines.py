@@ -14,34 +14,25 @@ an append-only string; each line is one JSON object with a key `k`:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import get_args
 
 from omnidemo.metrics import measure
-from omnidemo.records import Generation, Round
+from omnidemo.records import Generation, Round, Source
 from omnidemo.store.recorded_rounds import finite, json_line
 
 
-class Tally:
-    """Counts and live figures of one answer, built up round by round."""
+def _counts(rounds: Sequence[Round]) -> dict[str, int]:
+    """How many tokens of each class of the legend there are."""
+    found = Counter(token.source for record in rounds for token in record.tokens)
+    return {name: found[name] for name in get_args(Source)} | {"discarded": sum(len(record.discarded) for record in rounds)}
 
-    def __init__(self) -> None:
-        self.counts = dict.fromkeys(("direct", "ngram", "corrected", "bonus", "plain", "discarded"), 0)
-        self.rounds: list[Round] = []
-        self.first: float | None = None
 
-    def add(self, record: Round, elapsed: float) -> None:
-        """Count one round; `elapsed` is the time since the request, in seconds."""
-        if self.first is None and record.tokens:
-            self.first = elapsed
-        self.rounds.append(record)
-        for token in record.tokens:
-            self.counts[token.source] += 1
-        self.counts["discarded"] += len(record.discarded)
-
-    def line(self) -> str:
-        """The figures so far, by the definitions of `metrics.py`; the time is the sum of the rounds'."""
-        seconds = sum(record.seconds.get("total", 0.0) for record in self.rounds)
-        return json_line("f", f=_figures(measure(self.rounds, seconds, self.first)), c=self.counts)
+def figures_line(rounds: Sequence[Round], first: float | None) -> str:
+    """The figures so far, by the definitions of `metrics.py`. `first`: seconds to the first token; the time is the sum of the rounds'."""
+    seconds = sum(record.seconds.get("total", 0.0) for record in rounds)
+    return json_line("f", f=_figures(measure(rounds, seconds, first)), c=_counts(rounds))
 
 
 def plain_pace(metrics: Mapping[str, float | None]) -> list[float | None] | None:
@@ -54,7 +45,7 @@ def _figures(metrics: Mapping[str, float | None]) -> dict[str, float | None]:
     return {key: finite(value) for key, value in metrics.items()}
 
 
-def end_line(generation: Generation, tally: Tally, **about: str) -> str:
+def end_line(generation: Generation, **about: str) -> str:
     """The last line of an answer: the engine's own figures, which replace the live ones, and the fields `about` it."""
     return json_line(
         "end",
@@ -67,6 +58,6 @@ def end_line(generation: Generation, tally: Tally, **about: str) -> str:
         text=generation.text,
         plain=plain_pace(generation.metrics),
         f=_figures(generation.metrics),
-        c=tally.counts,
+        c=_counts(generation.rounds),
         **about,
     )

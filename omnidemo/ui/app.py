@@ -11,14 +11,13 @@ import gradio as gr
 
 from omnidemo import endpoint
 from omnidemo.config import GenerationConfig
-from omnidemo.figures import charts
 from omnidemo.records import Generation
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.serving.services import Services
 from omnidemo.ui import downloads, replay_data, text
 from omnidemo.ui.errors import Events
 from omnidemo.ui.guard import around
-from omnidemo.ui.shell import ENGINE, build_shell, longest_answer, longest_draft, not_ready
+from omnidemo.ui.shell import ENGINE, build_shell, load_ready, longest_answer, longest_draft
 from omnidemo.ui.tabs import adaptation_tab, chat_tab, compare_tab, history_tab, settings_panel
 from omnidemo.ui.tabs.advice_panel import build_advice
 from omnidemo.ui.tabs.visitor_panel import build_visitor, public_services, routes
@@ -29,25 +28,14 @@ CACHE = (600, 3600)  # seconds between two looks at files that went over the pag
 ASSETS = Path(__file__).resolve().parents[2] / "assets" / "ui"
 
 
-class Page(Events):
-    """Without Gradio's heartbeat, which would keep one of the six connections that a browser opens to a server for each tab: with five or
-    six tabs every other request waited for one to be free. The state of closed pages is limited by `state_session_capacity`."""
-
-    def get_config_file(self) -> Any:
-        config = super().get_config_file()
-        config["connect_heartbeat"] = False
-        return config
-
-
 def build_app(services: Services | PublicServices) -> gr.Blocks:
     """The whole page over the given services; loads no model."""
-    charts.import_everything()
     os.environ.setdefault("GRADIO_TEMP_DIR", str(downloads.private_folder("gradio")))
     os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")  # also the launch and the version check stay silent
     # Else each event ends with a pandas table over the 10,000 newest ones, for a page of Gradio's that nobody can open here.
     os.environ |= {"GRADIO_ANALYTICS_MAX_EVENTS": "1", "GRADIO_ANALYTICS_CACHE_FREQUENCY": str(10**9)}
     services = public_services(services)
-    with Page(title=f"{text.TITLE} · {text.SUBTITLE}", analytics_enabled=False, fill_width=True, delete_cache=CACHE) as page:
+    with Events(title=f"{text.TITLE} · {text.SUBTITLE}", analytics_enabled=False, fill_width=True, delete_cache=CACHE) as page:
         shell = build_shell(services, page)
         build_advice(services, shell)
         build_visitor(services, shell)
@@ -82,33 +70,21 @@ def _generate(services: PublicServices) -> Any:
         if not all(isinstance(name, str) and name in known for name in names):
             # No visitor makes the server read folders or fetch models that it does not offer.
             raise ValueError(f"Unknown target or drafter. Choose from: {', '.join(sorted(known))}.")
-        # Without a draft length the draft policy of the settings decides.
-        fixed: dict[str, Any] = {"draft_policy": "fixed", "draft_length": draft_length} if draft_length is not None else {}
-        asked = GenerationConfig.of(
-            method=method or settings.method, max_new_tokens=max_new_tokens, temperature=temperature, seed=seed, **fixed
+        options: dict[str, Any] = {"method": method or settings.method, "temperature": temperature, "seed": seed}
+        options["max_new_tokens"] = max_new_tokens
+        if draft_length is not None:  # else the draft policy of the settings decides
+            options |= {"draft_policy": "fixed", "draft_length": draft_length}
+        checked, most = (
+            GenerationConfig.of(**options),
+            {"max_new_tokens": longest_answer(settings), "draft_length": longest_draft(settings)},
         )
-        if fixed:
-            fixed["draft_length"] = min(asked.draft_length, longest_draft(settings))
+        asked = {name: min(getattr(checked, name), most[name]) if name in most else getattr(checked, name) for name in options}
         if not isinstance(prompt, str) or not prompt.strip():
             raise ValueError("The prompt is empty or not a text. Write a question.")
-        state = services.load(*names)
-        if state.stage != "ready":
-            raise RuntimeError(not_ready(state, "Try again in a few seconds."))
-        answer = services.chat(
-            session="api",
-            target=names[0],
-            drafter=names[1],
-            messages=[{"role": "user", "content": prompt}],
-            method=asked.method,
-            max_new_tokens=min(asked.max_new_tokens, longest_answer(settings)),
-            temperature=asked.temperature,
-            **fixed,
-            seed=asked.seed,
-            learn=False,
-            keep=False,
-            kind="api",
-        )
-        *_, last = answer
+        load_ready(services, *names, "Try again in a few seconds.")
+        about: dict[str, Any] = {"session": "api", "learn": False, "keep": False, "kind": "api"}
+        messages = [{"role": "user", "content": prompt}]
+        *_, last = services.chat(target=names[0], drafter=names[1], messages=messages, **about, **asked)
         assert isinstance(last, Generation)
         return {
             "text": last.text,
@@ -145,11 +121,12 @@ def _head(services: PublicServices) -> str:
             info.name: {"title": text.method_title(info), "lossless": info.lossless, "help": info.help} for info in services.methods()
         },
         "method": services.settings.method,
-        "help": {f"omni-{name}": text.HELP[key] for name, key in text.HELP_OF.items()},
+        "help": {f"omni-{name}": hint for name, hint in text.HELP.items()},
         "controls": settings_panel.groups(),
         "lossless": text.LOSSLESS,
         "topics": text.TOPICS,
         "approximate": text.APPROXIMATE,
+        "plotly": downloads.serve_plotly(),
     }
     data = json.dumps(labels).replace("<", "\\u003c")
     scripts = [path.read_text(encoding="utf-8") for path in sorted(ASSETS.glob("*.js"))]

@@ -33,20 +33,6 @@ MEASURED = {
     "other_seconds": "other_seconds",
     "engine_overhead_share": "engine_overhead",
 }
-HEADER = [
-    "run",
-    "created_at_utc",
-    "target",
-    "drafter",
-    "adapter_version",
-    "method",
-    "prompt_index",
-    "seed",
-    "temperature",
-    "draft_length",
-    "max_new_tokens",
-]
-HEADER += ["tokens", "rounds", *MEASURED, "measured_speedup", "identical_to_autoregressive", "finish_reason", "prompt", "answer"]
 SUMMARY = ("tokens_per_second", "speedup", "acceptance_rate", "block_efficiency", "time_to_first_token")
 
 
@@ -82,8 +68,8 @@ def read_batch(path: str | Path) -> list[str]:
 
 
 def write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
-    """The rows of a `ComparisonView` as CSV."""
-    with csv_table(path, HEADER) as append:
+    """The rows of a `ComparisonView`, of which there is one at least, as CSV."""
+    with csv_table(path, list(rows[0])) as append:
         for row in rows:
             append(row)
     return path
@@ -124,44 +110,39 @@ class ComparisonView:
     """The results of one run: what the page shows and the rows of the CSV."""
 
     def __init__(
-        self, services: PublicServices, run: str, prompts: Sequence[str], methods: Sequence[str], common: Mapping[str, Any], plotly: str
+        self, services: PublicServices, run: str, prompts: Sequence[str], methods: Sequence[str], common: Mapping[str, Any]
     ) -> None:
         self.infos = {info.name: info for info in services.methods()}
-        self.prompts, self.methods, self.common = list(prompts), list(methods), dict(common, run=run)
+        self.prompts, self.methods, self.common = list(prompts), list(methods), common
         self.results: list[dict[str, Any]] = []
         self.csv: list[dict[str, Any]] = []
-        self.head = {
-            "run": run,
-            "plotly": plotly,
-            "prompt": prompts[0] if len(prompts) == 1 else "",
-            "prompts": len(prompts),
-            "total": len(prompts) * len(methods),
-        }
+        self.head = {"run": run, "prompts": len(prompts), "total": len(prompts) * len(methods)}
 
     def add(self, comparison: Comparison) -> None:
         """Take one `Comparison` (prompt_index, method, generation, identical, speedup)."""
-        generation, method = comparison.generation, comparison.method
-        metrics = generation.metrics
-        result: dict[str, Any] = {key: finite(value) for key, value in metrics.items()}
-        result |= {
-            "method": method,
-            "prompt": comparison.prompt_index,
-            "identical": comparison.identical,
-            "speedup": finite(comparison.speedup),
-        }
-        result |= {"version": generation.adapter_version, "finish": generation.finish_reason}
+        generation, metrics = comparison.generation, comparison.generation.metrics
+        about = {"method": comparison.method, "identical": comparison.identical, "speedup": finite(comparison.speedup)}
+        result = {key: finite(value) for key, value in metrics.items()} | about | {"version": generation.adapter_version}
         if len(self.prompts) == 1:
             result["lines"] = "".join(line for one in generation.rounds for line in round_lines(one))
         self.results.append(result)
-        row = dict(self.common) | {column: finite(metrics.get(key), 6) for column, key in MEASURED.items()}
-        row |= {
+        row = {  # in the order of the columns
+            "run": self.head["run"],
             "created_at_utc": datetime.now(UTC).isoformat(timespec="milliseconds"),
-            "method": method,
+            **{name: self.common[name] for name in ("target", "drafter")},
+            "adapter_version": generation.adapter_version,
+            "method": comparison.method,
             "prompt_index": comparison.prompt_index,
+            **{name: self.common[name] for name in ("seed", "temperature", "draft_length", "max_new_tokens")},
+            "tokens": len(generation.token_ids),
+            "rounds": len(generation.rounds),
+            **{column: finite(metrics.get(key), 6) for column, key in MEASURED.items()},
+            "measured_speedup": finite(comparison.speedup),
+            "identical_to_autoregressive": comparison.identical,
+            "finish_reason": generation.finish_reason,
+            "prompt": self.prompts[comparison.prompt_index],
+            "answer": generation.text,
         }
-        row |= {"adapter_version": generation.adapter_version, "tokens": len(generation.token_ids), "rounds": len(generation.rounds)}
-        row |= {"measured_speedup": finite(comparison.speedup), "identical_to_autoregressive": comparison.identical}
-        row |= {"finish_reason": generation.finish_reason, "prompt": self.prompts[comparison.prompt_index], "answer": generation.text}
         self.csv.append(row)
 
     def json(self, state: str, error: str = "") -> str:
@@ -178,14 +159,11 @@ class ComparisonView:
             }
             for name in self.methods
         ]
-        value = self.head | {"state": state, "error": error, "done": len(self.results), "methods": methods, "lanes": lanes, "table": table}
-        return for_browser(
-            value | {"temperature": self.common["temperature"], "charts": bar_charts(table, titles), "base": BASELINE in self.methods}
-        )
+        now = {"state": state, "error": error, "done": len(self.results), "temperature": self.common["temperature"]}
+        found = {"methods": methods, "lanes": lanes, "table": table, "charts": bar_charts(table, titles), "base": BASELINE in self.methods}
+        return for_browser(self.head | now | found)
 
 
-def problem(state: str) -> str:
+def problem(said: str) -> str:
     """A widget value that only says what is wrong."""
-    return for_browser(
-        {"state": "error", "error": state, "methods": [], "lanes": [], "table": [], "charts": [], "done": 0, "total": 0, "prompts": 0}
-    )
+    return for_browser({"state": "error", "error": said})

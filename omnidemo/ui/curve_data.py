@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import gradio as gr
@@ -11,9 +12,7 @@ from omnidemo.serving.public_services import PublicServices
 from omnidemo.store.recorded_rounds import finite
 from omnidemo.ui import text
 from omnidemo.ui.downloads import for_browser
-from omnidemo.ui.shell import QUIET, Shell, only_when_changed
-
-EVENT = "look"
+from omnidemo.ui.shell import QUIET, Shell
 
 
 def hero_json(services: PublicServices, target: str, drafter: str, line: str, session: str, wanted: str = "") -> str:
@@ -65,17 +64,12 @@ def _point(one: Mapping[str, Any] | None) -> dict[str, Any] | None:
     return None if one is None else dict(one) | {name: finite(one[name]) for name in ("steps", "agreement", "same_first")}
 
 
-def follow(services: PublicServices, shell: Shell, panel: gr.HTML, line: Any = None) -> None:
-    """Keep a panel up to date. `line`: the picker of the topic line, None for the line that the Adaptation tab looks at."""
-    seen, wanted = gr.State(""), gr.Textbox(visible=False, label="topic")
-    line = line if line is not None else gr.Textbox(visible=False, label="line")
+def follow(services: PublicServices, shell: Shell, panel: gr.HTML, line: Any) -> None:
+    """Keep a panel up to date. `line`: the picker of the topic line, or of the Adaptation tab, whose script knows the line, any text."""
+    wanted = gr.Textbox(visible=False, label="topic")
     own = "omni.adaptation.line" if panel.elem_id == "omni-hero-adaptation" else "line"
-    know = {"js": f"(target, drafter, line, session, wanted, seen) => [target, drafter, {own}, session, omni.hero.wanted, seen]"}
-
-    def show(target: str, drafter: str, domain: str, session: str, topic: str) -> str:
-        return hero_json(services, target, drafter, domain, session, topic)
-
-    inputs, outputs, poll = [shell.target, shell.drafter, line, shell.session, wanted, seen], [panel, seen], only_when_changed(show)
+    js = f"(target, drafter, line, session, wanted, seen) => [target, drafter, {own}, session, omni.hero.wanted, seen]"
     name = "hero_chat" if own == "line" else "hero_adaptation"
-    gr.on([shell.page.load, shell.tick.tick], poll, inputs, outputs, api_name=name, **know, **QUIET)
-    getattr(panel, EVENT)(poll, inputs, outputs, api_name=f"{name}_chosen", **know, **QUIET)
+    inputs = [shell.target, shell.drafter, line, shell.session, wanted]
+    poll, seen = shell.keep(panel, partial(hero_json, services), inputs, name, js=js)
+    panel.look(poll, [*inputs, seen], [panel, seen], api_name=f"{name}_chosen", js=js, **QUIET)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import tempfile
 import time
 from collections.abc import Callable, Mapping
@@ -58,13 +59,9 @@ def temporary(name: str) -> Path:
     """A path for a file of that name in a fresh temporary folder; older ones are removed on the way."""
     root = private_folder("downloads")
     for folder in root.iterdir():
-        try:
+        with suppress(OSError):  # another process was quicker
             if time.time() - folder.stat().st_mtime > KEEP_SECONDS:
-                for file in folder.iterdir():
-                    file.unlink()
-                folder.rmdir()
-        except OSError:  # another process was quicker
-            continue
+                shutil.rmtree(folder)
     return Path(tempfile.mkdtemp(dir=root)) / name
 
 
@@ -87,12 +84,3 @@ def download(event: Any, name: str, make: Callable[..., Path | None], inputs: li
     press = f"() => {{ omni.pressDownload({json.dumps(f'omni-file-{name}')}); return []; }}"
     done = event(prepare, inputs, carrier, js=js, api_name=f"prepare_{name}", concurrency_limit=2, **PRIVATE)
     done.success(None, None, None, js=press, **PRIVATE)
-
-
-def download_button(
-    label: str, name: str, make: Callable[..., Path | None], inputs: list[Any], *, js: str | None = None, empty: str = "", **options: Any
-) -> gr.Button:
-    """A button that runs `make(*inputs)` and downloads the file it returns, as `download` does."""
-    button = gr.Button(label, **options)
-    download(button.click, name, make, inputs, js=js, empty=empty)
-    return button

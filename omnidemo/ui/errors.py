@@ -39,17 +39,17 @@ def report(error: BaseException, doing: str) -> str:
 
 def _wrong(block: Any, value: Any) -> str:
     """The fault of a value for a component, as the end of a sentence; empty where there is none."""
-    if value is None and isinstance(block, gr.Slider):
-        return "is empty"
-    if isinstance(block, gr.JSON) and not isinstance(value, (dict, list, type(None))):
-        return "is neither an object nor a list"
-    if value is None or not isinstance(block, (gr.Slider, gr.Number, gr.Textbox, gr.Checkbox, gr.Dropdown)):
-        return ""
+    if value is None:
+        return "is empty" if isinstance(block, gr.Slider) else ""
+    if isinstance(block, gr.JSON):
+        return "" if isinstance(value, (dict, list)) else "is neither an object nor a list"
     if isinstance(block, (gr.Slider, gr.Number)):
         number = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value) and abs(value) < 2**63
         return "" if number else "is not a finite number"
     if isinstance(block, gr.Checkbox):
         return "" if isinstance(value, bool) else "is neither true nor false"
+    if not isinstance(block, (gr.Textbox, gr.Dropdown)):
+        return ""
     texts = value if isinstance(value, list) and getattr(block, "multiselect", False) else [value]
     if not all(isinstance(text, str) for text in texts):
         return "is not a text"
@@ -58,7 +58,12 @@ def _wrong(block: Any, value: Any) -> str:
 
 class Events(gr.Blocks):
     """Blocks whose events check the types of their values (an error names the field's label), turn every error into one sentence, and free
-    the queues of browsers that have not been heard of for long."""
+    the queues of browsers that have not been heard of for long. Without Gradio's heartbeat, which would keep one of the six connections
+    that a browser opens to a server for each tab: with five or six tabs every other request waited for one to be free. (The state of
+    closed pages is limited by `state_session_capacity`.)"""
+
+    def get_config_file(self) -> Any:
+        return super().get_config_file() | {"connect_heartbeat": False}
 
     async def preprocess_data(self, block_fn: Any, inputs: list[Any], *more: Any, **options: Any) -> Any:
         for block, value in zip(block_fn.inputs, inputs, strict=False):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 import os
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -99,7 +99,7 @@ class Guard:
         if scope["type"] == "websocket":  # the page opens none
             await send({"type": "websocket.close", "code": 1008})
         elif refused is None:
-            await self._pass_on(scope, receive, _with(self.extra, send))
+            await self._pass_on(scope, receive, send)
         else:
             status, sentence = refused
             body = endpoint.refusal_body(scope.get("path", ""), status, sentence) or {"detail": sentence, "error": sentence}
@@ -107,12 +107,14 @@ class Guard:
             await answer(scope, receive, send)
 
     async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on; an error of the framework becomes one sentence and one row of the log."""
+        """Pass a request on, and headers back; an error of the framework becomes one sentence and one row of the log."""
         started = False
 
         async def sent(message: Message) -> None:
             nonlocal started
             started = True
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(self.extra)
             await send(message)
 
         try:
@@ -120,7 +122,7 @@ class Guard:
         except Exception as error:
             report(error, f"{scope.get('method', '')} {scope.get('path', '')[:80]}")
             if not started:
-                await JSONResponse({"detail": UNREADABLE, "error": UNREADABLE}, 400)(scope, receive, send)
+                await JSONResponse({"detail": UNREADABLE, "error": UNREADABLE}, 400)(scope, receive, sent)
 
     def refusal(self, scope: Scope, headers: Headers) -> tuple[int, str] | None:
         """(status, sentence) for a request that goes no further."""
@@ -204,19 +206,8 @@ def _netloc(origin: str) -> str:
         return ""
 
 
-def _with(extra: dict[str, str], send: Send) -> Send:
-    async def sent(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            headers = MutableHeaders(scope=message)
-            for name, value in extra.items():
-                headers[name] = value
-        await send(message)
-
-    return sent
-
-
-def around(services: PublicServices, *lives: Life) -> Callable[[Any], AbstractAsyncContextManager[None]]:
-    """The app's lifespan, with others within it: puts the guard around the app, and from time to time deletes expired visitors' data and
+def around(services: PublicServices, within: Life) -> Callable[[Any], AbstractAsyncContextManager[None]]:
+    """The app's lifespan, with another within it: puts the guard around the app, and from time to time deletes expired visitors' data and
     frees memory.
 
     Gradio puts its own CORS in front of the middleware that it is given, and that answers every page on this machine. So the guard
@@ -228,24 +219,16 @@ def around(services: PublicServices, *lives: Life) -> Callable[[Any], AbstractAs
         app.user_middleware.insert(0, Middleware(Guard, services=services))
         app.middleware_stack = app.build_middleware_stack()
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(_sweep, services)
-            tasks.start_soon(_give_back)
-            async with AsyncExitStack() as within:
-                for one in lives:
-                    await within.enter_async_context(one())
+            tasks.start_soon(_repeat, services.sweep, SWEEP_SECONDS)
+            tasks.start_soon(_repeat, gc_pauses.give_back, GIVE_BACK_SECONDS)
+            async with within():
                 yield
             tasks.cancel_scope.cancel()
 
     return life
 
 
-async def _sweep(services: PublicServices) -> None:
+async def _repeat(act: Callable[[], Any], seconds: float) -> None:
     while True:
-        await anyio.to_thread.run_sync(services.sweep, abandon_on_cancel=True)
-        await anyio.sleep(SWEEP_SECONDS)
-
-
-async def _give_back() -> None:
-    while True:
-        await anyio.sleep(GIVE_BACK_SECONDS)
-        await anyio.to_thread.run_sync(gc_pauses.give_back, abandon_on_cancel=True)
+        await anyio.to_thread.run_sync(act, abandon_on_cancel=True)
+        await anyio.sleep(seconds)

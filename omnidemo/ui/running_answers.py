@@ -7,34 +7,30 @@ from typing import Any
 
 from omnidemo.ui.shell import PRIVATE
 
-MOST_EARLY_STOPS = 256
+MOST_STOPPED = 256
 
 
 class Running:
-    """The stop flags of the answers being written, by (session, run). Shared by all visitors, so guarded by a lock."""
+    """The stop flags of answers, by (session, run), also of those that were stopped while they still waited in the queue. Shared by all
+    visitors, so guarded by a lock."""
 
     def __init__(self) -> None:
         self._flags: dict[tuple[str, str], threading.Event] = {}
-        self._early: dict[tuple[str, str], threading.Event] = {}  # stopped while they still waited in the queue
         self._lock = threading.Lock()
 
     def start(self, session: str, run: str) -> threading.Event:
         with self._lock:
-            flag = self._early.pop((session, run), None) or threading.Event()
-            return self._flags.setdefault((session, run), flag)
+            return self._flags.setdefault((session, run), threading.Event())
 
     def stop(self, session: str, run: str) -> bool:
-        """End an answer at its next round; one that has not started ends as it starts. False where it is not running yet."""
+        """End an answer at its next round; one that has not started ends as it starts. False where it was not known yet."""
         with self._lock:
-            flag = self._flags.get((session, run))
-            if flag is None:
-                while len(self._early) >= MOST_EARLY_STOPS:
-                    self._early.pop(next(iter(self._early)))
-                self._early[session, run] = threading.Event()
-                self._early[session, run].set()
-        if flag is not None:
-            flag.set()
-        return flag is not None
+            known = (session, run) in self._flags
+            self._flags.setdefault((session, run), threading.Event()).set()
+            stopped = [key for key, flag in self._flags.items() if flag.is_set()]
+            for old in stopped[:-MOST_STOPPED]:  # their answers never started, or hold their flag themselves
+                del self._flags[old]
+        return known
 
     def stopped_by(self, event: Any, inputs: list[Any], js: str, api_name: str) -> None:
         """Have an event of the page end the answer whose session and run `js` puts into its inputs."""

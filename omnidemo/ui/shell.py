@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import gradio as gr
 
 from omnidemo.models.catalogue import reading
+from omnidemo.serving.pair_pool import PairState
 from omnidemo.serving.public_services import PublicServices
+from omnidemo.serving.quotas import Refused
 from omnidemo.ui import text
 
 EXPERT = "omni-expert"  # class of what only the Expert switch shows
@@ -29,6 +31,21 @@ class Shell:
     target: gr.Dropdown
     drafter: gr.Dropdown
     tick: gr.Timer  # every 2 s; pauses in hidden browser tabs
+
+    def keep(
+        self, shown: Any, make: Callable[..., str], inputs: list[Any], name: str, draw: Callable[[str], Any] = str, js: str | None = None
+    ) -> tuple[Callable[..., Any], gr.State]:
+        """Keep a component up to date: when the page opens and at each tick it gets `draw(make(*inputs))`, if that differs from the value
+        that the returned state holds. Also returned: the function (*inputs, state) → (component, state) behind it."""
+        seen = gr.State("")
+
+        def poll(*given: Any) -> Any:
+            *arguments, last = given
+            value = make(*arguments)
+            return (gr.skip(), gr.skip()) if value == last else (draw(value), value)
+
+        gr.on([self.page.load, self.tick.tick], poll, [*inputs, seen], [shown, seen], js=js, api_name=name, **QUIET)
+        return poll, seen
 
 
 def widget(name: str, value: Any = None, *, events: tuple[str, ...] = (), **options: Any) -> gr.HTML:
@@ -60,27 +77,18 @@ def pair_choices(services: PublicServices, role: str, current: str) -> list[tupl
     return choices if any(name == current for _, name in choices) else [(current, current), *choices]
 
 
-def pair_json(state: Any) -> str:
+def pair_json(state: PairState) -> str:
     """A PairState as the loading bar's value."""
-    return json.dumps(
-        {
-            "target": state.target,
-            "drafter": state.drafter,
-            "stage": state.stage,
-            "title": text.STAGES.get(state.stage, state.stage),
-            "fraction": state.fraction,
-            "detail": state.detail,
-            "error": state.error,
-            "info": dict(state.info),
-            "reads": text.reads(reading(state.target).turns),
-        },
-        default=str,
-    )
+    words = {"title": text.STAGES.get(state.stage, state.stage), "reads": text.reads(reading(state.target).turns)}
+    return json.dumps(asdict(state) | words, default=str)
 
 
-def not_ready(state: Any, again: str) -> str:
-    """The sentence for a PairState that is not ready: why not, and what to do; `again` is said while the pair is loading."""
-    return state.error or f"{state.target} is still loading ({text.STAGES.get(state.stage, state.stage)}). {again}"
+def load_ready(services: PublicServices, target: str, drafter: str, again: str) -> None:
+    """Load a pair, as every request that needs it does. `Refused` while it is not ready: why not, and what to do; `again` is said while
+    it is loading."""
+    state = services.load(target, drafter)
+    if state.stage != "ready":
+        raise Refused(state.error or f"{target} is still loading ({text.STAGES.get(state.stage, state.stage)}). {again}")
 
 
 def longest_answer(settings: Any) -> int:
@@ -93,15 +101,12 @@ def longest_draft(settings: Any) -> int:
     return max(settings.draft_length, 16)
 
 
-def only_when_changed(make: Callable[..., str]) -> Callable[..., Any]:
-    """Wrap `make(*inputs) -> value` as `(*inputs, seen) -> (value, seen)` that skips an unchanged value."""
-
-    def poll(*inputs: Any) -> Any:
-        *arguments, seen = inputs
-        value = make(*arguments)
-        return (gr.skip(), gr.skip()) if value == seen else (value, value)
-
-    return poll
+def if_loaded(ask: Callable[..., Any], *about: Any, otherwise: Any) -> Any:
+    """What a service says of a pair; `otherwise` while that is not loaded, and for what is no line of it."""
+    try:
+        return ask(*about)
+    except (RuntimeError, ValueError):
+        return otherwise
 
 
 def build_shell(services: PublicServices, page: gr.Blocks) -> Shell:
@@ -126,17 +131,15 @@ def build_shell(services: PublicServices, page: gr.Blocks) -> Shell:
     loading = gr.Timer(0.4, active=False)
     seen = gr.State("")
 
-    def start(target_name: str, drafter_name: str) -> tuple[str, gr.Timer, str]:
-        value = services.load(target_name, drafter_name)
+    def show(value: PairState, last: str = "") -> Any:
         shown = pair_json(value)
-        return shown, gr.Timer(active=value.stage not in FINAL_STAGES), shown
+        return (gr.skip(),) * 3 if shown == last else (shown, gr.Timer(active=value.stage not in FINAL_STAGES), shown)
+
+    def start(target_name: str, drafter_name: str) -> Any:
+        return show(services.load(target_name, drafter_name))
 
     def watch(target_name: str, drafter_name: str, last: str) -> Any:
-        value = services.state(target_name, drafter_name)
-        shown = pair_json(value)
-        if shown == last:
-            return gr.skip(), gr.skip(), gr.skip()
-        return shown, gr.Timer(active=value.stage not in FINAL_STAGES), shown
+        return show(services.state(target_name, drafter_name), last)
 
     names, outputs = [target, drafter], [pair, loading, seen]
     page.load(None, None, [session], js="() => omni.session()", **PRIVATE)

@@ -83,6 +83,7 @@ TRAINER: dict[str, str] = {
     "failed": "stopped by an error",
 }
 
+# Where "omni-" and the name are the id of a picker, its help is a hover title, to keep the bars low.
 HELP: dict[str, str] = {
     "target": "The big model. It decides every token of the answer.",
     "drafter": "The small model that guesses ahead. One drafter serves every target.",
@@ -95,9 +96,6 @@ HELP: dict[str, str] = {
     "learn": "The drafter trains on the answers of this chat.",
     "keep": "Keep this chat's prompts and answers in the history.",
 }
-
-# Pickers whose help is a hover title, to keep the bars low: elem_id without "omni-" → HELP.
-HELP_OF = {"target": "target", "drafter": "drafter", "method": "method", "line": "line", "temperature": "temperature"}
 
 # What the pickers call a method; the others keep the name of the field.
 METHODS = {

@@ -108,8 +108,8 @@ def test_a_recording_comes_back_to_its_own_session_only(store: Store) -> None:
     for visitor, wanted in (("other", one), ("", one), ("mine", "1"), ("mine", None), ("mine", one + 1)):
         with pytest.raises(ValueError, match="not kept any more"):
             replay_data.recall(public, visitor, wanted)
-    assert [row["replay"] for row in json.loads(history_tab.page_json(public, "mine", {}))["rows"]] == [True]
-    assert json.loads(history_tab.page_json(public, "other", {}))["rows"] == []
+    assert [row["replay"] for row in history_tab.table(public, "mine", {})["rows"]] == [True]
+    assert history_tab.table(public, "other", {})["rows"] == []
 
 
 def test_only_chats_with_their_text_are_recorded(store: Store) -> None:

@@ -106,7 +106,7 @@ def test_a_fall_of_one_line_is_a_shift_and_a_change_of_line_is_none(services: Fa
 
 
 def test_the_page_holds_lines_versions_and_marks(services: FakeServices) -> None:
-    sent = page_json(services, View(*PAIR, line="maths"), 3, "plotly.js", "k")
+    sent = page_json(services, View(*PAIR, line="maths"), 3, "k")
     page = json.loads(sent)
     assert "<" not in sent
     assert [line["domain"] for line in page["lines"]] == ["default", "code", "maths", "stories"]
@@ -120,14 +120,14 @@ def test_an_unloaded_pair_has_a_page_too(services: FakeServices, monkeypatch: py
     for name in ("lines", "drafting", "controls"):
         monkeypatch.setattr(services, name, unloaded)
     services.store.rows = []
-    page = json.loads(page_json(services, View(*PAIR, line="empty"), 0, "plotly.js", "k"))
+    page = json.loads(page_json(services, View(*PAIR, line="empty"), 0, "k"))
     assert page["charts"] == [] and [line["domain"] for line in page["lines"]] == ["default", "empty"]
     assert settings_panel.values(services, *PAIR)["training"] == Settings().training
     assert trainer_panel.calibration(services, *PAIR, "default") == []
 
 
 def test_a_new_line_stands_in_the_list_before_it_has_learned(services: FakeServices) -> None:
-    assert line_rows(services, View(*PAIR, line="poems"))[-1] == {"domain": "poems", "version": 0, "requests": 0, "memory": False}
+    assert line_rows(services, View(*PAIR, line="poems"))[-1] == {"domain": "poems", "version": 0, "requests_seen": 0, "in_memory": False}
 
 
 def test_the_base_drafter_is_live_when_no_version_is(services: FakeServices) -> None:
@@ -139,7 +139,7 @@ def test_the_base_drafter_is_live_when_no_version_is(services: FakeServices) -> 
 
 def test_the_trainer_says_gain_cost_and_roll_backs(services: FakeServices) -> None:
     shown = json.loads(trainer_panel.trainer_json(services, *PAIR, "maths"))
-    assert (shown["domain"], shown["version"], shown["gain"], shown["cost"], shown["rolled"]) == ("maths", 3, 0.06, 0.034, 1)
+    assert (shown["domain"], shown["version"], shown["gain"], shown["chat_cost"], shown["rolled_back"]) == ("maths", 3, 0.06, 0.034, 1)
     assert shown["drafting"]["length"] == 5.4 and shown["drafting"]["speculating"] and shown["drafting"]["title"] == "what pays for itself"
 
 
@@ -191,16 +191,16 @@ def test_what_is_no_change_reaches_no_service(services: FakeServices, changes: s
 
 
 def test_what_is_refused_is_said_on_the_page(services: FakeServices) -> None:
-    page_of, view = adaptation_tab.Page(services, "plotly.js"), View(*PAIR, line="maths")
-    page, _ = page_of.after(view, lambda: services.activate(*PAIR, 99, domain="maths"))
+    page_of, given = adaptation_tab.Page(services), (*PAIR, "maths", 8, False, False)
+    page, _ = page_of.after(lambda view: services.activate(*PAIR, 99, domain=view.line), *given)
     assert "Version 99 of the line maths is not there" in json.loads(page)["note"]
-    page, shown = page_of.after(view, lambda: services.activate(*PAIR, 1, domain="maths"))
+    page, shown = page_of.after(lambda view: services.activate(*PAIR, 1, domain=view.line), *given)
     assert json.loads(page)["note"] == "" and json.loads(shown)["version"] == 1
     assert services.versions["default"] == 5, "another line keeps its own"
 
 
 def test_the_page_is_sent_again_only_when_something_changed(services: FakeServices) -> None:
-    page_of, view = adaptation_tab.Page(services, "plotly.js"), View(*PAIR)
+    page_of, view = adaptation_tab.Page(services), View(*PAIR)
     key = json.loads(page_of.show(view)[0])["key"]
     assert page_of.show(view, key) == (gr.skip(), gr.skip())
     services.store.rows.append(dict(services.store.rows[-1], id=999))
@@ -249,7 +249,7 @@ def test_a_pair_that_cannot_win_says_so_beside_the_answer(services: FakeServices
     services.fallen_back = True
     note = finished(services, "default", "hello")["note"]
     assert note == "Guessing made “other things” slower lately: 0.90 × the speed without guessing, over the last 412 tokens."
-    about = chat_tab.provenance(services, *PAIR, "one", "default")
+    about = chat_tab.provenance(services, *PAIR, "one")
     assert about(generation(script("a b", plain=True), 0.1, "autoregressive"))["note"] == "", "who asked for plain decoding knows"
 
 
@@ -259,8 +259,8 @@ def test_an_unknown_draft_length_stops_no_answer(services: FakeServices, monkeyp
 
 
 def test_a_refusal_names_no_folder(services: FakeServices) -> None:
-    def act() -> None:
+    def act(_: View) -> None:
         raise ValueError("The adapter version in /srv/app/storage/adapters/v000099 is incomplete")
 
-    page, _ = adaptation_tab.Page(services, "plotly.js").after(View(*PAIR), act)
+    page, _ = adaptation_tab.Page(services).after(act, *PAIR, "default", 8, False, False)
     assert "v000099 is incomplete" in str(page) and "/srv" not in str(page)

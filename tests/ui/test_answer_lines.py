@@ -108,12 +108,8 @@ def test_a_token_carries_its_probabilities_and_pieces_and_nothing_json_cannot_ho
 
 
 def test_counts_and_live_figures_follow_the_definitions() -> None:
-    tally = answer_lines.Tally()
-    tally.add(
-        round_of([one("direct", "a"), one("ngram", "b"), one("corrected", "c")], [one("direct", "x")], accepted=2, judged=3), elapsed=0.25
-    )
-    tally.add(round_of([one("bonus", "d")]), elapsed=0.5)
-    (line,) = parse(tally.line())
+    first = round_of([one("direct", "a"), one("ngram", "b"), one("corrected", "c")], [one("direct", "x")], accepted=2, judged=3)
+    (line,) = parse(answer_lines.figures_line([first, round_of([one("bonus", "d")])], 0.25))
     assert line["c"] == {"direct": 1, "ngram": 1, "corrected": 1, "bonus": 1, "plain": 0, "discarded": 1}
     assert set(line["c"]) == set(text.CLASSES), "every class of the legend is counted"
     figures = line["f"]
@@ -125,12 +121,10 @@ def test_counts_and_live_figures_follow_the_definitions() -> None:
 
 def test_the_last_line_holds_the_engines_figures() -> None:
     done = generation(script("a b c", seed=1), 2.0, "ngram-exact", "cancelled", version=7)
-    (line,) = parse(answer_lines.end_line(done, answer_lines.Tally()))
+    (line,) = parse(answer_lines.end_line(done))
     assert (line["finish"], line["version"], line["text"], line["f"]["estimated_speedup"]) == ("cancelled", 7, "a b c", 1.62)
     assert line["plain"] is None, "no pace is made up where none was measured"
-    paced = answer_lines.end_line(
-        replace(done, metrics={**done.metrics, "plain_seconds": 0.00061234, "plain_at": 1.5e9}), answer_lines.Tally()
-    )
+    paced = answer_lines.end_line(replace(done, metrics={**done.metrics, "plain_seconds": 0.00061234, "plain_at": 1.5e9}))
     assert parse(paced)[0]["plain"] == [612.3, 1.5e9]
 
 
@@ -235,16 +229,16 @@ def test_stop_ends_the_answer_at_the_next_round_and_only_that_answer() -> None:
 
 
 def test_an_answer_stopped_while_it_waits_in_the_queue_ends_when_its_turn_comes() -> None:
-    from omnidemo.ui.running_answers import MOST_EARLY_STOPS, Running
+    from omnidemo.ui.running_answers import MOST_STOPPED, Running
 
     running = Running()
-    for index in range(2 * MOST_EARLY_STOPS):
+    for index in range(2 * MOST_STOPPED):
         running.stop("s", f"never started {index}")
     assert not running.stop("s", "r")
     lines = parse(list(ask(ready(), "long please", running))[-1])
     assert lines[-1]["finish"] == "cancelled" and joined(lines) == ""
     assert parse(list(ask(ready(), "hello", running))[-1])[-1]["finish"] == "end", "the same run may be asked again"
-    assert len(running._early) < MOST_EARLY_STOPS + 1, "stops of answers that never start do not pile up"
+    assert len(running._flags) < MOST_STOPPED + 1, "stops of answers that never start do not pile up"
 
 
 def test_an_abandoned_answer_tells_the_engine_to_stop() -> None:

@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -78,7 +79,7 @@ def test_the_summary_has_mean_spread_and_only_defined_values() -> None:
 
 def board(prompts: list[str], methods: list[str]) -> ComparisonView:
     common = {"target": "t", "drafter": "d", "seed": 7, "temperature": 0.0, "draft_length": 4, "max_new_tokens": 16}
-    return ComparisonView(FakeServices(), "run", prompts, methods, common, "plotly.js")
+    return ComparisonView(FakeServices(), "run", prompts, methods, common)
 
 
 def test_one_prompt_gives_lanes_whose_tokens_are_the_answer() -> None:
@@ -130,7 +131,7 @@ def services(store: Store, settings: Settings) -> Any:
 
 
 def prompts(store: Store, settings: Settings, me: str, **filters: str) -> list[str]:
-    return [row["prompt"] for row in json.loads(history_tab.page_json(services(store, settings), me, filters))["rows"]]
+    return [row["prompt"] for row in history_tab.table(services(store, settings), me, filters)["rows"]]
 
 
 def test_alone_on_this_computer_everything_is_shown(store: Store) -> None:
@@ -145,7 +146,7 @@ def test_a_visitor_sees_only_their_own_session(store: Store, monkeypatch: pytest
     for filters in ({}, {"session": "other"}, {"session": "mine"}):
         assert prompts(store, PUBLIC, "mine", **filters) == ["two", "one"]
         assert prompts(store, PUBLIC, "", **filters) == []  # no session must not mean every session
-    assert json.loads(history_tab.page_json(services(store, PUBLIC), "mine", {}))["sessions"] == []
+    assert history_tab.table(services(store, PUBLIC), "mine", {})["sessions"] == []
     assert prompts(store, Settings(host="127.0.0.1", share=True), "mine") == ["two", "one"]
     monkeypatch.setenv("SPACE_ID", "someone/omnidemo")
     assert prompts(store, LOCAL, "mine") == ["two", "one"]
@@ -170,7 +171,7 @@ def test_a_session_is_deleted_on_this_computer(store: Store) -> None:
 
 def test_a_visitors_csv_holds_only_their_own(store: Store) -> None:
     for kind in ("requests", "rounds"):
-        path = history_tab.export(services(store, PUBLIC), kind)("other", {"session": "mine"})  # type: ignore[arg-type]
+        path = history_tab.export(services(store, PUBLIC), kind, "other", {"session": "mine"})  # type: ignore[arg-type]
         with path.open(encoding="utf-8-sig", newline="") as file:
             assert {row["session"] for row in csv.DictReader(file)} == {"other"}
 
@@ -179,7 +180,7 @@ def test_a_visitors_csv_holds_only_their_own(store: Store) -> None:
 def test_a_list_in_place_of_filters_comes_to_a_sentence(store: Store, sent: Any) -> None:
     for kind in ("requests", "rounds", "steps"):
         with pytest.raises(ValueError, match="The filters are not names with values"):
-            history_tab.export(services(store, PUBLIC), kind)("me", sent)  # type: ignore[arg-type]
+            history_tab.export(services(store, PUBLIC), kind, "me", sent)  # type: ignore[arg-type]
     assert downloads.fields(None, "filters") == downloads.fields({}, "filters") == {}
 
 
@@ -261,7 +262,7 @@ def test_a_turn_is_short_and_an_update_gets_its_time_outside_of_it(played: Playe
     monkeypatch.setattr(traffic_panel, "SLICE_SECONDS", -1.0)
     values = list(play("s", "r", "t", "d", "maths", 10_000))
     assert not rested
-    rest = traffic_panel.learner(played, running)
+    rest = partial(traffic_panel.let_learn, played, running)
     rest(values[-1], "s", "r", "t", "d")
     assert [given[:3] for given in rested] == [("t", "d", "default")] and rested[0][3] is running.flag("s", "r")
     rest(values[-1], "s", "another run", "t", "d")

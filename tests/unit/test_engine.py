@@ -20,7 +20,7 @@ from omnidemo.methods import fitting, make_method
 from omnidemo.metrics import measure
 from omnidemo.records import Round, Token
 from omnidemo.store.tables import round_row
-from omnidemo.ui.answer_lines import Tally
+from omnidemo.ui.answer_lines import figures_line
 from omnidemo.vocab.vocabulary_map import VocabularyMap
 from tests.support.worlds import CASES, NESTED, WORLDS, TableCache, World, vocabulary
 
@@ -68,10 +68,7 @@ def test_a_round_says_how_long_all_of_it_took() -> None:
         stages = [r.seconds[name] for name in STAGES]
         assert set(r.seconds) == {*STAGES, "total"} and r.seconds["total"] == pytest.approx(sum(stages)) and r.seconds["total"] > 0
         assert round_row(r, 1)["total_seconds"] == r.seconds["total"]
-    tally = Tally()
-    for r in rounds:
-        tally.add(r, 0.1)
-    live = json.loads(tally.line())["f"]["tokens_per_second"]
+    live = json.loads(figures_line(rounds, 0.1))["f"]["tokens_per_second"]
     assert live == pytest.approx(30 / sum(r.seconds["total"] for r in rounds), rel=1e-3)
 
 

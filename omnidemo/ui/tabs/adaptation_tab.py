@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,6 @@ from omnidemo.private_folders import without_folders
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.ui import curve_data, downloads
 from omnidemo.ui.adaptation_data import View, page_json
-from omnidemo.ui.downloads import serve_plotly
 from omnidemo.ui.shell import EXPERT, PRIVATE, QUIET, Shell, widget
 from omnidemo.ui.tabs import settings_panel, traffic_panel
 from omnidemo.ui.tabs.trainer_panel import trainer_json
@@ -30,8 +31,8 @@ def read_view(target: str, drafter: str, line: str, window: float, every: bool, 
 class Page:
     """The values of the tab's widgets, sent again only when something in them changed."""
 
-    def __init__(self, services: PublicServices, plotly: str) -> None:
-        self.services, self.plotly = services, plotly
+    def __init__(self, services: PublicServices) -> None:
+        self.services = services
 
     def show(self, view: View, seen: str = "", note: str = "") -> Any:
         """(page, trainer), skipped while what they show is still what `seen` stands for."""
@@ -49,24 +50,25 @@ class Page:
         if key == seen:
             return gr.skip(), gr.skip()
         live = int(json.loads(trainer)["version"])
-        return page_json(services, view, live, self.plotly, key, note), trainer
+        return page_json(services, view, live, key, note), trainer
 
-    def after(self, view: View, act: Any) -> Any:
-        """Do `act()` and show what came of it; what it refuses is said on the page."""
+    def after(self, act: Callable[[View], Any], *given: Any) -> Any:
+        """Do `act` to what the browser looks at and show what came of it; what it refuses is said on the page."""
+        view, note = read_view(*given), ""
         try:
-            act()
+            act(view)
         except (RuntimeError, ValueError, OSError) as refused:
-            return self.show(view, note=without_folders(str(refused)))
-        return self.show(view)
+            note = without_folders(str(refused))
+        return self.show(view, note=note)
 
 
 def build(services: PublicServices, shell: Shell) -> None:
     """Everything inside the Adaptation tab."""
-    page_of = Page(services, serve_plotly())
+    page_of = Page(services)
     with gr.Row(elem_id="omni-adaptation-row", elem_classes="omni-two", equal_height=False):
         with gr.Column(scale=7, min_width=320):
             player = widget("play", traffic_panel.first(services), events=("play", "halt"))
-            curve = widget("hero", elem_id="omni-hero-adaptation", events=(curve_data.EVENT,))
+            curve = widget("hero", elem_id="omni-hero-adaptation", events=("look",))
             page = widget("adaptation", events=("poll", "rollback", "export"))
         with gr.Column(scale=3, min_width=300):
             widget("lines", elem_classes=EXPERT)
@@ -90,22 +92,37 @@ def build(services: PublicServices, shell: Shell) -> None:
     page.poll(poll, [*view, seen], outputs, api_name="adaptation_state", **know, **QUIET)
     for name, act in (("pause", services.pause), ("resume", services.resume), ("reset", services.reset)):
 
-        def press(*given: Any, act: Any = act) -> Any:
-            asked = read_view(*given)
-            return page_of.after(asked, lambda: act(asked.target, asked.drafter, domain=asked.line))
+        def press(view: View, act: Any = act) -> None:
+            act(view.target, view.drafter, domain=view.line)
 
-        getattr(trainer, name)(press, view, outputs, api_name=f"adaptation_{name}", **know, **QUIET)
+        getattr(trainer, name)(partial(page_of.after, press), view, outputs, api_name=f"adaptation_{name}", **know, **QUIET)
 
     def back(*inputs: Any) -> Any:
         *given, chosen = inputs
-        asked = read_view(*given)
-        return page_of.after(asked, lambda: services.activate(asked.target, asked.drafter, int(chosen or 0), domain=asked.line))
+        return page_of.after(lambda seen: services.activate(seen.target, seen.drafter, int(chosen or 0), domain=seen.line), *given)
 
-    choose = {"js": "(...values) => omni.adaptation.request(values, omni.adaptation.version)"}
-    page.rollback(back, [*view, version], outputs, api_name="adaptation_rollback", **choose, **QUIET)
-    _files(services, page_of, page, upload, [*view, version], outputs, choose)
+    def make(*inputs: Any) -> Path:
+        *given, chosen = inputs
+        return export_file(services, read_view(*given), int(chosen or 0))
+
+    def take(file: str | None, *given: Any) -> Any:
+        def add(view: View) -> None:
+            if not file:
+                raise ValueError("No file arrived. Choose the zip of an adapter and upload it again.")
+            got = services.import_adapter(view.target, view.drafter, view.line, Path(file))
+            gr.Info(f"Imported as v{got} of the line {view.line}; it drafts from the next answer on.")
+
+        return page_of.after(add, *given)
+
+    choose = "(...values) => omni.adaptation.request(values, omni.adaptation.version)"
+    page.rollback(back, [*view, version], outputs, js=choose, api_name="adaptation_rollback", **QUIET)
+    downloads.download(page.export, "adapter", make, [*view, version], js=choose)
+    # By default Gradio drops, without a word, a file that is chosen before the one before it is in.
+    one_by_one: dict[str, Any] = {"concurrency_limit": 1, "trigger_mode": "multiple"}
+    js = "(file, ...values) => [file, ...omni.adaptation.request(values)]"
+    upload.upload(take, [upload, *view], outputs, js=js, api_name="import_adapter", **one_by_one, **PRIVATE)
     settings_panel.steer(services, shell, steering, "adaptation")
-    curve_data.follow(services, shell, curve)
+    curve_data.follow(services, shell, curve, line)
     traffic_panel.wire(services, shell, player, "play")
 
 
@@ -113,27 +130,3 @@ def export_file(services: PublicServices, view: View, version: int) -> Path:
     """An adapter version as a zip in PEFT's own format, outside of the storage folder, from which nothing is served."""
     made = Path(services.export_adapter(view.target, view.drafter, view.line, version))
     return Path(shutil.copyfile(made, downloads.temporary(made.name)))
-
-
-def _files(services: PublicServices, page_of: Page, page: gr.HTML, upload: Any, inputs: list[Any], outputs: list[Any], choose: Any) -> None:
-    def make(*given: Any) -> Path:
-        *view, version = given
-        return export_file(services, read_view(*view), int(version or 0))
-
-    downloads.download(page.export, "adapter", make, inputs, js=choose["js"])
-
-    def take(file: str | None, *given: Any) -> Any:
-        view = read_view(*given)
-
-        def add() -> None:
-            if not file:
-                raise ValueError("No file arrived. Choose the zip of an adapter and upload it again.")
-            got = services.import_adapter(view.target, view.drafter, view.line, Path(file))
-            gr.Info(f"Imported as v{got} of the line {view.line}; it drafts from the next answer on.")
-
-        return page_of.after(view, add)
-
-    js = "(file, ...values) => [file, ...omni.adaptation.request(values)]"
-    # By default Gradio drops, without a word, a file that is chosen before the one before it is in.
-    one_by_one = {"concurrency_limit": 1, "trigger_mode": "multiple"}
-    upload.upload(take, [upload, *inputs[:-1]], outputs, js=js, api_name="import_adapter", **one_by_one, **PRIVATE)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 import gradio as gr
@@ -46,20 +47,18 @@ def _row(one: advice.Candidate) -> dict[str, Any]:
     }
 
 
-def state(services: PublicServices, target: str, drafter: str, tried: dict[str, Any] | None = None) -> str:
-    """The value of the `advice` widget; `tried` is the running or finished try of this pair."""
+def state(
+    services: PublicServices, target: str, drafter: str, tried: dict[str, Any] | None = None, found: advice.Advice | None = None
+) -> str:
+    """The value of the `advice` widget; `tried` is the running or finished try of this pair, `found` the advice where it is known."""
+    shown: dict[str, Any] = {"target": target, "drafter": drafter, "tried": tried, "rows": [], "error": ""}
     try:
-        return _shown(_advise(services, target, drafter), target, drafter, tried)
-    except ValueError as error:
-        sentence = str(error).rstrip(".")
-        return _shown(None, target, drafter, tried, f"{sentence[:1].upper()}{sentence[1:]}.")
-
-
-def _shown(found: advice.Advice | None, target: str, drafter: str, tried: dict[str, Any] | None, error: str = "") -> str:
-    shown: dict[str, Any] = {"target": target, "drafter": drafter, "tried": tried, "rows": [], "error": error}
-    if found is not None:
+        found = found or _advise(services, target, drafter)
         shown |= {"title": found.target.title, "acceptances": advice.ACCEPTANCES, "warnings": found.warnings}
         shown |= {"assumptions": found.assumptions, "rows": [_row(one) for one in found.candidates]}
+    except ValueError as error:
+        sentence = str(error).rstrip(".")
+        shown["error"] = f"{sentence[:1].upper()}{sentence[1:]}."
     return for_browser(shown)
 
 
@@ -76,12 +75,12 @@ def measure(services: PublicServices, target: str, drafter: str) -> Iterator[str
     try:
         found = _advise(services, target, drafter)
         cost = next(one.cost for one in found.candidates if one.model.name == drafter)
-        yield _shown(found, target, drafter, {"busy": f"{most} prompts"})
+        yield state(services, target, drafter, {"busy": f"{most} prompts"}, found)
         results: list[Comparison] = []
         with closing(services.compare(target=target, drafter=drafter, prompts=prompts_of("mixed", most), **options)) as runs:  # type: ignore[type-var]
             for results in trial.whole_prompts(runs, SECONDS):
-                yield _shown(found, target, drafter, {"busy": f"{len(results) // len(trial.METHODS)} of {most} prompts"})
-        yield _shown(found, target, drafter, {"result": asdict(trial.summed_up(results, length, cost, "mixed"))})
+                yield state(services, target, drafter, {"busy": f"{len(results) // len(trial.METHODS)} of {most} prompts"}, found)
+        yield state(services, target, drafter, {"result": asdict(trial.summed_up(results, length, cost, "mixed"))}, found)
     except Exception as error:  # any cause: the page says why it ended
         yield state(services, target, drafter, {"error": report(error, "a try")})
 
@@ -91,16 +90,12 @@ def build_advice(services: PublicServices, shell: Shell) -> None:
     with gr.Row(elem_id="omni-advise"):
         panel = widget("advice", events=("ask", "choose", "measure"))
     names, wanted = [shell.target, shell.drafter], gr.Textbox(visible=False, label="drafter")
-
-    def show(target: str, drafter: str) -> str:
-        return state(services, target, drafter)
-
-    def tried(target: str, drafter: str) -> Iterator[str]:
-        yield from measure(services, target, drafter)
-
+    show = partial(state, services)
     panel.ask(show, names, panel, api_name="advise", **READING)
     changes = [shell.target.change, shell.drafter.change]
     gr.on(changes, show, names, panel, api_name="advise_again", trigger_mode="always_last", **READING)
     panel.choose(lambda name: name, [wanted], [shell.drafter], js="() => [omni.advice.wanted]", api_name="choose_drafter", **QUIET)
-    started = panel.measure(tried, names, panel, api_name="try_pair", concurrency_id=ENGINE, concurrency_limit=1, **PRIVATE)
+    started = panel.measure(
+        partial(measure, services), names, panel, api_name="try_pair", concurrency_id=ENGINE, concurrency_limit=1, **PRIVATE
+    )
     started.failure(None, None, None, js="() => { omni.advice.refused(); return []; }", **PRIVATE)

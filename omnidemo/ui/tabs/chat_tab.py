@@ -18,7 +18,7 @@ from omnidemo.store.recorded_rounds import json_line, round_lines
 from omnidemo.ui import answer_lines, curve_data, text
 from omnidemo.ui.errors import report
 from omnidemo.ui.running_answers import Running
-from omnidemo.ui.shell import ENGINE, EXPERT, PRIVATE, QUIET, Shell, longest_answer, not_ready, widget
+from omnidemo.ui.shell import ENGINE, EXPERT, PRIVATE, Shell, load_ready, longest_answer, widget
 from omnidemo.ui.tabs import settings_panel, traffic_panel
 from omnidemo.ui.tabs.trainer_panel import follow
 
@@ -36,12 +36,12 @@ def conversation(history: Any, message: str) -> list[dict[str, str]]:
 
 
 def read_seed(value: str | int | None) -> int | None:
-    """A whole number from 0 to 2**63 - 1, or None for an empty field; ValueError says what to write instead."""
+    """A whole number from 0 to 2**63 - 1, or None for an empty field; `Refused` says what to write instead."""
     shown = "" if value is None else str(value).strip()
     if not shown:
         return None
     if not (shown.isascii() and shown.isdigit() and int(shown) < 2**63):
-        raise ValueError(f"The seed “{shown[:40]}” is not a whole number from 0 up. Correct it under Advanced, or leave it empty.")
+        raise Refused(f"The seed “{shown[:40]}” is not a whole number from 0 up. Correct it under Advanced, or leave it empty.")
     return int(shown)
 
 
@@ -50,7 +50,7 @@ def read_line(name: str | None) -> str:
     return " ".join(str(name or "").split()) or "default"
 
 
-def provenance(services: PublicServices, target: str, drafter: str, session: str, line: str) -> Callable[[Generation], dict[str, str]]:
+def provenance(services: PublicServices, target: str, drafter: str, session: str) -> Callable[[Generation], dict[str, str]]:
     """A function from a finished answer to the fields shown beside it: line, topic and the reason for it, and a note where guessing was
     slower."""
 
@@ -67,18 +67,19 @@ def stream(
     answer: Iterator[Round | Generation], started: float, about: Callable[[Generation], Mapping[str, str]] = lambda _: {}
 ) -> Iterator[str]:
     """An answer as a growing string of JSON lines, at most 12 updates a second; `about` adds fields to the last line."""
-    tally = answer_lines.Tally()
-    value, shown_at, ended = "", 0.0, False
+    rounds: list[Round] = []
+    first, value, shown_at, ended = None, "", 0.0, False
     for item in answer:
         now = time.perf_counter()
         if isinstance(item, Generation):
             ended = True
-            yield value + tally.line() + answer_lines.end_line(item, tally, **about(item))
+            yield value + answer_lines.end_line(item, **about(item))
             continue  # an update that is due after each answer runs behind its last item
-        tally.add(item, now - started)
+        rounds.append(item)
+        first = now - started if first is None and item.tokens else first
         value += "".join(round_lines(item))
         if now - shown_at >= UPDATE_SECONDS:
-            value += tally.line()
+            value += answer_lines.figures_line(rounds, first)
             shown_at = now
             yield value
     if not ended:
@@ -105,23 +106,14 @@ def _chat(services: PublicServices, running: Running) -> Any:
         """Answer `message` by a stream of JSON lines (`ui/answer_lines.py`); the last one holds the text and the figures."""
         message, session, run = message or "", session or f"api-{secrets.token_hex(8)}", run or secrets.token_hex(8)
         asked = {"temperature": temperature, "top_p": top_p}
-        head = json_line("run", run=run, method=method, target=target, drafter=drafter, **asked)
-        if not message.strip():
-            yield head + json_line("error", text="The message is empty. Type a question first.")
-            return
+        head, last = json_line("run", run=run, method=method, target=target, drafter=drafter, **asked), ""
         try:
+            if not message.strip():
+                raise Refused("The message is empty. Type a question first.")
             number = read_seed(seed)
-        except ValueError as error:
-            yield head + json_line("error", text=str(error))
-            return
-        state = services.load(target, drafter)
-        if state.stage != "ready":
-            yield head + json_line("error", text=not_ready(state, "Send again when it is ready."))
-            return
-        yield head
-        cancel, last = running.start(session, run), ""
-        try:
-            about = provenance(services, target, drafter, session, read_line(line))
+            load_ready(services, target, drafter, "Send again when it is ready.")
+            yield head
+            about = provenance(services, target, drafter, session)
             answer = services.chat(
                 session=session,
                 target=target,
@@ -129,12 +121,11 @@ def _chat(services: PublicServices, running: Running) -> Any:
                 messages=conversation(history, message),
                 method=method,
                 max_new_tokens=max_new_tokens,
-                temperature=temperature,
-                top_p=top_p,
+                **asked,
                 seed=number,
                 learn=bool(learn),
                 keep=bool(keep),
-                cancel=cancel,
+                cancel=running.start(session, run),
                 domain=read_line(line),
             )
             for last in stream(answer, time.perf_counter(), about):
@@ -202,7 +193,7 @@ def build(services: PublicServices, shell: Shell) -> None:
             widget("notice", json.dumps(text.notice(services.settings.keep_text, services.settings.training != "off")))
         with gr.Column(scale=3, min_width=300, elem_id="omni-side"):
             widget("answer")
-            curve = widget("hero", events=(curve_data.EVENT,))  # tokens per step on the probe prompts of a topic
+            curve = widget("hero", events=("look",))  # tokens per step on the probe prompts of a topic
             player = widget("teach", traffic_panel.first(services), events=("play", "halt"))
             trainer = widget("trainer", events=("pause", "resume", "reset"))
             steering, advanced = _advanced(services)
@@ -228,18 +219,11 @@ def build(services: PublicServices, shell: Shell) -> None:
     follow(services, shell, trainer, settings[1])
     curve_data.follow(services, shell, curve, settings[1])
     settings_panel.steer(services, shell, steering, "chat")
-    _follow_lines(services, shell, settings[1])
+    shell.keep(
+        settings[1],
+        lambda target, drafter: json.dumps(settings_panel.line_names(services, target, drafter)),
+        [shell.target, shell.drafter],
+        "line_names",
+        draw=lambda names: gr.Dropdown(choices=line_choices(json.loads(names))),
+    )
     traffic_panel.wire(services, shell, player, "teach")
-
-
-def _follow_lines(services: PublicServices, shell: Shell, line: gr.Dropdown) -> None:
-    """Keep the names in the topic line's picker up to date."""
-    known = gr.State("")
-
-    def show(target: str, drafter: str, seen: str) -> Any:
-        names = settings_panel.line_names(services, target, drafter)
-        shown = json.dumps(names)
-        return (gr.skip(), gr.skip()) if shown == seen else (gr.Dropdown(choices=line_choices(names)), shown)
-
-    when = [shell.page.load, shell.tick.tick]
-    gr.on(when, show, [shell.target, shell.drafter, known], [line, known], api_name="line_names", **QUIET)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,114 +14,77 @@ import gradio as gr
 from omnidemo.methods import AUTO, BASELINE
 from omnidemo.serving.comparison import FRESH
 from omnidemo.serving.public_services import PublicServices
+from omnidemo.serving.quotas import Refused
 from omnidemo.serving.services import MethodInfo
 from omnidemo.ui import downloads, text
 from omnidemo.ui.comparison_tables import MOST_PROMPTS, BadBatch, ComparisonView, problem, read_batch, write_csv
 from omnidemo.ui.downloads import for_browser
 from omnidemo.ui.errors import report
 from omnidemo.ui.running_answers import Running
-from omnidemo.ui.shell import ENGINE, EXPERT, PRIVATE, Shell, not_ready, widget
+from omnidemo.ui.shell import ENGINE, EXPERT, PRIVATE, Shell, load_ready, widget
 
 # In this order from the top: what a newcomer wants to see is ticked at first.
 FIRST = (BASELINE, FRESH, "ngram-exact")
 UPDATE_SECONDS = 0.25  # at most this often to the browser while a batch runs
 
 
-def _run(services: PublicServices, running: Running, plotly: str) -> Any:
-    def run(
-        session: str,
-        run_id: str,
-        target: str,
-        drafter: str,
-        prompts: Sequence[str],
-        methods: Sequence[str],
-        temperature: float,
-        length: float,
-        most: float,
-        seed: float | None,
-    ) -> Iterator[tuple[Any, Any]]:
-        """Yields (widget value, rows for the CSV); the rows come once, at the end, also after a stop or an error."""
-        session, run_id = session or f"api-{secrets.token_hex(8)}", run_id or secrets.token_hex(8)
-        methods = [info.name for info in _methods(services) if info.name in methods]
-        why = "" if methods else "No method is chosen. Tick at least one, plain decoding among them for speedups."
-        why = why or ("" if any(prompt.strip() for prompt in prompts) else "There is no prompt. Type one, or pick an example.")
-        state = services.load(target, drafter) if not why else None
-        if state is not None and state.stage != "ready":
-            why = not_ready(state, "Run again when it is ready.")
-        if why:
-            yield problem(why), gr.skip()
-            return
-        refused = {name: reason for name, reason in services.refusals(target, drafter).items() if name in methods}
-        methods = [name for name in methods if name not in refused]
+def _run(
+    services: PublicServices,
+    running: Running,
+    session: str,
+    run_id: str,
+    target: str,
+    drafter: str,
+    read: Callable[[], list[str]],
+    methods: Sequence[str],
+    temperature: float,
+    length: float,
+    most: float,
+    seed: float | None,
+) -> Iterator[tuple[Any, Any]]:
+    """Yields (widget value, rows for the CSV); the rows come once, at the end, also after a stop or an error."""
+    session, run_id = session or f"api-{secrets.token_hex(8)}", run_id or secrets.token_hex(8)
+    try:
+        prompts, chosen = read(), [info.name for info in _methods(services) if info.name in methods]
+        if not chosen:
+            raise Refused("No method is chosen. Tick at least one, plain decoding among them for speedups.")
+        if not any(prompt.strip() for prompt in prompts):
+            raise Refused("There is no prompt. Type one, or pick an example.")
+        load_ready(services, target, drafter, "Run again when it is ready.")
+        refused = {name: reason for name, reason in services.refusals(target, drafter).items() if name in chosen}
         left_out = " ".join(f"{name} was left out: {reason}." for name, reason in refused.items())
-        if not methods:
-            yield problem(left_out), gr.skip()
-            return
-        options: dict[str, Any] = {
-            "max_new_tokens": int(most),
-            "temperature": float(temperature),
-            "draft_length": int(length) or None,
-            "seed": 0 if seed is None else int(seed),
-        }
-        common = {"target": target, "drafter": drafter} | options
-        common["draft_length"] = options["draft_length"] or services.settings.draft_policy  # the length, or the rule that finds it
-        view = ComparisonView(services, run_id, prompts, methods, common, plotly)
-        yield view.json("running"), []
-        cancel = running.start(session, run_id)
-        end, error, shown_at = "done", "", 0.0
-        try:
-            for comparison in services.compare(
-                target=target, drafter=drafter, prompts=list(prompts), methods=methods, cancel=cancel, **options
-            ):
-                if comparison.generation.finish_reason == "cancelled":
-                    continue  # a part of an answer compares with nothing
-                view.add(comparison)
-                if len(prompts) == 1 or time.monotonic() - shown_at >= UPDATE_SECONDS:
-                    shown_at = time.monotonic()
-                    yield view.json("running"), gr.skip()
-            end = "stopped" if cancel.is_set() else "done"
-        except Exception as caught:  # any cause: what was measured stays, the page says why it ended
-            end, error = "error", report(caught, "a comparison")
-        finally:
-            running.finish(session, run_id)
-        yield view.json(end, error or left_out), view.csv
-
-    return run
-
-
-def _events(
-    services: PublicServices, shell: Shell, panel: gr.HTML, settings: list[Any], one: list[Any], many: list[Any], rows: gr.State
-) -> None:
-    """Run on one prompt, run on a batch, stop. `one`: prompt, button; `many`: topic, count, file, button."""
-    running, plotly = Running(), downloads.serve_plotly()
-    run = _run(services, running, plotly)
-    run_id = gr.Textbox(visible=False, label="run")
-    engine: dict[str, Any] = {"concurrency_id": ENGINE, "concurrency_limit": 1, "show_progress": "hidden"}
-    common = [shell.session, run_id, shell.target, shell.drafter]
-
-    def compare(session: str, run_id: str, target: str, drafter: str, prompt: str, *more: Any) -> Iterator[Any]:
-        yield from run(session, run_id, target, drafter, [prompt or ""], *more)
-
-    def compare_batch(
-        session: str, run_id: str, target: str, drafter: str, topic: str, count: float, file: str | None, *more: Any
-    ) -> Iterator[Any]:
-        try:
-            prompts = read_batch(file) if file else services.sample_prompts(topic, min(MOST_PROMPTS, int(count or 1)))
-        except BadBatch as error:
-            yield problem(str(error)), gr.skip()
-            return
-        yield from run(session, run_id, target, drafter, prompts, *more)
-
-    *prompt, first = one
-    *batch, second = many
-    js = "(...values) => omni.compare.request(values)"
-    settled = {"fn": None, "js": "() => { omni.compare.settled(); return []; }", **PRIVATE}
-    outputs = [panel, rows]
-    for button, run_it, given, name in ((first, compare, prompt, "compare"), (second, compare_batch, batch, "compare_batch")):
-        started = button.click(run_it, [*common, *given, *settings], outputs, js=js, api_name=name, **engine)
-        started.then(**settled)
-        started.failure(**settled)  # refused before it began
-    running.stopped_by(panel.halt, [shell.session, run_id], "() => omni.compare.current()", "stop_compare")
+        chosen = [name for name in chosen if name not in refused]
+        if not chosen:
+            raise Refused(left_out)
+    except (BadBatch, Refused) as why:
+        yield problem(str(why)), gr.skip()
+        return
+    options: dict[str, Any] = {
+        "max_new_tokens": int(most),
+        "temperature": float(temperature),
+        "draft_length": int(length) or None,
+        "seed": 0 if seed is None else int(seed),
+    }
+    common = {"target": target, "drafter": drafter} | options
+    common["draft_length"] = options["draft_length"] or services.settings.draft_policy  # the length, or the rule that finds it
+    view = ComparisonView(services, run_id, prompts, chosen, common)
+    yield view.json("running"), []
+    cancel = running.start(session, run_id)
+    end, error, shown_at = "done", "", 0.0
+    try:
+        for comparison in services.compare(target=target, drafter=drafter, prompts=prompts, methods=chosen, cancel=cancel, **options):
+            if comparison.generation.finish_reason == "cancelled":
+                continue  # a part of an answer compares with nothing
+            view.add(comparison)
+            if len(prompts) == 1 or time.monotonic() - shown_at >= UPDATE_SECONDS:
+                shown_at = time.monotonic()
+                yield view.json("running"), gr.skip()
+        end = "stopped" if cancel.is_set() else "done"
+    except Exception as caught:  # any cause: what was measured stays, the page says why it ended
+        end, error = "error", report(caught, "a comparison")
+    finally:
+        running.finish(session, run_id)
+    yield view.json(end, error or left_out), view.csv
 
 
 def _methods(services: PublicServices) -> list[Any]:
@@ -186,17 +150,33 @@ def build(services: PublicServices, shell: Shell) -> None:
     panel = widget("compare", for_browser({"state": "empty"}), events=("halt",))
     rows = gr.State([])
     chips.pick(None, None, [prompt], js="() => omni.compare.picked()", **PRIVATE)
-    _events(services, shell, panel, settings, [prompt, first], [topic, count, file, second], rows)
+    running, run_id = Running(), gr.Textbox(visible=False, label="run")
+    run = partial(_run, services, running)
+
+    def compare(session: str, run_id: str, target: str, drafter: str, prompt: str, *more: Any) -> Iterator[Any]:
+        yield from run(session, run_id, target, drafter, lambda: [prompt or ""], *more)
+
+    def compare_batch(
+        session: str, run_id: str, target: str, drafter: str, topic: str, count: float, file: str | None, *more: Any
+    ) -> Iterator[Any]:
+        def read() -> list[str]:
+            return read_batch(file) if file else services.sample_prompts(topic, min(MOST_PROMPTS, int(count or 1)))
+
+        yield from run(session, run_id, target, drafter, read, *more)
+
+    engine: dict[str, Any] = {"concurrency_id": ENGINE, "concurrency_limit": 1, "show_progress": "hidden"}
+    settled = {"fn": None, "js": "() => { omni.compare.settled(); return []; }", **PRIVATE}
+    common, js = [shell.session, run_id, shell.target, shell.drafter], "(...values) => omni.compare.request(values)"
+    for button, act, given in ((first, compare, [prompt]), (second, compare_batch, [topic, count, file])):
+        started = button.click(act, [*common, *given, *settings], [panel, rows], js=js, api_name=act.__name__, **engine)
+        started.then(**settled)
+        started.failure(**settled)  # refused before it began
+    running.stopped_by(panel.halt, common[:2], "() => omni.compare.current()", "stop_compare")
 
     def make(measured: list[dict[str, Any]]) -> Path | None:
         return write_csv(downloads.temporary("omnidemo-compare.csv"), measured) if measured else None
 
     with gr.Row(elem_classes="omni-files"):
-        downloads.download_button(
-            "↓ All rows as CSV",
-            "compare_csv",
-            make,
-            [rows],
-            empty="There are no rows yet. They are ready when a run has ended or was stopped.",
-            size="sm",
-        )
+        press = gr.Button("↓ All rows as CSV", size="sm").click
+        none = "There are no rows yet. They are ready when a run has ended or was stopped."
+        downloads.download(press, "compare_csv", make, [rows], empty=none)

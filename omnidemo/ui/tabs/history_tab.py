@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,10 +22,8 @@ from omnidemo.ui.shell import PRIVATE, QUIET, Shell, widget
 
 NEWEST = 200
 LONGEST_TEXT = 2000  # characters of a prompt or answer that the page gets; the CSV has all
-SHOWN = (
-    *("id", "created_at", "session", "target", "drafter", "method", "kind", "domain", "topic", "tokens"),
-    *("adapter_version", "finish_reason"),
-)
+SHOWN: tuple[str, ...] = ("id", "created_at", "session", "target", "drafter", "method", "kind", "domain", "topic", "tokens")
+SHOWN += ("adapter_version", "finish_reason")
 FIGURES = ("tokens_per_second", "acceptance_rate", "agreement", "same_first", "block_efficiency", "seconds")
 SEPARATOR = " ⇠ "
 
@@ -42,32 +40,26 @@ def scope(settings: Settings, session: str, filters: Mapping[str, Any]) -> dict[
     return {"target": target or None, "drafter": drafter or None, "method": str(filters.get("method") or "") or None, "session": wanted}
 
 
-def page_json(services: PublicServices, session: str, filters: Mapping[str, Any]) -> str:
-    """The table, the choices of the filters and what is wrong with the database, as the value of the `history` widget."""
-    store, settings = services.store, services.settings
+def table(services: PublicServices, session: str, filters: Mapping[str, Any]) -> dict[str, Any]:
+    """The table, the choices of the filters and what is wrong with the database, for the `history` widget."""
+    store, settings, status = services.store, services.settings, services.store.status
     where: dict[str, Any] = scope(settings, session, filters)
     rows = store.requests(**where, limit=NEWEST)
     visible = store.requests(session=where["session"], limit=NEWEST) if any(where.values()) else rows
     recorded = store.recorded(row["id"] for row in rows)
     everyone = not is_public(settings)  # only this machine's user can reach the app: every session is theirs
-    sessions = (
-        [{"id": one["id"], "requests": one["requests"], "at": one["created_at"]} for one in store.sessions() if one["requests"]]
-        if everyone
-        else []
-    )
-    status = store.status
-    value = {
+    sessions = [one for one in store.sessions() if one["requests"]] if everyone else []
+    return {
         "rows": [_row(row) | {"replay": row["id"] in recorded} for row in rows],
         "newest": NEWEST,
         "pairs": sorted({f"{row['target']}{SEPARATOR}{row['drafter']}" for row in visible}),
         "methods": {info.name: info.title for info in services.methods()},
-        "sessions": sessions,
+        "sessions": [{"id": one["id"], "requests": one["requests"], "at": one["created_at"]} for one in sessions],
         "mine": session,
         "everyone": everyone,
         "keep_text": settings.keep_text,
         "store": {"ok": status.ok, "message": without_folders(status.message)},
     }
-    return for_browser(value)
 
 
 def _row(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -95,21 +87,17 @@ def delete(services: PublicServices, session: str, what: Mapping[str, Any]) -> s
     return f"{gone} request{'' if gone == 1 else 's'} deleted." if gone else "There was nothing to delete."
 
 
-def export(services: PublicServices, kind: Literal["requests", "rounds", "steps"]) -> Callable[[str, Mapping[str, Any] | None], Path]:
-    """A function (session, filters) → CSV file of the requests, rounds or training steps the visitor may see."""
-
-    def make(session: str, filters: Mapping[str, Any] | None) -> Path:
-        where = scope(services.settings, session, downloads.fields(filters, "filters"))
-        if kind == "steps":  # training has no session; it holds no text
-            where = {name: where[name] for name in ("target", "drafter")}
-        path = downloads.temporary(f"omnidemo-{kind}.csv")
-        try:
-            services.store.export_csv(kind, path, **where)
-        except (RuntimeError, ValueError) as error:
-            raise gr.Error(without_folders(str(error))) from error
-        return path
-
-    return make
+def export(services: PublicServices, kind: Literal["requests", "rounds", "steps"], session: str, filters: Mapping[str, Any] | None) -> Path:
+    """A CSV file of the requests, rounds or training steps that the visitor may see."""
+    where = scope(services.settings, session, downloads.fields(filters, "filters"))
+    if kind == "steps":  # training has no session; it holds no text
+        where = {name: where[name] for name in ("target", "drafter")}
+    path = downloads.temporary(f"omnidemo-{kind}.csv")
+    try:
+        services.store.export_csv(kind, path, **where)
+    except (RuntimeError, ValueError) as error:
+        raise gr.Error(without_folders(str(error))) from error
+    return path
 
 
 def build(services: PublicServices, shell: Shell) -> None:
@@ -119,12 +107,13 @@ def build(services: PublicServices, shell: Shell) -> None:
     filters, seen = gr.JSON(visible=False), gr.Textbox(visible=False)
     with gr.Row(elem_classes="omni-files"):
         for kind, label in (("requests", "↓ Requests as CSV"), ("rounds", "↓ Rounds as CSV"), ("steps", "↓ Training steps as CSV")):
-            downloads.download_button(label, f"{kind}_csv", export(services, kind), [shell.session, filters], js=js, size="sm")  # type: ignore[arg-type]
+            press = gr.Button(label, size="sm").click
+            downloads.download(press, f"{kind}_csv", partial(export, services, kind), [shell.session, filters], js=js)  # type: ignore[arg-type]
 
     def show(session: str, wanted: dict[str, Any] | None, last: str, said: str = "") -> Any:
-        value = page_json(services, session, downloads.fields(wanted, "filters"))
-        key = hashlib.sha1(value.encode()).hexdigest()
-        return gr.skip() if key == last and not said else for_browser({**json.loads(value), "key": key, "said": said})
+        value = table(services, session, downloads.fields(wanted, "filters"))
+        key = hashlib.sha1(for_browser(value).encode()).hexdigest()
+        return gr.skip() if key == last and not said else for_browser({**value, "key": key, "said": said})
 
     def remove(session: str, wanted: dict[str, Any] | None, last: str) -> Any:
         asked = downloads.fields(downloads.fields(wanted, "filters").get("remove"), "requests to delete")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any, Literal, get_args, get_origin
+from functools import partial
+from typing import Any
 
 import gradio as gr
 
@@ -12,41 +12,28 @@ from omnidemo.config import Settings
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.ui import text
 from omnidemo.ui.downloads import for_browser
-from omnidemo.ui.shell import QUIET, Shell, only_when_changed
+from omnidemo.ui.shell import QUIET, Shell, if_loaded
 
 Item = dict[str, Any]
-STEPS = {"confidence": 0.05, "gamma": 0.05, "jsd_beta": 0.05, "ngram_weight": 0.05}
-
-
-def _bounds(name: str) -> Item:
-    """The limits that the setting itself declares; an open one is left to `configure`, which checks the exact rule."""
-    found: Item = {}
-    for rule in Settings.model_fields[name].metadata:
-        for side, keys in (("min", ("ge", "gt")), ("max", ("le", "lt"))):
-            for key in keys:
-                if getattr(rule, key, None) is not None:
-                    found[side] = getattr(rule, key)
-    return found
+RULES: dict[str, Item] = Settings.model_json_schema()["properties"]
+# The limits that a setting declares; an open one is left to `configure`, which checks the exact rule.
+LIMITS = {"minimum": "min", "exclusiveMinimum": "min", "maximum": "max", "exclusiveMaximum": "max"}
+SHARES, STEP = ("confidence", "gamma", "jsd_beta", "ngram_weight"), 0.05  # numbers between 0 and 1
 
 
 def item(name: str) -> Item:
     """How one setting is asked for; kind, limits and default come from `config.Settings`, words from `text.CONTROLS`."""
-    field = Settings.model_fields[name]
-    label, hint = text.CONTROLS[name]
-    shown: Item = {"name": name, "label": label, "help": hint, "default": field.default, "when": text.ONLY_WHEN.get(name)}
-    if get_origin(field.annotation) is Literal:
-        titles = text.CHOICES.get(name, {})
-        return shown | {"kind": "choice", "options": [[one, titles.get(one, one)] for one in get_args(field.annotation)]}
-    if field.annotation is bool:
-        return shown | {"kind": "switch"}
-    if field.annotation is str:
-        return shown | {"kind": "line"}
-    shown |= _bounds(name)
-    if name in STEPS and "max" in shown:  # a number between 0 and 1: a slider that excludes its open ends
-        step = STEPS[name]
-        edge = step if name != "confidence" else 0
-        return shown | {"kind": "slider", "step": step, "min": edge, "max": 1 - edge}
-    return shown | {"kind": "number", "step": STEPS.get(name, 1 if field.annotation is int else "any")}
+    rule, (label, hint) = RULES[name], text.CONTROLS[name]
+    shown: Item = {"name": name, "label": label, "help": hint, "default": rule["default"], "when": text.ONLY_WHEN.get(name)}
+    if "enum" in rule:
+        return shown | {"kind": "choice", "options": [[one, text.CHOICES[name][one]] for one in rule["enum"]]}
+    if name in SHARES:  # the slider excludes open ends
+        edge = STEP if name != "confidence" else 0
+        return shown | {"kind": "slider", "step": STEP, "min": edge, "max": 1 - edge}
+    if kind := {"boolean": "switch", "string": "line"}.get(rule["type"]):
+        return shown | {"kind": kind}
+    limits = {side: rule[key] for key, side in LIMITS.items() if key in rule}
+    return shown | {"kind": "number", "step": 1 if rule["type"] == "integer" else "any"} | limits
 
 
 def groups() -> list[Item]:
@@ -59,21 +46,13 @@ def groups() -> list[Item]:
 
 def values(services: PublicServices, target: str, drafter: str) -> dict[str, Any]:
     """The present values; what the app started with while the pair is not loaded."""
-    try:
-        now: Mapping[str, Any] = services.controls(target, drafter)
-    except (RuntimeError, ValueError):
-        now = {}
-    names = [name for *_, names in text.CONTROL_GROUPS for name in names]
-    return {name: now.get(name, getattr(services.settings, name)) for name in names}
+    now = if_loaded(services.controls, target, drafter, otherwise={})
+    return {name: now.get(name, getattr(services.settings, name)) for name in text.CONTROLS}
 
 
 def line_names(services: PublicServices, target: str, drafter: str) -> list[str]:
     """The topic lines of a pair, `default` first; only that one while the pair is not loaded."""
-    try:
-        found = [line.domain for line in services.lines(target, drafter)]
-    except (RuntimeError, ValueError):
-        found = []
-    return list(dict.fromkeys(["default", *found]))
+    return list(dict.fromkeys(["default", *(line.domain for line in if_loaded(services.lines, target, drafter, otherwise=()))]))
 
 
 def state(services: PublicServices, target: str, drafter: str, error: str = "") -> str:
@@ -113,17 +92,12 @@ def change(services: PublicServices, target: str, drafter: str, changes: str) ->
 
 def steer(services: PublicServices, shell: Shell, panel: gr.HTML, name: str) -> None:
     """Wire one `controls` widget: what it changes, and what others change."""
-    names, seen = [shell.target, shell.drafter], gr.State("")
-    wanted = gr.Textbox(visible=False, label="changes")
-
-    def show(target: str, drafter: str) -> str:
-        return state(services, target, drafter)
+    names, wanted = [shell.target, shell.drafter], gr.Textbox(visible=False, label="changes")
+    _, seen = shell.keep(panel, partial(state, services), names, f"controls_{name}")
 
     def apply(target: str, drafter: str, changes: str) -> tuple[str, str]:
-        return change(services, target, drafter, changes), show(target, drafter)  # a refusal stays until the next change
+        return change(services, target, drafter, changes), state(services, target, drafter)  # a refusal stays until the next change
 
-    when = [shell.page.load, shell.tick.tick]
-    gr.on(when, only_when_changed(show), [*names, seen], [panel, seen], api_name=f"controls_{name}", **QUIET)
     js = "(target, drafter) => [target, drafter, omni.controls.take()]"
     # Not called "change": Gradio fires that for every new value, and a refusal would be gone at once.
     panel.adjust(apply, [*names, wanted], [panel, seen], js=js, api_name=f"configure_{name}", **QUIET)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import secrets
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import gradio as gr
@@ -17,38 +18,18 @@ from omnidemo.store.recorded_rounds import finite
 from omnidemo.ui.downloads import for_browser
 from omnidemo.ui.errors import report
 from omnidemo.ui.running_answers import Running
-from omnidemo.ui.shell import ENGINE, PRIVATE, Shell, not_ready
+from omnidemo.ui.shell import ENGINE, PRIVATE, Shell, load_ready
 
-FEWEST, MOST, USUAL = 5, 200, 40  # requests of one play
+MOST, USUAL = 200, 40  # requests of one play
 SLICE_SECONDS = 1.0  # then other requests get the engine, and the browser requests the next slice
-MOST_PARKED = 32  # plays between two slices; a closed browser leaves one behind
+MOST_PARKED = 32  # plays between two slices, of which a closed browser leaves one behind
 SHOWN_TEXT = 400
 Key = tuple[str, str]  # session, run
 
 
-class PausedTraffic:
-    """Plays between two slices. The oldest is dropped when there are too many: its browser is gone."""
-
-    def __init__(self, drop: Callable[[Key], None]) -> None:
-        self._plays: dict[Key, tuple[Iterator[Any], dict[str, Any]]] = {}
-        self._lock = threading.Lock()
-        self._drop = drop
-
-    def put(self, key: Key, played: Iterator[Any], value: dict[str, Any]) -> None:
-        with self._lock:
-            self._plays[key] = (played, value)
-            gone = [self._plays.pop(old) and old for old in list(self._plays)[:-MOST_PARKED]]
-        for old in gone:
-            self._drop(old)
-
-    def take(self, key: Key) -> tuple[Iterator[Any], dict[str, Any]] | None:
-        with self._lock:
-            return self._plays.pop(key, None)
-
-
 def player(services: PublicServices, running: Running) -> Any:
     """The event behind the play button."""
-    parked = PausedTraffic(lambda key: running.finish(*key))
+    parked: dict[Key, tuple[Iterator[Any], dict[str, Any]]] = {}  # plays between two slices
 
     def play_traffic(session: str, run: str, target: str, drafter: str, topic: str, count: float) -> Iterator[str]:
         """Stream `count` sample prompts of a topic through the pair; JSON after each: run, state, done, prompt, text, figures.
@@ -59,25 +40,31 @@ def player(services: PublicServices, running: Running) -> Any:
         key = (session or f"api-{run}", run)
         wanted = min(MOST, max(1, int(count or USUAL)))
         began: dict[str, Any] = {"run": key[1], "topic": topic, "count": wanted, "done": 0, "state": "playing", "pair": [target, drafter]}
-        played, value = parked.take(key) or (None, began)
+        played, value = parked.pop(key, (None, began))
 
         def shown(**changes: Any) -> str:
             value.update(changes)
             return for_browser(value)
 
-        state = services.load(target, drafter)
-        if value["pair"] != [target, drafter]:  # another one was chosen between two slices
-            running.finish(*key)
-            yield shown(state="stopped")
-            return
-        if state.stage != "ready":
-            running.finish(*key)
-            yield shown(state="error", error=not_ready(state, "Start it again when it is ready."))
-            return
-        yield shown(state="playing")
-        cancel, until, more = running.start(*key), time.monotonic() + SLICE_SECONDS, False
+        more = False
         try:
-            played = played or _play(services, key[0], target, drafter, topic, wanted, cancel)
+            if value["pair"] != [target, drafter]:  # another one was chosen between two slices
+                yield shown(state="stopped")
+                return
+            load_ready(services, target, drafter, "Start it again when it is ready.")
+            yield shown(state="playing")
+            cancel, until = running.start(*key), time.monotonic() + SLICE_SECONDS
+            if played is None:
+                # Other prompts each time: on the ones of the last play the drafter would only repeat what it learned by heart.
+                pair: dict[str, Any] = {"target": target, "drafter": drafter, "method": services.settings.method}
+                asked: dict[str, Any] = {
+                    "session": key[0],
+                    "topic": topic,
+                    "count": wanted,
+                    "cancel": cancel,
+                    "seed": secrets.randbelow(2**31),
+                }
+                played = iter(services.play(**pair, **asked, let_learn=False))
             for index, prompt, generation in played:
                 if generation.finish_reason != "cancelled":
                     yield shown(done=index + 1, line=generation.domain, prompt=prompt[:SHOWN_TEXT], **_result(generation))
@@ -89,36 +76,23 @@ def player(services: PublicServices, running: Running) -> Any:
             yield shown(state="error", error=report(error, "playing traffic"))
         finally:
             if more and played is not None:
-                parked.put(key, played, value)
+                parked[key] = played, value
+                for old in list(parked)[:-MOST_PARKED]:  # their browsers are gone
+                    parked.pop(old, None)
+                    running.finish(*old)
             else:
                 running.finish(*key)
 
     return play_traffic
 
 
-def _play(
-    services: PublicServices, session: str, target: str, drafter: str, topic: str, count: int, cancel: threading.Event
-) -> Iterator[Any]:
-    pair = {"target": target, "drafter": drafter, "method": services.settings.method}
-    # Other prompts each time: on the ones of the last play the drafter would only repeat what it learned by heart.
-    seed = secrets.randbelow(2**31)
-    return iter(services.play(session=session, topic=topic, count=count, cancel=cancel, seed=seed, let_learn=False, **pair))
-
-
-def learner(services: PublicServices, running: Running) -> Any:
+def let_learn(services: PublicServices, running: Running, value: str, session: str, run: str, target: str, drafter: str) -> None:
     """The event after a slice, outside of the engine's queue: an update that is due runs, and other requests get the engine."""
-
-    def let_learn(value: str, session: str, run: str, target: str, drafter: str) -> None:
-        shown = json.loads(value or "{}")
-        if shown.get("state") != "more" or shown.get("run") != run:
-            return
-        try:
-            line, topic = str(shown.get("line") or "default"), str(shown.get("topic") or "")
+    shown = json.loads(value or "{}")
+    if shown.get("state") == "more" and shown.get("run") == run:
+        line, topic = str(shown.get("line") or "default"), str(shown.get("topic") or "")
+        with suppress(RuntimeError, ValueError):  # the pair is gone, or it is no line
             services.let_learn(target, drafter, line, running.flag(session, run), topic)
-        except (RuntimeError, ValueError):  # the pair is gone, or it is no line
-            return
-
-    return let_learn
 
 
 def wire(services: PublicServices, shell: Shell, widget: gr.HTML, name: str) -> None:
@@ -141,7 +115,7 @@ def wire(services: PublicServices, shell: Shell, widget: gr.HTML, name: str) -> 
     )
     played.failure(**settled)  # refused before it began: nothing below happens then
     played.then(
-        learner(services, running),
+        partial(let_learn, services, running),
         [widget, shell.session, run, *pair],
         None,
         js=f"(value, ...more) => [value, ...{calls}.current(), ...more.slice(2)]",
@@ -153,7 +127,7 @@ def wire(services: PublicServices, shell: Shell, widget: gr.HTML, name: str) -> 
 
 def first(services: PublicServices) -> str:
     """The value with which such a widget begins."""
-    return for_browser({"topics": services.topics(), "fewest": FEWEST, "most": MOST, "usual": USUAL})
+    return for_browser({"topics": services.topics()})
 
 
 def _result(generation: Generation) -> dict[str, Any]:

@@ -12,21 +12,16 @@ from omnidemo.serving.public_services import PublicServices
 from omnidemo.store.recorded_rounds import finite
 from omnidemo.ui import text
 from omnidemo.ui.downloads import for_browser
-from omnidemo.ui.shell import QUIET, Shell, only_when_changed
+from omnidemo.ui.shell import QUIET, Shell, if_loaded
 
 
 def drafting_json(services: PublicServices, target: str, drafter: str, domain: str) -> dict[str, Any] | None:
     """How far the pair guesses ahead now; None while it is not loaded."""
-    try:
-        now = services.drafting(target, drafter, domain)
-    except (RuntimeError, ValueError):
-        return None
-    return {
-        "policy": now.policy,
+    now = if_loaded(services.drafting, target, drafter, domain, otherwise=None)
+    return now and {
         "title": text.CHOICES["draft_policy"].get(now.policy, now.policy),
         "length": finite(now.length, 2),
         "speculating": bool(now.speculating),
-        "speedup": finite(now.estimated_speedup),
         "sentence": now.sentence,
         "off": now.policy == "fixed" and not now.length,
     }
@@ -34,11 +29,8 @@ def drafting_json(services: PublicServices, target: str, drafter: str, domain: s
 
 def calibration(services: PublicServices, target: str, drafter: str, domain: str) -> list[tuple[float, float, float]]:
     """(predicted, observed, count) per bin of the acceptance head; empty without one."""
-    try:
-        bins = services.drafting(target, drafter, domain).calibration
-    except (RuntimeError, ValueError):
-        return []
-    return [(float(p), float(o), float(n)) for p, o, n in bins if n and math.isfinite(p) and math.isfinite(o)]
+    now = if_loaded(services.drafting, target, drafter, domain, otherwise=None)
+    return [(float(p), float(o), float(n)) for p, o, n in (now.calibration if now else ()) if n and math.isfinite(p) and math.isfinite(o)]
 
 
 def trainer_json(services: PublicServices, target: str, drafter: str, domain: str = "default") -> str:
@@ -50,35 +42,24 @@ def trainer_json(services: PublicServices, target: str, drafter: str, domain: st
         domain = "default"
         status = services.trainer(target, drafter, domain)
     store = services.store.status
-    shown = {
+    names = ("state", "why", "version", "step", "requests_seen", "last_swap", "chat_rounds", "rolled_back", "shifts")
+    shown = {name: getattr(status, name) for name in names} | {
         "loaded": services.state(target, drafter).stage == "ready",
         "domain": domain,
-        "state": status.state,
         "title": text.TRAINER.get(status.state, status.state),
-        "why": status.why,
-        "version": status.version,
-        "step": status.step,
-        "loss": finite(status.loss),
-        "seen": status.requests_seen,
-        "next": status.next_in,
-        "swap": status.last_swap,
         "error": status.error or (store.message if store.ok else None) or None,
         "mode": text.CHOICES["training"].get(status.mode, status.mode),
-        "gain": finite(status.gain),
-        "cost": finite(status.chat_cost),
-        "rounds": status.chat_rounds,
-        "rolled": status.rolled_back,
-        "shifts": status.shifts,
+        **{name: finite(getattr(status, name)) for name in ("loss", "gain", "chat_cost")},
         "seconds": finite(status.seconds, 2),
         "drafting": drafting_json(services, target, drafter, domain),
-        "store": {"ok": store.ok, "message": without_folders(store.message), "pending": store.pending, "lost": store.lost},
+        "store": {"ok": store.ok, "message": without_folders(store.message), "pending": store.pending},
     }
     return for_browser(shown)
 
 
 def follow(services: PublicServices, shell: Shell, panel: gr.HTML, line: Any) -> None:
     """Keep the chat's trainer panel up to date and wire its buttons. `line`: the picker of the topic line."""
-    names, seen = [shell.target, shell.drafter, line, shell.session], gr.State("")
+    names = [shell.target, shell.drafter, line, shell.session]
 
     def chosen(domain: str, session: str) -> str:
         """With the automatic choice the line of what was asked, or taught, last."""
@@ -88,14 +69,7 @@ def follow(services: PublicServices, shell: Shell, panel: gr.HTML, line: Any) ->
     def show(target: str, drafter: str, domain: str, session: str) -> str:
         return trainer_json(services, target, drafter, chosen(domain, session))
 
-    gr.on(
-        [shell.page.load, shell.tick.tick],
-        only_when_changed(show),
-        [*names, seen],
-        [panel, seen],
-        api_name="trainer_state",
-        **QUIET,
-    )
+    _, seen = shell.keep(panel, show, names, "trainer_state")
     for name, act in (("pause", services.pause), ("resume", services.resume), ("reset", services.reset)):
 
         def run(target: str, drafter: str, domain: str, session: str, act: Any = act) -> tuple[str, str]:
