@@ -20,7 +20,7 @@ from omnidemo.pair.conversation_pool import DOMAIN
 from omnidemo.pair.ngram_memory import remember
 from omnidemo.pair.pair import Pair
 from omnidemo.records import Generation, Prompt, Round, Trace
-from omnidemo.remote.messages import Adapter, Call, Failed, Finished, Insertions, Message, NgramChanges
+from omnidemo.remote.messages import Adapter, Behind, Call, Failed, Finished, Insertions, Message
 from omnidemo.vocab.ngram_cache import NgramCache
 
 BASE = Adapter()
@@ -45,7 +45,7 @@ class RemotePair(Pair):
         """Have an answer written; its rounds and `Finished`, or `Failed`. It looks at `cancelled` after each round."""
         raise NotImplementedError
 
-    def _told(self, ngrams: NgramCache) -> NgramChanges | Insertions:
+    def _told(self, ngrams: NgramCache) -> Insertions:
         """What a call says of the n-grams. The lock is held."""
         raise NotImplementedError
 
@@ -144,6 +144,7 @@ class RemotePair(Pair):
             raise RuntimeError(self.lost)
         if isinstance(message, Failed):
             raise (ValueError if message.mistake else RuntimeError)(message.text)
+        assert not isinstance(message, Behind)  # `_ask` has answered it
         return message
 
 

@@ -14,7 +14,7 @@ from omnidemo.remote.messages import Behind, Call, Failed, Finished, Insertions,
 
 LOSSES = 8  # replicas that an answer may lose without a token in between
 
-Batches = Iterator[Sequence[Message | Behind]]
+Batches = Iterator[Sequence[Message]]
 
 
 class Lost(Exception):
@@ -115,7 +115,6 @@ class _Answer:
     def _generation(self, reason: FinishReason, plain: float | None, found: dict[str, float | None]) -> Generation:
         call = self._call
         seconds = perf_counter() - self._began
-        ngrams = call.ngrams
         return Generation(
             token_ids=self._ids,
             text="".join(done.text for done in self._rounds),
@@ -126,7 +125,7 @@ class _Answer:
             prompt_tokens=len(call.ids),
             seed=call.options["seed"],
             adapter_version=call.adapter.version,
-            cache_entries=ngrams.since + len(ngrams.added) if isinstance(ngrams, Insertions) else 0,
+            cache_entries=call.ngrams.since + len(call.ngrams.added),
             domain=call.options["domain"],
             key=token_hex(12),
         )
