@@ -15,6 +15,7 @@ from torch import Tensor
 
 from omnidemo.adapters.acceptance_head import NumpyHead
 from omnidemo.config import GenerationConfig
+from omnidemo.metrics import measure
 from omnidemo.models.load import LanguageModel
 from omnidemo.pair.conversation_pool import DOMAIN
 from omnidemo.pair.ngram_memory import remember
@@ -94,8 +95,14 @@ class RemotePair(Pair):
                     line.cost_model.renew()
             self.mismatches += message.mismatches
         self._learn(message.traces)
-        metrics = {**message.generation.metrics, "time_to_first_token": first}
-        return replace(message.generation, rounds=tuple(rounds), metrics=metrics)
+        made = replace(message.generation, rounds=tuple(rounds), prompt_tokens=len(ids), seed=asked.seed)
+        metrics = {**made.metrics, "time_to_first_token": first}
+        if message.generation.prompt_tokens == len(ids):
+            return replace(made, metrics=metrics)
+        # Whoever told the end has not written all of it.
+        metrics |= measure(rounds, perf_counter() - began, first, metrics["plain_seconds"])
+        written, text = tuple(token.id for done in rounds for token in done.tokens), "".join(done.text for done in rounds)
+        return replace(made, token_ids=written, text=text, metrics=metrics)
 
     def publish(self, version: int, weights: Mapping[str, Tensor], head: Mapping[str, Tensor] | None = None, domain: str = DOMAIN) -> None:
         """Have these weights draft for a domain from the next answer on."""
