@@ -10,8 +10,6 @@ from omnidemo.decoding.cost_model import CostModel
 from omnidemo.records import Generation, Round, Trace
 from omnidemo.vocab.ngram_cache import NgramCache
 
-Ngrams = Mapping[int, tuple[int, ...]]  # target id → the drafter's ids that spell it
-
 
 @dataclass(frozen=True, slots=True)
 class Adapter:
@@ -26,17 +24,9 @@ class Adapter:
 
 
 @dataclass(frozen=True, slots=True)
-class NgramChanges:
-    """What has come and gone since the n-grams that every process of the app began with."""
-
-    added: Ngrams
-    removed: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Insertions:
-    """The n-grams of a cache from number `since` on, in the order in which they came. After anything was removed the `epoch` is another
-    one, and numbers begin anew."""
+    """The n-grams of a cache, each a target id and the drafter's ids that spell it, from number `since` on, in the order in which they
+    came. After anything was removed the `epoch` is another one, and numbers begin anew."""
 
     epoch: str
     since: int
@@ -54,7 +44,7 @@ class Call:
     note: bool
     traced: bool
     adapter: Adapter
-    ngrams: NgramChanges | Insertions
+    ngrams: Insertions
     knowledge: CostModel
     plain_at: float | None
     stop: str = ""
@@ -88,31 +78,7 @@ class Behind:
     number: int
 
 
-Message = Round | Finished | Failed
-
-
-def entries(cache: NgramCache) -> dict[int, tuple[int, ...]]:
-    return {target_id: path for target_id in cache.target_ids if (path := cache.path(target_id)) is not None}
-
-
-def changes(cache: NgramCache, beginning: Ngrams) -> NgramChanges:
-    """How a cache differs from the beginning."""
-    now = entries(cache)
-    added = {target_id: path for target_id, path in now.items() if beginning.get(target_id) != path}
-    return NgramChanges(added, tuple(target_id for target_id in beginning if target_id not in now))
-
-
-def become(cache: NgramCache, beginning: Ngrams, since: NgramChanges) -> None:
-    """Have a cache, whatever it has seen, hold the beginning with these changes."""
-    gone = set(since.removed)
-    wanted = {target_id: path for target_id, path in beginning.items() if target_id not in gone} | dict(since.added)
-    have = entries(cache)
-    if any(wanted.get(target_id) != path for target_id, path in have.items()):
-        cache.clear()
-        have = {}
-    for target_id, path in wanted.items():
-        if target_id not in have:
-            cache.insert(target_id, path)
+Message = Round | Finished | Failed | Behind
 
 
 def insertions(cache: NgramCache, since: int) -> Insertions:

@@ -15,12 +15,13 @@ from torch import Tensor
 
 from omnidemo.adapters.acceptance_head import NumpyHead
 from omnidemo.config import GenerationConfig
+from omnidemo.metrics import measure
 from omnidemo.models.load import LanguageModel
 from omnidemo.pair.conversation_pool import DOMAIN
 from omnidemo.pair.ngram_memory import remember
 from omnidemo.pair.pair import Pair
 from omnidemo.records import Generation, Prompt, Round, Trace
-from omnidemo.remote.messages import Adapter, Call, Failed, Finished, Insertions, Message, NgramChanges
+from omnidemo.remote.messages import Adapter, Behind, Call, Failed, Finished, Insertions, Message
 from omnidemo.vocab.ngram_cache import NgramCache
 
 BASE = Adapter()
@@ -45,7 +46,7 @@ class RemotePair(Pair):
         """Have an answer written; its rounds and `Finished`, or `Failed`. It looks at `cancelled` after each round."""
         raise NotImplementedError
 
-    def _told(self, ngrams: NgramCache) -> NgramChanges | Insertions:
+    def _told(self, ngrams: NgramCache) -> Insertions:
         """What a call says of the n-grams. The lock is held."""
         raise NotImplementedError
 
@@ -94,8 +95,14 @@ class RemotePair(Pair):
                     line.cost_model.renew()
             self.mismatches += message.mismatches
         self._learn(message.traces)
-        metrics = {**message.generation.metrics, "time_to_first_token": first}
-        return replace(message.generation, rounds=tuple(rounds), metrics=metrics)
+        made = replace(message.generation, rounds=tuple(rounds), prompt_tokens=len(ids), seed=asked.seed)
+        metrics = {**made.metrics, "time_to_first_token": first}
+        if message.generation.prompt_tokens == len(ids):
+            return replace(made, metrics=metrics)
+        # Whoever told the end has not written all of it.
+        metrics |= measure(rounds, perf_counter() - began, first, metrics["plain_seconds"])
+        written, text = tuple(token.id for done in rounds for token in done.tokens), "".join(done.text for done in rounds)
+        return replace(made, token_ids=written, text=text, metrics=metrics)
 
     def publish(self, version: int, weights: Mapping[str, Tensor], head: Mapping[str, Tensor] | None = None, domain: str = DOMAIN) -> None:
         """Have these weights draft for a domain from the next answer on."""
@@ -144,6 +151,7 @@ class RemotePair(Pair):
             raise RuntimeError(self.lost)
         if isinstance(message, Failed):
             raise (ValueError if message.mistake else RuntimeError)(message.text)
+        assert not isinstance(message, Behind)  # `_ask` has answered it
         return message
 
 

@@ -7,30 +7,38 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from safetensors.torch import load
 
 from omnidemo.pair.pair import Pair
 from omnidemo.records import Trace
-from omnidemo.remote.messages import Adapter, Call, Failed, Finished, Message
+from omnidemo.remote.messages import Behind, Call, Failed, Finished, Insertions, Message
+from omnidemo.vocab.ngram_cache import NgramCache
 
 log = logging.getLogger(__name__)
 TRACES = 64
 
 
 class WritingPair(Pair):
-    """Writes answers as a `Call` says; several at once where its process does. A subclass says what a call brings along (`_prepare`)."""
+    """Writes answers as a `Call` says; several at once where its process does."""
 
     lines_kept = 4  # adapter lines whose drafters a process keeps
+    fetch: Callable[[Any], tuple[bytes, bytes]]  # gets weights and head that lie `elsewhere`
 
     def __init__(self, *models: Any, **options: Any) -> None:
         super().__init__(*models, **options)
         self._serials: OrderedDict[str, int] = OrderedDict()  # of what drafts for each domain; the newest last
         self._traces: OrderedDict[str, Trace] = OrderedDict()  # of answers that have just ended, by key
+        self._told: WeakKeyDictionary[NgramCache, tuple[str, int]] = WeakKeyDictionary()  # epoch and number of what each cache was given
 
     def serve(self, call: Call, cancelled: Callable[[], bool]) -> Iterator[Message]:
-        """The rounds of an answer, then `Finished`."""
+        """The rounds of an answer, then `Finished`; or `Behind` alone."""
         domain = call.options["domain"]
+        number = self._take(domain, call.ngrams)
+        if number is not None:
+            yield Behind(number)
+            return
         self._prepare(domain, call)
         self._use(domain)
         self.learners = [self._keep] if call.traced else self.learners
@@ -40,17 +48,32 @@ class WritingPair(Pair):
         traces = (trace,) if trace is not None and call.traced else ()
         yield Finished(replace(generation, rounds=()), traces, line.cost_model, line.plain_at, self.mismatches - before)
 
-    def _prepare(self, domain: str, call: Call) -> None:
-        raise NotImplementedError
+    def _take(self, domain: str, new: Insertions) -> int | None:
+        """Insert what is new; or, where something before it is lacking, the number from which on."""
+        with self._lock:
+            cache = self._memory.of(domain)
+            epoch, number = self._told.get(cache, ("", 0))
+            number = number if epoch == new.epoch else 0
+            if new.since > number:
+                return number
+            if epoch != new.epoch:
+                cache.clear()
+            for target_id, path in new.added[number - new.since :]:
+                cache.insert(target_id, path)
+            self._told[cache] = new.epoch, max(number, new.since + len(new.added))
+            return None
 
-    def _draft_with(self, domain: str, adapter: Adapter) -> None:
-        """Have a version draft for a domain. The lock is held."""
-        if adapter.serial == self._serials.get(domain, 0):
+    def _prepare(self, domain: str, call: Call) -> None:
+        """Have the call's version draft for a domain."""
+        adapter, known = call.adapter, self._serials.get(domain, 0)
+        if adapter.serial == known or 0 < adapter.serial < known:  # a call that was asked later has been here
             return
-        line = self._line(domain)
-        line.published = adapter.version, _tensors(adapter.weights), _tensors(adapter.head)
-        self._swap(domain, line)
-        self._serials[domain] = adapter.serial
+        weights, head = (adapter.weights, adapter.head) if adapter.elsewhere is None else self.fetch(adapter.elsewhere)
+        with self._lock:
+            line = self._line(domain)
+            line.published = adapter.version, _tensors(weights), _tensors(head)
+            self._swap(domain, line)
+            self._serials[domain] = adapter.serial
 
     def _use(self, domain: str) -> None:
         """Note that a line is used now, and let the one go that was unused for longest."""

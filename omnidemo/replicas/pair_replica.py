@@ -9,14 +9,12 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, cast
-from weakref import WeakKeyDictionary
 
 from omnidemo.config import Settings
 from omnidemo.records import Trace
-from omnidemo.remote.messages import Adapter, Behind, Call, Insertions, Message
+from omnidemo.remote.messages import Call, Message
 from omnidemo.remote.writing_pair import WritingPair, told
 from omnidemo.serving.pair_loading import build_pair
-from omnidemo.vocab.ngram_cache import NgramCache
 
 ANSWERS = 16  # that a replica writes at once; Ray holds back more
 BATCH_SECONDS = 0.01  # rounds of this time go in one message, after the first: a message takes the app a millisecond (SCALING.md)
@@ -26,45 +24,10 @@ class ReplicaSide(WritingPair):
     """A pair that is told what others have learned. What rounds cost is measured by each replica for itself."""
 
     lines_kept = ANSWERS
-    fetch: Callable[[Any], tuple[bytes, bytes]]
 
-    def __init__(self, *models: Any, **options: Any) -> None:
-        super().__init__(*models, **options)
-        self._told: WeakKeyDictionary[NgramCache, tuple[str, int]] = WeakKeyDictionary()  # epoch and number of what each cache was given
-
-    def write(self, call: Call, cancelled: Callable[[], bool]) -> Iterator[Message | Behind]:
+    def write(self, call: Call, cancelled: Callable[[], bool]) -> Iterator[Message]:
         """The messages of an answer, or `Behind` alone."""
-        assert isinstance(call.ngrams, Insertions)
-        number = self._take(call.options["domain"], call.ngrams)
-        if number is not None:
-            yield Behind(number)
-            return
         yield from told(self.serve(call, cancelled), "holds a replica")
-
-    def _prepare(self, domain: str, call: Call) -> None:
-        adapter, known = call.adapter, self._serials.get(domain, 0)
-        if 0 < adapter.serial <= known:  # it may be the newest no more: a call that was asked later has been here
-            return
-        if adapter.elsewhere is not None:
-            weights, head = self.fetch(adapter.elsewhere)
-            adapter = Adapter(adapter.serial, adapter.version, weights, head)
-        with self._lock:
-            self._draft_with(domain, adapter)
-
-    def _take(self, domain: str, new: Insertions) -> int | None:
-        """Insert what is new; or, where something before it is lacking, the number from which on."""
-        with self._lock:
-            cache = self._memory.of(domain)
-            epoch, number = self._told.get(cache, ("", 0))
-            number = number if epoch == new.epoch else 0
-            if new.since > number:
-                return number
-            if epoch != new.epoch:
-                cache.clear()
-            for target_id, path in new.added[number - new.since :]:
-                cache.insert(target_id, path)
-            self._told[cache] = new.epoch, max(number, new.since + len(new.added))
-            return None
 
 
 class PairReplica:
@@ -76,10 +39,10 @@ class PairReplica:
         self._pair.warm_up()
         self._threads = ThreadPoolExecutor(ANSWERS, "answer")
 
-    async def answer(self, call: Call) -> AsyncIterator[list[Message | Behind]]:
+    async def answer(self, call: Call) -> AsyncIterator[list[Message]]:
         """The messages of an answer in small batches, the first round at once. Where nobody reads on, the answer is ended."""
         loop, ready, gone = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
-        written: deque[Message | Behind] = deque()
+        written: deque[Message] = deque()
 
         def write() -> None:
             for message in self._pair.write(call, gone.is_set):

@@ -17,11 +17,13 @@ from typing import Any, TypeVar
 
 from alembic import command
 from alembic.config import Config
+from alembic.migration import MigrationContext
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from omnidemo.store import postgres
 from omnidemo.store.connections import beside, enable_write_ahead, first_line, inode, is_down, make_engine, next_step
+from omnidemo.store.version_files import Base
 
 T = TypeVar("T")
 MIGRATIONS = Path(__file__).parent / "migrations"
@@ -59,7 +61,6 @@ class Database:
         self._log_inode: int | None = None  # of its write-ahead log when it was last looked at
         self._opened, self._ok, self._message = False, True, ""
         self._note = ""  # message of the status while everything works
-        self.renewed: Callable[[], None] = lambda: None  # called by the writer after another file took the place of the database
         self._queue: deque[_Write] = deque()
         self._submitted = self._finished = self._lost = 0
         self._closing = self._nudged = False
@@ -108,9 +109,9 @@ class Database:
             self._failed(error)
             return default
 
-    def flush(self, timeout: float, while_ok: bool = False) -> bool:
-        """Wait until everything submitted so far has been dealt with; False if that took longer than `timeout` seconds. `while_ok`: or as
-        soon as the database is known not to work."""
+    def flush(self, timeout: float = 10.0, while_ok: bool = False) -> bool:
+        """Wait until everything submitted so far has been dealt with; False after `timeout` seconds, and with `while_ok` as soon as the
+        database is known not to work."""
         with self._wake:
             goal, self._nudged = self._submitted, True
             self._wake.notify_all()
@@ -143,7 +144,11 @@ class Database:
         config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
         with _upgrading, self._engine.execution_options(write=True).begin() as connection:
             config.attributes["connection"] = connection
-            command.upgrade(config, "head")
+            if MigrationContext.configure(connection).get_current_revision() is None:
+                Base.metadata.create_all(connection)
+                command.stamp(config, "head")
+            else:
+                command.upgrade(config, "head")
             known = postgres.identity(connection) if self.shared else None
         self._inode = inode(self.file) if self.file is not None else known
         self._opened = True
@@ -163,12 +168,15 @@ class Database:
                     since = f"since {time.strftime('%H:%M')} another one holds what comes, without the history before"
                     place = f" `{self.file}`" if self.file is not None else ""
                     self._note = f"The database{place} was deleted or replaced; {since}."
-                    self.renewed()
+                    self._renewed()
         except Exception as error:  # a bad URL, a missing driver, a failed migration: all mean "no database for now"
             log.debug("opening the database failed", exc_info=error)
             self._failed(error)
             return False
         return True
+
+    def _renewed(self) -> None:
+        """Called by the writer after another file took the place of the database."""
 
     def _moved(self) -> bool:
         """Whether the file that was opened is not the one of that name any more."""

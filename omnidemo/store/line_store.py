@@ -30,10 +30,8 @@ CHUNK = 500  # ids in one statement; databases limit its parameters
 Rows = list[dict[str, Any]]
 
 
-class LineStore:
+class LineStore(Database):
     """The part of `Store` that pairs and trainers use."""
-
-    _database: Database
 
     def save_ngrams(self, target: str, drafter: str, entries: Iterable[NgramEntry], removed: Iterable[int] = ()) -> None:
         """Write n-grams over those of the same target id, and drop the `removed` target ids (an entry wins over its removal)."""
@@ -50,7 +48,7 @@ class LineStore:
             if new:
                 connection.execute(insert(NgramRow), [{"pair_id": pair} | _ngram_row(entry) for entry in new.values()])
 
-        self._database.submit(write)
+        self.submit(write)
 
     def load_ngrams(self, target: str, drafter: str) -> list[NgramEntry]:
         """The n-grams of a pair, least recently inserted first."""
@@ -74,10 +72,10 @@ class LineStore:
             row |= {name: int(row[name]) for name in ("version", "requests_seen", "steps")}
             row |= {"created_at": utc(version.created_at), "loss": number(version.loss), "effect": _finite(version.effect)}
             connection.execute(insert(AdapterRow).values(pair_id=pair, active=active, trusted=trusted, **row))
-            if self._database.shared:
+            if self.shared:
                 version_files.add(connection, pair, version.domain, version.version, version.path)
 
-        self._database.submit(write)
+        self.submit(write)
 
     def adapters(self, target: str, drafter: str, domain: str = "default") -> list[AdapterVersion]:
         """The versions of a line, newest first."""
@@ -100,7 +98,7 @@ class LineStore:
         query = of_pair(select(AdapterRow.version), AdapterRow.pair_id, target, drafter).where(
             AdapterRow.domain == domain, AdapterRow.active
         )
-        return self._database.read(lambda connection: connection.scalar(query) or 0, 0)
+        return self.read(lambda connection: connection.scalar(query) or 0, 0)
 
     def set_active(self, target: str, drafter: str, domain: str, version: int) -> None:
         """Make a stored version the current one; 0 goes back to the base drafter."""
@@ -112,18 +110,18 @@ class LineStore:
 
     def drop_files(self, target: str, drafter: str, domain: str, versions: Sequence[int]) -> None:
         """Drop the files of versions that were pruned on disk; what is noted of them stays."""
-        if self._database.shared and versions:
+        if self.shared and versions:
             gone = list(versions)
-            self._database.submit(lambda connection: version_files.drop(connection, pair_id(connection, target, drafter), domain, gone))
+            self.submit(lambda connection: version_files.drop(connection, pair_id(connection, target, drafter), domain, gone))
 
     def fetch_adapters(self, target: str, drafter: str, storage: Path) -> dict[str, int] | None:
         """Bring a pair's lines in the storage folder to what a database that machines share says (`version_files.fetch`); the newest
         version of each that it knows. None, and nothing happens, where it does not answer, and with SQLite, whose files lie there."""
-        if not self._database.shared:
+        if not self.shared:
             return None
-        if self._database.status.ok:
-            self._database.flush(10.0)
-        return version_files.fetch(self._database.read, target, drafter, storage)
+        if self.status.ok:
+            self.flush(10.0)
+        return version_files.fetch(self.read, target, drafter, storage)
 
     def set_effect(self, target: str, drafter: str, domain: str, version: int, effect: Mapping[str, float]) -> None:
         """Note what a version was measured to change."""
@@ -136,7 +134,7 @@ class LineStore:
             line = _line(AdapterRow, pair_id(connection, target, drafter), domain)
             connection.execute(update(AdapterRow).where(*line, *which).values(**values))
 
-        self._database.submit(write)
+        self.submit(write)
 
     def forget_line(self, target: str, drafter: str, domain: str) -> None:
         """Reset a line: its versions, their probes and its training steps go."""
@@ -146,7 +144,7 @@ class LineStore:
             for table in (AdapterRow, StepRow, ProbeRow):
                 connection.execute(delete(table).where(*_line(table, pair, domain)))
 
-        self._database.submit(write)
+        self.submit(write)
 
     def record_steps(self, target: str, drafter: str, domain: str, version: int, steps: Sequence[TrainStep]) -> None:
         """Append optimiser steps of a line to its loss curve; `version` is the adapter version they went into."""
@@ -159,7 +157,7 @@ class LineStore:
             rows = [{name: number(value) for name, value in step.items()} | {"step": int(step["step"])} | line for step in taken]
             connection.execute(insert(StepRow), rows)
 
-        self._database.submit(write)
+        self.submit(write)
 
     def steps(self, target: str, drafter: str, domain: str = "default", limit: int | None = 1000) -> Rows:
         """The newest `limit` training steps of a line, oldest first."""
@@ -169,7 +167,7 @@ class LineStore:
     def set_agreement(self, key: str, found: Agreement) -> None:
         """Note how far drafter and target agree on the answer whose generation has this key; nothing where it was not stored."""
         query = update(RequestRow).where(RequestRow.key == key).values(**_measured(found))
-        self._database.submit(lambda connection: connection.execute(query))
+        self.submit(lambda connection: connection.execute(query))
 
     def record_probe(self, probe: Probe) -> None:
         """Note how a version does on the probe prompts of a topic (again: it is replaced). Rounds stay only of the newest version of the
@@ -188,7 +186,7 @@ class LineStore:
             row |= {"created_at": utc(probe.created_at or None), "shown": [asdict(each) for each in probe.shown] or None}
             connection.execute(insert(ProbeRow).values(pair_id=pair, **row, **_measured(probe.agreement)))
 
-        self._database.submit(write)
+        self.submit(write)
 
     def probes(self, target: str, drafter: str, domain: str = "default", topic: str | None = None, *, shown: bool = False) -> Rows:
         """The probes of a line and of the fresh drafter (version 0), by version; `shown`: with the rounds of some prompts."""
@@ -198,7 +196,7 @@ class LineStore:
         return self._rows(query.order_by(ProbeRow.version))
 
     def _rows(self, query: Any) -> Rows:
-        return self._database.read(lambda connection: [dict(row) for row in connection.execute(query).mappings()], [])
+        return self.read(lambda connection: [dict(row) for row in connection.execute(query).mappings()], [])
 
 
 def pair_id(connection: Connection, target: str, drafter: str) -> int:

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, delete, func, insert, select, update
 
 from omnidemo.records import RequestRecord
 from omnidemo.store import csv_export, pruning, recordings, sqlite_copy
-from omnidemo.store.database import Database, StoreStatus
+from omnidemo.store.database import StoreStatus
 from omnidemo.store.line_store import CHUNK, LineStore, Rows, pair_id
 from omnidemo.store.tables import (
     Base,
@@ -46,34 +46,20 @@ class Store(LineStore):
 
     def __init__(self, url: str, *, retry_seconds: float = 3.0, queue_size: int = 5000) -> None:
         self._private: set[str] = set()  # opted out in this process: holds even where the database is down
-        self._database = Database(url, retry_seconds, queue_size)
         self._to_renew: list[weakref.WeakMethod[Callable[[], object]]] = []
-        self._database.renewed = self._renew
-
-    @property
-    def status(self) -> StoreStatus:
-        return self._database.status
+        super().__init__(url, retry_seconds, queue_size)
 
     def when_renewed(self, write_again: Callable[[], object]) -> None:
         """Have a method called, as long as its object lives, after the database was deleted or replaced: it writes its data again."""
         self._to_renew.append(weakref.WeakMethod(write_again))
 
-    def _renew(self) -> None:
+    def _renewed(self) -> None:
         for known in self._to_renew:
             if (write_again := known()) is not None:
                 try:
                     write_again()
                 except Exception as error:  # the others write all the same
                     log.warning("after the database was replaced: %s", error)
-
-    def flush(self, timeout: float = 10.0, while_ok: bool = False) -> bool:
-        """Wait until everything written so far is in the database; False after `timeout` seconds, and with `while_ok` as soon as the
-        status is not ok."""
-        return self._database.flush(timeout, while_ok)
-
-    def close(self) -> None:
-        """Write what waits and stop; later writes are counted as lost."""
-        self._database.close()
 
     def start_session(self, session: str, *, keep: bool = True, learn: bool = True) -> None:
         """Note what a session agreed to; may be called again to change it. Requests of a session with keep=False are not stored."""
@@ -85,7 +71,7 @@ class Store(LineStore):
             if not changed.rowcount:
                 connection.execute(insert(SessionRow).values(id=session, created_at=now, keep=keep, learn=learn))
 
-        self._database.submit(write)
+        self.submit(write)
 
     def record_request(self, record: RequestRecord, agreed: bool = False) -> None:
         """Store a request and its rounds, both or neither; its session is noted where it was not started. The tokens of the rounds are
@@ -109,11 +95,11 @@ class Store(LineStore):
             if recordings.wanted(record):
                 recordings.add(connection, key[0], record)
 
-        self._database.submit(write)
+        self.submit(write)
 
     def _has(self, connection: Connection, key: str) -> bool:
         """Whether a request was written before: a server that dies while it answers a commit may have made it."""
-        return self._database.shared and bool(key) and connection.scalar(select(RequestRow.id).where(RequestRow.key == key)) is not None
+        return self.shared and bool(key) and connection.scalar(select(RequestRow.id).where(RequestRow.key == key)) is not None
 
     def requests(
         self,
@@ -134,11 +120,11 @@ class Store(LineStore):
     def recording(self, request: int, *, session: str | None) -> dict[str, Any] | None:
         """The recorded rounds of a request, if it is of that session (None: any): their `lines`, how many of the `rounds` were `kept`,
         and target, drafter and what `recordings.ABOUT` names of the request."""
-        return self._database.read(lambda connection: recordings.read(connection, request, session), None)
+        return self.read(lambda connection: recordings.read(connection, request, session), None)
 
     def recorded(self, requests: Iterable[int]) -> set[int]:
         """Which of these requests have recorded rounds."""
-        return self._database.read(lambda connection: recordings.among(connection, requests), set())
+        return self.read(lambda connection: recordings.among(connection, requests), set())
 
     def sessions(self) -> Rows:
         """All sessions, newest first: id, created_at, keep, learn, number of stored requests, time of the last one."""
@@ -155,7 +141,7 @@ class Store(LineStore):
             connection.execute(delete(SessionRow).where(SessionRow.id == session, SessionRow.keep, SessionRow.learn))
             return gone
 
-        return _wait(self._database.submit(write))
+        return _wait(self.submit(write))
 
     def delete_requests(self, ids: Iterable[int]) -> int:
         """Delete requests with their rounds; how many there were."""
@@ -165,17 +151,17 @@ class Store(LineStore):
             chunks = (wanted[start : start + CHUNK] for start in range(0, len(wanted), CHUNK))
             return sum(connection.execute(delete(RequestRow).where(RequestRow.id.in_(chunk))).rowcount for chunk in chunks)
 
-        return _wait(self._database.submit(write))
+        return _wait(self.submit(write))
 
     def forget_visitor(self, name: str) -> int:
         """Delete all requests of a visitor of a public app, and what was noted of them; how many requests went."""
         self._private.difference_update(pruning.sessions_of(name))
-        return _wait(self._database.submit(lambda connection: pruning.forget_sessions(connection, name)))
+        return _wait(self.submit(lambda connection: pruning.forget_sessions(connection, name)))
 
     def common_key(self, own: bytes) -> bytes | None:
         """The key by which all machines that share the database sign visitors' ids: `own` where there was none yet, and with SQLite.
         None while the database does not answer."""
-        if not self._database.shared:
+        if not self.shared:
             return own
         query = select(KeyRow.key).where(KeyRow.id == 1)
 
@@ -187,12 +173,12 @@ class Store(LineStore):
 
         if not self.status.ok:
             return None
-        found: bytes | None = self._database.read(lambda connection: connection.scalar(query), None)
-        return bytes(found) if found is not None else _answer(self._database.submit(write))
+        found: bytes | None = self.read(lambda connection: connection.scalar(query), None)
+        return bytes(found) if found is not None else _answer(self.submit(write))
 
     def prune_visitors(self, hours: float, each: int, together: int) -> int:
         """Delete what visitors left behind, see `pruning.prune`; how many requests went."""
-        gone = _wait(self._database.submit(lambda connection: pruning.prune(connection, hours, each, together)))
+        gone = _wait(self.submit(lambda connection: pruning.prune(connection, hours, each, together)))
         known = {row["id"] for row in self._rows(select(SessionRow.id))}
         if self.status.ok:
             self._private -= {name for name in self._private if owned(name) and name not in known}
@@ -200,7 +186,7 @@ class Store(LineStore):
 
     def forget_domain(self, domain: str) -> None:
         """Delete the versions, steps and probes of the lines of that name, of all pairs."""
-        self._database.submit(lambda connection: pruning.forget_domain(connection, domain))
+        self.submit(lambda connection: pruning.forget_domain(connection, domain))
 
     def curve(self, target: str, drafter: str, limit: int | None = 1000, sessions: Sequence[str] | None = None) -> Rows:
         """The newest `limit` requests of a pair (of these `sessions` only), oldest first; `index` counts the pair's stored requests
@@ -218,7 +204,7 @@ class Store(LineStore):
             asked = [_asked(row.pop("settings")) for row in rows]
             return [{"index": total - back} | row | asked[back] | {"draft_length": lengths[back]} for back, row in enumerate(rows)][::-1]
 
-        return self._database.read(read, [])
+        return self.read(read, [])
 
     def counts(self) -> dict[str, int]:
         """Rows of every table; empty where the database does not work."""
@@ -227,7 +213,7 @@ class Store(LineStore):
             tables = Base.metadata.sorted_tables
             return {table.name: connection.scalar(select(func.count()).select_from(table)) or 0 for table in tables}
 
-        return self._database.read(read, {})
+        return self.read(read, {})
 
     def export_csv(self, kind: Literal["requests", "rounds", "steps"], path: Path, /, **filters: str | None) -> int:
         """Write a table as CSV and return its rows. Filters: target, drafter, domain; for requests and rounds also method,
@@ -235,7 +221,7 @@ class Store(LineStore):
         query = csv_export.make_query(kind, filters)
         if self.status.ok:
             self.flush()
-        written = self._database.read(lambda connection: csv_export.write(connection, query, Path(path)), None)
+        written = self.read(lambda connection: csv_export.write(connection, query, Path(path)), None)
         if written is None:
             raise RuntimeError(f"The {kind} could not be exported to {path}: {self.status.message or 'the database gave no answer.'}")
         return written
@@ -244,7 +230,7 @@ class Store(LineStore):
         """Copy the SQLite database to `path`, whole or not at all. Raises RuntimeError where that fails."""
         if self.status.ok:
             self.flush()
-        sqlite_copy.backup(self._database.file, Path(path))
+        sqlite_copy.backup(self.file, Path(path))
 
 
 def _asked(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from omnidemo.models.load import LanguageModel
 from omnidemo.models.parked import ParkedModel
-from omnidemo.remote.messages import Call, Message, NgramChanges, Ngrams, become
+from omnidemo.remote.messages import Call, Message
 from omnidemo.remote.writing_pair import WritingPair, told
 
 START_SECONDS, TOKEN_SECONDS, SPARE = 15.0, 0.05, 1.5  # to move the weights; of a token while nothing is known; what is asked for beyond
@@ -18,12 +18,11 @@ MOST_SECONDS = 120  # for one answer
 
 @dataclass(slots=True)
 class FixedPair:
-    """What every process of the app has from its beginning. `limits` are those of `Pair`; `beginning` is set before the first answer."""
+    """What every process of the app has from its beginning. `limits` are those of `Pair`."""
 
     target: LanguageModel
     drafter: LanguageModel
     limits: dict[str, Any]
-    beginning: Ngrams | None = None
     here: dict[int, GpuPair] = field(default_factory=dict)  # by process id: a fork makes its own
 
 
@@ -32,15 +31,12 @@ class GpuPair(WritingPair):
 
     def __init__(self, fixed: FixedPair) -> None:
         super().__init__(_unparked(fixed.target), _unparked(fixed.drafter), **fixed.limits)
-        self._beginning = fixed.beginning or {}
 
     def _prepare(self, domain: str, call: Call) -> None:
-        assert isinstance(call.ngrams, NgramChanges)
+        super()._prepare(domain, call)
         with self._lock:
-            self._draft_with(domain, call.adapter)
             line = self._line(domain)
             line.cost_model, line.plain_at = call.knowledge, call.plain_at
-            become(self._memory.of(domain), self._beginning, call.ngrams)
 
 
 def answer(fixed: FixedPair, call: Call) -> Iterator[Message]:

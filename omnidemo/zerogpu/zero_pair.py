@@ -11,7 +11,7 @@ from secrets import token_hex
 from typing import Any
 
 from omnidemo.records import Round, Trace
-from omnidemo.remote.messages import Call, Message, NgramChanges, changes, entries
+from omnidemo.remote.messages import Call, Insertions, Message, insertions
 from omnidemo.remote.remote_pair import RemotePair
 from omnidemo.vocab.ngram_cache import NgramCache
 from omnidemo.zerogpu.gpu_pair import FixedPair
@@ -51,10 +51,9 @@ class ZeroPair(RemotePair):
                 messages.close()
             stop.unlink(missing_ok=True)
 
-    def _told(self, ngrams: NgramCache) -> NgramChanges:
-        if self._fixed.beginning is None:
-            self._fixed.beginning = entries(self.ngrams)
-        return changes(ngrams, self._fixed.beginning)
+    def _told(self, ngrams: NgramCache) -> Insertions:
+        """All of them: the process that answers may be new."""
+        return insertions(ngrams, 0)
 
     def _sentence(self, error: Exception) -> str:
         """No quota, no GPU, a process that was ended: `spaces` says it with Gradio's error."""

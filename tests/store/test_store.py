@@ -495,7 +495,7 @@ def test_a_full_disk_keeps_writes_waiting(store, caplog):
     def limit(connection):  # SQLite's own "database or disk is full"
         connection.exec_driver_sql(f"PRAGMA max_page_count={1 if full else 2**30}")
 
-    event.listen(store._database._engine, "begin", limit)
+    event.listen(store._engine, "begin", limit)
     for _ in range(20):
         store.record_request(record(answer="long " * 2000))
     assert not store.flush(0.5)
@@ -522,7 +522,7 @@ def test_a_full_queue_refuses_the_newest(tmp_path):
 
 @both
 def test_one_bad_write_does_not_take_the_others_with_it(store):
-    with store._database._wake:  # all three in one batch
+    with store._wake:  # all three in one batch
         store.record_request(record("s1"))
         store.record_request(replace(record("s2"), created_at="no time"))
         store.record_request(record("s3"))
@@ -535,10 +535,24 @@ def test_one_bad_write_does_not_take_the_others_with_it(store):
 
 
 @both
-def test_migrations_build_the_tables_of_the_code(url, store):
+@pytest.mark.parametrize("old", [False, True])
+def test_new_and_upgraded_databases_have_the_tables_of_the_code(url, tmp_path, old):
+    if old:
+        make_first_tables(url, tmp_path)
+    Store(url).close()
     with make_engine(url).connect() as connection:
         context = MigrationContext.configure(connection, opts={"compare_type": True})
         assert compare_metadata(context, Base.metadata) == []
+
+
+def make_first_tables(url, tmp_path):
+    (tmp_path / "folder").mkdir(exist_ok=True)
+    script = Path(__file__).with_name("first_tables.sql").read_text()
+    if not url.startswith("sqlite"):
+        script = script.replace("AUTOINCREMENT", "")
+    with make_engine(url).execution_options(write=True).begin() as connection:
+        for statement in script.split(";")[:-1]:
+            connection.exec_driver_sql(statement)
 
 
 REQUEST = """insert into requests (session_id, pair_id, created_at, kind, method, domain, adapter_version, prompt_tokens, tokens,
@@ -551,6 +565,7 @@ def old_database(url, store, tmp_path, monkeypatch, kept):
     store.close()
     first, file = tmp_path / "first", tmp_path / "folder" / "omnidemo.db"
     file.unlink()
+    make_first_tables(url, tmp_path)
     shutil.copytree(database.MIGRATIONS, first)
     for later in sorted((first / "versions").glob("0*.py"))[kept:]:
         later.unlink()
@@ -719,7 +734,7 @@ def test_backup_and_restore(store, tmp_path):
     store.record_request(record())
     store.backup(copy)
     assert [one.name for one in copy.parent.iterdir()] == ["omnidemo.db"]
-    assert restore(copy, store._database.file) is False  # never over a live database
+    assert restore(copy, store.file) is False  # never over a live database
     fresh = tmp_path / "fresh" / "omnidemo.db"
     fresh.parent.mkdir()
     fresh.with_name("omnidemo.db-wal").write_bytes((tmp_path / "folder" / "omnidemo.db-wal").read_bytes())

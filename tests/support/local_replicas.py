@@ -12,7 +12,7 @@ from omnidemo.lines.trainer_pool import Trainers
 from omnidemo.models.load import load_model
 from omnidemo.pair.pair import Pair
 from omnidemo.records import Round, Trace
-from omnidemo.remote.messages import Behind, Call, Message
+from omnidemo.remote.messages import Call, Message
 from omnidemo.replicas.failover import Lost
 from omnidemo.replicas.pair_replica import ReplicaSide
 from omnidemo.replicas.replicated_pair import ReplicatedPair
@@ -30,7 +30,7 @@ class LocalReplicas:
         for side in self.sides:
             side.fetch = lambda number: pickle.loads(self.kept[number])
 
-    def ask(self, call: Call) -> Iterator[list[Message | Behind]]:
+    def ask(self, call: Call) -> Iterator[list[Message]]:
         side = self.sides[len(self.calls) % len(self.sides)]
         self.calls.append(call)
         loss = self.losses.pop(0) if self.losses else None
