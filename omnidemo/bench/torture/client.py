@@ -13,6 +13,7 @@ import re
 import sys
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -60,20 +61,23 @@ class Client:
     timeout: float = 30.0
     _events: dict[str, int] = field(default_factory=dict)
 
-    def request(self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None) -> Answer:
-        """One request. Away where nobody answers."""
+    @contextmanager
+    def _asked(self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None) -> Iterator[Any]:
+        """The response to one request. Away where nobody answers."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=self.timeout)
+        own = {"x-omnidemo-visitor": self.visitor} if self.visitor else {}
         try:
-            connection.request(method, path, body, {"content-type": "application/json", **self._sent(), **(headers or {})})
-            response = connection.getresponse()
-            return Answer(response.status, response.read().decode(errors="replace"))
+            connection.request(method, path, body, {"content-type": "application/json", **self.headers, **own, **(headers or {})})
+            yield connection.getresponse()
         except (OSError, http.client.HTTPException) as error:
             raise Away(str(error)) from error
         finally:
             connection.close()
 
-    def _sent(self) -> dict[str, str]:
-        return {**self.headers, **({"x-omnidemo-visitor": self.visitor} if self.visitor else {})}
+    def request(self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None) -> Answer:
+        """One request. Away where nobody answers."""
+        with self._asked(method, path, body, headers) as response:
+            return Answer(response.status, response.read().decode(errors="replace"))
 
     def arrive(self) -> str:
         """Get an id as a browser does; the name that this visitor's session has."""
@@ -120,41 +124,26 @@ class Client:
         return answer
 
     def _listen(self, unique: str) -> Iterator[dict[str, Any]]:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=self.timeout)
-        try:
-            connection.request("GET", f"/gradio_api/queue/data?session_hash={unique}", headers=self._sent())
-            response = connection.getresponse()
+        with self._asked("GET", f"/gradio_api/queue/data?session_hash={unique}") as response:
             if response.status != 200:
                 raise Away(f"status {response.status}")
             while line := response.readline():
                 if line.startswith(b"data:"):
                     yield json.loads(line[5:])
             raise Away("the stream ended")
-        except (OSError, http.client.HTTPException) as error:
-            raise Away(str(error)) from error
-        finally:
-            connection.close()
 
     def chat(self, prompt: str, tokens: int = 24, stop_after: int = 0, history: Any = None, **options: Any) -> Answer:
         """Send a chat message; `data` becomes its last line, which has text and figures, where the answer came to its end."""
         values = {"target": "bundled/a", "drafter": "bundled/drafter", "method": "ngram-exact", "line": "default", "temperature": 0.0}
         values |= {"top_p": 1.0, "max_new_tokens": tokens, "seed": "1", "learn": True, "keep": True} | options
         answer = self.call("chat", [prompt, history, self.session, "", *values.values()], stop_after)
-        shown = _text_of(answer.data)
-        answer.text = shown
-        last = json.loads(shown.strip().splitlines()[-1]) if shown.strip() and answer.done else {}
-        answer.data = last
-        if last.get("k") == "error":
-            answer.error = str(last.get("text", ""))
+        # Gradio sends the streamed value's beginning whole and then what was added, as [[operation, path, value], …].
+        first = answer.data[0] if isinstance(answer.data, list) and answer.data else ""
+        answer.text = first if isinstance(first, str) else first.get("value", "") if isinstance(first, dict) else ""
+        answer.data = json.loads(answer.text.strip().splitlines()[-1]) if answer.text.strip() and answer.done else {}
+        if answer.data.get("k") == "error":
+            answer.error = str(answer.data.get("text", ""))
         return answer
-
-
-def _text_of(data: Any) -> str:
-    """The streamed value. Gradio sends its beginning whole and then what was added, as [[operation, path, value], …]."""
-    if not isinstance(data, list) or not data:
-        return ""
-    first = data[0]
-    return first if isinstance(first, str) else first.get("value", "") if isinstance(first, dict) else ""
 
 
 def acknowledged(answer: Answer) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import psutil
 
@@ -28,42 +28,26 @@ CHECKS = (  # of all indexes that are trees, then of all tables
 )
 
 
-class Database(Protocol):
-    """A database of a running app."""
-
-    @property
-    def url(self) -> str:
-        """For OMNIDEMO_DATABASE_URL."""
-
-    def answers(self) -> Sequence[tuple[str, str]]:
-        """(prompt, answer) of all requests in the history that have kept their prompt."""
-
-    def is_sound(self) -> bool:
-        """Whether the database's own checks find nothing."""
-
-    def locked(self) -> Any:
-        """A context in which nobody else can write a request."""
-
-
 class SqliteFile:
     """The file in the storage folder."""
-
-    url = ""
 
     def __init__(self, file: Path) -> None:
         self.file = file
 
     def answers(self) -> Sequence[tuple[str, str]]:
+        """(prompt, answer) of all requests in the history that have kept their prompt."""
         with closing(sqlite3.connect(f"file:{self.file}?mode=ro", uri=True, timeout=30)) as connection:
             return connection.execute(ANSWERS).fetchall()
 
     def is_sound(self) -> bool:
+        """Whether the database's own checks find nothing."""
         with closing(sqlite3.connect(self.file, timeout=30)) as connection:
             whole = connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
             return whole and connection.execute("PRAGMA foreign_key_check").fetchall() == []
 
     @contextmanager
     def locked(self) -> Iterator[None]:
+        """A context in which nobody else can write a request."""
         with closing(sqlite3.connect(self.file, timeout=10, isolation_level=None)) as connection:
             connection.execute("BEGIN EXCLUSIVE")
             yield
@@ -147,7 +131,7 @@ class PostgresServer:
         return self.run(ANSWERS)
 
     def is_sound(self) -> bool:
-        """As in the protocol. Needs PostgreSQL 14 or newer with its contributed extension amcheck."""
+        """The same. Needs PostgreSQL 14 or newer with its contributed extension amcheck."""
         import psycopg
 
         self.run("CREATE EXTENSION IF NOT EXISTS amcheck")

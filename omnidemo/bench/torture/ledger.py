@@ -3,27 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from omnidemo.bench.torture.report import Outcome
 
-@dataclass(slots=True)
-class Found:
-    """`raw`: errors as a library words them, `lost`, `doubled` and `altered` the prompts whose acknowledged answers are so."""
-
-    acknowledged: int = 0
-    asked: int = 0
-    hung_up: int = 0
-    away: int = 0
-    bad: int = 0
-    lost: list[str] = field(default_factory=list)
-    doubled: list[str] = field(default_factory=list)
-    altered: list[str] = field(default_factory=list)
-    raw: list[str] = field(default_factory=list)
-    refusals: Counter[str] = field(default_factory=Counter)  # sentences for good requests, and how often
+ACKNOWLEDGED, BAD = "acknowledged answers, held against the history", "bad inputs (raw errors)"
+LOST = "lost: "  # how the sentence on a lost answer begins
 
 
 def entries(files: list[Path]) -> list[dict[str, Any]]:
@@ -42,43 +30,28 @@ def acknowledged(files: list[Path]) -> int:
     return sum(bool(entry.get("acknowledged")) for entry in entries(files))
 
 
-def kept(answers: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
-    """The answers of each prompt."""
-    found: dict[str, list[str]] = {}
-    for prompt, answer in answers:
-        found.setdefault(prompt, []).append(answer)
-    return found
-
-
-def compare(files: list[Path], history: Iterable[tuple[str, str]]) -> Found:
-    """What the ledgers say, and what of it is not in the history's (prompt, answer)."""
-    found, rows = Found(), kept(history)
+def compare(files: list[Path], history: Iterable[tuple[str, str]]) -> dict[str, Outcome]:
+    """Of what the ledgers say: the acknowledged answers that are not in the history's (prompt, answer) once and as they were told, and the
+    errors as a library words them."""
+    told, bad, kept = Outcome(), Outcome(), defaultdict[str, list[str]](list)
+    for prompt, answer in history:
+        kept[prompt].append(answer)
     for entry in entries(files):
-        kind = entry["kind"]
-        found.asked += kind == "asked"
-        found.hung_up += kind == "hung up"
-        found.away += kind == "away"
-        found.bad += kind == "bad"
+        bad.tried += entry["kind"] == "bad"
         if entry.get("raw"):
-            found.raw.append(f"{entry.get('event', 'chat')} with {str(entry.get('data', entry.get('prompt')))[:160]}: {entry['raw']}")
-        if kind == "chat" and entry["error"]:
-            found.refusals[entry["error"][:120]] += 1
-        if kind == "chat" and entry["acknowledged"]:
-            found.acknowledged += 1
-            answers = rows.get(entry["prompt"], [])
-            if not answers:
-                found.lost.append(entry["prompt"])
-            elif len(answers) > 1:
-                found.doubled.append(entry["prompt"])
-            elif answers[0] != entry["answer"]:
-                found.altered.append(entry["prompt"])
-    return found
+            bad.failed.append(f"{entry.get('event', 'chat')} with {str(entry.get('data', entry.get('prompt')))[:160]}: {entry['raw']}")
+        if entry.get("acknowledged"):
+            told.tried += 1
+            answers = kept[entry["prompt"]]
+            if answers != [entry["answer"]]:
+                told.failed.append((LOST if not answers else "doubled: " if len(answers) > 1 else "altered: ") + entry["prompt"])
+    return {ACKNOWLEDGED: told, BAD: bad}
 
 
 def greedy(files: list[Path]) -> dict[tuple[str, int], set[str]]:
     """The acknowledged answers at temperature 0, by prompt and most tokens."""
     found: dict[tuple[str, int], set[str]] = {}
     for entry in entries(files):
-        if entry["kind"] == "chat" and entry["acknowledged"] and entry["temperature"] == 0.0:
+        if entry.get("acknowledged") and entry["temperature"] == 0.0:
             found.setdefault((entry["prompt"], entry["tokens"]), set()).add(entry["answer"])
     return found

@@ -20,9 +20,9 @@ from pathlib import Path
 from omnidemo.bench.torture import strangers
 from omnidemo.bench.torture.client import Away, Client
 from omnidemo.bench.torture.damage import damage
-from omnidemo.bench.torture.databases import Database, PostgresServer, SqliteFile
-from omnidemo.bench.torture.ledger import acknowledged, compare, greedy
-from omnidemo.bench.torture.report import Report, tracebacks
+from omnidemo.bench.torture.databases import PostgresServer, SqliteFile
+from omnidemo.bench.torture.ledger import ACKNOWLEDGED, BAD, LOST, acknowledged, compare, greedy
+from omnidemo.bench.torture.report import Outcome, Report, tracebacks
 from omnidemo.bench.torture.server import REPLICA, ROOT, Server
 from omnidemo.config import DRAFTER, Settings
 from omnidemo.serving.pair_loading import build_pair
@@ -72,7 +72,7 @@ class _Torture:
         self.draw = random.Random(order.seed)
         self.postgres = PostgresServer(folder / "postgres") if order.postgres else None
         storage = folder / "storage"
-        self.database: Database = self.postgres or SqliteFile(storage / "omnidemo.db")
+        self.database: PostgresServer | SqliteFile = self.postgres or SqliteFile(storage / "omnidemo.db")
         self.server = Server(storage, folder / "server.log", USUAL, order.replicas)
         self.ledgers: list[Path] = []
         self.clients: list[subprocess.Popen[bytes]] = []
@@ -212,7 +212,8 @@ class _Torture:
         an answer that ends while the rows of the others are being written is not waited for."""
         until, looks = time.monotonic() + SETTLE_SECONDS, 0
         while looks < 2 and time.monotonic() < until:
-            looks = 0 if compare(self.ledgers, self.database.answers()).lost else looks + 1
+            told = compare(self.ledgers, self.database.answers())[ACKNOWLEDGED]
+            looks = 0 if any(one.startswith(LOST) for one in told.failed) else looks + 1
             time.sleep(1.0)
         return looks == 2
 
@@ -220,15 +221,16 @@ class _Torture:
 
     def _books(self, when: str) -> None:
         self.report.note("integrity checks of the database", self.database.is_sound(), when)
-        self.report.found = compare(self.ledgers, self.database.answers())
-        self.tell(f"{self.report.found.acknowledged} acknowledged, {len(self.report.found.lost)} lost, {self.report.found.bad} bad inputs")
+        self.report.outcomes |= (found := compare(self.ledgers, self.database.answers()))
+        told = found[ACKNOWLEDGED]
+        self.tell(f"{told.tried} acknowledged, {len(told.failed)} lost or changed, {found[BAD].tried} bad inputs")
 
     def _end(self) -> None:
         """A last start has to find everything, by the server's own history, and to stop when it is asked to."""
         status = self.server.stop()
         self.report.note("stops when asked", status in (0, 143), f"it ended with {status}")
         self._books("after a stop")
-        self.report.raw += tracebacks(self.server.log)
+        self._log(self.server)
 
     def _decode_again(self) -> None:
         """Whether greedy answers, with drafts, learning and whatever failed, are those of plain decoding."""
@@ -237,9 +239,7 @@ class _Torture:
         pair = build_pair(USUAL["TARGET"], DRAFTER, settings)
         for (prompt, tokens), told in self.draw.sample(given, min(REPEATED, len(given))):
             text = pair.generate(prompt, method="autoregressive", max_new_tokens=tokens, learn=False).text
-            self.report.repeated += 1
-            if told != {text}:
-                self.report.different.append(prompt)
+            self.report.note("answers at temperature 0, decoded again plainly by one process", told == {text}, prompt)
 
     def _sites(self) -> None:
         self._foreign(strangers.sites(self.server.port), "what pages of other sites tried")
@@ -252,10 +252,13 @@ class _Torture:
             self._foreign(strangers.visits(public.port), "what a visitor tried on another's data")
         finally:
             public.kill()
-        self.report.raw += tracebacks(public.log)
+        self._log(public)
 
     def _foreign(self, tried: Iterable[tuple[str, bool]], what: str) -> None:
         for said, held in tried:
             self.report.note(what, held, said)
-            if not held:
-                self.report.foreign.append(said)
+
+    def _log(self, server: Server) -> None:
+        found = self.report.outcomes.setdefault("tracebacks in the server's log", Outcome())
+        found.failed += tracebacks(server.log)
+        found.tried = len(found.failed)
