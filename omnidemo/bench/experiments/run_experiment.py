@@ -57,27 +57,28 @@ def _run(world: World, order: ExperimentRequest, arms: list[Arm]) -> Iterator[St
         yield Stage(stage, 0, len(left))
         for done, _ in enumerate(run_jobs(left, order.workers), 1):
             yield Stage(stage, done, len(left))
-    if order.timed_prompts:
-        yield from _time(world, order, timing.timed(arms))
-    write(world, order, arms)
+    timed = [arm for arm in arms if arm.timed and order.timed_prompts]
+    yield from _time(world, order, timed)
+    write(world, order, arms, timed)
 
 
 def _time(world: World, order: ExperimentRequest, arms: Sequence[Arm]) -> Iterator[Stage]:
-    prompts = min(order.timed_prompts, len(world.held_out[arms[0].sources[0]])) if arms else 0
-    seeds = [seed for seed in order.seeds if arms and not timing.timed_path(world, arms, seed, order.timed_prompts).exists()]
-    each = timing.answers(arms, prompts)
+    if not arms:
+        return
+    seeds = [seed for seed in order.seeds if not timing.timed_path(world, arms, seed, order.timed_prompts).exists()]
+    prompts = min(order.timed_prompts, len(world.held_out[arms[0].sources[0]]))
+    each = sum(len(arm.readings) for arm in arms) * prompts
     yield Stage("timed answers", 0, each * len(seeds))
     for place, seed in enumerate(seeds):
         for count in timing.measure(world, arms, seed, order.timed_prompts):
             yield Stage("timed answers", place * each + count, each * len(seeds))
 
 
-def write(world: World, order: ExperimentRequest, arms: Sequence[Arm]) -> None:
+def write(world: World, order: ExperimentRequest, arms: Sequence[Arm], timed: Sequence[Arm]) -> None:
     """The report on what is there so far."""
     experiment, found = EXPERIMENTS[order.name], results(world, arms, order.seeds)
     rows = [row for result in found.values() for row in result["rows"]]
-    if order.timed_prompts:
-        rows += timing.read_rows(world, timing.timed(arms), order.seeds, order.timed_prompts)
+    rows += timing.read_rows(world, timed, order.seeds, order.timed_prompts)
     experiment_report.write_facts(world.out / f"{order.name}.json", world, arms, seeds=list(order.seeds), requests=order.requests)
     experiment_report.write_rows(world.out / f"{order.name}.csv", order.name, rows)
     frame = experiment_report.framed(rows)

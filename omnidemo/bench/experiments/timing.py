@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -21,14 +20,7 @@ from omnidemo.records import Generation, NgramEntry
 from omnidemo.serving.comparison import BASELINE
 from omnidemo.serving.pair_loading import build_measured_pair
 
-
-@dataclass(frozen=True, slots=True)
-class Contender:
-    """One arm's final drafter and n-gram cache, with the way it decodes."""
-
-    arm: Arm
-    reading: Reading
-    pair: Pair
+Contender = tuple[Arm, Reading, Pair]  # one arm's final drafter and n-gram cache, with the way it decodes
 
 
 def timed_path(world: World, arms: Sequence[Arm], seed: int, prompts: int) -> Path:
@@ -37,63 +29,44 @@ def timed_path(world: World, arms: Sequence[Arm], seed: int, prompts: int) -> Pa
     return world.out / "arms" / f"timed-{prompts}-s{seed}-{names}.json"
 
 
-def timed(arms: Sequence[Arm]) -> list[Arm]:
-    return [arm for arm in arms if arm.timed]
-
-
 def measure(world: World, arms: Sequence[Arm], seed: int, prompts: int) -> Iterator[int]:
     """Time one seed's arms on the first held-out prompts, and write the rows; yields the answers so far.
 
     Plain decoding comes first and last on every prompt, and its mean time counts; the order of the others rotates. RuntimeError where
     ids differ from plain decoding's.
     """
+
+    def decode(pair: Pair, text: str, how: Mapping[str, Any]) -> Generation:
+        return pair.generate(text, max_new_tokens=world.settings.max_new_tokens, learn=False, reuse=False, **how)
+
     contenders = _contenders(world, arms, seed)
-    pair = contenders[0].pair
+    plainly = contenders[0][2], {"method": BASELINE}
     texts = world.held_out[arms[0].sources[0]][:prompts]
-    longest, rows, count = world.settings.max_new_tokens, list[dict[str, Any]](), 0
-    for one in contenders:  # untimed, so that every drafter has been read and every weight swapped in
-        one.pair.generate(texts[0], max_new_tokens=longest, learn=False, reuse=False, **options(one.reading))
+    rows: list[dict[str, Any]] = []
+    for _, reading, pair in contenders:  # untimed, so that every drafter has been read and every weight swapped in
+        decode(pair, texts[0], options(reading))
     for number, text in enumerate(texts):
-        made: list[tuple[Contender | None, Generation]] = [(None, _decode(pair, text, longest, {"method": BASELINE}))]
-        for one in in_turn(contenders, number):
-            made.append((one, _decode(one.pair, text, longest, options(one.reading))))
-            count += 1
-            yield count
-        made.append((None, _decode(pair, text, longest, {"method": BASELINE})))
-        rows += _rows(made, seed, number, text)
+        plain, made = [decode(plainly[0], text, plainly[1])], list[tuple[Arm, Reading, Generation]]()
+        for arm, reading, pair in in_turn(contenders, number):
+            made.append((arm, reading, decode(pair, text, options(reading))))
+            yield number * len(contenders) + len(made)
+        plain.append(decode(plainly[0], text, plainly[1]))
+        seconds = fmean(one.metrics["seconds"] or 0.0 for one in plain)
+        for arm, reading, one in made:
+            if one.token_ids != plain[0].token_ids:
+                raise RuntimeError(f"{arm.name} {reading.name} wrote other ids than plain decoding to {text[:40]!r}…")
+            own = one.metrics["seconds"]
+            speed = {"tokens_per_second": one.metrics["tokens_per_second"], "speedup": seconds / own if own else None}
+            place = {"arm": arm.name, "reading": reading.name, "seed": seed, "kind": "timed", "requests": arm.requests}
+            rows.append({**place, "target": arm.targets[0], "source": arm.sources[0], **figures(one), **speed, "prompt": number})
     with replacing(timed_path(world, arms, seed, prompts)) as partial:
         partial.write_text(json.dumps(rows), encoding="utf-8")
-
-
-def _decode(pair: Pair, text: str, longest: int, how: Mapping[str, Any]) -> Generation:
-    return pair.generate(text, max_new_tokens=longest, learn=False, reuse=False, **how)
-
-
-def _rows(made: Sequence[tuple[Contender | None, Generation]], seed: int, number: int, text: str) -> Iterator[dict[str, Any]]:
-    """One prompt's answers as rows; those without a contender are plain decoding."""
-    plain = [one for contender, one in made if contender is None]
-    seconds = fmean(one.metrics["seconds"] or 0.0 for one in plain)
-    for contender, one in made:
-        if contender is None:
-            continue
-        arm, reading = contender.arm, contender.reading
-        if one.token_ids != plain[0].token_ids:
-            raise RuntimeError(f"{arm.name} {reading.name} wrote other ids than plain decoding to {text[:40]!r}…")
-        own = one.metrics["seconds"]
-        speed = {"tokens_per_second": one.metrics["tokens_per_second"], "speedup": seconds / own if own else None}
-        place = {"arm": arm.name, "reading": reading.name, "seed": seed, "kind": "timed", "requests": arm.requests}
-        yield {**place, "target": arm.targets[0], "source": arm.sources[0], **figures(one), **speed, "prompt": number}
-
-
-def answers(arms: Sequence[Arm], prompts: int) -> int:
-    """How many answers `measure` times."""
-    return sum(len(arm.readings) for arm in arms) * prompts
 
 
 def _contenders(world: World, arms: Sequence[Arm], seed: int) -> list[Contender]:
     """A pair for each arm and reading; all of one target share the two models."""
     loaded: dict[str, Pair] = {}
-    found = []
+    found: list[Contender] = []
     for arm in arms:
         path = result_path(world, arm, seed)
         kept = json.loads(path.read_text(encoding="utf-8"))
@@ -110,7 +83,7 @@ def _contenders(world: World, arms: Sequence[Arm], seed: int) -> list[Contender]
             pair.ngrams.load(NgramEntry(int(one[0]), tuple(one[1]), *one[2:]) for one in entries)
             if weights:
                 pair.publish(1, weights, head)
-            found.append(Contender(arm, reading, pair))
+            found.append((arm, reading, pair))
     return found
 
 
