@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from omnidemo.records import Generation, Round, Trace, drain
 from omnidemo.remote.messages import Call
 from omnidemo.replicas.failover import Batches
 from omnidemo.replicas.ray_cluster import NEEDED, RayCluster
-from omnidemo.replicas.replicated_pair import Replicas, ReplicatedPair
+from omnidemo.replicas.replicated_pair import ReplicatedPair
 from omnidemo.serving.pair_loading import build_pair
 
 HEADINGS = ("who answers", "answers", "tokens/s in all", "messages/s", "the app's ms a message")
@@ -52,32 +52,6 @@ class Sizes:
 
     def __str__(self) -> str:
         return f"Pickled: a call {self.call:,.0f} bytes, a round {self.round:,.0f}, a trace {self.trace_per_token:,.0f} a token."
-
-
-class Counted:
-    """Replicas whose messages are counted and, where `sizes` is true, measured: to pickle them again costs time that is not theirs."""
-
-    def __init__(self, replicas: Replicas, sizes: bool = False) -> None:
-        self._replicas, self._sizes = replicas, sizes
-        self.messages = self.rounds = self.call_bytes = self.round_bytes = 0
-
-    def ask(self, call: Call) -> Batches:
-        if self._sizes:
-            self.call_bytes += len(pickle.dumps(call))
-        with closing(self._replicas.ask(call)) as batches:  # type: ignore[type-var]
-            for batch in batches:
-                self.messages += 1
-                if self._sizes:
-                    rounds = [one for one in batch if isinstance(one, Round)]
-                    self.rounds += len(rounds)
-                    self.round_bytes += len(pickle.dumps(rounds)) if rounds else 0
-                yield batch
-
-    def record(self, ids: Sequence[int], max_new_tokens: int) -> tuple[tuple[int, ...], Trace]:
-        return self._replicas.record(ids, max_new_tokens)
-
-    def put(self, value: Any) -> Any:
-        return self._replicas.put(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,43 +95,56 @@ def run(task: Task, layouts: Sequence[int]) -> Iterator[Served | Sizes]:
 
 
 @contextmanager
-def _counted(pair: Pair, sizes: bool = False) -> Iterator[Counted | None]:
-    """Count what a pair's replicas send within the block; None for a pair that has none."""
+def _listening(pair: Pair) -> Iterator[tuple[list[Call], list[Sequence[Any]]]]:
+    """The calls to a pair's replicas within the block and the batches that they send; none where the pair has no replicas."""
+    calls: list[Call] = []
+    sent: list[Sequence[Any]] = []
     if not isinstance(pair, ReplicatedPair):
-        yield None
+        yield calls, sent
         return
-    before = pair.replicas
-    pair.replicas = counted = Counted(before, sizes)
+    replicas: Any = pair.replicas
+    ask = replicas.ask
+
+    def noted(call: Call) -> Batches:
+        calls.append(call)
+        with closing(ask(call)) as batches:
+            for batch in batches:
+                sent.append(batch)
+                yield batch
+
+    replicas.ask = noted
     try:
-        yield counted
+        yield calls, sent
     finally:
-        pair.replicas = before
+        del replicas.ask
 
 
 def timed(pair: Pair, task: Task, clients: int, layout: str) -> Served:
     """The prompts answered once by a pair."""
-    with _counted(pair) as counted:
+    with _listening(pair) as (_, sent):
         began, used = time.perf_counter(), time.process_time()
         made = _answers(pair, task, clients)
         took, used = time.perf_counter() - began, time.process_time() - used
-    return Served(layout, len(made), _tokens(made), took, used, counted.messages if counted else 0)
+    return Served(layout, len(made), _tokens(made), took, used, len(sent))
 
 
 def sizes(pair: ReplicatedPair, task: Task) -> Sizes:
     """What the answers send where somebody learns from them."""
-    traces: list[int] = []
-
-    def weigh(trace: Trace) -> None:
-        traces.append(len(pickle.dumps(trace)))
-
-    pair.learners.append(weigh)
+    traces: list[Trace] = []
+    pair.learners.append(traces.append)
     try:
-        with _counted(pair, sizes=True) as counted:
-            assert counted is not None
+        with _listening(pair) as (calls, sent):
             made = _answers(pair, task, 1, learn=True)
     finally:
-        pair.learners.remove(weigh)
-    return Sizes(counted.call_bytes / len(made), counted.round_bytes / max(1, counted.rounds), sum(traces) / max(1, _tokens(made)))
+        pair.learners.remove(traces.append)
+    rounds = [[one for one in batch if isinstance(one, Round)] for batch in sent]
+    return Sizes(
+        _bytes(calls) / len(made), _bytes(filter(None, rounds)) / max(1, sum(map(len, rounds))), _bytes(traces) / max(1, _tokens(made))
+    )
+
+
+def _bytes(sent: Iterable[Any]) -> int:
+    return sum(len(pickle.dumps(one)) for one in sent)
 
 
 def _tokens(made: Sequence[Generation]) -> int:
