@@ -111,9 +111,11 @@ class CompiledPasses:
             return kernel(queue, tasks, *given)
 
     def tasks(self, tokens: int) -> int:
-        """Into how many tasks a product is split in a pass of so many tokens."""
-        work = self.runner.parameters * tokens
-        return 1 if work < WORTH_SHARING else (thread_pool.TASKS if work >= LARGE else 1) * self.helpers + 1
+        """Into how many tasks a product is split in a pass of so many tokens: as many for each thread, or one would wait for the last."""
+        work, helpers = self.runner.parameters * tokens, self.helpers
+        if not helpers or work < WORTH_SHARING:
+            return 1
+        return (thread_pool.TASKS if work >= LARGE else 1) * (helpers + 1)
 
     def model(self, buffer: Array) -> tuple[Any, ...]:
         """The model as a kernel's argument, with a cache's `buffer`."""

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 Queue = NDArray[np.int64]  # the numbers that the threads have in common
 TICKET, DONE, AWAKE, WORK = 0, 8, 16, 24  # places on it; those that many write are on cache lines of their own
 SIZE = 48
-TASKS = 2  # of a large product, for each thread that helps
+TASKS = 2  # of a large product, for each thread
 MOST = 8  # more threads wait for the memory
 # Looks for a task before other programs get a chance in between, and before the thread sleeps: one to two milliseconds in all.
 SPINS_BEFORE_YIELD, SPINS_BEFORE_SLEEP = 300, 5000

@@ -440,3 +440,14 @@ def test_a_cache_shows_what_its_output_layer_read(pair: tuple[Any, Any]) -> None
                 read = head(states.to(head.weight.dtype)).float()
             # Some models scale or cap the layer's output afterwards; its order stays.
             assert close(read, logits) or torch.equal(read.argmax(-1), logits.argmax(-1))
+
+
+@pytest.mark.parametrize("helpers", [0, 1, 3])
+def test_a_product_has_as_many_tasks_for_each_thread(helpers: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With three tasks for two threads one of them would wait for a third of the time."""
+    passes = FusedLlama(make(LEAN[0])).passes
+    assert passes is not None
+    monkeypatch.setattr("omnidemo.backends.thread_pool.pick_size", lambda threads: helpers)
+    for tokens in (1, 10**3, 10**6):
+        assert passes.tasks(tokens) % (helpers + 1) == 0 or passes.tasks(tokens) == 1
+    assert passes.tasks(10**6) == (2 * (helpers + 1) if helpers else 1)
