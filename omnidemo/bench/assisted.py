@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from copy import deepcopy
 from dataclasses import dataclass
 from time import perf_counter
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -68,23 +68,26 @@ class Peer:
         options |= {"temperature": request.temperature, "top_k": 0, "top_p": 1.0} if sampled else {}
         options |= self._assistance(method, sampled)
         with self._watching(sampled) as passes:
-            streamer = _FirstToken()
+            told: list[float] = []  # when a streamer hears of the prompt, and then of each token
+            streamer = SimpleNamespace(put=lambda ids: told.append(perf_counter()), end=lambda: None)
             synchronise(device)
             began = perf_counter()
             written = self.target.generate(prompt, streamer=streamer, **options)[0].tolist()[known:]
             synchronise(device)
             seconds = perf_counter() - began
-        rounds = [_judged(known, written, one.start, one.ids) for one in passes if not one.drafter]
-        judged = iter(rounds)
-        rows = [1 if one.drafter else next(judged)[0] + 1 for one in passes]  # of logits: one for each proposal and one more
+        judged = [(0, 0) if one.drafter else _judged(known, written, one.start, one.ids) for one in passes]
         return Answer(
             ids=written,
             seconds=seconds,
-            first=streamer.at - began if streamer.at else None,
-            rounds=rounds,
+            first=told[1] - began,
+            rounds=[found for one, found in zip(passes, judged, strict=True) if not one.drafter],
             drafted=sum(one.drafter for one in passes),  # each pass writes one token
-            passes=[(int(one.drafter), Pass(one.start, one.ids.shape[1], count)) for one, count in zip(passes, rows, strict=True)],
-            split=_split(passes, began, seconds, streamer.at) if device.type == "cpu" else {},
+            # Rows of logits: one for each proposal and one more.
+            passes=[
+                (int(one.drafter), Pass(one.start, one.ids.shape[1], proposed + 1))
+                for one, (proposed, _) in zip(passes, judged, strict=True)
+            ],
+            split=_split(passes, told[1], began + seconds) if device.type == "cpu" else {},
         )
 
     @torch.inference_mode()
@@ -140,26 +143,6 @@ class TheirArm(Arm):
         return self.peer.generate(self.method, request)
 
 
-def in_bfloat16(peer: Peer, pair: Pair) -> TheirArm:
-    """Plain generation of a peer's target in bfloat16."""
-    return TheirArm(PLAIN_BF16, Peer(pair, peer.draft_length, deepcopy(peer.target).to(torch.bfloat16)))
-
-
-class _FirstToken:
-    """A streamer that notes when the first token behind the prompt comes."""
-
-    at: float | None = None
-    _prompt = True
-
-    def put(self, ids: Tensor) -> None:
-        if not self._prompt and self.at is None:
-            self.at = perf_counter()
-        self._prompt = False
-
-    def end(self) -> None:
-        pass
-
-
 def _module(model: LanguageModel, weights: Mapping[str, Tensor]) -> Any:
     """The model as `transformers` loads it, with the weights that ours uses now."""
     module = read_model(model.folder, dtype=model.dtype).to(model.device).eval()
@@ -175,9 +158,7 @@ def _judged(prompt: int, written: Sequence[int], before: int, read: Tensor) -> t
     return len(proposal), common_prefix(proposal, written[known - prompt :])
 
 
-def _split(passes: Sequence[PeerPass], began: float, seconds: float, first: float | None) -> dict[str, float]:
-    """Seconds by stage of what follows the first token."""
-    first = first or began
-    later = [one for one in passes if one.began >= first]
-    draft, verify = (sum(one.seconds for one in later if one.drafter is which) for which in (True, False))
-    return {"draft": draft, "verify": verify, "settle": 0.0, "other": began + seconds - first - draft - verify}
+def _split(passes: Sequence[PeerPass], first: float, end: float) -> dict[str, float]:
+    """Seconds by stage between the first token and the end."""
+    draft, verify = (sum(one.seconds for one in passes if one.began >= first and one.drafter is which) for which in (True, False))
+    return {"draft": draft, "verify": verify, "settle": 0.0, "other": end - first - draft - verify}

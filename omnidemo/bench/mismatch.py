@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import islice, product
 from typing import Any
 
 from omnidemo.backends import choice
@@ -25,14 +25,7 @@ PROMPTS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
-    """What an answer was asked for. The seed is the prompt's place."""
-
-    prompt: str
-    method: str
-    temperature: float
-    seed: int
+Case = Mapping[str, Any]  # what an answer is asked for: the prompt, the method, the temperature, and as the seed the prompt's place
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,17 +42,12 @@ class Mismatch:
     got: Token | None
     logits: tuple[float, float] | None = None
 
-    @property
-    def gap(self) -> float | None:
-        return self.logits[0] - self.logits[1] if self.logits is not None else None
-
 
 @dataclass(frozen=True, slots=True)
 class Report:
     """`answers` were compared, of `tokens` reference tokens in all; `different` of them differ, the first as `first` says."""
 
     backend: str
-    methods: tuple[str, ...]
     answers: int
     tokens: int
     different: int = 0
@@ -67,16 +55,19 @@ class Report:
 
     def lines(self) -> list[str]:
         """For people: one sentence, or what there is to know of the first mismatch."""
-        if self.first is None:
+        first = self.first
+        if first is None:
             return [f"No mismatch between {self.backend} and the reference, over {self.answers:,} answers and {self.tokens:,} tokens."]
-        first, case = self.first, self.first.case
-        found = f"{self.different:,} of {self.answers:,} answers differ between {self.backend} and the reference. The first mismatch:"
-        gap = "–" if first.logits is None else f"{first.gap:.3g} ({first.logits[0]:.6g} and {first.logits[1]:.6g}, by the reference)"
+        gap = "–"
+        if first.logits is not None:
+            wanted, got = first.logits
+            gap = f"{wanted - got:.3g} ({wanted:.6g} and {got:.6g}, by the reference)"
         rows = {
-            "prompt": repr(case.prompt), "method": case.method, "temperature": f"{case.temperature:g}", "seed": str(case.seed),
+            **first.case, "prompt": repr(first.case["prompt"]), "temperature": f"{first.case['temperature']:g}",
             "position": f"{first.position} (the answer's first token is 0)", "reference": _shown(first.wanted),
             self.backend: _shown(first.got), "logits gap": gap,
         }  # fmt: skip
+        found = f"{self.different:,} of {self.answers:,} answers differ between {self.backend} and the reference. The first mismatch:"
         return [found, *(f"  {name:<12} {said}" for name, said in rows.items())]
 
 
@@ -98,19 +89,23 @@ def check(
     settings = settings.model_copy(update={"device": choice.device(settings.backend, settings.device)})
     reference = _pair(settings.model_copy(update={"backend": "reference"}))
     names = [make_method(name, reference.map).name for name in methods] or fitting(reference.map)
-    cases = [Case(text, name, heat, seed) for name, heat, (seed, text) in product(names, temperatures, enumerate(prompts))]
-    wanted = []
-    for one in _answers(reference, cases, tokens, settings):
-        wanted.append(one)
+    cases: list[Case] = [
+        {"prompt": text, "method": name, "temperature": heat, "seed": seed}
+        for name, heat, (seed, text) in product(names, temperatures, enumerate(prompts))
+    ]
+    options: dict[str, Any] = {"max_new_tokens": tokens, "draft_length": settings.draft_length, "learn": False, "reuse": False}
+    wanted: list[Generation] = []
+    for case in cases:
+        wanted.append(reference.generate(**case, **options))
         yield Stage("answers", len(wanted), 2 * len(cases))
     other = _pair(settings)
     backend = choice.backend_of(settings.backend, other.target.runner, other.drafter.runner)
-    different, first = 0, None
-    for place, got in enumerate(_answers(other, cases, tokens, settings)):
-        found = parting(reference, cases[place], wanted[place], got)
-        different, first = different + (found is not None), first or found
-        yield Stage("answers", len(cases) + place + 1, 2 * len(cases))
-    yield Report(backend, tuple(names), len(cases), sum(len(one.token_ids) for one in wanted), different, first)
+    found: list[Mismatch] = []
+    for count, (case, right) in enumerate(zip(cases, wanted, strict=True), len(cases) + 1):
+        mismatch = parting(reference, case, right, other.generate(**case, **options))
+        found += [mismatch] if mismatch is not None else []
+        yield Stage("answers", count, 2 * len(cases))
+    yield Report(backend, len(cases), sum(len(one.token_ids) for one in wanted), len(found), found[0] if found else None)
 
 
 def parting(reference: Pair, case: Case, wanted: Generation, got: Generation) -> Mismatch | None:
@@ -118,30 +113,19 @@ def parting(reference: Pair, case: Case, wanted: Generation, got: Generation) ->
     if wanted.token_ids == got.token_ids:
         return None
     position = common_prefix(wanted.token_ids, got.token_ids)
-    tokens = [_token(one, position) for one in (wanted, got)]
+    first, second = (next(islice((token for one in made.rounds for token in one.tokens), position, None), None) for made in (wanted, got))
     logits = None
-    if tokens[0] is not None and tokens[1] is not None:
-        before = [*reference.prompt_ids(case.prompt), *wanted.token_ids[:position]]
+    if first is not None and second is not None:
+        before = [*reference.prompt_ids(case["prompt"]), *wanted.token_ids[:position]]
         row = as_tensor(reference.target.runner.new_cache().forward(before, 1).logits[0])
-        logits = float(row[tokens[0].id]), float(row[tokens[1].id])
-    return Mismatch(case, position, tokens[0], tokens[1], logits)
+        logits = float(row[first.id]), float(row[second.id])
+    return Mismatch(case, position, first, second, logits)
 
 
 def _pair(settings: Settings) -> Pair:
     pair = build_measured_pair(settings.target, settings.drafter, settings)
     pair.fill_cache()
     return pair
-
-
-def _answers(pair: Pair, cases: Sequence[Case], tokens: int, settings: Settings) -> Iterator[Generation]:
-    options: dict[str, Any] = {"max_new_tokens": tokens, "draft_length": settings.draft_length, "learn": False, "reuse": False}
-    for case in cases:
-        yield pair.generate(case.prompt, method=case.method, temperature=case.temperature, seed=case.seed, **options)
-
-
-def _token(made: Generation, position: int) -> Token | None:
-    tokens = [token for one in made.rounds for token in one.tokens]
-    return tokens[position] if position < len(tokens) else None
 
 
 def _shown(token: Token | None) -> str:

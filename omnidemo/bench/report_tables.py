@@ -6,7 +6,7 @@ import csv
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields, is_dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any, TypeVar
@@ -31,15 +31,16 @@ class Stage:
 @contextmanager
 def csv_table(path: Path, columns: type | Sequence[str]) -> Iterator[Callable[[Any], None]]:
     """Start a CSV file in place of an older one, and yield what appends a row: a mapping, or a dataclass whose fields are the columns.
+    Of a mapping only the columns are written.
 
     Every row is on disk at once, so that an interrupted run leaves what it had measured.
     """
     names = [field.name for field in fields(columns)] if isinstance(columns, type) else list(columns)
     with path.open("w", encoding="utf-8-sig", errors="replace", newline="") as file:  # the mark tells spreadsheets the encoding
-        writer = csv.DictWriter(file, names)
+        writer = csv.DictWriter(file, names, extrasaction="ignore")
 
         def append(row: Any) -> None:
-            values: Mapping[str, Any] = asdict(row) if is_dataclass(row) and not isinstance(row, type) else row
+            values: Mapping[str, Any] = row if isinstance(row, Mapping) else asdict(row)
             writer.writerow({name: csv_cell(value) for name, value in values.items()})
             file.flush()
 
@@ -120,7 +121,8 @@ PARTS: Columns = {  # of a round
 
 def percentile_cells(rows: Sequence[Any], columns: Columns) -> list[str]:
     """A line of a table: the `Percentiles` of each column."""
-    return [Percentiles.of(getattr(row, name) for row in rows).text(form) for name, form in columns.values()]
+    known = [row if isinstance(row, Mapping) else asdict(row) for row in rows]
+    return [Percentiles.of(row[name] for row in known).text(form) for name, form in columns.values()]
 
 
 def markdown_table(headings: Sequence[str], lines: Iterable[Sequence[str]]) -> str:

@@ -21,26 +21,31 @@ HEADINGS = ("target", "drafter", "mapped", "tokens", "direct", "2-grams", "3-gra
 class Report:
     """Two vocabularies, and the target tokens of some texts by how the drafter can propose them.
 
-    `mapped`: tokens of the target's vocabulary that have one of the drafter's; `seconds`: how long building that map took. Of the `tokens`
-    of the texts, special ones not counted, `direct` go through it; `ngrams`: n → tokens that only a run of n ≥ 2 drafter tokens spells;
-    `none`: tokens that nothing spells. `distinct`: different n-grams among them, as many as the n-gram cache of these texts would have.
+    `mapped`: tokens of the target's vocabulary that have one of the drafter's; `seconds`: how long building that map took. `spelled`:
+    number of drafter tokens that spell a token → tokens of the texts, special ones not counted: 1 goes through the map, 0 are those that
+    nothing spells. `distinct`: different n-grams among them, as many as the n-gram cache of these texts would have.
     """
 
     target: str
     drafter: str
     mapped: int
-    tokens: int
-    direct: int
-    ngrams: Mapping[int, int]
-    none: int
+    spelled: Mapping[int, int]
     distinct: int
     seconds: float
+
+    @property
+    def tokens(self) -> int:
+        return sum(self.spelled.values())
+
+    @property
+    def direct(self) -> int:
+        return self.spelled.get(1, 0)
 
     def shares(self) -> list[float | None]:
         """From 0 to 1: of all tokens those mapped directly; of the others those that 2-, 3-, 4- and longer n-grams and nothing cover."""
         others = self.tokens - self.direct
-        longer = sum(count for n, count in self.ngrams.items() if n > 4)
-        covered = (*(self.ngrams.get(n, 0) for n in (2, 3, 4)), longer, self.none)
+        longer = sum(count for n, count in self.spelled.items() if n > 4)
+        covered = (*(self.spelled.get(n, 0) for n in (2, 3, 4)), longer, self.spelled.get(0, 0))
         return [self.direct / self.tokens if self.tokens else None, *(count / others if others else None for count in covered)]
 
     def cells(self) -> list[str]:
@@ -59,21 +64,13 @@ def report(target: tuple[str, Vocabulary], drafter: tuple[str, Vocabulary], text
     began = perf_counter()
     built = VocabularyMap(large, small, len(large), len(small))
     seconds = perf_counter() - began
-    counts = Counter(token_id for text in texts for token_id in large.encode_text(text))
-    direct, none, distinct = 0, 0, 0
-    ngrams: Counter[int] = Counter()
+    counts = Counter(token_id for text in texts for token_id in large.encode_text(text) if large.writes(token_id))
+    lengths = {token_id: 1 if built.drafters[token_id] >= 0 else len(built.ngram(token_id) or ()) for token_id in counts}
+    spelled: Counter[int] = Counter()
     for token_id, count in counts.items():
-        if not large.writes(token_id):
-            continue
-        if built.drafters[token_id] >= 0:
-            direct += count
-        elif spelled := built.ngram(token_id):
-            ngrams[len(spelled)] += count
-            distinct += 1
-        else:
-            none += count
-    mapped, tokens = sum(i >= 0 for i in built.drafters), direct + none + ngrams.total()
-    return Report(target_name, drafter_name, mapped, tokens, direct, dict(sorted(ngrams.items())), none, distinct, seconds)
+        spelled[lengths[token_id]] += count
+    distinct = sum(length > 1 for length in lengths.values())
+    return Report(target_name, drafter_name, sum(i >= 0 for i in built.drafters), spelled, distinct, seconds)
 
 
 def compare(target: str, drafter: str, texts: Sequence[str], hub: bool = True) -> list[Report]:

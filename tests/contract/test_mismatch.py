@@ -103,18 +103,18 @@ def test_a_planted_fault_is_named_where_it_begins(
 
 def test_a_fault_at_one_place_is_found_at_that_place(names: tuple[str, str]) -> None:
     pair = load_pair(*names, backend="reference")
-    case = mismatch.Case(TEXTS[0], "ngram-exact", 0.0, 0)
+    case = {"prompt": TEXTS[0], "method": "ngram-exact", "temperature": 0.0, "seed": 0}
     right = pair.generate(TEXTS[0], max_new_tokens=24)
     assert mismatch.parting(pair, case, right, right) is None
     for position in (0, 7, 23):
         wrong = list(right.token_ids)
         wrong[position] = (wrong[position] + 1) % 300
         found = mismatch.parting(pair, case, right, made(wrong))
-        assert found is not None and found.position == position and found.gap is not None and found.gap > 0
+        assert found is not None and found.position == position and found.logits is not None and found.logits[0] > found.logits[1]
         assert [token.id for token in (found.wanted, found.got) if token] == [right.token_ids[position], wrong[position]]
     shorter = mismatch.parting(pair, case, right, made(right.token_ids[:9]))
-    assert shorter is not None and shorter.position == 9 and shorter.got is None and shorter.gap is None
-    assert "nothing: its answer has ended" in mismatch.Report("cpu", ("ngram-exact",), 1, 24, 1, shorter).lines()[-2]
+    assert shorter is not None and shorter.position == 9 and shorter.got is None and shorter.logits is None
+    assert "nothing: its answer has ended" in mismatch.Report("cpu", 1, 24, 1, shorter).lines()[-2]
 
 
 def made(ids: Any) -> Generation:

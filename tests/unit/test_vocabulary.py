@@ -206,7 +206,7 @@ def test_coverage_counts_a_text_by_how_its_tokens_can_be_proposed() -> None:
     found = coverage.report(("big", target), ("small", drafter), ["00122", "3344556", "7"])
     assert (found.target, found.drafter, found.mapped) == ("big", "small", 3)
     # ab = a+b, aba = a+ba, ababa = a+ba+ba, bbbb = b+b+b+b; x is not spelled, and the end token is no text.
-    assert (found.tokens, found.direct, found.ngrams, found.none, found.distinct) == (12, 3, {2: 4, 3: 2, 4: 2}, 1, 4)
+    assert (found.tokens, found.direct, found.spelled, found.distinct) == (12, 3, {0: 1, 1: 3, 2: 4, 3: 2, 4: 2}, 4)
     assert found.shares() == [3 / 12, 4 / 9, 2 / 9, 2 / 9, 0.0, 1 / 9]
     assert dict(zip(coverage.HEADINGS, found.cells(), strict=True))["2-grams"] == "44.44%" and found.seconds >= 0
 
@@ -219,7 +219,7 @@ def test_tokenizers_are_compared_in_both_directions(tmp_path: Path) -> None:
     assert (forth.target, forth.drafter) == names and (back.target, back.drafter) == names[::-1]
     assert forth.mapped == back.mapped > 100 and len(forth.cells()) == len(coverage.HEADINGS)
     ids = BYTE_LEVEL.encode("the small duck — naïve", add_special_tokens=False)
-    assert forth.tokens == len(ids) and forth.none == 0
+    assert forth.tokens == len(ids) and 0 not in forth.spelled
     empty = coverage.report(("one", READ["byte-level"]), ("two", READ["sentence-piece"]), [])
     assert empty.shares() == [None] * 6 and "–" in empty.cells()
 

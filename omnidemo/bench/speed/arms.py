@@ -10,9 +10,10 @@ from typing import Any, ClassVar, Literal
 
 import torch
 
+from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.bench.speed.floor import Pass
 from omnidemo.bench.speed.machine import synchronise
-from omnidemo.bench.speed.watch import bare, take_reads, unwatched_cache, waiting_clock
+from omnidemo.bench.speed.watch import bare, own_runner, take_reads, unwatched_cache, waiting_clock
 from omnidemo.decoding.draft_policy import Policy
 from omnidemo.pair.pair import Pair
 from omnidemo.records import Generation
@@ -70,16 +71,30 @@ class Answer:
         return fmean(rates) if rates else None
 
     def columns(self, plain: Answer | str, own: Answer | str, greedy: bool) -> dict[str, Any]:
-        """What the rows of every benchmark have, beside the answers of `transformers`' plain generation and of our plain decoding (for a
-        peer its own) on the same prompt; a text stands for an answer that failed."""
-        return {
+        """The columns of a row that an answer itself has, beside the answers of `transformers`' plain generation and of our plain decoding
+        (or a peer's own) on the same prompt; a text stands for an answer that failed."""
+        parts: dict[str, Any] = {}
+        if self.timed_rounds and self.split:
+            whole, scale = sum(self.split.values()), 1e3 / self.timed_rounds
+            parts = {"round_ms": whole * scale} | {f"{name}_ms": seconds * scale for name, seconds in self.split.items()}
+            if self.bare is not None and whole:
+                parts |= {"bare_ms": self.bare * scale, "overhead": 1 - self.bare / whole}
+        return parts | {
             "tokens": len(self.ids),
             "seconds": self.seconds,
             "tokens_per_second": self.tokens_per_second,
             "speedup": _speed_ratio(self, plain),
             "own_speedup": _speed_ratio(self, own),
+            "first_token_ms": self.first * 1e3 if self.first is not None else None,
+            "rounds": self.timed_rounds,
+            "tokens_per_pass": self.block_efficiency,
+            "block_efficiency_tokens_per_pass": self.block_efficiency,
             "acceptance_rate": self.acceptance_rate,
             "identical": list(self.ids) == list(plain.ids) if greedy and isinstance(plain, Answer) else None,
+            "target_passes": len(self.rounds),
+            "proposed": sum(proposed for proposed, _ in self.rounds),
+            "accepted": sum(accepted for _, accepted in self.rounds),
+            "drafted": self.drafted,
         }
 
 
@@ -99,6 +114,14 @@ class Arm:
 
     def answer(self, request: Request) -> Answer:
         raise NotImplementedError
+
+    def take_threads(self, count: int) -> None:
+        """Have passes made by so many threads of a CPU."""
+        if torch.get_num_threads() != count:
+            torch.set_num_threads(count)
+            matrix = torch.ones(256, 256)
+            for _ in range(4):  # have those that were just asked for started, before anything is timed
+                matrix = (matrix @ matrix).clamp(max=1)
 
 
 def attempt(arm: Arm, request: Request) -> Answer | str:
@@ -157,6 +180,15 @@ class OurArm(Arm):
             split={name: (split.metrics[f"{name}_seconds"] or 0.0) * count / len(split.rounds) for name in STAGES},
             bare=bare(device, *zip(map(unwatched_cache, models), reads, strict=True)) if request.details else None,
         )
+
+    def take_threads(self, count: int) -> None:
+        runners = [own_runner(model) for model in (self.pair.target, self.pair.drafter)]
+        if isinstance(runners[0], FusedLlama) and runners[0].passes is not None:
+            for runner in runners:
+                if isinstance(runner, FusedLlama):
+                    runner.threads = count
+            count = 1  # torch's own threads would compete with those of a compiled pass
+        super().take_threads(count)
 
     def _generate(self, request: Request) -> Generation:
         return self.pair.generate(

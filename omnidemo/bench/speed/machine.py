@@ -8,18 +8,21 @@ import os
 import platform
 import re
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import psutil
 import torch
+from torch.utils.benchmark import Timer
 
 LIBRARIES = ("torch", "transformers", "numpy", "tokenizers", "peft")
 SIZES = (1 << 18, 1 << 20, 1 << 22, 1 << 24, 1 << 26, 1 << 28)  # bytes: from a core's cache to main memory
-REPEATS, LEAST = 5, 2e-3  # a probe takes the best of so many tries, each of at least so many seconds
+SQUARES = ((2048, 8192), (256, 512, 1024))  # sides of the products on a GPU, and on a CPU
+SECONDS = 0.1  # of the tries of a probe, of which the best counts
 
 
 def facts(device: torch.device) -> dict[str, Any]:
@@ -51,23 +54,17 @@ def _cpu() -> str:
 
 def commit() -> str:
     """The checkout's commit, with a + where files differ from it; "unknown" without git."""
-    folder = Path(__file__).parents[3]
-
-    def git(*words: str) -> str:
-        return subprocess.run(["git", *words], cwd=folder, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
-
+    command = ["git", "describe", "--always", "--dirty=+", "--exclude=*"]
     try:
-        return git("rev-parse", "--short", "HEAD") + ("+" if git("status", "--porcelain", "--untracked-files=no") else "")
+        return subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
     except (OSError, subprocess.SubprocessError):
         return "unknown"
 
 
 def synchronise(device: torch.device) -> None:
     """Wait until the device has done everything; a CPU always has."""
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
-    elif device.type == "mps":
-        torch.mps.synchronize()
+    if device.type != "cpu":
+        torch.accelerator.synchronize(device)
 
 
 # probes ----------------------------------------------------------------------------------------------------------------------
@@ -86,21 +83,19 @@ class Probe:
         """Bytes a second at which a matrix-vector product, or a sum, reads a working set of `size` bytes again and again."""
         size = _rounded(min(size, self.largest or size))
         if (size, threads) not in self._bandwidth:
-            with _threads(threads):
-                columns = 512
-                rows = max(1, size // (columns * self.dtype.itemsize))
-                matrix = torch.rand(rows, columns, device=self.device).to(self.dtype)
-                vector = torch.rand(columns, device=self.device).to(self.dtype)
-                seconds = min(self._best(lambda: torch.mv(matrix, vector)), self._best(lambda: matrix.sum()))
-                self._bandwidth[size, threads] = matrix.nbytes / seconds
+            columns = 512
+            rows = max(1, size // (columns * self.dtype.itemsize))
+            matrix = torch.rand(rows, columns, device=self.device).to(self.dtype)
+            vector = torch.rand(columns, device=self.device).to(self.dtype)
+            seconds = min(self._best(threads, lambda: torch.mv(matrix, vector)), self._best(threads, matrix.sum))
+            self._bandwidth[size, threads] = matrix.nbytes / seconds
         return self._bandwidth[size, threads]
 
     def rate(self, threads: int) -> float:
         """Operations a second (a multiplication and an addition are two) of the best square product."""
         if threads not in self._rate:
-            with _threads(threads):
-                sizes = (256, 512, 1024) if self.device.type == "cpu" else (2048, 8192)
-                self._rate[threads] = max(self._square(size) for size in sizes)
+            matrices = (torch.rand(size, size, device=self.device).to(self.dtype) for size in SQUARES[self.device.type == "cpu"])
+            self._rate[threads] = max(2 * len(one) ** 3 / self._best(threads, partial(torch.mm, one, one)) for one in matrices)
         return self._rate[threads]
 
     def table(self, threads: int) -> dict[str, float]:
@@ -110,42 +105,21 @@ class Probe:
         measured = sorted((size, speed) for (size, count), speed in self._bandwidth.items() if count == threads)
         return {f"{size / 1e6:.3g} MB": round(speed / 1e9, 1) for size, speed in measured}
 
-    def _square(self, size: int) -> float:
-        matrix = torch.rand(size, size, device=self.device).to(self.dtype)
-        return 2 * size**3 / self._best(lambda: matrix @ matrix)
-
-    def _best(self, call: Any) -> float:
+    def _best(self, threads: int, call: Callable[[], Any]) -> float:
         """Seconds of one call, the best of a few tries."""
-        times, calls = [], 1
-        while True:
+
+        def clock() -> float:
             synchronise(self.device)
-            began = perf_counter()
-            for _ in range(calls):
-                call()
-            synchronise(self.device)
-            seconds = perf_counter() - began
-            if seconds < LEAST:  # also the warm-up
-                calls *= 2
-                continue
-            times.append(seconds / calls)
-            if len(times) >= REPEATS:
-                return min(times)
+            return perf_counter()
+
+        timer = Timer("call()", timer=clock, globals={"call": call}, num_threads=threads)
+        return float(min(timer.blocked_autorange(min_run_time=SECONDS).times))
 
 
 def _rounded(size: int) -> int:
     """Two significant binary digits are enough to tell caches apart, and keep the probes few."""
     step = 1 << max(0, size.bit_length() - 2)
     return max(1 << 12, -(-size // step) * step)
-
-
-@contextmanager
-def _threads(count: int) -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 # memory ----------------------------------------------------------------------------------------------------------------------
@@ -177,18 +151,11 @@ class Peak:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self.rss_growth = max(0, _high_water() - self._before)
+        status = Path("/proc/self/status")
+        mark = re.search(r"VmHWM:\s+(\d+) kB", status.read_text()) if status.exists() else None
+        self.rss_growth = max(0, (int(mark[1]) * 1024 if mark else resident()) - self._before)
         if self.device.type == "cuda":
             self.cuda = int(torch.cuda.max_memory_allocated(self.device))
-
-
-def _high_water() -> int:
-    """Most bytes that this process had in memory since Linux forgot the mark; elsewhere what it has now."""
-    with suppress(OSError):
-        found = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
-        if found:
-            return int(found[1]) * 1024
-    return resident()
 
 
 def live_tensors() -> tuple[int, int]:

@@ -22,16 +22,12 @@ def run(order: BenchRequest, settings: Settings) -> Iterator[Stage | Row]:
 
     ValueError or ModelError, before anything is measured, for what cannot be.
     """
-    if order.max_new_tokens < 2 or order.draft_length < 1:
-        raise ValueError("max_new_tokens must be at least 2 and draft_length at least 1")
-    if any(temperature < 0 for temperature in order.temperatures):
-        raise ValueError("a temperature must be 0 or more")
     if 0 < order.requests < settings.update_interval:
         raise ValueError(f"a drafter learns every {settings.update_interval} answers; give at least so many requests, or 0 for none")
     check_writable(order.out / "speed.csv")
     rows: list[Row] = []
     about: dict[str, Any] = {"command": order.command} if order.command else {}
-    with csv_table(order.out / "speed.csv", Row) as append:
+    with csv_table(order.out / "speed.csv", speed_report.COLUMNS) as append:
         for target in order.targets:
             learned: dict[str, Learned] = {}
             for topic in order.held_out:

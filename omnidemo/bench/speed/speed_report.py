@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
 from typing import Any
 
 import pandas as pd
@@ -39,57 +38,23 @@ NOTE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One line of the CSV: one answer.
-
-    seconds: the whole call, the prompt included; tokens_per_second from it. speedup, own_speedup: its ratios to `transformers`' plain
-    generation and to our plain decoding, on the same prompt. The stages are milliseconds per round; of `transformers` after the first
-    token, on a CPU only. bare_ms: forward passes of the same shapes with nothing around them, per round; overhead: share of the round
-    that is not theirs. floor_seconds: see `floor`; over_floor: seconds over it. identical: the ids of `transformers`' plain
-    generation, at temperature 0.
-    """
-
-    target: str
-    topic: str
-    temperature: float
-    prompt_index: int
-    arm: str
-    method: str
-    drafter: str
-    policy: str
-    threads: int
-    prompt_tokens: int = 0
-    tokens: int = 0
-    seconds: float | None = None
-    tokens_per_second: float | None = None
-    speedup: float | None = None
-    own_speedup: float | None = None
-    first_token_ms: float | None = None
-    rounds: int = 0
-    round_ms: float | None = None
-    draft_ms: float | None = None
-    verify_ms: float | None = None
-    settle_ms: float | None = None
-    other_ms: float | None = None
-    bare_ms: float | None = None
-    overhead: float | None = None
-    tokens_per_pass: float | None = None
-    acceptance_rate: float | None = None
-    drafted_per_round: float | None = None
-    floor_bytes: int | None = None
-    floor_operations: int | None = None
-    floor_seconds: float | None = None
-    over_floor: float | None = None
-    rss_growth_mb: float | None = None
-    cuda_peak_mb: float | None = None
-    identical: bool | None = None
-    error: str = ""
-    prompt: str = ""
+Row = dict[str, Any]
+# A row is one answer: what is asked for, then `Answer.columns`, then what it cost this machine. Those of speed.csv are:
+# seconds: the whole call, the prompt included; tokens_per_second from it. speedup, own_speedup: its ratios to `transformers`' plain
+# generation and to our plain decoding, on the same prompt. The stages are milliseconds per round; of `transformers` after the first
+# token, on a CPU only. bare_ms: forward passes of the same shapes with nothing around them, per round; overhead: share of the round
+# that is not theirs. floor_seconds: see `floor`; over_floor: seconds over it. identical: the ids of `transformers`' plain generation,
+# at temperature 0. error: why another library could not answer.
+COLUMNS = (
+    "target", "topic", "temperature", "prompt_index", "arm", "method", "drafter", "policy", "threads", "prompt_tokens", "tokens", "seconds",
+    "tokens_per_second", "speedup", "own_speedup", "first_token_ms", "rounds", "round_ms", "draft_ms", "verify_ms", "settle_ms", "other_ms",
+    "bare_ms", "overhead", "tokens_per_pass", "acceptance_rate", "drafted_per_round", "floor_bytes", "floor_operations", "floor_seconds",
+    "over_floor", "rss_growth_mb", "cuda_peak_mb", "identical", "error", "prompt",
+)  # fmt: skip
 
 
 def by_arm(rows: Sequence[Row]) -> dict[str, list[Row]]:
-    return group_by(rows, lambda row: row.arm)
+    return group_by(rows, lambda row: row["arm"])
 
 
 def speeds(rows: Sequence[Row]) -> list[list[str]]:
@@ -98,14 +63,14 @@ def speeds(rows: Sequence[Row]) -> list[list[str]]:
 
 
 def _same_ids(rows: Sequence[Row]) -> str:
-    same = [row.identical for row in rows if row.identical is not None]
-    failed = next((row.error for row in rows if row.error), "")
+    same = [row["identical"] for row in rows if row["identical"] is not None]
+    failed = next((row["error"] for row in rows if row["error"]), "")
     return f"failed: {failed[:60]}" if failed else f"{sum(same)}/{len(same)}" if same else "–"
 
 
 def verdicts(rows: Sequence[Row]) -> list[str]:
     """What the rows of one target and temperature say about the goals, a sentence each; medians of ratios on the same prompt."""
-    answered = pd.DataFrame([row for row in rows if row.tokens_per_second], columns=[field.name for field in fields(Row)])
+    answered = pd.DataFrame([row for row in rows if row["tokens_per_second"]], columns=COLUMNS)
     rates = answered.pivot_table("tokens_per_second", ["topic", "prompt_index"], "arm", aggfunc="last")
 
     def ratio(one: str, other: str) -> float:
@@ -138,8 +103,8 @@ def verdicts(rows: Sequence[Row]) -> list[str]:
 def markdown(rows: Sequence[Row], about: Mapping[str, Any]) -> str:
     """The whole report."""
     parts = []
-    for (target, temperature), mine in group_by(rows, lambda row: (row.target, row.temperature)).items():
-        prompts = len({(row.topic, row.prompt_index) for row in mine})
+    for (target, temperature), mine in group_by(rows, lambda row: (row["target"], row["temperature"])).items():
+        prompts = len({(row["topic"], row["prompt_index"]) for row in mine})
         parts += [f"## {target}, temperature {temperature:g}, {prompts} prompts", markdown_list(verdicts(mine))]
         stages = [[arm, *percentile_cells(some, STAGES)] for arm, some in by_arm(mine).items()]
         parts += [markdown_table(HEADINGS, speeds(mine)), "Where the time of a round goes:", markdown_table(["arm", *STAGES], stages)]
@@ -149,9 +114,9 @@ def markdown(rows: Sequence[Row], about: Mapping[str, Any]) -> str:
 
 def by_topic(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
     """(headings, lines): medians of × own plain for each arm and topic."""
-    topics = list(dict.fromkeys(row.topic for row in rows))
+    topics = list(dict.fromkeys(row["topic"] for row in rows))
     lines = []
     for arm, mine in by_arm(rows).items():
-        parts = [[row.own_speedup for row in mine if row.topic == topic] for topic in topics]
+        parts = [[row["own_speedup"] for row in mine if row["topic"] == topic] for topic in topics]
         lines.append([arm, *(Percentiles.of(part).text() for part in parts)])
     return ["arm", *topics], lines

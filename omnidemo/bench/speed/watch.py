@@ -91,38 +91,36 @@ class Watched(WrappedRunner):
         return Watched(self.runner.copy())
 
     def _watch(self, runner: Runner) -> KVCache:
-        if isinstance(runner, FusedLlama):
-            return WatchedFusedCache(runner, self.notes)
-        return WatchedCache(runner.new_cache(), self.notes)
+        cache: WatchedFusedCache | WatchedCache = (
+            WatchedFusedCache(runner) if isinstance(runner, FusedLlama) else WatchedCache(runner.new_cache())
+        )
+        cache.notes = self.notes
+        return cache
 
 
 class WatchedCache(WrappedCache):
-    def __init__(self, cache: KVCache, notes: list[Any]) -> None:
-        super().__init__(cache)
-        self._notes = notes
+    notes: list[Any]
 
     def forward(self, ids: Sequence[int], last: int, stats_at: float | None = None) -> Pass:
-        self._notes.append((self.length, ids, last, next(_order), ()))
+        self.notes.append((self.length, ids, last, next(_order), ()))
         return super().forward(ids, last, stats_at)
 
 
 class WatchedFusedCache(FusedCache):
     """The same for a cache that backends know, and that makes more than passes."""
 
-    def __init__(self, runner: FusedLlama, notes: list[Any]) -> None:
-        super().__init__(runner)
-        self._notes = notes
+    notes: list[Any]
 
     def forward(self, ids: Sequence[int], last: int, stats_at: float | None = None) -> Pass:
-        self._notes.append((self.length, ids, last, next(_order), ()))
+        self.notes.append((self.length, ids, last, next(_order), ()))
         return super().forward(ids, last, stats_at)
 
     def roll_out(self, order: RolloutRequest, ids: Sequence[int], row: Logits | None, state: Any) -> Rollout | None:
-        before, noted = self.length, len(self._notes)
+        before, noted = self.length, len(self.notes)
         found = super().roll_out(order, ids, row, state)
         if found is not None:
-            del self._notes[noted:]  # what it read by a pass of its own is a part of this
-            self._notes.append((before, ids, 1, next(_order), [*found.read, *[0] * found.vain]))
+            del self.notes[noted:]  # what it read by a pass of its own is a part of this
+            self.notes.append((before, ids, 1, next(_order), [*found.read, *[0] * found.vain]))
         return found
 
     def make_rounds(
@@ -136,10 +134,10 @@ class WatchedFusedCache(FusedCache):
             if isinstance(drafter, WatchedFusedCache):
                 drafted = [*made.drafted[: made.read], *[0] * made.vain]
                 begun = theirs + made.key.draft_len - start.draft_len - len(made.given)
-                drafter._notes.append((begun, made.given, 1, next(_order), drafted))
+                drafter.notes.append((begun, made.given, 1, next(_order), drafted))
             if made.proposal is not None:
                 read, rows = [*newest, *made.proposal], len(made.proposal) + 1
-                self._notes.append((before + made.key.target_len - start.target_len - len(newest), read, rows, next(_order), ()))
+                self.notes.append((before + made.key.target_len - start.target_len - len(newest), read, rows, next(_order), ()))
                 newest = [made.result.next_token] if made.result is not None and made.result.next_token is not None else []
         return rounds
 
@@ -161,17 +159,14 @@ def take_reads(model: LanguageModel) -> list[Read]:
     return reads
 
 
-def share_among(model: LanguageModel, threads: int) -> None:
-    """Use so many threads for a model's compiled passes, if it has any."""
-    runner = model.runner.runner if isinstance(model.runner, Watched) else model.runner
-    if isinstance(runner, FusedLlama):
-        runner.threads = threads
+def own_runner(model: LanguageModel) -> Runner:
+    """The runner of a model, without what watches it."""
+    return model.runner.runner if isinstance(model.runner, Watched) else model.runner
 
 
 def unwatched_cache(model: LanguageModel) -> KVCache:
     """A cache whose passes are not noted."""
-    runner = model.runner.runner if isinstance(model.runner, Watched) else model.runner
-    return runner.new_cache()
+    return own_runner(model).new_cache()
 
 
 @torch.inference_mode()
