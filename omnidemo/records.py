@@ -31,8 +31,8 @@ class Token:
     texts of all emitted tokens, joined, are the text of the generation. `p` is the target's probability of the token
     at temperature 1, `q` the proposal's (an upper bound where the method uses one; at temperature 0 the drafter's at temperature 1),
     `accept` the probability with which it was accepted; `q` and `accept` are None for tokens that nobody proposed. `pieces` are
-    the drafter's ids that spelled the token. Of the sources, "direct" is one drafter token, "ngram" several, or with the methods on
-    strings also none that ends with it.
+    the drafter's ids that spelled the token. Of the sources, "direct" is one drafter token, "ngram" several; with the methods on strings
+    also none, where no drafter token ends on the token's last byte.
     """
 
     id: int

@@ -76,19 +76,31 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         compile_kernels.wait()
 
 
+def _turn(path: Path) -> int:
+    """When the tests of a file run: compiled code first, for it is the longest piece; what compiles anew and what is measured last."""
+    part = path.relative_to(HERE).parts[0]
+    if path.name == "test_compile_kernels.py":
+        return 2
+    return {"contract": 0, "kernels": 0, "bench": 3, "browser": 3}.get(part, 1)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What needs compiled code comes last."""
-    items.sort(key=lambda item: is_compiled(item.path))
+    items.sort(key=lambda item: _turn(item.path))
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Workers get whole files. Compiled code takes all cores and is timed: all of its tests go to one worker, at the end."""
+    """Workers get whole files, and of `law`, which shares nothing, single tests. What runs compiled code takes all cores, so one worker
+    gets all of it, and one all that starts servers and browsers."""
     from xdist.scheduler import LoadFileScheduling
 
-    class OneForCompiled(LoadFileScheduling):
+    class Scheduling(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return "compiled" if is_compiled(config.rootpath / nodeid.partition("::")[0]) else super()._split_scope(nodeid)
+            path = config.rootpath / nodeid.partition("::")[0]
+            turn = _turn(path)
+            if turn in (0, 3):
+                return ("compiled", "", "", "measured")[turn]
+            return nodeid if path.parent.name == "law" else super()._split_scope(nodeid)
 
     config.option.loadscopereorder = False  # files with most tests would come first, whatever they need
-    return OneForCompiled(config, log)
+    return Scheduling(config, log)

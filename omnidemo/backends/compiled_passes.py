@@ -101,7 +101,7 @@ class CompiledPasses:
         return Rollout(places[:count], drawn[:count], found, distributions[:count], tokens[:read], rows, states, wasted)
 
     def call(self, kernel: Callable[..., Any], tokens: int, *given: Any) -> Any:
-        """Call a kernel for passes of `count` tokens, with the threads' common queue, the helpers, and the number of tasks of a
+        """Call a kernel for passes of so many `tokens`, with the threads' common queue, the helpers, and the number of tasks of a
         product."""
         tasks = self.tasks(tokens)
         if tasks == 1:

@@ -32,8 +32,9 @@ SEEDS = 100  # sample prompts of each topic that a new router knows
 
 
 class AdaptationService:
-    """Works on the pairs of a pool and on the app's one router. All methods may be called from any thread; those that name a pair raise
-    RuntimeError, one sentence, while it is not ready, and those that name a line ValueError where no line can have that name."""
+    """Works on the pairs of a pool and on the app's one router. All methods may be called from any thread. Those that name a pair raise
+    RuntimeError, one sentence, while it is not ready, unless they say what they return then; those that name a line raise ValueError where
+    no line can have that name."""
 
     def __init__(self, pool: PairPool, store: Store) -> None:
         self._pool, self._store = pool, store

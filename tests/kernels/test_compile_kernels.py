@@ -44,6 +44,7 @@ def test_machine_code_is_kept_per_state_of_the_sources(monkeypatch: pytest.Monke
         compile_kernels._folder()
 
 
+@pytest.mark.timeout(900)  # it compiles everything, at the lowest priority
 def test_compiling_works_from_any_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(compile_kernels, "_ready", None)
     monkeypatch.setattr(compile_kernels, "_thread", None)
