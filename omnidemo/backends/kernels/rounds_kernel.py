@@ -38,7 +38,7 @@ def rounds(
 ) -> tuple[int, int, int]:  # fmt: skip
     """Make at most `most` rounds, one at least: (how many were, lengths of the ints and of the floats).
 
-    The `drafter`, by `few` tasks of a product, first reads the `given` tokens at positions start… (if there are none, rows[0, 0] are its
+    The `drafter`, by `few` tasks of a product, first reads the `given` tokens at positions start… (if there are none, rows[0] are its
     logits), the `target` the `unread` ones at positions begin…. A round drafts at most `budget` drafter tokens, and at most `left` target
     tokens are proposed or written in all, one fewer than are wanted. `temperature` to `segments`: see `roll_out`; nothing follows the
     target's tokens `ends`, of which the drafter's are `last`. `grows`: whether the host puts n-grams into the trie that it lacks. Written
