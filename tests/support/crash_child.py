@@ -14,6 +14,7 @@ from omnidemo import load_pair
 from omnidemo.config import Settings
 from omnidemo.distill.distiller import Distiller
 from omnidemo.distill.train_step import Learner, learner_for
+from omnidemo.distill.worker import plan_of
 from omnidemo.pair.pair import Pair
 from omnidemo.records import RequestRecord
 from omnidemo.store.store import Store
@@ -60,7 +61,7 @@ def live(pair: Pair, known: dict[tuple[str, int], Learner], storage: Path) -> No
 def main(target: str, drafter: str, storage: Path) -> None:
     torch.set_num_threads(1)
     pair, known = load_pair(target, drafter), {}
-    learner_for(known, pair.drafter.folder, None, distil(pair, storage, None, None).plan)  # type: ignore[arg-type]
+    learner_for(known, pair.drafter.folder, None, plan_of(settings(storage)))
     for _ in sys.stdin:  # a line, a life
         pid = os.fork()
         if not pid:

@@ -93,7 +93,9 @@ class Side:
 
     def context(self, ngrams: NgramCache, sampling: SamplingParams, rule: Any = None) -> RoundContext:
         start, target = len(self.drafter.ids), TargetContext(TableCache(1, 0))  # the target has no part in a draft
-        made = RoundContext(self.drafter, MAP, ngrams, sampling, self.sampler, frozenset({42}), None, start, rule, target=target)
+        made = RoundContext(
+            self.drafter, MAP, ngrams, sampling, self.sampler, frozenset({42}), None, start, rule or FixedPolicy(0), target=target
+        )
         made.prefetch = RolledDraws() if self.rolls else None
         return made
 
