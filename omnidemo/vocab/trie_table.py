@@ -104,11 +104,13 @@ class TrieTable:
             if not found:
                 self._keys[place] = parent * self.tokens + token
                 if parent:
-                    self.kin[node, [TOKEN, SIBLING]] = token, self.kin[parent, CHILD]
+                    self.kin[node, TOKEN] = token
+                    self.kin[node, SIBLING] = self.kin[parent, CHILD]
                     self.kin[parent, CHILD] = node
-            info[node, 1] = min(info[node, 1], length)
-            if parent:
-                info[parent, 2] = min(info[parent, 2], length)
+            if length < info[node, 1]:
+                info[node, 1] = length
+            if parent and length < info[parent, 2]:
+                info[parent, 2] = length
             self._changed.add(node)
             parent = node
         if info[parent, 0] == FAR:
