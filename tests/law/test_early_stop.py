@@ -31,6 +31,6 @@ def test_a_draft_that_ends_early_leaves_the_law_as_it_is(
     world: World, rule: Callable[[], DraftPolicy], method: NgramExact | TokenIntersection | StringExactMatch | StringRejection
 ) -> None:
     for sampling in (SamplingParams(1.0), SamplingParams(0.7)) if world is PLAIN else (SamplingParams(1.0),):
-        law = world.emitted_law(method, sampling, rule, 2)
+        law = world.round_law(method, sampling, rule, LONGEST + 1)
         assert sum(law.values()) == pytest.approx(1, abs=1e-9)
-        assert distance(law, world.law(sampling, 2)) < 1e-12
+        assert distance(law, world.law(sampling, LONGEST + 1)) < 1e-12

@@ -119,8 +119,17 @@ class World:
 
         return exact_law(run).get((1,), 0.0)
 
+    def round_law(self, method: Method, sampling: SamplingParams, budget: Budget, count: int) -> dict[tuple[int, ...], float]:
+        """The exact law of the first `count` ids where one round is made by the method, over every branch of every random choice, and the
+        target alone writes what is then missing. It is the target's own law where no id of the round can be told from the target's."""
+        cache, found = self.cache(), dict[tuple[int, ...], float]()
+        for ids, mass in exact_law(lambda rng: self.round(method, sampling, rng, budget, cache)).items():
+            for whole, p in self.law(sampling, count, ids[:count]).items():
+                found[whole] = found.get(whole, 0.0) + mass * p
+        return found
+
     def emitted_law(self, method: Method, sampling: SamplingParams, budget: Budget, count: int) -> dict[tuple[int, ...], float]:
-        """The exact law of the first `count` ids that the engine emits, over every branch of every random choice.
+        """The exact law of the first `count` ids where all rounds are made by the method, over every branch of every random choice.
 
         What a round does depends on the ids before it alone, so the rounds after the first are enumerated once per prefix.
         """
@@ -158,12 +167,12 @@ class World:
             state.drafter.push(piece)
         return sampling.probs(torch.where(self.map.readable, state.drafter.logits(), -torch.inf))
 
-    def law(self, sampling: SamplingParams, count: int) -> dict[tuple[int, ...], float]:
-        """The exact law of the target alone."""
+    def law(self, sampling: SamplingParams, count: int, begun: tuple[int, ...] = ()) -> dict[tuple[int, ...], float]:
+        """The exact law of the first `count` ids of the target alone, of which it has `begun` with some."""
         table = _Padded(len(self.target) + 1, self.seed)
-        laws = {(): 1.0}
+        laws = {begun: 1.0}
         ends = set(self.target.roles.get("end", ()))
-        for _ in range(count):
+        for _ in range(len(begun), count):
             grown: dict[tuple[int, ...], float] = {}
             for ids, mass in laws.items():
                 if ids and ids[-1] in ends:
