@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partialmethod
 from pathlib import Path
 from typing import Any
 
@@ -16,32 +17,42 @@ import torch
 
 pytest.register_assert_rewrite("tests.support")
 
-from omnidemo.backends import compile_kernels  # noqa: E402
+from omnidemo.backends import compile_kernels, thread_pool  # noqa: E402
 from omnidemo.decoding import row_ops  # noqa: E402
+from omnidemo.distill.process_worker import ProcessWorker  # noqa: E402
 from tests.support.cli import cli, names  # noqa: E402, F401  (fixtures)
 from tests.support.models import models  # noqa: E402, F401  (a fixture)
 
 HERE = Path(__file__).parent
-# What runs as users come to run it, measurements included; everything else runs on the reference.
+# What runs on compiled code, as users have it; everything else runs on the reference.
 COMPILED = ("kernels", "contract", "bench", "browser")
-THREADS = torch.get_num_threads()
+# Several workers share the cores, so a test has one thread where it does not measure or ask for more.
+MEASURED = ("bench", "browser")
+THREADS, HELPERS = torch.get_num_threads(), thread_pool.pick_size
+# What takes longest comes first, so that no worker is left alone with it, and single tests of the law fill up what is left.
+FIRST = ("browser", "replicas", "distill/test_train_step.py", "store/test_crash.py", "contract", "kernels", "bench")
+LAST = ("kernels/test_compile_kernels.py", "law")
 
 
-def is_compiled(path: Path) -> bool:
-    return path.relative_to(HERE).parts[0] in COMPILED
+def part_of(path: Path, parts: Sequence[str]) -> int | None:
+    """The number of the first of some folders and files that a path is in."""
+    own = path.relative_to(HERE).as_posix()
+    return next((number for number, part in enumerate(parts) if own == part or own.startswith(f"{part}/")), None)
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _code(request: pytest.FixtureRequest) -> Iterator[None]:
     """The reference, as in a process that has compiled nothing; or compiled code, ready before the first test asks for it."""
-    if is_compiled(request.path):
-        torch.set_num_threads(THREADS)
+    measured = part_of(request.path, MEASURED) is not None
+    torch.set_num_threads(THREADS if measured else 1)
+    if part_of(request.path, COMPILED) is not None:
         assert compile_kernels.wait()
         with pytest.MonkeyPatch.context() as patched:
             patched.delenv("OMNIDEMO_BACKEND", raising=False)
+            if not measured:
+                patched.setattr(thread_pool, "pick_size", lambda threads=0: HELPERS(threads or 1))
             yield
         return
-    torch.set_num_threads(1)  # models are tiny here, and several workers share the cores
     nothing_to_do = threading.Thread(target=lambda: None)  # stands for a compiling that ended without code
     nothing_to_do.start()
     with pytest.MonkeyPatch.context() as patched:
@@ -49,6 +60,14 @@ def _code(request: pytest.FixtureRequest) -> Iterator[None]:
         patched.setattr(compile_kernels, "_thread", nothing_to_do)
         patched.setattr(compile_kernels, "_ready", None)
         patched.setattr(row_ops, "_compiled", None)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _training_is_not_niced() -> Iterator[None]:
+    """Beside workers that use all cores, a training process of lower priority would hardly run."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(ProcessWorker, "__init__", partialmethod(ProcessWorker.__init__, nice=0))
         yield
 
 
@@ -76,31 +95,23 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         compile_kernels.wait()
 
 
-def _turn(path: Path) -> int:
-    """When the tests of a file run: compiled code first, for it is the longest piece; what compiles anew and what is measured last."""
-    part = path.relative_to(HERE).parts[0]
-    if path.name == "test_compile_kernels.py":
-        return 2
-    return {"contract": 0, "kernels": 0, "bench": 3, "browser": 3}.get(part, 1)
-
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: _turn(item.path))
+    def place(item: pytest.Item) -> tuple[int, int]:
+        last, first = part_of(item.path, LAST), part_of(item.path, FIRST)
+        return (1 + last, 0) if last is not None else (0, len(FIRST) if first is None else first)
+
+    items.sort(key=place)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Workers get whole files, and of `law`, which shares nothing, single tests. What runs compiled code takes all cores, so one worker
-    gets all of it, and one all that starts servers and browsers."""
+    """Workers get whole files, of `law`, which shares nothing, single tests, and one of them all that starts browsers."""
     from xdist.scheduler import LoadFileScheduling
 
     class Scheduling(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            path = config.rootpath / nodeid.partition("::")[0]
-            turn = _turn(path)
-            if turn in (0, 3):
-                return ("compiled", "", "", "measured")[turn]
-            return nodeid if path.parent.name == "law" else super()._split_scope(nodeid)
+            folder = (config.rootpath / nodeid.partition("::")[0]).parent.name
+            return folder if folder == "browser" else nodeid if folder == "law" else super()._split_scope(nodeid)
 
     config.option.loadscopereorder = False  # files with most tests would come first, whatever they need
     return Scheduling(config, log)

@@ -70,10 +70,9 @@ def test_flat_is_told_from_growing(last: float, flat_enough: bool) -> None:
     assert flat(samples[:2]) is None
 
 
-@pytest.mark.parametrize("public", [False, True])
-def test_a_short_run_over_new_browsers(tmp_path: Path, public: bool) -> None:
+def test_a_short_run_over_new_visitors(tmp_path: Path) -> None:
     settings = Settings(buffer_mb=8, max_new_tokens=6, update_interval=2, steps_per_update=1, batch_size=1)
-    events = browsers.run(settings, ["What is 2 plus 2?"], 6, 3, tmp_path / "memory.csv", public)
+    events = browsers.run(settings, ["What is 2 plus 2?"], 6, 3, tmp_path / "memory.csv", public=True)
     found = [event for event in events if isinstance(event, Sample)]
     assert [one.requests for one in found] == [0, 3, 6]
     assert all(50 < one.rss_mb < 8000 for one in found) and (tmp_path / "memory.csv").stat().st_size > 0

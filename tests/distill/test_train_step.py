@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -294,17 +295,18 @@ def test_the_child_trains_and_judges_as_here(child: ProcessWorker, folder: Path,
         child.evaluate(folder, [full, there], fresh[0], PLAN)
 
 
-def test_the_child_lowers_its_priority_before_it_loads_torch(child: ProcessWorker, folder: Path) -> None:
+def test_the_child_lowers_its_priority_before_it_loads_torch(folder: Path) -> None:
     code = (
         "import sys; import omnidemo.distill.worker_process; print([name for name in ('torch', 'numpy', 'gradio') if name in sys.modules])"
     )
     environment = os.environ | {"PYTHONPATH": str(Path(train_step.__file__).resolve().parents[2])}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False)
     assert done.stdout.strip() == "[]", done.stderr
-    child.evaluate(folder, [None], [make_trace(0)], PLAN)
-    assert child.pid is not None
-    if hasattr(os, "getpriority"):
-        assert os.getpriority(os.PRIO_PROCESS, child.pid) >= 10
+    with closing(ProcessWorker(nice=10)) as child:
+        child.evaluate(folder, [None], [make_trace(0)], PLAN)
+        assert child.pid is not None
+        if hasattr(os, "getpriority"):
+            assert os.getpriority(os.PRIO_PROCESS, child.pid) >= 10
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the end of standard input alone says that the parent is gone")
@@ -438,12 +440,11 @@ def test_the_child_dies_with_its_parent(folder: Path, paused: bool) -> None:
     code = f"""
 import os, signal
 from pathlib import Path
-from tests.distill.test_train_step import PLAN
-from tests.support.learning import make_trace
 from omnidemo.distill.process_worker import ProcessWorker
-from omnidemo.distill.worker import TrainRequest
-child = ProcessWorker()
-child.train(TrainRequest(Path({str(folder)!r}), None, None, [[make_trace(0)]], PLAN))
+from omnidemo.distill.worker import TrainingPlan, TrainRequest
+from tests.support.learning import make_trace
+child = ProcessWorker(nice=0)
+child.train(TrainRequest(Path({str(folder)!r}), None, None, [[make_trace(0)]], TrainingPlan(rank=4)))
 if {paused}:
     child.pause()
 print(child.pid, flush=True)

@@ -122,7 +122,7 @@ def both(monkeypatch: pytest.MonkeyPatch) -> Iterator[bool]:
 def test_answers_are_those_of_round_by_round(
     bundled: Pair, method: str, temperature: float, options: dict[str, Any], made: list[list[MadeRound]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given = {"method": method, "max_new_tokens": 60, "temperature": temperature, "learn": False} | options
+    given = {"method": method, "max_new_tokens": 40, "temperature": temperature, "learn": False} | options
     answers = []
     for _ in both(monkeypatch):
         bundled.clear_cache()
@@ -130,7 +130,7 @@ def test_answers_are_those_of_round_by_round(
         bundled._lines.clear()
         if not given["learn"]:
             bundled.fill_cache()
-        done = [bundled.generate(prompt, seed=seed, reuse=reuse, **given) for seed, prompt in enumerate(BUNDLED) for reuse in (False, True)]
+        done = [bundled.generate(prompt, seed=seed, reuse=reuse, **given) for seed, prompt in enumerate(BUNDLED[:2]) for reuse in (False, True)]
         assert all(one.metrics["context_mismatch"] == 0 for one in done)
         answers.append(done)
         count = kinds(made)
@@ -447,12 +447,12 @@ class Compiled(World):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_what_is_emitted_follows_the_targets_law(method: str, made: list[list[MadeRound]], monkeypatch: pytest.MonkeyPatch) -> None:
-    """χ² of four ids of 10,000 answers, the last two by themselves, for those come from later rounds; fixed seed, p > 0.001."""
+    """χ² of four ids of 4,000 answers, the last two by themselves, for those come from later rounds; fixed seed, p > 0.001."""
     plan = engine._plan
     monkeypatch.setattr(engine, "_plan", lambda *given: plan(*given[:4], index=1, look=given[5]))  # several rounds from the first one on
     monkeypatch.setattr("tests.support.worlds.decode", lambda state, *given: decode(state, *given, backend=fast(state)))
     world = Compiled(NESTED.target, NESTED.drafter, NESTED.prompt)
-    sampling, sampler, cache, runs, ids = SamplingParams(0.8), Sampler(3), world.cache(), 10_000, 4
+    sampling, sampler, cache, runs, ids = SamplingParams(0.8), Sampler(3), world.cache(), 4_000, 4
     rule = make_method(method, world.map)
     with torch.inference_mode():
         counts = Counter(world.sample(rule, sampling, sampler, 2, ids, cache)[-2:] for _ in range(runs))

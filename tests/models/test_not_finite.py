@@ -57,7 +57,7 @@ def pair(folders: tuple[str, str]) -> Pair:
 @pytest.mark.parametrize("temperature", [0.0, 0.7, 1.0])
 def test_a_drafter_that_is_not_finite_drafts_nothing(pair: Pair, value: float, temperature: float) -> None:
     """Whatever made its weights so: each answer is the target's own, by every method and rule."""
-    plain = pair.generate("the small duck", method="autoregressive", temperature=temperature, max_new_tokens=24, seed=3)
+    plain = pair.generate("the small duck", method="autoregressive", temperature=temperature, max_new_tokens=12, seed=3)
     try:
         name = "model.norm.weight"
         pair.publish(9, {name: torch.full_like(pair.drafter.runner.weights()[name], value)})
@@ -65,13 +65,13 @@ def test_a_drafter_that_is_not_finite_drafts_nothing(pair: Pair, value: float, t
             if METHODS[method].refusal(pair.map):
                 continue
             for options in ({"top_p": 0.9}, {"repetition_penalty": 1.1}, {"draft_policy": "cost"}, {"draft_policy": "confidence"}, {}):
-                made = pair.generate("the small duck", method=method, temperature=temperature, max_new_tokens=24, seed=3, **options)
-                assert len(made.token_ids) == 24 and sum(done.proposed for done in made.rounds) == 0, (method, options)
+                made = pair.generate("the small duck", method=method, temperature=temperature, max_new_tokens=12, seed=3, **options)
+                assert len(made.token_ids) == 12 and sum(done.proposed for done in made.rounds) == 0, (method, options)
                 if temperature == 0.0 and "repetition_penalty" not in options:
                     assert made.token_ids == plain.token_ids
     finally:
         pair.publish(0, {})
-        assert sum(done.proposed for done in pair.generate("the small duck", max_new_tokens=24).rounds) > 0
+        assert sum(done.proposed for done in pair.generate("the small duck", max_new_tokens=12).rounds) > 0
 
 
 def test_a_drafter_that_is_not_finite_after_some_tokens_ends_drafts_before_them(pair: Pair) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,7 @@ OUTSIDE = {"asyncio", "io", "multiprocessing", "os", "pathlib", "shutil", "socke
 PURE = (sys.stdlib_module_names - OUTSIDE - CLOCKS) | {"torch", "numpy", "omnidemo"}
 
 
+@cache
 def imports(path: Path) -> set[str]:
     """Every module that a file imports, also for types alone, by its absolute name; `from x import y` counts as x and as x.y."""
     return imported(path.read_text(encoding="utf-8"), path.relative_to(ROOT).with_suffix("").parts[:-1])
