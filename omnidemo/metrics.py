@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from omnidemo.records import Round
+from omnidemo.records import STAGES, Round
 
 
 def measure(
@@ -14,7 +14,8 @@ def measure(
     and `plain_at`, the UNIX time of the newest plain round that `plain_seconds` knows.
 
     `seconds` is the decoding time after the prompt was read; `plain_seconds` the time of one plain round (draft length 0),
-    against which the speedup of a single chat is *estimated*, rounds against rounds: what a page does in between is no part of either.
+    against which the speedup of a single chat is *estimated*, rounds against rounds: what a page does in between is no part of either. (To
+    measure it the answer would have to be written twice; Compare does that.)
     Values are None where they are undefined.
 
     acceptance_rate: accepted / proposed target tokens, averaged over the rounds with a proposal.
@@ -23,7 +24,7 @@ def measure(
     block_efficiency: target tokens emitted per target forward pass.
     ngram_hits: accepted n-grams per round.
     draft_length: drafter tokens drawn per round, rounds without a draft included.
-    engine_overhead: fraction of the round time outside both models' forward passes.
+    engine_overhead: fraction of the round time outside drafting and verifying.
     modelled_speedup: block efficiency / (1 + k·c), c = drafter seconds per token / verification seconds.
     estimated_speedup: at most the block efficiency, for no round is shorter than a plain one; a machine that has become faster since the
     newest plain rounds would otherwise be taken for a gain of drafting.
@@ -34,7 +35,7 @@ def measure(
     accepted = sum(r.accepted for r in rounds)
     drafted = sum(r.drafted for r in rounds)
     proposed = sum(r.proposed for r in rounds)
-    split = {name: sum(r.seconds.get(name, 0.0) for r in rounds) for name in ("draft", "verify", "settle", "other")}
+    split = {name: sum(r.seconds.get(name, 0.0) for r in rounds) for name in STAGES}
     total = sum(split.values())
     rate = tokens / seconds if seconds > 0 else None
     efficiency = tokens / len(rounds) if rounds else None

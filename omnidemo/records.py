@@ -45,15 +45,18 @@ class Token:
     piece_texts: tuple[str, ...] = ()
 
 
+STAGES = ("draft", "verify", "settle", "other")  # keys of `Round.seconds`, beside "total"
+
+
 @dataclass(slots=True)  # not frozen: see above
 class Round:
     """One pass through draft → translate → verify → correct.
 
     `tokens` were emitted, in order. `discarded` were proposed and did not make it: the rejected one first, then those
     that were never judged; their `source` says how they had been proposed. `drafted` counts drafter tokens drawn, also
-    those thrown away. `ngram_hits` counts accepted proposals with the source "ngram". `seconds` splits the wall time: draft,
-    verify (the two models' forward passes), settle (accepting and committing), other; `total` is their sum. `inserts` are the
-    n-grams this round adds to the cache: (target id, drafter ids).
+    those thrown away. `ngram_hits` counts accepted proposals with the source "ngram". `seconds` splits the wall time: draft (with
+    planning, draws and translation), verify (the target's pass), settle (accepting and committing), other; `total` is their sum.
+    `inserts` are the n-grams this round adds to the cache: (target id, drafter ids).
     """
 
     index: int

@@ -53,7 +53,7 @@ class Slot:
     """One proposed target token."""
 
     target_id: int  # −1: the drafter drew, but no complete target token came of it
-    # Drafter ids that spell it; () where no drafter token ends with it: then they stand in the next slot that has any.
+    # Drafter ids that spell it; () where no drafter token ends on its last byte: then they are in the next slot that has any.
     draft_ids: tuple[int, ...]
     q: float  # the probability with which the slot proposes the token, or an upper bound of it; unused at temperature 0
     base: int  # drafter ids before the slot

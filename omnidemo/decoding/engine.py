@@ -19,11 +19,9 @@ from omnidemo.decoding.round import RoundContext, reference_round
 from omnidemo.decoding.sampling import RepetitionPenalty, SamplingParams
 from omnidemo.decoding.state import DecodingState
 from omnidemo.decoding.tracing import Tracer
-from omnidemo.records import FinishReason, Round
+from omnidemo.records import STAGES, FinishReason, Round
 from omnidemo.vocab.ngram_cache import NgramCache
 from omnidemo.vocab.vocabulary_map import VocabularyMap
-
-STAGES = ("draft", "verify", "settle", "other")  # keys of `Round.seconds`; "settle" is accepting and committing
 
 
 @dataclass(slots=True)

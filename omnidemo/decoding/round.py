@@ -81,7 +81,7 @@ class RoundContext:
 
     def draw(self, logit_mask: Callable[[], Tensor]) -> tuple[int, float, Probs]:
         """The next drafter token among those that `logit_mask()` [D] allows, drawn now unless a backend has drawn it already: (id, its
-        probability, the distribution [D]). At temperature 0 the latter is the masked logits, and the probability that at temperature 1.
+        probability, the distribution [D]). At temperature 0 the third is the masked logits, and the probability that of their softmax.
         NotFinite where the drafter's numbers give no distribution."""
         drawn, q, probs = self._drawn(logit_mask)
         if not 0.0 < q <= 2.0:  # beyond rounding: what is not a number, and what infinite logits come to

@@ -137,7 +137,7 @@ class Evaluation:
         self._tokens += (len(trace.p) - self._tokens) * max(0.1, 1 / self.requests)
         self.payback.request()
         acceptance = float(np.mean(trace.accepted))
-        # An answer without a single accepted proposal is one that was written without a drafter.
+        # An answer without a single accepted proposal is taken for one that was written without a drafter.
         if acceptance > 0 and self._detector.add(acceptance):
             self.shifts += 1
             self._shifted = True

@@ -56,7 +56,8 @@ class Positions:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Losses:
-    """`total` = `direct` + λ · `ngram`, scalars in nats: per directly mapped position, and per n-gram."""
+    """`total` = `direct` + λ · `ngram`, scalars in nats: per directly mapped position, and per n-gram; with "dynamic"
+    the target's probability of each n-gram stands in the place of λ."""
 
     total: Tensor
     direct: Tensor

@@ -65,8 +65,8 @@ class ChatService:
         """Yield the rounds of an answer and at the end its one `Generation`, also when it was cancelled.
 
         `options` are those of `GenerationConfig`. The request is recorded (unless `keep` is off) and learned from (unless `learn` is off).
-        domain: the adapter line that drafts and learns, "auto" to have it chosen by the prompt; it and the options DRAFTING are those of
-        the settings where they are None or missing. The session's `routed` says which line it became and why. A target reads as much of
+        domain: the adapter line that drafts and learns, "auto" to have it chosen by the prompt. Where it or an option of DRAFTING
+        is None or missing, the settings' value is used. The session's `routed` says which line it became and why. A target reads as much of
         the conversation as the catalogue says it was made for; where it is `raw`, it goes on from the last message's text, without a chat
         template. topic: what the prompt is about, where that is known; else the router labels it. RuntimeError or ValueError, one
         sentence, if it cannot start.
@@ -129,14 +129,15 @@ class ChatService:
         learn: bool = True,
         cancel: threading.Event | None = None,
         domain: str | None = None,
-        let_learn: bool = True,
+        learn_between: bool = True,
         **options: Any,
     ) -> Iterator[tuple[int, str, Generation]]:
         """Answer `count` sample prompts of a topic, one after another: yields (index, prompt, generation) each.
 
         The router learns the topic of each; where lines are chosen by the prompt, the topic is the line. `options` are those of `chat`.
-        let_learn: pause after each request while an update that is due runs; a caller that holds a place in a queue frees it and calls
-        `let_learn` instead. The requests belong to a session of their own: no visitor wrote them, so no opt-out applies to them.
+        learn_between: pause after each request while an update that is due runs. A caller whose own queue would wait for that passes
+        False, leaves its queue and calls `let_learn`. The requests belong to a session of their own: no visitor wrote
+        them, so no opt-out applies to them.
         """
         chosen = self._chosen(domain)
         line = topic if chosen == AUTO else chosen
@@ -161,7 +162,7 @@ class ChatService:
             yield index, prompt, made
             if learn and line == DEFAULT:
                 self._adaptation.teach(prompt, topic)
-            if learn and let_learn:
+            if learn and learn_between:
                 self.let_learn(target, drafter, line, cancel, topic)
 
     def let_learn(self, target: str, drafter: str, line: str, cancel: threading.Event | None = None, topic: str = "") -> None:

@@ -6,7 +6,8 @@ an append-only string; each line is one JSON object with a key `k`:
     run     first line: run, method, target, drafter, and the temperature and top_p that were asked for
     t, x, r the rounds: see `recorded_rounds.round_lines`
     f       figures so far (names of Generation.metrics) and counts per class
-    end     finish, version, figures, counts, text (the answer, for a check against the joined tokens);
+    end     finish, method, version, cache (n-grams), prompt (its tokens), seed, topic, f and c as above, text (the answer, for a check
+            against the joined tokens);
             plain: microseconds of a plain round beside these ones and the time (UNIX) of the newest one, where they are known;
             line: the adapter line that drafted, why: the router's reason, note: a sentence on how it was decoded
     error   text: cause and next step

@@ -1,4 +1,4 @@
-"""Every sentence the page shows: labels, one-sentence helps, the legend. No code but the sentences."""
+"""The page's labels, helps and legend, and small functions that make a sentence of figures. What one tab alone says stands there."""
 
 from __future__ import annotations
 

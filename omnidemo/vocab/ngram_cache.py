@@ -39,7 +39,7 @@ class NgramCache:
         # nearest[d]: fewest drafter tokens of an n-gram that begins with d; the mask of first draws compares it to the budget.
         self.nearest: Tensor = torch.full((drafter_tokens,), FAR, dtype=torch.int32, device=device)
         self.derived: dict[Any, Any] = {}  # what others have computed from the trie as it is; emptied by every change of it
-        self.epoch = token_hex(8)  # another one after anything was removed: until then entries have numbers, in the order of insertion
+        self.epoch = token_hex(8)  # changes when anything is removed; until then the k-th n-gram has the number k of `since`
         self._entries: dict[int, NgramEntry] = {}  # by target id
         self._changed: set[int] = set()
         self._removed: set[int] = set()
@@ -72,7 +72,7 @@ class NgramCache:
         return entry.drafter_ids if entry else None
 
     def insert(self, target_id: int, drafter_ids: Sequence[int]) -> bool:
-        """Add an n-gram; False when it is there already, too short, or its path spells another target id."""
+        """Add an n-gram; False when it is there already, too short, or its path spells another target id, or the cache has size 0."""
         return self._put(NgramEntry(target_id, tuple(drafter_ids), 0, 0, self.clock, self.clock), mark=True)
 
     def load(self, entries: Iterable[NgramEntry]) -> None:

@@ -25,7 +25,7 @@ class TrieTable:
 
     keys [size + PROBES] int64 are the edges. info [size + PROBES + 1, 3] int64 says of each node at which limit of a walk (in drafter
     tokens) it is an n-gram (0 or FAR), can be followed (the depth of the nearest n-gram at or below), and can be left for a child (the
-    same below it). Node 0 can do nothing there, since `find` also gives 0 for what is not found.
+    depth of the nearest one below). Node 0 stays FAR in all three: `find` gives 0 for what is not found, and a walk ends there.
     kin [size + PROBES + 1, 4] int64, on the host alone, says which target token a node spells, if it is an n-gram, by which drafter token
     it is reached, and chains a node's children: its first one, and the next one after each (0: none; the root's are not chained).
     Keys and info are on the host too, where walks and insertions work on them; on a CPU these are the same memory. `upload` brings

@@ -130,7 +130,8 @@ def test_answers_are_those_of_round_by_round(
         bundled._lines.clear()
         if not given["learn"]:
             bundled.fill_cache()
-        done = [bundled.generate(prompt, seed=seed, reuse=reuse, **given) for seed, prompt in enumerate(BUNDLED[:2]) for reuse in (False, True)]
+        asked = [(seed, prompt, reuse) for seed, prompt in enumerate(BUNDLED[:2]) for reuse in (False, True)]
+        done = [bundled.generate(prompt, seed=seed, reuse=reuse, **given) for seed, prompt, reuse in asked]
         assert all(one.metrics["context_mismatch"] == 0 for one in done)
         answers.append(done)
         count = kinds(made)

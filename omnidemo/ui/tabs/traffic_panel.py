@@ -1,4 +1,4 @@
-"""Playing traffic: sample prompts through a pair, in slices of a second, so that a chat waits for one slice at most."""
+"""*Teach it*, in code playing traffic: sample prompts through a pair, in slices of a second, so that a chat waits for one slice at most."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def player(services: PublicServices, running: Running) -> Any:
                     "cancel": cancel,
                     "seed": secrets.randbelow(2**31),
                 }
-                played = iter(services.play(**pair, **asked, let_learn=False))
+                played = iter(services.play(**pair, **asked, learn_between=False))
             for index, prompt, generation in played:
                 if generation.finish_reason != "cancelled":
                     yield shown(done=index + 1, line=generation.domain, prompt=prompt[:SHOWN_TEXT], **_result(generation))
