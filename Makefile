@@ -16,7 +16,7 @@ run: $(VENV)/.run-ready
 	$(BIN)/python app.py
 
 test: $(VENV)/.dev-ready
-	$(BIN)/python -m pytest -n 3 --dist worksteal --durations=20
+	$(BIN)/python -m pytest -n 2 --dist worksteal --durations=20
 
 check: $(VENV)/.dev-ready
 	$(BIN)/ruff check .

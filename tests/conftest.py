@@ -30,7 +30,7 @@ COMPILED = ("kernels", "contract", "bench", "browser")
 MEASURED = ("bench", "browser")
 THREADS, HELPERS = torch.get_num_threads(), thread_pool.pick_size
 # What takes longest comes first, so that no worker is left alone with it, and single tests of the law fill up what is left.
-FIRST = ("browser", "replicas", "distill/test_train_step.py", "store/test_crash.py", "contract", "kernels", "bench")
+FIRST = ("browser", "contract", "kernels", "bench", "replicas", "distill")
 LAST = ("kernels/test_compile_kernels.py", "law")
 
 
