@@ -21,7 +21,7 @@ from tests.support.models import needs
 
 TARGET, DRAFTER = "bundled/a", "bundled/drafter"
 CPU = Settings(device="cpu", threads=1)
-ANSWER, SAMPLES = 20, 50
+ANSWER, SAMPLES = 16, 20
 
 
 @needs("a", "drafter")
