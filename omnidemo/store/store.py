@@ -16,11 +16,11 @@ from omnidemo.store import csv_export, pruning, recordings, sqlite_copy
 from omnidemo.store.database import StoreStatus
 from omnidemo.store.line_store import CHUNK, LineStore, Rows, pair_id
 from omnidemo.store.tables import (
-    Base,
-    KeyRow,
-    RequestRow,
-    RoundRow,
-    SessionRow,
+    KEYS,
+    METADATA,
+    REQUESTS,
+    ROUNDS,
+    SESSIONS,
     drafted_per_round,
     latest,
     number,
@@ -67,9 +67,9 @@ class Store(LineStore):
         now = utc()
 
         def write(connection: Connection) -> None:
-            changed = connection.execute(update(SessionRow).where(SessionRow.id == session).values(keep=keep, learn=learn))
+            changed = connection.execute(update(SESSIONS).where(SESSIONS.c.id == session).values(keep=keep, learn=learn))
             if not changed.rowcount:
-                connection.execute(insert(SessionRow).values(id=session, created_at=now, keep=keep, learn=learn))
+                connection.execute(insert(SESSIONS).values(id=session, created_at=now, keep=keep, learn=learn))
 
         self.submit(write)
 
@@ -81,17 +81,17 @@ class Store(LineStore):
             return
 
         def write(connection: Connection) -> None:
-            keep = connection.scalar(select(SessionRow.keep).where(SessionRow.id == record.session))
+            keep = connection.scalar(select(SESSIONS.c.keep).where(SESSIONS.c.id == record.session))
             if (keep is False and not agreed) or self._has(connection, record.generation.key):
                 return
             if keep is None:
-                connection.execute(insert(SessionRow).values(id=record.session, created_at=utc(record.created_at), keep=True, learn=True))
+                connection.execute(insert(SESSIONS).values(id=record.session, created_at=utc(record.created_at), keep=True, learn=True))
             row = request_row(record, pair_id(connection, record.target, record.drafter))
-            key = connection.execute(insert(RequestRow).values(**row)).inserted_primary_key
+            key = connection.execute(insert(REQUESTS).values(**row)).inserted_primary_key
             assert key is not None
             rounds = [round_row(one, key[0]) for one in record.generation.rounds]
             if rounds:
-                connection.execute(insert(RoundRow), rounds)
+                connection.execute(insert(ROUNDS), rounds)
             if recordings.wanted(record):
                 recordings.add(connection, key[0], record)
 
@@ -99,7 +99,7 @@ class Store(LineStore):
 
     def _has(self, connection: Connection, key: str) -> bool:
         """Whether a request was written before: a server that dies while it answers a commit may have made it."""
-        return self.shared and bool(key) and connection.scalar(select(RequestRow.id).where(RequestRow.key == key)) is not None
+        return self.shared and bool(key) and connection.scalar(select(REQUESTS.c.id).where(REQUESTS.c.key == key)) is not None
 
     def requests(
         self,
@@ -114,7 +114,7 @@ class Store(LineStore):
     ) -> Rows:
         """The newest `limit` requests (None: all) as plain dicts, in the order asked for."""
         query = requests_query(target=target, drafter=drafter, method=method, session=session, kind=kind)
-        rows = self._rows(latest(query, RequestRow.id, limit))
+        rows = self._rows(latest(query, REQUESTS.c.id, limit))
         return rows if newest_first else rows[::-1]
 
     def recording(self, request: int, *, session: str | None) -> dict[str, Any] | None:
@@ -128,17 +128,16 @@ class Store(LineStore):
 
     def sessions(self) -> Rows:
         """All sessions, newest first: id, created_at, keep, learn, number of stored requests, time of the last one."""
-        own = SessionRow.__table__.columns
-        query = select(*own, func.count(RequestRow.id).label("requests"), func.max(RequestRow.created_at).label("last_request_at"))
-        query = query.outerjoin(RequestRow, RequestRow.session_id == SessionRow.id).group_by(*own)
-        return self._rows(query.order_by(SessionRow.created_at.desc(), SessionRow.id))
+        query = select(SESSIONS, func.count(REQUESTS.c.id).label("requests"), func.max(REQUESTS.c.created_at).label("last_request_at"))
+        query = query.outerjoin(REQUESTS, REQUESTS.c.session_id == SESSIONS.c.id).group_by(*SESSIONS.c)
+        return self._rows(query.order_by(SESSIONS.c.created_at.desc(), SESSIONS.c.id))
 
     def delete_session(self, session: str) -> int:
         """Delete a session with its requests and rounds; how many requests went. An opt-out stays noted."""
 
         def write(connection: Connection) -> int:
-            gone = connection.execute(delete(RequestRow).where(RequestRow.session_id == session)).rowcount
-            connection.execute(delete(SessionRow).where(SessionRow.id == session, SessionRow.keep, SessionRow.learn))
+            gone = connection.execute(delete(REQUESTS).where(REQUESTS.c.session_id == session)).rowcount
+            connection.execute(delete(SESSIONS).where(SESSIONS.c.id == session, SESSIONS.c.keep, SESSIONS.c.learn))
             return gone
 
         return _wait(self.submit(write))
@@ -149,7 +148,7 @@ class Store(LineStore):
 
         def write(connection: Connection) -> int:
             chunks = (wanted[start : start + CHUNK] for start in range(0, len(wanted), CHUNK))
-            return sum(connection.execute(delete(RequestRow).where(RequestRow.id.in_(chunk))).rowcount for chunk in chunks)
+            return sum(connection.execute(delete(REQUESTS).where(REQUESTS.c.id.in_(chunk))).rowcount for chunk in chunks)
 
         return _wait(self.submit(write))
 
@@ -163,12 +162,12 @@ class Store(LineStore):
         None while the database does not answer."""
         if not self.shared:
             return own
-        query = select(KeyRow.key).where(KeyRow.id == 1)
+        query = select(KEYS.c.key).where(KEYS.c.id == 1)
 
         def write(connection: Connection) -> bytes:
             noted: bytes | None = connection.scalar(query)
             if noted is None:
-                connection.execute(insert(KeyRow).values(id=1, key=own))
+                connection.execute(insert(KEYS).values(id=1, key=own))
             return own if noted is None else bytes(noted)
 
         if not self.status.ok:
@@ -179,7 +178,7 @@ class Store(LineStore):
     def prune_visitors(self, hours: float, each: int, together: int) -> int:
         """Delete what visitors left behind, see `pruning.prune`; how many requests went."""
         gone = _wait(self.submit(lambda connection: pruning.prune(connection, hours, each, together)))
-        known = {row["id"] for row in self._rows(select(SessionRow.id))}
+        known = {row["id"] for row in self._rows(select(SESSIONS.c.id))}
         if self.status.ok:
             self._private -= {name for name in self._private if owned(name) and name not in known}
         return gone
@@ -192,14 +191,13 @@ class Store(LineStore):
         """The newest `limit` requests of a pair (of these `sessions` only), oldest first; `index` counts the pair's stored requests
         from 1, `draft_length` is what the drafter drew per round on average, `policy` the draft policy and `temperature` that of the
         request."""
-        columns = [getattr(RequestRow, name) for name in (*CURVE, "metrics", "settings")]
-        query = of_pair(select(RequestRow.id, *columns), RequestRow.pair_id, target, drafter)
+        query = of_pair(REQUESTS, target, drafter, *(REQUESTS.c[name] for name in ("id", *CURVE, "metrics", "settings")))
         if sessions is not None:
-            query = query.where(RequestRow.session_id.in_(sessions))
+            query = query.where(REQUESTS.c.session_id.in_(sessions))
 
         def read(connection: Connection) -> Rows:
             total = connection.scalar(select(func.count()).select_from(query.subquery())) or 0
-            rows = [dict(row) for row in connection.execute(latest(query, RequestRow.id, limit)).mappings()]
+            rows = [dict(row) for row in connection.execute(latest(query, REQUESTS.c.id, limit)).mappings()]
             lengths = [drafted_per_round(row.pop("metrics")) for row in rows]
             asked = [_asked(row.pop("settings")) for row in rows]
             return [{"index": total - back} | row | asked[back] | {"draft_length": lengths[back]} for back, row in enumerate(rows)][::-1]
@@ -210,8 +208,8 @@ class Store(LineStore):
         """Rows of every table; empty where the database does not work."""
 
         def read(connection: Connection) -> dict[str, int]:
-            tables = Base.metadata.sorted_tables
-            return {table.name: connection.scalar(select(func.count()).select_from(table)) or 0 for table in tables}
+            count = select(func.count())
+            return {table.name: connection.scalar(count.select_from(table)) or 0 for table in METADATA.sorted_tables}
 
         return self.read(read, {})
 

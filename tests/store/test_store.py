@@ -30,7 +30,7 @@ from omnidemo.store.connections import make_engine
 from omnidemo.store.line_store import replayed
 from omnidemo.store.sqlite_copy import restore
 from omnidemo.store.store import Store, StoreStatus
-from omnidemo.store.tables import Base
+from omnidemo.store.tables import METADATA
 from omnidemo.store.visitors import OWN
 
 ROOT = Path(__file__).parents[2]
@@ -542,7 +542,7 @@ def test_new_and_upgraded_databases_have_the_tables_of_the_code(url, tmp_path, o
     Store(url).close()
     with make_engine(url).connect() as connection:
         context = MigrationContext.configure(connection, opts={"compare_type": True})
-        assert compare_metadata(context, Base.metadata) == []
+        assert compare_metadata(context, METADATA) == []
 
 
 def make_first_tables(url, tmp_path):
