@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeVar
 from sqlalchemy import Connection, delete, func, insert, select, update
 
 from omnidemo.records import RequestRecord
-from omnidemo.store import csv_export, pruning, recordings, sqlite_copy
+from omnidemo.store import csv_export, pruning, recordings
 from omnidemo.store.database import StoreStatus
 from omnidemo.store.line_store import CHUNK, LineStore, Rows, pair_id
 from omnidemo.store.tables import (
@@ -223,12 +223,6 @@ class Store(LineStore):
         if written is None:
             raise RuntimeError(f"The {kind} could not be exported to {path}: {self.status.message or 'the database gave no answer.'}")
         return written
-
-    def backup(self, path: Path) -> None:
-        """Copy the SQLite database to `path`, whole or not at all. Raises RuntimeError where that fails."""
-        if self.status.ok:
-            self.flush()
-        sqlite_copy.backup(self.file, Path(path))
 
 
 def _asked(settings: Mapping[str, Any]) -> dict[str, Any]:

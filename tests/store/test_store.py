@@ -24,11 +24,11 @@ from sqlalchemy import event
 from omnidemo.adapters.version_folders import line_folder, version_folder, versions
 from omnidemo.config import Settings
 from omnidemo.records import AdapterVersion, Agreement, Generation, NgramEntry, Probe, Replayed, RequestRecord, Round, Token, TrainStep
+from omnidemo.store import backup as backups
 from omnidemo.store import database
-from omnidemo.store.backup import Backup
+from omnidemo.store.backup import Backup, back_up_database, restore_database
 from omnidemo.store.connections import make_engine
 from omnidemo.store.line_store import replayed
-from omnidemo.store.sqlite_copy import restore
 from omnidemo.store.store import Store, StoreStatus
 from omnidemo.store.tables import METADATA
 from omnidemo.store.visitors import OWN
@@ -730,25 +730,25 @@ def test_a_csv_that_cannot_be_written_does_not_blame_the_database(store, tmp_pat
 def test_backup_and_restore(store, tmp_path):
     store.record_request(record())
     copy = tmp_path / "data" / "omnidemo.db"
-    store.backup(copy)
+    back_up_database(store, copy)
     store.record_request(record())
-    store.backup(copy)
+    back_up_database(store, copy)
     assert [one.name for one in copy.parent.iterdir()] == ["omnidemo.db"]
-    assert restore(copy, store.file) is False  # never over a live database
+    assert restore_database(copy, store.file) is False  # never over a live database
     fresh = tmp_path / "fresh" / "omnidemo.db"
     fresh.parent.mkdir()
     fresh.with_name("omnidemo.db-wal").write_bytes((tmp_path / "folder" / "omnidemo.db-wal").read_bytes())
-    assert restore(copy, fresh) is True
+    assert restore_database(copy, fresh) is True
     again = Store(f"sqlite:///{fresh}")
     assert again.counts() == store.counts()
     assert again.counts()["requests"] == 2
     again.close()
     copy.write_bytes(copy.read_bytes()[:5000])
-    assert restore(copy, tmp_path / "torn.db") is False
+    assert restore_database(copy, tmp_path / "torn.db") is False
     assert not (tmp_path / "torn.db").exists()
     (tmp_path / "file").write_text("x")
     with pytest.raises(RuntimeError, match="could not be backed up"):
-        store.backup(tmp_path / "file" / "copy.db")
+        back_up_database(store, tmp_path / "file" / "copy.db")
 
 
 def test_a_backup_loses_what_was_deleted_and_only_that(tmp_path: Path) -> None:
@@ -777,18 +777,18 @@ def test_a_backup_loses_what_was_deleted_and_only_that(tmp_path: Path) -> None:
     assert versions(kept[0]) == [2] and versions(kept[1]) == [3]  # what this process never had stays
 
 
-def test_one_backup_at_a_time(tmp_path: Path) -> None:
+def test_one_backup_at_a_time(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     inside, most, go_on = [0], [0], threading.Event()
 
-    class Slow:
-        def backup(self, path: Path) -> None:
-            inside[0] += 1
-            most[0] = max(most[0], inside[0])
-            go_on.wait(5)
-            inside[0] -= 1
+    def slow(store: Store, path: Path) -> None:
+        inside[0] += 1
+        most[0] = max(most[0], inside[0])
+        go_on.wait(5)
+        inside[0] -= 1
 
+    monkeypatch.setattr(backups, "back_up_database", slow)
     backup = Backup(Settings(storage=tmp_path / "storage", backup=str(tmp_path / "copy")))
-    backup._store = Slow()
+    backup._store = store
     regular = threading.Thread(target=backup._back_up)
     last = threading.Thread(target=backup.close)
     regular.start()

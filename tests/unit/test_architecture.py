@@ -32,7 +32,6 @@ STORE = (
     "csv_export",
     "database",
     "connections",
-    "sqlite_copy",
     "pruning",
     "recordings",
     "postgres",
