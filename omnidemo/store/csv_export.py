@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Select, select
+from sqlalchemy import Connection, Select, Table, select
 
 from omnidemo.private_folders import replacing
 from omnidemo.store.tables import FILTERS, PAIRS, REQUESTS, ROUNDS, STEPS, columns_of
@@ -33,16 +33,15 @@ def make_query(kind: str, filters: Mapping[str, str | None]) -> Select[Any]:
     request |= {name: REQUESTS.c[name] for name in ("domain", "topic", "adapter_version", "method", "kind", "created_at")}
     allowed, columns = dict(FILTERS), dict[str, Any]()
     if kind == "requests":
-        columns = {"request_id": REQUESTS.c.id} | request | _others(REQUESTS, request, "id", "session_id", "pair_id", "key")
+        columns = {"request_id": REQUESTS.c.id} | request | _others(REQUESTS, *request, "id", "session_id", "pair_id", "key")
         query = select().select_from(REQUESTS).join(PAIRS).order_by(REQUESTS.c.id)
     elif kind == "rounds":
-        columns = {"request_id": REQUESTS.c.id} | request | _others(ROUNDS, {}, "request_id")
-        query = select().select_from(ROUNDS).join(REQUESTS).join(PAIRS, PAIRS.c.id == REQUESTS.c.pair_id)
-        query = query.order_by(ROUNDS.c.request_id, ROUNDS.c.index)
+        columns = {"request_id": REQUESTS.c.id} | request | _others(ROUNDS, "request_id")
+        query = select().select_from(ROUNDS).join(REQUESTS).join(PAIRS).order_by(ROUNDS.c.request_id, ROUNDS.c.index)
     elif kind == "steps":
         allowed = pair | {"domain": STEPS.c.domain}
         columns = pair | {"domain": STEPS.c.domain, "adapter_version": STEPS.c.version}
-        columns |= _others(STEPS, {}, "id", "pair_id", "domain", "version")
+        columns |= _others(STEPS, "id", "pair_id", "domain", "version")
         query = select().select_from(STEPS).join(PAIRS).order_by(STEPS.c.id)
     else:
         raise ValueError(f"There is no table {kind!r} to export; choose requests, rounds or steps.")
@@ -76,5 +75,5 @@ def csv_cell(value: Any) -> Any:
     return "'" + value if isinstance(value, str) and value.startswith(FORMULA) else value
 
 
-def _others(table: Any, taken: Mapping[str, Any], *hidden: str) -> dict[str, Any]:
-    return {column.name: column for column in columns_of(table, *taken, *hidden)}
+def _others(table: Table, *taken: str) -> dict[str, Any]:
+    return {column.name: column for column in columns_of(table, *taken)}

@@ -143,6 +143,15 @@ class LineStore(Database):
 
         self.submit(write)
 
+    def forget_domain(self, domain: str) -> None:
+        """Delete the versions, steps and probes of the lines of that name, of all pairs."""
+
+        def write(connection: Connection) -> None:
+            for table in LINE_TABLES:
+                connection.execute(delete(table).where(table.c.domain == domain))
+
+        self.submit(write)
+
     def record_steps(self, target: str, drafter: str, domain: str, version: int, steps: Sequence[TrainStep]) -> None:
         """Append optimiser steps of a line to its loss curve; `version` is the adapter version they went into."""
         now, taken = utc(), [asdict(step) for step in steps]

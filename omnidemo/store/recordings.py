@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from sqlalchemy import Connection, delete, insert, select
@@ -37,8 +36,7 @@ def read(connection: Connection, request_id: int, session: str | None) -> dict[s
     """A recording with what its replay says about it; None where there is none, or where it is not this session's (None: any)."""
     request = [REQUESTS.c[name] for name in ABOUT]
     query = select(RECORDINGS.c.packed, RECORDINGS.c.kept, RECORDINGS.c.rounds, *request, PAIRS.c.target, PAIRS.c.drafter)
-    query = query.join(REQUESTS, REQUESTS.c.id == RECORDINGS.c.request_id).join(PAIRS, PAIRS.c.id == REQUESTS.c.pair_id)
-    query = query.where(RECORDINGS.c.request_id == request_id)
+    query = query.select_from(RECORDINGS).join(REQUESTS).join(PAIRS).where(REQUESTS.c.id == request_id)
     if session is not None:
         query = query.where(REQUESTS.c.session_id == session)
     row = connection.execute(query).mappings().first()
@@ -46,8 +44,3 @@ def read(connection: Connection, request_id: int, session: str | None) -> dict[s
         return None
     found = dict(row)
     return found | {"lines": unpack(found.pop("packed"))}
-
-
-def among(connection: Connection, request_ids: Iterable[int]) -> set[int]:
-    """Which of these requests have a recording."""
-    return set(connection.scalars(select(RECORDINGS.c.request_id).where(RECORDINGS.c.request_id.in_(list(request_ids)))))

@@ -6,18 +6,20 @@ import logging
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, wait
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, update
 
 from omnidemo.records import RequestRecord
-from omnidemo.store import csv_export, pruning, recordings
+from omnidemo.store import csv_export, recordings
 from omnidemo.store.database import StoreStatus
 from omnidemo.store.line_store import CHUNK, LineStore, Rows, pair_id
 from omnidemo.store.tables import (
     KEYS,
     METADATA,
+    RECORDINGS,
     REQUESTS,
     ROUNDS,
     SESSIONS,
@@ -30,7 +32,7 @@ from omnidemo.store.tables import (
     round_row,
     utc,
 )
-from omnidemo.store.visitors import owned
+from omnidemo.store.visitors import OWN, owned, sessions_of
 
 __all__ = ["Store", "StoreStatus"]
 T = TypeVar("T")
@@ -124,7 +126,8 @@ class Store(LineStore):
 
     def recorded(self, requests: Iterable[int]) -> set[int]:
         """Which of these requests have recorded rounds."""
-        return self.read(lambda connection: recordings.among(connection, requests), set())
+        query = select(RECORDINGS.c.request_id).where(RECORDINGS.c.request_id.in_(list(requests)))
+        return self.read(lambda connection: set(connection.scalars(query)), set())
 
     def sessions(self) -> Rows:
         """All sessions, newest first: id, created_at, keep, learn, number of stored requests, time of the last one."""
@@ -134,13 +137,7 @@ class Store(LineStore):
 
     def delete_session(self, session: str) -> int:
         """Delete a session with its requests and rounds; how many requests went. An opt-out stays noted."""
-
-        def write(connection: Connection) -> int:
-            gone = connection.execute(delete(REQUESTS).where(REQUESTS.c.session_id == session)).rowcount
-            connection.execute(delete(SESSIONS).where(SESSIONS.c.id == session, SESSIONS.c.keep, SESSIONS.c.learn))
-            return gone
-
-        return _wait(self.submit(write))
+        return self._forget([session], SESSIONS.c.keep, SESSIONS.c.learn)
 
     def delete_requests(self, ids: Iterable[int]) -> int:
         """Delete requests with their rounds; how many there were."""
@@ -150,12 +147,21 @@ class Store(LineStore):
             chunks = (wanted[start : start + CHUNK] for start in range(0, len(wanted), CHUNK))
             return sum(connection.execute(delete(REQUESTS).where(REQUESTS.c.id.in_(chunk))).rowcount for chunk in chunks)
 
-        return _wait(self.submit(write))
+        return _answer(self.submit(write)) or 0
 
     def forget_visitor(self, name: str) -> int:
         """Delete all requests of a visitor of a public app, and what was noted of them; how many requests went."""
-        self._private.difference_update(pruning.sessions_of(name))
-        return _wait(self.submit(lambda connection: pruning.forget_sessions(connection, name)))
+        own = sessions_of(name)
+        self._private.difference_update(own)
+        return self._forget(own)
+
+    def _forget(self, sessions: Sequence[str], *which: ColumnElement[bool]) -> int:
+        def write(connection: Connection) -> int:
+            gone = connection.execute(delete(REQUESTS).where(REQUESTS.c.session_id.in_(sessions))).rowcount
+            connection.execute(delete(SESSIONS).where(SESSIONS.c.id.in_(sessions), *which))
+            return gone
+
+        return _answer(self.submit(write)) or 0
 
     def common_key(self, own: bytes) -> bytes | None:
         """The key by which all machines that share the database sign visitors' ids: `own` where there was none yet, and with SQLite.
@@ -176,16 +182,27 @@ class Store(LineStore):
         return bytes(found) if found is not None else _answer(self.submit(write))
 
     def prune_visitors(self, hours: float, each: int, together: int) -> int:
-        """Delete what visitors left behind, see `pruning.prune`; how many requests went."""
-        gone = _wait(self.submit(lambda connection: pruning.prune(connection, hours, each, together)))
+        """Delete visitors' requests older than `hours`, all but the newest `each` of one visitor's session and `together` of all, and the
+        sessions that are empty then; how many requests went."""
+        before = utc((datetime.now(UTC) - timedelta(hours=hours)).isoformat())
+        visitors = REQUESTS.c.session_id.startswith(OWN, autoescape=True)
+
+        def write(connection: Connection) -> int:
+            gone = connection.execute(delete(REQUESTS).where(visitors, REQUESTS.c.created_at < before)).rowcount
+            counted = select(REQUESTS.c.session_id).where(visitors).group_by(REQUESTS.c.session_id).having(func.count() > each)
+            for session in connection.scalars(counted).all():
+                gone += _keep_newest(connection, REQUESTS.c.session_id == session, each)
+            gone += _keep_newest(connection, visitors, together)
+            full = select(REQUESTS.c.id).where(REQUESTS.c.session_id == SESSIONS.c.id).exists()
+            old = (SESSIONS.c.id.startswith(OWN, autoescape=True), SESSIONS.c.created_at < before)
+            connection.execute(delete(SESSIONS).where(*old, ~full))
+            return gone
+
+        gone = _answer(self.submit(write)) or 0
         known = {row["id"] for row in self._rows(select(SESSIONS.c.id))}
         if self.status.ok:
             self._private -= {name for name in self._private if owned(name) and name not in known}
         return gone
-
-    def forget_domain(self, domain: str) -> None:
-        """Delete the versions, steps and probes of the lines of that name, of all pairs."""
-        self.submit(lambda connection: pruning.forget_domain(connection, domain))
 
     def curve(self, target: str, drafter: str, limit: int | None = 1000, sessions: Sequence[str] | None = None) -> Rows:
         """The newest `limit` requests of a pair (of these `sessions` only), oldest first; `index` counts the pair's stored requests
@@ -225,18 +242,18 @@ class Store(LineStore):
         return written
 
 
+def _keep_newest(connection: Connection, which: ColumnElement[bool], count: int) -> int:
+    last = connection.scalar(select(REQUESTS.c.id).where(which).order_by(REQUESTS.c.id.desc()).offset(count).limit(1))
+    return 0 if last is None else connection.execute(delete(REQUESTS).where(which, REQUESTS.c.id <= last)).rowcount
+
+
 def _asked(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Draft policy and temperature of a request; a fixed length is part of the policy."""
     policy, length = settings.get("draft_policy"), settings.get("draft_length")
     return {"policy": f"fixed {length}" if policy == "fixed" else policy, "temperature": number(settings.get("temperature"))}
 
 
-def _wait(write: Future[int]) -> int:
-    """The writer's answer; 0 where the database is down (the deletion stays queued)."""
-    return _answer(write) or 0
-
-
 def _answer(write: Future[T]) -> T | None:
-    """The writer's answer; None where the database is down."""
+    """The writer's answer; None where the database is down (the write stays queued)."""
     done = wait([write], ANSWER_SECONDS).done
     return write.result() if done and write.exception() is None else None

@@ -32,7 +32,6 @@ STORE = (
     "csv_export",
     "database",
     "connections",
-    "pruning",
     "recordings",
     "postgres",
     "version_files",
