@@ -7,9 +7,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Table, case, delete, func, insert, select, update
+from pydantic import TypeAdapter
+from sqlalchemy import Connection, Table, delete, insert, select, update
 
-from omnidemo.records import AdapterVersion, Agreement, NgramEntry, Probe, Replayed, Round, Token, TrainStep
+from omnidemo.records import AdapterVersion, Agreement, NgramEntry, Probe, Replayed, TrainStep
 from omnidemo.store import version_files
 from omnidemo.store.database import Database
 from omnidemo.store.tables import (
@@ -82,15 +83,6 @@ class LineStore(Database):
         columns = [*columns_of(ADAPTERS, "pair_id", "active", "trusted"), PAIRS.c.target, PAIRS.c.drafter]
         query = of_pair(ADAPTERS, target, drafter, *columns).where(ADAPTERS.c.domain == domain)
         return [AdapterVersion(**row) for row in self._rows(query.order_by(ADAPTERS.c.version.desc()))]
-
-    def lines(self, target: str, drafter: str) -> Rows:
-        """The lines of a pair that have versions, by name: domain, number of versions, the newest one, the active one (0: the base
-        drafter), and the most requests that one had seen."""
-        active = func.coalesce(func.max(case((ADAPTERS.c.active, ADAPTERS.c.version))), 0).label("active")
-        measured = [func.count().label("versions"), func.max(ADAPTERS.c.version).label("newest"), active]
-        measured.append(func.max(ADAPTERS.c.requests_seen).label("requests_seen"))
-        query = of_pair(ADAPTERS, target, drafter, ADAPTERS.c.domain, *measured)
-        return self._rows(query.group_by(ADAPTERS.c.domain).order_by(ADAPTERS.c.domain))
 
     def active_version(self, target: str, drafter: str, domain: str = "default") -> int:
         """The current version of a line; 0 is the base drafter."""
@@ -227,11 +219,4 @@ def _measured(found: Agreement | None) -> dict[str, float]:
 
 def replayed(stored: Iterable[Mapping[str, Any]]) -> list[Replayed]:
     """The rounds that the `shown` of a probe's row holds."""
-    return [Replayed(one["prompt"], tuple(_round(each) for each in one["rounds"])) for one in stored]
-
-
-def _round(stored: Mapping[str, Any]) -> Round:
-    def tokens(name: str) -> tuple[Token, ...]:
-        return tuple(Token(**{**one, **{part: tuple(one[part]) for part in ("pieces", "piece_texts")}}) for one in stored[name])
-
-    return Round(**{**stored, "tokens": tokens("tokens"), "discarded": tokens("discarded"), "inserts": ()})
+    return TypeAdapter(list[Replayed]).validate_python(stored)

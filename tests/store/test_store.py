@@ -216,19 +216,6 @@ def test_adapter_lines(store):
 
 
 @both
-def test_the_lines_of_a_pair(store):
-    for number in (1, 2, 3):
-        store.add_adapter(version(number, requests_seen=10 * number), active=number == 2)
-    store.add_adapter(version(1, domain="maths"), active=False)
-    store.add_adapter(version(1, domain="code", target="bundled/b"))
-    store.flush()
-    default, maths = store.lines(*PAIR)
-    assert default == {"domain": "default", "versions": 3, "newest": 3, "active": 2, "requests_seen": 30}
-    assert (maths["domain"], maths["active"]) == ("maths", 0)
-    assert store.lines("bundled/c", PAIR[1]) == []
-
-
-@both
 def test_a_restart_restores_everything(url, store):
     store.record_request(record())
     store.save_ngrams(*PAIR, [NgramEntry(3, (4, 5), 2, 1, 3, 9)])
