@@ -36,6 +36,7 @@ def marks(rows: Sequence[Row]) -> list[Mark]:
     versions: dict[Any, int] = {}
     newest: dict[Any, Mark] = {}
     changed = topic_changes([row.get("topic") for row in rows])
+    changed = changed if len(changed) <= MOST_CHANGES else {}
     for x, (before, row) in enumerate(zip([None, *rows], rows, strict=False), start=1):
         line, version = (row.get("target"), row.get("domain")), int(row.get("adapter_version") or 0)
         if before is not None and before.get("target") != row.get("target"):
@@ -54,7 +55,7 @@ def marks(rows: Sequence[Row]) -> list[Mark]:
 
 
 def topic_changes(topics: Sequence[Any]) -> dict[int, Any]:
-    """Where a stretch of another topic begins → the topic before; none where there are too many to be read."""
+    """Where a stretch of another topic begins → the topic before. Fewer than STRETCH requests in a row are no stretch."""
     found: dict[int, Any] = {}
     place, before = 0, None
     for topic, group in groupby(topics):
@@ -64,7 +65,7 @@ def topic_changes(topics: Sequence[Any]) -> dict[int, Any]:
                 found[place] = before
             before = topic
         place += length
-    return found if len(found) <= MOST_CHANGES else {}
+    return found
 
 
 def scope(row: Row) -> tuple[Any, ...]:
