@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from omnidemo.figures.layout import ACCENT, INK, Row, escape
+from omnidemo.figures.layout import ACCENT, DASHED, INK, Row, escape
 
 TOPIC = "#b45309"  # of a change of topic, to differ from a new adapter
 MOST_LABELS = 8  # more labels on one chart run into each other
@@ -88,8 +88,7 @@ def mark_layout(found: Sequence[Mark], base: float | None = None) -> dict[str, A
         for m in found
     ]
     if base is not None:
-        line = {"color": INK, "width": 1, "dash": "dash"}
-        shapes.append({"type": "line", "x0": 0, "x1": 1, "xref": "paper", "y0": base, "y1": base, "opacity": 0.6, "line": line})
+        shapes.append({"type": "line", "x0": 0, "x1": 1, "xref": "paper", "y0": base, "y1": base, "opacity": 0.6, "line": DASHED})
     step = math.ceil(len(found) / MOST_LABELS) or 1
     named = found[(len(found) - 1) % step :: step] if found else []  # the newest is always named
     # Labels stand in the margin above the plot, where no curve runs.

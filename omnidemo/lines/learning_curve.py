@@ -22,15 +22,11 @@ MOST_CHANGES = 12
 
 @dataclass(frozen=True, slots=True)
 class BeforeAfter:
-    """The same recorded answers as two versions went through them; `before` is the fresh drafter. There are no real seconds in it."""
+    """The same recorded answers as the fresh drafter and a version of a line went through them. There are no real seconds in it."""
 
-    topic: str
-    line: str
-    before_version: int
     after_version: int
     before: tuple[Replayed, ...]
     after: tuple[Replayed, ...]
-    label: str = "replayed, no wall times"
 
 
 def curve(store: Store, target: str, drafter: str, line: str, topic: str) -> dict[str, Any]:
@@ -49,7 +45,7 @@ def curve(store: Store, target: str, drafter: str, line: str, topic: str) -> dic
     fresh = next((one for one in points if one["version"] == 0), None)
     active = store.active_version(target, drafter, line)
     today = next((one for one in points if one["version"] == active), None)
-    learned = sorted((one for one in points if one["version"]), key=lambda one: one["version"])
+    learned = [one for one in points if one["version"]]
     marks = [{"x": one["examples"], "kind": "rollback", "label": f"v{one['version']} taken back"} for one in learned if one["rolled_back"]]
     if learned and not learned[-1]["rolled_back"]:
         marks.append({"x": learned[-1]["examples"], "kind": "swap", "label": f"v{learned[-1]['version']}"})
@@ -78,7 +74,7 @@ def before_after(store: Store, target: str, drafter: str, line: str, topic: str)
     if not active or not newest or 0 not in shown:
         return None
     pairs = [(one, other) for one in shown[0] for other in shown[newest] if one.prompt == other.prompt]
-    return BeforeAfter(topic, line, 0, newest, tuple(one for one, _ in pairs), tuple(other for _, other in pairs))
+    return BeforeAfter(newest, tuple(one for one, _ in pairs), tuple(other for _, other in pairs))
 
 
 def _point(row: Mapping[str, Any], rolled_back: bool) -> dict[str, Any]:

@@ -112,12 +112,10 @@ class Store(LineStore):
         session: str | None = None,
         kind: str | None = None,
         limit: int | None = 200,
-        newest_first: bool = True,
     ) -> Rows:
-        """The newest `limit` requests (None: all) as plain dicts, in the order asked for."""
+        """The newest `limit` requests (None: all) as plain dicts, newest first."""
         query = requests_query(target=target, drafter=drafter, method=method, session=session, kind=kind)
-        rows = self._rows(latest(query, REQUESTS.c.id, limit))
-        return rows if newest_first else rows[::-1]
+        return self._rows(latest(query, REQUESTS.c.id, limit))
 
     def recording(self, request: int, *, session: str | None) -> dict[str, Any] | None:
         """The recorded rounds of a request, if it is of that session (None: any): their `lines`, how many of the `rounds` were `kept`,
@@ -215,9 +213,9 @@ class Store(LineStore):
         def read(connection: Connection) -> Rows:
             total = connection.scalar(select(func.count()).select_from(query.subquery())) or 0
             rows = [dict(row) for row in connection.execute(latest(query, REQUESTS.c.id, limit)).mappings()]
-            lengths = [drafted_per_round(row.pop("metrics")) for row in rows]
-            asked = [_asked(row.pop("settings")) for row in rows]
-            return [{"index": total - back} | row | asked[back] | {"draft_length": lengths[back]} for back, row in enumerate(rows)][::-1]
+            for back, row in enumerate(rows):
+                row |= {"index": total - back, "draft_length": drafted_per_round(row.pop("metrics"))} | _asked(row.pop("settings"))
+            return rows[::-1]
 
         return self.read(read, [])
 

@@ -249,10 +249,10 @@ def round_row(one: Round, request_id: int) -> dict[str, Any]:
 
 
 def requests_query(**filters: str | None) -> sa.Select[Any]:
-    """All columns of the requests, oldest first, with `session`, `target` and `drafter` by name; None filters nothing."""
+    """All columns of the requests, with `session`, `target` and `drafter` by name; None filters nothing."""
     columns = columns_of(REQUESTS, "session_id", "pair_id", "key")
     query = sa.select(*columns, REQUESTS.c.session_id.label("session"), PAIRS.c.target, PAIRS.c.drafter).join(PAIRS)
-    return query.where(*(FILTERS[name] == value for name, value in filters.items() if value is not None)).order_by(REQUESTS.c.id)
+    return query.where(*(FILTERS[name] == value for name, value in filters.items() if value is not None))
 
 
 def columns_of(table: sa.Table, *hidden: str) -> list[sa.Column[Any]]:
@@ -267,4 +267,4 @@ def of_pair(table: sa.Table, target: str, drafter: str, *columns: sa.ColumnEleme
 
 def latest(query: sa.Select[Any], column: sa.ColumnElement[Any], limit: int | None) -> sa.Select[Any]:
     """The same query from the newest row (by `column`) on, at most `limit` rows."""
-    return query.order_by(None).order_by(sa.desc(column)).limit(limit)
+    return query.order_by(sa.desc(column)).limit(limit)

@@ -103,7 +103,6 @@ def test_requests_filter_limit_and_order(store):
     store.record_request(record(target="bundled/b"))
     store.flush()
     assert [row["id"] for row in store.requests(limit=3)] == [7, 6, 5]
-    assert [row["id"] for row in store.requests(limit=3, newest_first=False)] == [5, 6, 7]
     assert [row["id"] for row in store.requests(target="bundled/b")] == [7]
     assert [row["id"] for row in store.requests(session="s0", method="plain", kind="traffic")] == [5]
     assert len(store.requests(limit=None)) == 7
@@ -589,7 +588,7 @@ def test_an_old_database_takes_topics_agreement_and_probes(url, store, tmp_path,
     upgraded.set_agreement("nobody", Agreement(1.0, 1.0, 8))
     upgraded.record_probe(probe(0))
     assert upgraded.flush() and upgraded.status.ok
-    old, new = upgraded.requests(newest_first=False)
+    old, new = reversed(upgraded.requests())
     assert (old["topic"], old["agreement"], old["same_first"], old["slower"]) == (None, None, None, None)  # what is not known is no number
     assert (new["topic"], new["agreement"], new["same_first"], new["slower"]) == ("code", 0.25, 0.5, True) and "key" not in new
     assert [row["topic"] for row in upgraded.curve(*PAIR)] == [None, "code"] and upgraded.probes(*PAIR)[0]["version"] == 0
