@@ -200,7 +200,9 @@ class Measurer:
         self._done.add(key)
         tokens, passes = sum(one.tokens for one in replayed), sum(len(one.rounds) for one in replayed)
         shown = tuple(replayed[:SHOWN])
-        self._store.record_probe(Probe(*names, *key, records.key, examples, len(asked), tokens, passes, agreement=agreed, shown=shown))
+        self._store.record_probe(
+            Probe(*names, domain, version, topic, records.key, examples, len(asked), tokens, passes, agreement=agreed, shown=shown)
+        )
 
     def _record(self, records: TargetRecords, prompt: str) -> bool:
         """Let the target answer a prompt, unless a request arrives; whether it has answered."""

@@ -27,9 +27,8 @@ def add(connection: Connection, request_id: int, record: RequestRecord) -> None:
         return
     connection.execute(insert(RECORDINGS).values(request_id=request_id, packed=packed, kept=kept, rounds=len(rounds)))
     own = select(RECORDINGS.c.request_id).join(REQUESTS).where(REQUESTS.c.session_id == record.session)
-    old = list(connection.scalars(own.order_by(RECORDINGS.c.request_id.desc()).limit(1000).offset(MOST_ANSWERS)))
-    if old:
-        connection.execute(delete(RECORDINGS).where(RECORDINGS.c.request_id.in_(old)))
+    old = own.order_by(RECORDINGS.c.request_id.desc()).offset(MOST_ANSWERS)
+    connection.execute(delete(RECORDINGS).where(RECORDINGS.c.request_id.in_(old)))
 
 
 def read(connection: Connection, request_id: int, session: str | None) -> dict[str, Any] | None:
