@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from omnidemo.figures.layout import ACCENT, INK, PALETTE, Figure, Row, axis_title, escape, finite, make_figure
+from omnidemo.figures.layout import ACCENT, DASHED, INK, PALETTE, Figure, Row, axis_title, escape, finite, make_figure
 from omnidemo.figures.marks import Mark, mark_layout, marks
 
 FEWEST = 3  # requests on either side of a comparison
@@ -170,8 +170,7 @@ def bars(
     xaxis = {"rangemode": "tozero", "title": axis_title(unit), "nticks": 6, "fixedrange": True}
     ticks = {"tickmode": "array", "tickvals": places, "ticktext": labels}
     yaxis = {"autorange": "reversed", "showgrid": False, "fixedrange": True, **ticks}
-    line = {"color": INK, "width": 1, "dash": "dash"}
-    across = {"type": "line", "x0": base, "x1": base, "y0": 0, "y1": 1, "yref": "paper", "opacity": 0.7, "line": line}
+    across = {"type": "line", "x0": base, "x1": base, "y0": 0, "y1": 1, "yref": "paper", "opacity": 0.7, "line": DASHED}
     margin = {"l": 8, "r": 44, "t": 8, "b": 8}
     shapes = [] if base is None else [across]
     return make_figure([bar], "", bargap=0.35, margin=margin, dragmode=False, xaxis=xaxis, yaxis=yaxis, shapes=shapes)
@@ -187,8 +186,7 @@ def reliability(named: Mapping[str, Sequence[tuple[float, float, float]]], *, re
 
     The diagonal is perfect.
     """
-    dashed = {"color": INK, "width": 1, "dash": "dash"}
-    traces = [_scatter([0, 1], [0, 1], "", mode="lines", hoverinfo="skip", showlegend=False, line=dashed)]
+    traces = [_scatter([0, 1], [0, 1], "", mode="lines", hoverinfo="skip", showlegend=False, line=DASHED)]
     for place, (name, points) in enumerate(named.items()):
         predicted, observed, counts = zip(*points, strict=True) if points else ((), (), ())
         look: dict[str, Any] = {

@@ -18,6 +18,7 @@ INK = "#7b8496"
 GRID = "rgba(128,138,156,0.18)"
 CLEAR = "rgba(0,0,0,0)"
 ACCENT = "#6366f1"
+DASHED = {"color": INK, "width": 1, "dash": "dash"}  # what values are compared with
 # Distinguishable with every kind of colour vision; a chart names its series in words, too.
 PALETTE = (ACCENT, "#b45309", "#0f766e", "#db2777", "#64748b", "#0284c7", "#7c3aed", "#65a30d")
 METHOD_COLOURS = {

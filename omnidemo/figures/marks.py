@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from omnidemo.figures.layout import ACCENT, INK, Row, escape
+from omnidemo.figures.layout import ACCENT, DASHED, INK, Row, escape
 
 TOPIC = "#b45309"  # of a change of topic, to differ from a new adapter
 MOST_LABELS = 8  # more labels on one chart run into each other
@@ -36,6 +36,7 @@ def marks(rows: Sequence[Row]) -> list[Mark]:
     versions: dict[Any, int] = {}
     newest: dict[Any, Mark] = {}
     changed = topic_changes([row.get("topic") for row in rows])
+    changed = changed if len(changed) <= MOST_CHANGES else {}
     for x, (before, row) in enumerate(zip([None, *rows], rows, strict=False), start=1):
         line, version = (row.get("target"), row.get("domain")), int(row.get("adapter_version") or 0)
         if before is not None and before.get("target") != row.get("target"):
@@ -54,7 +55,7 @@ def marks(rows: Sequence[Row]) -> list[Mark]:
 
 
 def topic_changes(topics: Sequence[Any]) -> dict[int, Any]:
-    """Where a stretch of another topic begins → the topic before; none where there are too many to be read."""
+    """Where a stretch of another topic begins → the topic before. Fewer than STRETCH requests in a row are no stretch."""
     found: dict[int, Any] = {}
     place, before = 0, None
     for topic, group in groupby(topics):
@@ -64,7 +65,7 @@ def topic_changes(topics: Sequence[Any]) -> dict[int, Any]:
                 found[place] = before
             before = topic
         place += length
-    return found if len(found) <= MOST_CHANGES else {}
+    return found
 
 
 def scope(row: Row) -> tuple[Any, ...]:
@@ -87,8 +88,7 @@ def mark_layout(found: Sequence[Mark], base: float | None = None) -> dict[str, A
         for m in found
     ]
     if base is not None:
-        line = {"color": INK, "width": 1, "dash": "dash"}
-        shapes.append({"type": "line", "x0": 0, "x1": 1, "xref": "paper", "y0": base, "y1": base, "opacity": 0.6, "line": line})
+        shapes.append({"type": "line", "x0": 0, "x1": 1, "xref": "paper", "y0": base, "y1": base, "opacity": 0.6, "line": DASHED})
     step = math.ceil(len(found) / MOST_LABELS) or 1
     named = found[(len(found) - 1) % step :: step] if found else []  # the newest is always named
     # Labels stand in the margin above the plot, where no curve runs.

@@ -8,30 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from typing import Any
 
+from omnidemo.figures.marks import topic_changes
 from omnidemo.probes.probe import DRAFT_LENGTH
 from omnidemo.records import Replayed
 from omnidemo.store.line_store import replayed
 from omnidemo.store.store import Store
 
-STRETCH = 3  # answers of one topic in a row from which on a change of topic is marked
 LOOKED_AT = 1000  # newest requests of a pair that are searched for changes of topic
 MOST_CHANGES = 12
 
 
 @dataclass(frozen=True, slots=True)
 class BeforeAfter:
-    """The same recorded answers as two versions went through them; `before` is the fresh drafter. There are no real seconds in it."""
+    """The same recorded answers as the fresh drafter and a version of a line went through them. There are no real seconds in it."""
 
-    topic: str
-    line: str
-    before_version: int
     after_version: int
     before: tuple[Replayed, ...]
     after: tuple[Replayed, ...]
-    label: str = "replayed, no wall times"
 
 
 def curve(store: Store, target: str, drafter: str, line: str, topic: str) -> dict[str, Any]:
@@ -43,14 +38,14 @@ def curve(store: Store, target: str, drafter: str, line: str, topic: str) -> dic
     marks: x (examples), kind (swap, rollback or topic), label; of the swaps the newest alone. topics: those that have a figure.
     """
     rows = store.probes(target, drafter, line)
-    own = _of_one_recording([row for row in rows if row["topic"] == topic])
+    own = [row for row in rows if row["topic"] == topic]  # of one recording: the store keeps no others
     versions = {one.version: one for one in store.adapters(target, drafter, line)}
     gone = {number for number, one in versions.items() if one.effect.get("rolled_back")}
     points = [_point(row, row["version"] in gone) for row in own]
     fresh = next((one for one in points if one["version"] == 0), None)
     active = store.active_version(target, drafter, line)
     today = next((one for one in points if one["version"] == active), None)
-    learned = sorted((one for one in points if one["version"]), key=lambda one: one["version"])
+    learned = [one for one in points if one["version"]]
     marks = [{"x": one["examples"], "kind": "rollback", "label": f"v{one['version']} taken back"} for one in learned if one["rolled_back"]]
     if learned and not learned[-1]["rolled_back"]:
         marks.append({"x": learned[-1]["examples"], "kind": "swap", "label": f"v{learned[-1]['version']}"})
@@ -72,20 +67,14 @@ def curve(store: Store, target: str, drafter: str, line: str, topic: str) -> dic
 def before_after(store: Store, target: str, drafter: str, line: str, topic: str) -> BeforeAfter | None:
     """The probe prompts whose rounds are kept, by the fresh drafter and by the version that drafts now; while that one is not measured, by
     the newest that is. None where either is not there, or the fresh drafter drafts."""
-    rows = _of_one_recording(store.probes(target, drafter, line, topic, shown=True))
+    rows = store.probes(target, drafter, line, topic, shown=True)
     shown = {row["version"]: tuple(replayed(row["shown"])) for row in rows if row["shown"]}
     active = store.active_version(target, drafter, line)
     newest = active if active in shown else max(shown, default=0)
     if not active or not newest or 0 not in shown:
         return None
     pairs = [(one, other) for one in shown[0] for other in shown[newest] if one.prompt == other.prompt]
-    return BeforeAfter(topic, line, 0, newest, tuple(one for one, _ in pairs), tuple(other for _, other in pairs))
-
-
-def _of_one_recording(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The rows of the newest recording; those of an older one were measured on other answers."""
-    newest = max(rows, key=lambda row: str(row["created_at"]), default=None)
-    return [row for row in rows if newest is not None and row["recording"] == newest["recording"]]
+    return BeforeAfter(newest, tuple(one for one, _ in pairs), tuple(other for _, other in pairs))
 
 
 def _point(row: Mapping[str, Any], rolled_back: bool) -> dict[str, Any]:
@@ -94,20 +83,14 @@ def _point(row: Mapping[str, Any], rolled_back: bool) -> dict[str, Any]:
 
 
 def _changes(store: Store, target: str, drafter: str, line: str, versions: Mapping[int, Any]) -> list[dict[str, Any]]:
-    """Marks where a line's answers changed topic, at the number of answers that it had learned from by then. Fewer than STRETCH answers in
-    a row are no change."""
+    """Marks where a line's answers changed topic, at the number of answers that it had learned from by then."""
     rows = [row for row in store.curve(target, drafter, limit=LOOKED_AT) if row["domain"] == line and row["kind"] != "compare"]
     known = [row for row in rows if row["topic"]]
-    found: list[dict[str, Any]] = []
-    before = None
-    for topic, group in groupby(known, key=lambda row: row["topic"]):
-        stretch = list(group)
-        if len(stretch) < STRETCH or topic == before:
-            continue
-        if before is not None:
-            found.append({"x": _examples(rows, stretch[0], versions), "kind": "topic", "label": f"{before} → {topic}"})
-        before = topic
-    return found[-MOST_CHANGES:]
+    changes = list(topic_changes([row["topic"] for row in known]).items())[-MOST_CHANGES:]
+    return [
+        {"x": _examples(rows, known[place], versions), "kind": "topic", "label": f"{before} → {known[place]['topic']}"}
+        for place, before in changes
+    ]
 
 
 def _examples(rows: Sequence[Mapping[str, Any]], row: Mapping[str, Any], versions: Mapping[int, Any]) -> int:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
 
 from omnidemo.adapters import version_folders
 from omnidemo.adapters.version_folders import StoredVersion
@@ -30,7 +29,6 @@ SHOWN = 3  # prompts whose rounds are kept, for people to look at
 MOST_WAITING = 64  # traces whose agreement is not measured yet; older ones stay unmeasured
 AT_ONCE = 8
 QUIET_SECONDS = 6.0  # without an answer, after which the other topics are measured, too
-TOPICS_KNOWN = 8
 SETTLE_SECONDS = 120.0
 Key = tuple[str, int, str]  # domain ("" for the fresh drafter), version, topic
 
@@ -45,9 +43,9 @@ class Measurer:
         self._pair, self._store, self._worker, self._folder = pair, store, worker, folder
         self._condition = threading.Condition()
         self._waiting: deque[Trace] = deque(maxlen=MOST_WAITING)
-        self._topics: OrderedDict[str, str] = OrderedDict()  # topic → line of its newest answer; the newest last
+        self._topics: dict[str, str] = {}  # topic → line of its newest answer; the newest last
         self._newest: dict[str, int] = {}  # version of each line
-        self._done: dict[Key, bool] = {}  # (domain, version, topic) that were replayed, or cannot be
+        self._done: set[Key] = set()  # what was replayed, or cannot be
         self._answered = time.monotonic()
         self._closing, self._busy = threading.Event(), threading.Event()
         self._thread: threading.Thread | None = None
@@ -66,10 +64,8 @@ class Measurer:
         if topic not in sample_prompts.TOPICS or self.settings.training == "off" or not self._pair.replays:
             return
         with self._condition:
+            self._topics.pop(topic, None)
             self._topics[topic] = domain
-            self._topics.move_to_end(topic)
-            while len(self._topics) > TOPICS_KNOWN:
-                self._topics.popitem(last=False)
             self._answered = time.monotonic()
 
     def swapped(self, domain: str, version: int) -> None:
@@ -82,8 +78,7 @@ class Measurer:
         """Note that a line was reset: its version numbers begin anew."""
         with self._condition:
             self._newest[domain] = 0
-            for key in [key for key in self._done if key[0] == domain]:
-                del self._done[key]
+            self._done = {key for key in self._done if key[0] != domain}
 
     def gone(self, domain: str) -> None:
         """Forget a line whose versions were deleted: nothing of it is measured any more."""
@@ -91,13 +86,13 @@ class Measurer:
         with self._condition:
             self._newest.pop(domain, None)
             self._waiting = deque((trace for trace in self._waiting if trace.domain != domain), MOST_WAITING)
-            self._topics = OrderedDict((topic, line) for topic, line in self._topics.items() if line != domain)
+            self._topics = {topic: line for topic, line in self._topics.items() if line != domain}
 
     def pending(self, topic: str) -> bool:
         """Whether the topic's newest version, or the fresh drafter, has not been replayed yet and will be."""
         with self._condition:
             domain = self._topics.get(topic)
-            return self._thread is not None and domain is not None and any(True for _ in self._missing(topic, domain))
+            return self._thread is not None and domain is not None and bool(self._missing(topic, domain))
 
     @property
     def working(self) -> bool:
@@ -135,7 +130,7 @@ class Measurer:
                 if not self._closing.is_set():
                     log.warning("Something about %s could not be measured: %s", self._pair.target.name, error)
                 if key is not None:
-                    self._done[key] = True  # it is not tried over and over
+                    self._done.add(key)  # it is not tried over and over
             finally:
                 self._busy.clear()
 
@@ -147,16 +142,15 @@ class Measurer:
         recent = list(reversed(self._topics.items()))
         others = [(topic, recent[0][1]) for topic in sample_prompts.TOPICS if topic not in self._topics] if recent else []
         for topic, domain in [*recent, *others] if quiet else recent[:1]:
-            for version in self._missing(topic, domain):
-                return (domain if version else "", version, topic), partial(self._probe, topic, domain, version)
+            for key in self._missing(topic, domain):
+                return key, partial(self._probe, key)
         return None
 
-    def _missing(self, topic: str, domain: str) -> Iterator[int]:
+    def _missing(self, topic: str, domain: str) -> list[Key]:
         """The versions of a line that are to be replayed on a topic."""
         newest = self._newest.get(domain, 0)
-        for version in dict.fromkeys((0, newest)):
-            if (domain if version else "", version, topic) not in self._done:
-                yield version
+        keys: list[Key] = [("", 0, topic), *([(domain, newest, topic)] if newest else [])]
+        return [key for key in keys if key not in self._done]
 
     def settle(self) -> None:
         """Wait until the agreement of all answers so far is measured, at most SETTLE_SECONDS."""
@@ -176,16 +170,19 @@ class Measurer:
                 return
             first = self._waiting[0]
             own = [trace for trace in self._waiting if (trace.domain, trace.version) == (first.domain, first.version)][:AT_ONCE]
-            self._waiting = deque((trace for trace in self._waiting if not any(trace is one for one in own)), MOST_WAITING)
+            self._waiting = deque((trace for trace in self._waiting if trace not in own), MOST_WAITING)
         for trace, found in zip(own, self.agree(first.domain, first.version, own), strict=True):
             self._pair.note_agreement(trace.key, found)
             self._store.set_agreement(trace.key, found)
 
-    def _probe(self, topic: str, domain: str, version: int) -> None:
+    def _probe(self, key: Key) -> None:
         """Replay a version on a topic and store the result; missing answers of the target are recorded first."""
-        owner = domain if version else ""
+        domain, version, topic = key
         (request, records), asked = self._recordings, sample_prompts.probes(topic)
-        if self._known(records, owner, version, topic):
+        names = (self._pair.target.name, self._pair.drafter.name)
+        rows = self._store.probes(*names, domain or "default", topic)  # those of an earlier run of the app as well
+        self._done.update((row["domain"], row["version"], topic) for row in rows if row["recording"] == records.key)
+        if key in self._done:
             return
         for prompt in records.missing(asked):
             if not self._record(records, prompt):
@@ -200,21 +197,12 @@ class Measurer:
         agreed = mean_of(self.agree(domain, version, [one.trace for one in known]))
         if version and version not in version_folders.versions(self._folder(domain)):
             return  # the line was reset meanwhile
-        self._done[owner, version, topic] = True
-        names = (self._pair.target.name, self._pair.drafter.name)
+        self._done.add(key)
         tokens, passes = sum(one.tokens for one in replayed), sum(len(one.rounds) for one in replayed)
         shown = tuple(replayed[:SHOWN])
         self._store.record_probe(
-            Probe(*names, owner, version, topic, records.key, examples, len(asked), tokens, passes, agreement=agreed, shown=shown)
+            Probe(*names, domain, version, topic, records.key, examples, len(asked), tokens, passes, agreement=agreed, shown=shown)
         )
-
-    def _known(self, records: TargetRecords, owner: str, version: int, topic: str) -> bool:
-        """Whether the store has this probe from an earlier run of the app."""
-        rows = self._store.probes(self._pair.target.name, self._pair.drafter.name, owner or "default", topic)
-        for row in rows:
-            if row["recording"] == records.key:
-                self._done[row["domain"], row["version"], topic] = True
-        return (owner, version, topic) in self._done
 
     def _record(self, records: TargetRecords, prompt: str) -> bool:
         """Let the target answer a prompt, unless a request arrives; whether it has answered."""
@@ -252,5 +240,5 @@ def mean_of(found: Sequence[Agreement]) -> Agreement | None:
     count = sum(one.positions for one in found)
     if not count:
         return None
-    sums: dict[str, Any] = {name: sum(getattr(one, name) * one.positions for one in found) for name in ("overlap", "same_first")}
-    return Agreement(sums["overlap"] / count, sums["same_first"] / count, count)
+    overlap = sum(one.overlap * one.positions for one in found) / count
+    return Agreement(overlap, sum(one.same_first * one.positions for one in found) / count, count)

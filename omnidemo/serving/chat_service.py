@@ -26,8 +26,8 @@ from omnidemo.serving.comparison import Comparison, compare
 from omnidemo.serving.conversation_window import newest
 from omnidemo.serving.listening import listen
 from omnidemo.serving.pair_pool import PairPool
-from omnidemo.store.pruning import TRAFFIC, sessions_of
 from omnidemo.store.store import Store
+from omnidemo.store.visitors import TRAFFIC, sessions_of
 
 PROBE_EVERY = 12  # one round in so many is plain: from those the speedup of a chat is estimated
 LEARN_SECONDS = 8.0  # longest pause between two requests of played traffic

@@ -10,9 +10,8 @@ from typing import Any
 from omnidemo.lines.router import DEFAULT
 from omnidemo.records import AdapterVersion
 from omnidemo.serving.quotas import Refused
-from omnidemo.store.pruning import sessions_of
 from omnidemo.store.store import Store, StoreStatus
-from omnidemo.store.visitors import Caller
+from omnidemo.store.visitors import Caller, sessions_of
 
 
 class VisitorStore:

@@ -49,9 +49,7 @@ def make_engine(address: str) -> Engine:
     )
     if sqlite:
         event.listen(engine, "connect", _on_connect)
-        event.listen(engine, "begin", _on_begin)
-    elif backend == "postgresql":
-        event.listen(engine, "begin", lambda connection: postgres.lock_writers(connection) if _writes(connection) else None)
+    event.listen(engine, "begin", _on_begin)
     return engine
 
 
@@ -77,11 +75,11 @@ def enable_write_ahead(cursor: Any) -> None:
 
 def _on_begin(connection: Connection) -> None:
     # A writer takes the lock at once, so that it never reads what another process is about to change.
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if _writes(connection) else "BEGIN")
-
-
-def _writes(connection: Connection) -> bool:
-    return bool(connection.get_execution_options().get("write"))
+    writes = connection.get_execution_options().get("write")
+    if connection.dialect.name == "sqlite":
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+    elif writes and connection.dialect.name == "postgresql":
+        postgres.lock_writers(connection)
 
 
 def is_down(error: Exception) -> bool:

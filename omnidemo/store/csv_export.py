@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Select, select
+from sqlalchemy import Connection, Select, Table, select
 
 from omnidemo.private_folders import replacing
-from omnidemo.store.tables import FILTERS, PairRow, RequestRow, RoundRow, StepRow
+from omnidemo.store.tables import FILTERS, PAIRS, REQUESTS, ROUNDS, STEPS, columns_of
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet would run text that starts like this
 UNITS = {
@@ -28,22 +28,21 @@ UNITS = {
 
 def make_query(kind: str, filters: Mapping[str, str | None]) -> Select[Any]:
     """The rows of an export; its columns are the CSV's, named with their units. Raises ValueError for an unknown table or filter."""
-    pair: dict[str, Any] = {"target": PairRow.target, "drafter": PairRow.drafter}
-    request: dict[str, Any] = {"session": RequestRow.session_id} | pair
-    request |= {name: getattr(RequestRow, name) for name in ("domain", "topic", "adapter_version", "method", "kind", "created_at")}
+    pair: dict[str, Any] = {"target": PAIRS.c.target, "drafter": PAIRS.c.drafter}
+    request: dict[str, Any] = {"session": REQUESTS.c.session_id} | pair
+    request |= {name: REQUESTS.c[name] for name in ("domain", "topic", "adapter_version", "method", "kind", "created_at")}
     allowed, columns = dict(FILTERS), dict[str, Any]()
     if kind == "requests":
-        columns = {"request_id": RequestRow.id} | request | _others(RequestRow, request, "id", "session_id", "pair_id", "key")
-        query = select().select_from(RequestRow).join(PairRow).order_by(RequestRow.id)
+        columns = {"request_id": REQUESTS.c.id} | request | _others(REQUESTS, *request, "id", "session_id", "pair_id", "key")
+        query = select().select_from(REQUESTS).join(PAIRS).order_by(REQUESTS.c.id)
     elif kind == "rounds":
-        columns = {"request_id": RequestRow.id} | request | _others(RoundRow, {}, "request_id")
-        query = select().select_from(RoundRow).join(RequestRow).join(PairRow, PairRow.id == RequestRow.pair_id)
-        query = query.order_by(RoundRow.request_id, RoundRow.index)
+        columns = {"request_id": REQUESTS.c.id} | request | _others(ROUNDS, "request_id")
+        query = select().select_from(ROUNDS).join(REQUESTS).join(PAIRS).order_by(ROUNDS.c.request_id, ROUNDS.c.index)
     elif kind == "steps":
-        allowed = pair | {"domain": StepRow.domain}
-        columns = pair | {"domain": StepRow.domain, "adapter_version": StepRow.version}
-        columns |= _others(StepRow, {}, "id", "pair_id", "domain", "version")
-        query = select().select_from(StepRow).join(PairRow).order_by(StepRow.id)
+        allowed = pair | {"domain": STEPS.c.domain}
+        columns = pair | {"domain": STEPS.c.domain, "adapter_version": STEPS.c.version}
+        columns |= _others(STEPS, "id", "pair_id", "domain", "version")
+        query = select().select_from(STEPS).join(PAIRS).order_by(STEPS.c.id)
     else:
         raise ValueError(f"There is no table {kind!r} to export; choose requests, rounds or steps.")
     if unknown := sorted(set(filters) - set(allowed)):
@@ -76,6 +75,5 @@ def csv_cell(value: Any) -> Any:
     return "'" + value if isinstance(value, str) and value.startswith(FORMULA) else value
 
 
-def _others(table: Any, taken: Mapping[str, Any], *hidden: str) -> dict[str, Any]:
-    names = [str(column.name) for column in table.__table__.columns]
-    return {name: getattr(table, name) for name in names if name not in taken and name not in hidden}
+def _others(table: Table, *taken: str) -> dict[str, Any]:
+    return {column.name: column for column in columns_of(table, *taken)}

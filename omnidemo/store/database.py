@@ -23,7 +23,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from omnidemo.store import postgres
 from omnidemo.store.connections import beside, enable_write_ahead, first_line, inode, is_down, make_engine, next_step
-from omnidemo.store.version_files import Base
+from omnidemo.store.tables import METADATA
 
 T = TypeVar("T")
 MIGRATIONS = Path(__file__).parent / "migrations"
@@ -145,7 +145,7 @@ class Database:
         with _upgrading, self._engine.execution_options(write=True).begin() as connection:
             config.attributes["connection"] = connection
             if MigrationContext.configure(connection).get_current_revision() is None:
-                Base.metadata.create_all(connection)
+                METADATA.create_all(connection)
                 command.stamp(config, "head")
             else:
                 command.upgrade(config, "head")

@@ -7,18 +7,20 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, case, delete, func, insert, select, update
+from pydantic import TypeAdapter
+from sqlalchemy import Connection, Table, delete, insert, select, update
 
-from omnidemo.records import AdapterVersion, Agreement, NgramEntry, Probe, Replayed, Round, Token, TrainStep
+from omnidemo.records import AdapterVersion, Agreement, NgramEntry, Probe, Replayed, TrainStep
 from omnidemo.store import version_files
 from omnidemo.store.database import Database
 from omnidemo.store.tables import (
-    AdapterRow,
-    NgramRow,
-    PairRow,
-    ProbeRow,
-    RequestRow,
-    StepRow,
+    ADAPTERS,
+    LINE_TABLES,
+    NGRAMS,
+    PAIRS,
+    PROBES,
+    REQUESTS,
+    STEPS,
     columns_of,
     latest,
     number,
@@ -44,16 +46,16 @@ class LineStore(Database):
             pair = pair_id(connection, target, drafter)
             for start in range(0, len(gone), CHUNK):
                 chunk = gone[start : start + CHUNK]
-                connection.execute(delete(NgramRow).where(NgramRow.pair_id == pair, NgramRow.target_id.in_(chunk)))
+                connection.execute(delete(NGRAMS).where(NGRAMS.c.pair_id == pair, NGRAMS.c.target_id.in_(chunk)))
             if new:
-                connection.execute(insert(NgramRow), [{"pair_id": pair} | _ngram_row(entry) for entry in new.values()])
+                connection.execute(insert(NGRAMS), [{"pair_id": pair} | asdict(entry) for entry in new.values()])
 
         self.submit(write)
 
     def load_ngrams(self, target: str, drafter: str) -> list[NgramEntry]:
         """The n-grams of a pair, least recently inserted first."""
-        query = of_pair(select(*columns_of(NgramRow, "pair_id")), NgramRow.pair_id, target, drafter)
-        rows = self._rows(query.order_by(NgramRow.inserted_at, NgramRow.target_id))
+        query = of_pair(NGRAMS, target, drafter, *columns_of(NGRAMS, "pair_id"))
+        rows = self._rows(query.order_by(NGRAMS.c.inserted_at, NGRAMS.c.target_id))
         return [NgramEntry(**row | {"drafter_ids": tuple(row["drafter_ids"])}) for row in rows]
 
     def add_adapter(self, version: AdapterVersion, active: bool = True) -> None:
@@ -62,16 +64,15 @@ class LineStore(Database):
 
         def write(connection: Connection) -> None:
             pair = pair_id(connection, version.target, version.drafter)
-            line = _line(AdapterRow, pair, version.domain)
-            own = (*line, AdapterRow.version == version.version)
-            trusted = bool(connection.scalar(select(AdapterRow.trusted).where(*own)))
-            connection.execute(delete(AdapterRow).where(*own))
+            line = _line(ADAPTERS, pair, version.domain)
+            own = (*line, ADAPTERS.c.version == version.version)
+            trusted = bool(connection.scalar(select(ADAPTERS.c.trusted).where(*own)))
+            connection.execute(delete(ADAPTERS).where(*own))
             if active:
-                connection.execute(update(AdapterRow).where(*line).values(active=False))
+                connection.execute(update(ADAPTERS).where(*line).values(active=False))
             row = {name: value for name, value in asdict(version).items() if name not in ("target", "drafter")}
-            row |= {name: int(row[name]) for name in ("version", "requests_seen", "steps")}
-            row |= {"created_at": utc(version.created_at), "loss": number(version.loss), "effect": _finite(version.effect)}
-            connection.execute(insert(AdapterRow).values(pair_id=pair, active=active, trusted=trusted, **row))
+            row |= {"created_at": utc(version.created_at), "effect": _finite(version.effect)}
+            connection.execute(insert(ADAPTERS).values(pair_id=pair, active=active, trusted=trusted, **row))
             if self.shared:
                 version_files.add(connection, pair, version.domain, version.version, version.path)
 
@@ -79,34 +80,22 @@ class LineStore(Database):
 
     def adapters(self, target: str, drafter: str, domain: str = "default") -> list[AdapterVersion]:
         """The versions of a line, newest first."""
-        columns = columns_of(AdapterRow, "pair_id", "active", "trusted")
-        query = of_pair(select(*columns, PairRow.target, PairRow.drafter), AdapterRow.pair_id, target, drafter).where(
-            AdapterRow.domain == domain
-        )
-        return [AdapterVersion(**row) for row in self._rows(query.order_by(AdapterRow.version.desc()))]
-
-    def lines(self, target: str, drafter: str) -> Rows:
-        """The lines of a pair that have versions, by name: domain, number of versions, the newest one, the active one (0: the base
-        drafter), and the most requests that one had seen."""
-        active = func.coalesce(func.max(case((AdapterRow.active, AdapterRow.version))), 0).label("active")
-        measured = [func.count().label("versions"), func.max(AdapterRow.version).label("newest"), active]
-        query = select(AdapterRow.domain, *measured, func.max(AdapterRow.requests_seen).label("requests_seen"))
-        return self._rows(of_pair(query, AdapterRow.pair_id, target, drafter).group_by(AdapterRow.domain).order_by(AdapterRow.domain))
+        columns = [*columns_of(ADAPTERS, "pair_id", "active", "trusted"), PAIRS.c.target, PAIRS.c.drafter]
+        query = of_pair(ADAPTERS, target, drafter, *columns).where(ADAPTERS.c.domain == domain)
+        return [AdapterVersion(**row) for row in self._rows(query.order_by(ADAPTERS.c.version.desc()))]
 
     def active_version(self, target: str, drafter: str, domain: str = "default") -> int:
         """The current version of a line; 0 is the base drafter."""
-        query = of_pair(select(AdapterRow.version), AdapterRow.pair_id, target, drafter).where(
-            AdapterRow.domain == domain, AdapterRow.active
-        )
+        query = of_pair(ADAPTERS, target, drafter, ADAPTERS.c.version).where(ADAPTERS.c.domain == domain, ADAPTERS.c.active)
         return self.read(lambda connection: connection.scalar(query) or 0, 0)
 
     def set_active(self, target: str, drafter: str, domain: str, version: int) -> None:
         """Make a stored version the current one; 0 goes back to the base drafter."""
-        self._update_line(target, drafter, domain, active=AdapterRow.version == version)
+        self._update_line(target, drafter, domain, active=ADAPTERS.c.version == version)
 
     def set_trusted(self, target: str, drafter: str, domain: str, version: int) -> None:
         """Note the last version that was measured to be better; 0 is the base drafter."""
-        self._update_line(target, drafter, domain, trusted=AdapterRow.version == version)
+        self._update_line(target, drafter, domain, trusted=ADAPTERS.c.version == version)
 
     def drop_files(self, target: str, drafter: str, domain: str, versions: Sequence[int]) -> None:
         """Drop the files of versions that were pruned on disk; what is noted of them stays."""
@@ -125,14 +114,14 @@ class LineStore(Database):
 
     def set_effect(self, target: str, drafter: str, domain: str, version: int, effect: Mapping[str, float]) -> None:
         """Note what a version was measured to change."""
-        self._update_line(target, drafter, domain, AdapterRow.version == version, effect=_finite(effect))
+        self._update_line(target, drafter, domain, ADAPTERS.c.version == version, effect=_finite(effect))
 
     def _update_line(self, target: str, drafter: str, domain: str, *which: Any, **values: Any) -> None:
         """Change the versions of a line, or `which` of them."""
 
         def write(connection: Connection) -> None:
-            line = _line(AdapterRow, pair_id(connection, target, drafter), domain)
-            connection.execute(update(AdapterRow).where(*line, *which).values(**values))
+            line = _line(ADAPTERS, pair_id(connection, target, drafter), domain)
+            connection.execute(update(ADAPTERS).where(*line, *which).values(**values))
 
         self.submit(write)
 
@@ -141,8 +130,17 @@ class LineStore(Database):
 
         def write(connection: Connection) -> None:
             pair = pair_id(connection, target, drafter)
-            for table in (AdapterRow, StepRow, ProbeRow):
+            for table in LINE_TABLES:
                 connection.execute(delete(table).where(*_line(table, pair, domain)))
+
+        self.submit(write)
+
+    def forget_domain(self, domain: str) -> None:
+        """Delete the versions, steps and probes of the lines of that name, of all pairs."""
+
+        def write(connection: Connection) -> None:
+            for table in LINE_TABLES:
+                connection.execute(delete(table).where(table.c.domain == domain))
 
         self.submit(write)
 
@@ -154,19 +152,18 @@ class LineStore(Database):
 
         def write(connection: Connection) -> None:
             line = {"pair_id": pair_id(connection, target, drafter), "domain": domain, "version": version, "created_at": now}
-            rows = [{name: number(value) for name, value in step.items()} | {"step": int(step["step"])} | line for step in taken]
-            connection.execute(insert(StepRow), rows)
+            connection.execute(insert(STEPS), [step | line for step in taken])
 
         self.submit(write)
 
     def steps(self, target: str, drafter: str, domain: str = "default", limit: int | None = 1000) -> Rows:
         """The newest `limit` training steps of a line, oldest first."""
-        query = of_pair(select(*columns_of(StepRow, "id", "pair_id")), StepRow.pair_id, target, drafter).where(StepRow.domain == domain)
-        return self._rows(latest(query, StepRow.id, limit))[::-1]
+        query = of_pair(STEPS, target, drafter, *columns_of(STEPS, "id", "pair_id")).where(STEPS.c.domain == domain)
+        return self._rows(latest(query, STEPS.c.id, limit))[::-1]
 
     def set_agreement(self, key: str, found: Agreement) -> None:
         """Note how far drafter and target agree on the answer whose generation has this key; nothing where it was not stored."""
-        query = update(RequestRow).where(RequestRow.key == key).values(**_measured(found))
+        query = update(REQUESTS).where(REQUESTS.c.key == key).values(**_measured(found))
         self.submit(lambda connection: connection.execute(query))
 
     def record_probe(self, probe: Probe) -> None:
@@ -175,63 +172,51 @@ class LineStore(Database):
 
         def write(connection: Connection) -> None:
             pair = pair_id(connection, probe.target, probe.drafter)
-            topic = (ProbeRow.pair_id == pair, ProbeRow.topic == probe.topic)
-            own = (*topic, ProbeRow.domain == probe.domain)
-            connection.execute(delete(ProbeRow).where(*topic, ProbeRow.recording != probe.recording))
-            connection.execute(delete(ProbeRow).where(*own, ProbeRow.version == probe.version))
+            topic = (PROBES.c.pair_id == pair, PROBES.c.topic == probe.topic)
+            own = (*topic, PROBES.c.domain == probe.domain)
+            connection.execute(delete(PROBES).where(*topic, PROBES.c.recording != probe.recording))
+            connection.execute(delete(PROBES).where(*own, PROBES.c.version == probe.version))
             if probe.shown:
-                connection.execute(update(ProbeRow).where(*own).values(shown=None))
-            row: dict[str, Any] = {name: getattr(probe, name) for name in ("domain", "topic", "recording")}
-            row |= {name: int(getattr(probe, name)) for name in ("version", "examples", "prompts", "tokens", "passes")}
+                connection.execute(update(PROBES).where(*own).values(shown=None))
+            names = ("domain", "topic", "recording", "version", "examples", "prompts", "tokens", "passes")
+            row: dict[str, Any] = {name: getattr(probe, name) for name in names}
             row |= {"created_at": utc(probe.created_at or None), "shown": [asdict(each) for each in probe.shown] or None}
-            connection.execute(insert(ProbeRow).values(pair_id=pair, **row, **_measured(probe.agreement)))
+            connection.execute(insert(PROBES).values(pair_id=pair, **row, **_measured(probe.agreement)))
 
         self.submit(write)
 
     def probes(self, target: str, drafter: str, domain: str = "default", topic: str | None = None, *, shown: bool = False) -> Rows:
         """The probes of a line and of the fresh drafter (version 0), by version; `shown`: with the rounds of some prompts."""
-        columns = columns_of(ProbeRow, "id", "pair_id", *(() if shown else ("shown",)))
-        query = of_pair(select(*columns), ProbeRow.pair_id, target, drafter).where(ProbeRow.domain.in_(("", domain)))
-        query = query if topic is None else query.where(ProbeRow.topic == topic)
-        return self._rows(query.order_by(ProbeRow.version))
+        columns = columns_of(PROBES, "id", "pair_id", *(() if shown else ("shown",)))
+        query = of_pair(PROBES, target, drafter, *columns).where(PROBES.c.domain.in_(("", domain)))
+        query = query if topic is None else query.where(PROBES.c.topic == topic)
+        return self._rows(query.order_by(PROBES.c.version))
 
     def _rows(self, query: Any) -> Rows:
         return self.read(lambda connection: [dict(row) for row in connection.execute(query).mappings()], [])
 
 
 def pair_id(connection: Connection, target: str, drafter: str) -> int:
-    found = connection.scalar(select(PairRow.id).where(PairRow.target == target, PairRow.drafter == drafter))
+    found = connection.scalar(select(PAIRS.c.id).where(PAIRS.c.target == target, PAIRS.c.drafter == drafter))
     if found is not None:
         return found
-    key = connection.execute(insert(PairRow).values(target=target, drafter=drafter)).inserted_primary_key
+    key = connection.execute(insert(PAIRS).values(target=target, drafter=drafter)).inserted_primary_key
     assert key is not None
     return int(key[0])
 
 
-def _line(table: type[AdapterRow | StepRow | ProbeRow], pair: int, domain: str) -> tuple[Any, Any]:
-    return table.pair_id == pair, table.domain == domain
-
-
-def _ngram_row(entry: NgramEntry) -> dict[str, Any]:
-    counters = ("target_id", "hits", "accepts", "inserted_at", "last_used")
-    return {name: int(getattr(entry, name)) for name in counters} | {"drafter_ids": [int(one) for one in entry.drafter_ids]}
+def _line(table: Table, pair: int, domain: str) -> tuple[Any, Any]:
+    return table.c.pair_id == pair, table.c.domain == domain
 
 
 def _finite(effect: Mapping[str, float]) -> dict[str, float | None]:
     return {name: number(value) for name, value in effect.items()}
 
 
-def _measured(found: Agreement | None) -> dict[str, float | None]:
-    return {"agreement": number(found.overlap) if found else None, "same_first": number(found.same_first) if found else None}
+def _measured(found: Agreement | None) -> dict[str, float]:
+    return {"agreement": found.overlap, "same_first": found.same_first} if found else {}
 
 
 def replayed(stored: Iterable[Mapping[str, Any]]) -> list[Replayed]:
     """The rounds that the `shown` of a probe's row holds."""
-    return [Replayed(one["prompt"], tuple(_round(each) for each in one["rounds"])) for one in stored]
-
-
-def _round(stored: Mapping[str, Any]) -> Round:
-    def tokens(name: str) -> tuple[Token, ...]:
-        return tuple(Token(**{**one, **{part: tuple(one[part]) for part in ("pieces", "piece_texts")}}) for one in stored[name])
-
-    return Round(**{**stored, "tokens": tokens("tokens"), "discarded": tokens("discarded"), "inserts": ()})
+    return TypeAdapter(list[Replayed]).validate_python(stored)

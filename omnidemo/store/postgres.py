@@ -13,7 +13,8 @@ MILLISECONDS = {"lock_timeout": 5_000, "statement_timeout": 60_000, "idle_in_tra
 
 
 class Words(TypeDecorator[str]):
-    """Text that every database takes (see `text`), also where a query compares with it. Lengths are SQLite's, which only notes them."""
+    """Text that every database takes, also where a query compares with it: lone surrogates and NUL become `?`. Lengths are SQLite's, which
+    only notes them."""
 
     impl = String
     cache_ok = True
@@ -23,12 +24,7 @@ class Words(TypeDecorator[str]):
         return String(length) if length and dialect.name == "sqlite" else Text()
 
     def process_bind_param(self, value: Any, dialect: Dialect) -> Any:
-        return text(value) if isinstance(value, str) else value
-
-
-def text(value: str | None) -> str | None:
-    """Text that every database takes: lone surrogates and NUL become `?`."""
-    return None if value is None else value.encode("utf-8", "replace").decode("utf-8").replace("\x00", "?")
+        return value.encode("utf-8", "replace").decode("utf-8").replace("\x00", "?") if isinstance(value, str) else value
 
 
 def with_driver(url: URL) -> URL:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from sqlalchemy import Connection, delete, insert, select
 
 from omnidemo.records import RequestRecord
 from omnidemo.store.recorded_rounds import pack, unpack
-from omnidemo.store.tables import PairRow, RecordingRow, RequestRow
+from omnidemo.store.tables import PAIRS, RECORDINGS, REQUESTS
 
 MOST_ANSWERS = 50  # of a session
 ABOUT = ("prompt", "method", "adapter_version", "created_at", "finish_reason", "metrics")  # of its request, beside a recording
@@ -26,28 +25,21 @@ def add(connection: Connection, request_id: int, record: RequestRecord) -> None:
     packed, kept = pack(rounds)
     if not kept:
         return
-    connection.execute(insert(RecordingRow).values(request_id=request_id, packed=packed, kept=kept, rounds=len(rounds)))
-    own = select(RecordingRow.request_id).join(RequestRow).where(RequestRow.session_id == record.session)
-    old = list(connection.scalars(own.order_by(RecordingRow.request_id.desc()).limit(1000).offset(MOST_ANSWERS)))
-    if old:
-        connection.execute(delete(RecordingRow).where(RecordingRow.request_id.in_(old)))
+    connection.execute(insert(RECORDINGS).values(request_id=request_id, packed=packed, kept=kept, rounds=len(rounds)))
+    own = select(RECORDINGS.c.request_id).join(REQUESTS).where(REQUESTS.c.session_id == record.session)
+    old = own.order_by(RECORDINGS.c.request_id.desc()).offset(MOST_ANSWERS)
+    connection.execute(delete(RECORDINGS).where(RECORDINGS.c.request_id.in_(old)))
 
 
 def read(connection: Connection, request_id: int, session: str | None) -> dict[str, Any] | None:
     """A recording with what its replay says about it; None where there is none, or where it is not this session's (None: any)."""
-    request = [getattr(RequestRow, name) for name in ABOUT]
-    query = select(RecordingRow.packed, RecordingRow.kept, RecordingRow.rounds, *request, PairRow.target, PairRow.drafter)
-    query = query.join(RequestRow, RequestRow.id == RecordingRow.request_id).join(PairRow, PairRow.id == RequestRow.pair_id)
-    query = query.where(RecordingRow.request_id == request_id)
+    request = [REQUESTS.c[name] for name in ABOUT]
+    query = select(RECORDINGS.c.packed, RECORDINGS.c.kept, RECORDINGS.c.rounds, *request, PAIRS.c.target, PAIRS.c.drafter)
+    query = query.select_from(RECORDINGS).join(REQUESTS).join(PAIRS).where(REQUESTS.c.id == request_id)
     if session is not None:
-        query = query.where(RequestRow.session_id == session)
+        query = query.where(REQUESTS.c.session_id == session)
     row = connection.execute(query).mappings().first()
     if row is None:
         return None
     found = dict(row)
     return found | {"lines": unpack(found.pop("packed"))}
-
-
-def among(connection: Connection, request_ids: Iterable[int]) -> set[int]:
-    """Which of these requests have a recording."""
-    return set(connection.scalars(select(RecordingRow.request_id).where(RecordingRow.request_id.in_(list(request_ids)))))

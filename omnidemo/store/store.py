@@ -6,21 +6,23 @@ import logging
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, wait
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, update
 
 from omnidemo.records import RequestRecord
-from omnidemo.store import csv_export, pruning, recordings, sqlite_copy
+from omnidemo.store import csv_export, recordings
 from omnidemo.store.database import StoreStatus
 from omnidemo.store.line_store import CHUNK, LineStore, Rows, pair_id
 from omnidemo.store.tables import (
-    Base,
-    KeyRow,
-    RequestRow,
-    RoundRow,
-    SessionRow,
+    KEYS,
+    METADATA,
+    RECORDINGS,
+    REQUESTS,
+    ROUNDS,
+    SESSIONS,
     drafted_per_round,
     latest,
     number,
@@ -30,7 +32,7 @@ from omnidemo.store.tables import (
     round_row,
     utc,
 )
-from omnidemo.store.visitors import owned
+from omnidemo.store.visitors import OWN, owned, sessions_of
 
 __all__ = ["Store", "StoreStatus"]
 T = TypeVar("T")
@@ -67,9 +69,9 @@ class Store(LineStore):
         now = utc()
 
         def write(connection: Connection) -> None:
-            changed = connection.execute(update(SessionRow).where(SessionRow.id == session).values(keep=keep, learn=learn))
+            changed = connection.execute(update(SESSIONS).where(SESSIONS.c.id == session).values(keep=keep, learn=learn))
             if not changed.rowcount:
-                connection.execute(insert(SessionRow).values(id=session, created_at=now, keep=keep, learn=learn))
+                connection.execute(insert(SESSIONS).values(id=session, created_at=now, keep=keep, learn=learn))
 
         self.submit(write)
 
@@ -81,17 +83,17 @@ class Store(LineStore):
             return
 
         def write(connection: Connection) -> None:
-            keep = connection.scalar(select(SessionRow.keep).where(SessionRow.id == record.session))
+            keep = connection.scalar(select(SESSIONS.c.keep).where(SESSIONS.c.id == record.session))
             if (keep is False and not agreed) or self._has(connection, record.generation.key):
                 return
             if keep is None:
-                connection.execute(insert(SessionRow).values(id=record.session, created_at=utc(record.created_at), keep=True, learn=True))
+                connection.execute(insert(SESSIONS).values(id=record.session, created_at=utc(record.created_at), keep=True, learn=True))
             row = request_row(record, pair_id(connection, record.target, record.drafter))
-            key = connection.execute(insert(RequestRow).values(**row)).inserted_primary_key
+            key = connection.execute(insert(REQUESTS).values(**row)).inserted_primary_key
             assert key is not None
             rounds = [round_row(one, key[0]) for one in record.generation.rounds]
             if rounds:
-                connection.execute(insert(RoundRow), rounds)
+                connection.execute(insert(ROUNDS), rounds)
             if recordings.wanted(record):
                 recordings.add(connection, key[0], record)
 
@@ -99,7 +101,7 @@ class Store(LineStore):
 
     def _has(self, connection: Connection, key: str) -> bool:
         """Whether a request was written before: a server that dies while it answers a commit may have made it."""
-        return self.shared and bool(key) and connection.scalar(select(RequestRow.id).where(RequestRow.key == key)) is not None
+        return self.shared and bool(key) and connection.scalar(select(REQUESTS.c.id).where(REQUESTS.c.key == key)) is not None
 
     def requests(
         self,
@@ -110,12 +112,10 @@ class Store(LineStore):
         session: str | None = None,
         kind: str | None = None,
         limit: int | None = 200,
-        newest_first: bool = True,
     ) -> Rows:
-        """The newest `limit` requests (None: all) as plain dicts, in the order asked for."""
+        """The newest `limit` requests (None: all) as plain dicts, newest first."""
         query = requests_query(target=target, drafter=drafter, method=method, session=session, kind=kind)
-        rows = self._rows(latest(query, RequestRow.id, limit))
-        return rows if newest_first else rows[::-1]
+        return self._rows(latest(query, REQUESTS.c.id, limit))
 
     def recording(self, request: int, *, session: str | None) -> dict[str, Any] | None:
         """The recorded rounds of a request, if it is of that session (None: any): their `lines`, how many of the `rounds` were `kept`,
@@ -124,24 +124,18 @@ class Store(LineStore):
 
     def recorded(self, requests: Iterable[int]) -> set[int]:
         """Which of these requests have recorded rounds."""
-        return self.read(lambda connection: recordings.among(connection, requests), set())
+        query = select(RECORDINGS.c.request_id).where(RECORDINGS.c.request_id.in_(list(requests)))
+        return self.read(lambda connection: set(connection.scalars(query)), set())
 
     def sessions(self) -> Rows:
         """All sessions, newest first: id, created_at, keep, learn, number of stored requests, time of the last one."""
-        own = SessionRow.__table__.columns
-        query = select(*own, func.count(RequestRow.id).label("requests"), func.max(RequestRow.created_at).label("last_request_at"))
-        query = query.outerjoin(RequestRow, RequestRow.session_id == SessionRow.id).group_by(*own)
-        return self._rows(query.order_by(SessionRow.created_at.desc(), SessionRow.id))
+        query = select(SESSIONS, func.count(REQUESTS.c.id).label("requests"), func.max(REQUESTS.c.created_at).label("last_request_at"))
+        query = query.outerjoin(REQUESTS, REQUESTS.c.session_id == SESSIONS.c.id).group_by(*SESSIONS.c)
+        return self._rows(query.order_by(SESSIONS.c.created_at.desc(), SESSIONS.c.id))
 
     def delete_session(self, session: str) -> int:
         """Delete a session with its requests and rounds; how many requests went. An opt-out stays noted."""
-
-        def write(connection: Connection) -> int:
-            gone = connection.execute(delete(RequestRow).where(RequestRow.session_id == session)).rowcount
-            connection.execute(delete(SessionRow).where(SessionRow.id == session, SessionRow.keep, SessionRow.learn))
-            return gone
-
-        return _wait(self.submit(write))
+        return self._forget([session], SESSIONS.c.keep, SESSIONS.c.learn)
 
     def delete_requests(self, ids: Iterable[int]) -> int:
         """Delete requests with their rounds; how many there were."""
@@ -149,26 +143,35 @@ class Store(LineStore):
 
         def write(connection: Connection) -> int:
             chunks = (wanted[start : start + CHUNK] for start in range(0, len(wanted), CHUNK))
-            return sum(connection.execute(delete(RequestRow).where(RequestRow.id.in_(chunk))).rowcount for chunk in chunks)
+            return sum(connection.execute(delete(REQUESTS).where(REQUESTS.c.id.in_(chunk))).rowcount for chunk in chunks)
 
-        return _wait(self.submit(write))
+        return _answer(self.submit(write)) or 0
 
     def forget_visitor(self, name: str) -> int:
         """Delete all requests of a visitor of a public app, and what was noted of them; how many requests went."""
-        self._private.difference_update(pruning.sessions_of(name))
-        return _wait(self.submit(lambda connection: pruning.forget_sessions(connection, name)))
+        own = sessions_of(name)
+        self._private.difference_update(own)
+        return self._forget(own)
+
+    def _forget(self, sessions: Sequence[str], *which: ColumnElement[bool]) -> int:
+        def write(connection: Connection) -> int:
+            gone = connection.execute(delete(REQUESTS).where(REQUESTS.c.session_id.in_(sessions))).rowcount
+            connection.execute(delete(SESSIONS).where(SESSIONS.c.id.in_(sessions), *which))
+            return gone
+
+        return _answer(self.submit(write)) or 0
 
     def common_key(self, own: bytes) -> bytes | None:
         """The key by which all machines that share the database sign visitors' ids: `own` where there was none yet, and with SQLite.
         None while the database does not answer."""
         if not self.shared:
             return own
-        query = select(KeyRow.key).where(KeyRow.id == 1)
+        query = select(KEYS.c.key).where(KEYS.c.id == 1)
 
         def write(connection: Connection) -> bytes:
             noted: bytes | None = connection.scalar(query)
             if noted is None:
-                connection.execute(insert(KeyRow).values(id=1, key=own))
+                connection.execute(insert(KEYS).values(id=1, key=own))
             return own if noted is None else bytes(noted)
 
         if not self.status.ok:
@@ -177,32 +180,42 @@ class Store(LineStore):
         return bytes(found) if found is not None else _answer(self.submit(write))
 
     def prune_visitors(self, hours: float, each: int, together: int) -> int:
-        """Delete what visitors left behind, see `pruning.prune`; how many requests went."""
-        gone = _wait(self.submit(lambda connection: pruning.prune(connection, hours, each, together)))
-        known = {row["id"] for row in self._rows(select(SessionRow.id))}
+        """Delete visitors' requests older than `hours`, all but the newest `each` of one visitor's session and `together` of all, and the
+        sessions that are empty then; how many requests went."""
+        before = utc((datetime.now(UTC) - timedelta(hours=hours)).isoformat())
+        visitors = REQUESTS.c.session_id.startswith(OWN, autoescape=True)
+
+        def write(connection: Connection) -> int:
+            gone = connection.execute(delete(REQUESTS).where(visitors, REQUESTS.c.created_at < before)).rowcount
+            counted = select(REQUESTS.c.session_id).where(visitors).group_by(REQUESTS.c.session_id).having(func.count() > each)
+            for session in connection.scalars(counted).all():
+                gone += _keep_newest(connection, REQUESTS.c.session_id == session, each)
+            gone += _keep_newest(connection, visitors, together)
+            full = select(REQUESTS.c.id).where(REQUESTS.c.session_id == SESSIONS.c.id).exists()
+            old = (SESSIONS.c.id.startswith(OWN, autoescape=True), SESSIONS.c.created_at < before)
+            connection.execute(delete(SESSIONS).where(*old, ~full))
+            return gone
+
+        gone = _answer(self.submit(write)) or 0
+        known = {row["id"] for row in self._rows(select(SESSIONS.c.id))}
         if self.status.ok:
             self._private -= {name for name in self._private if owned(name) and name not in known}
         return gone
-
-    def forget_domain(self, domain: str) -> None:
-        """Delete the versions, steps and probes of the lines of that name, of all pairs."""
-        self.submit(lambda connection: pruning.forget_domain(connection, domain))
 
     def curve(self, target: str, drafter: str, limit: int | None = 1000, sessions: Sequence[str] | None = None) -> Rows:
         """The newest `limit` requests of a pair (of these `sessions` only), oldest first; `index` counts the pair's stored requests
         from 1, `draft_length` is what the drafter drew per round on average, `policy` the draft policy and `temperature` that of the
         request."""
-        columns = [getattr(RequestRow, name) for name in (*CURVE, "metrics", "settings")]
-        query = of_pair(select(RequestRow.id, *columns), RequestRow.pair_id, target, drafter)
+        query = of_pair(REQUESTS, target, drafter, *(REQUESTS.c[name] for name in ("id", *CURVE, "metrics", "settings")))
         if sessions is not None:
-            query = query.where(RequestRow.session_id.in_(sessions))
+            query = query.where(REQUESTS.c.session_id.in_(sessions))
 
         def read(connection: Connection) -> Rows:
             total = connection.scalar(select(func.count()).select_from(query.subquery())) or 0
-            rows = [dict(row) for row in connection.execute(latest(query, RequestRow.id, limit)).mappings()]
-            lengths = [drafted_per_round(row.pop("metrics")) for row in rows]
-            asked = [_asked(row.pop("settings")) for row in rows]
-            return [{"index": total - back} | row | asked[back] | {"draft_length": lengths[back]} for back, row in enumerate(rows)][::-1]
+            rows = [dict(row) for row in connection.execute(latest(query, REQUESTS.c.id, limit)).mappings()]
+            for back, row in enumerate(rows):
+                row |= {"index": total - back, "draft_length": drafted_per_round(row.pop("metrics"))} | _asked(row.pop("settings"))
+            return rows[::-1]
 
         return self.read(read, [])
 
@@ -210,8 +223,8 @@ class Store(LineStore):
         """Rows of every table; empty where the database does not work."""
 
         def read(connection: Connection) -> dict[str, int]:
-            tables = Base.metadata.sorted_tables
-            return {table.name: connection.scalar(select(func.count()).select_from(table)) or 0 for table in tables}
+            count = select(func.count())
+            return {table.name: connection.scalar(count.select_from(table)) or 0 for table in METADATA.sorted_tables}
 
         return self.read(read, {})
 
@@ -226,11 +239,10 @@ class Store(LineStore):
             raise RuntimeError(f"The {kind} could not be exported to {path}: {self.status.message or 'the database gave no answer.'}")
         return written
 
-    def backup(self, path: Path) -> None:
-        """Copy the SQLite database to `path`, whole or not at all. Raises RuntimeError where that fails."""
-        if self.status.ok:
-            self.flush()
-        sqlite_copy.backup(self.file, Path(path))
+
+def _keep_newest(connection: Connection, which: ColumnElement[bool], count: int) -> int:
+    last = connection.scalar(select(REQUESTS.c.id).where(which).order_by(REQUESTS.c.id.desc()).offset(count).limit(1))
+    return 0 if last is None else connection.execute(delete(REQUESTS).where(which, REQUESTS.c.id <= last)).rowcount
 
 
 def _asked(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -239,12 +251,7 @@ def _asked(settings: Mapping[str, Any]) -> dict[str, Any]:
     return {"policy": f"fixed {length}" if policy == "fixed" else policy, "temperature": number(settings.get("temperature"))}
 
 
-def _wait(write: Future[int]) -> int:
-    """The writer's answer; 0 where the database is down (the deletion stays queued)."""
-    return _answer(write) or 0
-
-
 def _answer(write: Future[T]) -> T | None:
-    """The writer's answer; None where the database is down."""
+    """The writer's answer; None where the database is down (the write stays queued)."""
     done = wait([write], ANSWER_SECONDS).done
     return write.result() if done and write.exception() is None else None

@@ -7,35 +7,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, ForeignKeyConstraint, Integer, LargeBinary, Select, delete, insert, select
-from sqlalchemy.orm import Mapped, mapped_column
+from sqlalchemy import Connection, Select, delete, insert
 
 from omnidemo.adapters import version_folders
-from omnidemo.store.postgres import Words
-from omnidemo.store.tables import AdapterRow, Base, of_pair
+from omnidemo.store.tables import ADAPTER_FILES, ADAPTERS, of_pair
 from omnidemo.store.visitors import owned
 
 log = logging.getLogger(__name__)
 MOST_BYTES = 256 * 2**20  # of one version; PostgreSQL refuses a statement of 1 GB
 Read = Callable[[Callable[[Connection], Any], Any], Any]  # `Database.read`
-
-
-class AdapterFileRow(Base):
-    """A file of a version, in a database that machines share; empty in SQLite, whose files lie beside it."""
-
-    __tablename__ = "adapter_files"
-    __table_args__ = (
-        ForeignKeyConstraint(
-            ["pair_id", "domain", "version"],
-            ["adapter_versions.pair_id", "adapter_versions.domain", "adapter_versions.version"],
-            ondelete="CASCADE",
-        ),
-    )
-    pair_id: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
-    domain: Mapped[str] = mapped_column(Words(200), primary_key=True)
-    version: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
-    name: Mapped[str] = mapped_column(Words(80), primary_key=True)
-    content: Mapped[bytes] = mapped_column(LargeBinary)
 
 
 class Known(NamedTuple):
@@ -60,24 +40,23 @@ def add(connection: Connection, pair: int, domain: str, version: int, folder: st
         return
     row = {"pair_id": pair, "domain": domain, "version": version}
     if contents:
-        connection.execute(insert(AdapterFileRow), [{**row, "name": name, "content": data} for name, data in contents.items()])
+        connection.execute(insert(ADAPTER_FILES), [{**row, "name": name, "content": data} for name, data in contents.items()])
 
 
 def drop(connection: Connection, pair: int, domain: str, versions: Sequence[int]) -> None:
     """Drop the files of pruned versions; their rows stay, as the line's history."""
-    where = (AdapterFileRow.pair_id == pair, AdapterFileRow.domain == domain, AdapterFileRow.version.in_(versions))
-    connection.execute(delete(AdapterFileRow).where(*where))
+    where = (ADAPTER_FILES.c.pair_id == pair, ADAPTER_FILES.c.domain == domain, ADAPTER_FILES.c.version.in_(versions))
+    connection.execute(delete(ADAPTER_FILES).where(*where))
 
 
 def fetch(read: Read, target: str, drafter: str, storage: Path) -> dict[str, int] | None:
     """Write the versions of a pair's lines that the storage folder lacks or has otherwise, and which is active and trusted; the newest
     version of each line that the database knows, None where it does not answer. Of a line whose newest version is on this disk alone, the
     choice made here stays."""
-    row: list[Any] = [AdapterRow.domain, AdapterRow.version, AdapterRow.sha256, AdapterRow.active, AdapterRow.trusted]
-    query = of_pair(select(*row), AdapterRow.pair_id, target, drafter).order_by(AdapterRow.domain, AdapterRow.version)
+    query = of_pair(ADAPTERS, target, drafter, *(ADAPTERS.c[name] for name in Known._fields))
+    query = query.order_by(ADAPTERS.c.domain, ADAPTERS.c.version)
     found = read(lambda connection: [Known(*one) for one in connection.execute(query)], None)
-    contents: list[Any] = [AdapterFileRow.name, AdapterFileRow.content]
-    files = of_pair(select(*contents), AdapterFileRow.pair_id, target, drafter)
+    files = of_pair(ADAPTER_FILES, target, drafter, ADAPTER_FILES.c.name, ADAPTER_FILES.c.content)
     lines: dict[str, list[Known]] = {}
     for one in found or []:
         if owned(one.domain):
@@ -100,7 +79,7 @@ def _fetch_version(read: Read, files: Select[Any], line: Path, one: Known) -> No
     here = version_folders.info_of(line, one.version)
     if one.sha256 is None or (here is not None and here.sha256 == one.sha256):
         return
-    query = files.where(AdapterFileRow.domain == one.domain, AdapterFileRow.version == one.version)
+    query = files.where(ADAPTER_FILES.c.domain == one.domain, ADAPTER_FILES.c.version == one.version)
     contents = read(lambda connection: {name: bytes(content) for name, content in connection.execute(query)}, {})
     if contents.keys() - version_folders.FILES:
         log.warning("Version %d of the line %s is left out: the database has files of it that no version has", one.version, one.domain)

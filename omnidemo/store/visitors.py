@@ -18,6 +18,7 @@ from omnidemo.config import Settings
 
 log = logging.getLogger(__name__)
 OWN = "~visitor-"  # how the sessions and adapter lines of the visitors of a public app begin
+TRAFFIC = " traffic"  # ends the session of the sample prompts that a visitor plays
 KEY = "visitors.key"  # in the storage folder
 KEY_BYTES, ID_BYTES, SIGN_BYTES, NAME_BYTES = 32, 16, 16, 12
 FORM = re.compile(rf"([0-9a-f]{{{2 * ID_BYTES}}})\.([0-9a-f]{{{2 * SIGN_BYTES}}})")
@@ -112,6 +113,11 @@ def _write_key(file: Path, key: bytes) -> None:
 def owned(name: str) -> bool:
     """Whether a session or an adapter line is that of a visitor of a public app."""
     return name.startswith(OWN)
+
+
+def sessions_of(name: str) -> tuple[str, str]:
+    """The sessions of a visitor: what they wrote, and what they played."""
+    return name, f"{name}{TRAFFIC}"
 
 
 def is_loopback(host: str) -> bool:

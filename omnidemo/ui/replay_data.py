@@ -64,7 +64,7 @@ def probes(services: PublicServices, wanted: Mapping[str, Any]) -> dict[str, Any
         return {"topics": [], "pairs": []}
     both = known[topic]
     pairs = [
-        {"prompt": old.prompt, "lanes": [_lane(old.rounds, both.before_version), _lane(new.rounds, both.after_version)]}
+        {"prompt": old.prompt, "lanes": [_lane(old.rounds, 0), _lane(new.rounds, both.after_version)]}
         for old, new in zip(both.before, both.after, strict=True)
     ]
     return {"topics": list(known), "topic": topic, "pairs": pairs}

@@ -149,7 +149,7 @@ def test_each_version_is_replayed_on_the_recorded_answers_and_the_agreement_of_a
     assert both is not None and both.after_version == 1
     for before, after in zip(both.before, both.after, strict=True):
         assert before.text == after.text and before.prompt == after.prompt  # the target's answer, whoever guesses
-        assert all(not one.seconds for one in (*before.rounds, *after.rounds)) and both.label == "replayed, no wall times"
+        assert all(not one.seconds for one in (*before.rounds, *after.rounds))
     drawn = learning_curve.curve(world.store, *world.names, "default", "code")
     assert drawn["fresh"]["steps"] == pytest.approx(fresh["tokens"] / fresh["passes"])  # type: ignore[operator]
     assert [one["version"] for one in drawn["points"]] == [1] and drawn["today"]["examples"] == 2

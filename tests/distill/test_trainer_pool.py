@@ -298,8 +298,9 @@ def test_all_answers_pay_for_what_one_line_learns(pair: Pair, lines: TrainerPool
 def test_the_history_knows_the_lines(pair: Pair, lines: TrainerPool, store: Store) -> None:
     ask(pair, lines, "maths", 2)
     assert store.flush()
-    (row,) = store.lines(pair.target.name, pair.drafter.name)
-    assert (row["domain"], row["active"], row["requests_seen"]) == ("maths", 1, 2)
+    names = (pair.target.name, pair.drafter.name, "maths")
+    (noted,) = store.adapters(*names)
+    assert (noted.domain, noted.requests_seen, store.active_version(*names)) == ("maths", 2, 1)
     assert json.loads((lines.get("maths").line_folder / "v000001" / "manifest.json").read_text())["domain"] == "maths"
 
 

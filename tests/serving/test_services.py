@@ -328,7 +328,7 @@ def test_every_answer_has_a_topic_and_the_line_stays_one(services: Services, mod
     following = services.following("s")  # what was taught last, by the same visitor
     assert following is not None and (following.topic, following.domain) == ("howto", "default")
     assert services.store.flush()
-    rows = services.store.requests(newest_first=False)
+    rows = services.store.requests()[::-1]
     assert [row["topic"] for row in rows] == ["code", "other", "howto"] and {row["slower"] for row in rows} <= {True, False}
     assert [row["topic"] for row in services.store.curve(*models)] == ["code", "other", "howto"]
     assert all(row["policy"] == "cost" and row["temperature"] == 0.0 for row in services.store.curve(*models))

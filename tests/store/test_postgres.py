@@ -129,7 +129,7 @@ def test_a_server_that_dies_and_returns_has_lost_nothing(postgres_server: Postgr
     finally:
         postgres_server.start()
     assert store.flush(30)
-    assert [row["session"] for row in store.requests(newest_first=False)] == ["s1", "s2"]
+    assert [row["session"] for row in store.requests()] == ["s2", "s1"]
     assert store.status.ok and not store.status.message and store.status.lost == 0
 
 

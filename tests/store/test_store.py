@@ -24,13 +24,13 @@ from sqlalchemy import event
 from omnidemo.adapters.version_folders import line_folder, version_folder, versions
 from omnidemo.config import Settings
 from omnidemo.records import AdapterVersion, Agreement, Generation, NgramEntry, Probe, Replayed, RequestRecord, Round, Token, TrainStep
+from omnidemo.store import backup as backups
 from omnidemo.store import database
-from omnidemo.store.backup import Backup
+from omnidemo.store.backup import Backup, back_up_database, restore_database
 from omnidemo.store.connections import make_engine
 from omnidemo.store.line_store import replayed
-from omnidemo.store.sqlite_copy import restore
 from omnidemo.store.store import Store, StoreStatus
-from omnidemo.store.tables import Base
+from omnidemo.store.tables import METADATA
 from omnidemo.store.visitors import OWN
 
 ROOT = Path(__file__).parents[2]
@@ -103,7 +103,6 @@ def test_requests_filter_limit_and_order(store):
     store.record_request(record(target="bundled/b"))
     store.flush()
     assert [row["id"] for row in store.requests(limit=3)] == [7, 6, 5]
-    assert [row["id"] for row in store.requests(limit=3, newest_first=False)] == [5, 6, 7]
     assert [row["id"] for row in store.requests(target="bundled/b")] == [7]
     assert [row["id"] for row in store.requests(session="s0", method="plain", kind="traffic")] == [5]
     assert len(store.requests(limit=None)) == 7
@@ -213,19 +212,6 @@ def test_adapter_lines(store):
     store.forget_line(*PAIR, "default")
     store.flush()
     assert (store.adapters(*PAIR), store.steps(*PAIR), store.active_version(*PAIR, "maths")) == ([], [], 1)
-
-
-@both
-def test_the_lines_of_a_pair(store):
-    for number in (1, 2, 3):
-        store.add_adapter(version(number, requests_seen=10 * number), active=number == 2)
-    store.add_adapter(version(1, domain="maths"), active=False)
-    store.add_adapter(version(1, domain="code", target="bundled/b"))
-    store.flush()
-    default, maths = store.lines(*PAIR)
-    assert default == {"domain": "default", "versions": 3, "newest": 3, "active": 2, "requests_seen": 30}
-    assert (maths["domain"], maths["active"]) == ("maths", 0)
-    assert store.lines("bundled/c", PAIR[1]) == []
 
 
 @both
@@ -542,7 +528,7 @@ def test_new_and_upgraded_databases_have_the_tables_of_the_code(url, tmp_path, o
     Store(url).close()
     with make_engine(url).connect() as connection:
         context = MigrationContext.configure(connection, opts={"compare_type": True})
-        assert compare_metadata(context, Base.metadata) == []
+        assert compare_metadata(context, METADATA) == []
 
 
 def make_first_tables(url, tmp_path):
@@ -602,7 +588,7 @@ def test_an_old_database_takes_topics_agreement_and_probes(url, store, tmp_path,
     upgraded.set_agreement("nobody", Agreement(1.0, 1.0, 8))
     upgraded.record_probe(probe(0))
     assert upgraded.flush() and upgraded.status.ok
-    old, new = upgraded.requests(newest_first=False)
+    old, new = reversed(upgraded.requests())
     assert (old["topic"], old["agreement"], old["same_first"], old["slower"]) == (None, None, None, None)  # what is not known is no number
     assert (new["topic"], new["agreement"], new["same_first"], new["slower"]) == ("code", 0.25, 0.5, True) and "key" not in new
     assert [row["topic"] for row in upgraded.curve(*PAIR)] == [None, "code"] and upgraded.probes(*PAIR)[0]["version"] == 0
@@ -730,25 +716,25 @@ def test_a_csv_that_cannot_be_written_does_not_blame_the_database(store, tmp_pat
 def test_backup_and_restore(store, tmp_path):
     store.record_request(record())
     copy = tmp_path / "data" / "omnidemo.db"
-    store.backup(copy)
+    back_up_database(store, copy)
     store.record_request(record())
-    store.backup(copy)
+    back_up_database(store, copy)
     assert [one.name for one in copy.parent.iterdir()] == ["omnidemo.db"]
-    assert restore(copy, store.file) is False  # never over a live database
+    assert restore_database(copy, store.file) is False  # never over a live database
     fresh = tmp_path / "fresh" / "omnidemo.db"
     fresh.parent.mkdir()
     fresh.with_name("omnidemo.db-wal").write_bytes((tmp_path / "folder" / "omnidemo.db-wal").read_bytes())
-    assert restore(copy, fresh) is True
+    assert restore_database(copy, fresh) is True
     again = Store(f"sqlite:///{fresh}")
     assert again.counts() == store.counts()
     assert again.counts()["requests"] == 2
     again.close()
     copy.write_bytes(copy.read_bytes()[:5000])
-    assert restore(copy, tmp_path / "torn.db") is False
+    assert restore_database(copy, tmp_path / "torn.db") is False
     assert not (tmp_path / "torn.db").exists()
     (tmp_path / "file").write_text("x")
     with pytest.raises(RuntimeError, match="could not be backed up"):
-        store.backup(tmp_path / "file" / "copy.db")
+        back_up_database(store, tmp_path / "file" / "copy.db")
 
 
 def test_a_backup_loses_what_was_deleted_and_only_that(tmp_path: Path) -> None:
@@ -777,18 +763,18 @@ def test_a_backup_loses_what_was_deleted_and_only_that(tmp_path: Path) -> None:
     assert versions(kept[0]) == [2] and versions(kept[1]) == [3]  # what this process never had stays
 
 
-def test_one_backup_at_a_time(tmp_path: Path) -> None:
+def test_one_backup_at_a_time(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     inside, most, go_on = [0], [0], threading.Event()
 
-    class Slow:
-        def backup(self, path: Path) -> None:
-            inside[0] += 1
-            most[0] = max(most[0], inside[0])
-            go_on.wait(5)
-            inside[0] -= 1
+    def slow(store: Store, path: Path) -> None:
+        inside[0] += 1
+        most[0] = max(most[0], inside[0])
+        go_on.wait(5)
+        inside[0] -= 1
 
+    monkeypatch.setattr(backups, "back_up_database", slow)
     backup = Backup(Settings(storage=tmp_path / "storage", backup=str(tmp_path / "copy")))
-    backup._store = Slow()
+    backup._store = store
     regular = threading.Thread(target=backup._back_up)
     last = threading.Thread(target=backup.close)
     regular.start()

@@ -414,7 +414,7 @@ class FakeServices:
         if topic != "code":
             return None
         before, after = ((Replayed("Double a number.", tuple(script(HOSTILE, seed)[:6])),) for seed in (1, 2))
-        return BeforeAfter(topic, domain, 0, 6, before, after)
+        return BeforeAfter(6, before, after)
 
     def sample_prompts(self, topic: str, count: int, seed: int = 0) -> list[str]:
         return random.Random(seed).sample(PROMPTS[topic], min(count, len(PROMPTS[topic])))

@@ -16,8 +16,8 @@ import pytest
 
 from omnidemo.config import Settings
 from omnidemo.records import Generation, RequestRecord
-from omnidemo.store.pruning import sessions_of
 from omnidemo.store.store import Store
+from omnidemo.store.visitors import sessions_of
 from omnidemo.ui import downloads
 from omnidemo.ui.comparison_tables import BadBatch, ComparisonView, read_batch, summary, write_csv
 from omnidemo.ui.tabs import history_tab, traffic_panel

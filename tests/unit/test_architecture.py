@@ -33,8 +33,6 @@ STORE = (
     "csv_export",
     "database",
     "connections",
-    "sqlite_copy",
-    "pruning",
     "recordings",
     "postgres",
     "version_files",

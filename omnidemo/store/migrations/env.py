@@ -4,7 +4,5 @@ from __future__ import annotations
 
 from alembic import context
 
-from omnidemo.store.tables import Base
-
-context.configure(connection=context.config.attributes["connection"], target_metadata=Base.metadata, render_as_batch=True)
+context.configure(connection=context.config.attributes["connection"])
 context.run_migrations()

@@ -13,9 +13,8 @@ import gradio as gr
 from omnidemo.config import Settings
 from omnidemo.private_folders import without_folders
 from omnidemo.serving.public_services import PublicServices
-from omnidemo.store.pruning import sessions_of
 from omnidemo.store.recorded_rounds import finite
-from omnidemo.store.visitors import is_public
+from omnidemo.store.visitors import is_public, sessions_of
 from omnidemo.ui import downloads
 from omnidemo.ui.downloads import for_browser
 from omnidemo.ui.shell import PRIVATE, QUIET, Shell, widget
