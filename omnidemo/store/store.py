@@ -117,7 +117,7 @@ class Store(LineStore):
         rows = self._rows(latest(query, RequestRow.id, limit))
         return rows if newest_first else rows[::-1]
 
-    def recording(self, request: int, *, session: str | None) -> dict[str, Any] | None:
+    def recording(self, request: int, *, session: str | None = None) -> dict[str, Any] | None:
         """The recorded rounds of a request, if it is of that session (None: any): their `lines`, how many of the `rounds` were `kept`,
         and target, drafter and what `recordings.ABOUT` names of the request."""
         return self.read(lambda connection: recordings.read(connection, request, session), None)

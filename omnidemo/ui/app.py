@@ -43,7 +43,7 @@ def build_app(services: Services | PublicServices) -> gr.Blocks:
             for title, module in (("Chat", chat_tab), ("Adaptation", adaptation_tab), ("Compare", compare_tab), ("History", history_tab)):
                 with gr.Tab(title, id=title.lower(), elem_id=f"omni-tab-{title.lower()}"):
                     module.build(services, shell)
-        replay_data.build(services, shell)
+        replay_data.build(services)
         gr.api(_generate(services), api_name="generate", concurrency_id=ENGINE, api_description=text.API_EXAMPLE)
     page.queue(max_size=services.settings.queue_size, default_concurrency_limit=4, api_open=False)  # no call bypasses the queue
     if services.public:  # one answer at a time is quickest for one person; several interleave, so that nobody waits for a comparison
