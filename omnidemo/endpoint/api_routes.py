@@ -30,7 +30,7 @@ ANSWERS = 3  # made at the same time by each process that answers, round by roun
 MOST_OF_ONE = 6  # requests of one visitor of a public app that run or wait
 LOAD_SECONDS, LOOK_SECONDS = 60.0, 0.1  # how long a request waits for a pair that is being loaded, and between two looks
 VERBS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
-Handler = Callable[[Request], Awaitable[ASGIApp]]
+Handler = Callable[[PublicServices, Request], Awaitable[ASGIApp]]
 
 
 def routes(endpoint: Endpoint) -> list[Route]:
@@ -42,7 +42,7 @@ def routes(endpoint: Endpoint) -> list[Route]:
         ("completions", endpoint.complete, ["POST"]),
         ("{rest:path}", endpoint.nothing, VERBS),
     ]
-    return [Route(PREFIX + path, _telling(handler), methods=verbs) for path, handler, verbs in found]
+    return [Route(PREFIX + path, _answering(endpoint, handler), methods=verbs) for path, handler, verbs in found]
 
 
 class Endpoint:
@@ -53,30 +53,26 @@ class Endpoint:
         self._began = int(time.time())
         self.slots = AnswerSlots(ANSWERS * front.processes, front.settings.queue_size, MOST_OF_ONE)
 
-    async def models(self, request: Request) -> ASGIApp:
-        front = calling(self.front, request.headers)
+    async def models(self, front: PublicServices, request: Request) -> ASGIApp:
         ids = await anyio.to_thread.run_sync(model_ids.listed, front)
         return JSONResponse({"object": "list", "data": [self._card(name) for name in ids]})
 
-    async def model(self, request: Request) -> ASGIApp:
-        front, name = calling(self.front, request.headers), request.path_params["name"]
+    async def model(self, front: PublicServices, request: Request) -> ASGIApp:
+        name = request.path_params["name"]
         found = await anyio.to_thread.run_sync(model_ids.find, front, name)
         if found.named_line and front.state(found.target, found.drafter).stage == "ready":
             await anyio.to_thread.run_sync(model_ids.check_line, front, found)
         return JSONResponse(self._card(name))
 
-    async def chat(self, request: Request) -> ASGIApp:
-        front = calling(self.front, request.headers)
+    async def chat(self, front: PublicServices, request: Request) -> ASGIApp:
         asked = read(await request.body(), ChatRequest)
         return await self._answer(front, asked, [message.plain() for message in asked.messages])
 
-    async def complete(self, request: Request) -> ASGIApp:
-        front = calling(self.front, request.headers)
+    async def complete(self, front: PublicServices, request: Request) -> ASGIApp:
         asked = read(await request.body(), CompletionRequest)
         return await self._answer(front, asked, [{"role": "user", "content": asked.prompt}], raw=True)
 
-    async def nothing(self, request: Request) -> ASGIApp:
-        calling(self.front, request.headers)
+    async def nothing(self, front: PublicServices, request: Request) -> ASGIApp:
         there = "GET /v1/models, POST /v1/chat/completions and POST /v1/completions"
         raise ApiError(404, f"There is no {request.method} {request.url.path[:80]}; this endpoint has {there}.", code="unknown_url")
 
@@ -148,12 +144,12 @@ class Endpoint:
         return {"id": name, "object": "model", "created": self._began, "owned_by": "omnidemo"}
 
 
-def _telling(handler: Handler) -> Any:
-    """The handler, with every error in OpenAI's shape."""
+def _answering(endpoint: Endpoint, handler: Handler) -> Any:
+    """The handler for whoever has a key, with every error in OpenAI's shape."""
 
     async def handle(request: Request) -> ASGIApp:
         try:
-            return await handler(request)
+            return await handler(calling(endpoint.front, request.headers), request)
         except ClientDisconnect:  # before the whole request was here
             return Response(status_code=400)
         except Exception as error:
