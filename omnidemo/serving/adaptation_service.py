@@ -130,7 +130,7 @@ class AdaptationService:
         """The values of the adaptable settings. They hold for the whole app: all pairs learn and draft alike."""
         return {name: getattr(self._pool.settings, name) for name in CONTROLS}
 
-    def configure(self, target: str, drafter: str, **changes: Any) -> None:
+    def configure(self, target: str, drafter: str, /, **changes: Any) -> None:
         """Change adaptable settings, for all pairs and from the next request and update on. ValueError, one sentence, for a name or
         value that is not possible; then nothing has changed."""
         self._pool.settings = changed(self._pool.settings, changes)

@@ -129,14 +129,12 @@ class ChatService:
         learn: bool = True,
         cancel: threading.Event | None = None,
         domain: str | None = None,
-        let_learn: bool = True,
         **options: Any,
     ) -> Iterator[tuple[int, str, Generation]]:
         """Answer `count` sample prompts of a topic, one after another: yields (index, prompt, generation) each.
 
         The router learns the topic of each; where lines are chosen by the prompt, the topic is the line. `options` are those of `chat`.
-        let_learn: pause after each request while an update that is due runs; a caller that holds a place in a queue frees it and calls
-        `let_learn` instead. The requests belong to a session of their own: no visitor wrote them, so no opt-out applies to them.
+        The requests belong to a session of their own: no visitor wrote them, so no opt-out applies to them.
         """
         chosen = self._chosen(domain)
         line = topic if chosen == AUTO else chosen
@@ -161,8 +159,6 @@ class ChatService:
             yield index, prompt, made
             if learn and line == DEFAULT:
                 self._adaptation.teach(prompt, topic)
-            if learn and let_learn:
-                self.let_learn(target, drafter, line, cancel, topic)
 
     def let_learn(self, target: str, drafter: str, line: str, cancel: threading.Event | None = None, topic: str = "") -> None:
         """Pause between two played requests while an update that is due runs and its effect is measured; at most LEARN_SECONDS."""
