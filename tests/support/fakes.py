@@ -450,7 +450,7 @@ class FakeServices:
     def controls(self, target: str, drafter: str) -> dict[str, Any]:
         return dict(self.now)
 
-    def configure(self, target: str, drafter: str, **changes: Any) -> None:
+    def configure(self, target: str, drafter: str, /, **changes: Any) -> None:
         for name, value in changes.items():
             if name not in self.now:
                 raise ValueError(f"There is no adaptable setting {name}.")

@@ -35,23 +35,20 @@ def calibration(services: PublicServices, target: str, drafter: str, domain: str
 
 def trainer_json(services: PublicServices, target: str, drafter: str, domain: str = "default") -> str:
     """Trainer, draft length and state of the database for one adapter line, as the value of the `trainer` widget."""
-    domain = domain if domain and domain != text.AUTO_LINE else "default"
-    try:
-        status = services.trainer(target, drafter, domain)
-    except ValueError:  # no line can have the name that somebody is typing
-        domain = "default"
-        status = services.trainer(target, drafter, domain)
+    asked = domain if domain and domain != text.AUTO_LINE else "default"
+    # No line may have the name that somebody is typing.
+    status = if_loaded(services.trainer, target, drafter, asked, otherwise=None) or services.trainer(target, drafter)
     store = services.store.status
     names = ("state", "why", "version", "step", "requests_seen", "last_swap", "chat_rounds", "rolled_back", "shifts")
     shown = {name: getattr(status, name) for name in names} | {
         "loaded": services.state(target, drafter).stage == "ready",
-        "domain": domain,
+        "domain": status.domain,
         "title": text.TRAINER.get(status.state, status.state),
         "error": status.error or (store.message if store.ok else None) or None,
         "mode": text.CHOICES["training"].get(status.mode, status.mode),
         **{name: finite(getattr(status, name)) for name in ("loss", "gain", "chat_cost")},
         "seconds": finite(status.seconds, 2),
-        "drafting": drafting_json(services, target, drafter, domain),
+        "drafting": drafting_json(services, target, drafter, status.domain),
         "store": {"ok": store.ok, "message": without_folders(store.message), "pending": store.pending},
     }
     return for_browser(shown)
