@@ -29,15 +29,7 @@ class AnswerResponse:
     What fails before the first token has its own status; later it is an event of the stream.
     """
 
-    def __init__(
-        self,
-        begin: Begin,
-        form: AnswerFormat,
-        fingerprint: Fingerprint,
-        slots: AnswerSlots,
-        caller: str,
-        streamed: bool,
-    ) -> None:
+    def __init__(self, begin: Begin, form: AnswerFormat, fingerprint: Fingerprint, slots: AnswerSlots, caller: str, streamed: bool) -> None:
         self._begin, self._form, self._fingerprint = begin, form, fingerprint
         self._slots, self._caller, self._streamed = slots, caller, streamed
 

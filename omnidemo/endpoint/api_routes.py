@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hmac
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from threading import Event
 from typing import Any
 
 import anyio
+from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -18,18 +20,21 @@ from omnidemo.endpoint.answer_format import AnswerFormat
 from omnidemo.endpoint.answer_response import AnswerResponse, Begin, Fingerprint
 from omnidemo.endpoint.answer_slots import RETRY, AnswerSlots
 from omnidemo.endpoint.api_errors import NO_RETRY, ApiError, as_api_error
-from omnidemo.endpoint.api_keys import calling
 from omnidemo.endpoint.model_ids import ModelId
 from omnidemo.endpoint.request_body import AnswerRequest, ChatRequest, CompletionRequest, read
 from omnidemo.private_folders import without_folders
 from omnidemo.records import Generation, Round
 from omnidemo.serving.public_services import PublicServices
+from omnidemo.store.visitors import Caller
 
 PREFIX = "/v1/"
 ANSWERS = 3  # made at the same time by each process that answers, round by round in turns
 MOST_OF_ONE = 6  # requests of one visitor of a public app that run or wait
 LOAD_SECONDS, LOOK_SECONDS = 60.0, 0.1  # how long a request waits for a pair that is being loaded, and between two looks
 VERBS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
+CLOSED = "This app offers its endpoint to this machine only; whoever runs it opens it by setting OMNIDEMO_API_KEYS."
+NO_KEY = "This endpoint needs a key; send one as `Authorization: Bearer KEY` or as `X-API-Key: KEY`."
+WRONG_KEY = "That key is none of this endpoint's; check it against OMNIDEMO_API_KEYS and send it again."
 Handler = Callable[[PublicServices, Request], Awaitable[ASGIApp]]
 
 
@@ -52,6 +57,25 @@ class Endpoint:
         self.front = front
         self._began = int(time.time())
         self.slots = AnswerSlots(ANSWERS * front.processes, front.settings.queue_size, MOST_OF_ONE)
+
+    def calling(self, headers: Headers) -> PublicServices:
+        """The services as whoever sends these headers sees them. ApiError 404 where nobody may use the endpoint, 401 without a right key.
+
+        Each key is a visitor. Without keys in the settings whoever reaches a private app is answered, unless its page asks for a password.
+        """
+        front = self.front
+        keys = [key for key in (part.strip() for part in front.settings.api_keys.split(",")) if key]
+        if not keys:
+            if front.public or front.settings.auth:
+                raise ApiError(404, CLOSED)
+            return front.calling_as(Caller())
+        given = _given(headers)
+        if not given:
+            raise ApiError(401, NO_KEY, headers={"WWW-Authenticate": "Bearer"})
+        fitting = [key for key in keys for one in given if hmac.compare_digest(key.encode(), one.encode("utf-8", "replace"))]
+        if not fitting:
+            raise ApiError(401, WRONG_KEY, headers={"WWW-Authenticate": "Bearer"})
+        return front.calling_as(Caller(front.visitors.name_of_key(fitting[0])))
 
     async def models(self, front: PublicServices, request: Request) -> ASGIApp:
         ids = await anyio.to_thread.run_sync(model_ids.listed, front)
@@ -149,10 +173,16 @@ def _answering(endpoint: Endpoint, handler: Handler) -> Any:
 
     async def handle(request: Request) -> ASGIApp:
         try:
-            return await handler(calling(endpoint.front, request.headers), request)
+            return await handler(endpoint.calling(request.headers), request)
         except ClientDisconnect:  # before the whole request was here
             return Response(status_code=400)
         except Exception as error:
             return as_api_error(error).response()
 
     return handle
+
+
+def _given(headers: Headers) -> list[str]:
+    """A private Space's own token comes as a bearer, too, so both places are looked at."""
+    scheme, _, token = headers.get("authorization", "").partition(" ")
+    return [key for key in (headers.get("x-api-key", "").strip(), token.strip() if scheme.lower() == "bearer" else "") if key]

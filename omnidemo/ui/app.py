@@ -17,7 +17,7 @@ from omnidemo.serving.services import Services
 from omnidemo.ui import downloads, replay_data, text
 from omnidemo.ui.errors import Events
 from omnidemo.ui.guard import around
-from omnidemo.ui.shell import ENGINE, build_shell, load_ready, longest_answer, longest_draft
+from omnidemo.ui.shell import ENGINE, build_shell, load_ready, longest_answer
 from omnidemo.ui.tabs import adaptation_tab, chat_tab, compare_tab, history_tab, settings_panel
 from omnidemo.ui.tabs.advice_panel import build_advice
 from omnidemo.ui.tabs.visitor_panel import build_visitor, public_services, routes
@@ -74,17 +74,14 @@ def _generate(services: PublicServices) -> Any:
         options["max_new_tokens"] = max_new_tokens
         if draft_length is not None:  # else the draft policy of the settings decides
             options |= {"draft_policy": "fixed", "draft_length": draft_length}
-        checked, most = (
-            GenerationConfig.of(**options),
-            {"max_new_tokens": longest_answer(settings), "draft_length": longest_draft(settings)},
-        )
-        asked = {name: min(getattr(checked, name), most[name]) if name in most else getattr(checked, name) for name in options}
+        checked = GenerationConfig.of(**options)
+        options["max_new_tokens"] = min(checked.max_new_tokens, longest_answer(settings))
         if not isinstance(prompt, str) or not prompt.strip():
             raise ValueError("The prompt is empty or not a text. Write a question.")
         load_ready(services, *names, "Try again in a few seconds.")
         about: dict[str, Any] = {"session": "api", "learn": False, "keep": False, "kind": "api"}
         messages = [{"role": "user", "content": prompt}]
-        *_, last = services.chat(target=names[0], drafter=names[1], messages=messages, **about, **asked)
+        *_, last = services.chat(target=names[0], drafter=names[1], messages=messages, **about, **options)
         assert isinstance(last, Generation)
         return {
             "text": last.text,

@@ -96,11 +96,6 @@ def longest_answer(settings: Any) -> int:
     return max(settings.max_new_tokens, 1024)
 
 
-def longest_draft(settings: Any) -> int:
-    """Longest draft a visitor may ask for, in drafter tokens."""
-    return max(settings.draft_length, 16)
-
-
 def if_loaded(ask: Callable[..., Any], *about: Any, otherwise: Any) -> Any:
     """What a service says of a pair; `otherwise` while that is not loaded, and for what is no line of it."""
     try:
