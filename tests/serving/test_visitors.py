@@ -283,7 +283,7 @@ def test_what_concerns_everybody_is_refused_in_one_sentence(app: App, tmp_path: 
     front, pair = app.front, app.pair
     app.who = Caller("a")
     tries: list[Any] = [
-        lambda: front.configure(*pair, training="off"),
+        lambda: front.configure(training="off"),
         lambda: front.import_adapter(*pair, "default", tmp_path / "x.zip"),
         lambda: front.pause(*pair, domain="maths"),
         lambda: front.activate(*pair, 0, domain="maths"),
@@ -310,13 +310,13 @@ def test_what_concerns_everybody_is_refused_in_one_sentence(app: App, tmp_path: 
         app.ask("a")
 
     app.who = Caller("a", operator=True)
-    front.configure(*pair, training="off")
+    front.configure(training="off")
     assert front.settings.public == "false" and app.services.settings.training == "off"
 
 
 def test_on_this_computer_alone_everything_is_allowed(app: App) -> None:
     app.services._pool.settings = app.services.settings.model_copy(update={"public": "false"})
-    app.front.configure(*app.pair, update_interval=3)
+    app.front.configure(update_interval=3)
     app.front.pause(*app.pair, domain="maths")
     assert app.front.store is app.services.store
     app.ask("a")

@@ -13,6 +13,7 @@ import pytest
 
 from omnidemo import private_folders
 from omnidemo.config import Settings
+from omnidemo.serving.adaptation_service import CONTROLS
 from omnidemo.ui import text
 from omnidemo.ui.adaptation_data import View, figures, line_rows, page_json, request_rows, version_rows
 from omnidemo.ui.tabs import adaptation_tab, chat_tab, settings_panel, trainer_panel
@@ -121,12 +122,12 @@ def test_the_page_holds_lines_versions_and_marks(services: FakeServices) -> None
 
 
 def test_an_unloaded_pair_has_a_page_too(services: FakeServices, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("lines", "drafting", "controls"):
+    for name in ("lines", "drafting"):
         monkeypatch.setattr(services, name, unloaded)
     services.store.rows = []
     page = json.loads(page_json(services, looking(*PAIR, line="empty"), 0, "k"))
     assert page["charts"] == [] and [line["domain"] for line in page["lines"]] == ["default", "empty"]
-    assert settings_panel.values(services, *PAIR)["training"] == Settings().training
+    assert json.loads(settings_panel.state(services, *PAIR))["values"]["training"] == Settings().training
     assert trainer_panel.calibration(services, *PAIR, "default") == []
 
 
@@ -162,7 +163,7 @@ def test_a_line_that_is_no_line_shows_the_default_one(services: FakeServices, as
 
 def test_every_adaptable_setting_is_offered_once_with_words() -> None:
     items = [item for group in settings_panel.groups() for item in group["items"]]
-    assert sorted(item["name"] for item in items) == sorted(ADAPTABLE) == sorted(text.CONTROLS)
+    assert sorted(item["name"] for item in items) == sorted(ADAPTABLE) == sorted(text.CONTROLS) == sorted(CONTROLS)
     for item in items:
         assert item["label"] and item["help"] and item["default"] == Settings.model_fields[item["name"]].default
         if item["kind"] == "choice":
@@ -181,16 +182,16 @@ def test_limits_come_from_the_settings() -> None:
 
 
 def test_a_change_is_applied_and_a_refused_one_is_said(services: FakeServices) -> None:
-    shown = json.loads(settings_panel.change(services, *PAIR, '{"training": "off", "gamma": 0.3}'))
+    shown = json.loads(settings_panel.change(services, *PAIR, {"training": "off", "gamma": 0.3}))
     assert shown["error"] == "" and (shown["values"]["training"], shown["values"]["gamma"]) == ("off", 0.3)
-    shown = json.loads(settings_panel.change(services, *PAIR, '{"learning_rate": 9, "training": "idle"}'))
+    shown = json.loads(settings_panel.change(services, *PAIR, {"learning_rate": 9, "training": "idle"}))
     assert shown["error"] == "“Learning rate” = 9 is not possible: give at most 0.1." and shown["values"]["training"] == "off"
 
 
 @pytest.mark.parametrize(
-    ("changes", "why"), [('{"auth": "a:b"}', "no adaptable setting auth"), ("[1]", "not a JSON object"), ("{", "not a JSON object")]
+    ("changes", "why"), [({"auth": "a:b"}, "no adaptable setting auth"), ([1], "not names with values"), ("{", "not names with values")]
 )
-def test_what_is_no_change_reaches_no_service(services: FakeServices, changes: str, why: str) -> None:
+def test_what_is_no_change_reaches_no_service(services: FakeServices, changes: Any, why: str) -> None:
     before = dict(services.now)
     assert why in json.loads(settings_panel.change(services, *PAIR, changes))["error"]
     assert services.now == before

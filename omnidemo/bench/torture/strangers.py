@@ -15,8 +15,8 @@ SHARED: dict[str, list[Any]] = {
     "adaptation_reset": ["bundled/a", "bundled/drafter", {}],
     "trainer_pause": ["bundled/a", "bundled/drafter", "default"],
     "adaptation_rollback": ["bundled/a", "bundled/drafter", {"version": 0}],
-    "configure_chat": ["bundled/a", "bundled/drafter", '{"training": "off"}'],
-    "configure_adaptation": ["bundled/a", "bundled/drafter", '{"learning_rate": 0.1}'],
+    "configure_chat": ["bundled/a", "bundled/drafter", {"training": "off"}],
+    "configure_adaptation": ["bundled/a", "bundled/drafter", {"learning_rate": 0.1}],
 }
 
 
