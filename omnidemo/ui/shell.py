@@ -104,6 +104,14 @@ def if_loaded(ask: Callable[..., Any], *about: Any, otherwise: Any) -> Any:
         return otherwise
 
 
+def line_of(services: PublicServices, picked: str, session: str) -> str:
+    """The topic line that a picker means: with the automatic choice that of what was asked, or taught, last."""
+    if picked and picked != text.AUTO_LINE:
+        return picked
+    route = services.following(session)
+    return route.domain if route is not None else "default"
+
+
 def build_shell(services: PublicServices, page: gr.Blocks) -> Shell:
     """The head of the page: brand, pickers, loading bar. Loading starts after the page is up and never blocks it."""
     settings = services.settings
