@@ -54,7 +54,8 @@ class PublicServices:
             return found
 
         def guarded(*args: Any, **options: Any) -> Any:
-            self._require_operator()
+            if self._visitor() is not None:
+                raise Refused(self.refusal())
             return found(*args, **options)
 
         return guarded
@@ -117,11 +118,6 @@ class PublicServices:
         if domain not in ("", DEFAULT, AUTO, visitor.own):
             raise Refused(f"The line {domain[:40]} is not yours. {self.refusal()}")
         return visitor.own
-
-    def _require_operator(self) -> None:
-        """`Refused` where the caller may not change what concerns all visitors."""
-        if self._visitor() is not None:
-            raise Refused(self.refusal())
 
     def models(self) -> list[ModelCard]:
         """In a public app the bundled models and the configured pair, for visitors and for the page that all get."""

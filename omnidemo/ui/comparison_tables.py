@@ -143,8 +143,3 @@ class ComparisonView:
         now = {"state": state, "error": error, "done": len(self.results), "temperature": self.common["temperature"]}
         found = {"methods": methods, "lanes": lanes, "table": table, "charts": bar_charts(table, titles), "base": BASELINE in self.methods}
         return for_browser(self.head | now | found)
-
-
-def problem(said: str) -> str:
-    """A widget value that only says what is wrong."""
-    return for_browser({"state": "error", "error": said})
