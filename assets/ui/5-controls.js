@@ -2,7 +2,7 @@
 (() => {
   const { el } = omni;
   let pending = {};
-  omni.controls = { take: () => { const changes = JSON.stringify(pending); pending = {}; return changes; } };
+  omni.controls = { take: () => { const changes = pending; pending = {}; return changes; } };
 
   const kinds = {
     choice: (item, change) => omni.select(item.label, item.options, item.default, change),

@@ -44,7 +44,7 @@
   // A question has a number, which its answer carries. The next one goes out when Gradio has fetched the one before.
   const open = new Map();
   let trigger = null, leaving = null, number = 0, door = Promise.resolve();
-  replay.take = () => { const request = leaving?.request ?? null; leaving?.fetched(); return [omni.session(), request]; };
+  replay.take = () => { const request = leaving?.request ?? null; leaving?.fetched(); return [request]; };
   const ask = (event, question, patience) => new Promise((resolve, reject) => {
     const id = (number += 1);
     const late = setTimeout(() => { open.delete(id); reject(new Error("The server gave no answer.")); }, patience);

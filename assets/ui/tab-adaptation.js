@@ -6,8 +6,8 @@
 
   // ── curves ──────────────────────────────────────────────────────────────────────────────────────────────────
   const page = (omni.adaptation = { key: "", window: omni.load("window", 8), every: false, only: false, line: "default", version: 0, trigger: () => {} });
-  // The server's view: target, drafter, line, window, every, only, and with a seventh value that one or the key of what is shown.
-  page.request = (values, last) => [values[0], values[1], page.line, page.window, page.every, page.only, ...(values.length > 6 ? [last ?? page.key] : [])];
+  // What the server calls a view.
+  page.request = (target, drafter) => [target, drafter, { line: page.line, window: page.window, every: page.every, only: page.only, seen: page.key, version: page.version }];
   const NOTED = 12000; // so long a refusal stays, though the page asks for its state again and again
   const again = () => { page.key = ""; page.trigger("poll"); };
 

@@ -31,7 +31,8 @@ def _prompt(path: Path, number: int, row: str) -> str:
     try:
         value = json.loads(row)
     except json.JSONDecodeError as error:
-        raise ValueError(f"{path}, line {number}: this is not JSON ({error.msg} at column {error.colno})") from None
+        why = f"this is not JSON ({error.msg} at column {error.colno})"
+        raise ValueError(f'{path}, line {number}: {why}; write {{"prompt": "…"}}') from None
     except RecursionError:
         raise ValueError(f'{path}, line {number}: this is nested too deeply; write {{"prompt": "…"}}') from None
     prompt = value.get("prompt") if isinstance(value, dict) else value

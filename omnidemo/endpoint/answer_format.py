@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from secrets import token_hex
 from typing import Any
 
 from omnidemo.endpoint.request_body import AnswerRequest, ChatRequest
-from omnidemo.endpoint.stop_strings import StopFilter
 from omnidemo.records import Generation, Round, Token
 
 REASONS = {"end": "stop", "stop": "stop", "length": "length", "context": "length", "cancelled": "stop"}
@@ -17,6 +16,43 @@ REASONS = {"end": "stop", "stop": "stop", "length": "length", "context": "length
 FIGURES = ("acceptance_rate", "guesses_right", "block_efficiency", "seconds", "tokens_per_second", "time_to_first_token")
 COUNTS = ("drafted", "proposed", "accepted", "rounds")
 DONE = b"data: [DONE]\n\n"
+
+
+class StopFilter:
+    """Takes an answer piece by piece and gives what may be shown of it. A generation ends after the token that completes a stop string,
+    and its text has it still; OpenAI's format leaves it out."""
+
+    def __init__(self, stops: Sequence[str]) -> None:
+        self._stops = [stop for stop in stops if stop]
+        self._held = ""
+        self._over = False
+
+    def add(self, text: str) -> str:
+        """What can be shown now. Looks at the new text and what was held back, never at the whole answer."""
+        if not self._stops:
+            return text
+        if self._over:
+            return ""
+        self._held += text
+        found = [place for place in (self._held.find(stop) for stop in self._stops) if place >= 0]
+        if found:
+            self._over = True
+            shown, self._held = self._held[: min(found)], ""
+            return shown
+        keep = max(self._begun(stop) for stop in self._stops)
+        cut = len(self._held) - keep
+        shown, self._held = self._held[:cut], self._held[cut:]
+        return shown
+
+    def end(self) -> str:
+        """What was held back and did not become a stop string."""
+        rest, self._held = self._held, ""
+        return rest
+
+    def _begun(self, stop: str) -> int:
+        """Characters at the end of the text with which the stop string begins."""
+        most = min(len(stop) - 1, len(self._held))
+        return next((length for length in range(most, 0, -1) if self._held.endswith(stop[:length])), 0)
 
 
 class AnswerFormat:

@@ -16,6 +16,7 @@ from omnidemo.endpoint.api_errors import as_api_error
 from omnidemo.records import Generation, Round
 
 STREAM = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-store"), (b"x-accel-buffering", b"no")]
+EARLY = RuntimeError("The answer ended early; ask again")
 Begin = Callable[[threading.Event], Iterator[Round | Generation]]
 Fingerprint = Callable[[Generation], str]
 Item = Round | Generation | Exception | None
@@ -28,15 +29,7 @@ class AnswerResponse:
     What fails before the first token has its own status; later it is an event of the stream.
     """
 
-    def __init__(
-        self,
-        begin: Begin,
-        form: AnswerFormat,
-        fingerprint: Fingerprint,
-        slots: AnswerSlots,
-        caller: str,
-        streamed: bool,
-    ) -> None:
+    def __init__(self, begin: Begin, form: AnswerFormat, fingerprint: Fingerprint, slots: AnswerSlots, caller: str, streamed: bool) -> None:
         self._begin, self._form, self._fingerprint = begin, form, fingerprint
         self._slots, self._caller, self._streamed = slots, caller, streamed
 
@@ -49,22 +42,19 @@ class AnswerResponse:
         try:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(_until_gone, receive, tasks.cancel_scope)
-                await (self._stream if self._streamed else self._whole)(work, scope, receive, send)
+                await self._answer(work, scope, receive, send)
                 tasks.cancel_scope.cancel()
         finally:
             work.stop()
 
-    async def _whole(self, work: Work[Round | Generation], scope: Scope, receive: Receive, send: Send) -> None:
-        made = (await work.made())[0]
-        if isinstance(made, Generation):
-            await JSONResponse(self._form.whole(made, self._fingerprint(made)))(scope, receive, send)
-        elif isinstance(made, Exception):
-            await as_api_error(made).response()(scope, receive, send)
-
-    async def _stream(self, work: Work[Round | Generation], scope: Scope, receive: Receive, send: Send) -> None:
+    async def _answer(self, work: Work[Round | Generation], scope: Scope, receive: Receive, send: Send) -> None:
         items = await work.made()
-        if isinstance(items[0], Exception):
-            await as_api_error(items[0]).response()(scope, receive, send)
+        first = items[0] or EARLY
+        if isinstance(first, Exception):
+            await as_api_error(first).response()(scope, receive, send)
+            return
+        if isinstance(first, Generation) and not self._streamed:
+            await JSONResponse(self._form.whole(first, self._fingerprint(first)))(scope, receive, send)
             return
         await send({"type": "http.response.start", "status": 200, "headers": STREAM})
         while True:
@@ -83,7 +73,7 @@ class AnswerResponse:
             return self._form.round(item)
         if isinstance(item, Generation):
             return self._form.last(item, self._fingerprint(item))
-        return event(as_api_error(item or RuntimeError("The answer ended early; ask again")).body)
+        return event(as_api_error(item or EARLY).body)
 
 
 async def _until_gone(receive: Receive, scope: Any) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hmac
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from threading import Event
 from typing import Any
 
 import anyio
+from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -18,19 +20,22 @@ from omnidemo.endpoint.answer_format import AnswerFormat
 from omnidemo.endpoint.answer_response import AnswerResponse, Begin, Fingerprint
 from omnidemo.endpoint.answer_slots import RETRY, AnswerSlots
 from omnidemo.endpoint.api_errors import NO_RETRY, ApiError, as_api_error
-from omnidemo.endpoint.api_keys import calling
 from omnidemo.endpoint.model_ids import ModelId
 from omnidemo.endpoint.request_body import AnswerRequest, ChatRequest, CompletionRequest, read
 from omnidemo.private_folders import without_folders
 from omnidemo.records import Generation, Round
 from omnidemo.serving.public_services import PublicServices
+from omnidemo.store.visitors import Caller
 
 PREFIX = "/v1/"
 ANSWERS = 3  # made at the same time by each process that answers, round by round in turns
 MOST_OF_ONE = 6  # requests of one visitor of a public app that run or wait
 LOAD_SECONDS, LOOK_SECONDS = 60.0, 0.1  # how long a request waits for a pair that is being loaded, and between two looks
 VERBS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
-Handler = Callable[[Request], Awaitable[ASGIApp]]
+CLOSED = "This app offers its endpoint to this machine only; whoever runs it opens it by setting OMNIDEMO_API_KEYS."
+NO_KEY = "This endpoint needs a key; send one as `Authorization: Bearer KEY` or as `X-API-Key: KEY`."
+WRONG_KEY = "That key is none of this endpoint's; check it against OMNIDEMO_API_KEYS and send it again."
+Handler = Callable[[PublicServices, Request], Awaitable[ASGIApp]]
 
 
 def routes(endpoint: Endpoint) -> list[Route]:
@@ -42,7 +47,7 @@ def routes(endpoint: Endpoint) -> list[Route]:
         ("completions", endpoint.complete, ["POST"]),
         ("{rest:path}", endpoint.nothing, VERBS),
     ]
-    return [Route(PREFIX + path, _telling(handler), methods=verbs) for path, handler, verbs in found]
+    return [Route(PREFIX + path, _answering(endpoint, handler), methods=verbs) for path, handler, verbs in found]
 
 
 class Endpoint:
@@ -53,30 +58,45 @@ class Endpoint:
         self._began = int(time.time())
         self.slots = AnswerSlots(ANSWERS * front.processes, front.settings.queue_size, MOST_OF_ONE)
 
-    async def models(self, request: Request) -> ASGIApp:
-        front = calling(self.front, request.headers)
+    def calling(self, headers: Headers) -> PublicServices:
+        """The services as whoever sends these headers sees them. ApiError 404 where nobody may use the endpoint, 401 without a right key.
+
+        Each key is a visitor. Without keys in the settings whoever reaches a private app is answered, unless its page asks for a password.
+        """
+        front = self.front
+        keys = [key for key in (part.strip() for part in front.settings.api_keys.split(",")) if key]
+        if not keys:
+            if front.public or front.settings.auth:
+                raise ApiError(404, CLOSED)
+            return front.calling_as(Caller())
+        given = _given(headers)
+        if not given:
+            raise ApiError(401, NO_KEY, headers={"WWW-Authenticate": "Bearer"})
+        fitting = [key for key in keys for one in given if hmac.compare_digest(key.encode(), one.encode("utf-8", "replace"))]
+        if not fitting:
+            raise ApiError(401, WRONG_KEY, headers={"WWW-Authenticate": "Bearer"})
+        return front.calling_as(Caller(front.visitors.name_of_key(fitting[0])))
+
+    async def models(self, front: PublicServices, request: Request) -> ASGIApp:
         ids = await anyio.to_thread.run_sync(model_ids.listed, front)
         return JSONResponse({"object": "list", "data": [self._card(name) for name in ids]})
 
-    async def model(self, request: Request) -> ASGIApp:
-        front, name = calling(self.front, request.headers), request.path_params["name"]
+    async def model(self, front: PublicServices, request: Request) -> ASGIApp:
+        name = request.path_params["name"]
         found = await anyio.to_thread.run_sync(model_ids.find, front, name)
         if found.named_line and front.state(found.target, found.drafter).stage == "ready":
             await anyio.to_thread.run_sync(model_ids.check_line, front, found)
         return JSONResponse(self._card(name))
 
-    async def chat(self, request: Request) -> ASGIApp:
-        front = calling(self.front, request.headers)
+    async def chat(self, front: PublicServices, request: Request) -> ASGIApp:
         asked = read(await request.body(), ChatRequest)
         return await self._answer(front, asked, [message.plain() for message in asked.messages])
 
-    async def complete(self, request: Request) -> ASGIApp:
-        front = calling(self.front, request.headers)
+    async def complete(self, front: PublicServices, request: Request) -> ASGIApp:
         asked = read(await request.body(), CompletionRequest)
         return await self._answer(front, asked, [{"role": "user", "content": asked.prompt}], raw=True)
 
-    async def nothing(self, request: Request) -> ASGIApp:
-        calling(self.front, request.headers)
+    async def nothing(self, front: PublicServices, request: Request) -> ASGIApp:
         there = "GET /v1/models, POST /v1/chat/completions and POST /v1/completions"
         raise ApiError(404, f"There is no {request.method} {request.url.path[:80]}; this endpoint has {there}.", code="unknown_url")
 
@@ -148,15 +168,21 @@ class Endpoint:
         return {"id": name, "object": "model", "created": self._began, "owned_by": "omnidemo"}
 
 
-def _telling(handler: Handler) -> Any:
-    """The handler, with every error in OpenAI's shape."""
+def _answering(endpoint: Endpoint, handler: Handler) -> Any:
+    """The handler for whoever has a key, with every error in OpenAI's shape."""
 
     async def handle(request: Request) -> ASGIApp:
         try:
-            return await handler(request)
+            return await handler(endpoint.calling(request.headers), request)
         except ClientDisconnect:  # before the whole request was here
             return Response(status_code=400)
         except Exception as error:
             return as_api_error(error).response()
 
     return handle
+
+
+def _given(headers: Headers) -> list[str]:
+    """A private Space's own token comes as a bearer, too, so both places are looked at."""
+    scheme, _, token = headers.get("authorization", "").partition(" ")
+    return [key for key in (headers.get("x-api-key", "").strip(), token.strip() if scheme.lower() == "bearer" else "") if key]

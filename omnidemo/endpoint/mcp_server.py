@@ -17,7 +17,6 @@ from starlette.types import Receive, Scope, Send
 
 from omnidemo.endpoint import mcp_tools
 from omnidemo.endpoint.api_errors import ApiError, as_api_error
-from omnidemo.endpoint.api_keys import calling
 from omnidemo.endpoint.api_routes import Endpoint
 
 try:  # the second major version, which brings mcp_types along
@@ -82,7 +81,7 @@ class ToolServer:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            front = calling(self._endpoint.front, Headers(scope=scope))
+            front = self._endpoint.calling(Headers(scope=scope))
             if self._manager is None:
                 raise ApiError(501, MISSING)
         except ApiError as error:

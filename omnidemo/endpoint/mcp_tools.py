@@ -7,15 +7,14 @@ from collections.abc import Awaitable, Callable, Iterator
 from threading import Event
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
-from omnidemo.config import refusal
 from omnidemo.endpoint.answer_format import REASONS
 from omnidemo.endpoint.answer_slots import Item
 from omnidemo.endpoint.api_errors import ApiError
 from omnidemo.endpoint.api_routes import Endpoint
 from omnidemo.endpoint.model_ids import ALIAS
-from omnidemo.endpoint.request_body import ChatMessage, ChatRequest, OwnOptions
+from omnidemo.endpoint.request_body import ChatMessage, ChatRequest, OwnOptions, checked
 from omnidemo.lines.line_names import AUTO
 from omnidemo.lines.router import DEFAULT
 from omnidemo.methods import METHODS
@@ -94,7 +93,7 @@ class CompareResult(BaseModel):
 
 async def generate(endpoint: Endpoint, front: PublicServices, given: dict[str, Any], tell: Tell | None) -> GenerateResult:
     """An answer with its figures, learned from like one of the page. ApiError, ValueError or Refused, one sentence."""
-    asked = _read(GenerateArguments, given)
+    asked = checked(GenerateArguments, given, f"this tool takes {', '.join(GenerateArguments.model_fields)}")
     if (asked.prompt is None) == (asked.messages is None):
         raise ApiError(400, 'Give either prompt, a text, or messages, a list such as [{"role": "user", "content": "Hello"}].')
     messages = asked.messages or [ChatMessage(role="user", content=asked.prompt or "")]
@@ -127,7 +126,7 @@ async def generate(endpoint: Endpoint, front: PublicServices, given: dict[str, A
 
 async def compare(endpoint: Endpoint, front: PublicServices, given: dict[str, Any], tell: Tell | None) -> CompareResult:
     """One prompt answered by several methods in turn; nothing is learned from it. Errors as `generate`."""
-    asked = _read(CompareArguments, given)
+    asked = checked(CompareArguments, given, f"this tool takes {', '.join(CompareArguments.model_fields)}")
     if not asked.prompt.strip():
         raise ApiError(400, "The prompt is empty; write what every method shall answer.")
     model = await endpoint.ready(front, asked.model)
@@ -169,18 +168,6 @@ async def _run(
                 await each(item)
     finally:
         work.stop()
-
-
-def _read(form: type[Any], given: dict[str, Any]) -> Any:
-    try:
-        return form.model_validate({name: value for name, value in given.items() if value is not None})
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        name = ".".join(str(part) for part in first["loc"])
-        known = ", ".join(form.model_fields)
-        if first["type"] == "missing":
-            raise ApiError(400, f"{name} is missing; this tool takes {known}.") from None
-        raise ApiError(400, f"{refusal(error, name)}; this tool takes {known}.") from None
 
 
 def _figures(made: Generation) -> dict[str, Any]:

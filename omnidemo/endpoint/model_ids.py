@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 from omnidemo.endpoint.api_errors import ApiError
@@ -54,10 +55,10 @@ def find(front: PublicServices, name: str) -> ModelId:
 
 
 def check_line(front: PublicServices, model: ModelId) -> ModelId:
-    """The model, where its pair, which is loaded, has that line. ApiError 404 where not: a slip of the pen must not begin a new one."""
-    lines = list(dict.fromkeys([DEFAULT, AUTO, *(line.domain for line in front.lines(model.target, model.drafter))]))
-    if model.line is not None and model.line not in lines:
-        raise _unknown(model.written(front.settings), f"its lines are {', '.join(lines)[:200]}")
+    """The model of a loaded pair, if that has the line. ApiError 404 where not: a slip of the pen must not begin a new one."""
+    lines = _lines(front, model)
+    if model.line not in lines:
+        raise _unknown(model.written(front.settings), f"its lines are {', '.join([AUTO, *lines])[:200]}")
     return model
 
 
@@ -85,16 +86,15 @@ def _known(front: PublicServices, availability: Iterable[str] | None = None) -> 
 
 
 def _match(name: str, targets: Iterable[str], drafters: Iterable[str], drafter: str) -> ModelId | None:
-    for target in targets:
+    for target, known in product(targets, drafters):
+        pair = f"{target}@{known}"
+        line = name.removeprefix(f"{pair}:")
         if name == target:
             return ModelId(target, drafter)
-        rest = name.removeprefix(f"{target}@")
-        for known in drafters if rest != name else ():
-            if rest == known:
-                return ModelId(target, known)
-            line = rest.removeprefix(f"{known}:")
-            if line not in (rest, ""):
-                return ModelId(target, known, line)
+        if name == pair:
+            return ModelId(target, known)
+        if line not in (name, ""):
+            return ModelId(target, known, line)
     return None
 
 

@@ -20,6 +20,7 @@ NEUTRAL: Mapping[str, tuple[Any, ...]] = {
     "tool_choice": ("none", "auto"), "response_format": ({"type": "text"},), "modalities": (["text"],), "audio": (),
     "top_k": (0, -1), "min_p": (0,), "repetition_penalty": (1,),
 }  # fmt: skip
+Form = TypeVar("Form", bound=BaseModel)
 Asked = TypeVar("Asked", bound="AnswerRequest")
 
 
@@ -121,20 +122,22 @@ def read(body: bytes, form: type[Asked]) -> Asked:
         raise ApiError(400, f"The body is not JSON ({why}); send an object such as {form_example(form)}.") from None
     if not isinstance(given, dict):
         raise ApiError(400, f"The body is not a JSON object; send one such as {form_example(form)}.")
-    given = {name: value for name, value in given.items() if value is not None}  # null is as good as nothing
     for name, harmless in NEUTRAL.items():
-        if name in given and not any(given[name] == value for value in harmless):
+        if given.get(name) is not None and not any(given[name] == value for value in harmless):
             allowed = f" or send {json.dumps(harmless[0])}" if harmless else ""
             raise ApiError(400, f"{name} is not offered here; leave it out{allowed}.", param=name)
+    return checked(form, given, f"send an object such as {form_example(form)}")
+
+
+def checked(form: type[Form], given: Mapping[str, Any], instead: str) -> Form:
+    """What a client sent, as that form; null is as good as nothing. ApiError 400: which field is wrong, why, and what to do `instead`."""
     try:
-        return form.model_validate(given)
+        return form.model_validate({name: value for name, value in given.items() if value is not None})
     except ValidationError as error:
-        place = error.errors(include_url=False)[0]["loc"]
-        name = ".".join(str(part) for part in place)
-        first = str(place[0]) if place else None
-        missing = error.errors(include_url=False)[0]["type"] == "missing"
-        said = f"{name} is missing; send an object such as {form_example(form)}" if missing else refusal(error, name)
-        raise ApiError(400, f"{said}.", param=first) from None
+        first = error.errors(include_url=False)[0]
+        name = ".".join(str(part) for part in first["loc"])
+        said = f"{name} is missing" if first["type"] == "missing" else refusal(error, name)
+        raise ApiError(400, f"{said}; {instead}.", param=str(first["loc"][0])) from None
 
 
 def form_example(form: type[AnswerRequest]) -> str:

@@ -126,12 +126,8 @@ class AdaptationService:
         except OSError as error:
             raise RuntimeError(f"The adapter could not be stored ({error}); free some space and try again.") from error
 
-    def controls(self, target: str, drafter: str) -> dict[str, Any]:
-        """The values of the adaptable settings. They hold for the whole app: all pairs learn and draft alike."""
-        return {name: getattr(self._pool.settings, name) for name in CONTROLS}
-
-    def configure(self, target: str, drafter: str, **changes: Any) -> None:
-        """Change adaptable settings, for all pairs and from the next request and update on. ValueError, one sentence, for a name or
+    def configure(self, /, **changes: Any) -> None:
+        """Change adaptable settings, for all pairs alike and from the next request and update on. ValueError, one sentence, for a name or
         value that is not possible; then nothing has changed."""
         self._pool.settings = changed(self._pool.settings, changes)
         for lines in self._pool.all_lines():

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from omnidemo.lines.trainer_pool import TrainerPool
 from omnidemo.methods import BASELINE, METHODS, make_method
 from omnidemo.models.catalogue import reading
 from omnidemo.pair.pair import Pair
@@ -67,16 +66,11 @@ class Beside:
             drafting = method in METHODS and METHODS[method].drafts and not METHODS[method].refusal(pair.map)
             options = {"method": method if drafting else make_method("auto", pair.map).name, "draft_length": DRAFT_LENGTH}
             options |= {"draft_policy": "fixed", "max_new_tokens": max_new_tokens, "temperature": 0.0, "seed": 0}
-            with lines.using(_existing(lines, domain)):
+            if domain not in lines.names():  # a comparison must not create one
+                raise ValueError("The topic memory that drafted this answer is not there any more, so there is nothing to compare with.")
+            with lines.using(domain):
                 before, after = _often(lambda: tuple(_alone(pair, prompt, cancel, domain=one, **options) for one in (FRESH_LINE, domain)))
                 return before, after
-
-
-def _existing(lines: TrainerPool, domain: str) -> str:
-    """The name of an existing line; ValueError for another, because a comparison must not create one."""
-    if domain not in lines.names():
-        raise ValueError("The topic memory that drafted this answer is not there any more, so there is nothing to compare with.")
-    return domain
 
 
 def _often(make: Callable[[], tuple[Generation, ...]]) -> list[list[Generation]]:

@@ -129,15 +129,12 @@ class ChatService:
         learn: bool = True,
         cancel: threading.Event | None = None,
         domain: str | None = None,
-        learn_between: bool = True,
         **options: Any,
     ) -> Iterator[tuple[int, str, Generation]]:
         """Answer `count` sample prompts of a topic, one after another: yields (index, prompt, generation) each.
 
         The router learns the topic of each; where lines are chosen by the prompt, the topic is the line. `options` are those of `chat`.
-        learn_between: pause after each request while an update that is due runs. A caller whose own queue would wait for that passes
-        False, leaves its queue and calls `let_learn`. The requests belong to a session of their own: no visitor wrote
-        them, so no opt-out applies to them.
+        The requests belong to a session of their own: no visitor wrote them, so no opt-out applies to them.
         """
         chosen = self._chosen(domain)
         line = topic if chosen == AUTO else chosen
@@ -162,8 +159,6 @@ class ChatService:
             yield index, prompt, made
             if learn and line == DEFAULT:
                 self._adaptation.teach(prompt, topic)
-            if learn and learn_between:
-                self.let_learn(target, drafter, line, cancel, topic)
 
     def let_learn(self, target: str, drafter: str, line: str, cancel: threading.Event | None = None, topic: str = "") -> None:
         """Pause between two played requests while an update that is due runs and its effect is measured; at most LEARN_SECONDS."""

@@ -40,8 +40,7 @@ class PairState:
 @dataclass(slots=True)
 class _Place:
     state: PairState
-    pair: Pair | None = None
-    lines: TrainerPool | None = None
+    loaded: tuple[Pair, TrainerPool] | None = None
     users: int = 0  # generations that run now
 
 
@@ -84,10 +83,10 @@ class PairPool:
     def ready(self, target: str, drafter: str) -> tuple[Pair, TrainerPool]:
         """RuntimeError, one sentence, while the pair is not ready."""
         known = self._places.get(_key(target, drafter))
-        if known is None or known.pair is None or known.lines is None:
+        if known is None or known.loaded is None:
             state = self.state(target, drafter)
             raise RuntimeError(state.error or f"{target} is not loaded yet ({state.stage}); wait until it is ready")
-        return known.pair, known.lines
+        return known.loaded
 
     @contextmanager
     def using(self, target: str, drafter: str) -> Iterator[tuple[Pair, TrainerPool]]:
@@ -103,7 +102,7 @@ class PairPool:
 
     def all_lines(self) -> list[TrainerPool]:
         with self._lock:
-            return [place.lines for place in self._places.values() if place.lines is not None]
+            return [place.loaded[1] for place in self._places.values() if place.loaded]
 
     def close(self) -> None:
         """Stop the trainers of all pairs."""
@@ -129,7 +128,7 @@ class PairPool:
                 except BaseException:  # out of memory, say: its threads would keep it there
                     lines.close()
                     raise
-                known.pair, known.lines = pair, lines
+                known.loaded = pair, lines
                 lines.configure(self.settings)  # they may have changed meanwhile
                 known.state = PairState(target, drafter, "ready", 1.0, "", None, pair.summary())
             except Exception as error:  # a model folder can cause any error: the page shows it, the app goes on
@@ -142,11 +141,11 @@ class PairPool:
     def _unload_unused(self) -> bool:
         """Drop the pairs that are too many; whether there were any."""
         with self._lock:
-            idle = [key for key, place in self._places.items() if place.pair is not None and not place.users]
+            idle = [key for key, place in self._places.items() if place.loaded and not place.users]
             gone = [self._places.pop(key) for key in idle[: max(0, len(idle) - PAIRS_LOADED + 1)]]
         for place in gone:
-            if place.lines is not None:
-                place.lines.close()
+            if place.loaded:
+                place.loaded[1].close()
         return bool(gone)
 
 

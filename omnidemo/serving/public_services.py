@@ -3,33 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
+from omnidemo.config import Settings
 from omnidemo.decoding.cost_policy import Drafting
 from omnidemo.distill.trainer_status import TrainerStatus
 from omnidemo.lines.learning_curve import BeforeAfter
-from omnidemo.lines.line_names import LineInfo
+from omnidemo.lines.line_names import AUTO, LineInfo
 from omnidemo.lines.router import DEFAULT, Route
 from omnidemo.lines.slowdown import Slowdown
 from omnidemo.models.catalogue import ModelCard
 from omnidemo.private_folders import without_folders
 from omnidemo.records import Generation, Round
-from omnidemo.serving.callers import Callers
 from omnidemo.serving.comparison import Comparison
 from omnidemo.serving.pair_pool import PairState
-from omnidemo.serving.quotas import BUSY, LONGEST_ANSWER, MOST_PROMPTS, UPLOADS, WHY, Quotas, Refused
+from omnidemo.serving.quotas import BUSY, LONGEST_ANSWER, MOST_PROMPTS, NO_ID, UPLOADS, WHY, Quotas, Refused
 from omnidemo.serving.services import Services
 from omnidemo.serving.visitor_store import VisitorStore
 from omnidemo.store.store import Store
-from omnidemo.store.visitors import OWN, Caller, owned
+from omnidemo.store.visitors import OWN, Caller, Visitors, is_operator, is_public, owned
 
 # Open to all visitors: it shows no visitor's data and changes nothing.
-FREE = {"methods", "refusals", "topics", "sample_prompts", "examples", "controls", "conditions", "measuring"}
+FREE = {"methods", "refusals", "topics", "sample_prompts", "examples", "conditions", "measuring"}
 
 
-class PublicServices(Callers):
+class PublicServices:
     """A wrapper of the services for all calls from page, endpoint and MCP tools. `who()` is the caller; None: the program itself.
 
     In an app that only this computer can reach, and for the operator, it passes every call on. For a visitor of a public app a call is
@@ -37,8 +38,10 @@ class PublicServices(Callers):
     """
 
     def __init__(self, services: Services, who: Callable[[], Caller | None]) -> None:
-        super().__init__(services, who)
+        self._services, self._who = services, who
+        self._proxied = False
         settings = services.settings
+        self.visitors = Visitors(settings.storage, lambda own: services.store.common_key(own))
         each, together = (settings.visitor_requests, settings.visitor_tokens), (settings.public_requests, settings.public_tokens)
         self.quotas = Quotas(each, together)
         most = settings.upload_mb * 1000
@@ -51,10 +54,70 @@ class PublicServices(Callers):
             return found
 
         def guarded(*args: Any, **options: Any) -> Any:
-            self._require_operator()
+            if self._visitor() is not None:
+                raise Refused(self.refusal())
             return found(*args, **options)
 
         return guarded
+
+    def calling_as(self, caller: Caller) -> Self:
+        """The same services for one given caller, for the endpoint, which identifies callers by keys and not by the page's headers."""
+        view = object.__new__(type(self))
+        view.__dict__.update(self.__dict__, _who=lambda: caller)
+        return view
+
+    @property
+    def caller_name(self) -> str:
+        """The name of the visitor who calls; "" for a call without one."""
+        caller = self._who()
+        return caller.name if caller is not None else ""
+
+    @property
+    def public(self) -> bool:
+        """Whether the app can be reached from elsewhere."""
+        own = self._services.settings
+        return is_public(own) or (self._proxied and own.public == "auto")
+
+    def seen_through_proxy(self) -> None:
+        """Note that a request came through a proxy: with the setting `auto` the app is public from now on."""
+        self._proxied = True
+
+    @property
+    def settings(self) -> Settings:
+        """The settings for the caller: `public` is "true" or "false"."""
+        stated = "true" if self.public and not self._operator() else "false"
+        return self._services.settings.model_copy(update={"public": stated})
+
+    def fits(self, key: str | None) -> bool:
+        """Whether a key is the operator's."""
+        return is_operator(self._services.settings, key)
+
+    def refusal(self) -> str:
+        """The sentence of a refusal where a call concerns all visitors."""
+        how = "enter the operator's key first" if self._services.settings.operator_key else "it is off, for the app has no operator's key"
+        return f"This concerns everybody who uses this app: {how}."
+
+    def _operator(self) -> bool:
+        caller = self._who()
+        return caller is not None and caller.operator
+
+    def _visitor(self) -> Caller | None:
+        """The visitor who calls; None for the operator, on this computer alone, and for the program itself."""
+        caller = self._who()
+        if caller is None or caller.operator or not self.public:
+            return None
+        if not caller.name:
+            raise Refused(NO_ID)
+        return caller
+
+    def _own(self, domain: str) -> str:
+        """The line that a call is about: a visitor's own, whatever the page calls it. `Refused` where they named another one."""
+        visitor = self._visitor()
+        if visitor is None:
+            return domain
+        if domain not in ("", DEFAULT, AUTO, visitor.own):
+            raise Refused(f"The line {domain[:40]} is not yours. {self.refusal()}")
+        return visitor.own
 
     def models(self) -> list[ModelCard]:
         """In a public app the bundled models and the configured pair, for visitors and for the page that all get."""
@@ -83,29 +146,28 @@ class PublicServices(Callers):
         visitor = self._visitor()
         if visitor is None:
             return self._services.chat(session=self.caller_name or session, domain=domain, **options)
-        self.quotas.ask(visitor.name)
-        self._use(visitor)
+        self._begin(visitor)
         options["max_new_tokens"] = min(options["max_new_tokens"], max(LONGEST_ANSWER, self._services.settings.max_new_tokens))
         return self._counted(visitor, self._services.chat(session=visitor.own, domain=visitor.own, **options))
 
+    def _begin(self, visitor: Caller) -> None:
+        """Count an answer of the visitor's, whose line counts as used now."""
+        self.quotas.ask(visitor.name)
+        self._services.visitor_lines.use(visitor.own)
+
     def _counted(self, visitor: Caller, answer: Iterator[Any]) -> Iterator[Any]:
-        try:
+        with closing(answer):  # type: ignore[type-var]
             for item in answer:
                 if isinstance(item, Round):
                     self.quotas.spend(visitor.name, len(item.tokens))
                 yield replace(item, domain=DEFAULT) if isinstance(item, Generation) else item
-        finally:
-            close = getattr(answer, "close", None)
-            if close is not None:
-                close()
 
     def play(self, *, session: str = "api", domain: str | None = None, count: int, **options: Any) -> Iterator[tuple[int, str, Generation]]:
         visitor = self._visitor()
         if visitor is None:
             yield from self._services.play(session=self.caller_name or session, domain=domain, count=count, **options)
             return
-        self.quotas.ask(visitor.name)
-        self._use(visitor)
+        self._begin(visitor)
         for index, prompt, generation in self._services.play(session=visitor.own, domain=visitor.own, count=count, **options):
             left = self.quotas.spend(visitor.name, len(generation.token_ids))
             yield index, prompt, replace(generation, domain=DEFAULT)
@@ -116,12 +178,11 @@ class PublicServices(Callers):
 
     def compare(self, *, prompts: Sequence[str], methods: Sequence[str], max_new_tokens: int, **options: Any) -> Iterator[Comparison]:
         visitor = self._visitor()
-        if visitor is not None and len(prompts) > MOST_PROMPTS:
-            raise Refused(f"A comparison takes at most {MOST_PROMPTS} prompts here; choose fewer.")
         if visitor is not None:
+            if len(prompts) > MOST_PROMPTS:
+                raise Refused(f"A comparison takes at most {MOST_PROMPTS} prompts here; choose fewer.")
+            self._begin(visitor)
             max_new_tokens = min(max_new_tokens, LONGEST_ANSWER)
-            self.quotas.ask(visitor.name)
-            self._use(visitor)
             options["domain"] = visitor.own
         for one in self._services.compare(prompts=prompts, methods=methods, max_new_tokens=max_new_tokens, **options):
             left = visitor is None or self.quotas.spend(visitor.name, len(one.generation.token_ids))
@@ -130,7 +191,7 @@ class PublicServices(Callers):
                 return
 
     def let_learn(self, target: str, drafter: str, line: str = DEFAULT, cancel: Any = None, topic: str = "") -> None:
-        self._services.let_learn(target, drafter, self._own(line) or line, cancel, topic)
+        self._services.let_learn(target, drafter, self._own(line), cancel, topic)
 
     def following(self, session: str) -> Route | None:
         visitor = self._visitor()
@@ -138,21 +199,20 @@ class PublicServices(Callers):
         return found if visitor is None or found is None else replace(found, domain=DEFAULT)
 
     def pace_of(self, target: str, drafter: str, topic: str, domain: str = DEFAULT) -> Slowdown:
-        return self._services.pace_of(target, drafter, topic, self._own(domain) or domain)
+        return self._services.pace_of(target, drafter, topic, self._own(domain))
 
     def hero(self, target: str, drafter: str, topic: str, domain: str = DEFAULT) -> dict[str, Any]:
-        return self._services.hero(target, drafter, topic, self._own(domain) or domain) | {"line": domain}
+        return self._services.hero(target, drafter, topic, self._own(domain)) | {"line": domain}
 
     def before_after(self, target: str, drafter: str, domain: str, topic: str) -> BeforeAfter | None:
-        found = self._services.before_after(target, drafter, self._own(domain) or domain, topic)
+        found = self._services.before_after(target, drafter, self._own(domain), topic)
         return None if found is None else replace(found, line=domain)
 
     def plain(self, **options: Any) -> list[Generation]:
         return self._beside(lambda **given: (self._services.plain(**given),), options)[0]
 
     def fresh_and_today(self, *, domain: str, **options: Any) -> Sequence[list[Generation]]:
-        own = self._own(domain)
-        return self._beside(self._services.fresh_and_today, options | {"domain": own or domain})
+        return self._beside(self._services.fresh_and_today, options | {"domain": self._own(domain)})
 
     def _beside(self, run: Callable[..., Sequence[list[Generation]]], options: dict[str, Any]) -> Sequence[list[Generation]]:
         """Measured repetitions of an answer, which count as one answer in the quotas, with the tokens of all."""
@@ -166,9 +226,6 @@ class PublicServices(Callers):
             self.quotas.spend(visitor.name, len(one.token_ids))
         return made
 
-    def _use(self, visitor: Caller) -> None:
-        self._services.visitor_lines.use(visitor.own)
-
     def routed(self, session: str) -> Route | None:
         visitor = self._visitor()
         if visitor is None:
@@ -180,10 +237,7 @@ class PublicServices(Callers):
         return self._services.route(target, drafter, prompt) if self._visitor() is None else Route(DEFAULT, 1.0, "")
 
     def trainer(self, target: str, drafter: str, domain: str = DEFAULT) -> TrainerStatus:
-        visitor = self._visitor()
-        if visitor is None:
-            return self._services.trainer(target, drafter, domain)
-        return replace(self._services.trainer(target, drafter, visitor.own), domain=DEFAULT)
+        return replace(self._services.trainer(target, drafter, self._own(domain)), domain=domain)
 
     def lines(self, target: str, drafter: str) -> list[LineInfo]:
         visitor, found = self._visitor(), self._services.lines(target, drafter)
@@ -192,8 +246,7 @@ class PublicServices(Callers):
         return [replace(line, domain=DEFAULT) for line in found if line.domain == visitor.own]
 
     def drafting(self, target: str, drafter: str, domain: str = DEFAULT) -> Drafting:
-        visitor = self._visitor()
-        return self._services.drafting(target, drafter, domain if visitor is None else visitor.own)
+        return self._services.drafting(target, drafter, self._own(domain))
 
     def pause(self, target: str, drafter: str, domain: str = DEFAULT) -> None:
         self._services.pause(target, drafter, domain=self._line(domain))
@@ -208,15 +261,14 @@ class PublicServices(Callers):
         self._services.activate(target, drafter, version, domain=self._line(domain))
 
     def _line(self, domain: str) -> str:
-        """The line to change: in a public app the visitor's own, whatever the page calls it, which counts as used now."""
+        """As `_own`, of a line that is changed, which counts as used now."""
         own = self._own(domain)
-        if own is not None:
+        if self._visitor() is not None:
             self._services.visitor_lines.use(own)
-        return own or domain
+        return own
 
     def export_adapter(self, target: str, drafter: str, domain: str, version: int) -> Path:
-        own = self._own(domain)
-        return self._services.export_adapter(target, drafter, own or domain, version)
+        return self._services.export_adapter(target, drafter, self._own(domain), version)
 
     @property
     def store(self) -> Store | VisitorStore:

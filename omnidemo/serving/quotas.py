@@ -52,17 +52,15 @@ class Quotas:
     def ask(self, name: str) -> None:
         """Count an answer; `QuotaUsed` where one of the quotas is used up."""
         with self._lock:
-            spents = self._mine(name)
-            for spent, (requests, tokens), whose in zip(
-                spents, (self._each, self._together), ("You have", "All visitors have"), strict=True
-            ):
-                for used, most, what in ((spent.requests, requests, self._words[0]), (spent.tokens, tokens, self._words[1])):
+            mine, every = self._mine(name)
+            for spent, limits, whose in ((mine, self._each, "You have"), (every, self._together, "All visitors have")):
+                for used, most, what in zip((spent.requests, spent.tokens), limits, self._words, strict=True):
                     if used >= most:
                         left = max(1, round((spent.since + HOUR - self._clock()) / 60))
                         wait = f"{left} minute{'' if left == 1 else 's'}"
                         raise QuotaUsed(f"{whose} had {most:,} {what} within an hour, which is the most here; ask again in {wait}.")
-            for spent in spents:
-                spent.requests += 1
+            mine.requests += 1
+            every.requests += 1
 
     def spend(self, name: str, tokens: int) -> bool:
         """Count tokens; whether there are any left."""

@@ -78,7 +78,7 @@ class Services:
         self.trainer, self.lines, self.drafting, self.route = learning.trainer, learning.lines, learning.drafting, learning.route
         self.pace_of, self.measuring = learning.pace_of, learning.measuring
         self.hero, self.before_after = learning.hero, learning.before_after
-        self.controls, self.configure = learning.controls, learning.configure
+        self.configure = learning.configure
         self.pause, self.resume, self.reset, self.activate = learning.pause, learning.resume, learning.reset, learning.activate
         self.export_adapter, self.import_adapter = learning.export_adapter, learning.import_adapter
         self.forget_exports, self.forget_asked = learning.forget_exports, chats.forget

@@ -41,7 +41,7 @@ class VisitorStore:
     def sessions(self) -> list[dict[str, Any]]:
         return []
 
-    def recording(self, request: int, *, session: str | None = None) -> dict[str, Any] | None:
+    def recording(self, request: int) -> dict[str, Any] | None:
         return self._store.recording(request, session=self._visitor.own)
 
     def recorded(self, requests: Iterable[int]) -> set[int]:

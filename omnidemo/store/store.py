@@ -117,7 +117,7 @@ class Store(LineStore):
         query = requests_query(target=target, drafter=drafter, method=method, session=session, kind=kind)
         return self._rows(latest(query, REQUESTS.c.id, limit))
 
-    def recording(self, request: int, *, session: str | None) -> dict[str, Any] | None:
+    def recording(self, request: int, *, session: str | None = None) -> dict[str, Any] | None:
         """The recorded rounds of a request, if it is of that session (None: any): their `lines`, how many of the `rounds` were `kept`,
         and target, drafter and what `recordings.ABOUT` names of the request."""
         return self.read(lambda connection: recordings.read(connection, request, session), None)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from omnidemo.distill.drift import shifts
 from omnidemo.figures import charts, layout, marks
@@ -30,16 +32,23 @@ RELIABILITY = charts.Curve(
 )
 
 
-@dataclass(frozen=True)
-class View:
-    """What the page shows: a pair, one of its lines, and how the curves are drawn."""
+class View(BaseModel):
+    """What the page shows: a pair, one of its lines, and how the curves are drawn; the browser sends it with each event.
+
+    window: requests of the moving average. every: all targets of this drafter. only: only the requests of the line. seen: the key of what
+    is shown already. version: the one that is to draft, or to be exported.
+    """
+
+    model_config = ConfigDict(frozen=True)
 
     target: str
     drafter: str
-    line: str = "default"
-    window: int = 8  # requests of the moving average
-    every: bool = False  # all targets of this drafter
-    only: bool = False  # only the requests of the line
+    line: str = Field("default", min_length=1)
+    window: int = Field(8, ge=1)
+    every: bool = False
+    only: bool = False
+    seen: str = ""
+    version: int = 0
 
 
 def request_rows(services: PublicServices, view: View) -> list[dict[str, Any]]:

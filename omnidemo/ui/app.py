@@ -17,7 +17,7 @@ from omnidemo.serving.services import Services
 from omnidemo.ui import downloads, replay_data, text
 from omnidemo.ui.errors import Events
 from omnidemo.ui.guard import around
-from omnidemo.ui.shell import ENGINE, build_shell, load_ready, longest_answer, longest_draft
+from omnidemo.ui.shell import ENGINE, build_shell, load_ready, longest_answer
 from omnidemo.ui.tabs import adaptation_tab, chat_tab, compare_tab, history_tab, settings_panel
 from omnidemo.ui.tabs.advice_panel import build_advice
 from omnidemo.ui.tabs.visitor_panel import build_visitor, public_services, routes
@@ -43,7 +43,7 @@ def build_app(services: Services | PublicServices) -> gr.Blocks:
             for title, module in (("Chat", chat_tab), ("Adaptation", adaptation_tab), ("Compare", compare_tab), ("History", history_tab)):
                 with gr.Tab(title, id=title.lower(), elem_id=f"omni-tab-{title.lower()}"):
                     module.build(services, shell)
-        replay_data.build(services, shell)
+        replay_data.build(services)
         gr.api(_generate(services), api_name="generate", concurrency_id=ENGINE, api_description=text.API_EXAMPLE)
     page.queue(max_size=services.settings.queue_size, default_concurrency_limit=4, api_open=False)  # no call bypasses the queue
     if services.public:  # one answer at a time is quickest for one person; several interleave, so that nobody waits for a comparison
@@ -74,17 +74,14 @@ def _generate(services: PublicServices) -> Any:
         options["max_new_tokens"] = max_new_tokens
         if draft_length is not None:  # else the draft policy of the settings decides
             options |= {"draft_policy": "fixed", "draft_length": draft_length}
-        checked, most = (
-            GenerationConfig.of(**options),
-            {"max_new_tokens": longest_answer(settings), "draft_length": longest_draft(settings)},
-        )
-        asked = {name: min(getattr(checked, name), most[name]) if name in most else getattr(checked, name) for name in options}
+        checked = GenerationConfig.of(**options)
+        options["max_new_tokens"] = min(checked.max_new_tokens, longest_answer(settings))
         if not isinstance(prompt, str) or not prompt.strip():
             raise ValueError("The prompt is empty or not a text. Write a question.")
         load_ready(services, *names, "Try again in a few seconds.")
         about: dict[str, Any] = {"session": "api", "learn": False, "keep": False, "kind": "api"}
         messages = [{"role": "user", "content": prompt}]
-        *_, last = services.chat(target=names[0], drafter=names[1], messages=messages, **about, **asked)
+        *_, last = services.chat(target=names[0], drafter=names[1], messages=messages, **about, **options)
         assert isinstance(last, Generation)
         return {
             "text": last.text,

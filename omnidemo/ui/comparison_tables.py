@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from omnidemo.bench.prompt_files import read_prompts
 from omnidemo.bench.report_tables import Spread, csv_table
 from omnidemo.figures import charts, layout
 from omnidemo.methods import BASELINE
+from omnidemo.private_folders import without_folders
 from omnidemo.serving.comparison import FRESH, Comparison
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.store.recorded_rounds import finite, round_lines
@@ -36,34 +37,14 @@ MEASURED = {
 SUMMARY = ("tokens_per_second", "speedup", "acceptance_rate", "block_efficiency", "time_to_first_token")
 
 
-class BadBatch(ValueError):
-    """An uploaded batch that cannot be used; the message names the line, the cause and the next step."""
-
-
 def read_batch(path: str | Path) -> list[str]:
-    """The prompts of a JSON Lines file: one object with a text field `prompt` per line. Raises BadBatch."""
-    prompts = []
+    """The prompts of an uploaded JSON Lines file. ValueError, with the line's number, for a file that cannot serve."""
     try:
-        rows = Path(path).read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadBatch("The file is not UTF-8 text. Save it as JSON Lines in UTF-8 and upload it again.") from error
-    for number, row in enumerate(rows, start=1):
-        if not row.strip():
-            continue
-        try:
-            item = json.loads(row)
-        except (ValueError, RecursionError) as error:
-            raise BadBatch(f'Line {number} is not JSON. Every line has to look like {{"prompt": "What is 17 plus 25?"}}.') from error
-        prompt = item.get("prompt") if isinstance(item, dict) else None
-        if not isinstance(prompt, str) or not prompt.strip():
-            raise BadBatch(
-                f'Line {number} has no text in the field "prompt". Every line has to look like {{"prompt": "What is 17 plus 25?"}}.'
-            )
-        prompts.append(prompt)
-    if not prompts:
-        raise BadBatch('The file holds no prompts. Every line has to look like {"prompt": "What is 17 plus 25?"}.')
+        prompts = read_prompts(Path(path))
+    except ValueError as error:
+        raise ValueError(without_folders(f"{error}.")) from None
     if len(prompts) > MOST_PROMPTS:
-        raise BadBatch(f"The file holds {len(prompts)} prompts, more than {MOST_PROMPTS}. Split it and run the parts one after another.")
+        raise ValueError(f"The file holds {len(prompts)} prompts, more than {MOST_PROMPTS}. Split it and run the parts one after another.")
     return prompts
 
 
@@ -162,8 +143,3 @@ class ComparisonView:
         now = {"state": state, "error": error, "done": len(self.results), "temperature": self.common["temperature"]}
         found = {"methods": methods, "lanes": lanes, "table": table, "charts": bar_charts(table, titles), "base": BASELINE in self.methods}
         return for_browser(self.head | now | found)
-
-
-def problem(said: str) -> str:
-    """A widget value that only says what is wrong."""
-    return for_browser({"state": "error", "error": said})

@@ -12,7 +12,7 @@ from omnidemo.serving.public_services import PublicServices
 from omnidemo.store.recorded_rounds import finite
 from omnidemo.ui import text
 from omnidemo.ui.downloads import for_browser
-from omnidemo.ui.shell import QUIET, Shell
+from omnidemo.ui.shell import QUIET, Shell, if_loaded, line_of
 
 
 def hero_json(services: PublicServices, target: str, drafter: str, line: str, session: str, wanted: str = "") -> str:
@@ -21,13 +21,9 @@ def hero_json(services: PublicServices, target: str, drafter: str, line: str, se
     route = services.following(session)
     known = services.topics()
     topic = wanted if wanted in known else route.topic if route is not None else ""
-    if line == text.AUTO_LINE or not line:
-        line = route.domain if route is not None else "default"
-    try:
-        value = services.hero(target, drafter, topic, line)
-    except ValueError:  # no line can have the name that somebody is typing
-        line = "default"
-        value = services.hero(target, drafter, topic, line)
+    line = line_of(services, line, session)
+    # No line may have the name that somebody is typing.
+    value = if_loaded(services.hero, target, drafter, topic, line, otherwise=None) or services.hero(target, drafter, topic)
     shown = {
         **value,
         "points": [_point(one) for one in value["points"]],
@@ -40,7 +36,7 @@ def hero_json(services: PublicServices, target: str, drafter: str, line: str, se
         "taught": topic in known,
         "measuring": topic in known and services.measuring(target, drafter, topic),
         "learns": services.settings.training != "off",
-        "slower": slower(services, target, drafter, topic, line),
+        "slower": slower(services, target, drafter, topic, value["line"]),
     }
     return for_browser(shown)
 

@@ -16,8 +16,7 @@ from omnidemo.store.recorded_rounds import round_lines
 from omnidemo.ui import answer_lines
 from omnidemo.ui.downloads import for_browser
 from omnidemo.ui.errors import report
-from omnidemo.ui.shell import PRIVATE, QUIET, Shell, longest_answer, widget
-from omnidemo.ui.tabs import history_tab
+from omnidemo.ui.shell import PRIVATE, QUIET, longest_answer, widget
 from omnidemo.ui.tabs.chat_tab import conversation, read_line, read_seed
 
 
@@ -70,37 +69,34 @@ def probes(services: PublicServices, wanted: Mapping[str, Any]) -> dict[str, Any
     return {"topics": list(known), "topic": topic, "pairs": pairs}
 
 
-def recall(services: PublicServices, session: str, request: Any) -> dict[str, Any]:
-    """A recorded answer of the visitor's own history, as the player reads it. ValueError, one sentence, where there is none."""
-    own = history_tab.scope(services.settings, session, {})["session"]
-    known = services.store.recording(request, session=own) if isinstance(request, int) else None
+def recall(services: PublicServices, request: Any) -> dict[str, Any]:
+    """A recorded answer of the caller's history, as the player reads it. ValueError, one sentence, where there is none."""
+    known = services.store.recording(request) if isinstance(request, int) else None
     if not known:
         raise ValueError("The rounds of this answer are not kept any more: only those of your newest answers are.")
     about = {name: known[name] for name in ("prompt", "method", "target", "drafter", "kept", "rounds", "finish_reason", "lines")}
     return about | {"version": known["adapter_version"], "plain": answer_lines.plain_pace(known["metrics"])}
 
 
-def answer(make: Callable[[str, Mapping[str, Any]], dict[str, Any]], session: str, asked: Any) -> str:
+def answer(make: Callable[[Mapping[str, Any]], dict[str, Any]], asked: Any) -> str:
     """The requested data with the request's id, or one sentence that says why there is none."""
     wanted = asked if isinstance(asked, Mapping) else {}
     try:
-        found = make(session, wanted)
+        found = make(wanted)
     except Exception as error:  # any error: the page shows a sentence and goes on
         found = {"error": report(error, "a replay")}
     return for_browser({"id": wanted.get("id"), **found})
 
 
-def build(services: PublicServices, shell: Shell) -> None:
+def build(services: PublicServices) -> None:
     """The events of the player; the page itself opens and draws it."""
     page = widget("replay", events=("measure", "recall"), visible="hidden")
-    inputs, js = [shell.session, gr.JSON(visible=False)], "() => omni.replay.take()"
+    wanted, js = gr.JSON(visible=False), "() => omni.replay.take()"
 
-    def measured(_: str, wanted: Mapping[str, Any]) -> dict[str, Any]:
-        return beside(services, wanted)
-
-    def recorded(session: str, wanted: Mapping[str, Any]) -> dict[str, Any]:
-        return probes(services, wanted) if wanted.get("kind") == "probes" else recall(services, session, wanted.get("request"))
+    def recorded(wanted: Mapping[str, Any]) -> dict[str, Any]:
+        return probes(services, wanted) if wanted.get("kind") == "probes" else recall(services, wanted.get("request"))
 
     alone: dict[str, Any] = {"concurrency_id": "beside", "concurrency_limit": 1, "trigger_mode": "multiple"}
-    page.measure(partial(answer, measured), inputs, [page], js=js, api_name="measure_beside", **alone, **PRIVATE)
-    page.recall(partial(answer, recorded), inputs, [page], js=js, api_name="recall", **QUIET)
+    measured = partial(answer, partial(beside, services))
+    page.measure(measured, [wanted], [page], js=js, api_name="measure_beside", **alone, **PRIVATE)
+    page.recall(partial(answer, recorded), [wanted], [page], js=js, api_name="recall", **QUIET)

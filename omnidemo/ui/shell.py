@@ -67,20 +67,11 @@ def megabytes(size: int | None) -> str:
     return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{max(1, round(size / 1e6))} MB"
 
 
-def card_label(card: Any) -> str:
-    """One entry of a picker: title, memory need, availability."""
-    return " · ".join(part for part in (card.title, megabytes(card.memory_bytes), card.availability) if part)
-
-
 def pair_choices(services: PublicServices, role: str, current: str) -> list[tuple[str, str]]:
-    choices = [(card_label(card), card.name) for card in services.models() if card.role in (role, "both")]
+    """The entries of a picker: title, memory need, availability."""
+    cards = [card for card in services.models() if card.role in (role, "both")]
+    choices = [(" · ".join(filter(None, (card.title, megabytes(card.memory_bytes), card.availability))), card.name) for card in cards]
     return choices if any(name == current for _, name in choices) else [(current, current), *choices]
-
-
-def pair_json(state: PairState) -> str:
-    """A PairState as the loading bar's value."""
-    words = {"title": text.STAGES.get(state.stage, state.stage), "reads": text.reads(reading(state.target).turns)}
-    return json.dumps(asdict(state) | words, default=str)
 
 
 def load_ready(services: PublicServices, target: str, drafter: str, again: str) -> None:
@@ -96,17 +87,20 @@ def longest_answer(settings: Any) -> int:
     return max(settings.max_new_tokens, 1024)
 
 
-def longest_draft(settings: Any) -> int:
-    """Longest draft a visitor may ask for, in drafter tokens."""
-    return max(settings.draft_length, 16)
-
-
 def if_loaded(ask: Callable[..., Any], *about: Any, otherwise: Any) -> Any:
     """What a service says of a pair; `otherwise` while that is not loaded, and for what is no line of it."""
     try:
         return ask(*about)
     except (RuntimeError, ValueError):
         return otherwise
+
+
+def line_of(services: PublicServices, picked: str, session: str) -> str:
+    """The topic line that a picker means: with the automatic choice that of what was asked, or taught, last."""
+    if picked and picked != text.AUTO_LINE:
+        return picked
+    route = services.following(session)
+    return route.domain if route is not None else "default"
 
 
 def build_shell(services: PublicServices, page: gr.Blocks) -> Shell:
@@ -132,7 +126,8 @@ def build_shell(services: PublicServices, page: gr.Blocks) -> Shell:
     seen = gr.State("")
 
     def show(value: PairState, last: str = "") -> Any:
-        shown = pair_json(value)
+        words = {"title": text.STAGES.get(value.stage, value.stage), "reads": text.reads(reading(value.target).turns)}
+        shown = json.dumps(asdict(value) | words, default=str)
         return (gr.skip(),) * 3 if shown == last else (shown, gr.Timer(active=value.stage not in FINAL_STAGES), shown)
 
     def start(target_name: str, drafter_name: str) -> Any:

@@ -323,7 +323,7 @@ def test_a_batch_is_compared_from_a_file_and_a_bad_line_is_named(page: Page, tmp
     upload.set_input_files(bad)
     expect(page.locator("#omni-compare-file")).to_contain_text(re.compile(r"bad\s*\.jsonl"))
     page.click("#omni-compare-batch")
-    expect(page.locator("#omni-compare [role=alert]")).to_contain_text("Line 2 is not JSON")
+    expect(page.locator("#omni-compare [role=alert]")).to_contain_text("line 2: this is not JSON")
 
     page.locator("#omni-compare-file").get_by_role("button", name="Clear").click()
     good.write_text('{"prompt": "What is 1 plus 1?"}\n{"prompt": "What is 5 plus 8?"}\n')

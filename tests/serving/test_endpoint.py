@@ -12,9 +12,9 @@ import httpx
 import pytest
 
 from omnidemo.endpoint import answer_slots, api_routes
+from omnidemo.endpoint.answer_format import StopFilter
 from omnidemo.endpoint.answer_slots import AnswerSlots, Work
 from omnidemo.endpoint.api_errors import ApiError
-from omnidemo.endpoint.stop_strings import StopFilter
 from omnidemo.records import Generation, Round
 from tests.support.fakes import FakeServices, script
 from tests.support.running_app import serving

@@ -18,7 +18,6 @@ from omnidemo.lines.router import Route, Router
 from omnidemo.pair.pair import Pair
 from omnidemo.records import Generation
 from omnidemo.serving import gc_pauses, pair_pool
-from omnidemo.serving.adaptation_service import CONTROLS
 from omnidemo.serving.pair_loading import build_pair
 from omnidemo.serving.pair_pool import PairPool
 from omnidemo.serving.services import Services
@@ -338,7 +337,7 @@ def test_every_answer_has_a_topic_and_the_line_stays_one(services: Services, mod
 def test_a_draft_length_of_0_guesses_nothing_ahead(services: Services, models: tuple[str, str]) -> None:
     ready(services, models)
     chat(services, models, "ducks", draft_policy="fixed", draft_length=4)
-    services.configure(*models, draft_policy="fixed", draft_length=0)
+    services.configure(draft_policy="fixed", draft_length=0)
     drafting = services.drafting(*models)
     assert drafting.length == 0.0 and drafting.sentence == "Guessing is switched off: the draft length is 0."
 
@@ -360,7 +359,7 @@ def test_played_traffic_teaches_its_topic_and_goes_to_its_line_where_prompts_cho
     played = {"session": "s", "target": models[0], "drafter": models[1], "topic": "maths", "max_new_tokens": 8}
     assert [made.domain for _, _, made in services.play(count=2, **played)] == ["default"] * 2  # type: ignore[arg-type]
     assert "sample prompts" not in services.route(*models, "how many apples are left?").why  # it was taught
-    services.configure(*models, domain="auto")
+    services.configure(domain="auto")
     assert [made.domain for _, _, made in services.play(count=2, **played)] == ["maths"] * 2  # type: ignore[arg-type]
     assert services.trainer(*models, "maths").version == 1
     assert [made.domain for _, _, made in services.play(count=1, domain="mine", **played)] == ["mine"]  # type: ignore[arg-type]
@@ -411,15 +410,14 @@ def test_routing_and_lines_survive_a_restart_and_a_backup(tmp_path: Path, models
 
 def test_adaptable_settings_change_for_chats_and_lines(services: Services, models: tuple[str, str]) -> None:
     ready(services, models)
-    assert services.controls(*models)["training"] == "inline" and set(services.controls(*models)) == set(CONTROLS)
-    services.configure(*models, draft_policy="fixed", draft_length=2, update_interval=1, domain="ducks", divergence="reverse")
+    services.configure(draft_policy="fixed", draft_length=2, update_interval=1, domain="ducks", divergence="reverse")
     rounds, last = chat(services, models)
     assert max(done.draft_length for done in rounds) == 2 and last.domain == "ducks"
     assert services.trainer(*models, "ducks").version == 1
-    assert services.settings.divergence == services.controls(*models)["divergence"] == "reverse"
+    assert services.settings.divergence == "reverse"
     rounds, _ = chat(services, models, draft_length=0)
     assert all(done.draft_length == 0 for done in rounds)
-    services.configure(*models, training="off")
+    services.configure(training="off")
     chat(services, models)
     assert services.trainer(*models, "ducks").state == "off" and services.trainer(*models, "ducks").requests_seen == 2
 
@@ -441,6 +439,7 @@ def test_adaptable_settings_change_for_chats_and_lines(services: Services, model
         ({"update_interval": 0}, "it should be greater than or equal to 1"),
         ({"draft_policy": "guess"}, "draft_policy"),
         ({"storage": "/elsewhere"}, "storage cannot be changed"),
+        ({"self": 1, "target": "x"}, "self, target cannot be changed"),
         ({"domain": "\n"}, "topic line's name"),
         ({"draft_length": 2, "gamma": 1.0}, "gamma"),
     ],
@@ -448,7 +447,7 @@ def test_adaptable_settings_change_for_chats_and_lines(services: Services, model
 def test_a_setting_that_is_not_possible_changes_nothing(services: Services, changes: dict[str, object], said: str) -> None:
     before = services.settings
     with pytest.raises(ValueError, match=said):
-        services.configure("a", "b", **changes)
+        services.configure(**changes)
     assert services.settings == before
 
 
@@ -496,7 +495,7 @@ def test_pausing_and_resetting_are_about_one_line(services: Services, models: tu
 
 def test_chats_of_many_lines_at_once(services: Services, models: tuple[str, str]) -> None:
     ready(services, models)
-    services.configure(*models, update_interval=1)
+    services.configure(update_interval=1)
     expected = chat(services, models, "duck 0", learn=False)[1].token_ids
     got: list[Generation] = []
 

@@ -264,7 +264,7 @@ def test_recorded_rounds_and_runs_beside_an_answer_are_the_visitors_own(app: App
         app.ask("a", f"duck {number}")
     app.front.store.flush()
     one = max(row["id"] for row in app.front.store.requests())
-    assert replay_data.recall(app.front, "forged", one)["prompt"] == "duck 1"
+    assert replay_data.recall(app.front, one)["prompt"] == "duck 1"
     asked = {"target": app.pair[0], "drafter": app.pair[1], "message": "duck 1", "tokens": 12, "line": "default"}
     before, after = replay_data.beside(app.front, {"kind": "fresh", "method": "ngram-exact", **asked})["lanes"]
     assert before["version"] == 0 and after["version"] == app.front.trainer(*app.pair).version > 0  # the visitor's line, not everybody's
@@ -273,7 +273,7 @@ def test_recorded_rounds_and_runs_beside_an_answer_are_the_visitors_own(app: App
     assert app.front.quotas._known["a"].tokens == spent + 12 * plain["runs"]
     app.who = Caller("b")
     with pytest.raises(ValueError, match="not kept any more"):
-        replay_data.recall(app.front, OWN + "a", one)
+        replay_data.recall(app.front, one)
     with pytest.raises(Refused, match="9 answers within an hour"):  # they count like answers
         for _ in range(10):
             assert replay_data.beside(app.front, {"kind": "plain", **asked})["lanes"]
@@ -283,7 +283,7 @@ def test_what_concerns_everybody_is_refused_in_one_sentence(app: App, tmp_path: 
     front, pair = app.front, app.pair
     app.who = Caller("a")
     tries: list[Any] = [
-        lambda: front.configure(*pair, training="off"),
+        lambda: front.configure(training="off"),
         lambda: front.import_adapter(*pair, "default", tmp_path / "x.zip"),
         lambda: front.pause(*pair, domain="maths"),
         lambda: front.activate(*pair, 0, domain="maths"),
@@ -310,13 +310,13 @@ def test_what_concerns_everybody_is_refused_in_one_sentence(app: App, tmp_path: 
         app.ask("a")
 
     app.who = Caller("a", operator=True)
-    front.configure(*pair, training="off")
+    front.configure(training="off")
     assert front.settings.public == "false" and app.services.settings.training == "off"
 
 
 def test_on_this_computer_alone_everything_is_allowed(app: App) -> None:
     app.services._pool.settings = app.services.settings.model_copy(update={"public": "false"})
-    app.front.configure(*app.pair, update_interval=3)
+    app.front.configure(update_interval=3)
     app.front.pause(*app.pair, domain="maths")
     assert app.front.store is app.services.store
     app.ask("a")

@@ -18,8 +18,10 @@ from omnidemo.config import Settings
 from omnidemo.records import Generation, Replayed, RequestRecord, Round, Token
 from omnidemo.serving.beside import FRESH_LINE, RUNS, WARM_UP
 from omnidemo.serving.services import Services
+from omnidemo.serving.visitor_store import VisitorStore
 from omnidemo.store import recorded_rounds, recordings
 from omnidemo.store.store import Store
+from omnidemo.store.visitors import Caller
 from omnidemo.ui import replay_data
 from omnidemo.ui.tabs import history_tab
 from tests.support.chats import chat, ready
@@ -100,16 +102,19 @@ def test_a_recording_comes_back_to_its_own_session_only(store: Store) -> None:
     assert store.recording(one, session="other") is None and store.recording(one, session="") is None
     assert store.recording(one + 1, session="mine") is None
 
-    def services(settings: Settings) -> Any:
-        return SimpleNamespace(store=store, settings=settings, methods=lambda: [])
+    def services(visitor: str) -> Any:
+        own = VisitorStore(store, Caller(visitor))
+        return SimpleNamespace(store=own, settings=Settings(host="0.0.0.0"), methods=lambda: [])
 
-    public = services(Settings(host="0.0.0.0"))
-    assert replay_data.recall(public, "mine", one)["plain"] == [4000.0, 1e9]
-    for visitor, wanted in (("other", one), ("", one), ("mine", "1"), ("mine", None), ("mine", one + 1)):
+    me, other = services("mine"), services("other")
+    store.record_request(record(Caller("mine").own))
+    _, one = kept(store)
+    assert replay_data.recall(me, one)["plain"] == [4000.0, 1e9]
+    for visitor, wanted in ((other, one), (services(""), one), (me, "1"), (me, None), (me, one + 1)):
         with pytest.raises(ValueError, match="not kept any more"):
-            replay_data.recall(public, visitor, wanted)
-    assert [row["replay"] for row in history_tab.table(public, "mine", {})["rows"]] == [True]
-    assert history_tab.table(public, "other", {})["rows"] == []
+            replay_data.recall(visitor, wanted)
+    assert [row["replay"] for row in history_tab.table(me, "mine", {})["rows"]] == [True]
+    assert history_tab.table(other, "other", {})["rows"] == []
 
 
 def test_only_chats_with_their_text_are_recorded(store: Store) -> None:

@@ -17,7 +17,7 @@ from omnidemo.config import Settings
 from omnidemo.decoding.cost_policy import Drafting
 from omnidemo.distill.trainer_status import TrainerStatus
 from omnidemo.lines.learning_curve import BeforeAfter
-from omnidemo.lines.line_names import LineInfo
+from omnidemo.lines.line_names import AUTO, LineInfo
 from omnidemo.lines.router import Route
 from omnidemo.lines.slowdown import Slowdown
 from omnidemo.models.catalogue import ModelCard
@@ -420,7 +420,7 @@ class FakeServices:
         return random.Random(seed).sample(PROMPTS[topic], min(count, len(PROMPTS[topic])))
 
     def trainer(self, target: str, drafter: str, domain: str = "default") -> TrainerStatus:
-        if "/" in domain:
+        if domain in ("", AUTO) or "/" in domain:
             raise ValueError(f"No line can be called {domain}.")
         why = f"Waiting for {4 - self.seen % 4} more answers."
         own = TrainerStatus("idle", why, self.live(domain), 72, 0.31, self.seen, 4 - self.seen % 4, "2026-11-21T01:00:00Z", 1.2, None)
@@ -447,16 +447,14 @@ class FakeServices:
     def lines(self, target: str, drafter: str) -> list[LineInfo]:
         return [LineInfo(name, version, 12 + 8 * version, name != "code") for name, version in self.versions.items()]
 
-    def controls(self, target: str, drafter: str) -> dict[str, Any]:
-        return dict(self.now)
-
-    def configure(self, target: str, drafter: str, **changes: Any) -> None:
+    def configure(self, /, **changes: Any) -> None:
         for name, value in changes.items():
             if name not in self.now:
                 raise ValueError(f"There is no adaptable setting {name}.")
             if name == "learning_rate" and float(value) > 0.1:
                 raise ValueError(f"{name} = {value} is not possible: give at most 0.1.")
         self.now |= changes
+        self.settings = self.settings.model_copy(update=changes)
 
     def route(self, target: str, drafter: str, prompt: str) -> Route:
         for word, domain in (("apples", "maths"), ("how many", "maths"), ("function", "code"), ("story", "stories")):

@@ -13,6 +13,7 @@ import pytest
 
 from omnidemo import private_folders
 from omnidemo.config import Settings
+from omnidemo.serving.adaptation_service import CONTROLS
 from omnidemo.ui import text
 from omnidemo.ui.adaptation_data import View, figures, line_rows, page_json, request_rows, version_rows
 from omnidemo.ui.tabs import adaptation_tab, chat_tab, settings_panel, trainer_panel
@@ -24,6 +25,10 @@ PAIR = ("bundled/a", "bundled/drafter")
 @pytest.fixture
 def services() -> FakeServices:
     return FakeServices(load_seconds=0.0, pace=0.0)
+
+
+def looking(target: str, drafter: str, **more: Any) -> View:
+    return View(target=target, drafter=drafter, **more)
 
 
 def unloaded(*_: Any, **__: Any) -> Any:
@@ -88,9 +93,9 @@ def test_all_targets_are_one_sequence_without_the_compare_runs(services: FakeSer
         "bundled/b": [{"id": 2, "kind": "chat"}, {"id": 3, "kind": "compare"}],
     }
     services.store = SimpleNamespace(curve=lambda target, drafter, limit: curves.get(target, []))  # type: ignore[assignment]
-    rows = request_rows(services, View("bundled/a", "d", every=True))
+    rows = request_rows(services, looking("bundled/a", "d", every=True))
     assert [(row["id"], row["target"]) for row in rows] == [(1, "bundled/a"), (2, "bundled/b"), (4, "bundled/a")]
-    assert [row["id"] for row in request_rows(services, View("bundled/b", "d"))] == [2]
+    assert [row["id"] for row in request_rows(services, looking("bundled/b", "d"))] == [2]
 
 
 def test_a_fall_of_one_line_is_a_shift_and_a_change_of_line_is_none(services: FakeServices) -> None:
@@ -98,15 +103,15 @@ def test_a_fall_of_one_line_is_a_shift_and_a_change_of_line_is_none(services: Fa
         return [{"acceptance_rate": value, "domain": domain} for value in values]
 
     services.store.rows = curve(*[0.7] * 20, *[0.3] * 10)
-    assert [place for place, row in enumerate(request_rows(services, View(*PAIR))) if row.get("shift")] == [20]
+    assert [place for place, row in enumerate(request_rows(services, looking(*PAIR))) if row.get("shift")] == [20]
     services.store.rows = curve(*[0.7] * 20) + curve(*[0.3] * 10, domain="maths")
-    assert not any(row.get("shift") for row in request_rows(services, View(*PAIR)))
+    assert not any(row.get("shift") for row in request_rows(services, looking(*PAIR)))
     services.store.rows = curve(0.7, 0.6) + curve(0.3, domain="maths")
-    assert [row["acceptance_rate"] for row in request_rows(services, View(*PAIR, line="maths", only=True))] == [0.3]
+    assert [row["acceptance_rate"] for row in request_rows(services, looking(*PAIR, line="maths", only=True))] == [0.3]
 
 
 def test_the_page_holds_lines_versions_and_marks(services: FakeServices) -> None:
-    sent = page_json(services, View(*PAIR, line="maths"), 3, "k")
+    sent = page_json(services, looking(*PAIR, line="maths"), 3, "k")
     page = json.loads(sent)
     assert "<" not in sent
     assert [line["domain"] for line in page["lines"]] == ["default", "code", "maths", "stories"]
@@ -117,17 +122,22 @@ def test_the_page_holds_lines_versions_and_marks(services: FakeServices) -> None
 
 
 def test_an_unloaded_pair_has_a_page_too(services: FakeServices, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("lines", "drafting", "controls"):
+    for name in ("lines", "drafting"):
         monkeypatch.setattr(services, name, unloaded)
     services.store.rows = []
-    page = json.loads(page_json(services, View(*PAIR, line="empty"), 0, "k"))
+    page = json.loads(page_json(services, looking(*PAIR, line="empty"), 0, "k"))
     assert page["charts"] == [] and [line["domain"] for line in page["lines"]] == ["default", "empty"]
-    assert settings_panel.values(services, *PAIR)["training"] == Settings().training
+    assert json.loads(settings_panel.state(services, *PAIR))["values"]["training"] == Settings().training
     assert trainer_panel.calibration(services, *PAIR, "default") == []
 
 
 def test_a_new_line_stands_in_the_list_before_it_has_learned(services: FakeServices) -> None:
-    assert line_rows(services, View(*PAIR, line="poems"))[-1] == {"domain": "poems", "version": 0, "requests_seen": 0, "in_memory": False}
+    assert line_rows(services, looking(*PAIR, line="poems"))[-1] == {
+        "domain": "poems",
+        "version": 0,
+        "requests_seen": 0,
+        "in_memory": False,
+    }
 
 
 def test_the_base_drafter_is_live_when_no_version_is(services: FakeServices) -> None:
@@ -153,7 +163,7 @@ def test_a_line_that_is_no_line_shows_the_default_one(services: FakeServices, as
 
 def test_every_adaptable_setting_is_offered_once_with_words() -> None:
     items = [item for group in settings_panel.groups() for item in group["items"]]
-    assert sorted(item["name"] for item in items) == sorted(ADAPTABLE) == sorted(text.CONTROLS)
+    assert sorted(item["name"] for item in items) == sorted(ADAPTABLE) == sorted(text.CONTROLS) == sorted(CONTROLS)
     for item in items:
         assert item["label"] and item["help"] and item["default"] == Settings.model_fields[item["name"]].default
         if item["kind"] == "choice":
@@ -172,16 +182,16 @@ def test_limits_come_from_the_settings() -> None:
 
 
 def test_a_change_is_applied_and_a_refused_one_is_said(services: FakeServices) -> None:
-    shown = json.loads(settings_panel.change(services, *PAIR, '{"training": "off", "gamma": 0.3}'))
+    shown = json.loads(settings_panel.change(services, *PAIR, {"training": "off", "gamma": 0.3}))
     assert shown["error"] == "" and (shown["values"]["training"], shown["values"]["gamma"]) == ("off", 0.3)
-    shown = json.loads(settings_panel.change(services, *PAIR, '{"learning_rate": 9, "training": "idle"}'))
+    shown = json.loads(settings_panel.change(services, *PAIR, {"learning_rate": 9, "training": "idle"}))
     assert shown["error"] == "“Learning rate” = 9 is not possible: give at most 0.1." and shown["values"]["training"] == "off"
 
 
 @pytest.mark.parametrize(
-    ("changes", "why"), [('{"auth": "a:b"}', "no adaptable setting “auth”"), ("[1]", "not a JSON object"), ("{", "not a JSON object")]
+    ("changes", "why"), [({"auth": "a:b"}, "no adaptable setting auth"), ([1], "not names with values"), ("{", "not names with values")]
 )
-def test_what_is_no_change_reaches_no_service(services: FakeServices, changes: str, why: str) -> None:
+def test_what_is_no_change_reaches_no_service(services: FakeServices, changes: Any, why: str) -> None:
     before = dict(services.now)
     assert why in json.loads(settings_panel.change(services, *PAIR, changes))["error"]
     assert services.now == before
@@ -191,7 +201,7 @@ def test_what_is_no_change_reaches_no_service(services: FakeServices, changes: s
 
 
 def test_what_is_refused_is_said_on_the_page(services: FakeServices) -> None:
-    page_of, given = adaptation_tab.Page(services), (*PAIR, "maths", 8, False, False)
+    page_of, given = adaptation_tab.Page(services), (*PAIR, {"line": "maths", "seen": "what was there"})
     page, _ = page_of.after(lambda view: services.activate(*PAIR, 99, domain=view.line), *given)
     assert "Version 99 of the line maths is not there" in json.loads(page)["note"]
     page, shown = page_of.after(lambda view: services.activate(*PAIR, 1, domain=view.line), *given)
@@ -200,24 +210,31 @@ def test_what_is_refused_is_said_on_the_page(services: FakeServices) -> None:
 
 
 def test_the_page_is_sent_again_only_when_something_changed(services: FakeServices) -> None:
-    page_of, view = adaptation_tab.Page(services), View(*PAIR)
+    page_of, view = adaptation_tab.Page(services), looking(*PAIR)
     key = json.loads(page_of.show(view)[0])["key"]
-    assert page_of.show(view, key) == (gr.skip(), gr.skip())
+    seen = view.model_copy(update={"seen": key})
+    assert page_of.show(seen) == (gr.skip(), gr.skip())
     services.store.rows.append(dict(services.store.rows[-1], id=999))
-    assert json.loads(page_of.show(view, key)[0])["key"] != key
+    assert json.loads(page_of.show(seen)[0])["key"] != key
 
 
 def test_an_export_is_a_copy_outside_of_the_storage(services: FakeServices, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(private_folders, "temporary_folder", lambda: tmp_path)
-    path = adaptation_tab.export_file(services, View(*PAIR, line="maths"), 2)
+    path = adaptation_tab.export_file(services, looking(*PAIR, line="maths", version=2))
     assert path.is_relative_to(tmp_path) and path.name == "adapter-maths-v2.zip"
     assert zipfile.ZipFile(path).namelist() == ["adapter_config.json", "adapter_model.safetensors"]
     with pytest.raises(ValueError, match="no adapter"):
-        adaptation_tab.export_file(services, View(*PAIR), 0)
+        adaptation_tab.export_file(services, looking(*PAIR))
 
 
-def test_the_view_of_a_browser_is_made_safe() -> None:
-    assert adaptation_tab.read_view("t", "d", "", 0, None, 1) == View("t", "d", "default", 1, False, True)  # type: ignore[arg-type]
+@pytest.mark.parametrize("asked", [{"window": 0}, {"window": "wide"}, {"line": ""}, {"line": 5}, {"every": "perhaps"}, ["maths"]])
+def test_the_view_of_a_browser_is_checked(asked: Any) -> None:
+    assert adaptation_tab.read_view("t", "d", {"line": "maths", "window": 3, "more": 1}) == looking("t", "d", line="maths", window=3)
+    with pytest.raises(ValueError, match=r"Reload the page|No pair is chosen") as refused:
+        adaptation_tab.read_view("t", "d", asked)
+    assert "\n" not in str(refused.value)
+    with pytest.raises(ValueError, match="No pair is chosen"):
+        adaptation_tab.read_view("", "d", {})
 
 
 # the chat's topic line -------------------------------------------------------------------------------------------------------
@@ -262,5 +279,5 @@ def test_a_refusal_names_no_folder(services: FakeServices) -> None:
     def act(_: View) -> None:
         raise ValueError("The adapter version in /srv/app/storage/adapters/v000099 is incomplete")
 
-    page, _ = adaptation_tab.Page(services).after(act, *PAIR, "default", 8, False, False)
+    page, _ = adaptation_tab.Page(services).after(act, *PAIR, {})
     assert "v000099 is incomplete" in str(page) and "/srv" not in str(page)

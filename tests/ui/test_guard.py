@@ -160,7 +160,7 @@ def test_only_the_key_makes_an_operator(public: httpx.Client) -> None:
     me = arrive(public)["id"]
     wrong = arrive(public, **{VISITOR: me, OPERATOR: "Sesame"})
     assert not wrong["operator"] and wrong["said"].startswith("That is not the operator's key")
-    change = ["bundled/a", "bundled/drafter", json.dumps({"training": "off"})]
+    change = ["bundled/a", "bundled/drafter", {"training": "off"}]
     refused = call(public, "configure_chat", *change, **{VISITOR: me, OPERATOR: "Sesame"}).json()["data"][0]
     assert "This concerns everybody" in json.loads(refused)["error"]
     assert arrive(public, **{VISITOR: me, OPERATOR: "sesame"})["operator"]

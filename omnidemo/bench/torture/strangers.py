@@ -12,11 +12,11 @@ SECRET = "the password of the pond is quack"
 # Events that concern everybody, with values that would do it.
 SHARED: dict[str, list[Any]] = {
     "trainer_reset": ["bundled/a", "bundled/drafter", "default"],
-    "adaptation_reset": ["bundled/a", "bundled/drafter", "default", 1, False, False],
+    "adaptation_reset": ["bundled/a", "bundled/drafter", {}],
     "trainer_pause": ["bundled/a", "bundled/drafter", "default"],
-    "adaptation_rollback": ["bundled/a", "bundled/drafter", "default", 1, False, False, 0],
-    "configure_chat": ["bundled/a", "bundled/drafter", '{"training": "off"}'],
-    "configure_adaptation": ["bundled/a", "bundled/drafter", '{"learning_rate": 0.1}'],
+    "adaptation_rollback": ["bundled/a", "bundled/drafter", {"version": 0}],
+    "configure_chat": ["bundled/a", "bundled/drafter", {"training": "off"}],
+    "configure_adaptation": ["bundled/a", "bundled/drafter", {"learning_rate": 0.1}],
 }
 
 

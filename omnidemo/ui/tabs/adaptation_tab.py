@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import gradio as gr
+from pydantic import ValidationError
 
+from omnidemo.config import refusal
 from omnidemo.private_folders import without_folders
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.ui import curve_data, downloads
@@ -21,11 +23,14 @@ from omnidemo.ui.tabs import settings_panel, traffic_panel
 from omnidemo.ui.tabs.trainer_panel import trainer_json
 
 
-def read_view(target: str, drafter: str, line: str, window: float, every: bool, only: bool) -> View:
-    """The browser's view, made safe: a window from 1 up, and a line. ValueError where no pair is named."""
+def read_view(target: str, drafter: str, asked: Any) -> View:
+    """The browser's view of a pair. ValueError, one sentence, for what is none."""
     if not (isinstance(target, str) and target and isinstance(drafter, str) and drafter):
         raise ValueError("No pair is chosen. Choose a target and a drafter from the lists.")
-    return View(target, drafter, line or "default", max(1, int(window or 1)), bool(every), bool(only))
+    try:
+        return View.model_validate({**downloads.fields(asked, "parts of the view"), "target": target, "drafter": drafter})
+    except ValidationError as error:
+        raise ValueError(f"{refusal(error)}. Reload the page.") from None
 
 
 class Page:
@@ -34,11 +39,13 @@ class Page:
     def __init__(self, services: PublicServices) -> None:
         self.services = services
 
-    def show(self, view: View, seen: str = "", note: str = "") -> Any:
-        """(page, trainer), skipped while what they show is still what `seen` stands for."""
+    def show(self, view: View, note: str | None = None) -> Any:
+        """(page, trainer), skipped while there is no `note` and they show what `view.seen` stands for."""
         services, store = self.services, self.services.store
         trainer = trainer_json(services, view.target, view.drafter, view.line)
         newest: list[Any] = [
+            view.model_dump(exclude={"seen", "version"}),
+            trainer,
             store.curve(view.target, view.drafter, limit=1),
             store.steps(view.target, view.drafter, domain=view.line, limit=1),
             [(one.version, dict(one.effect)) for one in store.adapters(view.target, view.drafter, domain=view.line)],
@@ -46,20 +53,20 @@ class Page:
         ]
         if view.every:
             newest.append(store.requests(drafter=view.drafter, limit=1))
-        key = hashlib.sha1(json.dumps([repr(view), trainer, newest], default=str).encode()).hexdigest()
-        if key == seen:
+        key = hashlib.sha1(json.dumps(newest, default=str).encode()).hexdigest()
+        if key == view.seen and note is None:
             return gr.skip(), gr.skip()
         live = int(json.loads(trainer)["version"])
-        return page_json(services, view, live, key, note), trainer
+        return page_json(services, view, live, key, note or ""), trainer
 
-    def after(self, act: Callable[[View], Any], *given: Any) -> Any:
+    def after(self, act: Callable[[View], Any], target: str, drafter: str, asked: Any) -> Any:
         """Do `act` to what the browser looks at and show what came of it; what it refuses is said on the page."""
-        view, note = read_view(*given), ""
+        view, note = read_view(target, drafter, asked), ""
         try:
             act(view)
         except (RuntimeError, ValueError, OSError) as refused:
             note = without_folders(str(refused))
-        return self.show(view, note=note)
+        return self.show(view, note)
 
 
 def build(services: PublicServices, shell: Shell) -> None:
@@ -78,32 +85,20 @@ def build(services: PublicServices, shell: Shell) -> None:
             upload = gr.UploadButton(
                 "↑ Import an adapter (zip)", file_types=[".zip"], type="filepath", size="sm", elem_id="omni-import", elem_classes=EXPERT
             )
-    names = [shell.target, shell.drafter]
-    line, window = gr.Textbox(visible=False, label="line"), gr.Number(visible=False, label="window")
-    every, only = gr.Checkbox(visible=False, label="every"), gr.Checkbox(visible=False, label="only")
-    seen, version = gr.Textbox(visible=False, label="seen"), gr.Number(visible=False, label="version")
-    view, outputs = [*names, line, window, every, only], [page, trainer]
-    know = {"js": "(...values) => omni.adaptation.request(values)"}
+    view, outputs = [shell.target, shell.drafter, gr.JSON(visible=False)], [page, trainer]
+    know: dict[str, Any] = {"js": "(...values) => omni.adaptation.request(...values)"}
 
-    def poll(*inputs: Any) -> Any:
-        *given, last = inputs
-        return page_of.show(read_view(*given), last)
+    def poll(*given: Any) -> Any:
+        return page_of.show(read_view(*given))
 
-    page.poll(poll, [*view, seen], outputs, api_name="adaptation_state", **know, **QUIET)
-    for name, act in (("pause", services.pause), ("resume", services.resume), ("reset", services.reset)):
+    def back(view: View) -> None:
+        services.activate(view.target, view.drafter, view.version, domain=view.line)
 
-        def press(view: View, act: Any = act) -> None:
-            act(view.target, view.drafter, domain=view.line)
+    def press(act: Any, view: View) -> None:
+        act(view.target, view.drafter, domain=view.line)
 
-        getattr(trainer, name)(partial(page_of.after, press), view, outputs, api_name=f"adaptation_{name}", **know, **QUIET)
-
-    def back(*inputs: Any) -> Any:
-        *given, chosen = inputs
-        return page_of.after(lambda seen: services.activate(seen.target, seen.drafter, int(chosen or 0), domain=seen.line), *given)
-
-    def make(*inputs: Any) -> Path:
-        *given, chosen = inputs
-        return export_file(services, read_view(*given), int(chosen or 0))
+    def make(*given: Any) -> Path:
+        return export_file(services, read_view(*given))
 
     def take(file: str | None, *given: Any) -> Any:
         def add(view: View) -> None:
@@ -114,19 +109,22 @@ def build(services: PublicServices, shell: Shell) -> None:
 
         return page_of.after(add, *given)
 
-    choose = "(...values) => omni.adaptation.request(values, omni.adaptation.version)"
-    page.rollback(back, [*view, version], outputs, js=choose, api_name="adaptation_rollback", **QUIET)
-    downloads.download(page.export, "adapter", make, [*view, version], js=choose)
+    page.poll(poll, view, outputs, api_name="adaptation_state", **know, **QUIET)
+    page.rollback(partial(page_of.after, back), view, outputs, api_name="adaptation_rollback", **know, **QUIET)
+    for name, act in (("pause", services.pause), ("resume", services.resume), ("reset", services.reset)):
+        pressed = partial(page_of.after, partial(press, act))
+        getattr(trainer, name)(pressed, view, outputs, api_name=f"adaptation_{name}", **know, **QUIET)
+    downloads.download(page.export, "adapter", make, view, **know)
     # By default Gradio drops, without a word, a file that is chosen before the one before it is in.
     one_by_one: dict[str, Any] = {"concurrency_limit": 1, "trigger_mode": "multiple"}
-    js = "(file, ...values) => [file, ...omni.adaptation.request(values)]"
+    js = "(file, ...values) => [file, ...omni.adaptation.request(...values)]"
     upload.upload(take, [upload, *view], outputs, js=js, api_name="import_adapter", **one_by_one, **PRIVATE)
     settings_panel.steer(services, shell, steering, "adaptation")
-    curve_data.follow(services, shell, curve, line)
+    curve_data.follow(services, shell, curve, gr.Textbox(visible=False, label="line"))
     traffic_panel.wire(services, shell, player, "play")
 
 
-def export_file(services: PublicServices, view: View, version: int) -> Path:
-    """An adapter version as a zip in PEFT's own format, outside of the storage folder, from which nothing is served."""
-    made = Path(services.export_adapter(view.target, view.drafter, view.line, version))
+def export_file(services: PublicServices, view: View) -> Path:
+    """The view's adapter version as a zip in PEFT's own format, outside of the storage folder, from which nothing is served."""
+    made = Path(services.export_adapter(view.target, view.drafter, view.line, view.version))
     return Path(shutil.copyfile(made, downloads.temporary(made.name)))

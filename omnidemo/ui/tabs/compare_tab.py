@@ -17,7 +17,7 @@ from omnidemo.serving.public_services import PublicServices
 from omnidemo.serving.quotas import Refused
 from omnidemo.serving.services import MethodInfo
 from omnidemo.ui import downloads, text
-from omnidemo.ui.comparison_tables import MOST_PROMPTS, BadBatch, ComparisonView, problem, read_batch, write_csv
+from omnidemo.ui.comparison_tables import MOST_PROMPTS, ComparisonView, read_batch, write_csv
 from omnidemo.ui.downloads import for_browser
 from omnidemo.ui.errors import report
 from omnidemo.ui.running_answers import Running
@@ -56,8 +56,8 @@ def _run(
         chosen = [name for name in chosen if name not in refused]
         if not chosen:
             raise Refused(left_out)
-    except (BadBatch, Refused) as why:
-        yield problem(str(why)), gr.skip()
+    except Refused as why:
+        yield for_browser({"state": "error", "error": str(why)}), gr.skip()
         return
     options: dict[str, Any] = {
         "max_new_tokens": int(most),

@@ -10,7 +10,6 @@ from typing import Any, Literal
 
 import gradio as gr
 
-from omnidemo.config import Settings
 from omnidemo.private_folders import without_folders
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.store.recorded_rounds import finite
@@ -27,27 +26,24 @@ FIGURES = ("tokens_per_second", "acceptance_rate", "agreement", "same_first", "b
 SEPARATOR = " ⇠ "
 
 
-def scope(settings: Settings, session: str, filters: Mapping[str, Any]) -> dict[str, str | None]:
-    """The store's filters for what the page asked, narrowed to the visitor's own session where others use the app too.
-
-    An empty session id matches nothing: it must never mean "no filter".
-    """
+def scope(session: str, filters: Mapping[str, Any]) -> dict[str, str | None]:
+    """The store's filters for what the page asked; "mine" is the session of this browser, where an empty id matches nothing. A visitor's
+    store gives that visitor's rows whatever is asked."""
     target, _, drafter = str(filters.get("pair") or "").partition(SEPARATOR)
     wanted = str(filters.get("session") or "") or None
-    own = session or "no session"
-    wanted = own if wanted == "mine" or is_public(settings) else wanted
+    if wanted == "mine":
+        wanted = session or "no session"
     return {"target": target or None, "drafter": drafter or None, "method": str(filters.get("method") or "") or None, "session": wanted}
 
 
 def table(services: PublicServices, session: str, filters: Mapping[str, Any]) -> dict[str, Any]:
     """The table, the choices of the filters and what is wrong with the database, for the `history` widget."""
     store, settings, status = services.store, services.settings, services.store.status
-    where: dict[str, Any] = scope(settings, session, filters)
+    where: dict[str, Any] = scope(session, filters)
     rows = store.requests(**where, limit=NEWEST)
     visible = store.requests(session=where["session"], limit=NEWEST) if any(where.values()) else rows
     recorded = store.recorded(row["id"] for row in rows)
-    everyone = not is_public(settings)  # only this machine's user can reach the app: every session is theirs
-    sessions = [one for one in store.sessions() if one["requests"]] if everyone else []
+    sessions = [one for one in store.sessions() if one["requests"]]
     return {
         "rows": [_row(row) | {"replay": row["id"] in recorded} for row in rows],
         "newest": NEWEST,
@@ -55,7 +51,7 @@ def table(services: PublicServices, session: str, filters: Mapping[str, Any]) ->
         "methods": {info.name: info.title for info in services.methods()},
         "sessions": [{"id": one["id"], "requests": one["requests"], "at": one["created_at"]} for one in sessions],
         "mine": session,
-        "everyone": everyone,
+        "everyone": not is_public(settings),
         "keep_text": settings.keep_text,
         "store": {"ok": status.ok, "message": without_folders(status.message)},
     }
@@ -67,17 +63,14 @@ def _row(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def delete(services: PublicServices, session: str, what: Mapping[str, Any]) -> str:
-    """Delete `ids`, a `session`, or `mine`; what happened, in one sentence. Others' requests are left alone on a public app."""
-    store, everyone = services.store, not is_public(services.settings)
-    wanted = str(what.get("session") or "")
-    if what.get("mine") or wanted:
-        mine = sessions_of(session) if session else ()
-        gone = sum(store.delete_session(one) for one in (sessions_of(wanted) if everyone and wanted else mine))
+    """Delete `ids`, a `session`, or `mine`; what happened, in one sentence. A visitor's store leaves the requests of others alone."""
+    store = services.store
+    if what.get("mine") or what.get("session"):
+        wanted = str(what.get("session") or session)
+        gone = sum(store.delete_session(one) for one in sessions_of(wanted)) if wanted else 0
     else:
         asked = what.get("ids")
         ids = {one for one in asked if isinstance(one, int) and 0 < one < 2**63} if isinstance(asked, list) else set()
-        if not everyone:
-            ids &= {int(row["id"]) for row in store.requests(session=session or "no session", limit=None)}
         gone = store.delete_requests(sorted(ids)) if ids else 0
     if gone:
         downloads.forget_files()
@@ -88,7 +81,7 @@ def delete(services: PublicServices, session: str, what: Mapping[str, Any]) -> s
 
 def export(services: PublicServices, kind: Literal["requests", "rounds", "steps"], session: str, filters: Mapping[str, Any] | None) -> Path:
     """A CSV file of the requests, rounds or training steps that the visitor may see."""
-    where = scope(services.settings, session, downloads.fields(filters, "filters"))
+    where = scope(session, downloads.fields(filters, "filters"))
     if kind == "steps":  # training has no session; it holds no text
         where = {name: where[name] for name in ("target", "drafter")}
     path = downloads.temporary(f"omnidemo-{kind}.csv")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from functools import partial
 from typing import Any
 
@@ -11,7 +10,7 @@ import gradio as gr
 from omnidemo.config import Settings
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.ui import text
-from omnidemo.ui.downloads import for_browser
+from omnidemo.ui.downloads import fields, for_browser
 from omnidemo.ui.shell import QUIET, Shell, if_loaded
 
 Item = dict[str, Any]
@@ -44,12 +43,6 @@ def groups() -> list[Item]:
     ]
 
 
-def values(services: PublicServices, target: str, drafter: str) -> dict[str, Any]:
-    """The present values; what the app started with while the pair is not loaded."""
-    now = if_loaded(services.controls, target, drafter, otherwise={})
-    return {name: now.get(name, getattr(services.settings, name)) for name in text.CONTROLS}
-
-
 def line_names(services: PublicServices, target: str, drafter: str) -> list[str]:
     """The topic lines of a pair, `default` first; only that one while the pair is not loaded."""
     return list(dict.fromkeys(["default", *(line.domain for line in if_loaded(services.lines, target, drafter, otherwise=()))]))
@@ -57,17 +50,9 @@ def line_names(services: PublicServices, target: str, drafter: str) -> list[str]
 
 def state(services: PublicServices, target: str, drafter: str, error: str = "") -> str:
     """The value of the `controls` widget; `error` is the sentence of a refused change."""
-    return for_browser({"values": values(services, target, drafter), "lines": line_names(services, target, drafter), "error": error})
-
-
-def _read(changes: str) -> dict[str, Any]:
-    try:
-        wanted = json.loads(changes or "{}")
-    except (ValueError, RecursionError, TypeError):
-        wanted = None
-    if not isinstance(wanted, dict):
-        raise ValueError('The change is not a JSON object of settings. Write it like {"training": "off"}.')
-    return wanted
+    settings = services.settings
+    values = {name: getattr(settings, name) for name in text.CONTROLS}
+    return for_browser({"values": values, "lines": line_names(services, target, drafter), "error": error})
 
 
 def _in_words(error: str) -> str:
@@ -76,26 +61,22 @@ def _in_words(error: str) -> str:
     return f"“{text.CONTROLS[name][0]}”{equals}{value}" if equals and name in text.CONTROLS else error
 
 
-def change(services: PublicServices, target: str, drafter: str, changes: str) -> str:
-    """Apply `changes`, a JSON object of settings, and return the widget's new value; what is refused is said in it."""
+def change(services: PublicServices, target: str, drafter: str, changes: Any) -> str:
+    """Apply changes of settings by their names, for all pairs; the widget's new value, which says what is refused."""
     error = ""
     try:
-        wanted = _read(changes)
-        unknown = sorted(set(wanted) - set(text.CONTROLS))
-        if unknown:
-            raise ValueError(f"There is no adaptable setting “{unknown[0][:40]}”. Choose from: {', '.join(sorted(text.CONTROLS))}.")
-        services.configure(target, drafter, **wanted)
-    except (RuntimeError, ValueError, TypeError) as refused:
+        services.configure(**fields(changes, "changes"))
+    except (RuntimeError, ValueError) as refused:
         error = _in_words(str(refused))
     return state(services, target, drafter, error)
 
 
 def steer(services: PublicServices, shell: Shell, panel: gr.HTML, name: str) -> None:
     """Wire one `controls` widget: what it changes, and what others change."""
-    names, wanted = [shell.target, shell.drafter], gr.Textbox(visible=False, label="changes")
+    names, wanted = [shell.target, shell.drafter], gr.JSON(visible=False, label="changes")
     _, seen = shell.keep(panel, partial(state, services), names, f"controls_{name}")
 
-    def apply(target: str, drafter: str, changes: str) -> tuple[str, str]:
+    def apply(target: str, drafter: str, changes: Any) -> tuple[str, str]:
         return change(services, target, drafter, changes), state(services, target, drafter)  # a refusal stays until the next change
 
     js = "(target, drafter) => [target, drafter, omni.controls.take()]"

@@ -64,7 +64,7 @@ def player(services: PublicServices, running: Running) -> Any:
                     "cancel": cancel,
                     "seed": secrets.randbelow(2**31),
                 }
-                played = iter(services.play(**pair, **asked, learn_between=False))
+                played = iter(services.play(**pair, **asked))
             for index, prompt, generation in played:
                 if generation.finish_reason != "cancelled":
                     yield shown(done=index + 1, line=generation.domain, prompt=prompt[:SHOWN_TEXT], **_result(generation))

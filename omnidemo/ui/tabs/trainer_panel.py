@@ -12,7 +12,7 @@ from omnidemo.serving.public_services import PublicServices
 from omnidemo.store.recorded_rounds import finite
 from omnidemo.ui import text
 from omnidemo.ui.downloads import for_browser
-from omnidemo.ui.shell import QUIET, Shell, if_loaded
+from omnidemo.ui.shell import QUIET, Shell, if_loaded, line_of
 
 
 def drafting_json(services: PublicServices, target: str, drafter: str, domain: str) -> dict[str, Any] | None:
@@ -35,23 +35,19 @@ def calibration(services: PublicServices, target: str, drafter: str, domain: str
 
 def trainer_json(services: PublicServices, target: str, drafter: str, domain: str = "default") -> str:
     """Trainer, draft length and state of the database for one adapter line, as the value of the `trainer` widget."""
-    domain = domain if domain and domain != text.AUTO_LINE else "default"
-    try:
-        status = services.trainer(target, drafter, domain)
-    except ValueError:  # no line can have the name that somebody is typing
-        domain = "default"
-        status = services.trainer(target, drafter, domain)
+    # No line may have the name that somebody is typing.
+    status = if_loaded(services.trainer, target, drafter, domain, otherwise=None) or services.trainer(target, drafter)
     store = services.store.status
     names = ("state", "why", "version", "step", "requests_seen", "last_swap", "chat_rounds", "rolled_back", "shifts")
     shown = {name: getattr(status, name) for name in names} | {
         "loaded": services.state(target, drafter).stage == "ready",
-        "domain": domain,
+        "domain": status.domain,
         "title": text.TRAINER.get(status.state, status.state),
         "error": status.error or (store.message if store.ok else None) or None,
         "mode": text.CHOICES["training"].get(status.mode, status.mode),
         **{name: finite(getattr(status, name)) for name in ("loss", "gain", "chat_cost")},
         "seconds": finite(status.seconds, 2),
-        "drafting": drafting_json(services, target, drafter, domain),
+        "drafting": drafting_json(services, target, drafter, status.domain),
         "store": {"ok": store.ok, "message": without_folders(store.message), "pending": store.pending},
     }
     return for_browser(shown)
@@ -61,21 +57,15 @@ def follow(services: PublicServices, shell: Shell, panel: gr.HTML, line: Any) ->
     """Keep the chat's trainer panel up to date and wire its buttons. `line`: the picker of the topic line."""
     names = [shell.target, shell.drafter, line, shell.session]
 
-    def chosen(domain: str, session: str) -> str:
-        """With the automatic choice the line of what was asked, or taught, last."""
-        route = services.following(session) if domain == text.AUTO_LINE else None
-        return route.domain if route is not None else domain
-
-    def show(target: str, drafter: str, domain: str, session: str) -> str:
-        return trainer_json(services, target, drafter, chosen(domain, session))
+    def show(target: str, drafter: str, picked: str, session: str) -> str:
+        return trainer_json(services, target, drafter, line_of(services, picked, session))
 
     _, seen = shell.keep(panel, show, names, "trainer_state")
     for name, act in (("pause", services.pause), ("resume", services.resume), ("reset", services.reset)):
 
-        def run(target: str, drafter: str, domain: str, session: str, act: Any = act) -> tuple[str, str]:
-            line = chosen(domain, session) or "default"
-            act(target, drafter, domain="default" if line == text.AUTO_LINE else line)
-            shown = show(target, drafter, domain, session)
+        def run(target: str, drafter: str, picked: str, session: str, act: Any = act) -> tuple[str, str]:
+            act(target, drafter, domain=line_of(services, picked, session))
+            shown = show(target, drafter, picked, session)
             return shown, shown
 
         getattr(panel, name)(run, names, [panel, seen], api_name=f"trainer_{name}", **QUIET)
