@@ -137,9 +137,8 @@ def adapt(
     try:
         collect(events, points)
     finally:  # also after Ctrl-C
-        lines = [[at.name, "–" if at.offline else str(at.version), str(at.steps), at.agreed, *at.summary.cells()] for at in points]
         note = f"Held-out prompts. Agreement: mean of Σ min(p, q) over all positions, same first choice. {SPREAD} Rows: {csv}"
-        show(("requests", "adapter", "steps", "agreement", *HEADINGS), lines, note)
+        show(("requests", "adapter", "steps", "agreement", *HEADINGS), [at.cells() for at in points], note)
 
 
 def experiment(
