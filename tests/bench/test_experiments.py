@@ -7,6 +7,7 @@ import os
 import time
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import pytest
 from omnidemo.bench import prompt_files as sources
 from omnidemo.bench.experiments import cost, experiment_report
 from omnidemo.bench.experiments.arm import Run, World, run_arm
-from omnidemo.bench.experiments.jobs import Job, arms_left, record, result_path, run_jobs
+from omnidemo.bench.experiments.jobs import arms_left, record, result_path, run_jobs
 from omnidemo.bench.experiments.line import without_direct
 from omnidemo.bench.experiments.plans import EXPERIMENTS, Arm, Phase, Reading, checkpoints, stream
 from omnidemo.bench.experiments.run_experiment import TARGETS, ExperimentRequest, run
@@ -221,7 +222,7 @@ def test_an_experiment_is_resumed_and_reported(names: tuple[str, str], world: Wo
     lost = result_path(world, arms[2], 1)
     kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "arms").iterdir() if path.stem != lost.stem}
     lost.unlink()
-    assert [job.name for job in arms_left(world, arms, order.seeds)] == [f"{arms[2].name}, seed 1"]
+    assert [name for name, _ in arms_left(world, arms, order.seeds)] == [f"{arms[2].name}, seed 1"]
     assert [event.total for event in run(world, order) if event.name == "arms"] == [1, 1]
     assert {path: path.stat().st_mtime_ns for path in kept} == kept and lost.exists()
     other = replace(world, settings=world.settings.model_copy(update={"learning_rate": 1e-3}))
@@ -232,7 +233,7 @@ def test_arms_run_in_processes_of_their_own(names: tuple[str, str], world: World
     arm = Arm("x", (Phase(names[0], {"one": 1.0}, 2),))
     here, there = tmp_path / "here.json", tmp_path / "there.json"
     run_arm(world, arm, 0, here)
-    assert list(run_jobs([Job("x", run_arm, (world, arm, 0, there))], 1)) == ["x"]
+    assert list(run_jobs([("x", partial(run_arm, world, arm, 0, there))], 1)) == ["x"]
     assert there.with_suffix(".safetensors").read_bytes() == here.with_suffix(".safetensors").read_bytes()
 
 
@@ -247,7 +248,7 @@ def _sleep(path: Path) -> None:
 
 def test_a_failed_job_ends_the_others_and_says_why(tmp_path: Path) -> None:
     pid = tmp_path / "pid"
-    jobs = run_jobs([Job("sleeper", _sleep, (pid,)), Job("cheese", _fail, (Path("moon"),))], 2)
+    jobs = run_jobs([("sleeper", partial(_sleep, pid)), ("cheese", partial(_fail, Path("moon")))], 2)
     with pytest.raises(RuntimeError, match="cheese failed: the cheese of moon is off; start the command again"):
         list(jobs)
     if pid.exists():

@@ -78,7 +78,7 @@ def _contenders(world: World, arms: Sequence[Arm], seed: int) -> list[Contender]
             loaded[target] = build_measured_pair(target, world.drafter, world.settings)
         models = loaded[target].target, loaded[target].drafter
         for reading in arm.readings:
-            entries = kept["caches"].get(repr(reading.cache)) or kept["caches"][repr(arm.readings[0].cache)]
+            entries = kept["caches"][repr(reading.cache)]
             pair = Pair(*models, cache_size=max(len(entries), 1), cache_policy=reading.cache_policy)
             pair.ngrams.load(NgramEntry(int(one[0]), tuple(one[1]), *one[2:]) for one in entries)
             if weights:
