@@ -12,7 +12,7 @@ from typing import Any
 
 from transformers.utils import logging
 
-from omnidemo.bench.compare_methods import COLUMNS, Summary, check_methods, csv_row, summarise
+from omnidemo.bench.compare_methods import COLUMNS, Summary, csv_row, summarise
 from omnidemo.bench.experiments.line import Line
 from omnidemo.bench.learning_pair import learning
 from omnidemo.bench.prompt_files import check_prompts, numbers
@@ -77,7 +77,6 @@ def run(settings: Settings, what: Experiment, out: Path, keep: bool) -> Iterator
     speed. keep: learn on in the settings' storage; else from nothing, and nothing stays. ModelError or ValueError, before
     anything runs, for a model or prompt that cannot be used; RuntimeError where training failed.
     """
-    check_methods([settings.method])
     logging.disable_progress_bar()  # of the trainer's copy of the drafter, in the middle of the run's own
     pair = build_measured_pair(settings.target, settings.drafter, settings)
     check_prompts(pair, [*what.traffic, *what.held_out])

@@ -6,7 +6,6 @@ Everything is made here: tiny models, taught a few sentences, in a temporary fol
 from __future__ import annotations
 
 import itertools
-import json
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoModelForCausalLM
+from transformers import GenerationConfig
 
 from omnidemo.backends import compile_kernels
 from omnidemo.bench import tiny
@@ -24,6 +23,7 @@ from omnidemo.bench.silence import quietly
 from omnidemo.decoding.contexts import common_prefix
 from omnidemo.methods import METHODS
 from omnidemo.models.load import LanguageModel, load_model
+from omnidemo.models.read_weights import read_model
 from omnidemo.pair.pair import Pair
 from omnidemo.records import Generation
 
@@ -86,7 +86,7 @@ class Laboratory:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.target, self.drafter = cache(self._target), cache(self._drafter)
+        self.saved, self.target, self.drafter = cache(self._saved), cache(self._target), cache(self._drafter)
         self.pair, self.reference, self.answer = cache(self._pair), cache(self._reference), cache(self._answer)
         self.row = cache(self.compare)
 
@@ -115,7 +115,7 @@ class Laboratory:
         return (model.tokenizer.bos_token_id, *model.tokenizer(CASES[name].prompt)["input_ids"])
 
     def _target(self, architecture: str, family: str, ends: bool) -> LanguageModel:
-        return load_model(str(self._saved(architecture, family, ends)), device="cpu", dtype="float32")
+        return load_model(str(self.saved(architecture, family, ends)), device="cpu", dtype="float32")
 
     def _drafter(self, family: str) -> LanguageModel:
         folder = tiny.save(self.folder / f"drafter-{family}", "llama", family, seed=1, steps=60, window=WINDOW)
@@ -125,24 +125,18 @@ class Laboratory:
         return Pair(self.target(architecture, family, ends), self.drafter(drafter_family))
 
     def _saved(self, architecture: str, family: str, ends: bool) -> Path:
-        folder = self.folder / f"{architecture}-{family}"
-        if not folder.exists():
-            tiny.save(folder, architecture, family)
+        folder = self.folder / f"{architecture}-{family}{'-ends' if ends else ''}"
         if not ends:
-            return folder
-        copy = self.folder / f"{architecture}-{family}-ends"
-        if not copy.exists():
-            answer = self.answer(architecture, family, "text")
-            shutil.copytree(folder, copy)
-            settings = json.loads((copy / "generation_config.json").read_text())
-            settings["eos_token_id"] = [settings["eos_token_id"], answer[min(6, max(0, len(answer) - 2))]]
-            (copy / "generation_config.json").write_text(json.dumps(settings))
-        return copy
+            return tiny.save(folder, architecture, family)
+        shutil.copytree(self.saved(architecture, family, False), folder)
+        answer, settings = self.answer(architecture, family, "text"), GenerationConfig.from_pretrained(folder)
+        settings.eos_token_id = [settings.eos_token_id, answer[min(6, max(0, len(answer) - 2))]]
+        settings.save_pretrained(folder)
+        return folder
 
     def _reference(self, architecture: str, family: str, ends: bool) -> Any:
-        auto: Any = AutoModelForCausalLM
         with quietly():
-            return auto.from_pretrained(self._saved(architecture, family, ends), dtype=torch.float32).eval()
+            return read_model(self.saved(architecture, family, ends), dtype=torch.float32).eval()
 
     def _answer(self, architecture: str, family: str, name: str) -> tuple[int, ...]:
         """What `generate` writes."""
