@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -45,22 +46,22 @@ def result_path(world: World, arm: Arm, seed: int) -> Path:
 
 def recordings(world: World, arms: Sequence[Arm], seeds: Sequence[int]) -> list[Job]:
     """The missing recordings, in jobs of about the same size."""
-    needed: dict[str, dict[str, None]] = {}
-    for arm in arms:
-        for seed in seeds:
-            for target, found in world.prompts(arm, seed).items():
-                needed.setdefault(target, {}).update(dict.fromkeys(found))
-    jobs = []
+    needed: dict[str, list[str]] = {}
+    for arm, seed in product(arms, seeds):
+        for target, prompts in world.prompts(arm, seed).items():
+            needed.setdefault(target, []).extend(prompts)
+    jobs: list[Job] = []
     for target, prompts in needed.items():
-        missing = world.recorded(target).missing(list(prompts))
+        records = world.recorded(target)
+        missing = records.missing(prompts)
         for start in range(0, len(missing), PROMPTS_PER_JOB):
             part = missing[start : start + PROMPTS_PER_JOB]
-            jobs.append((f"recording of {target}", partial(_record, world, target, part)))
+            jobs.append((f"recording of {target}", partial(record, records, part, world.settings)))
     return jobs
 
 
-def record(records: TargetRecords, prompts: Sequence[str], settings: Settings) -> Iterator[str]:
-    """Answer the prompts greedily without a draft and keep each with its trace; yield a prompt when its file is written.
+def record(records: TargetRecords, prompts: Sequence[str], settings: Settings) -> None:
+    """Answer the prompts greedily without a draft, and keep each with its trace as soon as it is there.
 
     ValueError for a prompt that the target cannot read; ModelError as in `load_model`.
     """
@@ -75,23 +76,12 @@ def record(records: TargetRecords, prompts: Sequence[str], settings: Settings) -
         if not traces:
             raise RuntimeError(f"the answer to {prompt[:40]!r}… left no trace to learn from; leave this prompt out")
         records.save(prompt, RecordedAnswer(tuple(ids), made.token_ids, traces[0]))
-        yield prompt
-
-
-def _record(world: World, target: str, prompts: Sequence[str]) -> None:
-    for _ in record(world.recorded(target), prompts, world.settings):
-        pass
 
 
 def arms_left(world: World, arms: Sequence[Arm], seeds: Sequence[int]) -> list[Job]:
     """The arms without a result; those of one seed follow each other, so that whole comparisons come early."""
-    jobs = []
-    for seed in seeds:
-        for arm in arms:
-            path = result_path(world, arm, seed)
-            if not path.exists():
-                jobs.append((f"{arm.name}, seed {seed}", partial(run_arm, world, arm, seed, path)))
-    return jobs
+    places = [(arm, seed, result_path(world, arm, seed)) for seed in seeds for arm in arms]
+    return [(f"{arm.name}, seed {seed}", partial(run_arm, world, arm, seed, path)) for arm, seed, path in places if not path.exists()]
 
 
 def run_jobs(jobs: Sequence[Job], workers: int) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from transformers.utils import logging
@@ -44,7 +44,8 @@ def run(world: World, order: ExperimentRequest) -> Iterator[Stage]:
     ValueError or ModelError, before anything runs, for what cannot be run. RuntimeError where an arm fails.
     """
     arms = order.arms()
-    check_traffic(world.traffic, world.held_out)
+    if empty := [name for name, prompts in world.traffic.items() if not prompts]:
+        raise ValueError(f"{empty[0]} has no prompts left for the traffic; give more of them or a smaller --limit")
     for target in {target for arm in arms for target in arm.targets}:
         world.recorded(target)
     logging.disable_progress_bar()  # of every drafter that learns, in the middle of the run's own
@@ -78,12 +79,3 @@ def write(world: World, order: ExperimentRequest, arms: Sequence[Arm], timed: Se
     experiment_report.write_rows(path.with_suffix(".csv"), order.name, rows)
     path.with_suffix(".md").write_text(experiment_report.markdown(order.name, experiment, frame, facts), encoding="utf-8")
     experiment_report.write_page(path.with_suffix(".html"), experiment, arms, frame, found)
-
-
-def check_traffic(traffic: Mapping[str, Sequence[str]], held_out: Mapping[str, Sequence[str]]) -> None:
-    """ValueError where a source has no prompts, or one that is both traffic and held out."""
-    for name, prompts in traffic.items():
-        if not prompts or not held_out[name]:
-            raise ValueError(f"{name} has no prompts left for the traffic or for holding out; give more of them")
-        if both := set(prompts) & set(held_out[name]):
-            raise ValueError(f"{name}: the prompt {sorted(both)[0][:40]!r}… is in the traffic and held out; take it from one of them")
