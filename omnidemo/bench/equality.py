@@ -29,6 +29,8 @@ from omnidemo.records import Generation
 
 WINDOW = 48  # of the drafter; the targets read 600 tokens
 TEXT = "the small"
+NAMES = list(tiny.FAMILIES)
+OTHER = dict(zip(NAMES, [*NAMES[1:], NAMES[0]], strict=True))  # a family whose tokenizer has another vocabulary
 NEAR = 1e-5  # two logits this close, relative to the largest, may change places with the order of a sum
 
 
@@ -94,7 +96,7 @@ class Laboratory:
         """One row of the matrix."""
         case = CASES[name]
         ends = case.several_ends
-        drafters = [family] if case.same_vocabulary else [_other(family), family]  # some methods need one vocabulary
+        drafters = [family] if case.same_vocabulary else [OTHER[family], family]  # some methods need one vocabulary
         pairs = [self.pair(architecture, family, drafter_family, ends) for drafter_family in drafters]
         pair = next((pair for pair in pairs if METHODS[method].refusal(pair.map) is None), None)
         if pair is None:
@@ -203,12 +205,6 @@ def all_pairs(*factors: Sequence[str]) -> list[tuple[str, ...]]:
         open_pairs -= {frozenset(two) for two in itertools.combinations(row.items(), 2)}
         rows.append(tuple(row[index] for index in range(len(factors))))
     return rows
-
-
-def _other(family: str) -> str:
-    """The family whose tokenizer the drafter of another vocabulary has."""
-    names = list(tiny.FAMILIES)
-    return names[(names.index(family) + 1) % len(names)]
 
 
 def _generate(pair: Pair, case: Case, method: str, prompt: Sequence[int]) -> Generation:

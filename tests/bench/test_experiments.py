@@ -148,6 +148,7 @@ def test_every_plan_has_arms_that_can_be_told_apart(name: str) -> None:
     arms = EXPERIMENTS[name].plan(TARGETS, ("maths", "code", "howto"), 200)
     labels = [(arm.name, reading.name) for arm in arms for reading in arm.readings]
     assert len(set(labels)) == len(labels) >= 2
+    assert len({(*arm.targets, *arm.sources) for arm in arms if arm.timed}) <= 1  # one pair of models serves all that are timed
     for arm in arms:
         Settings(**arm.settings)  # every change is one of a setting
         assert not arm.readings[0].only_timed and (not arm.timed or len(arm.targets) == len(arm.sources) == 1)
