@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import cycle, islice
@@ -13,13 +12,12 @@ from typing import Any
 
 from transformers.utils import logging
 
-from omnidemo.bench.compare_methods import COLUMNS, Summary, check_methods, csv_row, summarise
+from omnidemo.bench.compare_methods import COLUMNS, Summary, csv_row, summarise
 from omnidemo.bench.experiments.line import Line
 from omnidemo.bench.learning_pair import learning
 from omnidemo.bench.prompt_files import check_prompts, numbers
 from omnidemo.bench.report_tables import Stage, csv_table
 from omnidemo.config import Settings
-from omnidemo.distill.distiller import TrainerStatus
 from omnidemo.lines.measurer import mean_of
 from omnidemo.lines.trainer_pool import TrainerPool
 from omnidemo.pair.pair import Pair
@@ -30,29 +28,25 @@ from omnidemo.store.store import Store
 
 # kind: traffic, held-out or offline; requests: answered before
 HEADER = ("kind", "requests", "train_steps", "loss_nats", "agreement", "same_first", *COLUMNS)
-Append = Callable[[Any], None]
 OFFLINE = -1  # the version that the offline drafter shows
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """The held-out prompts after so many requests: the chosen method's figures, and how often the drafter was trained."""
+    """The held-out prompts after so many requests: how often the drafter was trained, and the chosen method's figures. agreement: over all
+    held-out answers, whatever the draft policy."""
 
     requests: int
-    summary: Summary
     version: int
     steps: int
-    offline: bool = False
-    agreement: Agreement | None = None  # over all held-out answers, whatever the draft policy
+    summary: Summary
+    agreement: Agreement | None = None
 
-    @property
-    def name(self) -> str:
-        return "offline" if self.offline else str(self.requests)
-
-    @property
-    def agreed(self) -> str:
-        """The agreement and the rate of same first choices, for a table."""
-        return "–" if self.agreement is None else f"{self.agreement.overlap:.3f}, {self.agreement.same_first:.3f}"
+    def cells(self) -> list[str]:
+        """As text: requests, version, steps and agreement, then the cells of the summary."""
+        place = ["offline", "–"] if self.version == OFFLINE else [str(self.requests), str(self.version)]
+        agreed = "–" if self.agreement is None else f"{self.agreement.overlap:.3f}, {self.agreement.same_first:.3f}"
+        return [*place, str(self.steps), agreed, *self.summary.cells()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,104 +74,96 @@ def run(settings: Settings, what: Experiment, out: Path, keep: bool) -> Iterator
     """Yield a `Stage` after each request, and a `Point` at each checkpoint; all rows are in the CSV by then.
 
     An update that is due is run and swapped in before the next request, so that the curve does not depend on the machine's
-    speed. keep: learn on in the settings' storage; else from nothing, and nothing stays. At the call, ModelError or ValueError
-    for a model or prompt that cannot be used; RuntimeError where training failed.
+    speed. keep: learn on in the settings' storage; else from nothing, and nothing stays. ModelError or ValueError, before
+    anything runs, for a model or prompt that cannot be used; RuntimeError where training failed.
     """
-    check_methods([settings.method])
     logging.disable_progress_bar()  # of the trainer's copy of the drafter, in the middle of the run's own
     pair = build_measured_pair(settings.target, settings.drafter, settings)
     check_prompts(pair, [*what.traffic, *what.held_out])
-    return _stream(pair, settings, what, out, keep)
-
-
-def _stream(pair: Pair, settings: Settings, what: Experiment, out: Path, keep: bool) -> Iterator[Stage | Point]:
-    with ExitStack() as stack:
-        settings, store, lines = stack.enter_context(learning(pair, settings, keep, training="inline"))
-        distiller = lines.get("default")
-        traces: list[Trace] = []
-        if what.offline:
-            pair.learners.append(traces.append)
-        append = stack.enter_context(csv_table(out, HEADER))
-        recorded = [pair.record(pair.prompt_ids(prompt), settings.max_new_tokens, lambda: False) for prompt in what.held_out]
-        held = [one[1] for one in recorded if one is not None]
+    with learning(pair, settings, keep, training="inline") as (_, store, lines), csv_table(out, HEADER) as append:
+        going = _Adaptation(pair, what, store, lines, append)
         for count, prompt in enumerate(islice(cycle(what.traffic), what.requests)):
             if count in what.checkpoints:
-                yield _evaluate(pair, lines, what, count, append, held)
-            _serve(pair, lines, store, what, count, prompt, append)
+                yield going.evaluate(count)
+            going.serve(count, prompt)
             yield Stage("requests", count + 1, what.requests)
             time.sleep(what.pause)
-        yield _evaluate(pair, lines, what, what.requests, append, held)
+        yield going.evaluate(what.requests)
         if what.offline:
-            yield _ceiling(pair, distiller.settings, what, traces, append)
+            yield going.ceiling()
 
 
-def _serve(pair: Pair, lines: TrainerPool, store: Store, what: Experiment, count: int, prompt: str, append: Append) -> None:
-    """Answer one request, note it in the CSV and in the history, and learn from it."""
-    distiller = lines.get("default")
-    settings, options = distiller.settings, _options(distiller.settings, what)
-    created = datetime.now(UTC).isoformat(timespec="milliseconds")
-    made = pair.generate(prompt, method=settings.method, seed=what.seed + count, reuse=False, **options)
-    lines.measurer.settle()
-    done = Comparison(count, prompt, settings.method, made, None, None)
-    append(_row("traffic", count, distiller.status(), done, pair.agreement(made)))
-    record = RequestRecord(
-        session="adapt",
-        target=pair.target.name,
-        drafter=pair.drafter.name,
-        domain="default",
-        method=settings.method,
-        prompt=prompt if settings.keep_text else None,
-        generation=made,
-        settings=options,
-        created_at=created,
-        kind="traffic",
-        cache_entries=len(pair.ngrams),
-        cache_bytes=pair.ngrams.nbytes,
-    )
-    store.record_request(record)
-    if distiller.run_pending() and (error := distiller.status().error):
-        raise RuntimeError(f"after {count + 1} requests the drafter could not be trained: {error}")
+class _Adaptation:
+    """A run on its way. Each row is appended to the CSV when it is known."""
 
+    def __init__(self, pair: Pair, what: Experiment, store: Store, lines: TrainerPool, append: Callable[[Any], None]) -> None:
+        self.pair, self.what, self.store, self.append = pair, what, store, append
+        self.measurer, self.distiller = lines.measurer, lines.get("default")
+        self.settings = settings = self.distiller.settings
+        names = ("draft_length", "max_new_tokens", "draft_policy", "longest_draft", "confidence", "gamma")
+        self.options: dict[str, Any] = {"temperature": what.temperature, **{name: getattr(settings, name) for name in names}}
+        recorded = [pair.record(pair.prompt_ids(prompt), settings.max_new_tokens, lambda: False) for prompt in what.held_out]
+        self.held = [one[1] for one in recorded if one is not None]  # of the target's own answers
+        self.traces: list[Trace] = []  # of the traffic
+        if what.offline:
+            pair.learners.append(self.traces.append)
 
-def _evaluate(pair: Pair, lines: TrainerPool, what: Experiment, count: int, append: Append, held: Sequence[Trace]) -> Point:
-    """The held-out prompts (and `held`, the target's own answers to them), plain decoding and the chosen method, interleaved. Nothing is
-    learned from them."""
-    distiller = lines.get("default")
-    trainer = distiller.status()
-    found = lines.measurer.agree("default", trainer.version, held)
+    def serve(self, count: int, prompt: str) -> None:
+        """Answer one request, note it in the CSV and in the history, and learn from it."""
+        pair, settings = self.pair, self.settings
+        created = datetime.now(UTC).isoformat(timespec="milliseconds")
+        made = pair.generate(prompt, method=settings.method, seed=self.what.seed + count, reuse=False, **self.options)
+        self.measurer.settle()
+        self._row("traffic", count, Comparison(count, prompt, settings.method, made, None, None), pair.agreement(made))
+        record = RequestRecord(
+            session="adapt",
+            target=pair.target.name,
+            drafter=pair.drafter.name,
+            domain="default",
+            method=settings.method,
+            prompt=prompt if settings.keep_text else None,
+            generation=made,
+            settings=self.options,
+            created_at=created,
+            kind="traffic",
+            cache_entries=len(pair.ngrams),
+            cache_bytes=pair.ngrams.nbytes,
+        )
+        self.store.record_request(record)
+        if self.distiller.run_pending() and (error := self.distiller.status().error):
+            raise RuntimeError(f"after {count + 1} requests the drafter could not be trained: {error}")
 
-    def tell(done: Comparison) -> None:
-        append(_row("held-out", count, trainer, done, found[done.prompt_index] if done.method != BASELINE else None))
+    def evaluate(self, count: int) -> Point:
+        """The held-out prompts, plain decoding and the chosen method, interleaved; and the agreement on the target's own answers to them.
+        Nothing is learned from them."""
+        trainer = self.distiller.status()
+        found = self.measurer.agree("default", trainer.version, self.held)
 
-    summary = _read(pair, distiller.settings, what, tell)
-    return Point(count, summary, trainer.version, trainer.step, agreement=mean_of(found))
+        def tell(done: Comparison) -> None:
+            self._row("held-out", count, done, found[done.prompt_index] if done.method != BASELINE else None)
 
+        return Point(count, trainer.version, trainer.step, self._read(tell), mean_of(found))
 
-def _ceiling(pair: Pair, settings: Settings, what: Experiment, traces: Sequence[Trace], append: Append) -> Point:
-    """The base drafter, trained on all answers at once, on the held-out prompts."""
-    steps = what.offline * -(-len(traces) // settings.batch_size)
-    line = Line(pair.drafter.folder, settings.model_copy(update={"schedule": "cosine", "schedule_steps": steps}), {}, what.seed)
-    for _ in line.epochs(traces, what.offline):
-        pass
-    pair.publish(OFFLINE, line.weights(), line.head())
-    place = {"kind": "offline", "requests": what.requests, "train_steps": line.steps, "loss_nats": line.loss}
-    summary = _read(pair, settings, what, lambda done: append(place | csv_row(done)))
-    return Point(what.requests, summary, OFFLINE, line.steps, offline=True)
+    def ceiling(self) -> Point:
+        """The base drafter, trained on all answers at once, on the held-out prompts."""
+        epochs, requests = self.what.offline, self.what.requests
+        steps = epochs * -(-len(self.traces) // self.settings.batch_size)
+        cosine = self.settings.model_copy(update={"schedule": "cosine", "schedule_steps": steps})
+        line = Line(self.pair.drafter.folder, cosine, {}, self.what.seed)
+        for _ in line.epochs(self.traces, epochs):
+            pass
+        self.pair.publish(OFFLINE, line.weights(), line.head())
+        place = {"kind": "offline", "requests": requests, "train_steps": line.steps, "loss_nats": line.loss}
+        return Point(requests, OFFLINE, line.steps, self._read(lambda done: self.append(place | csv_row(done))))
 
+    def _read(self, tell: Callable[[Comparison], None]) -> Summary:
+        results: list[Comparison] = []
+        for done in compare(self.pair, self.what.held_out, [BASELINE, self.settings.method], seed=self.what.seed, **self.options):
+            tell(done)
+            results.append(done)
+        return next(summary for summary in summarise(results) if summary.method == self.settings.method)
 
-def _read(pair: Pair, settings: Settings, what: Experiment, tell: Callable[[Comparison], None]) -> Summary:
-    results: list[Comparison] = []
-    for done in compare(pair, what.held_out, [BASELINE, settings.method], seed=what.seed, **_options(settings, what)):
-        tell(done)
-        results.append(done)
-    return next(summary for summary in summarise(results) if summary.method == settings.method)
-
-
-def _options(settings: Settings, what: Experiment) -> dict[str, Any]:
-    names = ("draft_length", "max_new_tokens", "draft_policy", "longest_draft", "confidence", "gamma")
-    return {"temperature": what.temperature, **{name: getattr(settings, name) for name in names}}
-
-
-def _row(kind: str, count: int, trainer: TrainerStatus, done: Comparison, agreed: Agreement | None) -> dict[str, Any]:
-    found = {"agreement": agreed.overlap, "same_first": agreed.same_first} if agreed else {}
-    return {"kind": kind, "requests": count, "train_steps": trainer.step, "loss_nats": trainer.loss, **found, **csv_row(done)}
+    def _row(self, kind: str, count: int, done: Comparison, agreed: Agreement | None) -> None:
+        trainer = self.distiller.status()
+        found = {"agreement": agreed.overlap, "same_first": agreed.same_first} if agreed else {}
+        self.append({"kind": kind, "requests": count, "train_steps": trainer.step, "loss_nats": trainer.loss, **found, **csv_row(done)})

@@ -82,22 +82,20 @@ def csv_row(done: Comparison) -> dict[str, Any]:
 
 
 def run(pair: Pair, prompts: Sequence[str], methods: Sequence[str], out: Path, **options: Any) -> Iterator[Comparison | Stage]:
-    """Measure the methods, interleaved and after a warm-up; each result is in the CSV `out` when it is yielded.
+    """Measure the methods of `check_methods`, interleaved and after a warm-up; each result is in the CSV `out` when it is yielded.
 
-    The options are those of `serving.comparison.compare`. ValueError, at the call, for methods or prompts that cannot be used.
+    The options are those of `serving.comparison.compare`. ValueError, at the call, for prompts that cannot be used.
     """
-    names = check_methods(methods)
     check_prompts(pair, prompts)
-    return recorded(compare(pair, prompts, names, **options), out, COLUMNS, "answers", len(prompts) * len(names), csv_row)
+    return recorded(compare(pair, prompts, methods, **options), out, COLUMNS, "answers", len(prompts) * len(methods), csv_row)
 
 
 def summarise(results: Iterable[Comparison]) -> list[Summary]:
     """The methods in the order of their first result."""
-    return [_summary(method, group) for method, group in group_by(results, lambda done: done.method).items()]
-
-
-def _summary(method: str, group: Sequence[Comparison]) -> Summary:
-    metrics = {name: Spread.of(done.generation.metrics[name] for done in group) for name in AVERAGED}
-    judged = [done.identical for done in group if done.identical is not None]
-    speedup = Spread.of(done.speedup for done in group)
-    return Summary(method, len(group), {"speedup": speedup, **metrics}, sum(judged) if judged else None)
+    found = []
+    for method, group in group_by(results, lambda done: done.method).items():
+        figures = {"speedup": Spread.of(done.speedup for done in group)}
+        figures |= {name: Spread.of(done.generation.metrics[name] for done in group) for name in AVERAGED}
+        judged = [done.identical for done in group if done.identical is not None]
+        found.append(Summary(method, len(group), figures, sum(judged) if judged else None))
+    return found

@@ -6,7 +6,6 @@ Everything is made here: tiny models, taught a few sentences, in a temporary fol
 from __future__ import annotations
 
 import itertools
-import json
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoModelForCausalLM
+from transformers import GenerationConfig
 
 from omnidemo.backends import compile_kernels
 from omnidemo.bench import tiny
@@ -24,11 +23,14 @@ from omnidemo.bench.silence import quietly
 from omnidemo.decoding.contexts import common_prefix
 from omnidemo.methods import METHODS
 from omnidemo.models.load import LanguageModel, load_model
+from omnidemo.models.read_weights import read_model
 from omnidemo.pair.pair import Pair
 from omnidemo.records import Generation
 
 WINDOW = 48  # of the drafter; the targets read 600 tokens
 TEXT = "the small"
+NAMES = list(tiny.FAMILIES)
+OTHER = dict(zip(NAMES, [*NAMES[1:], NAMES[0]], strict=True))  # a family whose tokenizer has another vocabulary
 NEAR = 1e-5  # two logits this close, relative to the largest, may change places with the order of a sum
 
 
@@ -86,7 +88,7 @@ class Laboratory:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.target, self.drafter = cache(self._target), cache(self._drafter)
+        self.saved, self.target, self.drafter = cache(self._saved), cache(self._target), cache(self._drafter)
         self.pair, self.reference, self.answer = cache(self._pair), cache(self._reference), cache(self._answer)
         self.row = cache(self.compare)
 
@@ -94,7 +96,7 @@ class Laboratory:
         """One row of the matrix."""
         case = CASES[name]
         ends = case.several_ends
-        drafters = [family] if case.same_vocabulary else [_other(family), family]  # some methods need one vocabulary
+        drafters = [family] if case.same_vocabulary else [OTHER[family], family]  # some methods need one vocabulary
         pairs = [self.pair(architecture, family, drafter_family, ends) for drafter_family in drafters]
         pair = next((pair for pair in pairs if METHODS[method].refusal(pair.map) is None), None)
         if pair is None:
@@ -115,7 +117,7 @@ class Laboratory:
         return (model.tokenizer.bos_token_id, *model.tokenizer(CASES[name].prompt)["input_ids"])
 
     def _target(self, architecture: str, family: str, ends: bool) -> LanguageModel:
-        return load_model(str(self._saved(architecture, family, ends)), device="cpu", dtype="float32")
+        return load_model(str(self.saved(architecture, family, ends)), device="cpu", dtype="float32")
 
     def _drafter(self, family: str) -> LanguageModel:
         folder = tiny.save(self.folder / f"drafter-{family}", "llama", family, seed=1, steps=60, window=WINDOW)
@@ -125,24 +127,18 @@ class Laboratory:
         return Pair(self.target(architecture, family, ends), self.drafter(drafter_family))
 
     def _saved(self, architecture: str, family: str, ends: bool) -> Path:
-        folder = self.folder / f"{architecture}-{family}"
-        if not folder.exists():
-            tiny.save(folder, architecture, family)
+        folder = self.folder / f"{architecture}-{family}{'-ends' if ends else ''}"
         if not ends:
-            return folder
-        copy = self.folder / f"{architecture}-{family}-ends"
-        if not copy.exists():
-            answer = self.answer(architecture, family, "text")
-            shutil.copytree(folder, copy)
-            settings = json.loads((copy / "generation_config.json").read_text())
-            settings["eos_token_id"] = [settings["eos_token_id"], answer[min(6, max(0, len(answer) - 2))]]
-            (copy / "generation_config.json").write_text(json.dumps(settings))
-        return copy
+            return tiny.save(folder, architecture, family)
+        shutil.copytree(self.saved(architecture, family, False), folder)
+        answer, settings = self.answer(architecture, family, "text"), GenerationConfig.from_pretrained(folder)
+        settings.eos_token_id = [settings.eos_token_id, answer[min(6, max(0, len(answer) - 2))]]
+        settings.save_pretrained(folder)
+        return folder
 
     def _reference(self, architecture: str, family: str, ends: bool) -> Any:
-        auto: Any = AutoModelForCausalLM
         with quietly():
-            return auto.from_pretrained(self._saved(architecture, family, ends), dtype=torch.float32).eval()
+            return read_model(self.saved(architecture, family, ends), dtype=torch.float32).eval()
 
     def _answer(self, architecture: str, family: str, name: str) -> tuple[int, ...]:
         """What `generate` writes."""
@@ -209,12 +205,6 @@ def all_pairs(*factors: Sequence[str]) -> list[tuple[str, ...]]:
         open_pairs -= {frozenset(two) for two in itertools.combinations(row.items(), 2)}
         rows.append(tuple(row[index] for index in range(len(factors))))
     return rows
-
-
-def _other(family: str) -> str:
-    """The family whose tokenizer the drafter of another vocabulary has."""
-    names = list(tiny.FAMILIES)
-    return names[(names.index(family) + 1) % len(names)]
 
 
 def _generate(pair: Pair, case: Case, method: str, prompt: Sequence[int]) -> Generation:

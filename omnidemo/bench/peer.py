@@ -39,29 +39,20 @@ def summary(rows: Sequence[Row]) -> list[list[str]]:
 
 
 def compare_with_peer(
-    target: str,
-    drafter: str,
-    prompts: Sequence[str],
-    *,
-    methods: Sequence[str],
-    max_new_tokens: int = 128,
-    draft_length: int = 4,
-    samples: int = 2000,
-    seed: int = 0,
-    out: Path,
-    settings: Settings,
+    settings: Settings, prompts: Sequence[str], methods: Sequence[str], out: Path, samples: int = 2000, seed: int = 0
 ) -> Iterator[Row | Stage]:
     """Answer every prompt by our methods and the peer's, greedily and at temperature 1, and test what they sample.
 
-    methods: ours; plain decoding always runs. samples: calls for each χ² test (0: none), which go on from the two prompts, and the
-    places in their greedy answers, where the target is least certain. out: a CSV that has each row as soon as it is measured. settings:
-    device and threads; the dtype is float32. ModelError or ValueError before anything is measured.
+    settings: models, device, threads, longest answer and draft length; the dtype is float32. methods: ours; plain decoding always runs.
+    out: a CSV that has each row as soon as it is measured. samples: calls for each χ² test (0: none), which go on from the two prompts, and
+    the places in their greedy answers, where the target is least certain. ModelError or ValueError before anything is measured.
     """
-    settings = settings.model_copy(update={"drafter": drafter, "dtype": "float32"})
+    settings = settings.model_copy(update={"dtype": "float32"})
     order = BenchRequest(
-        [target], {}, {"": prompts}, 0, out, methods=methods, max_new_tokens=max_new_tokens, draft_length=draft_length, seed=seed
-    )
-    contest = PeerContest(target, order, {}, settings)
+        [settings.target], {}, {"": prompts}, 0, out, methods=methods, max_new_tokens=settings.max_new_tokens,
+        draft_length=settings.draft_length, seed=seed,
+    )  # fmt: skip
+    contest = PeerContest(settings.target, order, {}, settings)
     tested = min(LAW_PROMPTS, len(prompts)) if samples else 0
     total = 2 * (len(PEER) + 1 + len(contest.methods)) * (len(prompts) + tested)
     with quietly():

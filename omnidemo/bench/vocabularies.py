@@ -64,12 +64,9 @@ def report(target: tuple[str, Vocabulary], drafter: tuple[str, Vocabulary], text
     began = perf_counter()
     built = VocabularyMap(large, small, len(large), len(small))
     seconds = perf_counter() - began
-    counts = Counter(token_id for text in texts for token_id in large.encode_text(text) if large.writes(token_id))
-    lengths = {token_id: 1 if built.drafters[token_id] >= 0 else len(built.ngram(token_id) or ()) for token_id in counts}
-    spelled: Counter[int] = Counter()
-    for token_id, count in counts.items():
-        spelled[lengths[token_id]] += count
-    distinct = sum(length > 1 for length in lengths.values())
+    ids = [token_id for text in texts for token_id in large.encode_text(text) if large.writes(token_id)]
+    lengths = {token_id: 1 if built.drafters[token_id] >= 0 else len(built.ngram(token_id) or ()) for token_id in ids}
+    spelled, distinct = Counter(lengths[token_id] for token_id in ids), sum(length > 1 for length in lengths.values())
     return Report(target_name, drafter_name, sum(i >= 0 for i in built.drafters), spelled, distinct, seconds)
 
 

@@ -87,11 +87,7 @@ def compare_peer(
     texts = read_prompts(prompts, limit)
     check_writable(csv)
     rows: list[peer.Row] = []
-    options = {"max_new_tokens": settings.max_new_tokens, "draft_length": settings.draft_length, "samples": samples, "seed": seed}
-    events = peer.compare_with_peer(
-        settings.target, settings.drafter, texts, methods=names_in(methods), out=csv, settings=settings, **options
-    )
-    collect(events, rows)
+    collect(peer.compare_with_peer(settings, texts, names_in(methods), csv, samples, seed), rows)
     note = "exact: greedy ids equal to transformers' generate, or χ²/degrees of freedom of sampled tokens."
     show(("method", *peer.HEADINGS), peer.summary(rows), f"{note} Rows: {csv}")
 
@@ -137,9 +133,8 @@ def adapt(
     try:
         collect(events, points)
     finally:  # also after Ctrl-C
-        lines = [[at.name, "–" if at.offline else str(at.version), str(at.steps), at.agreed, *at.summary.cells()] for at in points]
         note = f"Held-out prompts. Agreement: mean of Σ min(p, q) over all positions, same first choice. {SPREAD} Rows: {csv}"
-        show(("requests", "adapter", "steps", "agreement", *HEADINGS), lines, note)
+        show(("requests", "adapter", "steps", "agreement", *HEADINGS), [at.cells() for at in points], note)
 
 
 def experiment(

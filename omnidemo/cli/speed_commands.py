@@ -131,8 +131,8 @@ def bench_shapes(
         collect(run(order), rows)
     finally:  # also after Ctrl-C
         for name, mine in group_by(rows, lambda row: row.shape).items():
-            show(shape_report.HEADINGS, shape_report.rounds(mine), title=f"{name}, drafter {drafter_shape}")
-            show(shape_report.PASSES, shape_report.passes(mine))
+            show(*shape_report.table(mine, shape_report.ROUNDS), title=f"{name}, drafter {drafter_shape}")
+            show(*shape_report.table(mine, shape_report.PASSES))
             typer.echo("\n".join(shape_report.verdicts(mine)))
         if rows:
             typer.echo(f"{shape_report.NOTE}\nRows and tables: {order.out}", err=True)

@@ -20,16 +20,15 @@ from omnidemo.serving.pair_loading import build_pair
 from tests.support.models import needs
 
 TARGET, DRAFTER = "bundled/a", "bundled/drafter"
-CPU = Settings(device="cpu", threads=1)
 ANSWER, SAMPLES = 16, 20
+CPU = Settings(device="cpu", threads=1, target=TARGET, drafter=DRAFTER, max_new_tokens=ANSWER)
 
 
 @needs("a", "drafter")
 def test_every_method_answers_every_prompt(tmp_path: Path) -> None:
     texts, out = [sample_prompts.sample(topic, 1)[0] for topic in ("maths", "stories")], tmp_path / "peer.csv"
     ours = ["autoregressive", "ngram-exact", "token-intersection"]
-    options = {"max_new_tokens": ANSWER, "samples": SAMPLES}
-    events = list(compare_with_peer(TARGET, DRAFTER, texts, methods=ours[1:], out=out, settings=CPU, **options))
+    events = list(compare_with_peer(CPU, texts, ours[1:], out, SAMPLES))
     found, told = events[::2], events[1::2]
     rows = [SimpleNamespace(**row) for row in found]
     methods = [*PEER, *ours]
@@ -75,9 +74,8 @@ def test_a_drafter_that_is_the_target_is_always_right_and_a_failure_is_told(tmp_
 
     monkeypatch.setattr(Peer, "generate", sometimes)
     text = sample_prompts.sample("maths", 1)[0]
-    events = compare_with_peer(
-        "bundled/c", "bundled/c", [text], methods=["auto"], max_new_tokens=ANSWER, samples=0, out=tmp_path / "peer.csv", settings=CPU
-    )
+    alike = CPU.model_copy(update={"target": "bundled/c", "drafter": "bundled/c"})
+    events = compare_with_peer(alike, [text], ["auto"], tmp_path / "peer.csv", samples=0)
     rows = [event for event in events if isinstance(event, dict)]
     greedy = {row["method"]: SimpleNamespace(**row) for row in rows if row["kind"] == "greedy"}
     assert list(greedy) == [*PEER, "autoregressive", "speculative"]
@@ -123,6 +121,7 @@ def test_chi_square() -> None:
 
 def test_bad_input_is_refused_before_a_model_is_loaded() -> None:
     for wrong in ({"draft_length": 0}, {"max_new_tokens": 1}):
+        nowhere = CPU.model_copy(update={"target": "nowhere", "drafter": "nowhere", **wrong})
         with pytest.raises(ValueError, match="at least"):
-            next(compare_with_peer("nowhere", "nowhere", ["a"], methods=["auto"], out=Path("x.csv"), settings=CPU, **wrong))
+            next(compare_with_peer(nowhere, ["a"], ["auto"], Path("x.csv")))
     assert bench.summary([]) == []

@@ -62,11 +62,6 @@ def figures(made: Generation) -> dict[str, float | None]:
     return {name: known[name] for name in METRICS}
 
 
-def mean(rows: Sequence[Mapping[str, float | None]]) -> dict[str, float | None]:
-    """The mean of each of `METRICS` over the rows that have a value."""
-    return {name: Spread.of(row[name] for row in rows).mean for name in METRICS}
-
-
 class Run:
     """The state of an arm on its way: pairs, lines, and the rows so far."""
 
@@ -77,8 +72,11 @@ class Run:
         self.drafter = load_model(world.drafter, device="cpu", dtype="float32", hub=world.settings.trust_hub, fast=fast)
         self.events = list(stream(arm, world.traffic, seed))
         self.readings = [reading for reading in arm.readings if not reading.only_timed]
+        self.caching: dict[Any, Reading] = {}  # of the readings that share an n-gram cache the first, which fills it
+        for reading in self.readings:
+            self.caching.setdefault(reading.cache, reading)
         self.records = {target: world.recorded(target) for target in arm.targets}
-        self.replays = {(target, one.cache): self._replay(target, one) for one in self.readings for target in arm.targets}
+        self.replays = {(target, cache): self._replay(target, *cache) for cache in self.caching for target in arm.targets}
         self.learners: Learners = {}
         self.lines: dict[str, Line] = {}
         self.published: dict[tuple[Any, ...], int] = {}  # (target, cache, domain) → version that drafts
@@ -102,23 +100,19 @@ class Run:
     def _serve(self, event: Event) -> None:
         """Answer one request with each n-gram cache, and learn from it once."""
         domain = self._domain(event.target, event.source, event.prompt, teach=event.count < TAUGHT * len(self.arm.sources))
-        trace: Trace | None = None
-        for reading in {one.cache: one for one in reversed(self.readings)}.values():  # the first reading of each cache
-            made, found = self._answer(event.target, reading, domain, event.prompt, learn=True)
-            if reading == self.readings[0]:
-                trace = found
-                self.tokens += len(made.token_ids)
+        found = [self._answer(event.target, reading, domain, event.prompt, learn=True) for reading in self.caching.values()]
+        self.tokens += len(found[0][0].token_ids)
+        for reading, (made, _) in zip(self.caching.values(), found, strict=True):
             self._row("traffic", reading, event.count, event.target, event.source, figures(made), line=domain, tokens=self.tokens)
-        if self.arm.train and trace is not None:
-            self.line(domain).observe(trace)
+        if self.arm.train:
+            self.line(domain).observe(found[0][1])
 
     def _offline(self) -> None:
         """The whole traffic at once: its n-grams, and as many passes over it as the plan has epochs. Read now and then."""
         traces = []
         for event in self.events:
-            for reading in {one.cache: one for one in self.readings}.values():
-                found = self._answer(event.target, reading, "default", event.prompt, learn=True)[1]
-            traces.append(found)
+            found = [self._answer(event.target, reading, "default", event.prompt, learn=True) for reading in self.caching.values()]
+            traces.append(found[0][1])
         for epoch in self.line("default").epochs(traces, self.arm.epochs):
             if epoch == self.arm.epochs or epoch % max(1, self.arm.epochs // 4) == 0:
                 self._read_held_out(len(self.events), last=epoch == self.arm.epochs, epoch=epoch)
@@ -132,7 +126,8 @@ class Run:
                     for prompt in self.world.held_out[source]:
                         domain = self._domain(target, source, prompt, teach=False)
                         rows.append(figures(self._answer(target, reading, domain, prompt, learn=False)[0]))
-                    self._row("held-out", reading, count, target, source, mean(rows), epoch=epoch, **self._learned(target, source))
+                    means = {name: Spread.of(row[name] for row in rows).mean for name in METRICS}
+                    self._row("held-out", reading, count, target, source, means, epoch=epoch, **self._learned())
 
     def _domain(self, target: str, source: str, prompt: str, teach: bool) -> str:
         """The line that answers a request, and learns from it."""
@@ -157,18 +152,17 @@ class Run:
             self.published[place] = line.version
         return replay.answer(prompt, domain=domain, learn=learn, **options(reading))
 
-    def _replay(self, target: str, reading: Reading) -> Replay:
-        fraction, policy = reading.cache
-        changed: dict[str, Any] = {"cache_policy": policy}
-        replay = Replay(self.records[target], self.drafter, self.settings.model_copy(update=changed))
+    def _replay(self, target: str, fraction: float | None, policy: str) -> Replay:
+        """The target's, with an n-gram cache that holds so much of what the traffic will leave (None: all)."""
+        replay = Replay(self.records[target], self.drafter, self.settings.model_copy(update={"cache_policy": policy}))
         if fraction is not None:
             prompts = [event.prompt for event in self.events if event.target == target]
-            answers = (self.records[target].load(prompt).answer_ids for prompt in prompts)
-            full = sum(bool(replay.pair.map.ngram(token_id)) for token_id in {token_id for ids in answers for token_id in ids})
+            known = {token_id for prompt in prompts for token_id in self.records[target].load(prompt).answer_ids}
+            full = sum(bool(replay.pair.map.ngram(token_id)) for token_id in known)
             replay.pair.ngrams.size = math.ceil(fraction * full)
         return replay
 
-    def _learned(self, target: str, source: str) -> dict[str, Any]:
+    def _learned(self) -> dict[str, Any]:
         lines = list(self.lines.values())
         routed = fmean(self.routed) if self.routed else None
         return {"steps": sum(line.steps for line in lines), "train_seconds": sum(line.seconds for line in lines), "routed_right": routed}
@@ -194,8 +188,7 @@ def run_arm(world: World, arm: Arm, seed: int, path: Path) -> None:
         tensors |= {f"head.{name}": value.contiguous() for name, value in line.head().items()}
         with replacing(path.with_suffix(".safetensors")) as partial:
             save_file(tensors, partial)
-        pairs = {repr(one.cache): run.replays[target, one.cache].pair for one in run.readings}
-        caches = {name: [list(astuple(entry)) for entry in pair.ngrams] for name, pair in pairs.items()}
+        caches = {repr(cache): [list(astuple(entry)) for entry in run.replays[target, cache].pair.ngrams] for cache in run.caching}
     pair = run.replays[target, run.readings[0].cache].pair
     calibration = pair.drafting(policy="head").calibration if line.head() else []
     with replacing(path) as partial:

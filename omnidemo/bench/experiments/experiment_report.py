@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -147,11 +148,8 @@ def _learning(arms: Sequence[Arm], rows: pd.DataFrame) -> dict[str, layout.Figur
 
 def _traffic(arms: Sequence[Arm], rows: pd.DataFrame) -> dict[str, layout.Figure]:
     """Acceptance on the traffic itself, smoothed over requests and averaged over seeds, with a mark where a phase begins."""
-    found: list[marks.Mark] = []
-    longest, before = max(arms, key=lambda arm: arm.requests), 0
-    for phase in longest.phases[:-1]:
-        before += phase.requests
-        found.append(marks.Mark(before, f"{before}", "topic"))
+    longest = max(arms, key=lambda arm: arm.requests)
+    found = [marks.Mark(place, f"{place}", "topic") for place in accumulate(phase.requests for phase in longest.phases[:-1])]
     return {"acceptance on the traffic": _over(rows, "acceptance_rate", "acceptance", found, smooth=True)}
 
 

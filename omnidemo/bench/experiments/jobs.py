@@ -12,7 +12,8 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
-from dataclasses import dataclass
+from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -30,13 +31,7 @@ from omnidemo.serving.pair_loading import build_measured_pair
 PROMPTS_PER_JOB = 100  # of a recording: a few seconds of loading, half a minute of work
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
-    """A call that can be sent to another process."""
-
-    name: str
-    call: Callable[..., None]
-    arguments: tuple[Any, ...]
+Job = tuple[str, Callable[[], None]]  # its name, and a call that can be sent to another process
 
 
 def result_path(world: World, arm: Arm, seed: int) -> Path:
@@ -51,22 +46,22 @@ def result_path(world: World, arm: Arm, seed: int) -> Path:
 
 def recordings(world: World, arms: Sequence[Arm], seeds: Sequence[int]) -> list[Job]:
     """The missing recordings, in jobs of about the same size."""
-    needed: dict[str, dict[str, None]] = {}
-    for arm in arms:
-        for seed in seeds:
-            for target, found in world.prompts(arm, seed).items():
-                needed.setdefault(target, {}).update(dict.fromkeys(found))
-    jobs = []
+    needed: dict[str, list[str]] = {}
+    for arm, seed in product(arms, seeds):
+        for target, prompts in world.prompts(arm, seed).items():
+            needed.setdefault(target, []).extend(prompts)
+    jobs: list[Job] = []
     for target, prompts in needed.items():
-        missing = world.recorded(target).missing(list(prompts))
+        records = world.recorded(target)
+        missing = records.missing(prompts)
         for start in range(0, len(missing), PROMPTS_PER_JOB):
             part = missing[start : start + PROMPTS_PER_JOB]
-            jobs.append(Job(f"recording of {target}", _record, (world, target, part)))
+            jobs.append((f"recording of {target}", partial(record, records, part, world.settings)))
     return jobs
 
 
-def record(records: TargetRecords, prompts: Sequence[str], settings: Settings) -> Iterator[str]:
-    """Answer the prompts greedily without a draft and keep each with its trace; yield a prompt when its file is written.
+def record(records: TargetRecords, prompts: Sequence[str], settings: Settings) -> None:
+    """Answer the prompts greedily without a draft, and keep each with its trace as soon as it is there.
 
     ValueError for a prompt that the target cannot read; ModelError as in `load_model`.
     """
@@ -81,23 +76,12 @@ def record(records: TargetRecords, prompts: Sequence[str], settings: Settings) -
         if not traces:
             raise RuntimeError(f"the answer to {prompt[:40]!r}… left no trace to learn from; leave this prompt out")
         records.save(prompt, RecordedAnswer(tuple(ids), made.token_ids, traces[0]))
-        yield prompt
-
-
-def _record(world: World, target: str, prompts: Sequence[str]) -> None:
-    for _ in record(world.recorded(target), prompts, world.settings):
-        pass
 
 
 def arms_left(world: World, arms: Sequence[Arm], seeds: Sequence[int]) -> list[Job]:
     """The arms without a result; those of one seed follow each other, so that whole comparisons come early."""
-    jobs = []
-    for seed in seeds:
-        for arm in arms:
-            path = result_path(world, arm, seed)
-            if not path.exists():
-                jobs.append(Job(f"{arm.name}, seed {seed}", run_arm, (world, arm, seed, path)))
-    return jobs
+    places = [(arm, seed, result_path(world, arm, seed)) for seed in seeds for arm in arms]
+    return [(f"{arm.name}, seed {seed}", partial(run_arm, world, arm, seed, path)) for arm, seed, path in places if not path.exists()]
 
 
 def run_jobs(jobs: Sequence[Job], workers: int) -> Iterator[str]:
@@ -106,15 +90,15 @@ def run_jobs(jobs: Sequence[Job], workers: int) -> Iterator[str]:
     RuntimeError, with the job's own message, where one fails; the others are then ended, as when the caller stops iterating.
     """
     if workers == 0 or not jobs:
-        for job in jobs:
-            job.call(*job.arguments)
-            yield job.name
+        for name, call in jobs:
+            call()
+            yield name
         return
     others = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(min(workers, len(jobs)), multiprocessing.get_context("spawn"), _prepare_worker)
     try:
         with _environment(training_environment(1)):  # has to stand before the workers start
-            names = {pool.submit(job.call, *job.arguments): job.name for job in jobs}
+            names = {pool.submit(call): name for name, call in jobs}
         for done in as_completed(names):
             if (error := done.exception()) is not None:
                 said = " ".join(str(error).split()) or type(error).__name__
@@ -147,7 +131,7 @@ def _environment(wanted: Mapping[str, str]) -> Iterator[None]:
         os.environ.update(before)
 
 
-def results(world: World, arms: Sequence[Arm], seeds: Sequence[int]) -> dict[tuple[str, int], dict[str, Any]]:
-    """(arm, seed) → what was written, for the arms that are done."""
-    paths = {(arm.name, seed): result_path(world, arm, seed) for seed in seeds for arm in arms}
-    return {key: json.loads(path.read_text(encoding="utf-8")) for key, path in paths.items() if path.exists()}
+def results(world: World, arms: Sequence[Arm], seeds: Sequence[int]) -> list[dict[str, Any]]:
+    """What was written of the arms that are done, seed by seed."""
+    paths = [result_path(world, arm, seed) for seed in seeds for arm in arms]
+    return [json.loads(path.read_text(encoding="utf-8")) for path in paths if path.exists()]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from transformers.utils import logging
@@ -41,33 +41,28 @@ class ExperimentRequest:
 def run(world: World, order: ExperimentRequest) -> Iterator[Stage]:
     """Run what is missing and write the report anew: `NAME.csv`, `.json`, `.md` and `.html` in the folder of the world.
 
-    At the call, ValueError or ModelError for what cannot be run. RuntimeError where an arm fails.
+    ValueError or ModelError, before anything runs, for what cannot be run. RuntimeError where an arm fails.
     """
     arms = order.arms()
-    check_traffic(world.traffic, world.held_out)
+    if empty := [name for name, prompts in world.traffic.items() if not prompts]:
+        raise ValueError(f"{empty[0]} has no prompts left for the traffic; give more of them or a smaller --limit")
     for target in {target for arm in arms for target in arm.targets}:
         world.recorded(target)
-    return _run(world, order, arms)
-
-
-def _run(world: World, order: ExperimentRequest, arms: list[Arm]) -> Iterator[Stage]:
-    logging.disable_progress_bar()  # of every model's weights, in the middle of the run's own
+    logging.disable_progress_bar()  # of every drafter that learns, in the middle of the run's own
     for stage, jobs in (("recordings", recordings), ("arms", arms_left)):
         left = jobs(world, arms, order.seeds)
         yield Stage(stage, 0, len(left))
         for done, _ in enumerate(run_jobs(left, order.workers), 1):
             yield Stage(stage, done, len(left))
     timed = [arm for arm in arms if arm.timed and order.timed_prompts]
-    yield from _time(world, order, timed)
+    if timed:
+        yield from _time(world, order, timed)
     write(world, order, arms, timed)
 
 
 def _time(world: World, order: ExperimentRequest, arms: Sequence[Arm]) -> Iterator[Stage]:
-    if not arms:
-        return
     seeds = [seed for seed in order.seeds if not timing.timed_path(world, arms, seed, order.timed_prompts).exists()]
-    prompts = min(order.timed_prompts, len(world.held_out[arms[0].sources[0]]))
-    each = sum(len(arm.readings) for arm in arms) * prompts
+    each = sum(len(arm.readings) for arm in arms) * min(order.timed_prompts, len(world.held_out[arms[0].sources[0]]))
     yield Stage("timed answers", 0, each * len(seeds))
     for place, seed in enumerate(seeds):
         for count in timing.measure(world, arms, seed, order.timed_prompts):
@@ -76,21 +71,11 @@ def _time(world: World, order: ExperimentRequest, arms: Sequence[Arm]) -> Iterat
 
 def write(world: World, order: ExperimentRequest, arms: Sequence[Arm], timed: Sequence[Arm]) -> None:
     """The report on what is there so far."""
-    experiment, found = EXPERIMENTS[order.name], results(world, arms, order.seeds)
-    rows = [row for result in found.values() for row in result["rows"]]
-    rows += timing.read_rows(world, timed, order.seeds, order.timed_prompts)
-    experiment_report.write_facts(world.out / f"{order.name}.json", world, arms, seeds=list(order.seeds), requests=order.requests)
-    experiment_report.write_rows(world.out / f"{order.name}.csv", order.name, rows)
+    experiment, found, path = EXPERIMENTS[order.name], results(world, arms, order.seeds), world.out / order.name
+    rows = [row for result in found for row in result["rows"]] + timing.read_rows(world, timed, order.seeds, order.timed_prompts)
     frame = experiment_report.framed(rows)
     facts = f"{order.requests} requests, seeds {', '.join(map(str, order.seeds))}, commit {commit()}."
-    (world.out / f"{order.name}.md").write_text(experiment_report.markdown(order.name, experiment, frame, facts), encoding="utf-8")
-    experiment_report.write_page(world.out / f"{order.name}.html", experiment, arms, frame, found.values())
-
-
-def check_traffic(traffic: Mapping[str, Sequence[str]], held_out: Mapping[str, Sequence[str]]) -> None:
-    """ValueError where a source has no prompts, or one that is both traffic and held out."""
-    for name, prompts in traffic.items():
-        if not prompts or not held_out[name]:
-            raise ValueError(f"{name} has no prompts left for the traffic or for holding out; give more of them")
-        if both := set(prompts) & set(held_out[name]):
-            raise ValueError(f"{name}: the prompt {sorted(both)[0][:40]!r}… is in the traffic and held out; take it from one of them")
+    experiment_report.write_facts(path.with_suffix(".json"), world, arms, seeds=list(order.seeds), requests=order.requests)
+    experiment_report.write_rows(path.with_suffix(".csv"), order.name, rows)
+    path.with_suffix(".md").write_text(experiment_report.markdown(order.name, experiment, frame, facts), encoding="utf-8")
+    experiment_report.write_page(path.with_suffix(".html"), experiment, arms, frame, found)

@@ -40,23 +40,22 @@ def measure(world: World, arms: Sequence[Arm], seed: int, prompts: int) -> Itera
         return pair.generate(text, max_new_tokens=world.settings.max_new_tokens, learn=False, reuse=False, **how)
 
     contenders = _contenders(world, arms, seed)
-    plainly = contenders[0][2], {"method": BASELINE}
+    first, plainly = contenders[0][2], {"method": BASELINE}
     texts = world.held_out[arms[0].sources[0]][:prompts]
     rows: list[dict[str, Any]] = []
     for _, reading, pair in contenders:  # untimed, so that every drafter has been read and every weight swapped in
         decode(pair, texts[0], options(reading))
     for number, text in enumerate(texts):
-        plain, made = [decode(plainly[0], text, plainly[1])], list[tuple[Arm, Reading, Generation]]()
+        before, made = decode(first, text, plainly), list[tuple[Arm, Reading, Generation]]()
         for arm, reading, pair in in_turn(contenders, number):
             made.append((arm, reading, decode(pair, text, options(reading))))
             yield number * len(contenders) + len(made)
-        plain.append(decode(plainly[0], text, plainly[1]))
-        seconds = fmean(one.metrics["seconds"] or 0.0 for one in plain)
+        seconds = fmean(one.metrics["seconds"] or 0.0 for one in (before, decode(first, text, plainly)))
         for arm, reading, one in made:
-            if one.token_ids != plain[0].token_ids:
+            if one.token_ids != before.token_ids:
                 raise RuntimeError(f"{arm.name} {reading.name} wrote other ids than plain decoding to {text[:40]!r}…")
-            own = one.metrics["seconds"]
-            speed = {"tokens_per_second": one.metrics["tokens_per_second"], "speedup": seconds / own if own else None}
+            took = one.metrics["seconds"]
+            speed = {"tokens_per_second": one.metrics["tokens_per_second"], "speedup": seconds / took if took else None}
             place = {"arm": arm.name, "reading": reading.name, "seed": seed, "kind": "timed", "requests": arm.requests}
             rows.append({**place, "target": arm.targets[0], "source": arm.sources[0], **figures(one), **speed, "prompt": number})
     with replacing(timed_path(world, arms, seed, prompts)) as partial:
@@ -64,8 +63,8 @@ def measure(world: World, arms: Sequence[Arm], seed: int, prompts: int) -> Itera
 
 
 def _contenders(world: World, arms: Sequence[Arm], seed: int) -> list[Contender]:
-    """A pair for each arm and reading; all of one target share the two models."""
-    loaded: dict[str, Pair] = {}
+    """A pair for each arm and reading, all with the same two models: arms that are timed have one target."""
+    models = build_measured_pair(arms[0].targets[0], world.drafter, world.settings)
     found: list[Contender] = []
     for arm in arms:
         path = result_path(world, arm, seed)
@@ -73,13 +72,9 @@ def _contenders(world: World, arms: Sequence[Arm], seed: int) -> list[Contender]
         tensors = load_file(path.with_suffix(".safetensors"))
         weights = {name.removeprefix("weight."): one for name, one in tensors.items() if name.startswith("weight.")}
         head = {name.removeprefix("head."): one for name, one in tensors.items() if name.startswith("head.")}
-        target = arm.targets[0]
-        if target not in loaded:
-            loaded[target] = build_measured_pair(target, world.drafter, world.settings)
-        models = loaded[target].target, loaded[target].drafter
         for reading in arm.readings:
-            entries = kept["caches"].get(repr(reading.cache)) or kept["caches"][repr(arm.readings[0].cache)]
-            pair = Pair(*models, cache_size=max(len(entries), 1), cache_policy=reading.cache_policy)
+            entries = kept["caches"][repr(reading.cache)]
+            pair = Pair(models.target, models.drafter, cache_size=max(len(entries), 1), cache_policy=reading.cache_policy)
             pair.ngrams.load(NgramEntry(int(one[0]), tuple(one[1]), *one[2:]) for one in entries)
             if weights:
                 pair.publish(1, weights, head)

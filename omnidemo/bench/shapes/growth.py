@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from time import perf_counter
 
 from omnidemo.bench.prompt_files import check_writable
-from omnidemo.bench.report_tables import Percentiles, Stage, csv_table, group_by
+from omnidemo.bench.report_tables import Percentiles, Stage, group_by, recorded
 from omnidemo.bench.shapes.scripted import compounds_only, fill, invented, one_word
 from omnidemo.config import Settings
 from omnidemo.figures import charts, layout
@@ -57,7 +56,7 @@ class Point:
     host_ms: float | None
 
 
-Timed = tuple[float, float, float]  # milliseconds from one round to the next, of them its draft and the target's pass
+Timed = tuple[float, float, float, float]  # milliseconds from one round to the next: all, its draft, the target's pass, the others
 
 
 def run(settings: Settings, sizes: Sizes, out: Path) -> Iterator[Point | Stage]:
@@ -74,32 +73,25 @@ def run(settings: Settings, sizes: Sizes, out: Path) -> Iterator[Point | Stage]:
     answers = sorted({min(size, window - PROMPT) for size in sizes.answers})
     total = 2 * (len(prompts) + len(answers) + len(sizes.vocabularies)) + len(sizes.ngrams)
     points: list[Point] = []
-    with csv_table(out / "growth.csv", Point) as append:
-        for point in _points(pair, sizes, prompts, answers):
-            points.append(point)
-            append(point)
-            yield point
-            yield Stage("sizes", len(points), total)
+    for event in recorded(_points(pair, sizes, prompts, answers), out / "growth.csv", Point, "sizes", total):
+        points += [event] if isinstance(event, Point) else []
+        yield event
     plot(points, out / "growth.html")
 
 
 def _points(pair: Pair, sizes: Sizes, prompts: Sequence[int], answers: Sequence[int]) -> Iterator[Point]:
     made, ids = one_word(pair)
-    prompt = partial(_prompt, ids)
-    tries: dict[int, Try] = {size: (made, prompt(size), sizes.answer) for size in prompts}
-    yield from _question("prompt", tries, sizes)
-    yield from _question("answer", {size: (made, prompt(PROMPT), size) for size in answers}, sizes)
+    yield from _question("prompt", {size: (made, _prompt(ids, size), sizes.answer) for size in prompts}, sizes)
+    yield from _question("answer", {size: (made, _prompt(ids, PROMPT), size) for size in answers}, sizes)
     for size in sizes.vocabularies:  # one at a time: the largest take memory
         made, ids = one_word(invented(size, min(DRAFTER, size // 2)))
         yield from _question("vocabulary", {size: (made, _prompt(ids, PROMPT), sizes.answer)}, sizes)
-    largest = max(sizes.ngrams, default=0)
-    if sizes.ngrams:
-        tokens = min(DRAFTER, 256 + max(32, largest))
-        base = invented(tokens + largest + 1, tokens, width=32, cache_size=largest)
-        made = compounds_only(base)
-        for size in sizes.ngrams:
-            fill(made, size)
-            yield from _question("ngrams", {size: (made, _prompt(range(256, 300), PROMPT), sizes.answer)}, sizes, (METHOD,))
+    largest = max(sizes.ngrams)
+    tokens = min(DRAFTER, 256 + max(32, largest))
+    made = compounds_only(invented(tokens + largest + 1, tokens, width=32, cache_size=largest))
+    for size in sizes.ngrams:
+        fill(made, size)
+        yield from _question("ngrams", {size: (made, _prompt(range(256, 300), PROMPT), sizes.answer)}, sizes, (METHOD,))
 
 
 def _prompt(ids: Sequence[int], size: int) -> list[int]:
@@ -118,7 +110,9 @@ def _question(question: str, tries: Mapping[int, Try], sizes: Sizes, methods: Se
             rounds = _answer(pair, prompt, answer if repeat else min(answer, PROMPT), method, sizes.draft_length)
             timed += rounds if repeat else []
     for (size, method), timed in found.items():
-        yield _point(question, size, method, timed)
+        whole, draft, verify, host = (Percentiles.of(one[place] for one in timed) for place in range(4))
+        parts = (draft.median, verify.median, host.median)
+        yield Point(question, size, method, len(timed), whole.median, whole.low, whole.high, *parts)
 
 
 def _answer(pair: Pair, prompt: Sequence[int], count: int, method: str, draft_length: int) -> list[Timed]:
@@ -127,15 +121,10 @@ def _answer(pair: Pair, prompt: Sequence[int], count: int, method: str, draft_le
     began = perf_counter()
     for done in stream:
         ended = perf_counter()
-        timed.append((1e3 * (ended - began), 1e3 * done.seconds["draft"], 1e3 * done.seconds["verify"]))
+        whole, draft, verify = 1e3 * (ended - began), 1e3 * done.seconds["draft"], 1e3 * done.seconds["verify"]
+        timed.append((whole, draft, verify, whole - draft - verify))
         began = ended
     return timed[1:]
-
-
-def _point(question: str, size: int, method: str, timed: Sequence[Timed]) -> Point:
-    whole, draft, verify = (Percentiles.of(one[place] for one in timed) for place in range(3))
-    host = Percentiles.of(total - drafting - verifying for total, drafting, verifying in timed)
-    return Point(question, size, method, len(timed), whole.median, whole.low, whole.high, draft.median, verify.median, host.median)
 
 
 def _by_method(points: Sequence[Point], question: str) -> dict[str, list[Point]]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from copy import deepcopy
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
-import transformers
-from transformers import AutoModelForCausalLM
+from transformers import AutoModelForCausalLM, LlamaConfig, Qwen2Config
 
 from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.backends.runner import Runner
@@ -22,33 +22,25 @@ Kind = Literal["fast", "general"]
 KINDS: tuple[Kind, ...] = ("fast", "general")  # the runner that a loaded model of the shape gets, and `transformers`' own modules
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
-    """The sizes of a Llama or Qwen2 model; the fields are those of its configuration."""
-
-    model: Literal["Llama", "Qwen2"]
-    num_hidden_layers: int
-    hidden_size: int
-    intermediate_size: int
-    num_attention_heads: int
-    num_key_value_heads: int
-    vocab_size: int
-    tie_word_embeddings: bool
-    max_position_embeddings: int
-
-    def config(self) -> Any:
-        sizes = asdict(self)
-        special = {"bos_token_id": None, "eos_token_id": None, "pad_token_id": None}
-        return getattr(transformers, f"{sizes.pop('model')}Config")(**sizes, **special)
+Form = LlamaConfig | Qwen2Config
 
 
-FORMS = {
-    "llama-68m": Form("Llama", 2, 768, 3072, 12, 12, 32_000, False, 2048),
-    "qwen2.5-0.5b": Form("Qwen2", 24, 896, 4864, 14, 2, 151_936, True, 32_768),
-    "qwen2.5-1.5b": Form("Qwen2", 28, 1536, 8960, 12, 2, 151_936, True, 32_768),
-    "qwen2.5-7b": Form("Qwen2", 28, 3584, 18_944, 28, 4, 152_064, False, 32_768),
-    "tiny-drafter": Form("Llama", 1, 32, 48, 4, 4, 400, False, 2048),
-    "tiny-target": Form("Qwen2", 2, 32, 48, 4, 2, 700, True, 2048),
+def _form(
+    kind: type[Form], layers: int, hidden: int, inner: int, heads: int, groups: int, vocabulary: int, tied: bool, window: int
+) -> Form:
+    return kind(
+        num_hidden_layers=layers, hidden_size=hidden, intermediate_size=inner, num_attention_heads=heads, num_key_value_heads=groups,
+        vocab_size=vocabulary, tie_word_embeddings=tied, max_position_embeddings=window, bos_token_id=None, eos_token_id=None,
+    )  # fmt: skip
+
+
+FORMS: dict[str, Form] = {
+    "llama-68m": _form(LlamaConfig, 2, 768, 3072, 12, 12, 32_000, False, 2048),
+    "qwen2.5-0.5b": _form(Qwen2Config, 24, 896, 4864, 14, 2, 151_936, True, 32_768),
+    "qwen2.5-1.5b": _form(Qwen2Config, 28, 1536, 8960, 12, 2, 151_936, True, 32_768),
+    "qwen2.5-7b": _form(Qwen2Config, 28, 3584, 18_944, 28, 4, 152_064, False, 32_768),
+    "tiny-drafter": _form(LlamaConfig, 1, 32, 48, 4, 4, 400, False, 2048),
+    "tiny-target": _form(Qwen2Config, 2, 32, 48, 4, 2, 700, True, 2048),
 }
 TARGETS = ("qwen2.5-0.5b", "qwen2.5-1.5b", "qwen2.5-7b")
 DRAFTER = "llama-68m"
@@ -62,32 +54,30 @@ def form(name: str) -> Form:
     return FORMS[name]
 
 
-def random_weights(one: Form, device: torch.device | str, dtype: torch.dtype, seed: int = 0) -> Any:
-    """A model of the form with the weights that `transformers` starts a training from, made on the device in its dtype."""
+def random_weights(name: str, device: torch.device | str, dtype: torch.dtype, seed: int = 0) -> Any:
+    """A model of the shape with the weights that `transformers` starts a training from, made on the device in its dtype."""
     torch.manual_seed(seed)
     auto: Any = AutoModelForCausalLM
     with torch.inference_mode(False), torch.device(device):
-        return auto.from_config(one.config(), dtype=dtype).eval().requires_grad_(False)
+        return auto.from_config(deepcopy(form(name)), dtype=dtype).eval().requires_grad_(False)
 
 
-def parameters(one: Form) -> int:
-    """How many a model of the form has; nothing is allocated."""
-    return sum(weight.numel() for weight in random_weights(one, "meta", torch.bfloat16).parameters())
+def parameters(name: str) -> int:
+    """How many a model of the shape has; nothing is allocated."""
+    return sum(weight.numel() for weight in random_weights(name, "meta", torch.bfloat16).parameters())
 
 
 def check_memory(names: list[str], device: torch.device, dtype: torch.dtype) -> None:
     """ModelError where models of these shapes do not fit the device together."""
-    counts = [parameters(form(name)) for name in names]
-    need = sum(count * dtype.itemsize for count in counts) * model_files.MARGIN  # copies are made only where memory allows
+    need = sum(map(parameters, names)) * dtype.itemsize * model_files.MARGIN  # copies are made only where memory allows
     model_files.check_memory(" with ".join(names), need, model_files.free_memory(str(device)), str(device))
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A model of a form: both runners over the same weights, and what their passes cost."""
+    """A model of a shape: both runners over the same weights, and what their passes cost."""
 
     name: str
-    form: Form
     runners: dict[Kind, Runner]
     costs: dict[Kind, Shape]
 
@@ -95,19 +85,18 @@ class Made:
 def make(name: str, device: torch.device, dtype: torch.dtype, seed: int = 0) -> Made:
     """Build the model of a shape, with weights that bfloat16 holds, as most published ones are. ValueError for an unknown one; memory is
     `check_memory`'s business."""
-    one = form(name)
-    module = random_weights(one, device, dtype, seed)
+    module = random_weights(name, device, dtype, seed)
     # The general runner comes second: `FusedLlama` makes the module's weights views of its own, so that both use the same memory.
     fast = FusedLlama(module)
     fast.compact(True, rounding=True)
     runners: dict[Kind, Runner] = {"fast": fast, "general": TransformersRunner(module)}
-    return Made(name, one, runners, {kind: Shape.counted(runner, module.config) for kind, runner in runners.items()})
+    return Made(name, runners, {kind: Shape.counted(runner, module.config) for kind, runner in runners.items()})
 
 
 def scripted_pairs(target: Made, drafter: Made, cache_size: int) -> tuple[dict[Kind, Pair], list[int]]:
     """A watched pair for each kind of runner, and ids to make prompts of. The target writes one word again and again, and the drafter
     is wrong at every ninth position (`scripted.one_word`); the n-gram cache is full of compounds."""
-    words = vocabularies(target.form.vocab_size, drafter.form.vocab_size)
+    words = vocabularies(target.runners["fast"].rows, drafter.runners["fast"].rows)
     compounds = max(0, len(words[0]) - len(words[1]))
     pairs: dict[Kind, Pair] = {}
     for kind in KINDS:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from omnidemo.bench.report_tables import PARTS, group_by, markdown_list, markdown_table, percentile_cells, report
+from omnidemo.bench.report_tables import PARTS, Columns, group_by, markdown_list, markdown_table, percentile_cells, report
 
 STEP_MS, PASS_TOKENS, PASS_STEPS = 0.35, 5, 1.1  # aims on CUDA: a drafter step; the target's pass of five tokens in plain steps
 OVERHEAD = {"qwen2.5-7b": 0.05, "qwen2.5-0.5b": 0.15}
@@ -18,19 +18,20 @@ NOTE = (
     "`transformers`' own modules, on the same weights. Stages are milliseconds per round. overhead: share of a round that bare passes of "
     "the same shapes do not take. × floor: the round over the time that its bytes or operations need at the measured bandwidth and rate."
 )
-ROUNDS = {
+ROUNDS: Columns = {
+    "tokens/round, scripted": ("tokens_per_round", ".2f"),
+    "accepted, scripted": ("scripted_acceptance", ".0%"),
+    "drafter passes": ("drafter_passes", ".1f"),
     **PARTS,
     "overhead": ("overhead", ".0%"),
     "× floor": ("over_floor", ".1f"),
 }
-SINGLE = {
+PASSES: Columns = {
     "drafter step ms": ("drafter_step_ms", ".3f"),
     "target step ms": ("step_ms", ".3f"),
     "target's pass of the draft ms": ("pass_ms", ".3f"),
     "in steps": ("pass_over_step", ".2f"),
 }
-HEADINGS = ["runner", "draft length", "tokens/round, scripted", "accepted, scripted", "drafter passes", *ROUNDS]
-PASSES = ["runner", "draft length", *SINGLE]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,18 +72,10 @@ def _by_runner_and_length(rows: Sequence[Row]) -> dict[tuple[str, int], list[Row
     return group_by(sorted(rows, key=lambda row: (row.runner, row.draft_length)), lambda row: (row.runner, row.draft_length))
 
 
-def rounds(rows: Sequence[Row]) -> list[list[str]]:
-    """Where a round's time goes, under `HEADINGS`; rows of one shape."""
-    lines = []
-    for (runner, length), mine in _by_runner_and_length(rows).items():
-        told = [f"{mine[0].tokens_per_round:.2f}", f"{mine[0].scripted_acceptance:.0%}", f"{mine[0].drafter_passes:.1f}"]
-        lines.append([runner, str(length), *told, *percentile_cells(mine, ROUNDS)])
-    return lines
-
-
-def passes(rows: Sequence[Row]) -> list[list[str]]:
-    """What single passes take, under `PASSES`; rows of one shape."""
-    return [[runner, str(length), *percentile_cells(mine, SINGLE)] for (runner, length), mine in _by_runner_and_length(rows).items()]
+def table(rows: Sequence[Row], columns: Columns) -> tuple[list[str], list[list[str]]]:
+    """(headings, lines): `ROUNDS`, where a round's time goes, or `PASSES`, what single passes take; rows of one shape."""
+    lines = [[runner, str(length), *percentile_cells(mine, columns)] for (runner, length), mine in _by_runner_and_length(rows).items()]
+    return ["runner", "draft length", *columns], lines
 
 
 def verdicts(rows: Sequence[Row]) -> list[str]:
@@ -124,6 +117,6 @@ def markdown(rows: Sequence[Row], about: Mapping[str, Any]) -> str:
     parts = []
     for shape, mine in group_by(rows, lambda row: row.shape).items():
         parts += [f"## {shape}, drafter {mine[0].drafter_shape}", markdown_list(verdicts(mine))]
-        parts += ["Rounds (acceptance is scripted):", markdown_table(HEADINGS, rounds(mine))]
-        parts += ["Single passes:", markdown_table(PASSES, passes(mine))]
+        parts += ["Rounds (acceptance is scripted):", markdown_table(*table(mine, ROUNDS))]
+        parts += ["Single passes:", markdown_table(*table(mine, PASSES))]
     return report("Real shapes", NOTE, about, parts)

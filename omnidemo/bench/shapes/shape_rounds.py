@@ -75,7 +75,7 @@ def _measure(order: ShapesRequest, device: torch.device, dtype: torch.dtype) -> 
     drafter = make(order.drafter, device, dtype, seed=1)
     for name in order.shapes:
         if device.type == "cpu":
-            torch.set_num_threads(order.threads or pick_threads(parameters(form(name))))
+            torch.set_num_threads(order.threads or pick_threads(parameters(name)))
         stand = _Stand(order, make(name, device, dtype), drafter, probe)
         for row in stand.rows():
             rows.append(row)

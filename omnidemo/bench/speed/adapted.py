@@ -55,8 +55,7 @@ def distilled(settings: Settings, target: str, prompts: Sequence[str], seed: int
     path = settings.storage / "bench" / "adapters" / f"{key}.safetensors"
     if not path.exists():
         yield Stage(stage, 0, len(prompts))
-        for _ in record(records, records.missing(prompts), settings):
-            pass
+        record(records, records.missing(prompts), settings)
         line = Line(model_files.find(settings.drafter, hub=settings.trust_hub), settings, {}, seed)
         for count, prompt in enumerate(prompts, 1):
             line.observe(records.load(prompt).trace)
