@@ -15,8 +15,8 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from omnidemo.adapters import version_folders
 from omnidemo.adapters.version_folders import AdapterState, OptimiserState
-from omnidemo.distill.train_step import Trained
-from omnidemo.distill.worker import TrainingPlan, TrainRequest, Worker
+from omnidemo.distill.train_step import Batches, Trained
+from omnidemo.distill.worker import TrainingPlan, Worker
 from omnidemo.records import Trace, TrainStep
 
 VOCAB = 40
@@ -124,8 +124,10 @@ class FakeWorker(Worker):
         self._running = threading.Event()
         self._running.set()
 
-    def train(self, request: TrainRequest) -> Trained:
-        adapter, optimiser, plan = request.adapter, request.optimiser, request.plan
+    def train(
+        self, folder: Path, adapter: AdapterState | None, optimiser: OptimiserState | None, batches: Batches, plan: TrainingPlan,
+        head_batches: Batches = (),
+    ) -> Trained:  # fmt: skip
         left = self.seconds
         while left > 0:
             self._running.wait()
