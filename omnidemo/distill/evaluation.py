@@ -42,9 +42,8 @@ class Evidence:
         self._weights = self._weights_squared = self._sum = self._squares = 0.0
 
     def add(self, tried: np.ndarray, trusted: np.ndarray, requests: int) -> None:
-        """Acceptance probabilities [n] of both at the same positions of `requests` answers; positions that are not finite are left out."""
-        difference = np.asarray(tried, np.float64) - np.asarray(trusted, np.float64)
-        difference = difference[np.isfinite(difference)]
+        """Finite acceptance probabilities [n] of both at the same positions of `requests` answers."""
+        difference = tried - trusted
         self.requests += requests
         self.positions += len(difference)
         self._weights = EVIDENCE_DECAY * self._weights + len(difference)
@@ -86,10 +85,10 @@ class Effect:
         self.positions = self.requests = 0
 
     def add(self, after: np.ndarray, before: np.ndarray, requests: int) -> None:
-        whole = np.isfinite(after) & np.isfinite(before)
-        self._before += float(before[whole].sum())
-        self._after += float(after[whole].sum())
-        self.positions += int(whole.sum())
+        """As `Evidence.add`."""
+        self._before += float(before.sum())
+        self._after += float(after.sum())
+        self.positions += len(after)
         self.requests += requests
 
     @property
@@ -157,10 +156,11 @@ class Evaluation:
         return [published, trusted, *([anchor] if anchor is not trusted else [])]
 
     def conclude(self, acceptance: Sequence[np.ndarray], requests: int, version: int, trusted: int) -> tuple[Verdict, dict[str, float]]:
-        """The verdict on the published version, and its measured effect, by the acceptance [n] of each of `states`."""
-        after, before, *_ = found = [np.asarray(one, np.float64) for one in acceptance]
-        whole = np.all(np.isfinite(found), axis=0)
-        after, before, earlier = after[whole], before[whole], found[-1][whole]
+        """The verdict on the published version, and its measured effect, by the acceptance [n] of each of `states`; positions that are not
+        finite are left out."""
+        found = np.stack(acceptance).astype(np.float64)
+        found = found[:, np.isfinite(found).all(axis=0)]
+        after, before, earlier = found[0], found[1], found[-1]
         if self._shifted or self.evidence.against != trusted:
             self.evidence, self._shifted = Evidence(trusted), False
         if self._effect.version != version:

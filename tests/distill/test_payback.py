@@ -57,15 +57,16 @@ def test_a_version_is_trusted_soon_and_taken_back_only_when_it_is_sure(shift: fl
     same = Evidence()
     same.add(np.ones(50), np.ones(50), 9)
     assert same.verdict(0.0) == "open"
-    broken = Evidence()
-    broken.add(np.full(9, np.nan), np.ones(9), 9)
-    assert broken.verdict(0.0) == "open" and broken.mean == 0
+    broken = Evaluation(None)
+    assert broken.conclude([np.full(9, np.nan), np.ones(9)], 9, 1, 0) == ("open", {}) and broken.evidence.mean == 0
+    verdict, effect = broken.conclude([np.array([1.0, np.nan, 1.0]), np.array([0.0, 0.0, np.inf])], 9, 1, 0)
+    assert effect == {"acceptance_before": 0.0, "acceptance_after": 1.0, "requests": 9.0} and verdict == "open"
 
 
 def test_effect_is_the_mean_of_both() -> None:
     effect = Effect(2)
     assert effect.values() == {}
-    effect.add(np.array([1.0, 0.0, np.nan]), np.array([0.0, 0.0, 1.0]), 1)
+    effect.add(np.array([1.0, 0.0]), np.array([0.0, 0.0]), 1)
     effect.add(np.array([1.0, 1.0]), np.array([1.0, 0.0]), 2)
     assert effect.values() == {"acceptance_before": 0.25, "acceptance_after": 0.75, "requests": 3.0}
 
