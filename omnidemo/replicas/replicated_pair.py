@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from omnidemo.models.load import LanguageModel
@@ -23,6 +23,7 @@ class ReplicatedPair(RemotePair):
 
     where = "replicas"
     lost = "The replica that wrote the answer ended before it did; ask again."
+    failed = "No replica could write the answer ({}); ask again."
 
     def __init__(self, target: LanguageModel, drafter: LanguageModel, limits: Mapping[str, Any], replicas: RayReplicas) -> None:
         super().__init__(target, drafter, limits)
@@ -32,7 +33,7 @@ class ReplicatedPair(RemotePair):
         """As `Pair.record`; looks at `cancelled` once, before a replica is asked."""
         return None if cancelled() else self.replicas.record(ids, max_new_tokens)
 
-    def _ask(self, call: Call, cancelled: Callable[[], bool]) -> Iterator[Message]:
+    def _ask(self, call: Call, cancelled: Callable[[], bool]) -> Generator[Message, None, None]:
         domain = call.options["domain"]
 
         def since(number: int) -> Insertions:
@@ -49,6 +50,3 @@ class ReplicatedPair(RemotePair):
         if not adapter.weights:
             return adapter
         return Adapter(adapter.serial, adapter.version, elsewhere=self.replicas.put((adapter.weights, adapter.head)))
-
-    def _sentence(self, error: Exception) -> str:
-        return f"No replica could write the answer ({error}); ask again."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 from omnidemo.config import Settings
@@ -30,7 +30,7 @@ class LocalReplicas:
         for side in self.sides:
             side.fetch = lambda number: pickle.loads(self.kept[number])
 
-    def ask(self, call: Call) -> Iterator[list[Message]]:
+    def ask(self, call: Call) -> Generator[list[Message], None, None]:
         side = self.sides[len(self.calls) % len(self.sides)]
         self.calls.append(call)
         loss = self.losses.pop(0) if self.losses else None
