@@ -21,21 +21,18 @@ def logits_of(*rows: list[float]) -> torch.Tensor:
     return torch.tensor(rows).log() + torch.arange(len(rows))[:, None] * 3.0
 
 
-def trained(width: int = 12, blocks: int = 1) -> dict[str, torch.Tensor]:
+def trained(width: int = 12) -> dict[str, torch.Tensor]:
     """Weights far from the fresh ones."""
     generator = torch.Generator().manual_seed(5)
-    return {
-        name: tensor + torch.randn(tensor.shape, generator=generator) * 0.3
-        for name, tensor in acceptance_head.fresh(width, 1, blocks).items()
-    }
+    fresh = acceptance_head.fresh(width, 1)
+    return {name: tensor + torch.randn(tensor.shape, generator=generator) * 0.3 for name, tensor in fresh.items()}
 
 
 # --- the network -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("blocks", [0, 1, 2])
-def test_numpy_and_torch_give_the_same(blocks: int) -> None:
-    weights = trained(blocks=blocks)
+def test_numpy_and_torch_give_the_same() -> None:
+    weights = trained()
     generator = torch.Generator().manual_seed(1)
     hidden, log_q = torch.randn(30, 12, generator=generator) * 7, -torch.rand(30, generator=generator) * 20
     fast = acceptance_head.NumpyHead(weights)
@@ -46,7 +43,7 @@ def test_numpy_and_torch_give_the_same(blocks: int) -> None:
 
 
 def test_one_block_by_hand() -> None:
-    weights = acceptance_head.fresh(2, blocks=1)
+    weights = acceptance_head.fresh(2)
     weights["block0.weight"] = torch.tensor([[0.0, 0.0, 1.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
     weights["out.weight"], weights["out.bias"] = torch.tensor([1.0, 2.0, 3.0]), torch.tensor(0.5)
     # h = (3, 4): rms = sqrt(12.5). x = (3, 4)/rms, −1. The block adds SiLU(−1) = −1/(1 + e) to the first.
@@ -64,7 +61,7 @@ def test_a_fresh_head_believes_the_drafter() -> None:
 
 
 def test_only_whole_finite_weights_of_the_right_width_fit() -> None:
-    good = acceptance_head.fresh(6, blocks=2)
+    good = acceptance_head.fresh(6)
     assert acceptance_head.fits(good, 6) and not acceptance_head.fits(good, 7) and not acceptance_head.fits({}, 6)
     assert not acceptance_head.fits(good | {"out.bias": torch.tensor(math.nan)}, 6)
     assert not acceptance_head.fits({name: tensor for name, tensor in good.items() if name != "block0.bias"}, 6)
