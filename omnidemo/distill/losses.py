@@ -57,17 +57,17 @@ class Losses:
     ngram: Tensor
 
 
-def positions(traces: Sequence[Trace], errors_only: bool = False) -> Positions:
-    """Collect what counts of at least one trace: positions with a spelling, and with a row before it that predicts it (so `starts` ≥ 1).
+def spelled(trace: Trace) -> np.ndarray:
+    """Which positions [n] have a spelling, and a row before it that predicts it (so `starts` ≥ 1)."""
+    return (trace.starts >= 1) & (trace.lengths >= 1) & (trace.starts + trace.lengths <= len(trace.drafter_ids))
 
-    errors_only: without the tokens that were accepted proposals.
-    """
+
+def positions(traces: Sequence[Trace], errors_only: bool = False) -> Positions:
+    """Collect what counts of at least one trace: the positions that are spelled; errors_only: without accepted proposals."""
     width = max(trace.top_ids.shape[1] for trace in traces)
     found: list[dict[str, np.ndarray]] = []
     for index, trace in enumerate(traces):
-        inside = (trace.starts >= 1) & (trace.starts + trace.lengths <= len(trace.drafter_ids)) & (trace.lengths >= 1)
-        if errors_only:
-            inside &= ~trace.accepted
+        inside = spelled(trace) & ~trace.accepted if errors_only else spelled(trace)
         padding = ((0, 0), (0, width - trace.top_ids.shape[1]))
         part = {
             "trace": np.full(len(inside), index),
@@ -114,8 +114,7 @@ def _cut(trace: Trace, kept: np.ndarray, drop: int, end: int) -> Trace:
 def parts(trace: Trace, window: int) -> Iterator[Trace]:
     """The trace in parts of at most `window` drafter tokens: each spelled position is in one of them, with half a window before it as far
     as there is so much. Positions that are not spelled are in none."""
-    ends = trace.starts + trace.lengths
-    left = (trace.starts >= 1) & (trace.lengths >= 1) & (ends <= len(trace.drafter_ids))
+    ends, left = trace.starts + trace.lengths, spelled(trace)
     while left.any():
         end = int(ends[left].max())
         drop = max(0, end - window)

@@ -10,6 +10,7 @@ from typing import Literal
 
 import numpy as np
 
+from omnidemo.distill.losses import spelled
 from omnidemo.records import Trace
 
 ReplayOrder = Literal["mixed", "newest", "informative", "uniform"]
@@ -99,5 +100,4 @@ def usable(trace: Trace) -> bool:
 
     The trainer and the measurement of agreement both go by it; a rule for the trainer alone belongs into `Distiller.observe`.
     """
-    spelled = (trace.starts >= 1) & (trace.lengths >= 1) & (trace.starts + trace.lengths <= len(trace.drafter_ids))
-    return bool(spelled.any() and np.isfinite(trace.top_p).all() and np.isfinite(trace.p).all())
+    return bool(spelled(trace).any() and np.isfinite(trace.top_p).all() and np.isfinite(trace.p).all())
