@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load, save
+from safetensors.torch import load
 from torch import Tensor
 
 from omnidemo.adapters.version_folders import (
@@ -47,9 +47,8 @@ def export_peft(folder: Path, file: Path) -> Path:
         "target_modules": _modules(stored.adapter.weights),
         "inference_mode": True,
     }
-    weights = {name: tensor.float().contiguous() for name, tensor in stored.adapter.weights.items()}
     described = json.dumps(config, indent=2, sort_keys=True).encode()
-    contents = {WEIGHTS: save(weights, {"format": "pt"}), CONFIG: described, CARD: _card(stored)}
+    contents = {WEIGHTS: (folder / WEIGHTS).read_bytes(), CONFIG: described, CARD: _card(stored)}
     with replacing(file) as partial, zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as packed:
         for name, data in contents.items():
             packed.writestr(name, data)
