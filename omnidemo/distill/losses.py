@@ -81,15 +81,15 @@ def positions(traces: Sequence[Trace], errors_only: bool = False) -> Positions:
         found.append({name: values[inside] for name, values in part.items()})
     joined = {name: np.concatenate([part[name] for part in found]) for name in found[0]}
     single = joined["lengths"] == 1
-    order = np.argsort(~single, kind="stable")
+    order = np.argsort(~single, kind="stable")  # the n-grams last
     joined = {name: values[order] for name, values in joined.items()}
     lengths = joined["lengths"]
     first = np.cumsum(lengths) - lengths
     owner = np.repeat(np.arange(len(lengths)), lengths)
-    index, token = joined["trace"][owner], joined["starts"][owner] + np.arange(len(owner)) - first[owner]
+    source, token = joined["trace"][owner], joined["starts"][owner] + np.arange(len(owner)) - first[owner]
     begins = np.cumsum([0, *(len(trace.drafter_ids) for trace in traces)])  # of each trace among the drafter tokens of all
-    ids = np.concatenate([trace.drafter_ids for trace in traces])[begins[index] + token]
-    integers = {"rows": np.stack([index, token - 1], axis=1), "ids": ids, "owner": owner, "first": first, "top_ids": joined["top_ids"]}
+    ids = np.concatenate([trace.drafter_ids for trace in traces])[begins[source] + token]
+    integers = {"rows": np.stack([source, token - 1], axis=1), "ids": ids, "owner": owner, "first": first, "top_ids": joined["top_ids"]}
     floats = {name: joined[name] for name in ("top_p", "ngram_p", "temperature")}
     return Positions(
         **{name: torch.from_numpy(values.astype(np.int64)) for name, values in integers.items()},
