@@ -1,6 +1,6 @@
 """The acceptance head: a small network that says how likely the target accepts a drafted token (SpecDec++; OmniDraft, equation 5).
 
-Its weights are a plain mapping of float32 tensors: `block<i>.weight` [H+1, H+1] and `block<i>.bias` [H+1] of the residual blocks,
+Its weights are a plain mapping of float32 tensors: `block0.weight` [H+1, H+1] and `block0.bias` [H+1] of a residual block,
 `out.weight` [H+1] and `out.bias` [] of the output. H is the width of the drafter's hidden state.
 """
 
@@ -18,45 +18,35 @@ CERTAIN = -1e-20  # largest log-probability of a slot, so that the log of its co
 SLOPE, LEVEL = 2.0, 1.5  # of the first logit over log q: a fresh head gives P(accepted) ≈ q within 0.2, as a calibrated drafter has it
 
 
-def fresh(width: int, seed: int = 0, blocks: int = 1) -> dict[str, Tensor]:
-    """Weights of an untrained head for hidden states of `width` numbers: blocks near the identity, P(accepted) near q."""
-    generator = torch.Generator().manual_seed(seed)
+def fresh(width: int, seed: int = 0) -> dict[str, Tensor]:
+    """Weights of an untrained head for hidden states of `width` numbers: a block near the identity, P(accepted) near q."""
     size = width + 1
-    weights: dict[str, Tensor] = {}
-    for index in range(blocks):
-        weights[f"block{index}.weight"] = torch.randn(size, size, generator=generator) * 0.01
-        weights[f"block{index}.bias"] = torch.zeros(size)
-    weights["out.weight"] = torch.zeros(size).index_fill(0, torch.tensor([width]), SLOPE)
-    weights["out.bias"] = torch.tensor(LEVEL)
-    return weights
+    return {
+        "block0.weight": torch.randn(size, size, generator=torch.Generator().manual_seed(seed)) * 0.01,
+        "block0.bias": torch.zeros(size),
+        "out.weight": torch.zeros(size).index_fill(0, torch.tensor([width]), SLOPE),
+        "out.bias": torch.tensor(LEVEL),
+    }
 
 
 def fits(weights: Mapping[str, Tensor], width: int) -> bool:
     """Whether these are whole, finite weights of a head for hidden states of `width` numbers."""
-    try:
-        wanted = fresh(width, blocks=count_blocks(weights))
-        return wanted.keys() == weights.keys() and all(
-            weights[name].shape == tensor.shape and bool(weights[name].isfinite().all()) for name, tensor in wanted.items()
-        )
-    except (AttributeError, TypeError):
-        return False
-
-
-def count_blocks(weights: Mapping[str, Tensor]) -> int:
-    return sum(name.startswith("block") and name.endswith(".weight") for name in weights)
+    wanted = fresh(width)
+    return wanted.keys() == weights.keys() and all(
+        weights[name].shape == tensor.shape and bool(weights[name].isfinite().all()) for name, tensor in wanted.items()
+    )
 
 
 def logit(weights: Mapping[str, Tensor], hidden: Tensor, log_q: Tensor) -> Tensor:
     """Logit [n] of P(accepted) from hidden states [n, H] and log q [n] of the tokens drawn from them.
 
-    x = [h / rms(h), log q], then x + SiLU(W·x + b) per block, then a linear layer: the scale of h differs between models, and a
+    x = [h / rms(h), log q], then x + SiLU(W·x + b), then a linear layer: the scale of h differs between models, and a
     learning rate should suit all of them.
     """
     hidden = hidden.float()
     rms = hidden.square().mean(-1, keepdim=True).add(SMALLEST).sqrt()
     x = torch.cat([hidden / rms, log_q.float()[:, None]], dim=-1)
-    for index in range(count_blocks(weights)):
-        x = x + torch.nn.functional.silu(torch.nn.functional.linear(x, weights[f"block{index}.weight"], weights[f"block{index}.bias"]))
+    x = x + torch.nn.functional.silu(torch.nn.functional.linear(x, weights["block0.weight"], weights["block0.bias"]))
     return x @ weights["out.weight"] + weights["out.bias"]
 
 
@@ -81,7 +71,7 @@ class NumpyHead:
 
     def __init__(self, weights: Mapping[str, Tensor]) -> None:
         plain = {name: np.array(tensor.detach().cpu().numpy(), dtype=np.float32, order="C") for name, tensor in weights.items()}
-        self._blocks = [(plain[f"block{index}.weight"], plain[f"block{index}.bias"]) for index in range(count_blocks(weights))]
+        self._weight, self._inner_bias = plain["block0.weight"], plain["block0.bias"]
         self._out, self._bias = plain["out.weight"], float(plain["out.bias"])
 
     def __call__(self, hidden: np.ndarray, log_q: float) -> float:
@@ -90,9 +80,8 @@ class NumpyHead:
         x = np.empty(width + 1, dtype=np.float32)
         np.multiply(hidden, (float(np.dot(hidden, hidden)) / width + SMALLEST) ** -0.5, out=x[:width])
         x[width] = log_q
-        for weight, bias in self._blocks:
-            inner = weight.dot(x)
-            inner += bias
-            x = x + inner * (0.5 + 0.5 * np.tanh(0.5 * inner))  # SiLU, without an overflow
+        inner = self._weight.dot(x)
+        inner += self._inner_bias
+        x = x + inner * (0.5 + 0.5 * np.tanh(0.5 * inner))  # SiLU, without an overflow
         value = float(self._out.dot(x)) + self._bias
         return cast(float, 1 / (1 + np.exp(-value))) if value > -80 else 0.0

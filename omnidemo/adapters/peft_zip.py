@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load, save
+from safetensors.torch import load
 from torch import Tensor
 
 from omnidemo.adapters.version_folders import (
@@ -36,10 +36,10 @@ EXTRAS = ["use_dora", "use_rslora", "modules_to_save", "rank_pattern", "alpha_pa
 EXTRAS += ["target_parameters", "trainable_token_indices", "use_qalora", "use_bdlora", "alora_invocation_tokens", "arrow_config"]
 
 
-def export_peft(version: StoredVersion | Path, file: Path) -> Path:
-    """Write a version (or the folder of one) as a zip of adapter_model.safetensors, adapter_config.json and a README.md; returns `file`.
+def export_peft(folder: Path, file: Path) -> Path:
+    """Write the version in a folder as a zip of adapter_model.safetensors, adapter_config.json and a README.md; returns `file`.
     ValueError, one sentence, for a damaged version or a full fine-tuning, which is no adapter. Raises OSError."""
-    stored = version if isinstance(version, StoredVersion) else load_version(version)
+    stored = load_version(folder)
     if stored.adapter.whole:
         raise ValueError("This version is a full fine-tuning, not a LoRA adapter: reset the line and set a LoRA rank above 0 first.")
     config = dict(stored.adapter.config) | {
@@ -47,10 +47,8 @@ def export_peft(version: StoredVersion | Path, file: Path) -> Path:
         "target_modules": _modules(stored.adapter.weights),
         "inference_mode": True,
     }
-    weights = {name: tensor.float().contiguous() for name, tensor in stored.adapter.weights.items()}
     described = json.dumps(config, indent=2, sort_keys=True).encode()
-    contents = {WEIGHTS: save(weights, {"format": "pt"}), CONFIG: described, CARD: _card(stored)}
-    file = Path(file)
+    contents = {WEIGHTS: (folder / WEIGHTS).read_bytes(), CONFIG: described, CARD: _card(stored)}
     with replacing(file) as partial, zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as packed:
         for name, data in contents.items():
             packed.writestr(name, data)
@@ -97,14 +95,14 @@ def _modules(weights: Mapping[str, Tensor]) -> list[str]:
     return sorted(name.removeprefix(PREFIX).removesuffix(PARTS[0]) for name in weights if name.endswith(PARTS[0]))
 
 
-def import_peft(source: Path | str, base: Mapping[str, Tensor] | Path) -> AdapterState:
-    """Read a LoRA adapter from a folder or zip in PEFT's format, for the drafter with these base weights (or in this folder).
+def import_peft(source: Path, drafter: Path) -> AdapterState:
+    """Read a LoRA adapter from a folder or zip in PEFT's format, for the drafter in a folder.
 
     Nothing is unpacked to disk, and nothing but safetensors and JSON is read. The scale alpha/r is brought to ours, alpha = 2r, by scaling
     B, so that training can go on with it. ValueError, one sentence, for anything but plain LoRA on linear layers that fits the base.
     """
-    base = BaseWeights(base) if isinstance(base, Path) else base
-    files = _files(Path(source), base)
+    base = BaseWeights(drafter)
+    files = _files(source, base)
     config = _json_object(files[CONFIG])
     rank, alpha = _check_config(config)
     try:
@@ -145,13 +143,12 @@ def _files(source: Path, base: Mapping[str, Tensor]) -> dict[str, bytes]:
 
 
 def _pick(found: Mapping[str, tuple[int, Any]], source: Path, base: Mapping[str, Tensor]) -> dict[str, bytes]:
-    if WEIGHTS not in found:
-        pickled = next((name for name in found if name.endswith((".bin", ".pt", ".pth", ".pkl", ".ckpt"))), None)
-        if pickled:
-            raise ValueError(f"{source.name} keeps its weights as a pickle ({pickled}), which can run code: save it as {WEIGHTS}.")
-        raise ValueError(f"{source.name} has no {WEIGHTS}: choose a zip or a folder in PEFT's format.")
-    if CONFIG not in found:
-        raise ValueError(f"{source.name} has no {CONFIG}: choose a zip or a folder in PEFT's format.")
+    pickled = next((name for name in found if name.endswith((".bin", ".pt", ".pth", ".pkl", ".ckpt"))), None)
+    if WEIGHTS not in found and pickled:
+        raise ValueError(f"{source.name} keeps its weights as a pickle ({pickled}), which can run code: save it as {WEIGHTS}.")
+    for name in (WEIGHTS, CONFIG):
+        if name not in found:
+            raise ValueError(f"{source.name} has no {name}: choose a zip or a folder in PEFT's format.")
     described = _read(found, CONFIG, MOST_CONFIG_BYTES, source)
     rank, _ = _check_config(_json_object(described))
     # The configuration and the header give the size of the tensors: they are checked before anything larger is unpacked.
@@ -180,13 +177,12 @@ def _check_header(found: Mapping[str, tuple[int, Any]], source: Path) -> None:
     with opened() as file:
         length = int.from_bytes(file.read(8), "little")
         header = _json_object(file.read(length), WEIGHTS) if 2 <= length <= min(MOST_HEADER, size) else {}
-    ends = [entry["data_offsets"][1] for entry in header.values() if isinstance(entry, dict) and _is_extent(entry.get("data_offsets"))]
-    if max(ends, default=0) != size - 8 - length:
+    try:
+        end = max((tensor["data_offsets"][1] for name, tensor in header.items() if name != "__metadata__"), default=0)
+    except (LookupError, TypeError):
+        end = None
+    if end != size - 8 - length:
         raise ValueError(f"{WEIGHTS} in {source.name} is not a safetensors file: export the adapter again.")
-
-
-def _is_extent(value: Any) -> bool:
-    return isinstance(value, list) and len(value) == 2 and all(isinstance(one, int) for one in value)
 
 
 def _json_object(data: bytes, name: str = CONFIG) -> dict[str, Any]:
@@ -209,13 +205,7 @@ def _check_config(config: Mapping[str, Any]) -> tuple[int, float]:
     if config.get("bias", "none") != "none":
         raise ValueError(f"The adapter trains biases (bias {config['bias']!r}), which is not supported: train it as plain LoRA.")
     rank, alpha = config.get("r"), config.get("lora_alpha")
-    if (
-        not isinstance(rank, int)
-        or isinstance(rank, bool)
-        or not 1 <= rank <= MOST_RANK
-        or not isinstance(alpha, (int, float))
-        or not 0 < alpha < 1e6
-    ):
+    if type(rank) is not int or not 1 <= rank <= MOST_RANK or not isinstance(alpha, (int, float)) or not 0 < alpha < 1e6:
         raise ValueError(f"{CONFIG} has no usable rank and alpha (r {rank!r}, lora_alpha {alpha!r}): export the adapter again.")
     return rank, float(alpha)
 

@@ -18,6 +18,7 @@ from safetensors import safe_open
 from safetensors.torch import load, save
 from torch import Tensor
 
+from omnidemo.private_folders import replacing
 from omnidemo.records import AdapterVersion
 
 WEIGHTS, CONFIG, OPTIMISER, MANIFEST = "adapter_model.safetensors", "adapter_config.json", "optimizer.safetensors", "manifest.json"
@@ -203,9 +204,8 @@ def read_note(line: Path, note: Note) -> int | None:
 
 def write_note(line: Path, note: Note, version: int) -> None:
     """Note the active or trusted version, in one rename. Raises OSError."""
-    line.mkdir(parents=True, exist_ok=True)
-    _write(line / f".new-{note}", str(version).encode())
-    os.replace(line / f".new-{note}", line / note)
+    with replacing(line / note) as partial:
+        _write(partial, str(version).encode())
     _sync_folder(line)
 
 

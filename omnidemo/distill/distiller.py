@@ -48,7 +48,7 @@ class Distiller:
         storage: Path,
         *,
         publish: Publish,
-        store: Store | None,
+        store: Store,
         domain: str = "default",
         busy: Callable[[], bool] = lambda: False,
         worker: Worker | None = None,

@@ -21,7 +21,7 @@ class DriftDetector:
 
     With m recent values and n before them (mean m̄ and variance s² of the latter), it fires where
     m̄ − recent mean > max(LEAST_DROP, ERRORS · s · √(1/m + 1/n)), IN_A_ROW times. Both windows move, so a slow drift is followed, not
-    reported. After it has fired, the values from the estimated onset on are the new level. Values that are None or not finite are left out.
+    reported. After it has fired, the values from the estimated onset on are the new level.
     """
 
     def __init__(self) -> None:
@@ -29,10 +29,8 @@ class DriftDetector:
         self._low = 0
         self.onset = 0  # how many of the newest values belong to the new topic, as far as one can tell, after `add` was True
 
-    def add(self, value: float | None) -> bool:
+    def add(self, value: float) -> bool:
         """Take the next acceptance (0 to 1); whether a shift shows with it."""
-        if value is None or not math.isfinite(value):
-            return False
         self._values.append(value)
         if len(self._values) < FEWEST + RECENT:
             return False
@@ -53,12 +51,10 @@ class DriftDetector:
 
 
 def shifts(values: Iterable[float | None]) -> list[int]:
-    """Indices of the requests with which a topic shift set in, estimated, for a chart of the values."""
-    detector, found, usable = DriftDetector(), [], []
-    for index, value in enumerate(values):
-        if value is None or not math.isfinite(value):
-            continue
-        usable.append(index)
+    """Indices of the requests with which a topic shift set in, estimated, for a chart of the finite values; None is left out."""
+    detector, found = DriftDetector(), []
+    known = [(index, value) for index, value in enumerate(values) if value is not None]
+    for number, (_, value) in enumerate(known, 1):
         if detector.add(value):
-            found.append(usable[-detector.onset])
+            found.append(known[number - detector.onset][0])
     return found

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from omnidemo.adapters.version_folders import AdapterState
 from omnidemo.distill.drift import DriftDetector
-from omnidemo.distill.payback import DRAFT_LENGTH, ChatCost, Payback, seconds_saved, speed_gain
+from omnidemo.distill.payback import DRAFT_LENGTH, ChatCost, Payback, seconds_saved, speed_gain, weighted_mean
 from omnidemo.records import Trace
 
 HELD_OUT = 24  # newest answers that a version is evaluated on
@@ -22,87 +23,53 @@ FEWEST_REQUESTS = 4  # answers that a verdict needs
 # version that loses a tenth of its acceptance is still rolled back at the first or second evaluation.
 ROLLBACK_ERRORS = 3.5
 EVIDENCE_DECAY = 0.8  # weight of earlier evaluations, with each later one
+MOST_EVALUATIONS = 64  # that are kept: a weight of 0.8⁶⁴ is none
 MOST_HALVINGS = 4  # of the learning rate: below a sixteenth of it a line would learn nothing any more
 
 Verdict = Literal["better", "worse", "open"]
 
 
-class Evidence:
-    """Whether the versions published since the trusted one guess better than it, on answers that neither has learned from.
+@dataclass(frozen=True, slots=True, eq=False)
+class Measured:
+    """Finite acceptance probabilities [n] of a version (`tried`) and of the trusted one at the same positions of `requests` answers."""
 
-    At position i both would have their proposal accepted with probabilities a_i (tried) and b_i (trusted). The differences
-    d_i = a_i − b_i are summed with weights w_i, which decay with every later evaluation, so that a bad version is not hidden by many good
-    ones before it: mean d̄ = Σ w d / Σ w and standard error √(var(d) · Σ w²) / Σ w.
+    tried: np.ndarray
+    trusted: np.ndarray
+    requests: int
+
+
+def difference(evidence: Sequence[Measured]) -> tuple[float, float]:
+    """The mean difference of a_i (tried) and b_i (trusted) over all positions i, and its standard error; the oldest evidence comes first.
+
+    With every later evaluation the weight of the earlier ones decays, so that a bad version is not hidden by many good ones before it.
     """
-
-    def __init__(self, against: int = 0) -> None:
-        """`against`: number of the trusted version."""
-        self.against = against
-        self.requests = self.positions = 0
-        self._weights = self._weights_squared = self._sum = self._squares = 0.0
-
-    def add(self, tried: np.ndarray, trusted: np.ndarray, requests: int) -> None:
-        """Acceptance probabilities [n] of both at the same positions of `requests` answers; positions that are not finite are left out."""
-        difference = np.asarray(tried, np.float64) - np.asarray(trusted, np.float64)
-        difference = difference[np.isfinite(difference)]
-        self.requests += requests
-        self.positions += len(difference)
-        self._weights = EVIDENCE_DECAY * self._weights + len(difference)
-        self._weights_squared = EVIDENCE_DECAY**2 * self._weights_squared + len(difference)
-        self._sum = EVIDENCE_DECAY * self._sum + float(difference.sum())
-        self._squares = EVIDENCE_DECAY * self._squares + float((difference**2).sum())
-
-    @property
-    def mean(self) -> float:
-        return self._sum / self._weights if self._weights else 0.0
-
-    @property
-    def error(self) -> float:
-        """Standard error of the mean; infinite below two positions."""
-        if self.positions < 2:
-            return math.inf
-        shrunk = self._weights_squared / self._weights**2  # 1 / effective number of positions
-        return math.sqrt(max(0.0, self._squares / self._weights - self.mean**2) * shrunk / (1 - shrunk))
-
-    def verdict(self, latest: float) -> Verdict:
-        """Better above one standard error, worse below minus ROLLBACK_ERRORS of them: a difference within the noise decides nothing.
-
-        The evidence may be on several versions. `latest` is the mean difference of the published one alone: it is neither promoted for
-        what the versions before it gained nor rolled back for what they lost.
-        """
-        if self.requests < FEWEST_REQUESTS or self.positions < 2:
-            return "open"
-        if self.mean > self.error:
-            return "better" if latest >= 0 else "open"
-        return "worse" if self.mean < -ROLLBACK_ERRORS * self.error and latest < 0 else "open"
+    values = np.concatenate([one.tried - one.trusted for one in evidence])
+    weights = EVIDENCE_DECAY ** np.arange(len(evidence), dtype=np.float64)[::-1]
+    return weighted_mean(values, np.repeat(weights, [len(one.tried) for one in evidence]))
 
 
-class Effect:
-    """The measured effect of one version: mean acceptance on its new answers, beside that of the trusted version."""
+def verdict_on(evidence: Sequence[Measured], latest: float) -> Verdict:
+    """Whether the versions published since the trusted one guess better than it, on answers that neither has learned from: better above one
+    standard error, worse below minus ROLLBACK_ERRORS of them, for a difference within the noise decides nothing.
 
-    def __init__(self, version: int = 0) -> None:
-        self.version = version
-        self._before = self._after = 0.0
-        self.positions = self.requests = 0
+    The evidence may be on several versions. `latest` is the mean difference of the published one alone: it is neither promoted for
+    what the versions before it gained nor rolled back for what they lost.
+    """
+    mean, error = difference(evidence)
+    if sum(one.requests for one in evidence) < FEWEST_REQUESTS or not math.isfinite(error):
+        return "open"
+    if mean > error:
+        return "better" if latest >= 0 else "open"
+    return "worse" if mean < -ROLLBACK_ERRORS * error and latest < 0 else "open"
 
-    def add(self, after: np.ndarray, before: np.ndarray, requests: int) -> None:
-        whole = np.isfinite(after) & np.isfinite(before)
-        self._before += float(before[whole].sum())
-        self._after += float(after[whole].sum())
-        self.positions += int(whole.sum())
-        self.requests += requests
 
-    @property
-    def difference(self) -> float:
-        """Mean acceptance of the version less that of the trusted one; 0 where nothing was measured."""
-        return (self._after - self._before) / self.positions if self.positions else 0.0
-
-    def values(self) -> dict[str, float]:
-        """acceptance_before, acceptance_after (0 to 1) and requests; empty where nothing was measured."""
-        if not self.positions:
-            return {}
-        before, after = self._before / self.positions, self._after / self.positions
-        return {"acceptance_before": before, "acceptance_after": after, "requests": float(self.requests)}
+def effect(measured: Sequence[Measured]) -> dict[str, float]:
+    """acceptance_before and acceptance_after (0 to 1) of one version, and requests; empty where nothing was measured."""
+    if not measured:
+        return {}
+    before = float(np.concatenate([one.trusted for one in measured]).mean())
+    after = float(np.concatenate([one.tried for one in measured]).mean())
+    return {"acceptance_before": before, "acceptance_after": after, "requests": float(sum(one.requests for one in measured))}
 
 
 class Evaluation:
@@ -110,8 +77,10 @@ class Evaluation:
 
     def __init__(self, adapter: AdapterState | None) -> None:
         """`adapter` is the one that is published (None: the base drafter)."""
-        self.evidence, self.payback = Evidence(), Payback()
-        self._effect, self._detector = Effect(), DriftDetector()
+        self.payback, self._detector = Payback(), DriftDetector()
+        self.evidence: deque[Measured] = deque(maxlen=MOST_EVALUATIONS)  # on versions since the one that is trusted
+        self._effect: deque[Measured] = deque(maxlen=MOST_EVALUATIONS)  # of the published version
+        self._compared = (0, 0)  # the published version and the trusted one, at the last evaluation
         self._held: deque[Trace] = deque(maxlen=HELD_OUT)  # answers since the last update: nothing has learned from them
         self.waiting = 0  # answers since the last update
         self.requests = self.shifts = self.rolled_back = 0
@@ -157,28 +126,31 @@ class Evaluation:
         return [published, trusted, *([anchor] if anchor is not trusted else [])]
 
     def conclude(self, acceptance: Sequence[np.ndarray], requests: int, version: int, trusted: int) -> tuple[Verdict, dict[str, float]]:
-        """The verdict on the published version, and its measured effect, by the acceptance [n] of each of `states`."""
-        after, before, *_ = found = [np.asarray(one, np.float64) for one in acceptance]
-        whole = np.all(np.isfinite(found), axis=0)
-        after, before, earlier = after[whole], before[whole], found[-1][whole]
-        if self._shifted or self.evidence.against != trusted:
-            self.evidence, self._shifted = Evidence(trusted), False
-        if self._effect.version != version:
-            self._effect = Effect(version)
+        """The verdict on the published version, and its measured effect, by the acceptance [n] of each of `states`; positions that are not
+        finite are left out."""
+        found = np.stack(acceptance).astype(np.float64)
+        found = found[:, np.isfinite(found).all(axis=0)]
+        after, before, earlier = found[0], found[1], found[-1]
+        if self._shifted or self._compared[1] != trusted:
+            self.evidence.clear()
+        if self._compared[0] != version:
+            self._effect.clear()
+        self._compared, self._shifted = (version, trusted), False
         if not len(after):
-            return "open", self._effect.values()
+            return "open", effect(self._effect)
         self.payback.measured(float(np.mean(after - earlier)) / max(1, self._updates - self._anchors[0][0]))
-        self.evidence.add(after, before, requests)
-        self._effect.add(after, before, requests)
+        self.evidence.append(Measured(after, before, requests))
+        self._effect.append(self.evidence[-1])
         self._acceptance, self.remark = float(after.mean()), ""
-        verdict = self.evidence.verdict(self._effect.difference)
+        measured = effect(self._effect)
+        verdict = verdict_on(self.evidence, measured["acceptance_after"] - measured["acceptance_before"])
         if verdict == "better":
             self._setbacks = 0
-        return verdict, self._effect.values()
+        return verdict, measured
 
     def note_rollback(self, bad: int, good: int, adapter: AdapterState | None) -> None:
         """Version `bad` was rolled back to `good`: the next update comes later and learns at half the rate."""
-        self.evidence = Evidence(good)
+        self.evidence.clear()
         self.anchor(adapter)
         self.rolled_back += 1
         self._setbacks += 1
@@ -192,8 +164,7 @@ class Evaluation:
         if gain is None or acceptance is None:
             return None, None
         length, round_seconds = cost.draft_length or DRAFT_LENGTH, cost.round_seconds
-        hope = self.payback.hope or 0.0
-        saved = seconds_saved(acceptance, hope, length, self._tokens, round_seconds) if round_seconds else None
+        saved = seconds_saved(acceptance, self.payback.hope, length, self._tokens, round_seconds) if round_seconds else None
         return speed_gain(acceptance, gain, length), saved
 
     def wanted(self, aware: bool, cost: ChatCost, price: float, adapter: AdapterState | None) -> bool:

@@ -45,13 +45,11 @@ class HeadTrainer:
         self.taken = int(self._moments.get(PREFIX + "step", torch.tensor(0.0)))
 
     def slots(self, logits: Tensor, at: Positions, number: int) -> Slots:
-        """From the logits [m + s, D] of a batch, without gradients. `number` seeds what is drawn above temperature 0."""
-        generator = torch.Generator(logits.device).manual_seed(self.seed * 1_000_003 + number)
-        split = len(at.direct)
-        return trace_agreement.slots(logits[:split], logits[split:], at, generator)
+        """From the logits [r, D] of a batch, without gradients. `number` seeds what is drawn above temperature 0."""
+        return trace_agreement.slots(logits, at, torch.Generator(logits.device).manual_seed(self.seed * 1_000_003 + number))
 
     def step(self, states: Tensor, seen: Slots) -> float:
-        """One step on the states [m + s, H] of a batch and its slots; the loss in nats per slot. NaN, and nothing changed, where there is
+        """One step on the states [r, H] of a batch and its slots; the loss in nats per slot. NaN, and nothing changed, where there is
         no slot or a number is not finite."""
         if not len(seen.labels):
             return math.nan

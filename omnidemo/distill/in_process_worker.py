@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from omnidemo.adapters.version_folders import AdapterState
-from omnidemo.distill.train_step import Learner, Trained, agree, evaluate, learner_for, train
-from omnidemo.distill.worker import TrainingPlan, TrainRequest, Worker
+from omnidemo.adapters.version_folders import AdapterState, OptimiserState
+from omnidemo.distill.train_step import Batches, Learner, Trained, agree, evaluate, learner_for, train
+from omnidemo.distill.worker import TrainingPlan, Worker
 from omnidemo.records import Agreement, Replayed, Trace
 
 if TYPE_CHECKING:
@@ -33,9 +33,12 @@ class InProcessWorker(Worker):
         self._lock = threading.Lock()  # a learner's parameters are scratch space
         self._stream = torch.cuda.Stream(self.device) if self.device.type == "cuda" else None
 
-    def train(self, request: TrainRequest) -> Trained:
-        with self._learner(request.folder, request.adapter, request.plan) as learner:
-            return train(learner, request.adapter, request.optimiser, request.batches, request.plan, request.head_batches)
+    def train(
+        self, folder: Path, adapter: AdapterState | None, optimiser: OptimiserState | None, batches: Batches, plan: TrainingPlan,
+        head_batches: Batches = (),
+    ) -> Trained:  # fmt: skip
+        with self._learner(folder, adapter, plan) as learner:
+            return train(learner, adapter, optimiser, batches, plan, head_batches)
 
     def evaluate(
         self, folder: Path, states: Sequence[AdapterState | None], traces: Sequence[Trace], plan: TrainingPlan

@@ -22,35 +22,29 @@ P_NOISE = 1e-6  # a rest bucket below this is rounding of float32 sums
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Positions:
-    """The positions of a batch of traces that count: m directly mapped ones, and g n-grams with s sub-tokens together.
+    """The n positions of a batch of traces that count, first those that one drafter token spells (`direct` of them, in reading order), then
+    the n-grams; and the r drafter tokens that spell them, in the same order.
 
-    `direct` [m, 2] and `sub` [s, 2] hold (index of the trace, logits row that predicts the drafter token); `direct_ids` [m] and
-    `sub_ids` [s] are the drafter tokens to predict. `top_ids` [m, K] are drafter ids (−1: padding) and `top_p` [m, K] the target's
-    raw probabilities of them, `ngram_top_ids`/`ngram_top_p` [g, K] the same where an n-gram stands. `sub_p` [s] is the target's
-    raw probability of the n-gram that the sub-token belongs to, `owner` [s] that n-gram's number, `ngrams` = g. `order` [m + g] is
-    the place of each position (first the directly mapped ones) among all of them in reading order, `temperature` [m + g] that
-    of its request.
+    `rows` [r, 2] hold (index of the trace, logits row that predicts the token), `ids` [r] are the tokens to predict, `owner` [r] their
+    positions, `first` [n] the first token of each position. `top_ids` [n, K] are drafter ids (−1: padding) and `top_p` [n, K] the target's
+    raw probabilities of them, `ngram_p` [n] that of the n-gram (0: none stands there), `temperature` [n] is that of the request.
     """
 
-    direct: Tensor
-    direct_ids: Tensor
+    rows: Tensor
+    ids: Tensor
+    owner: Tensor
+    first: Tensor
     top_ids: Tensor
     top_p: Tensor
-    sub: Tensor
-    sub_ids: Tensor
-    sub_p: Tensor
-    owner: Tensor
-    ngram_top_ids: Tensor
-    ngram_top_p: Tensor
-    order: Tensor
+    ngram_p: Tensor
     temperature: Tensor
-    ngrams: int
+    direct: int
 
     def __len__(self) -> int:
-        return len(self.direct) + self.ngrams
+        return len(self.first)
 
     def to(self, device: torch.device) -> Positions:
-        tensors = {field.name: getattr(self, field.name).to(device) for field in fields(self) if field.name != "ngrams"}
+        tensors = {field.name: getattr(self, field.name).to(device) for field in fields(self) if field.name != "direct"}
         return replace(self, **tensors)
 
 
@@ -64,58 +58,44 @@ class Losses:
     ngram: Tensor
 
 
-def positions(traces: Sequence[Trace], errors_only: bool = False) -> Positions:
-    """Collect what counts of at least one trace: positions with a spelling, and with a row before it that predicts it (so `starts` ≥ 1).
+def spelled(trace: Trace) -> np.ndarray:
+    """Which positions [n] have a spelling, and a row before it that predicts it (so `starts` ≥ 1)."""
+    return (trace.starts >= 1) & (trace.lengths >= 1) & (trace.starts + trace.lengths <= len(trace.drafter_ids))
 
-    errors_only: without the tokens that were accepted proposals.
-    """
+
+def positions(traces: Sequence[Trace], errors_only: bool = False) -> Positions:
+    """Collect what counts of at least one trace: the positions that are spelled; errors_only: without accepted proposals."""
     width = max(trace.top_ids.shape[1] for trace in traces)
-    kinds: tuple[list[dict[str, np.ndarray]], ...] = ([], [])  # of the directly mapped positions, and of the n-grams, trace by trace
-    before = 0
+    found: list[dict[str, np.ndarray]] = []
     for index, trace in enumerate(traces):
-        inside = (trace.starts >= 1) & (trace.starts + trace.lengths <= len(trace.drafter_ids)) & (trace.lengths >= 1)
-        if errors_only:
-            inside &= ~trace.accepted
-        place = before + np.cumsum(inside) - 1  # of each position that counts, in reading order
-        before += int(inside.sum())
+        inside = spelled(trace) & ~trace.accepted if errors_only else spelled(trace)
         padding = ((0, 0), (0, width - trace.top_ids.shape[1]))
-        top_ids, top_p = np.pad(trace.top_ids, padding, constant_values=-1), np.pad(trace.top_p, padding)
-        for found, those in zip(kinds, (trace.lengths == 1, trace.lengths >= 2), strict=True):
-            chosen = np.flatnonzero(inside & those)
-            lengths = trace.lengths[chosen]
-            owner = np.repeat(np.arange(len(chosen)), lengths)  # of each drafter token
-            token = trace.starts[chosen][owner] + np.arange(len(owner)) - (np.cumsum(lengths) - lengths)[owner]
-            part = {
-                "rows": np.stack([np.full(len(token), index), token - 1], axis=1),
-                "ids": trace.drafter_ids[token],
-                "p": trace.p[chosen][owner],
-                "owner": owner + sum(len(one["place"]) for one in found),
-                "top_ids": top_ids[chosen],
-                "top_p": top_p[chosen],
-                "place": place[chosen],
-                "temperature": np.full(len(chosen), trace.temperature),
-            }
-            found.append(part)
-    joined = [{name: np.concatenate([one[name] for one in found]) for name in found[0]} for found in kinds]
-    floats = ("p", "top_p", "temperature")
-    direct, merged = (
-        {name: torch.from_numpy(values.astype(np.float32 if name in floats else np.int64)) for name, values in columns.items()}
-        for columns in joined
-    )
+        part = {
+            "trace": np.full(len(inside), index),
+            "starts": trace.starts,
+            "lengths": trace.lengths,
+            "ngram_p": np.where(trace.lengths > 1, trace.p, 0.0),
+            "top_ids": np.pad(trace.top_ids, padding, constant_values=-1),
+            "top_p": np.pad(trace.top_p, padding),
+            "temperature": np.full(len(inside), trace.temperature),
+        }
+        found.append({name: values[inside] for name, values in part.items()})
+    joined = {name: np.concatenate([part[name] for part in found]) for name in found[0]}
+    single = joined["lengths"] == 1
+    order = np.argsort(~single, kind="stable")  # the n-grams last
+    joined = {name: values[order] for name, values in joined.items()}
+    lengths = joined["lengths"]
+    first = np.cumsum(lengths) - lengths
+    owner = np.repeat(np.arange(len(lengths)), lengths)
+    source, token = joined["trace"][owner], joined["starts"][owner] + np.arange(len(owner)) - first[owner]
+    begins = np.cumsum([0, *(len(trace.drafter_ids) for trace in traces)])  # of each trace among the drafter tokens of all
+    ids = np.concatenate([trace.drafter_ids for trace in traces])[begins[source] + token]
+    integers = {"rows": np.stack([source, token - 1], axis=1), "ids": ids, "owner": owner, "first": first, "top_ids": joined["top_ids"]}
+    floats = {name: joined[name] for name in ("top_p", "ngram_p", "temperature")}
     return Positions(
-        direct=direct["rows"],
-        direct_ids=direct["ids"],
-        top_ids=direct["top_ids"],
-        top_p=direct["top_p"],
-        sub=merged["rows"],
-        sub_ids=merged["ids"],
-        sub_p=merged["p"],
-        owner=merged["owner"],
-        ngram_top_ids=merged["top_ids"],
-        ngram_top_p=merged["top_p"],
-        order=torch.cat([direct["place"], merged["place"]]),
-        temperature=torch.cat([direct["temperature"], merged["temperature"]]),
-        ngrams=len(merged["place"]),
+        **{name: torch.from_numpy(values.astype(np.int64)) for name, values in integers.items()},
+        **{name: torch.from_numpy(values.astype(np.float32)) for name, values in floats.items()},
+        direct=int(single.sum()),
     )
 
 
@@ -135,8 +115,7 @@ def _cut(trace: Trace, kept: np.ndarray, drop: int, end: int) -> Trace:
 def parts(trace: Trace, window: int) -> Iterator[Trace]:
     """The trace in parts of at most `window` drafter tokens: each spelled position is in one of them, with half a window before it as far
     as there is so much. Positions that are not spelled are in none."""
-    ends = trace.starts + trace.lengths
-    left = (trace.starts >= 1) & (trace.lengths >= 1) & (ends <= len(trace.drafter_ids))
+    ends, left = trace.starts + trace.lengths, spelled(trace)
     while left.any():
         end = int(ends[left].max())
         drop = max(0, end - window)
@@ -194,33 +173,34 @@ def direct_divergence(logits: Tensor, top_ids: Tensor, top_p: Tensor, kind: Dive
 
 
 def direct_loss(logits: Tensor, at: Positions, kind: Divergence = "forward", beta: float = 0.5) -> Tensor:
-    """The loss [m] of the directly mapped positions: a divergence, or with "nll" −log q of the token that the target emitted."""
+    """The loss [m] of the directly mapped positions, from their logits [m, D]: a divergence, or with "nll" −log q of the token that the
+    target emitted."""
     if kind == "nll":
-        return torch.nn.functional.cross_entropy(logits.float(), at.direct_ids, reduction="none")
-    return direct_divergence(logits, at.top_ids, at.top_p, kind, beta)
+        return torch.nn.functional.cross_entropy(logits.float(), at.ids[: at.direct], reduction="none")
+    return direct_divergence(logits, at.top_ids[: at.direct], at.top_p[: at.direct], kind, beta)
 
 
-def ngram_divergence(sub_logits: Tensor, at: Positions) -> Tensor:
-    """The approximate KL [g] of equation 2, D(q' ‖ p) in nats, at the place of each n-gram; logits [s, D] of all sub-tokens.
+def ngram_divergence(logits: Tensor, at: Positions) -> Tensor:
+    """The approximate KL [g] of equation 2, D(q' ‖ p) in nats, at the place of each n-gram; logits [r, D].
 
     q' gives the n-gram its product Π q(d_j), takes that product from the first sub-token, and is q elsewhere. The rest bucket holds
     everything outside the top, and what is left of a first sub-token that is not in it.
     """
-    logits = sub_logits.float()
-    log_q_sub = logits.log_softmax(-1).gather(1, at.sub_ids[:, None]).squeeze(1)
-    first = first_of_each(at.owner)
+    m = at.direct  # each directly mapped position has one token, so positions and tokens begin with the same number
+    logits, ids, owner, first = logits[m:].float(), at.ids[m:], at.owner[m:] - m, at.first[m:] - m
+    top_ids, p_product = at.top_ids[m:], at.ngram_p[m:]
+    log_q_sub = logits.log_softmax(-1).gather(1, ids[:, None]).squeeze(1)
     log_first = log_q_sub[first]
-    after = log_q_sub.new_zeros(at.ngrams).index_add(0, at.owner, log_q_sub.index_fill(0, first, 0.0))  # log Π of the later ones
+    after = log_q_sub.new_zeros(len(first)).index_add(0, owner, log_q_sub.index_fill(0, first, 0.0))  # log Π of the later ones
     log_product = log_first + after
     left = log_first + torch.log(-torch.expm1(after.clamp(max=-1e-6)))  # log of q(d1) − Π q(d_j)
 
-    is_first = at.ngram_top_ids == at.sub_ids[first][:, None]
-    others = torch.where(is_first, -1, at.ngram_top_ids)
-    known = torch.cat([at.sub_ids[first][:, None], others], dim=-1)  # begins with a valid id, as padding needs it
+    is_first = top_ids == ids[first][:, None]
+    others = torch.where(is_first, -1, top_ids)
+    known = torch.cat([ids[first][:, None], others], dim=-1)  # begins with a valid id, as padding needs it
     log_q, log_rest = log_q_with_rest(logits[first], known)
     in_top = is_first.any(-1)
-    p = torch.where(at.ngram_top_ids >= 0, at.ngram_top_p, 0.0)
-    p_product = at.sub_p[first]
+    p = torch.where(top_ids >= 0, at.top_p[m:], 0.0)
     p_rest = 1 - p.sum(-1) - p_product
     p_rest = torch.where(p_rest > P_NOISE, p_rest, 0.0)
 
@@ -233,35 +213,24 @@ def ngram_divergence(sub_logits: Tensor, at: Positions) -> Tensor:
     return top + term(log_product, p_product) + rest
 
 
-def first_of_each(owner: Tensor) -> Tensor:
-    """Index of the first sub-token of each n-gram, from the numbers [s] of the n-grams that they belong to."""
-    return torch.nonzero(torch.diff(owner, prepend=owner.new_full((1,), -1)), as_tuple=True)[0]
-
-
 def distillation(
-    direct_logits: Tensor,
-    sub_logits: Tensor,
-    at: Positions,
-    weight: float = 0.2,
-    kind: Divergence = "forward",
-    ngram: NgramLoss = "nll",
-    beta: float = 0.5,
+    logits: Tensor, at: Positions, weight: float = 0.2, kind: Divergence = "forward", ngram: NgramLoss = "nll", beta: float = 0.5
 ) -> Losses:
-    """The loss of a batch from the logits of its rows: [m, D] for `at.direct`, [s, D] for `at.sub`.
+    """The loss of a batch from the logits [r, D] of its rows.
 
     `weight` is λ. `ngram`: "nll" is −Σ log q(d_j); "dynamic" the same with p(t), the target's probability of the n-gram, in the place
     of λ; "kl" equation 2. No positions of a kind: zero.
     """
-    zero = direct_logits.sum() * 0.0 + sub_logits.sum() * 0.0
-    direct = direct_loss(direct_logits, at, kind, beta).mean() if len(at.direct) else zero
-    if not at.ngrams:
+    m, ngrams, zero = at.direct, len(at) - at.direct, logits.sum() * 0.0
+    direct = direct_loss(logits[:m], at, kind, beta).mean() if m else zero
+    if not ngrams:
         return Losses(direct + zero, direct, zero)
     if ngram == "kl":
-        divergence = ngram_divergence(sub_logits, at).mean()
+        divergence = ngram_divergence(logits, at).mean()
         return Losses(direct + weight * divergence, direct, divergence)
     if ngram not in ("nll", "dynamic"):
         raise ValueError(f"Unknown n-gram loss {ngram!r}: use 'nll', 'dynamic' or 'kl'.")
-    nll = torch.nn.functional.cross_entropy(sub_logits.float(), at.sub_ids, reduction="none")
-    likelihood = nll.sum() / at.ngrams
-    weighted = (at.sub_p * nll).sum() / at.ngrams if ngram == "dynamic" else weight * likelihood
+    nll = torch.nn.functional.cross_entropy(logits[m:].float(), at.ids[m:], reduction="none")
+    likelihood = nll.sum() / ngrams
+    weighted = (at.ngram_p[at.owner[m:]] * nll).sum() / ngrams if ngram == "dynamic" else weight * likelihood
     return Losses(direct + weighted, direct, likelihood)

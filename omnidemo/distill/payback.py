@@ -38,24 +38,16 @@ class Payback:
     @property
     def gain(self) -> float | None:
         """Expected change of acceptance by one update; None before one was measured."""
-        if not self._gains:
-            return None
-        return float(np.average(self._gains, weights=self._weights()))
+        return self._estimate()[0] if self._gains else None
 
     @property
-    def hope(self) -> float | None:
-        """The expected gain and its standard error, added."""
-        gain = self.gain
-        if gain is None or len(self._gains) < 2:
-            return gain
-        weights = self._weights()
-        shrunk = float((weights**2).sum())  # 1 / effective number of measurements
-        variance = float(np.average((np.array(self._gains) - gain) ** 2, weights=weights)) / (1 - shrunk)
-        return gain + math.sqrt(variance * shrunk)
+    def hope(self) -> float:
+        """The expected gain and its standard error, added; 0 before one was measured."""
+        gain, error = self._estimate() if self._gains else (0.0, 0.0)
+        return gain + error if math.isfinite(error) else gain
 
-    def _weights(self) -> np.ndarray:
-        weights = (1 - 1 / MEMORY) ** np.arange(len(self._gains), dtype=np.float64)[::-1]
-        return weights / weights.sum()
+    def _estimate(self) -> tuple[float, float]:
+        return weighted_mean(np.array(self._gains), (1 - 1 / MEMORY) ** np.arange(len(self._gains), dtype=np.float64)[::-1])
 
     @property
     def answers_left(self) -> int:
@@ -82,6 +74,14 @@ class Payback:
         self._poor = 0 if pays else self._poor + 1
         self.converged, self._waited = self._poor >= POOR_UPDATES, 0
         return not self.converged
+
+
+def weighted_mean(values: np.ndarray, weights: np.ndarray) -> tuple[float, float]:
+    """Σ w x / Σ w and its standard error √(var(x) · Σ w²) / Σ w, which is infinite below two values."""
+    mean = float(np.average(values, weights=weights))
+    shrunk = float((weights**2).sum() / weights.sum() ** 2)  # 1 / effective number of values
+    variance = float(np.average((values - mean) ** 2, weights=weights))
+    return mean, math.sqrt(variance * shrunk / (1 - shrunk)) if len(values) > 1 else math.inf
 
 
 def efficiency(acceptance: float, length: float) -> float:

@@ -19,13 +19,10 @@ from omnidemo.distill.worker import Worker, WorkerError
 
 POLL_SECONDS = 0.25  # resolution of the running time of a request
 SILENT_SECONDS = 60.0  # without a sign of life, pauses not counted, after which it hangs: loading torch on a busy machine takes less
-
-
-def training_environment(threads: int) -> dict[str, str]:
-    """Environment of a process that trains. Thread limits must be set before torch is imported. By default glibc returns big blocks to the
-    system after every step, which then zeroes them again: nearly half of the time."""
-    limits = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(threads))
-    return limits | {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": "8000000000", "MALLOC_ARENA_MAX": "1"}
+# Thread limits must be set before torch is imported. By default glibc returns big blocks to the system after every step, which then zeroes
+# them again: nearly half of the time.
+TRAINING_ENVIRONMENT = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+TRAINING_ENVIRONMENT |= {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": "8000000000", "MALLOC_ARENA_MAX": "1"}
 
 
 class ProcessWorker(Worker):
@@ -34,11 +31,11 @@ class ProcessWorker(Worker):
     Every method raises WorkerError where the process died, took too long or reports an error.
     """
 
-    def __init__(self, threads: int = 1, nice: int = 10, timeout: float = 600.0, patience: float = SILENT_SECONDS) -> None:
+    def __init__(self, nice: int = 10, timeout: float = 600.0, patience: float = SILENT_SECONDS) -> None:
         """`timeout`: seconds of running time, pauses not counted, after which a request is given up and the process replaced; `patience`:
         those without a sign of life."""
         super().__init__()
-        self.threads, self.nice, self.timeout, self.patience = threads, nice, timeout, patience
+        self.nice, self.timeout, self.patience = nice, timeout, patience
         self._last_sign = time.monotonic()  # of life
         self._in_request = False
         self._process: subprocess.Popen[bytes] | None = None
@@ -140,7 +137,7 @@ class ProcessWorker(Worker):
         # Not `multiprocessing`: its spawn would import the main module, which may be a script that calls `load_pair`.
         command = [sys.executable, "-c", f"from omnidemo.distill.worker_process import main; main({self.nice}, {os.getpid()})"]
         try:
-            process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=self._environment())
+            process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=_environment())
             assert process.stdout
             pickle.load(process.stdout)  # it is ready: from here on it may be paused
         except Exception as error:  # the system has no process left, or it ended at once
@@ -166,11 +163,12 @@ class ProcessWorker(Worker):
             if self._process and self._process.poll() is None:
                 _signal(self._process, paused)
 
-    def _environment(self) -> dict[str, str]:
-        root = str(Path(__file__).resolve().parents[2])
-        own = {"PYTHONPATH": os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH", "")))), "PYTHONWARNINGS": "ignore"}
-        own |= {"CUDA_VISIBLE_DEVICES": "", "HF_HUB_OFFLINE": "1", "TQDM_DISABLE": "1"}
-        return os.environ | training_environment(self.threads) | own
+
+def _environment() -> dict[str, str]:
+    root = str(Path(__file__).resolve().parents[2])
+    own = {"PYTHONPATH": os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH", "")))), "PYTHONWARNINGS": "ignore"}
+    own |= {"CUDA_VISIBLE_DEVICES": "", "HF_HUB_OFFLINE": "1", "TQDM_DISABLE": "1"}
+    return os.environ | TRAINING_ENVIRONMENT | own
 
 
 def _signal(process: subprocess.Popen[bytes], paused: bool) -> None:

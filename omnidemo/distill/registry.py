@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from torch import Tensor
 
@@ -37,12 +36,12 @@ class Published:
 class AdapterRegistry:
     """Keeps the versions of a line (drafter, target, domain) on disk, publishes one of them, and notes both in the store.
 
-    Whoever calls a method holds `lock`. `publish(version, weights, head)` is called with it held, after the version is on disk. A failure
-    of the store is put into `error`.
+    Whoever calls a method holds `lock`. `publish(version, weights, head)` is called with it held, after the version is on disk. `error` is
+    a sentence about what went wrong last.
     `trusted` is the last version that was measured to be better than the one trusted before it; it is never pruned.
     """
 
-    def __init__(self, folder: Path, drafter: str, target: str, domain: str, storage: Path, publish: Publish, store: Store | None) -> None:
+    def __init__(self, folder: Path, drafter: str, target: str, domain: str, storage: Path, publish: Publish, store: Store) -> None:
         self.folder, self.drafter, self.target, self.domain = folder, drafter, target, domain
         self.line_folder = version_folders.line_folder(storage, drafter, target, domain)
         self.lock = threading.RLock()
@@ -68,7 +67,7 @@ class AdapterRegistry:
             try:
                 self._swap_to(version)
                 self._trust_noted()
-                self._store_active(version)
+                self._store.set_active(*self._names, version)
                 return version
             except (ValueError, OSError) as error:
                 log.warning("%s", error)
@@ -80,7 +79,7 @@ class AdapterRegistry:
         self._swap_to(version)
         self.promote()
         version_folders.write_note(self.line_folder, "active", version)
-        self._store_active(version)
+        self._store.set_active(*self._names, version)
 
     def adopt(self, adapter: AdapterState, kept: int) -> int:
         """Make an adapter from elsewhere the newest version, and trust it; its number. Raises ValueError where it does not fit."""
@@ -101,18 +100,18 @@ class AdapterRegistry:
         info = version_folders.write_version(self.line_folder, info, adapter, optimiser)
         version_folders.write_note(self.line_folder, "active", version)
         self.error = None
-        self._write(lambda store: store.record_steps(*self._names, version, steps))
-        self._write(lambda store: store.add_adapter(info, True))
+        self._store.record_steps(*self._names, version, steps)
+        self._store.add_adapter(info, True)
         self._publish(version, weights, adapter.head)
         self.current = Published(version, adapter, optimiser, requests, loss, now)
         gone = version_folders.prune(self.line_folder, kept, version, self.trusted.version)
-        self._write(lambda store: store.drop_files(*self._names, gone))
+        self._store.drop_files(*self._names, gone)
 
     def promote(self) -> None:
         """Trust the published version: from now on versions are compared with it."""
         self.trusted = self.current
         version_folders.write_note(self.line_folder, "trusted", self.current.version)
-        self._write(lambda store: store.set_trusted(*self._names, self.trusted.version))
+        self._store.set_trusted(*self._names, self.trusted.version)
 
     def roll_back(self) -> None:
         """Publish the trusted version again, and go on from there; the base drafter where the files of that version are gone."""
@@ -124,13 +123,13 @@ class AdapterRegistry:
 
     def effect(self, version: int, values: Mapping[str, float]) -> None:
         """Note what a version was measured to change."""
-        self._write(lambda store: store.set_effect(*self._names, version, values))
+        self._store.set_effect(*self._names, version, values)
 
     def reset(self) -> None:
         """Back to the base drafter: the line's versions and its loss curve go."""
         self._swap_to(0)
         version_folders.remove_line(self.line_folder)
-        self._write(lambda store: store.forget_line(*self._names))
+        self._store.forget_line(*self._names)
         self.current = self.trusted = Published()
 
     def _swap_to(self, version: int) -> None:
@@ -162,19 +161,6 @@ class AdapterRegistry:
                 self.trusted = replace(self._stored(noted), optimiser=None)
             except (ValueError, OSError) as error:
                 log.warning("%s", error)
-
-    def _store_active(self, version: int) -> None:
-        self._write(lambda store: store.set_active(*self._names, version))
-
-    def _write(self, write: Callable[[Any], None]) -> None:
-        """Write to the store; a failure is put into `error` and changes nothing about the version."""
-        if self._store is None:
-            return
-        try:
-            write(self._store)
-        except Exception as error:  # any store
-            log.warning("The store did not take an adapter's record: %s", error)
-            self.error = f"The version is in use, but the history could not note it: {error}"
 
 
 def _now() -> str:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Literal
 
 import numpy as np
 
+from omnidemo.distill.losses import spelled
 from omnidemo.records import Trace
 
 ReplayOrder = Literal["mixed", "newest", "informative", "uniform"]
@@ -55,7 +56,8 @@ class TraceBuffer:
         if self.order == "mixed":
             return self._mixed(traces[len(traces) - fresh :], traces[: len(traces) - fresh], steps, size)
         if self.order == "newest":
-            return self._cycled(traces[-max(fresh, NEWEST_BATCHES * size) :], steps, size)
+            newest = traces[-max(fresh, NEWEST_BATCHES * size) :]
+            return list(self._cycled(newest, steps, min(size, len(newest))))
         if self.order == "informative":
             weights = [MIN_WEIGHT + 1 - float(np.mean(trace.accepted)) for trace in traces]
             return [self._weighted(traces, weights, size) for _ in range(steps)]
@@ -73,19 +75,10 @@ class TraceBuffer:
     def _mixed(self, fresh: Sequence[Trace], older: Sequence[Trace], steps: int, size: int) -> list[list[Trace]]:
         """Half fresh traces, each once before any comes again, half older ones drawn uniformly."""
         wanted = min(len(fresh), size if not older else (size + 1) // 2)
-        cycle: list[Trace] = []
-        batches: list[list[Trace]] = []
-        for _ in range(steps):
-            while len(cycle) < wanted:
-                cycle += self._random.sample(fresh, len(fresh))
-            batch, cycle = cycle[:wanted], cycle[wanted:]
-            batches.append(batch + self._random.sample(older, min(size - wanted, len(older))))
-        return batches
+        return [batch + self._random.sample(older, min(size - wanted, len(older))) for batch in self._cycled(fresh, steps, wanted)]
 
-    def _cycled(self, traces: Sequence[Trace], steps: int, size: int) -> list[list[Trace]]:
-        """Batches in which every trace occurs equally often, give or take once."""
-        size = min(size, len(traces))
-        batches: list[list[Trace]] = []
+    def _cycled(self, traces: Sequence[Trace], steps: int, size: int) -> Iterator[list[Trace]]:
+        """Batches in which every trace occurs equally often, give or take once, and in none twice."""
         cycle: list[Trace] = []
         for _ in range(steps):
             if len(cycle) < size:  # the rest goes first into this batch, and again at the end of the new cycle: each comes equally often
@@ -93,8 +86,7 @@ class TraceBuffer:
                 others = [trace for trace in traces if id(trace) not in left]
                 cycle += self._random.sample(others, len(others)) + cycle
             batch, cycle = cycle[:size], cycle[size:]
-            batches.append(batch)
-        return batches
+            yield batch
 
     def _weighted(self, traces: Sequence[Trace], weights: Sequence[float], size: int) -> list[Trace]:
         """A sample without repetition in which a trace's chance grows with its weight (Efraimidis and Spirakis, 2006)."""
@@ -108,5 +100,4 @@ def usable(trace: Trace) -> bool:
 
     The trainer and the measurement of agreement both go by it; a rule for the trainer alone belongs into `Distiller.observe`.
     """
-    spelled = (trace.starts >= 1) & (trace.lengths >= 1) & (trace.starts + trace.lengths <= len(trace.drafter_ids))
-    return bool(spelled.any() and np.isfinite(trace.top_p).all() and np.isfinite(trace.p).all())
+    return bool(spelled(trace).any() and np.isfinite(trace.top_p).all() and np.isfinite(trace.p).all())

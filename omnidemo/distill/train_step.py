@@ -152,7 +152,7 @@ def train(
 def evaluate(learner: Learner, states: Sequence[AdapterState | None], traces: Sequence[Trace], window: int = 1024) -> list[np.ndarray]:
     """For each state (None: the base drafter) the probability [positions] that its proposal would be accepted, teacher-forced.
 
-    The positions are the spelled ones of all traces in reading order, the same for every state; see `trace_agreement.expected` for the
+    The positions are the spelled ones of all traces, in the same order for every state; see `trace_agreement.expected` for the
     probabilities. Raises ValueError for a state that does not fit the learner.
     """
     found: list[np.ndarray] = []
@@ -162,8 +162,7 @@ def evaluate(learner: Learner, states: Sequence[AdapterState | None], traces: Se
         for index in range(0, len(traces), EVALUATED_AT_ONCE):
             with torch.no_grad():
                 _, logits, at = _forward(learner, traces[index : index + EVALUATED_AT_ONCE], window)
-                split = len(at.direct)
-                parts.append(trace_agreement.expected(logits[:split], logits[split:], at).cpu().numpy())
+                parts.append(trace_agreement.expected(logits, at).cpu().numpy())
         found.append(np.concatenate(parts))
     return found
 
@@ -178,8 +177,7 @@ def agree(learner: Learner, state: AdapterState | None, traces: Sequence[Trace],
         for part in losses.parts(trace, min(window, learner.context)):
             with torch.no_grad():
                 _, logits, at = _forward(learner, [part], window)
-                split = len(at.direct)
-                shared, first = trace_agreement.agreement(logits[:split].float(), logits[split:].float(), at)
+                shared, first = trace_agreement.agreement(logits, at)
             overlap, same = overlap + float(shared.sum()), same + float(first.sum())
         count = len(trace.p)
         found.append(Agreement(overlap / count, same / count, count) if count else Agreement(0.0, 0.0, 0))
@@ -187,14 +185,14 @@ def agree(learner: Learner, state: AdapterState | None, traces: Sequence[Trace],
 
 
 def _forward(learner: Learner, batch: Sequence[Trace], window: int, errors_only: bool = False) -> tuple[Tensor, Tensor, losses.Positions]:
-    """States [m + s, H], logits [m + s, D] and the positions of a batch: first the directly mapped ones, then the sub-tokens."""
+    """States [r, H], logits [r, D] and the positions of a batch."""
     traces = [losses.newest(trace, min(window, learner.context)) for trace in batch]
     at = losses.positions(traces, errors_only).to(learner.device)
     length = max(len(trace.drafter_ids) for trace in traces)
     ids = torch.zeros(len(traces), length, dtype=torch.int64)  # right-padded: attention is causal, so no mask is needed
     for row, trace in zip(ids, traces, strict=True):
         row[: len(trace.drafter_ids)] = torch.from_numpy(trace.drafter_ids.astype("int64"))
-    states, logits = learner.read(ids.to(learner.device), torch.cat([at.direct, at.sub]))
+    states, logits = learner.read(ids.to(learner.device), at.rows)
     return states, logits, at
 
 
@@ -203,8 +201,7 @@ def _step(
 ) -> TrainStep:
     began = time.perf_counter()
     states, logits, at = _forward(learner, batch, plan.window, plan.errors_only)
-    split = len(at.direct)
-    found = losses.distillation(logits[:split], logits[split:], at, plan.ngram_weight, plan.divergence, plan.ngram_loss, plan.jsd_beta)
+    found = losses.distillation(logits, at, plan.ngram_weight, plan.divergence, plan.ngram_loss, plan.jsd_beta)
     adamw.zero_grad()
     norm = math.nan if len(at) else 0.0
     if found.total.isfinite() and len(at):

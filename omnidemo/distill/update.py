@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from omnidemo.distill.payback import PRICE
-from omnidemo.distill.worker import PauseController, TrainingPlan, TrainRequest, Worker, plan_of
+from omnidemo.distill.worker import PauseController, TrainingPlan, Worker, plan_of
 
 if TYPE_CHECKING:
     from omnidemo.distill.distiller import Distiller
@@ -93,9 +93,9 @@ class Update:
                 return
             current = self._versions.current
         began, before = time.monotonic(), pauses.paused_seconds
-        folder = self._versions.folder
-        request = TrainRequest(folder, current.adapter, current.optimiser, self._batches, self._plan(), self._head_batches)
-        adapter, optimiser, steps = pauses.worker.train(request)
+        adapter, optimiser, steps = pauses.worker.train(
+            self._versions.folder, current.adapter, current.optimiser, self._batches, self._plan(), self._head_batches
+        )
         seconds = max(0.0, time.monotonic() - began - (pauses.paused_seconds - before))
         if not any(math.isfinite(step.loss) for step in steps):
             raise RuntimeError("No training step had a finite loss, so nothing was learnt.")

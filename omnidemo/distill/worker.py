@@ -1,8 +1,7 @@
-"""What a worker is, the plan by which it trains, a training request, and pauses while somebody is answered.
+"""What a worker is, the plan by which it trains, and pauses while somebody is answered.
 
 Neither torch nor numpy is imported here. `ProcessWorker` (a niced process, for a CPU) and `InProcessWorker` (for a GPU and for inline mode)
-are a `Worker`. `lines/trainer_pool.py` makes the one that all lines of a pair share; another kind is made there. `TrainRequest.folder` is a
-local path.
+are a `Worker`. `lines/trainer_pool.py` makes the one that all lines of a pair share; another kind is made there.
 """
 
 from __future__ import annotations
@@ -87,20 +86,9 @@ def plan_of(settings: Settings, seed: int = 0, slower: float = 1.0) -> TrainingP
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TrainRequest:
-    """One update: what `train_step.train` gets, for the drafter in `folder`. None: a fresh adapter, a fresh optimiser."""
-
-    folder: Path
-    adapter: AdapterState | None
-    optimiser: OptimiserState | None
-    batches: Batches  # one optimiser step each
-    plan: TrainingPlan
-    head_batches: Batches = ()  # for the acceptance head alone
-
-
 class Worker:
-    """Trains and measures drafters. A worker keeps loaded models but no state of a line: each call carries all that it needs.
+    """Trains and measures drafters. A worker keeps loaded models but no state of a line: each call carries all that it needs, and the local
+    `folder` of the drafter first.
 
     Any thread may call; one call runs at a time. Raises WorkerError or whatever the step itself raises. A subclass says in `_call` where
     the method of this name is done, or overrides the methods.
@@ -114,9 +102,12 @@ class Worker:
         """Seconds without a sign of life during a call that is not paused; 0 where nothing can hang apart from the caller."""
         return 0.0
 
-    def train(self, request: TrainRequest) -> Trained:
+    def train(
+        self, folder: Path, adapter: AdapterState | None, optimiser: OptimiserState | None, batches: Batches, plan: TrainingPlan,
+        head_batches: Batches = (),
+    ) -> Trained:  # fmt: skip
         """`train_step.train`: the new adapter, optimiser state, and the steps."""
-        return self._call("train", request)
+        return self._call("train", folder, adapter, optimiser, batches, plan, head_batches)
 
     def evaluate(
         self, folder: Path, states: Sequence[AdapterState | None], traces: Sequence[Trace], plan: TrainingPlan

@@ -33,7 +33,7 @@ def main(nice: int, parent: int) -> None:
     from omnidemo.distill.in_process_worker import InProcessWorker
     from omnidemo.distill.worker import WorkerError
 
-    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
+    torch.set_num_threads(1)
     worker = InProcessWorker(compiled=False)  # compiling takes minutes, a replay half a second
     with contextlib.suppress(EOFError):
         while True:

@@ -20,7 +20,7 @@ from omnidemo.models.load import LanguageModel
 from omnidemo.pair.conversation_pool import DOMAIN
 from omnidemo.pair.ngram_memory import remember
 from omnidemo.pair.pair import Pair
-from omnidemo.records import Generation, Prompt, Round, Trace
+from omnidemo.records import Generation, Prompt, Round
 from omnidemo.remote.messages import Adapter, Behind, Call, Failed, Finished, Insertions, Message
 from omnidemo.vocab.ngram_cache import NgramCache
 
@@ -32,8 +32,9 @@ class RemotePair(Pair):
     """A pair whose answers are written elsewhere. What they depend on goes with each, and what they leave behind comes back as values.
     A subclass says how an answer is asked for (`_ask`) and how n-grams travel (`_told`)."""
 
-    where = "elsewhere"  # it computes, for people
-    lost = "The process that computes ended before the answer did; ask again."
+    where: str  # it computes, for people
+    lost: str  # a sentence for an answer that lacks its end
+    failed: str  # a sentence for one that could not be asked for; {} is what went wrong
 
     def __init__(self, target: LanguageModel, drafter: LanguageModel, limits: Mapping[str, Any]) -> None:
         cpu = torch.device("cpu")  # of the vocabulary map and the n-grams here
@@ -42,7 +43,7 @@ class RemotePair(Pair):
         self._serials = count(1)
         self._answering = 0
 
-    def _ask(self, call: Call, cancelled: Callable[[], bool]) -> Iterator[Message]:
+    def _ask(self, call: Call, cancelled: Callable[[], bool]) -> Generator[Message, None, None]:
         """Have an answer written; its rounds and `Finished`, or `Failed`. It looks at `cancelled` after each round."""
         raise NotImplementedError
 
@@ -82,8 +83,7 @@ class RemotePair(Pair):
             for _ in messages:  # to its end, which gives back what it holds
                 pass
         finally:
-            if isinstance(messages, Generator):
-                messages.close()
+            messages.close()
             with self._lock:
                 self._answering -= 1
                 ngrams.clock += int(asked.learn)
@@ -94,7 +94,9 @@ class RemotePair(Pair):
                 if self._adapters.get(asked.domain, BASE) is not adapter:
                     line.cost_model.renew()
             self.mismatches += message.mismatches
-        self._learn(message.traces)
+        for trace in message.traces:
+            for learner in self.learners:
+                learner(trace)
         made = replace(message.generation, rounds=tuple(rounds), prompt_tokens=len(ids), seed=asked.seed)
         metrics = {**made.metrics, "time_to_first_token": first}
         if message.generation.prompt_tokens == len(ids):
@@ -132,21 +134,13 @@ class RemotePair(Pair):
         """How a version travels with calls."""
         return adapter
 
-    def _learn(self, traces: tuple[Trace, ...]) -> None:
-        for trace in traces:
-            for learner in self.learners:
-                learner(trace)
-
-    def _sentence(self, error: Exception) -> str:
-        """What went wrong where the answer should have been written, for people."""
-        return f"The answer could not be written {self.where}: {error}"
-
     def _next(self, messages: Iterator[Message]) -> Round | Finished:
         """The next message; what went wrong as one sentence, whoever says it."""
         try:
             message = next(messages, None)
         except Exception as error:
-            raise RuntimeError(" ".join(self._sentence(error).split())) from error
+            said = self.failed.format(getattr(error, "message", error) or type(error).__name__)
+            raise RuntimeError(" ".join(said.split())) from error
         if message is None:
             raise RuntimeError(self.lost)
         if isinstance(message, Failed):

@@ -23,7 +23,7 @@ TRACES = 64
 class WritingPair(Pair):
     """Writes answers as a `Call` says; several at once where its process does."""
 
-    lines_kept = 4  # adapter lines whose drafters a process keeps
+    lines_kept = 16  # adapter lines whose drafters a process keeps: one for each answer that it writes at once
     fetch: Callable[[Any], tuple[bytes, bytes]]  # gets weights and head that lie `elsewhere`
 
     def __init__(self, *models: Any, **options: Any) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
 from dataclasses import replace
 from secrets import token_hex
 
@@ -12,7 +13,7 @@ from omnidemo.remote.messages import Behind, Call, Failed, Finished, Insertions,
 
 LOSSES = 8  # replicas that an answer may lose without a token in between
 
-Batches = Iterator[Sequence[Message]]
+Batches = Generator[Sequence[Message], None, None]
 
 
 class Lost(Exception):
@@ -21,7 +22,7 @@ class Lost(Exception):
 
 def whole_answer(
     ask: Callable[[Call], Batches], call: Call, cancelled: Callable[[], bool], ngrams_since: Callable[[int], Insertions], method: str
-) -> Iterator[Message]:
+) -> Generator[Message, None, None]:
     """The messages of one answer, whichever replicas write it. `ask` raises `Lost` where one is gone; closing what it returned ends the
     answer there. `ngrams_since`: the n-grams from a number on, for a replica that lacks them. `method`: the name of the
     method, for an end that no replica reports. Raises `Lost` after LOSSES in a row.
@@ -34,25 +35,25 @@ def whole_answer(
     rounds = 0
     reason: FinishReason | None = None
     while True:
-        batches = ask(asked)
         try:
-            for message in (one for batch in batches for one in batch):
-                if isinstance(message, Behind):
-                    behind += 1
-                    asked = replace(asked, ngrams=ngrams_since(message.number if behind < 2 else 0))
-                    break
-                if isinstance(message, Failed | Finished):
-                    yield message
-                    return
-                losses = 0
-                yield message if message.index == rounds else replace(message, index=rounds)
-                written += [token.id for token in message.tokens]
-                rounds, reason = rounds + 1, message.finish_reason
-                if cancelled():
-                    yield _ended(call, "cancelled", method)
-                    return
-            else:
-                raise Lost("a replica ended before its answer did")
+            with closing(ask(asked)) as batches:
+                for message in (one for batch in batches for one in batch):
+                    if isinstance(message, Behind):
+                        behind += 1
+                        asked = replace(asked, ngrams=ngrams_since(message.number if behind < 2 else 0))
+                        break
+                    if isinstance(message, Failed | Finished):
+                        yield message
+                        return
+                    losses = 0
+                    yield message if message.index == rounds else replace(message, index=rounds)
+                    written += [token.id for token in message.tokens]
+                    rounds, reason = rounds + 1, message.finish_reason
+                    if cancelled():
+                        yield _ended(call, "cancelled", method)
+                        return
+                else:
+                    raise Lost("a replica ended before its answer did")
         except Lost:
             if reason is not None:  # all but the last message had arrived
                 yield _ended(call, reason, method)
@@ -61,10 +62,6 @@ def whole_answer(
             if losses > LOSSES:
                 raise
             asked = _rest(call, tuple(written), ngrams_since(0))
-        finally:
-            close = getattr(batches, "close", None)
-            if close is not None:
-                close()
 
 
 def _rest(call: Call, written: tuple[int, ...], ngrams: Insertions) -> Call:

@@ -6,7 +6,7 @@ import asyncio
 import os
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, cast
 
@@ -16,25 +16,16 @@ from omnidemo.remote.messages import Call, Message
 from omnidemo.remote.writing_pair import WritingPair, told
 from omnidemo.serving.pair_loading import build_pair
 
-ANSWERS = 16  # that a replica writes at once; Ray holds back more
+ANSWERS = WritingPair.lines_kept  # that a replica writes at once; Ray holds back more
 BATCH_SECONDS = 0.01  # rounds of this time go in one message, after the first: a message takes the app a millisecond (SCALING.md)
 
 
-class ReplicaSide(WritingPair):
-    """A pair that is told what others have learned. What rounds cost is measured by each replica for itself."""
-
-    lines_kept = ANSWERS
-
-    def write(self, call: Call, cancelled: Callable[[], bool]) -> Iterator[Message]:
-        """The messages of an answer, or `Behind` alone."""
-        yield from told(self.serve(call, cancelled), "holds a replica")
-
-
 class PairReplica:
-    """What a deployment runs. `fetch`: gets what `RayReplicas.put` has kept."""
+    """What a deployment runs: a pair that is told what others have learned, and measures for itself what rounds cost. `fetch`: gets what
+    `RayReplicas.put` has kept."""
 
     def __init__(self, target: str, drafter: str, settings: Settings, fetch: Callable[[Any], Any]) -> None:
-        self._pair = cast(ReplicaSide, build_pair(target, drafter, settings, make=ReplicaSide))
+        self._pair = cast(WritingPair, build_pair(target, drafter, settings, make=WritingPair))
         self._pair.fetch = fetch
         self._pair.warm_up()
         self._threads = ThreadPoolExecutor(ANSWERS, "answer")
@@ -45,7 +36,7 @@ class PairReplica:
         written: deque[Message] = deque()
 
         def write() -> None:
-            for message in self._pair.write(call, gone.is_set):
+            for message in told(self._pair.serve(call, gone.is_set), "holds a replica"):
                 written.append(message)
                 loop.call_soon_threadsafe(ready.set)
 

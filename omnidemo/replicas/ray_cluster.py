@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
@@ -21,6 +21,7 @@ from omnidemo.replicas.failover import Batches, Lost
 from omnidemo.replicas.pair_replica import ANSWERS, PairReplica
 from omnidemo.replicas.replicated_pair import ReplicatedPair
 from omnidemo.replicas.trainer import RETRIES, RayTrainer, Trainer
+from omnidemo.serving.pair_loading import StageReport
 
 CONVERSATIONS = 64  # that a replica is known for
 STARTS = 3  # of a node: Ray gives up after 30 s, in which a busy machine has at least read its files
@@ -67,13 +68,7 @@ class RayCluster:
         serve.start(proxy_location="Disabled", logging_config={"log_level": "ERROR"})
         self._names: set[str] = set()
 
-    def build(
-        self,
-        target: str,
-        drafter: str,
-        settings: Settings,
-        progress: Callable[[str, float, str], None] = lambda stage, fraction, detail: None,
-    ) -> Pair:
+    def build(self, target: str, drafter: str, settings: Settings, progress: StageReport = lambda stage, fraction, detail: None) -> Pair:
         """As `build_pair`: the replicas load the models, this process only their tokenizers."""
         from ray import serve
 

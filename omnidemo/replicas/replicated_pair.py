@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Generator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from omnidemo.models.load import LanguageModel
 from omnidemo.records import Trace
 from omnidemo.remote.messages import Adapter, Call, Insertions, Message, insertions
 from omnidemo.remote.remote_pair import RemotePair
-from omnidemo.replicas.failover import Batches, whole_answer
+from omnidemo.replicas.failover import whole_answer
 from omnidemo.vocab.ngram_cache import NgramCache
 
+if TYPE_CHECKING:
+    from omnidemo.replicas.ray_cluster import RayReplicas
+
 ALONG = 64  # newest n-grams that go with each call: a replica that lacks older ones says so
-
-
-class Replicas(Protocol):
-    """The replicas of one pair."""
-
-    def ask(self, call: Call) -> Batches:
-        """Have one of them write an answer. `Lost` where it is gone."""
-
-    def record(self, ids: Sequence[int], max_new_tokens: int) -> tuple[tuple[int, ...], Trace]:
-        """`Pair.record` by one of them."""
-
-    def put(self, value: Any) -> Any:
-        """Keep a value where all of them can have it; what stands for it."""
 
 
 class ReplicatedPair(RemotePair):
@@ -33,8 +23,9 @@ class ReplicatedPair(RemotePair):
 
     where = "replicas"
     lost = "The replica that wrote the answer ended before it did; ask again."
+    failed = "No replica could write the answer ({}); ask again."
 
-    def __init__(self, target: LanguageModel, drafter: LanguageModel, limits: Mapping[str, Any], replicas: Replicas) -> None:
+    def __init__(self, target: LanguageModel, drafter: LanguageModel, limits: Mapping[str, Any], replicas: RayReplicas) -> None:
         super().__init__(target, drafter, limits)
         self.replicas = replicas
 
@@ -42,7 +33,7 @@ class ReplicatedPair(RemotePair):
         """As `Pair.record`; looks at `cancelled` once, before a replica is asked."""
         return None if cancelled() else self.replicas.record(ids, max_new_tokens)
 
-    def _ask(self, call: Call, cancelled: Callable[[], bool]) -> Iterator[Message]:
+    def _ask(self, call: Call, cancelled: Callable[[], bool]) -> Generator[Message, None, None]:
         domain = call.options["domain"]
 
         def since(number: int) -> Insertions:
@@ -59,6 +50,3 @@ class ReplicatedPair(RemotePair):
         if not adapter.weights:
             return adapter
         return Adapter(adapter.serial, adapter.version, elsewhere=self.replicas.put((adapter.weights, adapter.head)))
-
-    def _sentence(self, error: Exception) -> str:
-        return f"No replica could write the answer ({error}); ask again."

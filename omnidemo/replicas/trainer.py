@@ -3,58 +3,40 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable
 from itertools import count
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from omnidemo.distill.process_worker import ProcessWorker
-from omnidemo.distill.worker import TrainRequest, Worker, WorkerError
+from omnidemo.distill.worker import Worker, WorkerError
 from omnidemo.models import model_files
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from omnidemo.adapters.version_folders import AdapterState
-    from omnidemo.distill.worker import Trained
-    from omnidemo.probes.probe import ProbeRequest
-    from omnidemo.records import Agreement, Replayed
 
 RETRIES = 5  # of a call whose actor died, also while it starts again: each carries the newest version and changes nothing here
 
 
-class Trainer:
+class Trainer(ProcessWorker):
     """The actor: a niced process that trains, which can be paused, on whatever machine Ray has put it."""
 
     def __init__(self, drafter: str, hub: bool) -> None:
         """`drafter`: its name, for its files may lie elsewhere on this machine; `hub`: whether they may be downloaded."""
+        super().__init__()
         self._drafter, self._hub = drafter, hub
-        self._worker = ProcessWorker()
-        self._lock, self._number = threading.Lock(), 0
+        self._hold_lock, self._number = threading.Lock(), 0
 
-    def train(self, request: TrainRequest) -> Trained:
-        return self._worker.train(replace(request, folder=self._folder()))
-
-    def evaluate(self, elsewhere: Path, *asked: Any) -> list[np.ndarray]:
-        return self._worker.evaluate(self._folder(), *asked)
-
-    def agree(self, elsewhere: Path, *asked: Any) -> list[Agreement]:
-        return self._worker.agree(self._folder(), *asked)
+    def _call(self, name: str, *given: Any) -> Any:
+        return super()._call(name, model_files.find(self._drafter, hub=self._hub), *given[1:])
 
     def hold(self, held: bool, number: int) -> None:
         """Pause, or go on. Calls may overtake each other: the one of the highest number counts."""
-        with self._lock:
+        with self._hold_lock:
             if number > self._number:
                 self._number = number
-                (self._worker.pause if held else self._worker.resume)()
-
-    def _folder(self) -> Path:
-        return model_files.find(self._drafter, hub=self._hub)
+                self._set_paused(held)
 
 
 class RayTrainer(Worker):
     """A `Worker` whose work an actor does. Ray restarts the actor when it dies and repeats the call, which goes on from the newest version.
+    It replays no recorded answers: they lie beside the app, where they are replayed.
 
     Every method raises WorkerError, one sentence, where that did not help."""
 
@@ -65,10 +47,6 @@ class RayTrainer(Worker):
         self._lock = threading.Lock()
         self._numbers = count(1)
         self._closed = False
-
-    def replay(self, request: ProbeRequest, adapter: AdapterState | None, prompts: Sequence[str]) -> list[Replayed]:
-        """WorkerError: recorded answers lie beside the app, where they are replayed."""
-        raise WorkerError("An actor replays no recorded answers.")
 
     def pause(self) -> None:
         self._hold(True)

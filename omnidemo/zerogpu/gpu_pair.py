@@ -29,6 +29,8 @@ class FixedPair:
 class GpuPair(WritingPair):
     """Writes one answer at a time, in a process that may be forked for it, or be stale."""
 
+    lines_kept = 4
+
     def __init__(self, fixed: FixedPair) -> None:
         super().__init__(_unparked(fixed.target), _unparked(fixed.drafter), **fixed.limits)
 

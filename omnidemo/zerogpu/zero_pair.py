@@ -26,6 +26,7 @@ class ZeroPair(RemotePair):
     replays = False  # the target computes for visitors alone: nobody pays for a GPU while nobody asks
     where = "ZeroGPU"
     lost = "The process that has the GPU ended before the answer did; ask again."
+    failed = "ZeroGPU did not answer: {}"  # no quota, no GPU, a process that was ended: `spaces` says it with Gradio's error
 
     def __init__(self, fixed: FixedPair, write: Write) -> None:
         super().__init__(fixed.target, fixed.drafter, fixed.limits)
@@ -36,7 +37,7 @@ class ZeroPair(RemotePair):
         """ValueError: the target computes for visitors alone."""
         raise ValueError("on ZeroGPU the target answers visitors alone, so nothing is recorded while nobody asks")
 
-    def _ask(self, call: Call, cancelled: Callable[[], bool]) -> Iterator[Message]:
+    def _ask(self, call: Call, cancelled: Callable[[], bool]) -> Generator[Message, None, None]:
         stop = self._stops / token_hex(12)
         messages = self._write(replace(call, stop=str(stop)))
         try:
@@ -54,7 +55,3 @@ class ZeroPair(RemotePair):
     def _told(self, ngrams: NgramCache) -> Insertions:
         """All of them: the process that answers may be new."""
         return insertions(ngrams, 0)
-
-    def _sentence(self, error: Exception) -> str:
-        """No quota, no GPU, a process that was ended: `spaces` says it with Gradio's error."""
-        return f"ZeroGPU did not answer: {getattr(error, 'message', error) or type(error).__name__}"

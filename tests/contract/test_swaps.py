@@ -202,7 +202,7 @@ def test_drafters_that_are_swapped_at_random(models: Any, expected: Any, tmp_pat
             size = draw.choice([0.0, 0.1, 3.0])
             weights = {name: base[name] + size * torch.randn(base[name].shape, generator=generator) for name in chosen}
             weights = draw.choice([weights, draw.choice(learnt)])
-            made = acceptance_head.fresh(32, draw.randrange(100), blocks=draw.randint(1, 2))
+            made = acceptance_head.fresh(32, draw.randrange(100))
             noisy = {name: tensor + torch.randn(tensor.shape, generator=generator) for name, tensor in made.items()}
             domain = draw.choice(DOMAINS)
             publish(1000 + next(swaps), weights, draw.choice([None, {}, made, noisy]), domain)

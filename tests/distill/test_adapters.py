@@ -199,7 +199,7 @@ def test_an_adapter_made_by_peft_becomes_a_version_and_learns_on(folder: Path, t
     model = get_peft_model(base, config).eval()
     model.save_pretrained(tmp_path / "theirs")
     theirs = logits(model)
-    adapter = import_peft(tmp_path / "theirs", version_folders.BaseWeights(folder))
+    adapter = import_peft(tmp_path / "theirs", folder)
     assert adapter.config["lora_alpha"] == 4
     torch.testing.assert_close(logits(merged(folder, adapter)), theirs, atol=1e-5, rtol=1e-5)
 

@@ -46,18 +46,18 @@ def test_the_right_rows_predict_and_the_sum_is_by_hand() -> None:
     # Position 2 cannot be spelled, and position 3 has no row before it.
     one = trace([0, 3, 1, 2], [(1, 1), (2, 2), (4, 0), (0, 1)], [0.9, 0.4, 0.1, 0.2], [{3: 0.5}, {0: 0.1}, {0: 0.1}, {0: 0.1}])
     at = losses.positions([one, one])
-    assert at.direct.tolist() == [[0, 0], [1, 0]]
-    assert at.sub.tolist() == [[0, 1], [0, 2], [1, 1], [1, 2]] and at.sub_ids.tolist() == [1, 2, 1, 2]
-    assert at.ngrams == 2 and len(at) == 4
+    assert at.rows.tolist() == [[0, 0], [1, 0], [0, 1], [0, 2], [1, 1], [1, 2]] and at.ids.tolist() == [3, 3, 1, 2, 1, 2]
+    assert at.owner.tolist() == [0, 1, 2, 2, 3, 3] and at.first.tolist() == [0, 1, 2, 4]
+    assert at.direct == 2 and len(at) == 4 and at.ngram_p.tolist() == pytest.approx([0, 0, 0.4, 0.4])
     direct = logits_of([0.1, 0.2, 0.3, 0.4], [0.1, 0.2, 0.3, 0.4])
-    sub = logits_of([0.2, 0.5, 0.2, 0.1], [0.2, 0.2, 0.25, 0.35], [0.2, 0.5, 0.2, 0.1], [0.2, 0.2, 0.25, 0.35])
+    ngrams = logits_of([0.2, 0.5, 0.2, 0.1], [0.2, 0.2, 0.25, 0.35], [0.2, 0.5, 0.2, 0.1], [0.2, 0.2, 0.25, 0.35])
     expected_direct = 0.5 * math.log(0.5 / 0.4) + 0.5 * math.log(0.5 / 0.6)
     expected_ngram = -math.log(0.5) - math.log(0.25)
-    fixed = losses.distillation(direct, sub, at, 0.5)
+    fixed = losses.distillation(torch.cat([direct, ngrams]), at, 0.5)
     assert fixed.direct.item() == pytest.approx(expected_direct, abs=1e-6)
     assert fixed.ngram.item() == pytest.approx(expected_ngram, abs=1e-6)
     assert fixed.total.item() == pytest.approx(expected_direct + 0.5 * expected_ngram, abs=1e-6)
-    dynamic = losses.distillation(direct, sub, at, 0.5, ngram="dynamic")  # λ = p(t) = 0.4
+    dynamic = losses.distillation(torch.cat([direct, ngrams]), at, 0.5, ngram="dynamic")  # λ = p(t) = 0.4
     assert dynamic.total.item() == pytest.approx(expected_direct + 0.4 * expected_ngram, abs=1e-6)
 
 
@@ -119,7 +119,7 @@ def test_nll_is_that_of_the_emitted_token() -> None:
     at = losses.positions([trace([0, 3, 1], [(1, 1), (2, 1)], [0.9, 0.4], [{0: 0.5}, {1: 0.4}])])
     found = losses.direct_loss(logits_of([0.1, 0.2, 0.3, 0.4], [0.2, 0.5, 0.2, 0.1]), at, "nll")
     assert found.tolist() == pytest.approx([-math.log(0.4), -math.log(0.5)])
-    whole = losses.distillation(logits_of([0.1, 0.2, 0.3, 0.4], [0.2, 0.5, 0.2, 0.1]), torch.zeros(0, 4), at, kind="nll")
+    whole = losses.distillation(logits_of([0.1, 0.2, 0.3, 0.4], [0.2, 0.5, 0.2, 0.1]), at, kind="nll")
     assert whole.total.item() == pytest.approx(-(math.log(0.4) + math.log(0.5)) / 2)
 
 
@@ -147,14 +147,14 @@ def test_ngram_kl_by_hand() -> None:
     at = losses.positions([one])
     expected = 0.2 * math.log(0.2 / 0.4) + 0.3 * math.log(0.3 / 0.2) + 0.3 * math.log(0.3 / 0.1) + 0.2 * math.log(0.2 / 0.3)
     assert losses.ngram_divergence(logits, at).item() == pytest.approx(expected, abs=1e-5)
-    found = losses.distillation(torch.zeros(0, 4), logits, at, 0.5, ngram="kl")
+    found = losses.distillation(logits, at, 0.5, ngram="kl")
     assert found.ngram.item() == pytest.approx(expected, abs=1e-5) and found.total.item() == pytest.approx(0.5 * expected, abs=1e-5)
     # Without a direct map of the first sub-token, what is left of it lies in the rest bucket: 0.3 + 0.2 against 0.5.
     unmapped = losses.positions([trace([0, 1, 2], [(1, 2)], [0.4], [{0: 0.1}])])
     expected = 0.2 * math.log(0.2 / 0.4) + 0.3 * math.log(0.3 / 0.1) + 0.5 * math.log(0.5 / 0.5)
     assert losses.ngram_divergence(logits, unmapped).item() == pytest.approx(expected, abs=1e-5)
     with pytest.raises(ValueError, match="'kl'"):
-        losses.distillation(torch.zeros(0, 4), logits, at, ngram="none")  # type: ignore[arg-type]
+        losses.distillation(logits, at, ngram="none")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("width", [3, 12])
@@ -168,7 +168,7 @@ def test_ngram_kl_equals_the_slow_form_and_of_the_whole_vocabulary_the_full_kl(w
         one = trace(ids, [(1, 2), (3, 3), (6, 2)], [float(row[12]) for row in law], tops)
         at = losses.positions([one])
         logits = torch.from_numpy(random.normal(size=(7, 12)) * 2).float()
-        rows = {int(place): row.tolist() for place, row in zip(at.sub[:, 1], logits.double().softmax(-1), strict=True)}
+        rows = {int(place): row.tolist() for place, row in zip(at.rows[:, 1], logits.double().softmax(-1), strict=True)}
         found = losses.ngram_divergence(logits, at).tolist()
         assert found == pytest.approx([slow_ngram_kl(one, rows, position) for position in range(3)], abs=1e-4, rel=1e-4)
         if width == 12:
@@ -248,11 +248,11 @@ def test_a_step_on_the_logits_lowers_every_loss(kind: losses.Divergence, ngram: 
     top = [{3: 0.5, 1: 0.2}, {1: 0.1, 0: 0.1}, {0: 0.6, 2: 0.1}]
     at = losses.positions([trace([0, 3, 1, 2, 0], [(1, 1), (2, 2), (4, 1)], [0.5, 0.6, 0.6], top)])
     generator = torch.Generator().manual_seed(7)
-    direct, sub = (torch.randn(2, 6, generator=generator).requires_grad_() for _ in range(2))
-    before = losses.distillation(direct, sub, at, 0.5, kind, ngram)
+    logits = torch.randn(4, 6, generator=generator).requires_grad_()  # two directly mapped positions, a 2-gram
+    before = losses.distillation(logits, at, 0.5, kind, ngram)
     before.total.backward()
-    assert direct.grad is not None and sub.grad is not None and direct.grad.abs().sum() > 0 and sub.grad.abs().sum() > 0
-    after = losses.distillation(direct - 0.1 * direct.grad, sub - 0.1 * sub.grad, at, 0.5, kind, ngram)
+    assert logits.grad is not None and logits.grad[:2].abs().sum() > 0 and logits.grad[2:].abs().sum() > 0
+    after = losses.distillation(logits - 0.1 * logits.grad, at, 0.5, kind, ngram)
     assert after.total < before.total and after.direct < before.direct and after.ngram < before.ngram
 
 
@@ -260,8 +260,8 @@ def test_errors_only_keeps_what_was_not_accepted() -> None:
     one = trace([0, 3, 1, 2, 3, 1], [(1, 1), (2, 2), (4, 1), (5, 1)], [0.9, 0.4, 0.1, 0.2], [{3: 0.5}, {0: 0.1}, {2: 0.1}, {1: 0.1}])
     one.accepted[[0, 3]] = False
     at = losses.positions([one], errors_only=True)
-    assert at.direct_ids.tolist() == [3, 1] and at.ngrams == 0 and at.order.tolist() == [0, 1]
-    assert losses.positions([one]).order.tolist() == [0, 2, 3, 1]
+    assert at.ids.tolist() == [3, 1] and len(at) == at.direct == 2
+    assert losses.positions([one]).ids.tolist() == [3, 3, 1, 1, 2]  # the n-gram last
 
 
 def test_the_rest_bucket_keeps_its_digits() -> None:
@@ -273,7 +273,7 @@ def test_the_rest_bucket_keeps_its_digits() -> None:
 def test_no_positions_is_zero_and_differentiable() -> None:
     at = losses.positions([trace([0, 1], [(1, 0)], [0.5], [{0: 0.5}])])
     empty = torch.zeros(0, 4, requires_grad=True)
-    found = losses.distillation(empty, empty, at)
+    found = losses.distillation(empty, at)
     found.total.backward()
     assert found.total.item() == found.direct.item() == found.ngram.item() == 0.0 and len(at) == 0
 

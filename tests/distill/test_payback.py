@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from omnidemo.distill.evaluation import EVIDENCE_DECAY, HELD_OUT, MOST_HALVINGS, SPAN, Effect, Evaluation, Evidence
+from omnidemo.distill.evaluation import EVIDENCE_DECAY, HELD_OUT, MOST_HALVINGS, SPAN, Evaluation, Measured, difference, effect, verdict_on
 from omnidemo.distill.payback import (
     HORIZON,
     POOR_UPDATES,
@@ -24,50 +24,43 @@ from tests.support.learning import make_trace, noise
 def test_evidence_is_the_paired_mean_and_its_standard_error() -> None:
     draw = np.random.default_rng(0)
     tried, trusted = draw.random(200), draw.random(200)
-    evidence = Evidence(3)
-    evidence.add(tried[:120], trusted[:120], 3)
-    assert evidence.verdict(1.0) == "open"  # three answers are too few, whatever they say
-    evidence.add(tried[120:], trusted[120:], 3)
-    difference, weights = tried - trusted, np.repeat([EVIDENCE_DECAY, 1.0], [120, 80])
-    mean = np.average(difference, weights=weights)
-    variance = np.average((difference - mean) ** 2, weights=weights) / (1 - (weights**2).sum() / weights.sum() ** 2)
-    assert evidence.mean == pytest.approx(mean) and evidence.error == pytest.approx(np.sqrt(variance * (weights**2).sum()) / weights.sum())
-    assert (evidence.against, evidence.requests, evidence.positions) == (3, 6, 200)
-    once = Evidence()
-    once.add(tried, trusted, 4)
-    assert once.mean == pytest.approx(difference.mean()) and once.error == pytest.approx(difference.std(ddof=1) / np.sqrt(200))
+    evidence = [Measured(tried[:120], trusted[:120], 3)]
+    assert verdict_on(evidence, 1.0) == "open"  # three answers are too few, whatever they say
+    evidence.append(Measured(tried[120:], trusted[120:], 3))
+    differences, weights = tried - trusted, np.repeat([EVIDENCE_DECAY, 1.0], [120, 80])
+    mean = np.average(differences, weights=weights)
+    variance = np.average((differences - mean) ** 2, weights=weights) / (1 - (weights**2).sum() / weights.sum() ** 2)
+    assert difference(evidence) == pytest.approx((mean, np.sqrt(variance * (weights**2).sum()) / weights.sum()))
+    once = difference([Measured(tried, trusted, 4)])
+    assert once == pytest.approx((differences.mean(), differences.std(ddof=1) / np.sqrt(200)))
 
 
 def test_a_version_that_goes_wrong_is_not_hidden_by_the_good_of_those_before_it() -> None:
-    evidence, draw = Evidence(), np.random.default_rng(0)
-    for _ in range(30):
-        evidence.add(0.5 + draw.choice([-0.5, 0.5], 150, p=[0.5, 0.5]), np.full(150, 0.495), 4)
-    assert evidence.verdict(0.005) != "worse"
-    evidence.add(np.full(300, 0.2), np.full(300, 0.495), 4)
-    assert evidence.verdict(-0.295) == "worse"
+    draw = np.random.default_rng(0)
+    good = [Measured(0.5 + draw.choice([-0.5, 0.5], 150, p=[0.5, 0.5]), np.full(150, 0.495), 4) for _ in range(30)]
+    assert verdict_on(good, 0.005) != "worse"
+    assert verdict_on([*good, Measured(np.full(300, 0.2), np.full(300, 0.495), 4)], -0.295) == "worse"
 
 
-@pytest.mark.parametrize(("shift", "verdict"), [(0.3, "better"), (0.0, "open"), (-0.3, "open"), (-0.4, "worse")])
-def test_a_version_is_trusted_soon_and_taken_back_only_when_it_is_sure(shift: float, verdict: str) -> None:
-    difference = shift + np.array([-1.0, 1.0] * 50)  # standard error 0.1005
-    evidence = Evidence()
-    evidence.add(difference, np.zeros(100), 5)
-    assert evidence.verdict(shift) == verdict
-    assert evidence.verdict(-np.sign(shift)) == "open"  # the published version alone says the opposite of the evidence on all
-    same = Evidence()
-    same.add(np.ones(50), np.ones(50), 9)
-    assert same.verdict(0.0) == "open"
-    broken = Evidence()
-    broken.add(np.full(9, np.nan), np.ones(9), 9)
-    assert broken.verdict(0.0) == "open" and broken.mean == 0
+@pytest.mark.parametrize(("shift", "wanted"), [(0.3, "better"), (0.0, "open"), (-0.3, "open"), (-0.4, "worse")])
+def test_a_version_is_trusted_soon_and_taken_back_only_when_it_is_sure(shift: float, wanted: str) -> None:
+    evidence = [Measured(shift + np.array([-1.0, 1.0] * 50), np.zeros(100), 5)]  # standard error 0.1005
+    assert verdict_on(evidence, shift) == wanted
+    assert verdict_on(evidence, -np.sign(shift)) == "open"  # the published version alone says the opposite of the evidence on all
+    assert verdict_on([Measured(np.ones(50), np.ones(50), 9)], 0.0) == verdict_on([Measured(np.ones(1), np.zeros(1), 9)], 1.0) == "open"
+
+
+def test_what_is_not_finite_is_left_out() -> None:
+    evaluation = Evaluation(None)
+    assert evaluation.conclude([np.full(9, np.nan), np.ones(9)], 9, 1, 0) == ("open", {}) and not evaluation.evidence
+    found, measured = evaluation.conclude([np.array([1.0, np.nan, 1.0]), np.array([0.0, 0.0, np.inf])], 9, 1, 0)
+    assert measured == {"acceptance_before": 0.0, "acceptance_after": 1.0, "requests": 9.0} and found == "open"
 
 
 def test_effect_is_the_mean_of_both() -> None:
-    effect = Effect(2)
-    assert effect.values() == {}
-    effect.add(np.array([1.0, 0.0, np.nan]), np.array([0.0, 0.0, 1.0]), 1)
-    effect.add(np.array([1.0, 1.0]), np.array([1.0, 0.0]), 2)
-    assert effect.values() == {"acceptance_before": 0.25, "acceptance_after": 0.75, "requests": 3.0}
+    assert effect([]) == {}
+    found = effect([Measured(np.array([1.0, 0.0]), np.array([0.0, 0.0]), 1), Measured(np.array([1.0, 1.0]), np.array([1.0, 0.0]), 2)])
+    assert found == {"acceptance_before": 0.25, "acceptance_after": 0.75, "requests": 3.0}
 
 
 def test_speed_follows_leviathans_formula() -> None:
@@ -119,9 +112,9 @@ def test_setbacks_slow_learning_down_within_limits_and_a_better_version_ends_the
     while not evaluation.wanted(False, ChatCost(), 1.0, None):
         skipped += 1
     assert skipped == 2**MOST_HALVINGS
-    verdict, effect = evaluation.conclude(judged(0.3), 4, 9, 0)
-    assert verdict == "better" and evaluation.slower == 1.0 and evaluation.remark == ""
-    assert effect == pytest.approx({"acceptance_before": 0.5, "acceptance_after": 0.8, "requests": 4})
+    found, measured = evaluation.conclude(judged(0.3), 4, 9, 0)
+    assert found == "better" and evaluation.slower == 1.0 and evaluation.remark == ""
+    assert measured == pytest.approx({"acceptance_before": 0.5, "acceptance_after": 0.8, "requests": 4})
 
 
 def test_a_version_answers_for_itself_not_for_its_forerunners() -> None:

@@ -50,6 +50,8 @@ def test_every_order_is_seeded_takes_once_and_repeats_nothing_in_a_batch(order: 
     assert one.fresh == 0 and one.take(6, 8) == []
     few = filled(order, traces[:3], 3)
     assert all(len(batch) == 3 for batch in few.take(2, 8))
+    for batch in filled(order, traces, 5).take(20, 8):  # five fresh ones, of which a batch may have room for four
+        assert len({id(trace) for trace in batch}) == 8
 
 
 def test_mixed_is_half_fresh() -> None:

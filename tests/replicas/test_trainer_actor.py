@@ -10,12 +10,12 @@ from omnidemo.replicas.trainer import RayTrainer, Trainer
 
 def test_a_pause_that_is_overtaken_by_its_end_does_not_hold_training_up() -> None:
     trainer = Trainer("bundled/drafter", hub=False)
-    assert not trainer._worker._paused
+    assert not trainer._paused
     trainer.hold(True, 1)
-    assert trainer._worker._paused
+    assert trainer._paused
     trainer.hold(False, 3)
     trainer.hold(True, 2)
-    assert not trainer._worker._paused
+    assert not trainer._paused
 
 
 def test_a_closed_trainer_starts_no_actor() -> None:

@@ -107,13 +107,13 @@ def test_a_killed_parent_leaves_no_child_behind(tmp_path: Path, paused: bool) ->
     code = f"""
 import time
 from pathlib import Path
-from tests.support.learning import Owner, make_trace
+from tests.support.learning import FakeStore, Owner, make_trace
 from omnidemo.config import Settings
 from omnidemo.distill.distiller import Distiller
 owner = Owner()
 settings = Settings(training="idle", update_interval=1, steps_per_update=1_000_000, lora_rank=4)
 folder, storage = Path({str(folder)!r}), Path({str(tmp_path)!r})
-distiller = Distiller(folder, "d", "t", settings, storage, publish=owner.publish, store=None, busy=owner.busy)
+distiller = Distiller(folder, "d", "t", settings, storage, publish=owner.publish, store=FakeStore(), busy=owner.busy)
 distiller.observe(make_trace(0))
 while distiller._worker.pid is None:
     time.sleep(0.01)

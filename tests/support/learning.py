@@ -15,8 +15,8 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from omnidemo.adapters import version_folders
 from omnidemo.adapters.version_folders import AdapterState, OptimiserState
-from omnidemo.distill.train_step import Trained
-from omnidemo.distill.worker import TrainingPlan, TrainRequest, Worker
+from omnidemo.distill.train_step import Batches, Trained
+from omnidemo.distill.worker import TrainingPlan, Worker
 from omnidemo.records import Trace, TrainStep
 
 VOCAB = 40
@@ -93,16 +93,13 @@ class Owner:
 
 
 class FakeStore:
-    """Notes every call; raises instead when broken."""
+    """Notes every call."""
 
-    def __init__(self, broken: bool = False) -> None:
+    def __init__(self) -> None:
         self.calls: list[tuple[Any, ...]] = []
-        self.broken = broken
 
     def __getattr__(self, name: str) -> Callable[..., None]:
         def call(*values: Any) -> None:
-            if self.broken:
-                raise RuntimeError("no database")
             self.calls.append((name, *values))
 
         return call
@@ -124,8 +121,10 @@ class FakeWorker(Worker):
         self._running = threading.Event()
         self._running.set()
 
-    def train(self, request: TrainRequest) -> Trained:
-        adapter, optimiser, plan = request.adapter, request.optimiser, request.plan
+    def train(
+        self, folder: Path, adapter: AdapterState | None, optimiser: OptimiserState | None, batches: Batches, plan: TrainingPlan,
+        head_batches: Batches = (),
+    ) -> Trained:  # fmt: skip
         left = self.seconds
         while left > 0:
             self._running.wait()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 from omnidemo.config import Settings
@@ -13,16 +13,16 @@ from omnidemo.models.load import load_model
 from omnidemo.pair.pair import Pair
 from omnidemo.records import Round, Trace
 from omnidemo.remote.messages import Call, Message
+from omnidemo.remote.writing_pair import WritingPair, told
 from omnidemo.replicas.failover import Lost
-from omnidemo.replicas.pair_replica import ReplicaSide
 from omnidemo.replicas.replicated_pair import ReplicatedPair
 from omnidemo.serving.pair_loading import build_pair
 
 
 class LocalReplicas:
-    """`ReplicaSide`s in turn. `losses`: after how many rounds the next answers lose their replica; a negative one loses it at the end."""
+    """`WritingPair`s in turn. `losses`: after how many rounds the next answers lose their replica; a negative one loses it at the end."""
 
-    def __init__(self, sides: Sequence[ReplicaSide]) -> None:
+    def __init__(self, sides: Sequence[WritingPair]) -> None:
         self.sides, self.losses = list(sides), list[int]()
         self.calls: list[Call] = []
         self.kept: dict[int, bytes] = {}
@@ -30,13 +30,13 @@ class LocalReplicas:
         for side in self.sides:
             side.fetch = lambda number: pickle.loads(self.kept[number])
 
-    def ask(self, call: Call) -> Iterator[list[Message]]:
+    def ask(self, call: Call) -> Generator[list[Message], None, None]:
         side = self.sides[len(self.calls) % len(self.sides)]
         self.calls.append(call)
         loss = self.losses.pop(0) if self.losses else None
         rounds = 0
         try:
-            for message in side.write(pickle.loads(pickle.dumps(call)), lambda: False):
+            for message in told(side.serve(pickle.loads(pickle.dumps(call)), lambda: False), "holds a replica"):
                 if loss is not None and (rounds == loss or (loss < 0 and not isinstance(message, Round))):
                     raise Lost("it was killed")
                 rounds += 1
@@ -70,7 +70,7 @@ class LocalCluster:
         progress: Callable[[str, float, str], None] = lambda stage, fraction, detail: None,
     ) -> Pair:
         models = [load_model(name, device="cpu", absent=True) for name in (target, drafter)]
-        sides = [build_pair(target, drafter, settings, make=ReplicaSide) for _ in range(self.processes)]
+        sides = [build_pair(target, drafter, settings, make=WritingPair) for _ in range(self.processes)]
         self.replicas = LocalReplicas(sides)  # type: ignore[arg-type]
         limits = {"cache_size": settings.cache_size, "cache_policy": settings.cache_policy, "top_k": settings.top_k_traces}
         return ReplicatedPair(models[0], models[1], limits, self.replicas)

@@ -23,7 +23,7 @@ from transformers.utils import logging
 from omnidemo.bench.experiments.arm import World, run_arm
 from omnidemo.bench.experiments.plans import Arm
 from omnidemo.config import Settings
-from omnidemo.distill.process_worker import training_environment
+from omnidemo.distill.process_worker import TRAINING_ENVIRONMENT
 from omnidemo.probes.replayed_target import RecordedAnswer, TargetRecords
 from omnidemo.records import Trace
 from omnidemo.serving.pair_loading import build_measured_pair
@@ -97,7 +97,7 @@ def run_jobs(jobs: Sequence[Job], workers: int) -> Iterator[str]:
     others = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(min(workers, len(jobs)), multiprocessing.get_context("spawn"), _prepare_worker)
     try:
-        with _environment(training_environment(1)):  # has to stand before the workers start
+        with _environment(TRAINING_ENVIRONMENT):  # has to stand before the workers start
             names = {pool.submit(call): name for name, call in jobs}
         for done in as_completed(names):
             if (error := done.exception()) is not None:
