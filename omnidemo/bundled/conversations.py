@@ -8,7 +8,7 @@ prints one row for each number of turns that the target is given (0: all that fi
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -17,25 +17,27 @@ import typer
 from omnidemo.bundled import write_prompts
 from omnidemo.config import TARGET, Settings
 from omnidemo.models.catalogue import Reading, reading
-from omnidemo.pair.pair import Pair
-from omnidemo.serving.conversation_window import Message, newest
 from omnidemo.serving.pair_loading import build_pair
 
 from .corpus import mixer
+from .corpus.base import Example
+from .evaluate import Model, asked, converse
 
 TURNS, CONVERSATIONS, SEED = 10, 30, 7
 LONGEST = 300  # tokens of an answer
 EXAMPLES, TALK = 0.2, 0.15  # shares of a conversation's turns: the page's examples, small talk
-SMALL_TALK: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("hello", ()),
-    ("Good morning!", ()),
-    ("Who are you?", ("OmniDemo",)),
-    ("What can you do?", ("small Python functions",)),
-    ("How are you?", ()),
-    ("Thanks!", ("welcome",)),
-    ("Thank you!", ("welcome",)),
-)
-Record = dict[str, object]
+SMALL_TALK = [
+    Example("chat", "chat/small", ((prompt, ""),), facts)
+    for prompt, facts in (
+        ("hello", ()),
+        ("Good morning!", ()),
+        ("Who are you?", ("OmniDemo",)),
+        ("What can you do?", ("small Python functions",)),
+        ("How are you?", ()),
+        ("Thanks!", ("welcome",)),
+        ("Thank you!", ("welcome",)),
+    )
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,67 +56,36 @@ class Outcome:
         )
 
 
-def small_talk() -> list[Record]:
-    empty: Record = {"domain": "chat", "pattern": "chat/small", "answer": "", "number": None, "tests": []}
-    return [{"id": f"talk-{at}", "prompt": prompt, "facts": list(facts), **empty} for at, (prompt, facts) in enumerate(SMALL_TALK)]
-
-
-def conversations(count: int = CONVERSATIONS, turns: int = TURNS, seed: int = SEED) -> list[list[Record]]:
+def conversations(count: int = CONVERSATIONS, turns: int = TURNS, seed: int = SEED) -> list[list[Example]]:
     """Chats of test prompts, the page's examples and small talk; no topic twice in a row, no prompt twice in a chat."""
     rng = random.Random(seed)
-    tests = {domain: write_prompts.read(write_prompts.FOLDER / f"{domain}.jsonl") for domain in mixer.DOMAINS}
-    examples, talk = write_prompts.read(write_prompts.FOLDER / "examples.jsonl"), small_talk()
-
-    def draw(before: Sequence[Record]) -> Record:
-        while True:
-            kind = rng.random()
-            source = examples if kind < EXAMPLES else talk if kind < EXAMPLES + TALK else tests[rng.choice(mixer.DOMAINS)]
-            record = rng.choice(source)
-            if not before or (record["domain"] != before[-1]["domain"] and record not in before):
-                return record
-
+    names = (*mixer.DOMAINS, "examples")
+    committed = {name: [*map(write_prompts.from_record, write_prompts.read(write_prompts.FOLDER / f"{name}.jsonl"))] for name in names}
     made = []
     for _ in range(count):
-        chat: list[Record] = []
+        chat: list[Example] = []
         while len(chat) < turns:
-            chat.append(draw(chat))
+            kind = rng.random()
+            talk = SMALL_TALK if kind < EXAMPLES + TALK else committed[rng.choice(mixer.DOMAINS)]
+            example = rng.choice(committed["examples"] if kind < EXAMPLES else talk)
+            if not chat or (example.domain != chat[-1].domain and example not in chat):
+                chat.append(example)
         made.append(chat)
     return made
 
 
-def answers(chat: Sequence[Record], answer: Callable[[list[Message]], str]) -> Iterator[tuple[Record, str]]:
-    """The turns of one chat, each with its answer; every answer is part of what the next one may read."""
-    messages: list[Message] = []
-    for record in chat:
-        messages.append({"role": "user", "content": str(record["prompt"])})
-        text = answer(messages)
-        messages.append({"role": "assistant", "content": text})
-        yield record, text
-
-
-def compare(chats: Sequence[Sequence[Record]], fresh: Callable[[list[Message]], str], talk: Callable[[list[Message]], str]) -> Outcome:
+def compare(chats: Sequence[Sequence[Example]], fresh: Model, talk: Model) -> Outcome:
     """Judge every turn twice: answered alone by `fresh`, and within its chat by `talk`."""
     known: dict[str, bool] = {}
-    asked = right = kept = gained = 0
-    for chat in chats:
-        for record, text in answers(chat, talk):
-            example = write_prompts.from_record(record)
-            key = str(record["prompt"])
-            if key not in known:
-                known[key] = mixer.check(example, fresh([{"role": "user", "content": key}]))
-            now = mixer.check(example, text)
-            asked, right, kept, gained = asked + 1, right + known[key], kept + (known[key] and now), gained + (now and not known[key])
-    return Outcome(asked, right, kept, gained)
-
-
-def reader(pair: Pair, limits: Reading) -> Callable[[list[Message]], str]:
-    """Greedy answers of the target alone to what it is given of a chat."""
-
-    def answer(messages: list[Message]) -> str:
-        given = newest(pair, messages, limits, LONGEST)
-        return pair.generate(given, method="autoregressive", max_new_tokens=LONGEST, learn=False).text
-
-    return answer
+    judged = []  # (right alone, right in its chat)
+    for given in converse(talk, chats):
+        for answer in given:
+            prompt = answer.example.turns[0][0]
+            if prompt not in known:
+                known[prompt] = fresh.answers([asked(answer.example)], [answer.example])[0].right
+            judged.append((known[prompt], answer.right))
+    fresh_right, kept = sum(alone for alone, _ in judged), sum(alone and now for alone, now in judged)
+    return Outcome(len(judged), fresh_right, kept, sum(now for _, now in judged) - kept)
 
 
 def main(
@@ -129,7 +100,7 @@ def main(
     chats = conversations(count)
     for limits in wanted:
         shown = f"{limits.turns or 'all'} turns, {limits.tokens or 'all'} tokens"
-        typer.echo(f"{target}, reads {shown}: {compare(chats, reader(pair, Reading(1)), reader(pair, limits))}")
+        typer.echo(f"{target}, reads {shown}: {compare(chats, Model(pair, Reading(1), LONGEST), Model(pair, limits, LONGEST))}")
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 import random
 import zlib
 from collections import Counter
@@ -15,6 +14,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 from transformers import PreTrainedTokenizerFast
+
+from omnidemo.private_folders import replacing
 
 from .corpus import mixer
 from .corpus.base import Example
@@ -129,12 +130,6 @@ def _characters(example: Example) -> int:
     return sum(len(text) for turn in example.turns for text in turn)
 
 
-def _write(path: Path, data: bytes) -> None:
-    partial = path.with_suffix(".part")
-    partial.write_bytes(data)
-    os.replace(partial, path)
-
-
 def shard_path(folder: Path, length: int, index: int) -> Path:
     return folder / f"{length}-{index:05d}.npy"
 
@@ -168,21 +163,15 @@ def produce(name: str, spellers: Sequence[Speller], folder: Path, plan: Sequence
 
             rows_of = itertools.cycle([pack(spelled(speller), length, pad) for speller in spellers])
             data = np.stack([next(next(rows_of)) for _ in range(each)])
-            with path.with_suffix(".part").open("wb") as file:
+            with replacing(path) as partial, partial.open("wb") as file:
                 np.save(file, data)
-            os.replace(path.with_suffix(".part"), path)
             stats = {"chats": chats, "distinct_prompts": before.get("distinct_prompts", 0) + len(prompts), "characters": dict(characters)}
-            _write(folder / "stats.json", json.dumps(stats).encode())
+            with replacing(folder / "stats.json") as partial:
+                partial.write_text(json.dumps(stats))
 
 
-def row_at(folder: Path, length: int, index: int, cache: dict[Path, NDArray[np.uint16]]) -> NDArray[np.uint16]:
-    """One row by its number; `cache` keeps the shard that is in use. Raises FileNotFoundError while it is not written."""
+def row_at(folder: Path, length: int, index: int) -> NDArray[np.uint16]:
+    """One row by its number. Raises FileNotFoundError while its shard is not written."""
     each = SHARD_TOKENS // length
-    path = shard_path(folder, length, index // each)
-    if path not in cache:
-        loaded = np.load(path)
-        if len(cache) > 1:
-            cache.clear()
-        cache[path] = loaded
-    row: NDArray[np.uint16] = cache[path][index % each]
+    row: NDArray[np.uint16] = np.load(shard_path(folder, length, index // each), mmap_mode="r")[index % each]
     return row

@@ -7,7 +7,6 @@ answer is given, and prompts at each turn of long chats with changing topics, in
 from __future__ import annotations
 
 import ast
-import csv
 import json
 import random
 import re
@@ -17,11 +16,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
+import pandas as pd
 import typer
 
 from omnidemo.bundled import write_prompts as prompts
 from omnidemo.config import DRAFTER, Settings
-from omnidemo.models.catalogue import reading
+from omnidemo.models.catalogue import Reading, reading
+from omnidemo.pair.pair import Pair
 from omnidemo.serving.conversation_window import newest
 from omnidemo.serving.pair_loading import build_pair
 
@@ -63,12 +64,11 @@ class Answer:
 
 
 class Model:
-    """A model of a folder as the page runs it, answering greedily one chat after another: of each it reads only what is new."""
+    """A pair's target as the page runs it, answering greedily one chat after another: of each it reads only what is new."""
 
-    def __init__(self, name: str, folder: Path, limit: int = LIMIT) -> None:
-        """name: of the bundled model that the folder holds; as much of a chat is read as the catalogue says it was made for."""
-        self.pair = build_pair(str(folder), DRAFTER, Settings(device="cpu"))
-        self.limit, self.reading = limit, reading(f"bundled/{name}")
+    def __init__(self, pair: Pair, read: Reading, limit: int = LIMIT) -> None:
+        """read: how much of a chat the target is given; limit: tokens of an answer."""
+        self.pair, self.reading, self.limit = pair, read, limit
 
     def answers(self, chats: Sequence[Messages], examples: Sequence[Example]) -> list[Answer]:
         """One answer to each chat, judged by its example, in the order given."""
@@ -114,15 +114,16 @@ def long_chats(count: int) -> list[list[Example]]:
 
 
 def converse(model: Model, chats: Sequence[Sequence[Example]]) -> list[list[Answer]]:
-    """The answers of each turn; the model reads what it answered before."""
-    turns: list[list[Answer]] = [[] for _ in range(TURNS)]
+    """The answers of each chat, turn by turn; the model reads what it answered before."""
+    found = []
     for chat in chats:
-        messages: Messages = []
-        for turn, example in enumerate(chat):
+        messages, given = Messages(), list[Answer]()
+        for example in chat:
             messages.append({"role": "user", "content": example.turns[0][0]})
-            turns[turn] += model.answers([messages], [example])
-            messages.append({"role": "assistant", "content": turns[turn][-1].text})
-    return turns
+            given += model.answers([messages], [example])
+            messages.append({"role": "assistant", "content": given[-1].text})
+        found.append(given)
+    return found
 
 
 def parses(text: str) -> bool:
@@ -169,7 +170,7 @@ def table(rows: Iterable[Score]) -> str:
 
 def rounds(name: str, folder: Path, count: int, chats: int) -> Iterator[tuple[str, Kind, list[Answer]]]:
     """Each row's domain and kind with its answers."""
-    model = Model(name, folder)
+    model = Model(build_pair(str(folder), DRAFTER, Settings(device="cpu")), reading(f"bundled/{name}"))
     for held_out in (False, True):
         for domain in mixer.DOMAINS:
             examples = singles(domain, held_out, count) if mixer.patterns(domain, held_out) else []
@@ -180,10 +181,10 @@ def rounds(name: str, folder: Path, count: int, chats: int) -> Iterator[tuple[st
         yield domain, "follow-up", [answer for answer in followed if answer.example.domain == domain]
     if chats:
         long = long_chats(chats)
-        turns = converse(model, long)
+        answered = converse(model, long)
         last = [chat[-1] for chat in long]
-        yield "all", "turn 1", turns[0]
-        yield "all", "turn 10", turns[-1]
+        yield "all", "turn 1", [chat[0] for chat in answered]
+        yield "all", "turn 10", [chat[-1] for chat in answered]
         yield "all", "turn 10 alone", model.answers([asked(example) for example in last], last)
 
 
@@ -202,10 +203,7 @@ def evaluate(name: str, folder: Path, out: Path, count: int = COUNT, chats: int 
                 typer.echo(f"--- {answer.example.pattern} {'right' if answer.right else 'WRONG'}\n> {prompt}\n{answer.text}")
     out.mkdir(parents=True, exist_ok=True)
     (out / "scores.json").write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")
-    with (out / "scores.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, fieldnames=list(asdict(rows[0])))
-        writer.writeheader()
-        writer.writerows(asdict(row) for row in rows)
+    pd.DataFrame(rows).to_csv(out / "scores.csv", index=False)
     (out / "answers.jsonl").write_text("".join(json.dumps(line) + "\n" for line in kept))
     typer.echo(table(rows))
     typer.echo(f"{name}: scored in {(time.monotonic() - began) / 60:.1f} min")

@@ -19,6 +19,19 @@ NAMES = ("drafter", "a", "b", "c", "large")  # the order in which they are train
 SHARD = "9MB"  # of a weights file: small enough for every git host without large-file storage
 
 
+EMBEDDING, LAST_NORM = "model.embed_tokens.weight", "model.norm.weight"
+PARTS = (
+    *(f"self_attn.{part}_proj" for part in "qkvo"),
+    *(f"mlp.{part}_proj" for part in ("gate", "up", "down")),
+    *(f"{part}_layernorm" for part in ("input", "post_attention")),
+)
+
+
+def parts_of(layer: int) -> list[str]:
+    """The names of a layer's tensors: four matrices of the attention, three after it, the norms before both."""
+    return [f"model.layers.{layer}.{part}.weight" for part in PARTS]
+
+
 @dataclass(frozen=True, slots=True)
 class Shape:
     """Sizes of a Llama body with tied embeddings."""
@@ -30,26 +43,18 @@ class Shape:
     head_dim: int = 64
     inter: int = 704
 
-    @property
-    def inner(self) -> int:
-        return self.heads * self.head_dim
-
     def tensors(self) -> Iterator[tuple[str, tuple[int, ...]]]:
-        """Names and shapes in flat order: embedding, then matrices (fused as they are multiplied), then all norms."""
-        yield "embed", (self.vocab, self.hidden)
+        """Names, as in `transformers`, and shapes in flat order."""
+        inner = self.heads * self.head_dim
+        matrices = ((inner, self.hidden),) * 3 + ((self.hidden, inner),) + ((self.inter, self.hidden),) * 2 + ((self.hidden, self.inter),)
+        yield EMBEDDING, (self.vocab, self.hidden)
         for layer in range(self.layers):
-            yield f"{layer}.qkv", (3, self.inner, self.hidden)
-            yield f"{layer}.out", (1, self.hidden, self.inner)
-            yield f"{layer}.gate_up", (2, self.inter, self.hidden)
-            yield f"{layer}.down", (1, self.hidden, self.inter)
-        yield "norms", (2 * self.layers + 1, self.hidden)
+            yield from zip(parts_of(layer), (*matrices, (self.hidden,), (self.hidden,)), strict=True)
+        yield LAST_NORM, (self.hidden,)
 
     def trained(self, frozen: int = 0) -> list[str]:
-        """The names of the tensors that are trained where the `frozen` lowest layers, and the embedding below them, stay as they are.
-
-        The norms are one tensor, of which the rows of higher layers are trained.
-        """
-        kept = {"embed", *(f"{layer}.{name}" for layer in range(frozen) for name in ("qkv", "out", "gate_up", "down"))} if frozen else set()
+        """The names of the tensors that are trained where the `frozen` lowest layers, and the embedding below them, stay as they are."""
+        kept = {EMBEDDING, *(name for layer in range(frozen) for name in parts_of(layer))} if frozen else set()
         return [name for name, _ in self.tensors() if name not in kept]
 
     def numel(self) -> int:
@@ -78,11 +83,11 @@ def initial(shape: Shape, seed: int) -> Tensor:
     """Flat float32 weights to start from; the matrices that write to the residual stream begin at a smaller scale."""
     generator = torch.Generator().manual_seed(seed)
     flat = torch.empty(shape.numel()).normal_(0.0, 0.02, generator=generator)
-    views = shape.views(flat)
-    views["norms"].fill_(1.0)
-    for layer in range(shape.layers):
-        for name in ("out", "down"):
-            views[f"{layer}.{name}"].mul_((2 * shape.layers) ** -0.5)
+    for name, view in shape.views(flat).items():
+        if view.dim() == 1:
+            view.fill_(1.0)
+        elif name.endswith(("o_proj.weight", "down_proj.weight")):
+            view.mul_((2 * shape.layers) ** -0.5)
     return flat
 
 
@@ -104,32 +109,12 @@ def config_of(shape: Shape, tokenizer: PreTrainedTokenizerBase) -> LlamaConfig:
     )
 
 
-def _pairs(shape: Shape, flat: Tensor) -> Iterator[tuple[str, Tensor]]:
-    """`transformers` parameter names with the views of the flat buffer that hold them."""
-    views = shape.views(flat)
-    yield "model.embed_tokens.weight", views["embed"]
-    for layer in range(shape.layers):
-        prefix = f"model.layers.{layer}."
-        for index, part in enumerate("qkv"):
-            yield f"{prefix}self_attn.{part}_proj.weight", views[f"{layer}.qkv"][index]
-        yield prefix + "self_attn.o_proj.weight", views[f"{layer}.out"][0]
-        for index, part in enumerate(("gate", "up")):
-            yield f"{prefix}mlp.{part}_proj.weight", views[f"{layer}.gate_up"][index]
-        yield prefix + "mlp.down_proj.weight", views[f"{layer}.down"][0]
-        yield prefix + "input_layernorm.weight", views["norms"][2 * layer]
-        yield prefix + "post_attention_layernorm.weight", views["norms"][2 * layer + 1]
-    yield "model.norm.weight", views["norms"][-1]
-
-
 @torch.no_grad()
 def to_transformers(shape: Shape, flat: Tensor, tokenizer: PreTrainedTokenizerBase) -> LlamaForCausalLM:
     """A `transformers` model with the weights of a flat buffer."""
     model = LlamaForCausalLM(config_of(shape, tokenizer))
-    parameters = dict(model.named_parameters())
-    for name, view in _pairs(shape, flat):
-        parameters.pop(name).copy_(view)
-    if parameters:
-        raise ValueError(f"not set: {sorted(parameters)}")
+    for name, parameter in model.named_parameters():
+        parameter.copy_(shape.views(flat)[name])
     model.generation_config = GenerationConfig(
         bos_token_id=tokenizer.bos_token_id, eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id, do_sample=False
     )
@@ -141,7 +126,7 @@ def from_transformers(shape: Shape, model: LlamaForCausalLM) -> Tensor:
     """The flat float32 weights of a `transformers` model."""
     flat = torch.empty(shape.numel())
     parameters = dict(model.named_parameters())
-    for name, view in _pairs(shape, flat):
+    for name, view in shape.views(flat).items():
         view.copy_(parameters[name])
     return flat
 

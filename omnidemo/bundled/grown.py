@@ -13,7 +13,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from .family import Shape
+from .family import EMBEDDING, LAST_NORM, Shape
 
 LEAST, MOST = 0.3, 0.7  # of a column's weight that goes to the first copy
 
@@ -35,13 +35,6 @@ def grown(flat: Tensor, shape: Shape, seed: int) -> Tensor:
     made = torch.empty(widened(shape).numel())
     sources, targets = shape.views(flat), widened(shape).views(made)
     for name, source in sources.items():
-        if name == "embed":
-            targets[name].copy_(torch.cat([source, source], -1))
-        elif name == "norms":
-            targets[name].copy_(torch.cat([source, source], -1))
-            targets[name][-1].copy_(split(source[-1]))
-        else:
-            for index, matrix in enumerate(source):
-                wide = split(matrix)
-                targets[name][index].copy_(torch.cat([wide, wide], 0))
+        wide = torch.cat([source, source], -1) if name == EMBEDDING or (source.dim() == 1 and name != LAST_NORM) else split(source)
+        targets[name].copy_(torch.cat([wide, wide]) if source.dim() == 2 and name != EMBEDDING else wide)
     return made

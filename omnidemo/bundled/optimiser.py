@@ -1,21 +1,19 @@
-"""Muon for the matrices and AdamW for the rest, split over the workers so that no worker waits for one optimiser.
-
-`torch.optim.Muon` orthogonalises one matrix after the other; here equal shapes go through one batched product.
-"""
+"""Muon for the matrices and Adam for the rest, split over the workers so that no worker waits for one optimiser."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
 
 import torch
 from torch import Tensor
+from torch.optim import Adam, Muon, Optimizer
 
-from .family import Shape
+from .family import EMBEDDING, Shape
 
 MOMENTUM, BETAS, EPS = 0.95, (0.9, 0.95), 1e-10
 DECAY = 0.01  # of the matrices, times the learning rate
-POLYNOMIAL, ROUNDS = (3.4445, -4.775, 2.0315), 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,88 +30,61 @@ class Rates:
         return max(0.0, min(1.0, (step + 1) / max(1, self.warmup), (1.0 - progress) / max(1e-9, self.decay)))
 
 
-def orthogonal(batch: Tensor) -> Tensor:
-    """Nearly orthogonal matrices with the directions of a batch of (wide or square) ones: Newton-Schulz in bfloat16."""
-    first, second, third = POLYNOMIAL
-    x = batch.to(torch.bfloat16)
-    x = x / x.float().flatten(1).norm(dim=1).clamp(min=1e-7).to(x.dtype)[:, None, None]
-    for _ in range(ROUNDS):
-        gram = torch.bmm(x, x.transpose(1, 2))
-        gram = torch.baddbmm(gram, gram, gram, beta=second, alpha=third)
-        x = torch.baddbmm(x, gram, x, beta=first)
-    return x
-
-
-@dataclass
 class Share:
-    """The part of the parameters that one of `workers` workers updates, as views of the shared buffers."""
+    """The part of the parameters that one of `workers` workers updates, as views of the shared buffers (`training_loop.py`)."""
 
-    shape: Shape
-    rank: int
-    workers: int
-    master: Tensor
-    weights: Tensor
-    first: Tensor
-    second: Tensor
-    gradients: Tensor  # (workers, n)
-    frozen: int = 0  # lowest layers that stay as they are, and the embedding with them
-    ranges: list[tuple[int, int]] = field(default_factory=list)
-    groups: dict[tuple[int, int], list[tuple[int, tuple[int, int]]]] = field(default_factory=lambda: defaultdict(list))
-
-    def __post_init__(self) -> None:
-        at, matrices, trained = 0, [], self.shape.trained(self.frozen)
-        for name, size in self.shape.tensors():
-            count = torch.Size(size).numel()
+    def __init__(self, shape: Shape, rank: int, workers: int, buffers: Mapping[str, Tensor], step: int, frozen: int = 0) -> None:
+        """`step`: those that were made before; `frozen`: lowest layers that stay as they are, and the embedding with them."""
+        self.buffers = buffers
+        tensors, trained = list(shape.tensors()), shape.trained(frozen)
+        starts = accumulate((torch.Size(size).numel() for _, size in tensors), initial=0)
+        matrices: list[tuple[int, tuple[int, ...]]] = []  # (place in the flat buffer, size)
+        others: list[tuple[int, tuple[int, ...]]] = []
+        for (name, size), at in zip(tensors, starts, strict=False):
             if name not in trained:
-                pass
-            elif name == "embed":
-                edges = [size[0] * part // self.workers * size[1] for part in range(self.workers + 1)]
-                self.ranges.append((edges[self.rank], edges[self.rank + 1]))
-            elif name == "norms":
-                if self.rank == self.workers - 1:
-                    self.ranges.append((at + 2 * self.frozen * size[1], at + count))
-            else:
-                each = size[1] * size[2]
-                matrices += [(at + index * each, (size[1], size[2])) for index in range(size[0])]
-            at += count
-        matrices.sort(key=lambda item: -item[1][0] * item[1][1])
-        for offset, size in matrices[self.rank :: self.workers]:
-            self.groups[(min(size), max(size))].append((offset, size))
+                continue
+            if name == EMBEDDING:
+                low, high = (size[0] * part // workers for part in (rank, rank + 1))
+                others.append((low * size[1], (high - low, size[1])))
+            elif len(size) == 2:
+                matrices.append((at, size))
+            elif rank == workers - 1:
+                others.append((at, size))
+        matrices.sort(key=lambda one: -torch.Size(one[1]).numel())
+        self.pieces: list[slice] = []
+        self.muon = Muon([{"params": []}], weight_decay=DECAY, momentum=MOMENTUM)
+        self.adam = Adam([{"params": []}], betas=BETAS, eps=EPS)
+        self._give(self.muon, matrices[rank::workers], momentum_buffer="first")
+        self._give(self.adam, others, exp_avg="first", exp_avg_sq="second")
+        for state in self.adam.state.values():
+            state["step"] = torch.tensor(float(step))
 
-    def _pieces(self) -> list[tuple[int, int]]:
-        return self.ranges + [(offset, offset + size[0] * size[1]) for group in self.groups.values() for offset, size in group]
+    def _give(self, optimiser: Optimizer, tensors: Sequence[tuple[int, tuple[int, ...]]], **moments: str) -> None:
+        """Have an optimiser update these tensors; its moments are in shared buffers too, so that one worker can write a checkpoint."""
+        for at, size in tensors:
+            piece = slice(at, at + torch.Size(size).numel())
+            parameter = self.buffers["master"][piece].view(size)
+            parameter.grad = self.buffers["gradients"][0, piece].view(size)
+            optimiser.param_groups[0]["params"].append(parameter)
+            optimiser.state[parameter] = {name: self.buffers[buffer][piece].view(size) for name, buffer in moments.items()}
+            self.pieces.append(piece)
 
     def gather(self) -> float:
         """Sum the workers' gradients of this share into the first row; returns the squared norm."""
         total = 0.0
-        for low, high in self._pieces():
-            summed = self.gradients[:, low:high].sum(0)
-            self.gradients[0, low:high] = summed
+        for piece in self.pieces:
+            summed = self.buffers["gradients"][:, piece].sum(0)
+            self.buffers["gradients"][0, piece] = summed
             total += float(summed.double().square().sum())
         return total
 
-    def update(self, step: int, rates: Rates, factor: float, clip: float) -> None:
+    def update(self, rates: Rates, factor: float, clip: float) -> None:
         """One step of both optimisers on this share; leaves the gradients at zero and the bfloat16 weights current."""
-        for low, high in self.ranges:
-            gradient = self.gradients[0, low:high] * clip
-            first, second = self.first[low:high], self.second[low:high]
-            first.lerp_(gradient, 1 - BETAS[0])
-            second.lerp_(gradient.square(), 1 - BETAS[1])
-            root = (second / (1 - BETAS[1] ** (step + 1))).sqrt_().add_(EPS)
-            self.master[low:high].addcdiv_(first, root, value=-rates.adam * factor / (1 - BETAS[0] ** (step + 1)))
-        for group in self.groups.values():
-            moved = []
-            for offset, size in group:
-                gradient = self.gradients[0, offset : offset + size[0] * size[1]] * clip
-                first = self.first[offset : offset + len(gradient)]
-                first.lerp_(gradient, 1 - MOMENTUM)
-                wanted = gradient.lerp(first, MOMENTUM).view(size)
-                moved.append(wanted.T if size[0] > size[1] else wanted)
-            for (offset, size), direction in zip(group, orthogonal(torch.stack(moved)), strict=True):
-                direction = direction.T if size[0] > size[1] else direction
-                target = self.master[offset : offset + size[0] * size[1]].view(size)
-                target.mul_(1 - rates.muon * factor * DECAY)
-                target.add_(direction.float(), alpha=-rates.muon * factor * max(1.0, size[0] / size[1]) ** 0.5)
-        for low, high in self._pieces():
-            self.weights[low:high] = self.master[low:high].to(self.weights.dtype)
-            self.gradients[:, low:high] = 0.0
+        for piece in self.pieces:
+            self.buffers["gradients"][0, piece] *= clip
+        self.muon.param_groups[0]["lr"], self.adam.param_groups[0]["lr"] = rates.muon * factor, rates.adam * factor
+        self.muon.step()
+        self.adam.step()
+        for piece in self.pieces:
+            self.buffers["weights"][piece] = self.buffers["master"][piece].to(self.buffers["weights"].dtype)
+            self.buffers["gradients"][:, piece] = 0.0

@@ -1,11 +1,8 @@
-"""How a training shows its progress: a bar on a terminal, else a line every twenty steps."""
+"""How a training shows its progress: a line every twenty steps."""
 
 from __future__ import annotations
 
-import sys
 import time
-
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 EVERY = 20
 
@@ -17,12 +14,6 @@ class Reporter:
         self.title, self.batch = title, batch
         self.mean: float | None = None
         self.at, self.when, self.share = start, time.monotonic(), start_share
-        self.bar: Progress | None = None
-        if sys.stdout.isatty():
-            columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-            self.bar = Progress(*columns, TextColumn("{task.fields[note]}"))
-            self.bar.start()
-            self.task = self.bar.add_task(title, total=1.0, note="")
 
     def step(self, done: int, progress: float, loss: float, norm: float, factor: float) -> None:
         """Note a finished step; `progress` is the share of the run that is done, `factor` that of the learning rate."""
@@ -33,15 +24,8 @@ class Reporter:
         speed = (done - self.at) * self.batch / max(1e-9, now - self.when)
         left = max(0.0, 1.0 - progress) * (now - self.when) / max(1e-9, progress - self.share)
         self.at, self.when, self.share = done, now, progress
-        if self.bar is not None:
-            self.bar.update(self.task, completed=progress, note=f"step {done}  loss {self.mean:.3f}  {speed:,.0f} tok/s")
-            return
         print(
             f"{time.strftime('%H:%M:%S')} {self.title} step {done} ({progress:.1%}) loss {self.mean:.4f} last {loss:.4f} norm {norm:.2f} "
             f"rate {factor:.2f} {speed:,.0f} tok/s eta {left / 60:.1f} min",
             flush=True,
         )
-
-    def close(self) -> None:
-        if self.bar is not None:
-            self.bar.stop()

@@ -16,7 +16,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, cast
+from typing import cast
 
 import torch
 import typer
@@ -94,20 +94,20 @@ def _produce(name: str, runs: Path, rows: list[tuple[int, int]]) -> None:
     data.produce(name, spellers_of(name, runs), runs / name / "data", rows)
 
 
-def start_weights(name: str, shape: Shape, tokenizer: PreTrainedTokenizerFast, from_assets: bool, runs: Path) -> tuple[Tensor, str]:
+def start_weights(name: str, shape: Shape, tokenizer: PreTrainedTokenizerFast, runs: Path) -> tuple[Tensor, str]:
     """Weights to begin with and, for the model card, where they come from."""
-    if from_assets and (ASSETS / name / "config.json").exists():
-        model = LlamaForCausalLM.from_pretrained(ASSETS / name, dtype=torch.float32)
-        return family.from_transformers(shape, model), "the committed weights"
-    if name in PARENT:
-        parent = PARENT[name]
-        model = LlamaForCausalLM.from_pretrained(ASSETS / parent, dtype=torch.float32)
-        other = tokenizer_of(parent, runs)
-        flat = family.from_transformers(shape_of(parent, len(other)), model)
-        if name == "half":
-            return flat, f"the weights of `{parent}`"
-        return transplanted(flat, shape_of(parent, len(other)), other, shape, tokenizer), f"the trained body of `{parent}`"
-    return family.initial(shape, SEED), "random weights"
+    if name not in PARENT:
+        return family.initial(shape, SEED), "random weights"
+    parent = PARENT[name]
+    other = tokenizer_of(parent, runs)
+    flat = _committed(parent, shape_of(parent, len(other)))
+    if name == "half":
+        return flat, f"the weights of `{parent}`"
+    return transplanted(flat, shape_of(parent, len(other)), other, shape, tokenizer), f"the trained body of `{parent}`"
+
+
+def _committed(name: str, shape: Shape) -> Tensor:
+    return family.from_transformers(shape, LlamaForCausalLM.from_pretrained(ASSETS / name, dtype=torch.float32))
 
 
 def train_one(
@@ -121,9 +121,9 @@ def train_one(
     def run(part: str, shape: Shape, plan: Plan, flat: Tensor) -> tuple[Tensor, Clock]:
         folder = runs / part
         if not resume:
-            for leftover in ("latest.pt", "constant.pt"):
+            for leftover in ("checkpoint.pt", "plateau.pt"):
                 (folder / leftover).unlink(missing_ok=True)
-        job = Job(shape, plan, RATES[part], folder / "data", folder / "latest.pt", part, compiled, FROZEN.get(part, 0), budget=budget)
+        job = Job(shape, plan, RATES[part], folder / "data", folder / "checkpoint.pt", part, compiled, FROZEN.get(part, 0), budget=budget)
         job.data.mkdir(parents=True, exist_ok=True)
         producer = multiprocessing.get_context("spawn").Process(target=_produce, args=(part, runs, plan.rows()))
         producer.start()
@@ -135,20 +135,21 @@ def train_one(
     plans, part = plans_of(name, plan, budget), name
     wanted = [[one.tokens, one.minutes] for one in plans.values()]
     committed = from_assets and (ASSETS / name / "config.json").exists()
-    if name == "large" and not committed:
+    if committed:
+        flat, origin = _committed(name, shape), "the committed weights"
+    elif name == "large":
         half = shape_of("half", len(tokenizer))
-        first, origin = start_weights("half", half, tokenizer, False, runs)
+        first, origin = start_weights("half", half, tokenizer, runs)
         narrow, before = run("half", half, plans["half"], first)
         wide, after = run("large", shape, plan, grown(narrow, half, SEED))
         flat = torch.lerp(wide, grown(first, half, SEED), KEPT)
-        origin += f", trained on {_read(before)} of the same kind at a constant rate, grown to twice the width, trained on {_read(after)}"
-        origin += f" more and averaged: {1 - KEPT:.0%} of that and {KEPT:.0%} of `a`, grown in the same way"
-    else:
-        flat, origin = start_weights(name, shape, tokenizer, from_assets, runs)
-    if name == "large" and not committed:
         chatty, then = run("further", shape, plans["further"], flat)
         flat = torch.lerp(chatty, flat, EARLIER)
+        origin += f", trained on {_read(before)} of the same kind at a constant rate, grown to twice the width, trained on {_read(after)}"
+        origin += f" more and averaged: {1 - KEPT:.0%} of that and {KEPT:.0%} of `a`, grown in the same way"
         origin += f"; then trained on {_read(then)}, chats above all, and averaged: {1 - EARLIER:.0%} of that and {EARLIER:.0%} of before"
+    else:
+        flat, origin = start_weights(name, shape, tokenizer, runs)
     if name == "large":
         part, plan = "upper", plans["upper"]
     final, clock = run(part, shape, plan, flat)
@@ -165,7 +166,7 @@ def train_one(
     }  # fmt: skip
     family.save(name, shape, final, tokenizer)
     if committed:  # these weights are the committed ones now: to train once more is to begin with them
-        for leftover in ("latest.pt", "constant.pt"):
+        for leftover in ("checkpoint.pt", "plateau.pt"):
             (runs / part / leftover).unlink(missing_ok=True)
     (runs / name).mkdir(exist_ok=True)
     (runs / name / "facts.json").write_text(json.dumps(facts))
@@ -231,23 +232,3 @@ def _finished(name: str, plans: dict[str, Plan], runs: Path) -> bool:
 def _score(name: str, runs: Path) -> None:
     # In a process of its own: a model that cannot be scored is still a model, and the next one must begin.
     subprocess.run([sys.executable, "-m", "omnidemo.bundled.evaluate", name, "--runs", str(runs.resolve())], check=False, cwd=family.ROOT)
-
-
-def main(
-    models: Annotated[list[str] | None, typer.Argument(help="members of the family, all by default")] = None,
-    tokens: Annotated[
-        int | None, typer.Option(help="for each model, and each part of `large`; default: runs/bundled/budget.json, else built in")
-    ] = None,
-    minutes: Annotated[float | None, typer.Option(help="for each at most; the schedule fits itself to it")] = None,
-    workers: Annotated[int | None, typer.Option(help="processes of one thread each; default: one a core")] = None,
-    resume: Annotated[bool, typer.Option(help="go on from the last checkpoint")] = True,
-    from_assets: Annotated[bool, typer.Option(help="start from the committed weights")] = False,
-    evaluate: Annotated[bool, typer.Option(help="score each model and write its card")] = True,
-    runs: Annotated[Path, typer.Option(help="folder of rows, checkpoints and budgets")] = RUNS,
-) -> None:
-    """Train the bundled models."""
-    train_bundled(models or NAMES, tokens, minutes, workers, resume, from_assets, evaluate, runs)
-
-
-if __name__ == "__main__":
-    typer.run(main)

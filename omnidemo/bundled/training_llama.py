@@ -7,14 +7,14 @@ Because rotary positions are relative, that is exactly what it sees when the cha
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from .family import Shape
+from .family import EMBEDDING, LAST_NORM, Shape, parts_of
 
 BLOCK = 128  # queries at a time
 ROWS = 256  # rows of logits at a time
@@ -92,20 +92,19 @@ class _Attention(torch.autograd.Function):
         return of_q * q.shape[-1] ** -0.5, of_k.to(k.dtype), of_v.to(v.dtype), None, None, None
 
 
-def _enter(x: Tensor, qkv: Tensor, before: Tensor, cos: Tensor, sin: Tensor, heads: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Queries, keys and values of a layer, each (batch, heads, length, size)."""
-    batch, length, hidden = x.shape
-    inner = qkv.shape[1]
-    projected = F.linear(_norm(x, before), qkv.reshape(3 * inner, hidden))
-    q, k, v = projected.view(batch, length, 3, heads, inner // heads).permute(2, 0, 3, 1, 4).unbind(0)
+def _enter(x: Tensor, qkv: Sequence[Tensor], before: Tensor, cos: Tensor, sin: Tensor, heads: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Queries, keys and values of a layer, each (batch, heads, length, size). The three matrices are multiplied as one."""
+    batch, length, _ = x.shape
+    projected = F.linear(_norm(x, before), torch.cat(list(qkv)))
+    q, k, v = projected.view(batch, length, 3, heads, -1).permute(2, 0, 3, 1, 4).unbind(0)
     return _turn(q, cos, sin), _turn(k, cos, sin), v
 
 
-def _leave(x: Tensor, mixed: Tensor, out: Tensor, gate_up: Tensor, down: Tensor, after: Tensor) -> Tensor:
+def _leave(x: Tensor, mixed: Tensor, out: Tensor, gate_up: Sequence[Tensor], down: Tensor, after: Tensor) -> Tensor:
     """The residual stream after a layer. It stays float32; products run in the type of the weights."""
-    x = x + F.linear(mixed.transpose(1, 2).reshape(*x.shape[:2], -1), out[0])
-    gate, up = F.linear(_norm(x, after), gate_up.reshape(-1, x.shape[-1])).chunk(2, -1)
-    return x + F.linear(F.silu(gate) * up, down[0])
+    x = x + F.linear(mixed.transpose(1, 2).reshape(*x.shape[:2], -1), out)
+    gate, up = F.linear(_norm(x, after), torch.cat(list(gate_up))).chunk(2, -1)
+    return x + F.linear(F.silu(gate) * up, down)
 
 
 class _Loss(torch.autograd.Function):
@@ -156,22 +155,21 @@ class TrainingLlama:
         """The normalised last hidden states of rows of tokens."""
         leaves, shape = self.leaves, self.shape
         cos, sin = rope(tokens.shape[1], shape.head_dim)
-        x = F.embedding(tokens, leaves["embed"]).float()
+        x = F.embedding(tokens, leaves[EMBEDDING]).float()
         for layer in range(shape.layers):
             with torch.set_grad_enabled(layer >= self.frozen):
-                qkv, out, gate_up, down = (leaves[f"{layer}.{name}"] for name in ("qkv", "out", "gate_up", "down"))
-                before, after = leaves["norms"][2 * layer], leaves["norms"][2 * layer + 1]
+                *qkv, out, gate, up, down, before, after = (leaves[name] for name in parts_of(layer))
                 q, k, v = self.enter(x, qkv, before, cos, sin, shape.heads)
                 mixed = _Attention.apply(q, k, v, start, self.look, self.look_back)
-                x = self.leave(x, mixed, out, gate_up, down, after)
-        return _norm(x, leaves["norms"][-1])
+                x = self.leave(x, mixed, out, (gate, up), down, after)
+        return _norm(x, leaves[LAST_NORM])
 
     def step(self, tokens: Tensor, mask: Tensor, start: Tensor, scale: float) -> float:
         """Forward and backward; `scale` is one over the number of loss tokens of the whole batch. Returns the summed loss."""
         x = self.hidden(tokens, start)[:, :-1]
         rows = mask[:, 1:].bool()
-        sink = self.sinks["embed"] if "embed" in self.trained else None
-        loss = _Loss.apply(x[rows], self.leaves["embed"].detach(), tokens[:, 1:][rows], sink, scale)
+        sink = self.sinks[EMBEDDING] if EMBEDDING in self.trained else None
+        loss = _Loss.apply(x[rows], self.leaves[EMBEDDING].detach(), tokens[:, 1:][rows], sink, scale)
         loss.backward()
         for name, leaf in self.trained.items():
             assert leaf.grad is not None

@@ -16,6 +16,8 @@ import torch
 import torch.multiprocessing as mp
 from torch import Tensor
 
+from omnidemo.private_folders import replacing
+
 from .data import row_at
 from .family import Shape
 from .optimiser import Rates, Share
@@ -32,6 +34,8 @@ ENVIRONMENT = {
     "TOKENIZERS_PARALLELISM": "false",
 }
 STALL_S = 900.0  # after so long at a barrier a worker must have died
+EVERY_S = 180.0  # between two checkpoints
+KEPT = ("master", "first", "second")  # of the buffers, in a checkpoint
 
 
 @dataclass(slots=True)
@@ -46,72 +50,51 @@ class Job:
     title: str = "model"
     compiled: bool = True
     frozen: int = 0  # lowest layers that stay as they are, and the embedding with them
-    stealing: bool = True  # a worker on a busy core does fewer microbatches; sums then depend on timing in the last bit
-    every_s: float = 180.0
     budget: Path | None = None  # read again and again: a run can be shortened while it runs
     stop_at: int | None = None  # leave with a checkpoint before this step (for tests)
 
 
-@dataclass(slots=True)
-class Buffers:
-    """Everything that is shared; `state` is what a checkpoint holds."""
-
-    master: Tensor
-    first: Tensor
-    second: Tensor
-    weights: Tensor
-    gradients: Tensor
-    scratch: Tensor  # (workers, 3): summed loss, squared norm, and in the first row the progress
-
-    @classmethod
-    def make(cls, flat: Tensor, workers: int) -> Buffers:
-        zeros = torch.zeros_like
-        made = cls(
-            flat.clone(), zeros(flat), zeros(flat), flat.to(torch.bfloat16), torch.zeros(workers, len(flat)),
-            torch.zeros(workers, 3, dtype=torch.float64),
-        )  # fmt: skip
-        for name in cls.__dataclass_fields__:
-            getattr(made, name).share_memory_()
-        return made
-
-    def of_share(self) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-        return self.master, self.weights, self.first, self.second, self.gradients
-
-    def save(self, path: Path, plan: Plan, clock: Clock) -> None:
-        partial = path.with_suffix(".part")
-        state = {"master": self.master, "first": self.first, "second": self.second}
-        torch.save({**state, "plan": asdict(plan), **asdict(clock)}, partial)
-        os.replace(partial, path)
-
-    def load(self, state: dict[str, Any]) -> None:
-        self.master.copy_(state["master"])
-        self.first.copy_(state["first"])
-        self.second.copy_(state["second"])
-        self.weights.copy_(self.master)
+def make_buffers(flat: Tensor, workers: int) -> dict[str, Tensor]:
+    """Everything that the workers share."""
+    buffers = {name: torch.zeros_like(flat) for name in ("first", "second")}  # moments of the optimisers
+    buffers |= {"master": flat.clone(), "weights": flat.to(torch.bfloat16), "gradients": torch.zeros(workers, len(flat))}
+    buffers["scratch"] = torch.zeros(workers, 3, dtype=torch.float64)  # summed loss, squared norm, and in the first row the progress
+    return {name: buffer.share_memory_() for name, buffer in buffers.items()}
 
 
-def _row(job: Job, length: int, index: int, cache: dict[Any, Any]) -> Tensor:
-    waited = 0.0
+def _save(path: Path, buffers: dict[str, Tensor], plan: Plan, clock: Clock) -> None:
+    with replacing(path) as partial:
+        torch.save({name: buffers[name] for name in KEPT} | {"plan": asdict(plan), **asdict(clock)}, partial)
+
+
+def _load(buffers: dict[str, Tensor], state: dict[str, Any]) -> Clock:
+    for name in KEPT:
+        buffers[name].copy_(state[name])
+    buffers["weights"].copy_(buffers["master"])
+    return Clock(**{name: state[name] for name in Clock.__dataclass_fields__})
+
+
+def _row(job: Job, length: int, index: int) -> Tensor:
+    until = time.monotonic() + STALL_S
     while True:
         try:
-            return torch.from_numpy(row_at(job.data, length, index, cache).astype("int64"))
+            return torch.from_numpy(row_at(job.data, length, index).astype("int64"))
         except FileNotFoundError:
-            if waited > STALL_S:
+            if time.monotonic() > until:
                 raise
             time.sleep(0.2)
-            waited += 0.2
 
 
-def worker(rank: int, workers: int, job: Job, buffers: Buffers, clock: Clock, barrier: Any, tickets: Any) -> None:
+def worker(rank: int, workers: int, job: Job, buffers: dict[str, Tensor], clock: Clock, barrier: Any, tickets: Any) -> None:
     """One of the processes; the first also keeps the schedule, reports and writes the checkpoints."""
     from omnidemo.bundled.progress import Reporter
     from omnidemo.bundled.training_llama import TrainingLlama
 
     torch.set_num_threads(1)
     plan, rates = job.plan, job.rates
-    cache: dict[Any, Any] = {}
-    lean = TrainingLlama(job.shape, buffers.weights, buffers.gradients[rank], job.compiled, job.frozen)
-    share = Share(job.shape, rank, workers, *buffers.of_share(), job.frozen)
+    scratch = buffers["scratch"]
+    lean = TrainingLlama(job.shape, buffers["weights"], buffers["gradients"][rank], job.compiled, job.frozen)
+    share = Share(job.shape, rank, workers, buffers, clock.step, job.frozen)
     reporter = Reporter(job.title, clock.step, plan.batch, plan.progress(clock.step, clock.seconds)) if rank == 0 else None
     began, before = time.monotonic(), clock.seconds
     saved, progress = began, plan.progress(clock.step, clock.seconds)
@@ -119,35 +102,33 @@ def worker(rank: int, workers: int, job: Job, buffers: Buffers, clock: Clock, ba
         if clock.long_start is None and progress >= 1.0 - plan.long_share:
             clock.long_start = clock.step
         length, indices = plan.at(clock.step, clock.long_start)
-        rows = torch.stack([_row(job, length, index, cache) for index in indices])
+        rows = torch.stack([_row(job, length, index) for index in indices])
         counted = max(1, int(rows[:, 1, 1:].sum()))
         micro = max(1, plan.micro // length)
         parts = range(0, len(rows), micro)
-        total, turn = 0.0, rank
-        while True:
-            if job.stealing:
-                with tickets.get_lock():
-                    turn = tickets.value
-                    tickets.value += 1
+        total = 0.0
+        while True:  # a worker on a busy core does fewer microbatches; sums then depend on timing in the last bit
+            with tickets.get_lock():
+                turn = tickets.value
+                tickets.value += 1
             if turn >= len(parts):
                 break
             part = rows[parts[turn] : parts[turn] + micro]
             total += lean.step(part[:, 0], part[:, 1], part[:, 2], 1.0 / counted)
-            turn += workers
-        buffers.scratch[rank, 0] = total
+        scratch[rank, 0] = total
         barrier.wait(STALL_S)
-        buffers.scratch[rank, 1] = share.gather()
+        scratch[rank, 1] = share.gather()
         if rank == 0:
             tickets.value = 0
             if clock.step % 20 == 0:
                 plan = plan.amended(job.budget, job.title)
             clock.seconds = before + time.monotonic() - began
-            buffers.scratch[0, 2] = plan.progress(clock.step + 1, clock.seconds)
+            scratch[0, 2] = plan.progress(clock.step + 1, clock.seconds)
         barrier.wait(STALL_S)
-        norm = float(buffers.scratch[:, 1].sum()) ** 0.5
-        loss = float(buffers.scratch[:, 0].sum()) / counted
-        factor, after = rates.factor(clock.step, progress), float(buffers.scratch[0, 2])
-        share.update(clock.step, rates, factor, min(1.0, 1.0 / (norm + 1e-6)))
+        norm = float(scratch[:, 1].sum()) ** 0.5
+        loss = float(scratch[:, 0].sum()) / counted
+        factor, after = rates.factor(clock.step, progress), float(scratch[0, 2])
+        share.update(rates, factor, min(1.0, 1.0 / (norm + 1e-6)))
         barrier.wait(STALL_S)
         clock.step += 1
         if reporter is not None:
@@ -155,13 +136,11 @@ def worker(rank: int, workers: int, job: Job, buffers: Buffers, clock: Clock, ba
             reporter.step(clock.step, after, loss, norm, factor)
             # The others already read the next microbatches; nobody writes weights before this worker is at the barrier again.
             if progress < 1.0 - rates.decay <= after:
-                buffers.save(job.checkpoint.with_name("constant.pt"), plan, clock)
-            if after >= 1.0 or clock.step == job.stop_at or time.monotonic() - saved > job.every_s:
-                buffers.save(job.checkpoint, plan, clock)
+                _save(job.checkpoint.with_name("plateau.pt"), buffers, plan, clock)
+            if after >= 1.0 or clock.step == job.stop_at or time.monotonic() - saved > EVERY_S:
+                _save(job.checkpoint, buffers, plan, clock)
                 saved = time.monotonic()
         progress = after
-    if reporter is not None:
-        reporter.close()
 
 
 def train(job: Job, flat: Tensor, workers: int, inline: bool = False) -> tuple[Tensor, Clock]:
@@ -169,11 +148,8 @@ def train(job: Job, flat: Tensor, workers: int, inline: bool = False) -> tuple[T
 
     `inline` runs a single worker in this process, without the allocation settings.
     """
-    buffers, clock = Buffers.make(flat, workers), Clock()
-    state = latest(job)
-    if state is not None:
-        buffers.load(state)
-        clock = clock_of(state)
+    buffers, state = make_buffers(flat, workers), latest(job)
+    clock = Clock() if state is None else _load(buffers, state)
     if job.plan.progress(clock.step, clock.seconds) < 1.0:
         context = mp.get_context("spawn")
         shared = (workers, job, buffers, clock, context.Barrier(workers), context.Value("i", 0))
@@ -187,14 +163,8 @@ def train(job: Job, flat: Tensor, workers: int, inline: bool = False) -> tuple[T
             finally:
                 os.environ.clear()
                 os.environ.update(kept)
-        final = torch.load(job.checkpoint)
-        buffers.load(final)
-        clock = clock_of(final)
-    return buffers.master.clone(), clock
-
-
-def clock_of(state: dict[str, Any]) -> Clock:
-    return Clock(**{name: state[name] for name in Clock.__dataclass_fields__})
+        clock = _load(buffers, torch.load(job.checkpoint))
+    return buffers["master"].clone(), clock
 
 
 def latest(job: Job) -> dict[str, Any] | None:
@@ -203,7 +173,7 @@ def latest(job: Job) -> dict[str, Any] | None:
     A run whose budget was raised while it was decaying goes back to where its constant phase ended.
     """
     state: dict[str, Any] | None = torch.load(job.checkpoint) if job.checkpoint.exists() else None
-    constant = job.checkpoint.with_name("constant.pt")
+    constant = job.checkpoint.with_name("plateau.pt")
     if state is not None and constant.exists() and any(state["plan"][name] != getattr(job.plan, name) for name in ("tokens", "minutes")):
         earlier: dict[str, Any] = torch.load(constant)
         if earlier["step"] < state["step"] and job.plan.progress(earlier["step"], earlier["seconds"]) < 1.0 - job.rates.decay:

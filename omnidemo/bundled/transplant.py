@@ -8,7 +8,7 @@ from transformers import PreTrainedTokenizerFast
 
 from omnidemo.vocab.vocabulary import read_vocabulary
 
-from .family import Shape
+from .family import EMBEDDING, Shape
 from .tokenizers import encode_bytes, ids_of
 
 
@@ -21,14 +21,14 @@ def transplanted(flat: Tensor, old: Shape, old_tokens: PreTrainedTokenizerFast, 
     made = torch.empty(new.numel())
     sources, targets = old.views(flat), new.views(made)
     for name, view in targets.items():
-        if name != "embed":
+        if name != EMBEDDING:
             view.copy_(sources[name])
-    rows = sources["embed"]
+    rows = sources[EMBEDDING]
     known = read_vocabulary(old_tokens)
-    targets["embed"].copy_(rows.mean(0, keepdim=True).expand_as(targets["embed"]))
+    targets[EMBEDDING].copy_(rows.mean(0, keepdim=True).expand_as(targets[EMBEDDING]))
     for index, data in enumerate(read_vocabulary(new_tokens).tokens):
         if data is not None:
             same = known.by_bytes.get(data)
-            targets["embed"][index] = rows[same] if same is not None else rows[encode_bytes(known, data)].mean(0)
-    targets["embed"][ids_of(new_tokens)] = rows[ids_of(old_tokens)]
+            targets[EMBEDDING][index] = rows[same] if same is not None else rows[encode_bytes(known, data)].mean(0)
+    targets[EMBEDDING][ids_of(new_tokens)] = rows[ids_of(old_tokens)]
     return made

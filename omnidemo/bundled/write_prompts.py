@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NotRequired, TypedDict
 
 import typer
 
@@ -25,6 +25,20 @@ TEST, HELD_OUT, TRAIN = 120, 48, 400  # of each domain
 MOST_DRAWS = 20  # for each prompt that is wanted: small talk of a few patterns has not so many
 
 
+class Record(TypedDict):
+    """One prompt of a file, in JSON."""
+
+    id: str
+    domain: str
+    pattern: str
+    label: NotRequired[str]  # of the page's examples alone
+    prompt: str
+    answer: str
+    facts: list[str]
+    number: str | None
+    tests: list[str]
+
+
 def single(seed: int, split: str, domain: str, held_out: bool, count: int) -> Iterator[Example]:
     """So many single-turn examples with different prompts, or as many as there are."""
     prompts: set[str] = set()
@@ -36,7 +50,7 @@ def single(seed: int, split: str, domain: str, held_out: bool, count: int) -> It
             yield example
 
 
-def to_record(example: Example, key: str) -> dict[str, object]:
+def to_record(example: Example, key: str) -> Record:
     prompt, answer = example.turns[0]
     return {
         "id": key, "domain": example.domain, "pattern": example.pattern, "prompt": prompt, "answer": answer,
@@ -44,18 +58,16 @@ def to_record(example: Example, key: str) -> dict[str, object]:
     }  # fmt: skip
 
 
-def from_record(record: dict[str, object]) -> Example:
-    turns = ((str(record["prompt"]), str(record["answer"])),)
-    facts, tests = (tuple(map(str, record[name])) for name in ("facts", "tests"))  # type: ignore[call-overload]
-    number = record["number"]
-    return Example(str(record["domain"]), str(record["pattern"]), turns, facts, None if number is None else str(number), tests)
+def from_record(record: Record) -> Example:
+    turns = ((record["prompt"], record["answer"]),)
+    return Example(record["domain"], record["pattern"], turns, tuple(record["facts"]), record["number"], tuple(record["tests"]))
 
 
-def read(path: Path) -> list[dict[str, object]]:
+def read(path: Path) -> list[Record]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def _write(path: Path, records: list[dict[str, object]]) -> None:
+def _write(path: Path, records: list[Record]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
 
@@ -65,7 +77,7 @@ def write_all(
     train: Annotated[int, typer.Option(min=1, help="prompts of each domain to distil from")] = TRAIN,
 ) -> None:
     """Write every prompt file anew; the same corpus gives the same files."""
-    held_out: list[dict[str, object]] = []
+    held_out: list[Record] = []
     for index, domain in enumerate(mixer.DOMAINS):
         test = single(SEED + index, "test", domain, False, TEST)
         _write(folder / f"{domain}.jsonl", [to_record(example, f"{domain}-{place}") for place, example in enumerate(test)])

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from omnidemo.bundled import write_prompts
-from omnidemo.bundled.conversations import Record, reader
+from omnidemo.bundled import evaluate, write_prompts
+from omnidemo.bundled.conversations import LONGEST
 from omnidemo.bundled.corpus import mixer
 from omnidemo.config import Settings
 from omnidemo.models.catalogue import Reading
@@ -50,18 +50,19 @@ def app(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 def plain() -> dict[str, str]:
     """What the target alone says to each example in a fresh chat."""
     settings = Settings(device="cpu")
-    answer = reader(build_pair(settings.target, settings.drafter, settings), Reading(1))
-    return {str(one["prompt"]): answer([{"role": "user", "content": str(one["prompt"])}]) for one in examples()}
+    model = evaluate.Model(build_pair(settings.target, settings.drafter, settings), Reading(1), LONGEST)
+    asked = [write_prompts.from_record(one) for one in examples()]
+    return {answer.example.turns[0][0]: answer.text for answer in model.answers([evaluate.asked(one) for one in asked], asked)}
 
 
-def examples() -> list[Record]:
+def examples() -> list[write_prompts.Record]:
     return write_prompts.read(write_prompts.FOLDER / "examples.jsonl")[:CHIPS]
 
 
-def press(page: Page, record: Record) -> dict[str, Any]:
+def press(page: Page, record: write_prompts.Record) -> dict[str, Any]:
     """Press an example of the page; its answer's text and figures, with the three that are shown and the sentence on guessing."""
     before = page.locator(".turn").count()
-    page.locator(".card:visible, .chips:visible .chip").filter(has_text=str(record["label"])).first.click()
+    page.locator(".card:visible, .chips:visible .chip").filter(has_text=record["label"]).first.click()
     expect(page.locator(".turn")).to_have_count(before + 1)
     expect(page.locator(".turn").last.locator(".foot .facts")).not_to_be_empty()
     shown = page.locator("#omni-answer .three dd").all_inner_texts()
@@ -76,7 +77,7 @@ def ten(page: Page, plain: dict[str, str]) -> list[dict[str, Any]]:
     for record in examples():
         made = press(page, record)
         assert made["error"] is None
-        prompt = str(record["prompt"])
+        prompt = record["prompt"]
         assert made["text"] == plain[prompt] or mixer.check(write_prompts.from_record(record), made["text"]), (prompt, made["text"])
         assert len(made["shown"]) == 3 and made["shown"][1] != "–", made["shown"]
         answers.append(made)

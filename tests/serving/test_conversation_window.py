@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from omnidemo import load_pair
-from omnidemo.bundled import conversations, write_prompts
-from omnidemo.bundled.corpus import mixer
+from omnidemo.bundled import conversations, evaluate, write_prompts
+from omnidemo.bundled.corpus.base import Example
 from omnidemo.models.catalogue import Reading, reading
 from omnidemo.pair.pair import Pair
 from omnidemo.serving import conversation_window
@@ -100,21 +100,25 @@ def test_conversations_change_their_topic_and_are_the_same_every_time() -> None:
     made = conversations.conversations(count=4)
     assert made == conversations.conversations(count=4) and [len(chat) for chat in made] == [10] * 4
     for chat in made:
-        assert all(one["domain"] != after["domain"] for one, after in pairwise(chat))
+        assert all(one.domain != after.domain for one, after in pairwise(chat))
 
 
 def test_a_turn_is_judged_alone_and_in_its_chat() -> None:
-    record: dict[str, Any] = {"domain": "maths", "pattern": "p", "answer": "", "facts": [], "number": "3", "tests": []}
-    chats = [[record | {"prompt": "1 + 2"}, record | {"prompt": "4 - 1"}], [record | {"prompt": "1 + 2"}]]
+    chats = [[Example("maths", "p", ((prompt, ""),), number="3") for prompt in prompts] for prompts in (("1 + 2", "4 - 1"), ("1 + 2",))]
     asked: list[int] = []
 
-    def talk(messages: list[conversation_window.Message]) -> str:
-        asked.append(len(messages))
-        return "#### 3" if len(messages) == 1 else "lost"
+    class Lost(evaluate.Model):
+        """Right in the first turn of a chat alone."""
 
-    outcome = conversations.compare(chats, lambda messages: "#### 3", talk)
+        def __init__(self) -> None: ...
+
+        def answers(self, chats: Sequence[evaluate.Messages], examples: Sequence[Example]) -> list[evaluate.Answer]:
+            asked.extend(map(len, chats))
+            return [evaluate.Answer(example, "#### 3", 1, True, len(chat) == 1) for chat, example in zip(chats, examples, strict=True)]
+
+    outcome = conversations.compare(chats, Lost(), Lost())
     assert (outcome.asked, outcome.fresh, outcome.kept, outcome.gained) == (3, 3, 2, 0)
-    assert asked == [1, 3, 1] and "66.7%" in str(outcome)
+    assert asked == [1, 3, 1, 1, 1] and "66.7%" in str(outcome)
 
 
 def test_the_examples_of_the_page_are_answered_right() -> None:
@@ -127,11 +131,9 @@ def test_the_examples_of_the_page_are_answered_right() -> None:
     folder: Path = BUNDLED / settings.target.removeprefix("bundled/")
     if not list(folder.glob("*.safetensors")):
         pytest.skip("the weights of the bundled target are not here")
-    answer = conversations.reader(build_pair(settings.target, settings.drafter, settings), Reading(1))
+    model = evaluate.Model(build_pair(settings.target, settings.drafter, settings), Reading(1), conversations.LONGEST)
     records = write_prompts.read(write_prompts.FOLDER / "examples.jsonl")
-    wrong = [
-        str(one["label"])
-        for one in records
-        if not mixer.check(write_prompts.from_record(one), answer([{"role": "user", "content": str(one["prompt"])}]))
-    ]
+    examples = [write_prompts.from_record(one) for one in records]
+    answers = model.answers([evaluate.asked(one) for one in examples], examples)
+    wrong = [record["label"] for record, answer in zip(records, answers, strict=True) if not answer.right]
     assert len(records) == 12 and not wrong
