@@ -205,8 +205,7 @@ class PublicServices:
         return self._services.hero(target, drafter, topic, self._own(domain)) | {"line": domain}
 
     def before_after(self, target: str, drafter: str, domain: str, topic: str) -> BeforeAfter | None:
-        found = self._services.before_after(target, drafter, self._own(domain), topic)
-        return None if found is None else replace(found, line=domain)
+        return self._services.before_after(target, drafter, self._own(domain), topic)
 
     def plain(self, **options: Any) -> list[Generation]:
         return self._beside(lambda **given: (self._services.plain(**given),), options)[0]
