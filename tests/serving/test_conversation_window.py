@@ -14,7 +14,6 @@ from omnidemo.bundled import conversations, evaluate, write_prompts
 from omnidemo.bundled.corpus.base import Example
 from omnidemo.models.catalogue import Reading, reading
 from omnidemo.pair.pair import Pair
-from omnidemo.serving import conversation_window
 from omnidemo.serving.conversation_window import newest
 from tests.support.models import save
 
