@@ -18,9 +18,8 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from omnidemo.backends.fused_llama import FusedLlama
-from omnidemo.bench import report_tables, tiny
+from omnidemo.bench import memory, report_tables, tiny
 from omnidemo.bench.assisted import ASSISTED, DEFAULTS, LOOKUP, PLAIN, PLAIN_BF16
-from omnidemo.bench.memory import answers
 from omnidemo.bench.report_tables import Stage
 from omnidemo.bench.shapes import growth, real_shapes, scripted, shape_report, shape_rounds
 from omnidemo.bench.shapes.scripted import compounds_only, fill, invented, one_word
@@ -339,25 +338,23 @@ def test_growth_has_a_point_for_each_size_and_a_plot(settings: Settings, tmp_pat
 
 
 def test_memory_is_sampled_while_the_drafter_learns(settings: Settings, tmp_path: Path) -> None:
-    events = list(answers.run(settings, TEXTS, 8, 2, tmp_path / "memory.csv"))
-    samples = [event for event in events if isinstance(event, answers.Sample)]
+    events = list(memory.while_learning(settings, TEXTS, 8, 2, tmp_path / "memory.csv", 0))
+    samples = [event for event in events if isinstance(event, memory.Sample)]
     assert [sample.requests for sample in samples] == [0, 2, 4, 6, 8]
     first, last = samples[0], samples[-1]
     assert first.version == 0 and first.optimiser_tensors == 0 and last.version >= 1 and last.adapters >= 1 and last.adapters_mb > 0
     assert last.optimiser_tensors == samples[1].optimiser_tensors > 0 and last.optimiser_mb == samples[1].optimiser_mb
     assert last.mismatches == 0
-    slope = answers.growth(samples)
-    assert slope is not None and set(slope) == {"rss_mb", "tensors", "tensor_mb"} and answers.growth(samples[:1]) is None
+    slope = memory.growth(samples)
+    assert slope is not None and set(slope) == {"rss_mb", "tensors", "tensor_mb"} and memory.growth(samples[:1]) is None
     with (tmp_path / "memory.csv").open(encoding="utf-8-sig", newline="") as file:
         assert [int(line["requests"]) for line in csv.DictReader(file)] == [0, 2, 4, 6, 8]
-    with pytest.raises(ValueError, match="at least 1"):
-        next(answers.run(settings, TEXTS, 0, 1, tmp_path / "memory.csv"))
 
 
 def test_a_slope_is_that_of_the_second_half() -> None:
-    base = answers.Sample(0, 0.0, 100.0, 10, 1.0, 0, 0, 0.0, 0, 0.0, 0, 0)
+    base = memory.Sample(0, 0.0, 100.0, 10, 1.0, 0, 0, 0.0, 0, 0.0, 0, 0)
     samples = [replace(base, requests=n, rss_mb=100 + min(n, 500) + 0.01 * n) for n in range(0, 1001, 100)]
-    slope = answers.growth(samples)
+    slope = memory.growth(samples)
     assert slope is not None and slope["rss_mb"] == pytest.approx(10) and slope["tensors"] == pytest.approx(0)
 
 
