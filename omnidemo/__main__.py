@@ -15,19 +15,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from omnidemo.cli import check_commands, measure_commands, speed_commands
-from omnidemo.cli.common import (
-    Commands,
-    Drafter,
-    DraftLength,
-    MaxNewTokens,
-    Method,
-    Storage,
-    Target,
-    Temperature,
-    check_folder,
-    read_settings,
-    show,
-)
+from omnidemo.cli.common import Commands, check_folder, read_settings, show
+from omnidemo.cli.options import Drafter, DraftLength, MaxNewTokens, Method, Storage, Target, Temperature
 from omnidemo.config import GenerationConfig, Settings
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from omnidemo.cli.common import Drafter, DraftLength, Storage, Target, collect, progress, read_settings, show
+from omnidemo.cli.common import collect, progress, read_settings, show
+from omnidemo.cli.options import Drafter, DraftLength, Storage, Target
 
 if TYPE_CHECKING:
     from omnidemo.advisor.advice import Advice
@@ -43,11 +44,8 @@ def check_backend(
         GenerationConfig.of(temperature=one, max_new_tokens=tokens)
     names = [check_method(name) for name in method or []]
     texts = read_prompts(prompts) if prompts else mismatch.PROMPTS
-    reports: list[mismatch.Report] = []
-    collect(mismatch.check(settings, names, temperatures, tokens, texts), reports)
-    (report,) = reports
-    for line in report.lines():
-        typer.echo(line)
+    (report,) = collect(mismatch.check(settings, names, temperatures, tokens, texts))
+    typer.echo("\n".join(report.lines()))
     if report.first is not None:
         raise typer.Exit(1)
 

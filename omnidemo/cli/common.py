@@ -1,4 +1,4 @@
-"""Common parts of the commands: options, settings, one sentence for every failure, tables and progress bars."""
+"""Common parts of the commands: settings, one sentence for every failure, tables and progress bars."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import difflib
 import os
 import shlex
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import chain, islice
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 from pydantic import ValidationError
@@ -18,21 +19,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from typer.core import TyperGroup
 
-from omnidemo.config import DRAFTER, TARGET, Settings
+from omnidemo.config import Settings
 
+if TYPE_CHECKING:
+    from omnidemo.bench.report_tables import Stage
+
+T = TypeVar("T")
 SPREAD = "Mean ± standard deviation over prompts; speedup: tokens/s against autoregressive on the same prompt."
-
-Target = Annotated[str | None, typer.Option(help=f"Target: bundled name, Hub id or folder; default OMNIDEMO_TARGET, else {TARGET}.")]
-Drafter = Annotated[str | None, typer.Option(help=f"Drafter, likewise; default OMNIDEMO_DRAFTER, else {DRAFTER}.")]
-Method = Annotated[str | None, typer.Option(help="Decoding method; default OMNIDEMO_METHOD, else ngram-exact.")]
-Temperature = Annotated[float, typer.Option(help="0 is greedy.")]
-MaxNewTokens = Annotated[int | None, typer.Option(help="Longest answer; default OMNIDEMO_MAX_NEW_TOKENS, else 256.")]
-DraftLength = Annotated[int | None, typer.Option(help="Drafter tokens per round; default OMNIDEMO_DRAFT_LENGTH, else 4.")]
-Storage = Annotated[Path | None, typer.Option(help="Folder of n-gram cache, adapters and history.")]
-Prompts = Annotated[Path, typer.Option(help='JSON Lines: {"prompt": "…"} on each line.')]
-Out = Annotated[Path, typer.Option("--csv", help="Where the figures go, row by row.")]
-
-
 OURS = (RecursionError, NotImplementedError)  # errors that nobody raises with a sentence for people
 
 
@@ -116,10 +109,21 @@ def show(headings: Sequence[str], lines: Sequence[Sequence[str]], note: str = ""
         typer.echo(note, err=True, nl=bool(note))
 
 
-def collect(events: Iterable[Any], rows: list[Any], title: str = "") -> None:
-    """Show a bar for each stage of a measurement, and put into `rows` everything else that it yields; they stay there after Ctrl-C."""
+@contextmanager
+def collected(events: Iterable[T | Stage]) -> Iterator[list[T]]:
+    """What `collect` returns; where the measurement fails or is stopped, what there is by then, and after the block the error goes on."""
+    rows: list[T] = []
+    try:
+        collect(events, rows=rows)
+    finally:
+        yield rows
+
+
+def collect(events: Iterable[T | Stage], title: str = "", rows: list[T] | None = None) -> list[T]:
+    """Show a bar for each stage of a measurement; everything else that it yields, which is also put into `rows` as it comes."""
     from omnidemo.bench.report_tables import Stage
 
+    rows = [] if rows is None else rows
     coming = iter(events)
     first = list(islice(coming, 1))  # what is refused is one sentence, without a bar above it
     with progress() as bar:
@@ -131,6 +135,7 @@ def collect(events: Iterable[Any], rows: list[Any], title: str = "") -> None:
             if event.name not in tasks:
                 tasks[event.name] = bar.add_task(f"{title}{event.name}", total=event.total)
             bar.update(tasks[event.name], completed=event.done, total=event.total)
+    return rows
 
 
 def progress() -> Progress:

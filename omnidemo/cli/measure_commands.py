@@ -4,26 +4,12 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from omnidemo.cli.common import (  # fmt: skip
-    SPREAD,
-    Drafter,
-    DraftLength,
-    MaxNewTokens,
-    Method,
-    Out,
-    Prompts,
-    Storage,
-    Target,
-    Temperature,
-    collect,
-    names_in,
-    read_settings,
-    show,
-)
+from omnidemo.cli.common import SPREAD, collect, collected, names_in, read_settings, show
+from omnidemo.cli.options import Drafter, DraftLength, MaxNewTokens, Method, Out, Prompts, Quick, Storage, Target, Temperature
 
 NAMES = "methods, losses, rank, draft-length, cache, topic-shift, target-shift, routing, one-for-all, training-cost; all: all but that."
 
@@ -58,11 +44,7 @@ def compare(
     if fill_cache or settings.warm_start:
         pair.fill_cache()
     options = {"max_new_tokens": settings.max_new_tokens, "draft_length": settings.draft_length}
-    measured = compare_methods.run(pair, texts, names, csv, temperature=temperature, seed=seed, **options)
-    results: list[Any] = []
-    try:
-        collect(measured, results)
-    finally:  # also after Ctrl-C
+    with collected(compare_methods.run(pair, texts, names, csv, temperature=temperature, seed=seed, **options)) as results:
         lines = [[summary.method, *summary.cells()] for summary in compare_methods.summarise(results)]
         show(("method", *compare_methods.HEADINGS), lines, f"{SPREAD} Rows: {csv}")
 
@@ -86,10 +68,9 @@ def compare_peer(
 
     texts = read_prompts(prompts, limit)
     check_writable(csv)
-    rows: list[peer.Row] = []
-    collect(peer.compare_with_peer(settings, texts, names_in(methods), csv, samples, seed), rows)
+    events = peer.compare_with_peer(settings, texts, names_in(methods), csv, samples, seed)
     note = "exact: greedy ids equal to transformers' generate, or χ²/degrees of freedom of sampled tokens."
-    show(("method", *peer.HEADINGS), peer.summary(rows), f"{note} Rows: {csv}")
+    show(("method", *peer.HEADINGS), peer.summary(collect(events)), f"{note} Rows: {csv}")
 
 
 def adapt(
@@ -129,10 +110,7 @@ def adapt(
     traffic, held = hold_out(read_prompts(prompts), read_prompts(held_out) if held_out else None, eval_limit)
     what = adapt.Experiment(traffic, held, requests, adapt.plan_checkpoints(eval_at, requests), temperature, seed, pause, offline)
     check_writable(csv)
-    events, points = adapt.run(settings, what, csv, keep=storage is not None), list[adapt.Point]()
-    try:
-        collect(events, points)
-    finally:  # also after Ctrl-C
+    with collected(adapt.run(settings, what, csv, keep=storage is not None)) as points:
         note = f"Held-out prompts. Agreement: mean of Σ min(p, q) over all positions, same first choice. {SPREAD} Rows: {csv}"
         show(("requests", "adapter", "steps", "agreement", *HEADINGS), [at.cells() for at in points], note)
 
@@ -152,7 +130,7 @@ def experiment(
     time: Annotated[bool, typer.Option(help="Time the final drafters; wants a quiet machine.")] = True,
     timed_prompts: Annotated[int, typer.Option(min=1, help="Held-out prompts that they are timed on.")] = 10,
     pause: Annotated[float, typer.Option(min=0.0, help="training-cost: seconds between two requests.")] = 2.0,
-    quick: Annotated[bool, typer.Option(help="Tiny sizes, to see that everything runs; the figures mean nothing.")] = False,
+    quick: Quick = False,
     max_new_tokens: MaxNewTokens = None,
 ) -> None:
     """Repeat a claim of the papers: CSV, table and plot, from recorded answers of the target. Started again, it goes on where it was."""
@@ -175,6 +153,6 @@ def experiment(
             each, target or TARGETS, list(traffic), requests, numbers, (os.cpu_count() or 1) if workers is None else workers,
             timed_prompts if time else 0,
         )  # fmt: skip
-        collect(cost.run(world, order, pause) if each == "training-cost" else run(world, order), [], f"{each}: ")
+        collect(cost.run(world, order, pause) if each == "training-cost" else run(world, order), f"{each}: ")
         typer.echo((folder / f"{each}.md").read_text(encoding="utf-8"))
         typer.echo(f"Rows, plots and facts: {folder}", err=True)

@@ -7,13 +7,11 @@ from typing import Annotated
 
 import typer
 
-from omnidemo.cli.common import Drafter, Out, Target, collect, command_line, names_in, read_settings, show
-from omnidemo.config import TARGET, Settings
+from omnidemo.cli.common import collect, collected, command_line, names_in, read_settings, show
+from omnidemo.cli.options import Drafter, Out, Quick, Target
+from omnidemo.config import TARGET
 
-QUICK_TOKENS = 16
 Folder = Annotated[Path | None, typer.Option("--out", help="Folder of the results; default storage/bench.")]
-Threads = Annotated[int | None, typer.Option(min=1, help="CPU threads of both sides; default: the best of 1, 2 and 4 for each.")]
-Quick = Annotated[bool, typer.Option(help="Tiny sizes, to see that everything runs; the figures mean nothing.")]
 
 
 def bench(
@@ -27,7 +25,7 @@ def bench(
     requests: Annotated[int, typer.Option(min=0, help="Answers of a topic that its drafter learns from; 0: fresh ones only.")] = 200,
     max_new_tokens: Annotated[int, typer.Option(min=2, help="Longest answer.")] = 128,
     draft_length: Annotated[int, typer.Option(min=1, help="Drafter tokens per round where it is fixed.")] = 4,
-    threads: Threads = None,
+    threads: Annotated[int | None, typer.Option(min=1, help="CPU threads of both sides; default: the best of 1, 2 and 4 for each.")] = None,
     seed: int = 0,
     out: Folder = None,
     storage: Annotated[Path | None, typer.Option(help="Take the adapters of this folder where it has some.")] = None,
@@ -47,7 +45,7 @@ def bench(
 
     topics = domain or [topic for topic in TOPICS if topic != "chat"]
     if quick:
-        topics, limit, max_new_tokens, methods = topics[:1], 1, QUICK_TOKENS, methods or settings.method
+        topics, limit, max_new_tokens, methods = topics[:1], 1, 16, methods or settings.method
         requests = min(requests, settings.update_interval)
     if prompts and not requests:
         traffic: prompt_files.Sources = {}
@@ -58,10 +56,7 @@ def bench(
         target or [settings.target], traffic, held, requests, out or settings.storage / "bench", storage,
         names_in(methods), temperature or (0.0, 1.0), max_new_tokens, draft_length, seed, command=command_line(),
     )  # fmt: skip
-    rows: list[speed_report.Row] = []
-    try:
-        collect(run(order, settings), rows)
-    finally:  # also after Ctrl-C
+    with collected(run(order, settings)) as rows:
         for (name, heat), mine in group_by(rows, lambda row: (row["target"], row["temperature"])).items():
             show(speed_report.HEADINGS, speed_report.speeds(mine), title=f"{name}, temperature {heat:g}")
             typer.echo("\n".join(speed_report.verdicts(mine)))
@@ -85,12 +80,11 @@ def bench_growth(
     settings = read_settings(target=target, drafter=drafter, threads=threads, training="off", device="cpu")
     from dataclasses import replace
 
-    from omnidemo.bench.shapes.growth import QUICK, Point, Sizes, run, summary
+    from omnidemo.bench.shapes.growth import QUICK, Sizes, run, summary
 
     folder = out or settings.storage / "bench"
     sizes = QUICK if quick else replace(Sizes(repeats=repeats), draft_length=draft_length)
-    points: list[Point] = []
-    collect(run(settings, sizes, folder), points)
+    points = collect(run(settings, sizes, folder))
     headings = ("what grows", "from → to", "method", "round ms", "draft", "target's pass", "host")
     show(headings, summary(points), f"Medians, scripted answers. All sizes: {folder / 'growth.html'}")
 
@@ -126,10 +120,7 @@ def bench_shapes(
         out or settings.storage / "bench", shape or TARGETS, drafter_shape, settings.device, settings.dtype, lengths, rounds, repeats,
         temperature, settings.threads, command_line(),
     )  # fmt: skip
-    rows: list[shape_report.Row] = []
-    try:
-        collect(run(order), rows)
-    finally:  # also after Ctrl-C
+    with collected(run(order)) as rows:
         for name, mine in group_by(rows, lambda row: row.shape).items():
             show(*shape_report.table(mine, shape_report.ROUNDS), title=f"{name}, drafter {drafter_shape}")
             show(*shape_report.table(mine, shape_report.PASSES))
@@ -148,11 +139,10 @@ def bench_endpoint(
 ) -> None:
     """Time streamed answers of the endpoint, from another process, against calls of the Python API, in turns, on the same rounds."""
     settings = read_settings(target=target, drafter=drafter)
-    from omnidemo.bench.overhead.endpoint_overhead import Paired, run, summary
+    from omnidemo.bench.overhead.endpoint_overhead import run, summary
     from omnidemo.lines.sample_prompts import sample
 
-    pairs: list[Paired] = []
-    collect(run(settings, sample(domain, prompts), passes, max_new_tokens), pairs)
+    pairs = collect(run(settings, sample(domain, prompts), passes, max_new_tokens))
     count, ratio, (low, high) = summary(pairs, max_new_tokens)
     typer.echo(f"{count} of {len(pairs)} answers had {max_new_tokens} tokens and the same text both ways.")
     typer.echo(f"The endpoint's tokens/s over the Python API's: median {ratio:.3f}, quartiles {low:.3f} to {high:.3f}.")
@@ -174,8 +164,7 @@ def bench_replicas(
     from omnidemo.bench.prompt_files import numbers
     from omnidemo.lines.sample_prompts import sample
 
-    found: list[Served | Sizes] = []
-    collect(run(Task(settings, sample(domain, prompts), clients, passes, max_new_tokens), numbers(replicas, "--replicas")), found)
+    found = collect(run(Task(settings, sample(domain, prompts), clients, passes, max_new_tokens), numbers(replicas, "--replicas")))
     show(HEADINGS, [one.cells() for one in found if isinstance(one, Served)])
     typer.echo("\n".join(str(one) for one in found if isinstance(one, Sizes)))
 
@@ -196,36 +185,23 @@ def bench_memory(
 ) -> None:
     """Answer many requests with training on and watch the process's memory, its tensors, adapters and optimiser state."""
     settings = read_settings(target=target, drafter=drafter, max_new_tokens=max_new_tokens, steps_per_update=steps)
-    from omnidemo.bench.memory.answers import HEADINGS, Sample, growth, run
+    from omnidemo.bench import memory
     from omnidemo.bench.prompt_files import read_prompts
     from omnidemo.lines.sample_prompts import sample
 
     texts = read_prompts(prompts) if prompts else sample(domain, requests, seed, "train")
-    if browsers:
-        return _browsers(settings, texts, requests, every, csv, public)
-    samples: list[Sample] = []
-    try:
-        collect(run(settings, texts, requests, every, csv, seed), samples)
-    finally:  # also after Ctrl-C
-        slope = growth(samples) if samples else None
-        said = f"Second half: {slope['rss_mb']:+.1f} MB and {slope['tensors']:+.0f} tensors per 1,000 requests. " if slope else ""
-        show(HEADINGS, [one.cells() for one in samples], f"{said}Rows: {csv}")
-
-
-def _browsers(settings: Settings, texts: list[str], requests: int, every: int, csv: Path, public: bool) -> None:
-    """Memory of the app over many browsers, and whether it is flat."""
-    from omnidemo.bench.memory.browsers import FLAT, SETTLED, Sample, flat, run
-
-    samples: list[Sample] = []
-    try:
-        collect(run(settings, texts, requests, every, csv, public), samples)
-    finally:  # also after Ctrl-C
-        lines = [[f"{one.requests:,}", f"{one.seconds:.0f}", f"{one.rss_mb:.0f}", f"{one.children_mb:.0f}"] for one in samples]
-        show(("requests", "seconds", "RAM MB", "its processes MB"), lines, f"Rows: {csv}")
-    grown = flat(samples)
+    if not browsers:
+        with collected(memory.while_learning(settings, texts, requests, every, csv, seed)) as samples:
+            slope = memory.growth(samples) if samples else None
+            said = f"Second half: {slope['rss_mb']:+.1f} MB and {slope['tensors']:+.0f} tensors per 1,000 requests. " if slope else ""
+            show(memory.HEADINGS, [one.cells() for one in samples], f"{said}Rows: {csv}")
+        return
+    with collected(memory.over_browsers(settings, texts, requests, every, csv, public)) as found:
+        show(memory.APP_HEADINGS, [one.cells() for one in found], f"Rows: {csv}")
+    grown, since = memory.flat(found), f"request {memory.SETTLED} on"
     if grown is None:
-        typer.echo(f"Memory is compared from request {SETTLED} on; give --requests more than that.", err=True)
-    else:
-        typer.echo(f"From request {SETTLED} on memory went at most {grown:+.1%} above what it was then; {FLAT:.0%} is allowed.", err=True)
-        if grown > FLAT:
-            raise typer.Exit(1)
+        typer.echo(f"Memory is compared from {since}; give --requests more than that.", err=True)
+        return
+    typer.echo(f"From {since} memory went at most {grown:+.1%} above what it was then; {memory.FLAT:.0%} is allowed.", err=True)
+    if grown > memory.FLAT:
+        raise typer.Exit(1)

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from omnidemo.bench.memory import browsers
-from omnidemo.bench.memory.browsers import Sample, flat
+from omnidemo.bench import memory
+from omnidemo.bench.memory import AppSample, flat
 from omnidemo.config import Settings
 from omnidemo.ui import errors
 from omnidemo.ui.app import BROWSERS
@@ -29,7 +29,7 @@ def test_what_browsers_asked_is_forgotten(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(errors, "LISTEN_SECONDS", 60.0)  # on a busy machine a client may take long to begin
     with launched(tmp_path, public="true") as (page, client):
         for _ in range(10):
-            browsers.visit(client.base_url.port or 0, "What is 2 plus 2?", "bundled/a", "bundled/drafter", 8)
+            memory.visit(client.base_url.port or 0, "What is 2 plus 2?", "bundled/a", "bundled/drafter", 8)
         queue = page._queue
         assert len(queue.pending_event_ids_session) <= 4 and len(queue.pending_messages_per_session) <= 4
         assert queue.events_recorded == 10 and len(queue.event_analytics) == 1  # Gradio would make a table of all of them after each
@@ -64,16 +64,17 @@ def test_who_waits_for_an_answer_is_remembered(monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.parametrize(("last", "flat_enough"), [(1000.0, True), (1090.0, True), (1110.0, False), (880.0, True)])
 def test_flat_is_told_from_growing(last: float, flat_enough: bool) -> None:
-    samples = [Sample(0, 0.0, 500.0, 0.0), Sample(500, 1.0, 1000.0, 0.0), Sample(2000, 2.0, 1020.0, 0.0), Sample(5000, 3.0, last, 0.0)]
+    sizes = {0: 500.0, 500: 1000.0, 2000: 1020.0, 5000: last}
+    samples = [AppSample(requests, 0.0, size, 0.0) for requests, size in sizes.items()]
     grown = flat(samples)
-    assert grown is not None and (grown <= browsers.FLAT) is flat_enough
+    assert grown is not None and (grown <= memory.FLAT) is flat_enough
     assert flat(samples[:2]) is None
 
 
 def test_a_short_run_over_new_visitors(tmp_path: Path) -> None:
     settings = Settings(buffer_mb=8, max_new_tokens=6, update_interval=2, steps_per_update=1, batch_size=1)
-    events = browsers.run(settings, ["What is 2 plus 2?"], 6, 3, tmp_path / "memory.csv", public=True)
-    found = [event for event in events if isinstance(event, Sample)]
+    events = memory.over_browsers(settings, ["What is 2 plus 2?"], 6, 3, tmp_path / "memory.csv", public=True)
+    found = [event for event in events if isinstance(event, AppSample)]
     assert [one.requests for one in found] == [0, 3, 6]
     assert all(50 < one.rss_mb < 8000 for one in found) and (tmp_path / "memory.csv").stat().st_size > 0
     assert not any(name.startswith("OMNIDEMO_PORT") for name in os.environ)

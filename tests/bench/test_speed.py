@@ -18,20 +18,18 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from omnidemo.backends.fused_llama import FusedLlama
-from omnidemo.bench import report_tables, tiny
+from omnidemo.bench import memory, report_tables, tiny
 from omnidemo.bench.assisted import ASSISTED, DEFAULTS, LOOKUP, PLAIN, PLAIN_BF16
-from omnidemo.bench.memory import answers
 from omnidemo.bench.report_tables import Stage
 from omnidemo.bench.shapes import growth, real_shapes, scripted, shape_report, shape_rounds
 from omnidemo.bench.shapes.scripted import compounds_only, fill, invented, one_word
 from omnidemo.bench.speed import llama_cpp, machine, speed_report, watch
-from omnidemo.bench.speed.adapted import stored
 from omnidemo.bench.speed.arms import Request
 from omnidemo.bench.speed.contest import BenchRequest
 from omnidemo.bench.speed.floor import Pass, Shape, floor
 from omnidemo.bench.speed.llama_cpp import LLAMA, LLAMA_BF16, LLAMA_LOOKUP
 from omnidemo.bench.speed.machine import Probe
-from omnidemo.bench.speed.run_bench import run
+from omnidemo.bench.speed.run_bench import run, stored
 from omnidemo.bench.speed.speed_report import Row
 from omnidemo.bench.speed.watch import bare, take_reads, unwatched_cache, waiting_clock, watched
 from omnidemo.config import Settings
@@ -189,12 +187,12 @@ def test_the_floor_counts_bytes_and_operations(settings: Settings) -> None:
     # Each of ten tokens looks at itself and those before it: 55 pairs, two products of the hidden size in each layer.
     assert shape.operations_of(reading) == 2 * (10 * shape.matrices + 55 * 2 * config.num_hidden_layers * config.hidden_size)
     probe = Probe(CPU, torch.float32)
-    found = floor([(shape, reading), (shape, one)], probe, 1)
-    assert found.bytes == shape.bytes_of(one) + shape.bytes_of(reading) and found.seconds > 0
+    moved, _, seconds = floor([(shape, reading), (shape, one)], probe, 1)
+    assert moved == shape.bytes_of(one) + shape.bytes_of(reading) and seconds > 0
     fast, slow = (probe.bandwidth(shape.bytes_of(one), 1), 1e3)
     probe.bandwidth = lambda size, threads: slow  # type: ignore[method-assign]
-    assert floor([(shape, one)], probe, 1).seconds == pytest.approx(shape.bytes_of(one) / slow) and fast > slow
-    assert floor([], probe, 1).seconds == 0
+    assert floor([(shape, one)], probe, 1)[-1] == pytest.approx(shape.bytes_of(one) / slow) and fast > slow
+    assert floor([], probe, 1) == (0, 0, 0)
 
 
 def test_probes_are_taken_once_for_a_size() -> None:
@@ -339,25 +337,23 @@ def test_growth_has_a_point_for_each_size_and_a_plot(settings: Settings, tmp_pat
 
 
 def test_memory_is_sampled_while_the_drafter_learns(settings: Settings, tmp_path: Path) -> None:
-    events = list(answers.run(settings, TEXTS, 8, 2, tmp_path / "memory.csv"))
-    samples = [event for event in events if isinstance(event, answers.Sample)]
+    events = list(memory.while_learning(settings, TEXTS, 8, 2, tmp_path / "memory.csv", 0))
+    samples = [event for event in events if isinstance(event, memory.Sample)]
     assert [sample.requests for sample in samples] == [0, 2, 4, 6, 8]
     first, last = samples[0], samples[-1]
     assert first.version == 0 and first.optimiser_tensors == 0 and last.version >= 1 and last.adapters >= 1 and last.adapters_mb > 0
     assert last.optimiser_tensors == samples[1].optimiser_tensors > 0 and last.optimiser_mb == samples[1].optimiser_mb
     assert last.mismatches == 0
-    slope = answers.growth(samples)
-    assert slope is not None and set(slope) == {"rss_mb", "tensors", "tensor_mb"} and answers.growth(samples[:1]) is None
+    slope = memory.growth(samples)
+    assert slope is not None and set(slope) == {"rss_mb", "tensors", "tensor_mb"} and memory.growth(samples[:1]) is None
     with (tmp_path / "memory.csv").open(encoding="utf-8-sig", newline="") as file:
         assert [int(line["requests"]) for line in csv.DictReader(file)] == [0, 2, 4, 6, 8]
-    with pytest.raises(ValueError, match="at least 1"):
-        next(answers.run(settings, TEXTS, 0, 1, tmp_path / "memory.csv"))
 
 
 def test_a_slope_is_that_of_the_second_half() -> None:
-    base = answers.Sample(0, 0.0, 100.0, 10, 1.0, 0, 0, 0.0, 0, 0.0, 0, 0)
+    base = memory.Sample(0, 0.0, 100.0, 10, 1.0, 0, 0, 0.0, 0, 0.0, 0, 0)
     samples = [replace(base, requests=n, rss_mb=100 + min(n, 500) + 0.01 * n) for n in range(0, 1001, 100)]
-    slope = answers.growth(samples)
+    slope = memory.growth(samples)
     assert slope is not None and slope["rss_mb"] == pytest.approx(10) and slope["tensors"] == pytest.approx(0)
 
 
@@ -395,8 +391,8 @@ def test_llama_is_left_out_where_it_cannot_answer(settings: Settings, monkeypatc
 def test_llama_says_what_transformers_says(architecture: str, settings: Settings, tmp_path: Path) -> None:
     folder = str(tiny.save(tmp_path / "model", architecture, "byte-level", seed=3))
     pair = build_pair(folder, settings.drafter, settings)
-    model, kept = pair.target, tmp_path / "gguf"
-    both = llama_cpp.arms(model, kept, 120, 4, two_bytes=False)
+    folder_of_files = tmp_path / "bench"
+    both = llama_cpp.arms(pair.target, folder_of_files, 120, 4, two_bytes=False)
     for lookup, arm in enumerate(both):
         assert (arm.name, arm.side) == ((LLAMA, LLAMA_LOOKUP)[lookup], LLAMA)
         for text in (*TEXTS, tiny.SENTENCES[0][:40]):
@@ -416,12 +412,7 @@ def test_llama_says_what_transformers_says(architecture: str, settings: Settings
     plain, lookup_took = (arm.answer(Request([5, 6, 7], 100, 0.0, 0)) for arm in both)
     assert len(plain.ids) == 100 and list(lookup_took.ids) == list(plain.ids)
     assert lookup_took.block_efficiency > 1 and 0 < lookup_took.drafted <= 4 * lookup_took.timed_rounds
-    (path,) = kept.iterdir()
-    written = path.stat().st_mtime_ns
-    assert llama_cpp.converted(model, kept) == path and path.stat().st_mtime_ns == written
-    with torch.no_grad():
-        model.runner.overwrite({name: weight * 1.01 for name, weight in model.runner.weights().items()})
-    assert llama_cpp.converted(model, kept) != path
+    assert not list(folder_of_files.iterdir())
 
 
 # real shapes -----------------------------------------------------------------------------------------------------------------

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from omnidemo.bench.torture import client, inputs, ledger
-from omnidemo.bench.torture.damage import damage
+from omnidemo.bench.torture import client, harm, ledger
 from omnidemo.bench.torture.databases import PostgresServer, SqliteFile
-from omnidemo.bench.torture.report import Outcome, Report
+from omnidemo.bench.torture.ledger import Outcome, Report
 from omnidemo.bench.torture.run_torture import TortureRequest, run
 from omnidemo.store.store import Store
 from tests.store.test_store import record
@@ -75,9 +74,9 @@ def test_raw_errors_are_known(text: str) -> None:
 def test_nonsense_and_damage_of_every_kind_can_be_made(tmp_path: Path) -> None:
     draw = random.Random(0)
     events = {"chat": 1, "generate": 2, "delete_history": 3}
-    made = [inputs.call(draw, events, "s") for _ in range(300)]
+    made = [harm.call(draw, events, "s") for _ in range(300)]
     assert {name for name, _ in made} == {"chat", "generate"}
-    assert len({repr(inputs.request(draw))[:80] for _ in range(400)}) > 15
+    assert len({repr(harm.request(draw))[:80] for _ in range(400)}) > 15
     version = tmp_path / "adapters" / "drafter" / "target" / "default" / "v000001"
     version.mkdir(parents=True)
     kinds = set()
@@ -85,5 +84,5 @@ def test_nonsense_and_damage_of_every_kind_can_be_made(tmp_path: Path) -> None:
         version.mkdir(exist_ok=True)
         for name in ("adapter_model.safetensors", "manifest.json", "adapter_config.json"):
             (version / name).write_bytes(b"0123456789" * 100)
-        kinds.add(damage(tmp_path, draw))
+        kinds.add(harm.damage(tmp_path, draw))
     assert len(kinds) >= 8

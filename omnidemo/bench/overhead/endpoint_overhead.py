@@ -7,7 +7,6 @@ import statistics
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,10 +14,10 @@ from typing import Any
 import httpx
 
 from omnidemo.backends import compile_kernels
-from omnidemo.bench.torture.server import Server
+from omnidemo.bench.torture.server import served
 from omnidemo.config import Settings
 from omnidemo.pair.pair import Pair
-from omnidemo.records import Generation, drain
+from omnidemo.records import Generation
 from omnidemo.serving.chat_service import PROBE_EVERY
 from omnidemo.serving.pair_loading import build_pair
 
@@ -52,10 +51,12 @@ def run(settings: Settings, prompts: Sequence[str], passes: int, tokens: int) ->
     if settings.backend != "reference":
         compile_kernels.wait()
     pair = build_pair(settings.target, settings.drafter, settings)
+    names = ("target", "drafter", "backend", "device", "training", "draft_policy", "draft_length", "method")
+    given = {name.upper(): str(getattr(settings, name)) for name in names}
     with (
         tempfile.TemporaryDirectory(prefix="omnidemo-") as folder,
-        _served(settings, Path(folder)) as address,
-        httpx.Client(base_url=address, timeout=LONGEST_WAIT) as client,
+        served(Path(folder), given) as server,
+        httpx.Client(base_url=f"http://127.0.0.1:{server.port}", timeout=LONGEST_WAIT) as client,
     ):
         for prompt in prompts[:WARM_UP]:
             _python(pair, settings, prompt, tokens)
@@ -65,18 +66,6 @@ def run(settings: Settings, prompts: Sequence[str], passes: int, tokens: int) ->
             text, written, events, engine, waited = _stream(client, settings, prompt, tokens)
             made, took = own or _python(pair, settings, prompt, tokens)
             yield Paired(prompt, written, events, len(made.token_ids) / took, written / waited, engine, text == made.text)
-
-
-@contextmanager
-def _served(settings: Settings, folder: Path) -> Iterator[str]:
-    """The address of the app in a process of its own, for as long as the context lasts."""
-    names = ("target", "drafter", "backend", "device", "training", "draft_policy", "draft_length", "method")
-    server = Server(folder / "storage", folder / "server.log", {name.upper(): str(getattr(settings, name)) for name in names})
-    try:
-        server.start()
-        yield f"http://127.0.0.1:{server.port}"
-    finally:
-        server.kill()
 
 
 def summary(pairs: Sequence[Paired], tokens: int) -> tuple[int, float, tuple[float, float]]:
@@ -90,11 +79,9 @@ def summary(pairs: Sequence[Paired], tokens: int) -> tuple[int, float, tuple[flo
 
 def _python(pair: Pair, settings: Settings, prompt: str, tokens: int) -> tuple[Generation, float]:
     began = time.perf_counter()
-    made = drain(
-        pair.stream(
-            [{"role": "user", "content": prompt}], method=settings.method, max_new_tokens=tokens, temperature=0.0, seed=0, learn=False,
-            draft_policy="fixed", draft_length=settings.draft_length, probe_every=PROBE_EVERY,
-        )
+    made = pair.generate(
+        [{"role": "user", "content": prompt}], method=settings.method, max_new_tokens=tokens, temperature=0.0, seed=0, learn=False,
+        draft_policy="fixed", draft_length=settings.draft_length, probe_every=PROBE_EVERY,
     )  # fmt: skip
     return made, time.perf_counter() - began
 

@@ -14,7 +14,7 @@ from typing import Any
 from omnidemo.backends import compile_kernels
 from omnidemo.config import Settings
 from omnidemo.pair.pair import Pair
-from omnidemo.records import Generation, Round, Trace, drain
+from omnidemo.records import Generation, Round, Trace
 from omnidemo.remote.messages import Call
 from omnidemo.replicas.failover import Batches
 from omnidemo.replicas.ray_cluster import NEEDED, RayCluster
@@ -155,11 +155,9 @@ def _answers(pair: Pair, task: Task, clients: int, learn: bool = False) -> list[
     settings = task.settings
 
     def answer(prompt: str) -> Generation:
-        return drain(
-            pair.stream(
-                [{"role": "user", "content": prompt}], method=settings.method, max_new_tokens=task.tokens, temperature=0.0, seed=0,
-                learn=learn, draft_policy="fixed", draft_length=settings.draft_length,
-            )
+        return pair.generate(
+            [{"role": "user", "content": prompt}], method=settings.method, max_new_tokens=task.tokens, temperature=0.0, seed=0,
+            learn=learn, draft_policy="fixed", draft_length=settings.draft_length,
         )  # fmt: skip
 
     with ThreadPoolExecutor(clients) as pool:

@@ -149,7 +149,7 @@ class _Stand:
         read = [(cost, one.shape) for cost, reads in zip(costs, timed.reads, strict=True) for one in reads]
         passes = getattr(self.target.runners[kind], "passes", None)
         threads = passes.helpers + 1 if isinstance(passes, CompiledPasses) else torch.get_num_threads()
-        floor_ms = 1e3 / count * floor(read, self.probe, threads).seconds
+        floor_ms = 1e3 / count * floor(read, self.probe, threads)[-1]
         step_ms, pass_ms, drafter_ms = self._passes(kind, length + 1)
         return Row(
             shape=self.target.name,

@@ -124,17 +124,6 @@ class Arm:
                 matrix = (matrix @ matrix).clamp(max=1)
 
 
-def attempt(arm: Arm, request: Request) -> Answer | str:
-    """The answer; or in one line why a library other than ours has none, for its limits are part of the comparison."""
-    try:
-        with torch.inference_mode():
-            return arm.answer(request)
-    except Exception as error:
-        if isinstance(arm, OurArm):
-            raise
-        return " ".join(f"{type(error).__name__}: {error}".split())
-
-
 def in_turn(arms: Sequence[Any], index: int) -> list[Any]:
     """The arms in the order for a prompt: who begins changes from prompt to prompt."""
     shift = index % len(arms)

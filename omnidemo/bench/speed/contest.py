@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Literal
 
 import torch
+from torch import Tensor
 
 from omnidemo.bench.assisted import ASSISTED, DEFAULTS, LOOKUP, PLAIN, PLAIN_BF16, Peer, TheirArm
 from omnidemo.bench.prompt_files import check_prompts
 from omnidemo.bench.silence import quietly
 from omnidemo.bench.speed import llama_cpp
-from omnidemo.bench.speed.adapted import Learned
-from omnidemo.bench.speed.arms import ADAPTED, FRESH, Answer, Arm, OurArm, Request, attempt, in_turn
+from omnidemo.bench.speed.arms import ADAPTED, FRESH, Answer, Arm, OurArm, Request, in_turn
 from omnidemo.bench.speed.floor import Shape, floor
 from omnidemo.bench.speed.machine import Peak, Probe, cores
 from omnidemo.bench.speed.speed_report import COLUMNS, Row
@@ -35,7 +35,6 @@ WARM_UP, TRIAL = 12, 48  # tokens of an untimed answer, and of one that tries a 
 PLAIN_METHODS = (PLAIN, PLAIN_BF16, BASELINE, llama_cpp.LLAMA, llama_cpp.LLAMA_BF16)  # they draft nothing
 SETTLING = 16  # of an untimed one after another library's
 POLICIES: tuple[Policy, ...] = ("fixed", "cost")
-MB = 1e6
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +65,8 @@ class Contest:
 
     details = True  # of each request, see `Request`
 
-    def __init__(self, target: str, order: BenchRequest, learned: Mapping[str, Learned], settings: Settings) -> None:
-        """learned: topic → the adapted drafter ({}: fresh ones only). The settings' storage keeps the model as llama.cpp reads it."""
+    def __init__(self, target: str, order: BenchRequest, learned: Mapping[str, Mapping[str, Tensor]], settings: Settings) -> None:
+        """learned: topic → the adapted drafter's merged weights by name ({}: fresh ones only)."""
         self.name, self.order, self.learned, self.settings = target, order, learned, settings
         pair = build_measured_pair(target, settings.drafter, settings)
         self.target, self.drafter = watched(pair.target), watched(pair.drafter)
@@ -121,18 +120,18 @@ class Contest:
         if self.no_llama:
             return theirs, []
         longest = max(len(self.pair.prompt_ids(prompt)) for prompts in self.order.held_out.values() for prompt in prompts)
-        folder, positions = self.settings.storage / "bench" / "gguf", longest + self.order.max_new_tokens
-        return theirs, llama_cpp.arms(self.target, folder, positions, self.order.draft_length, two_bytes)
+        positions = longest + self.order.max_new_tokens
+        return theirs, llama_cpp.arms(self.target, self.settings.storage / "bench", positions, self.order.draft_length, two_bytes)
 
     def _arms(self, topic: str) -> list[Arm]:
         """The arms of a topic."""
         theirs, llama = self.others
         peers, drafters = {FRESH: self.peer}, {FRESH: self.drafter}
         if (learned := self.learned.get(topic)) is not None:
-            weights = {**self.pair.drafting_weights(), **learned.weights}
+            weights = {**self.pair.drafting_weights(), **learned}
             peers[ADAPTED] = Peer(self.pair, self.order.draft_length, self.peer.target, weights)
             drafters[ADAPTED] = replace(self.drafter, runner=self.drafter.runner.copy())
-            drafters[ADAPTED].runner.overwrite(learned.weights)
+            drafters[ADAPTED].runner.overwrite(learned)
         arms = [*theirs, *(TheirArm(name, peer, drafter=state) for state, peer in peers.items() for name in (ASSISTED, DEFAULTS)), *llama]
         for state, drafter in drafters.items():
             for method in self.methods:
@@ -211,9 +210,16 @@ class Contest:
         }
 
     def _attempt(self, arm: Arm, request: Request) -> Answer | str:
+        """The answer; or in one line why a library other than ours has none, for its limits are part of the comparison."""
         if self.target.device.type == "cpu":
             arm.take_threads(self.threads[arm.side])
-        return attempt(arm, request)
+        try:
+            with torch.inference_mode():
+                return arm.answer(request)
+        except Exception as error:
+            if isinstance(arm, OurArm):
+                raise
+            return " ".join(f"{type(error).__name__}: {error}".split())
 
     def _own(self, arm: Arm) -> str:
         """The plain decoding that an arm is held against besides that of `transformers`."""
@@ -224,13 +230,13 @@ class Contest:
         shapes = self.shapes[isinstance(arm, OurArm)]
         if arm.method in (PLAIN_BF16, llama_cpp.LLAMA_BF16):
             shapes = [replace(shapes[0], weights=shapes[0].weights // 2, head=shapes[0].head // 2)]
-        least = floor([(shapes[which], one) for which, one in took.passes], self.probe, self.threads[arm.side])
+        moved, done, least = floor([(shapes[which], one) for which, one in took.passes], self.probe, self.threads[arm.side])
         return {
             "drafted_per_round": None if arm.method in PLAIN_METHODS else took.drafted / len(took.rounds),
-            "floor_bytes": least.bytes,
-            "floor_operations": least.operations,
-            "floor_seconds": least.seconds,
-            "over_floor": took.seconds / least.seconds if least.seconds else None,
-            "rss_growth_mb": peak.rss_growth / MB,
-            "cuda_peak_mb": peak.cuda / MB if peak.cuda is not None else None,
+            "floor_bytes": moved,
+            "floor_operations": done,
+            "floor_seconds": least,
+            "over_floor": took.seconds / least if least else None,
+            "rss_growth_mb": peak.rss_growth / 1e6,
+            "cuda_peak_mb": peak.cuda / 1e6 if peak.cuda is not None else None,
         }

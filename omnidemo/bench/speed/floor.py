@@ -72,23 +72,15 @@ class Shape:
         return 2 * (self.matrices * one.tokens + self.outputs * one.rows + self.attention * seen)
 
 
-@dataclass(frozen=True, slots=True)
-class Floor:
-    """Of one answer: bytes, operations, and seconds. A pass takes at least the longer of its reading and its multiplying."""
-
-    bytes: int
-    operations: int
-    seconds: float
-
-
-def floor(passes: Sequence[tuple[Shape, Pass]], probe: Probe, threads: int) -> Floor:
-    """The floor of passes of one or two models, which alternate: the bandwidth is that of a working set that holds all of them."""
+def floor(passes: Sequence[tuple[Shape, Pass]], probe: Probe, threads: int) -> tuple[int, int, float]:
+    """(bytes, operations, seconds) of passes of one or two models, which alternate: the bandwidth is that of a working set that holds all
+    of them. A pass takes at least the longer of its reading and its multiplying."""
     largest: dict[Shape, int] = {}
     for shape, one in passes:
         largest[shape] = max(largest.get(shape, 0), shape.bytes_of(one))
     if not largest:
-        return Floor(0, 0, 0.0)
+        return 0, 0, 0.0
     bandwidth, rate = probe.bandwidth(sum(largest.values()), threads), probe.rate(threads)
     costs = [(shape.bytes_of(one), shape.operations_of(one)) for shape, one in passes]
     seconds = sum(max(moved / bandwidth, done / rate) for moved, done in costs)
-    return Floor(sum(moved for moved, _ in costs), sum(done for _, done in costs), seconds)
+    return sum(moved for moved, _ in costs), sum(done for _, done in costs), seconds

@@ -5,12 +5,12 @@ Imports of `llama_cpp` and `gguf` stay inside functions: neither is among the re
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Any
 
@@ -22,10 +22,8 @@ from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.bench.speed.arms import Answer, Arm, Request
 from omnidemo.bench.speed.floor import Pass
 from omnidemo.models.load import LanguageModel
-from omnidemo.private_folders import replacing
 
 LLAMA, LLAMA_LOOKUP, LLAMA_BF16 = "llama.cpp", "llama.cpp-prompt-lookup", "llama.cpp-bfloat16"
-FORMAT = "1"  # changes with the way that files are written, so that older ones are not read
 FLOAT32 = 0  # ggml's name of the type
 
 
@@ -46,26 +44,12 @@ def _config(model: LanguageModel) -> Any:
 # the file --------------------------------------------------------------------------------------------------------------------
 
 
-def converted(model: LanguageModel, folder: Path, two_bytes: bool = False) -> Path:
-    """The model as a GGUF file in `folder`, named after what is in it; written unless it is there. `two_bytes`: matrices in bfloat16.
-    OSError."""
-    weights, config = model.runner.weights(), _config(model)
-    found = hashlib.sha256(repr((FORMAT, config.to_json_string(), *(["bfloat16"] if two_bytes else []))).encode())
-    for name, weight in sorted(weights.items()):
-        found.update(name.encode())
-        found.update(weight.contiguous().numpy().data)
-    path = folder / f"{found.hexdigest()[:32]}.gguf"
-    if not path.exists():
-        with replacing(path) as partial:
-            write(weights, config, partial, two_bytes)
-    return path
-
-
-def write(weights: Mapping[str, Tensor], config: Any, path: Path, two_bytes: bool = False) -> None:
-    """Write float32 weights, by their names in `transformers`, of a Llama or Qwen2 model, the matrices in bfloat16 if `two_bytes`. Without
-    a tokenizer: ids go in and out."""
+def write(model: LanguageModel, path: Path, two_bytes: bool = False) -> None:
+    """Write a Llama or Qwen2 model as a GGUF file in float32, the matrices in bfloat16 if `two_bytes`. Without a tokenizer: ids go in and
+    out. OSError."""
     import gguf
 
+    config = _config(model)
     architecture = {"llama": gguf.MODEL_ARCH.LLAMA, "qwen2": gguf.MODEL_ARCH.QWEN2}[config.model_type]
     heads, groups = config.num_attention_heads, config.num_key_value_heads
     dim = getattr(config, "head_dim", None) or config.hidden_size // heads
@@ -85,7 +69,7 @@ def write(weights: Mapping[str, Tensor], config: Any, path: Path, two_bytes: boo
     writer.add_rope_freq_base(config.rope_parameters["rope_theta"])
     writer.add_layer_norm_rms_eps(config.rms_norm_eps)
     names = gguf.get_tensor_name_map(architecture, config.num_hidden_layers)
-    for name, weight in weights.items():
+    for name, weight in model.runner.weights().items():
         if name == "lm_head.weight" and config.tie_word_embeddings:
             continue  # llama.cpp takes the embeddings where there is no output layer
         if config.model_type == "llama" and (".q_proj." in name or ".k_proj." in name):
@@ -156,18 +140,22 @@ class LlamaArm(Arm):
 
 
 def arms(model: LanguageModel, folder: Path, positions: int, draft_length: int, two_bytes: bool) -> list[LlamaArm]:
-    """The arms of a target that is not refused; `folder` keeps the files. positions: the longest prompt with its answer.
-    draft_length: of prompt lookup, as for the peer's. `two_bytes`: one in bfloat16 too."""
+    """The arms of a target that is not refused; `folder` has its files while they are loaded. positions: the longest prompt with its
+    answer. draft_length: of prompt lookup, as for the peer's. `two_bytes`: one in bfloat16 too."""
     import llama_cpp
     from llama_cpp.llama_speculative import LlamaPromptLookupDecoding
 
-    paths = {half: converted(model, folder, half) for half in ((False, True) if two_bytes else (False,))}
     end_ids = frozenset(model.vocabulary.roles.get("end", ()))
     options: dict[str, Any] = {"n_ctx": positions + draft_length + 1, "type_k": FLOAT32, "type_v": FLOAT32, "verbose": False}
     lookup = LlamaPromptLookupDecoding(num_pred_tokens=draft_length)
     wanted: list[tuple[str, bool, Any]] = [(LLAMA, False, None), (LLAMA_LOOKUP, False, lookup)]
     wanted += [(LLAMA_BF16, True, None)] if two_bytes else []
-    return [LlamaArm(name, llama_cpp.Llama(str(paths[half]), draft_model=draft, **options), end_ids) for name, half, draft in wanted]
+    folder.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=folder, ignore_cleanup_errors=True) as made:  # what is mapped stays when its file is gone
+        paths = {half: Path(made) / f"{name}.gguf" for name, half, _ in wanted}
+        for half, path in paths.items():
+            write(model, path, half)
+        return [LlamaArm(name, llama_cpp.Llama(str(paths[half]), draft_model=draft, **options), end_ids) for name, half, draft in wanted]
 
 
 def about() -> str:

@@ -115,8 +115,6 @@ def markdown(rows: Sequence[Row], about: Mapping[str, Any]) -> str:
 def by_topic(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
     """(headings, lines): medians of × own plain for each arm and topic."""
     topics = list(dict.fromkeys(row["topic"] for row in rows))
-    lines = []
-    for arm, mine in by_arm(rows).items():
-        parts = [[row["own_speedup"] for row in mine if row["topic"] == topic] for topic in topics]
-        lines.append([arm, *(Percentiles.of(part).text() for part in parts)])
-    return ["arm", *topics], lines
+    found = group_by(rows, lambda row: (row["arm"], row["topic"]))
+    ratios = {place: Percentiles.of(row["own_speedup"] for row in mine).text() for place, mine in found.items()}
+    return ["arm", *topics], [[arm, *(ratios.get((arm, topic), "–") for topic in topics)] for arm in by_arm(rows)]

@@ -15,10 +15,11 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from omnidemo.bench.torture import inputs
+from omnidemo.bench.torture import harm
 
 # What no visitor should ever read: an error as the language or a library words it.
 RAW = re.compile(
@@ -50,7 +51,7 @@ class Answer:
         return "" if found is None else (self.error or self.text)[max(0, found.start() - 80) : found.end() + 120]
 
 
-@dataclass(slots=True)
+@dataclass
 class Client:
     """One browser. `visitor`: its signed id, for a public app; `headers` go with each request."""
 
@@ -59,7 +60,6 @@ class Client:
     visitor: str = ""
     headers: Mapping[str, str] = field(default_factory=dict)
     timeout: float = 30.0
-    _events: dict[str, int] = field(default_factory=dict)
 
     @contextmanager
     def _asked(self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None) -> Iterator[Any]:
@@ -85,27 +85,16 @@ class Client:
         self.visitor = facts["id"]
         return str(facts["name"])
 
+    @cached_property
     def events(self) -> dict[str, int]:
         """The numbers of the app's events by their names."""
-        if not self._events:
-            config = json.loads(self.request("GET", "/config").text)
-            self._events = {one["api_name"]: one["id"] for one in config["dependencies"] if one.get("api_name")}
-        return self._events
-
-    def forget(self) -> None:
-        """Ask for the numbers of events again: another server may have others."""
-        self._events.clear()
+        config = json.loads(self.request("GET", "/config").text)
+        return {one["api_name"]: one["id"] for one in config["dependencies"] if one.get("api_name")}
 
     def call(self, name: str, data: list[Any], stop_after: int = 0) -> Answer:
-        """Call an event and read what it streams; `stop_after`: hang up after so many messages."""
-        number = self.events().get(name)
-        if number is None:
-            return Answer(404, "", None, f"there is no event {name}")
+        """Call an event and read what it streams; `stop_after`: hang up after so many messages. KeyError where there is no such event."""
         unique = f"{self.session}-{random.getrandbits(60):x}"
-        try:
-            body = json.dumps({"data": data, "fn_index": number, "session_hash": unique}).encode()
-        except (ValueError, RecursionError):
-            return Answer(0)
+        body = json.dumps({"data": data, "fn_index": self.events[name], "session_hash": unique}).encode()
         joined = self.request("POST", "/gradio_api/queue/join", body)
         if joined.status != 200:
             joined.error = joined.text[:2000]
@@ -170,7 +159,6 @@ def main(port: int, ledger: Path, seed: int, seconds: float) -> None:
             except Away as error:
                 away += 1
                 note(kind="away", why=str(error)[:200])
-                client.forget()
                 time.sleep(0.3)
 
 
@@ -181,31 +169,23 @@ def _act(client: Client, draw: random.Random, number: int, note: Any) -> None:
         note(kind="asked", prompt=prompt)
         tokens, temperature = draw.choice((8, 24, 48)), draw.choice((0.0, 1.0))
         answer = client.chat(prompt, tokens, temperature=temperature)
-        ended = acknowledged(answer)
-        note(
-            kind="chat",
-            prompt=prompt,
-            tokens=tokens,
-            temperature=temperature,
-            acknowledged=ended,
-            answer=answer.data.get("text") if ended else None,
-            error=answer.error,
-            raw=answer.raw,
-        )
+        asked = {"prompt": prompt, "tokens": tokens, "temperature": temperature}
+        told = {"acknowledged": True, "answer": answer.data.get("text")} if acknowledged(answer) else {}
+        note(kind="chat", **asked, **told, error=answer.error, raw=answer.raw)
     elif kind < 0.6:
         client.chat(f"hang up {number}", 200, stop_after=draw.randrange(1, 4), keep=False, learn=False)
         note(kind="hung up")
-    elif kind < 0.9:
-        name, data = inputs.call(draw, client.events(), client.session)
-        client.timeout = 60.0
-        answer = client.call(name, data)
-        note(kind="bad", event=name, data=repr(data)[:300], status=answer.status, error=answer.error[:300], raw=answer.raw)
     else:
-        method, path, body, headers = inputs.request(draw)
-        answer = client.request(method, path, body, headers)
-        note(
-            kind="bad", event=f"{method} {path[:80]}", data=repr(body)[:120], status=answer.status, error=answer.text[:300], raw=answer.raw
-        )
+        data: Any
+        if kind < 0.9:
+            event, data = harm.call(draw, client.events, client.session)
+            client.timeout = 60.0
+            answer = client.call(event, data)
+        else:
+            method, path, data, headers = harm.request(draw)
+            event, answer = f"{method} {path[:80]}", client.request(method, path, data, headers)
+        said = answer.error or answer.text
+        note(kind="bad", event=event, data=repr(data)[:300], status=answer.status, error=said[:300], raw=answer.raw)
 
 
 if __name__ == "__main__":

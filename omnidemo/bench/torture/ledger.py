@@ -1,29 +1,59 @@
-"""What clients were told, held against what the server's history has."""
+"""The books: what clients were told, held against what the server's history has; how often each thing was tried, and what did not hold."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from omnidemo.bench.torture.report import Outcome
-
 ACKNOWLEDGED, BAD = "acknowledged answers, held against the history", "bad inputs (raw errors)"
 LOST = "lost: "  # how the sentence on a lost answer begins
+# The first row after a traceback's header that is not indented.
+TRACEBACK = re.compile(r"^Traceback \(most recent call last\).*\n(?:(?:[ \t].*)?\n)*(\S.{0,299})", re.MULTILINE)
+
+
+@dataclass(slots=True)
+class Outcome:
+    tried: int = 0
+    failed: list[str] = field(default_factory=list)
+
+    @property
+    def survived(self) -> int:
+        return self.tried - len(self.failed)
+
+
+@dataclass(slots=True)
+class Report:
+    outcomes: dict[str, Outcome] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    def note(self, what: str, held: bool, why: str = "") -> None:
+        outcome = self.outcomes.setdefault(what, Outcome())
+        outcome.tried += 1
+        if not held:
+            outcome.failed.append(why or what)
+
+    @property
+    def held(self) -> bool:
+        return not self.troubles()
+
+    def rows(self) -> list[list[str]]:
+        """(what, tried, survived, lost) as text."""
+        return [[what, f"{one.tried:,}", f"{one.survived:,}", f"{len(one.failed):,}"] for what, one in self.outcomes.items()]
+
+    def troubles(self) -> list[str]:
+        """A sentence for everything that did not hold."""
+        return [f"{what}: {why}" for what, one in self.outcomes.items() for why in one.failed]
 
 
 def entries(files: list[Path]) -> list[dict[str, Any]]:
     """The lines of ledgers; a last one that a kill cut off is left out."""
-    found = []
-    for file in files:
-        for line in file.read_text(encoding="utf-8").splitlines() if file.exists() else []:
-            try:
-                found.append(json.loads(line))
-            except ValueError:
-                continue
-    return found
+    texts = [file.read_text(encoding="utf-8") for file in files if file.exists()]
+    return [json.loads(line) for text in texts for line in text.split("\n")[:-1]]
 
 
 def acknowledged(files: list[Path]) -> int:
@@ -55,3 +85,8 @@ def greedy(files: list[Path]) -> dict[tuple[str, int], set[str]]:
         if entry.get("acknowledged") and entry["temperature"] == 0.0:
             found.setdefault((entry["prompt"], entry["tokens"]), set()).add(entry["answer"])
     return found
+
+
+def tracebacks(log: Path) -> list[str]:
+    """The last line of each traceback in a log."""
+    return TRACEBACK.findall(log.read_text(errors="replace"))

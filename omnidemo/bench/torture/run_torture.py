@@ -19,11 +19,10 @@ from pathlib import Path
 
 from omnidemo.bench.torture import strangers
 from omnidemo.bench.torture.client import Away, Client
-from omnidemo.bench.torture.damage import damage
 from omnidemo.bench.torture.databases import PostgresServer, SqliteFile
-from omnidemo.bench.torture.ledger import ACKNOWLEDGED, BAD, LOST, acknowledged, compare, greedy
-from omnidemo.bench.torture.report import Outcome, Report, tracebacks
-from omnidemo.bench.torture.server import REPLICA, ROOT, Server
+from omnidemo.bench.torture.harm import damage
+from omnidemo.bench.torture.ledger import ACKNOWLEDGED, BAD, LOST, Outcome, Report, acknowledged, compare, greedy, tracebacks
+from omnidemo.bench.torture.server import REPLICA, ROOT, Server, served
 from omnidemo.config import DRAFTER, Settings
 from omnidemo.serving.pair_loading import build_pair
 
@@ -83,7 +82,7 @@ class _Torture:
                 self.postgres.start()
                 self.server.settings["DATABASE_URL"] = self.postgres.database()
             self._start("a first start")
-            self._sites()
+            self._foreign(strangers.sites(self.server.port), "what pages of other sites tried")
             faults, cycle = self._faults(), 0
             while (cycle < len(faults) and self.order.short) or (not self.order.short and time.monotonic() < until):
                 self._cycle(faults[cycle % len(faults)])
@@ -136,7 +135,7 @@ class _Torture:
 
     def _load(self) -> None:
         for number in range(self.order.clients):
-            ledger = self.folder / f"ledger-{self.server.starts}-{len(self.ledgers)}.jsonl"
+            ledger = self.folder / f"ledger-{len(self.ledgers)}.jsonl"
             self.ledgers.append(ledger)
             command = [sys.executable, "-m", "omnidemo.bench.torture.client", str(self.server.port), str(ledger)]
             command += [str(self.draw.getrandbits(30) + number), str(2 * LOAD_SECONDS)]
@@ -241,17 +240,10 @@ class _Torture:
             text = pair.generate(prompt, method="autoregressive", max_new_tokens=tokens, learn=False).text
             self.report.note("answers at temperature 0, decoded again plainly by one process", told == {text}, prompt)
 
-    def _sites(self) -> None:
-        self._foreign(strangers.sites(self.server.port), "what pages of other sites tried")
-
     def _strangers(self) -> None:
-        """The same with a public app and two visitors."""
-        public = Server(self.folder / "public", self.folder / "public.log", USUAL | {"PUBLIC": "true", "TRAINING": "off"})
-        try:
-            public.start()
+        """A public app and two visitors."""
+        with served(self.folder / "public", USUAL | {"PUBLIC": "true", "TRAINING": "off"}) as public:
             self._foreign(strangers.visits(public.port), "what a visitor tried on another's data")
-        finally:
-            public.kill()
         self._log(public)
 
     def _foreign(self, tried: Iterable[tuple[str, bool]], what: str) -> None:

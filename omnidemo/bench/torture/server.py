@@ -9,8 +9,8 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -32,7 +32,6 @@ class Server:
     def __init__(self, storage: Path, log: Path, settings: Mapping[str, str], replicas: int = 0) -> None:
         self.storage, self.log, self.settings, self.replicas = storage, log, dict(settings), replicas
         self.port = free_port()
-        self.starts = 0
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -50,7 +49,6 @@ class Server:
         began = time.monotonic()
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log, env=own)
-        self.starts += 1
         target, drafter = self.settings.get("TARGET", TARGET), self.settings.get("DRAFTER", DRAFTER)
         client = Client(self.port, "start", timeout=10.0)
         while time.monotonic() - began < START_SECONDS * (1 + self.replicas) and self.alive:
@@ -61,7 +59,7 @@ class Server:
                 if acknowledged(client.chat("ready?", 2, target=target, drafter=drafter, keep=False, learn=False)):
                     return time.monotonic() - began
             except (Away, ValueError, KeyError):
-                client.forget()
+                continue
         said = self.log.read_text(encoding="utf-8", errors="replace")[-1000:]
         raise RuntimeError(f"the app did not come up; its log {self.log} ends with: {said}")
 
@@ -115,11 +113,9 @@ class Server:
         _, alive = psutil.wait_procs(left, timeout=RAY_NOTICES if self.replicas else 10)
         commands = []
         for process in alive:
-            try:
+            with suppress(psutil.Error):
                 commands.append(f"{' '.join(process.cmdline())[:120]} ({process.status()})")
                 process.kill()
-            except psutil.Error:
-                continue
         return commands
 
     def stop(self) -> int | None:
@@ -132,6 +128,17 @@ class Server:
         except subprocess.TimeoutExpired:
             self.kill()
             return None
+
+
+@contextmanager
+def served(folder: Path, settings: Mapping[str, str]) -> Iterator[Server]:
+    """A started one, whose storage and log are in `folder`, for as long as the context lasts."""
+    server = Server(folder / "storage", folder / "server.log", settings)
+    try:
+        server.start()
+        yield server
+    finally:
+        server.kill()
 
 
 def _command(process: psutil.Process) -> str:

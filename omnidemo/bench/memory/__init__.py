@@ -1,1 +1,0 @@
-"""Whether memory or the time of a round grows."""

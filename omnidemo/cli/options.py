@@ -1,0 +1,21 @@
+"""Options that several commands have."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from omnidemo.config import DRAFTER, TARGET
+
+Target = Annotated[str | None, typer.Option(help=f"Target: bundled name, Hub id or folder; default OMNIDEMO_TARGET, else {TARGET}.")]
+Drafter = Annotated[str | None, typer.Option(help=f"Drafter, likewise; default OMNIDEMO_DRAFTER, else {DRAFTER}.")]
+Method = Annotated[str | None, typer.Option(help="Decoding method; default OMNIDEMO_METHOD, else ngram-exact.")]
+Temperature = Annotated[float, typer.Option(help="0 is greedy.")]
+MaxNewTokens = Annotated[int | None, typer.Option(help="Longest answer; default OMNIDEMO_MAX_NEW_TOKENS, else 256.")]
+DraftLength = Annotated[int | None, typer.Option(help="Drafter tokens per round; default OMNIDEMO_DRAFT_LENGTH, else 4.")]
+Storage = Annotated[Path | None, typer.Option(help="Folder of n-gram cache, adapters and history.")]
+Prompts = Annotated[Path, typer.Option(help='JSON Lines: {"prompt": "…"} on each line.')]
+Out = Annotated[Path, typer.Option("--csv", help="Where the figures go, row by row.")]
+Quick = Annotated[bool, typer.Option(help="Tiny sizes, to see that everything runs; the figures mean nothing.")]
