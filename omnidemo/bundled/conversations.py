@@ -21,7 +21,7 @@ from omnidemo.serving.pair_loading import build_pair
 
 from .corpus import mixer
 from .corpus.base import Example
-from .evaluate import Model, asked, converse
+from .evaluate import Model, converse
 
 TURNS, CONVERSATIONS, SEED = 10, 30, 7
 LONGEST = 300  # tokens of an answer
@@ -82,7 +82,7 @@ def compare(chats: Sequence[Sequence[Example]], fresh: Model, talk: Model) -> Ou
         for answer in given:
             prompt = answer.example.turns[0][0]
             if prompt not in known:
-                known[prompt] = fresh.answers([asked(answer.example)], [answer.example])[0].right
+                known[prompt] = fresh.answer(answer.example).right
             judged.append((known[prompt], answer.right))
     fresh_right, kept = sum(alone for alone, _ in judged), sum(alone and now for alone, now in judged)
     return Outcome(len(judged), fresh_right, kept, sum(now for _, now in judged) - kept)

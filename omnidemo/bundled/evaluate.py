@@ -70,15 +70,11 @@ class Model:
         """read: how much of a chat the target is given; limit: tokens of an answer."""
         self.pair, self.reading, self.limit = pair, read, limit
 
-    def answers(self, chats: Sequence[Messages], examples: Sequence[Example]) -> list[Answer]:
-        """One answer to each chat, judged by its example, in the order given."""
-        found = []
-        for chat, example in zip(chats, examples, strict=True):
-            given = newest(self.pair, chat, self.reading, self.limit)
-            made = self.pair.generate(given, method="autoregressive", temperature=0.0, max_new_tokens=self.limit, learn=False)
-            ended = made.finish_reason == "end"
-            found.append(Answer(example, made.text, len(made.token_ids), ended, mixer.check(example, made.text)))
-        return found
+    def answer(self, example: Example, chat: Messages | None = None) -> Answer:
+        """The answer to a chat, by default that of the example up to its last question, judged by the example."""
+        given = newest(self.pair, asked(example) if chat is None else chat, self.reading, self.limit)
+        made = self.pair.generate(given, method="autoregressive", temperature=0.0, max_new_tokens=self.limit, learn=False)
+        return Answer(example, made.text, len(made.token_ids), made.finish_reason == "end", mixer.check(example, made.text))
 
 
 def asked(example: Example) -> Messages:
@@ -120,7 +116,7 @@ def converse(model: Model, chats: Sequence[Sequence[Example]]) -> list[list[Answ
         messages, given = Messages(), list[Answer]()
         for example in chat:
             messages.append({"role": "user", "content": example.turns[0][0]})
-            given += model.answers([messages], [example])
+            given.append(model.answer(example, messages))
             messages.append({"role": "assistant", "content": given[-1].text})
         found.append(given)
     return found
@@ -174,18 +170,15 @@ def rounds(name: str, folder: Path, count: int, chats: int) -> Iterator[tuple[st
     for held_out in (False, True):
         for domain in mixer.DOMAINS:
             examples = singles(domain, held_out, count) if mixer.patterns(domain, held_out) else []
-            yield domain, "held-out" if held_out else "test", model.answers([asked(example) for example in examples], examples)
-    examples = follow_ups(count)
-    followed = model.answers([asked(example) for example in examples], examples)
+            yield domain, "held-out" if held_out else "test", [model.answer(example) for example in examples]
+    followed = [model.answer(example) for example in follow_ups(count)]
     for domain in mixer.DOMAINS:
         yield domain, "follow-up", [answer for answer in followed if answer.example.domain == domain]
     if chats:
-        long = long_chats(chats)
-        answered = converse(model, long)
-        last = [chat[-1] for chat in long]
+        answered = converse(model, long_chats(chats))
         yield "all", "turn 1", [chat[0] for chat in answered]
         yield "all", "turn 10", [chat[-1] for chat in answered]
-        yield "all", "turn 10 alone", model.answers([asked(example) for example in last], last)
+        yield "all", "turn 10 alone", [model.answer(chat[-1].example) for chat in answered]
 
 
 def evaluate(name: str, folder: Path, out: Path, count: int = COUNT, chats: int = COUNT, samples: int = 2) -> list[Score]:

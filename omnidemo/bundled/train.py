@@ -28,9 +28,8 @@ from omnidemo.bundled.training_loop import Job, train
 
 from . import data, family, tokenizers
 from .family import ASSETS, NAMES, RUNS, Shape, shape_of
-from .grown import grown
 from .optimiser import Rates
-from .transplant import transplanted
+from .transplant import grown, transplanted
 
 # Tokens at most; a budget file (budget.json in the folder of the runs) may say others, and minutes. The default target, which people chat
 # with, has long rows.
@@ -201,8 +200,7 @@ def train_bundled(
     compiled = shutil.which(os.environ.get("CXX", "g++")) is not None or shutil.which("clang++") is not None
     if not compiled:
         typer.echo("no C++ compiler found: training without torch.compile, more slowly")
-    chosen = [name for name in NAMES if name in models]
-    for name in chosen:
+    for name in [name for name in NAMES if name in models]:
         # The file may be edited while earlier models train, and while this one does.
         asked = replace(PLANS[name], tokens=tokens or PLANS[name].tokens, minutes=minutes)
         plan = asked if tokens or minutes else asked.amended(budget, name)
@@ -210,16 +208,12 @@ def train_bundled(
         plans = plans_of(name, plan, live)
         if resume and not from_assets and _finished(name, plans, runs):
             typer.echo(f"== {name}: already trained")
-            continue
-        for part, one in list(plans.items())[-1 if from_assets else 0 :]:  # committed weights go through the last part alone
-            typer.echo(f"== {part}: at most {one.tokens:,} tokens" + (f" or {one.minutes:g} minutes" if one.minutes else ""))
-        facts = train_one(name, plan, workers or os.cpu_count() or 1, resume, from_assets, compiled, runs, live)
-        typer.echo(f"== {name}: loss {facts['loss']} after {facts['minutes']} min")
-        (ASSETS / name / "README.md").unlink(missing_ok=True)
-        if evaluate:
-            _score(name, runs)
-    for name in chosen:
-        if evaluate and not (ASSETS / name / "README.md").exists():
+        else:
+            for part, one in list(plans.items())[-1 if from_assets else 0 :]:  # committed weights go through the last part alone
+                typer.echo(f"== {part}: at most {one.tokens:,} tokens" + (f" or {one.minutes:g} minutes" if one.minutes else ""))
+            facts = train_one(name, plan, workers or os.cpu_count() or 1, resume, from_assets, compiled, runs, live)
+            typer.echo(f"== {name}: loss {facts['loss']} after {facts['minutes']} min")
+        if evaluate and not (ASSETS / name / "README.md").exists():  # `family.save` leaves no card
             _score(name, runs)
 
 

@@ -21,7 +21,8 @@ from omnidemo.private_folders import replacing
 from .data import row_at
 from .family import Shape
 from .optimiser import Rates, Share
-from .plan import Clock, Plan
+from .plan import Clock, Plan, Reporter
+from .training_llama import TrainingLlama
 
 # Set in the environment of the workers before they start: glibc otherwise returns big buffers to the system at once, at half the speed.
 ENVIRONMENT = {
@@ -87,9 +88,6 @@ def _row(job: Job, length: int, index: int) -> Tensor:
 
 def worker(rank: int, workers: int, job: Job, buffers: dict[str, Tensor], clock: Clock, barrier: Any, tickets: Any) -> None:
     """One of the processes; the first also keeps the schedule, reports and writes the checkpoints."""
-    from omnidemo.bundled.progress import Reporter
-    from omnidemo.bundled.training_llama import TrainingLlama
-
     torch.set_num_threads(1)
     plan, rates = job.plan, job.rates
     scratch = buffers["scratch"]

@@ -139,10 +139,10 @@ def _models(found: Mapping[str, Any], pair: Sequence[str]) -> Iterator[str]:
 # files and requirements ----------------------------------------------------------------------------------------------------
 
 
-def _git(root: Path, *arguments: str, given: str = "") -> list[str]:
+def _git(root: Path, *arguments: str) -> list[str]:
     """What git says, split at zero bytes; nothing where there is no git or no repository."""
     try:
-        done = subprocess.run(["git", "-C", str(root), *arguments], input=given, capture_output=True, text=True, check=True)
+        done = subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
         return []
     return [part for part in done.stdout.split("\0") if part]
@@ -150,11 +150,8 @@ def _git(root: Path, *arguments: str, given: str = "") -> list[str]:
 
 def _plain_files(root: Path) -> Iterator[tuple[str, int]]:
     """(path, bytes) of the files that git carries by itself."""
-    tracked = _git(root, "ls-files", "-z")
-    said = _git(root, "check-attr", "-z", "--stdin", "filter", given="\0".join(tracked))
-    stored = {path for path, value in zip(said[0::3], said[2::3], strict=True) if value == "lfs"}
-    for name in tracked:
-        if name not in stored and (root / name).is_file():
+    for name in _git(root, "ls-files", "-z", ":(exclude,attr:filter=lfs)"):
+        if (root / name).is_file():
             yield name, (root / name).stat().st_size
 
 

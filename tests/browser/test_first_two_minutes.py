@@ -51,8 +51,7 @@ def plain() -> dict[str, str]:
     """What the target alone says to each example in a fresh chat."""
     settings = Settings(device="cpu")
     model = evaluate.Model(build_pair(settings.target, settings.drafter, settings), Reading(1), LONGEST)
-    asked = [write_prompts.from_record(one) for one in examples()]
-    return {answer.example.turns[0][0]: answer.text for answer in model.answers([evaluate.asked(one) for one in asked], asked)}
+    return {record["prompt"]: model.answer(write_prompts.from_record(record)).text for record in examples()}
 
 
 def examples() -> list[write_prompts.Record]:

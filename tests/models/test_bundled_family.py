@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice, pairwise
 from pathlib import Path
@@ -18,12 +18,11 @@ from omnidemo.bundled import train as train_module
 from omnidemo.bundled.corpus import mixer
 from omnidemo.bundled.corpus.base import Example
 from omnidemo.bundled.family import Shape
-from omnidemo.bundled.grown import grown, widened
 from omnidemo.bundled.optimiser import Rates
 from omnidemo.bundled.plan import Clock
 from omnidemo.bundled.training_llama import TrainingLlama
 from omnidemo.bundled.training_loop import Job, Plan, latest, train
-from omnidemo.bundled.transplant import transplanted
+from omnidemo.bundled.transplant import grown, transplanted, widened
 from omnidemo.config import DRAFTER, Settings
 from omnidemo.models.catalogue import reading
 from omnidemo.serving.pair_loading import build_pair
@@ -279,16 +278,16 @@ class Echo(evaluate.Model):
     def __init__(self, said: dict[str, str]) -> None:
         self.said, self.read = said, list[list[dict[str, str]]]()
 
-    def answers(self, chats: Sequence[evaluate.Messages], examples: Sequence[Example]) -> list[evaluate.Answer]:
-        self.read += [list(chat) for chat in chats]
-        texts = [self.said.get(chat[-1]["content"], "no") for chat in chats]
-        return [evaluate.Answer(example, text, 1, True, mixer.check(example, text)) for example, text in zip(examples, texts, strict=True)]
+    def answer(self, example: Example, chat: evaluate.Messages | None = None) -> evaluate.Answer:
+        self.read.append(list(chat or evaluate.asked(example)))
+        text = self.said.get(self.read[-1][-1]["content"], "no")
+        return evaluate.Answer(example, text, 1, True, mixer.check(example, text))
 
 
 def test_scores_of_a_model_that_knows_half() -> None:
     examples = [Example("maths", "maths/x/0", ((f"{n} + 1?", str(n + 1)),), number=str(n + 1)) for n in range(4)]
     model = Echo({"0 + 1?": "1", "2 + 1?": "So that is 3."})
-    given = model.answers([evaluate.asked(example) for example in examples], examples)
+    given = [model.answer(example) for example in examples]
     row = evaluate.score("toy", "maths", "test", given)
     assert (row.prompts, row.right, row.ended, row.parses) == (4, 0.5, 1.0, None)
     assert "| maths | 50% of 4 | – | – | 100% | 1 |" in evaluate.table(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -111,9 +110,9 @@ def test_a_turn_is_judged_alone_and_in_its_chat() -> None:
 
         def __init__(self) -> None: ...
 
-        def answers(self, chats: Sequence[evaluate.Messages], examples: Sequence[Example]) -> list[evaluate.Answer]:
-            asked.extend(map(len, chats))
-            return [evaluate.Answer(example, "#### 3", 1, True, len(chat) == 1) for chat, example in zip(chats, examples, strict=True)]
+        def answer(self, example: Example, chat: evaluate.Messages | None = None) -> evaluate.Answer:
+            asked.append(len(chat or evaluate.asked(example)))
+            return evaluate.Answer(example, "#### 3", 1, True, asked[-1] == 1)
 
     outcome = conversations.compare(chats, Lost(), Lost())
     assert (outcome.asked, outcome.fresh, outcome.kept, outcome.gained) == (3, 3, 2, 0)
@@ -132,7 +131,5 @@ def test_the_examples_of_the_page_are_answered_right() -> None:
         pytest.skip("the weights of the bundled target are not here")
     model = evaluate.Model(build_pair(settings.target, settings.drafter, settings), Reading(1), conversations.LONGEST)
     records = write_prompts.read(write_prompts.FOLDER / "examples.jsonl")
-    examples = [write_prompts.from_record(one) for one in records]
-    answers = model.answers([evaluate.asked(one) for one in examples], examples)
-    wrong = [record["label"] for record, answer in zip(records, answers, strict=True) if not answer.right]
+    wrong = [record["label"] for record in records if not model.answer(write_prompts.from_record(record)).right]
     assert len(records) == 12 and not wrong
