@@ -17,7 +17,6 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from omnidemo.backends.weight_arena import ROWS
@@ -126,36 +125,28 @@ class GraphCache:
 
 
 def fixed_pass(runner: FusedLlama, buffer: Tensor, inputs: Tensor, steps: Tensor, rows: int) -> Outputs:
-    """What `FusedLlama.forward` computes, with shapes and addresses that depend on nothing but the number of `steps` and `rows`.
+    """`FusedLlama.run` with shapes and addresses that depend on nothing but the number of `steps` and `rows`.
 
     `inputs` [1 + ROWS] int64 are the first position and the ids, `steps` [T] is 0…T − 1. Keys and values are written into `buffer`
     [layers, 2, Hkv, capacity, D], which must hold numbers everywhere. Attention goes over all of it, with −∞ at later positions.
     """
-    count, capacity = len(steps), buffer.shape[3]
-    heads, kv_heads, dim, inner = runner.heads, runner.kv_heads, runner.head_dim, runner.inner
-    both, groups, half = heads + kv_heads, heads // kv_heads, dim // 2
+    count, capacity, kv_heads, dim = len(steps), buffer.shape[3], runner.kv_heads, runner.head_dim
+    groups = runner.heads // kv_heads
     positions = inputs[:1] + steps
-    cos, sin = runner.rope_at(positions)
     later = torch.arange(capacity, device=buffer.device) > positions[:, None]
     # Query heads that share a key head are rows of one product.
     mask = torch.zeros(groups, count, capacity, dtype=buffer.dtype, device=buffer.device).masked_fill_(later, float("-inf"))
     mask = mask.view(groups * count, capacity)
-    x = F.embedding(inputs[1 : 1 + count], runner.embed)
-    for layer, (key, value) in zip(runner.layers, buffer, strict=True):
-        qkv = layer.qkv.times(layer.before(x)).view(count, both + kv_heads, dim)
-        unrotated = qkv[:, :both]
-        rotated = torch.addcmul(unrotated * cos, unrotated.roll(half, -1), sin)
-        key.index_copy_(1, positions, rotated[:, heads:].transpose(0, 1))
-        value.index_copy_(1, positions, qkv[:, both:].transpose(0, 1))
-        query = rotated[:, :heads].view(count, kv_heads, groups, dim).permute(1, 2, 0, 3).reshape(kv_heads, groups * count, dim)
-        scores = torch.baddbmm(mask, query, key.transpose(1, 2), alpha=dim**-0.5)
-        mixed = torch.bmm(scores.softmax(-1, dtype=torch.float32).to(value.dtype), value)
-        mixed = mixed.view(kv_heads, groups, count, dim).permute(2, 0, 1, 3).reshape(count, heads * dim)
-        x = layer.out.added(mixed, x)
-        gate_up = layer.gate_up.times(layer.after(x))
-        x = layer.down.added(F.silu(gate_up[:, :inner]) * gate_up[:, inner:], x)
-    states = runner.norm(x[count - rows :])
-    return runner.head.times(states), states
+
+    def attend(queries: Tensor, keys: Tensor, new_keys: Tensor, values: Tensor, new_values: Tensor) -> Tensor:
+        keys.index_copy_(1, positions, new_keys)
+        values.index_copy_(1, positions, new_values)
+        query = queries.view(count, kv_heads, groups, dim).permute(1, 2, 0, 3).reshape(kv_heads, groups * count, dim)
+        scores = torch.baddbmm(mask, query, keys.transpose(1, 2), alpha=dim**-0.5)
+        mixed = torch.bmm(scores.softmax(-1, dtype=torch.float32).to(values.dtype), values)
+        return mixed.view(kv_heads, groups, count, dim).permute(2, 0, 1, 3)
+
+    return runner.run(inputs[1 : 1 + count], *runner.rope_at(positions), buffer, rows, attend)
 
 
 class CudaGraphs:

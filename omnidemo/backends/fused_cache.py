@@ -98,11 +98,10 @@ class FusedCache:
         runner, start, few = self.runner, self.length, len(ids) <= ROWS
         if few and runner.fixed is not None and (fixed := runner.fixed.read(runner, self._kv, ids, start, rows)) is not None:
             return fixed
-        keys, values = self._kv.buffer[:, :, :, : start + len(ids)].unbind(1)
         tokens = torch.tensor(ids).to(runner.device, non_blocking=True)
         with _threads(runner, few):
-            logits = runner.forward(tokens, start, keys.unbind(0), values.unbind(0), rows)
-        return logits.float(), runner.states
+            logits, states = runner.forward(tokens, start, self._kv.buffer[:, :, :, : start + len(ids)], rows)
+        return logits.float(), states
 
     @property
     def rolls(self) -> bool:

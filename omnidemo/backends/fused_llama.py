@@ -5,7 +5,7 @@ Computes what `transformers` computes, layer by layer: x += Wo·attention(rope(W
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
@@ -17,10 +17,12 @@ from torch import Tensor, nn
 
 from omnidemo.backends import bf16_weights
 from omnidemo.backends.compiled_passes import CompiledPasses
-from omnidemo.backends.cuda_graphs import CudaGraphs, GraphCache, KVBufferPool
+from omnidemo.backends.cuda_graphs import CudaGraphs, GraphCache, KVBufferPool, Outputs
 from omnidemo.backends.fused_cache import FusedCache
 from omnidemo.backends.runner import overwrite_named
 from omnidemo.backends.weight_arena import Matrix, Norm, WeightArena
+
+Attend = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]  # queries, keys, new keys, values, new values → mixed [T, …, D]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,6 @@ class FusedLlama:
         self.passes = self._passes()
         self.fixed = GraphCache(self.device, CudaGraphs(self.device)) if fast and self.device.type == "cuda" else None
         self.kv_pool = KVBufferPool()
-        self.states: Tensor | None = None  # what the output layer read in the newest pass
         self._model = model  # its parameters are views of what is held here
         self._named = {name: weight.detach() for name, weight in model.named_parameters(remove_duplicate=False)}
 
@@ -165,33 +166,40 @@ class FusedLlama:
         """The shape of a cache's keys and values for `capacity` positions."""
         return len(self.layers), 2, self.kv_heads, capacity, self.head_dim
 
-    def forward(self, tokens: Tensor, start: int, keys: Sequence[Tensor], values: Sequence[Tensor], rows: int) -> Tensor:
-        """Logits [rows, V] of tokens [T] at positions start…; keys and values are each layer's [Hkv, start + T, D], whose last T
-        positions are written here."""
-        count = len(tokens)
-        end = start + count
-        heads, kv_heads, dim = self.heads, self.kv_heads, self.head_dim
-        both, inner = heads + kv_heads, self.inner
-        groups = heads // kv_heads
-        cos, sin, half = self.rope[0][start:end], self.rope[1][start:end], dim // 2
-        causal = count > 1 and start == 0  # then the fused attention needs no mask
-        mask = None if causal or count == 1 else _mask(count, end, self.dtype, self.device)
+    def forward(self, tokens: Tensor, start: int, buffer: Tensor, rows: int) -> Outputs:
+        """`run` for tokens [T] at positions start…; `buffer` is the used part [layers, 2, Hkv, start + T, D] of a cache."""
+        end = start + len(tokens)
+        causal = len(tokens) > 1 and start == 0  # then the fused attention needs no mask
+        mask = None if causal or len(tokens) == 1 else _mask(len(tokens), end, self.dtype, self.device)
+        grouped = self.heads > self.kv_heads
+
+        def attend(queries: Tensor, keys: Tensor, new_keys: Tensor, values: Tensor, new_values: Tensor) -> Tensor:
+            keys[:, start:].copy_(new_keys)
+            values[:, start:].copy_(new_values)
+            return F.scaled_dot_product_attention(
+                queries.transpose(0, 1)[None], keys[None], values[None], attn_mask=mask, is_causal=causal, enable_gqa=grouped
+            )[0].transpose(0, 1)
+
+        return self.run(tokens, self.rope[0][start:end], self.rope[1][start:end], buffer, rows, attend)
+
+    def run(self, tokens: Tensor, cos: Tensor, sin: Tensor, buffer: Tensor, rows: int, attend: Attend) -> Outputs:
+        """Logits [rows, V] of tokens [T], and what the output layer read for them [rows, H]. `cos` and `sin` [T, 1, D]: see `rope_at`;
+        `buffer` [layers, 2, Hkv, positions, D] are the keys and values to which `attend` adds the new ones [Hkv, T, D] of each layer, and
+        over which it mixes for the queries [T, heads, D]."""
+        count, heads, dim, inner = len(tokens), self.heads, self.head_dim, self.inner
+        both = heads + self.kv_heads
+        keys, values = buffer.unbind(1)
         x = F.embedding(tokens, self.embed)
-        for layer, key, value in zip(self.layers, keys, values, strict=True):
-            qkv = layer.qkv.times(layer.before(x)).view(count, both + kv_heads, dim)
+        for layer, key, value in zip(self.layers, keys.unbind(0), values.unbind(0), strict=True):
+            qkv = layer.qkv.times(layer.before(x)).view(count, both + self.kv_heads, dim)
             unrotated = qkv[:, :both]
-            rotated = torch.addcmul(unrotated * cos, unrotated.roll(half, -1), sin)
-            key[:, start:].copy_(rotated[:, heads:].transpose(0, 1))
-            value[:, start:].copy_(qkv[:, both:].transpose(0, 1))
-            mixed = F.scaled_dot_product_attention(
-                rotated[:, :heads].transpose(0, 1)[None], key[None], value[None],
-                attn_mask=mask, is_causal=causal, enable_gqa=groups > 1,
-            )[0].transpose(0, 1)  # fmt: skip
+            rotated = torch.addcmul(unrotated * cos, unrotated.roll(dim // 2, -1), sin)
+            mixed = attend(rotated[:, :heads], key, rotated[:, heads:].transpose(0, 1), value, qkv[:, both:].transpose(0, 1))
             x = layer.out.added(mixed.reshape(count, heads * dim), x)
             gate_up = layer.gate_up.times(layer.after(x))
             x = layer.down.added(F.silu(gate_up[:, :inner]) * gate_up[:, inner:], x)
-        self.states = self.norm(x[count - rows :])
-        return self.head.times(self.states)
+        states = self.norm(x[count - rows :])
+        return self.head.times(states), states
 
 
 def _mask(count: int, end: int, dtype: torch.dtype, device: torch.device) -> Tensor:

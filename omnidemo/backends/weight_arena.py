@@ -35,11 +35,10 @@ class Matrix:
 class Norm:
     """Root mean square norm: x · w / √(mean x² + ε). `torch.rms_norm` is made of twice as many calls."""
 
-    __slots__ = ("array", "eps", "floor", "root", "scaled", "weight")
+    __slots__ = ("array", "eps", "root", "scaled", "weight")
 
     def __init__(self, weight: Tensor, eps: float) -> None:
         self.weight, self.eps = weight, eps
-        self.floor = len(weight) * eps
         self.root = torch.tensor((len(weight) * eps) ** 0.5, device=weight.device)
         self.scaled = torch.empty_like(weight)
         self.array = as_array(weight)

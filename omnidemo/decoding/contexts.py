@@ -150,8 +150,8 @@ class DrafterContext:
                 self._rows[start + place] = (ahead.rows[place], ahead.states[place])
         return self._rows.get(position)
 
-    def push(self, drafter_id: int) -> None:
-        self.ids.append(drafter_id)
+    def push(self, *drafter_ids: int) -> None:
+        self.ids.extend(drafter_ids)
 
     def rollback(self, length: int) -> None:
         """Keep the first `length` ids, and the rows up to there."""
@@ -231,26 +231,15 @@ class DrafterContext:
 
     def _translate(self, target_ids: Sequence[int]) -> None:
         """Translate a prompt: text between special tokens by the drafter's own tokenizer, special tokens by the vocabulary map."""
-        text: list[int] = []
-
-        def flush() -> None:
-            if text:
-                ids = self.map.drafter.encode(self.map.target.text_bytes(text))
-                if ids is None:
-                    self.follow(text)
-                else:
-                    self.ids.extend(ids)
-                    self._followed += len(text)
-                    self.alignment.append((self._followed, len(self.ids)))
-                text.clear()
-
-        for target_id in target_ids:
-            if self.map.target.writes(target_id):
-                text.append(target_id)
-            else:
-                flush()
-                self.follow([target_id])
-        flush()
+        for is_text, group in itertools.groupby(target_ids, key=lambda target_id: bool(self.map.target.writes(target_id))):
+            run = [*group]
+            ids = self.map.drafter.encode(self.map.target.text_bytes(run)) if is_text else None
+            if ids is None:
+                self.follow(run)
+                continue
+            self.ids.extend(ids)
+            self._followed += len(run)
+            self.alignment.append((self._followed, len(self.ids)))
 
     def _slide(self) -> None:
         """Drop the older ids and keep half a window, which the next pass reads again."""

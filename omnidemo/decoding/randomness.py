@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from omnidemo.decoding.row_ops import block_sums, inverse_cdf, inverse_cdf_by
-from omnidemo.decoding.sampling import Probs, as_array, as_tensor, drawn_at, fetch, fetch_all, on_host
+from omnidemo.decoding.sampling import Probs, as_array, as_tensor, drawn_at, fetch, on_host
 
 
 class Randomness(Protocol):
@@ -67,13 +67,7 @@ class Sampler:
         self._numbers, self._at = np.concatenate([self._numbers[self._at :], self._host.random(NUMBERS)]), 0
 
     def draw(self, probs: Probs) -> int:
-        if not on_host(probs):
-            return self.draw_with_prob(probs)[0]
-        return inverse_cdf(as_array(probs), self.uniform())
-
-    def draw_with_prob(self, probs: Probs) -> tuple[int, float]:
-        """`draw` on a device: (index, its probability in float32) with a single wait, where `multinomial` alone has several."""
-        return fetch(*drawn_at(as_tensor(probs), self.uniform()))
+        return inverse_cdf(as_array(probs), self.uniform()) if on_host(probs) else draw_with_prob(self, probs)[0]
 
     def accept(self, probability: float) -> bool:
         return probability >= 1.0 or bool(self.uniform() < probability)
@@ -88,8 +82,9 @@ class Sampler:
 
 def draw_with_prob(rng: Randomness, probs: Probs) -> tuple[int, float]:
     """(an index drawn from `probs` [V], its probability)."""
-    if isinstance(rng, Sampler) and not on_host(probs):
-        return rng.draw_with_prob(probs)
+    if isinstance(rng, Sampler) and not on_host(probs):  # with a single wait for the device, where `multinomial` alone has several
+        (drawn,), (probability,) = fetch(*drawn_at(as_tensor(probs), rng.uniform()))
+        return drawn, probability
     drawn = rng.draw(probs)
     return drawn, float(as_array(probs)[drawn] if on_host(probs) else probs[drawn])
 
@@ -137,7 +132,7 @@ class BatchedSampler:
         probs = as_tensor(self.probs)
         drawn, p = drawn_at(probs, torch.tensor(numbers, dtype=torch.float64).to(probs.device, non_blocking=True))
         if self._beside is None:
-            ids, p_drawn = fetch_all(drawn, p)
+            ids, p_drawn = fetch(drawn, p)
             self._known = dict(zip(numbers, zip(ids, p_drawn, [None] * len(ids), strict=True), strict=True))
         else:
-            self._known = dict(zip(numbers, zip(*fetch_all(drawn, p, self._beside()[drawn]), strict=True), strict=True))
+            self._known = dict(zip(numbers, zip(*fetch(drawn, p, self._beside()[drawn]), strict=True), strict=True))

@@ -79,6 +79,21 @@ class RoundContext:
             return softmax_(as_array(logits) + as_array(logit_mask), self.sampling.temperature)
         return self.sampling.probs(self.masked(logit_mask))
 
+    def probs_after(self, slot: Slot, path: tuple[int, ...]) -> Probs:
+        """The drafter's distribution [D] over all text after the slot's base and `path`, remembered for the slot."""
+        probs = slot.distributions.get(path)
+        if probs is None:
+            self.drafter.rollback(slot.base)
+            self.drafter.push(*path)
+            probs = self.probs(self.map.readable_logit_mask)
+            # Where the numbers are not finite no walk goes on from here. On a device nobody waits to look at them.
+            if not on_host(probs):
+                probs = torch.nan_to_num(as_tensor(probs), nan=0.0, posinf=0.0)
+            elif not 0.0 < float(probs.sum()) < float("inf"):
+                probs = torch.zeros_like(as_tensor(probs))
+            slot.distributions[path] = probs
+        return probs
+
     def draw(self, logit_mask: Callable[[], Tensor]) -> tuple[int, float, Probs]:
         """The next drafter token among those that `logit_mask()` [D] allows, drawn now unless a backend has drawn it already: (id, its
         probability, the distribution [D]). At temperature 0 the third is the masked logits, and the probability that of their softmax.
@@ -97,7 +112,8 @@ class RoundContext:
                 drawn = highest(logits)
                 return drawn, token_prob(logits.numpy(), drawn), logits
             best = logits.argmax(-1, keepdim=True)
-            return *fetch(best, logits.softmax(-1).gather(-1, best)), logits
+            (drawn,), (q,) = fetch(best, logits.softmax(-1).gather(-1, best))
+            return drawn, q, logits
         probs = self.probs(logit_mask())
         return *draw_with_prob(self.rng, probs), probs
 

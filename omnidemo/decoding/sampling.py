@@ -140,10 +140,11 @@ def restricted(probs: Probs, ids: Sequence[int], keep: bool) -> Probs | None:
     return left
 
 
-def fetch(index: Tensor, number: Tensor) -> tuple[int, float]:
-    """An index [1] below 2³¹ and a float32 number [1], by one transfer from the device: as bits, since float32 cannot hold every index."""
-    both = torch.cat([index.int(), number.float().view(torch.int32)]).cpu().numpy()
-    return int(both[0]), float(both.view(np.float32)[1])
+def fetch(indices: Tensor, *numbers: Tensor) -> tuple[Any, ...]:
+    """Indices [n] below 2³¹ and float32 numbers [n], as lists, by one transfer from the device: as bits, since float32 cannot hold every
+    index."""
+    bits = torch.stack([indices.int(), *(one.float().view(torch.int32) for one in numbers)]).cpu().numpy()
+    return bits[0].tolist(), *(row.view(np.float32).tolist() for row in bits[1:])
 
 
 def drawn_at(probs: Tensor, uniform: Tensor | float) -> tuple[Tensor, Tensor]:
@@ -152,12 +153,6 @@ def drawn_at(probs: Tensor, uniform: Tensor | float) -> tuple[Tensor, Tensor]:
     sums = probs.cumsum(-1, dtype=torch.float32 if probs.device.type == "mps" else torch.float64)  # Apple's GPUs have no float64
     drawn = torch.searchsorted(sums, sums[..., -1:] * uniform, right=True).clamp_(max=probs.shape[-1] - 1)
     return drawn, probs.gather(-1, drawn)
-
-
-def fetch_all(indices: Tensor, *numbers: Tensor) -> tuple[Any, ...]:
-    """Indices [n] below 2³¹ and float32 numbers [n], as lists, by one transfer from the device."""
-    bits = torch.stack([indices.int(), *(one.float().view(torch.int32) for one in numbers)]).cpu().numpy()
-    return bits[0].tolist(), *(row.view(np.float32).tolist() for row in bits[1:])
 
 
 FIRST = 256  # most probable tokens that nearly always hold the mass of top-p; sorting the whole vocabulary takes 100 times as long

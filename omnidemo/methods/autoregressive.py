@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from omnidemo.decoding.backend import Draft
 from omnidemo.decoding.method import Method
-from omnidemo.decoding.round import RoundContext
 
 
 class Autoregressive(Method):
@@ -15,6 +13,3 @@ class Autoregressive(Method):
     lossless = True
     help = "The target writes every token itself. The baseline that every speedup is measured against."
     drafts = False
-
-    def draft(self, context: RoundContext, budget: int) -> Draft:
-        return Draft()

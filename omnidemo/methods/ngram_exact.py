@@ -61,8 +61,7 @@ class NgramExact(Method):
             context.drafter.rollback(base + len(slot.draft_ids))
             if slot.target_id < 0:
                 break
-            for drafter_id in slot.draft_ids[len(context.drafter.ids) - base :]:
-                context.drafter.push(drafter_id)
+            context.drafter.push(*slot.draft_ids[len(context.drafter.ids) - base :])
             left -= len(slot.draft_ids)
             if slot.target_id in context.end_ids or not context.keep_drafting(slot):
                 break

@@ -56,7 +56,7 @@ class Residual:
 
     def _judge(self, token: int, p: float) -> int | None:
         """Keep or discard a drawn token of probability p: the token, or None where it is discarded."""
-        path, node, bound = self._bounds[token]
+        path, node, bound = self._bound_of(token)
         if bound <= 0.0 or not self.context.rng.accept(min(1.0, bound / p)):
             return token
         return token if self._simulate(path, node) else None
@@ -95,8 +95,6 @@ class Residual:
                 sure, bound = parts[token]
                 path, node, _ = self._bounds[token]
                 return token if rng.accept(sure / bound) or self._simulate(path, node, entering=True) else None
-            if token not in self._bounds:
-                self._bounds[token] = self._bound(self._path(token))
             return self._judge(token, float(probs[token]))
 
         token = rng.first(attempt, attempts if len(parts) == known else LAST)
@@ -104,9 +102,7 @@ class Residual:
 
     def _parts(self, token: int, p: float) -> tuple[float, float]:
         """(p − min(p, B), that plus min(p, B)·U) of a token."""
-        if token not in self._bounds:
-            self._bounds[token] = self._bound(self._path(token))
-        path, node, bound = self._bounds[token]
+        path, node, bound = self._bound_of(token)
         taken = min(p, bound)
         trie, limit = self.ngrams.trie, self.slot.limit
         if taken <= 0.0 or not trie.can_continue(node, limit) or not (inner := trie.children(node, limit, complete=False)):
@@ -121,6 +117,11 @@ class Residual:
         direct = context.map.drafters[token]
         path = self.ngrams.path(token) if direct < 0 else (direct,) if context.map.may_draft[direct] else None
         return path if path is not None and len(path) <= self.slot.limit else ()
+
+    def _bound_of(self, token: int) -> tuple[Path, int, float]:
+        if token not in self._bounds:
+            self._bounds[token] = self._bound(self._path(token))
+        return self._bounds[token]
 
     def _bound(self, path: Path, first: float | None = None) -> tuple[Path, int, float]:
         """(path, node (0: none), B) of what a path spells; B is 0 for (). `first`: the probability of its first drafter id, if known."""
@@ -177,18 +178,4 @@ class Residual:
         return total(self._probs(path), ids) if ids else 0.0
 
     def _probs(self, path: Path) -> Probs:
-        """The drafter's distribution [D] after the slot's base and `path`, remembered for the slot."""
-        context, slot = self.context, self.slot
-        probs = slot.distributions.get(path)
-        if probs is None:
-            context.drafter.rollback(slot.base)
-            for drafter_id in path:
-                context.drafter.push(drafter_id)
-            probs = context.probs(context.map.readable_logit_mask)
-            # Where the numbers are not finite no walk goes on from here. On a device nobody waits to look at them.
-            if not on_host(probs):
-                probs = torch.nan_to_num(as_tensor(probs), nan=0.0, posinf=0.0)
-            elif not 0.0 < float(probs.sum()) < float("inf"):
-                probs = torch.zeros_like(as_tensor(probs))
-            slot.distributions[path] = probs
-        return probs
+        return self.context.probs_after(self.slot, path)

@@ -76,8 +76,7 @@ class StringRejection(Method):
             context.drafter.rollback(slot.base)
             if not slot.draft_ids or slot.target_id in context.end_ids:
                 break
-            for drafter_id in slot.draft_ids:
-                context.drafter.push(drafter_id)
+            context.drafter.push(*slot.draft_ids)
             if not context.keep_drafting(slot):
                 break
         return draft
@@ -105,7 +104,7 @@ class StringRejection(Method):
         probs: Probs | None = None
         total = 0.0
         for drawn in strings.towards(token, path):
-            probs = self._probs(context, slot, path) if probs is None else probs
+            probs = context.probs_after(slot, path) if probs is None else probs
             prob = float(probs[drawn])
             longer = (*path, drawn)
             if prob > 0.0 and strings.stopped(longer, slot.limit):
@@ -113,15 +112,6 @@ class StringRejection(Method):
             elif prob > 0.0:
                 total += prob * self._psi(context, slot, token, longer)
         return total
-
-    def _probs(self, context: RoundContext, slot: Slot, path: Path) -> Probs:
-        """The drafter's distribution [D] after the slot's base and `path`, remembered for the slot."""
-        if path not in slot.distributions:
-            context.drafter.rollback(slot.base)
-            for drafter_id in path:
-                context.drafter.push(drafter_id)
-            slot.distributions[path] = context.probs(context.map.readable_logit_mask)
-        return slot.distributions[path]
 
 
 class Strings:

@@ -46,7 +46,7 @@ class Asking(FixedPolicy):
 @pytest.mark.parametrize("number", [0.0, 1.0, 0.1, 1e-30])
 def test_fetch_is_exact(index: int, number: float) -> None:
     wanted = torch.tensor([number])
-    assert fetch(torch.tensor([index]), wanted) == (index, float(wanted))
+    assert fetch(torch.tensor([index]), wanted) == ([index], [float(wanted)])
 
 
 def test_draws_elsewhere_are_those_on_a_cpu(elsewhere: None, monkeypatch: pytest.MonkeyPatch) -> None:
