@@ -73,7 +73,7 @@ def test_raw_errors_are_known(text: str) -> None:
 
 def test_nonsense_and_damage_of_every_kind_can_be_made(tmp_path: Path) -> None:
     draw = random.Random(0)
-    events = {"chat": 1, "generate": 2, "delete_history": 3}
+    events = ("chat", "generate", "delete_history")
     made = [harm.call(draw, events, "s") for _ in range(300)]
     assert {name for name, _ in made} == {"chat", "generate"}
     assert len({repr(harm.request(draw))[:80] for _ in range(400)}) > 15

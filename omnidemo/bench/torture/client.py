@@ -86,15 +86,19 @@ class Client:
         return str(facts["name"])
 
     @cached_property
-    def events(self) -> dict[str, int]:
-        """The numbers of the app's events by their names."""
+    def events(self) -> dict[str, tuple[int, int]]:
+        """The app's events by their names: the number of each, and how many values it takes."""
         config = json.loads(self.request("GET", "/config").text)
-        return {one["api_name"]: one["id"] for one in config["dependencies"] if one.get("api_name")}
+        return {one["api_name"]: (one["id"], len(one["inputs"])) for one in config["dependencies"] if one.get("api_name")}
+
+    def filled(self, name: str, data: list[Any]) -> list[Any]:
+        """The values of an event, with None for what the page would add: Gradio refuses an event with fewer than it takes."""
+        return [*data, *[None] * (self.events[name][1] - len(data))]
 
     def call(self, name: str, data: list[Any], stop_after: int = 0) -> Answer:
         """Call an event and read what it streams; `stop_after`: hang up after so many messages. KeyError where there is no such event."""
         unique = f"{self.session}-{random.getrandbits(60):x}"
-        body = json.dumps({"data": data, "fn_index": self.events[name], "session_hash": unique}).encode()
+        body = json.dumps({"data": data, "fn_index": self.events[name][0], "session_hash": unique}).encode()
         joined = self.request("POST", "/gradio_api/queue/join", body)
         if joined.status != 200:
             joined.error = joined.text[:2000]

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import random
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,7 @@ def value(draw: random.Random) -> Any:
     return draw.choice(draw.choice((TEXTS, NUMBERS, OTHERS)))
 
 
-def call(draw: random.Random, events: Mapping[str, int], session: str) -> tuple[str, list[Any]]:
+def call(draw: random.Random, events: Iterable[str], session: str) -> tuple[str, list[Any]]:
     """An event of the page and values for it: a chat with one wrong value or a forged history, or any event with nothing right."""
     if draw.random() < 0.5:
         history: Any = [{"role": draw.choice(("user", "assistant", "system", 5)), "content": value(draw)} for _ in range(draw.randrange(4))]

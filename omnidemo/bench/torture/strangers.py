@@ -9,13 +9,13 @@ from typing import Any
 from omnidemo.bench.torture.client import Client
 
 SECRET = "the password of the pond is quack"
-# Events that concern everybody, with values that would do it.
+# Events that would concern everybody, or another, if they were not refused or narrowed to who calls.
 SHARED: dict[str, list[Any]] = {
     "trainer_reset": ["bundled/a", "bundled/drafter", "default"],
     "adaptation_reset": ["bundled/a", "bundled/drafter", {}],
     "trainer_pause": ["bundled/a", "bundled/drafter", "default"],
     "adaptation_rollback": ["bundled/a", "bundled/drafter", {"version": 0}],
-    "configure_chat": ["bundled/a", "bundled/drafter", {"training": "off"}],
+    "configure_chat": ["bundled/a", "bundled/drafter", {"training": "idle"}],
     "configure_adaptation": ["bundled/a", "bundled/drafter", {"learning_rate": 0.1}],
 }
 
@@ -24,6 +24,17 @@ def history(client: Client, session: str, filters: dict[str, Any]) -> str:
     """The JSON that the History tab was sent, with the requests as its rows; empty where there was none."""
     data = client.call("history", [session, filters, ""]).data
     return str(data[0]) if data else ""
+
+
+def condition(client: Client) -> dict[str, Any]:
+    """The settings, and what has been learned for a visitor, as the page shows both; empty where it was told nothing."""
+    pair = ["bundled/a", "bundled/drafter"]
+    values, trainer = (client.call(name, client.filled(name, pair)).data for name in ("controls_chat", "trainer_state"))
+    if not values or not trainer:
+        return {}
+    shown = json.loads(trainer[0])
+    learned = {"paused": shown["state"] == "paused", "answers": shown["requests_seen"], "version": shown["version"]}
+    return {"settings": json.loads(values[0])["values"], **learned}
 
 
 def visits(port: int) -> Iterator[tuple[str, bool]]:
@@ -52,10 +63,11 @@ def visits(port: int) -> Iterator[tuple[str, bool]]:
         yield f"another's history deleted by {sorted(what)}", SECRET in history(mine, mine.session, {})
     other.request("POST", "/visitor/forget", b"{}", {"x-omnidemo-visitor": mine.session})
     yield "another forgotten by a forged id", SECRET in history(mine, mine.session, {})
-    state = json.dumps(mine.call("controls_chat", ["bundled/a", "bundled/drafter"]).data)
+    before = condition(mine)
+    yield "a visitor sees what was learned for it", bool(before) and before["answers"] > 0 and not before["paused"]
     for name, data in SHARED.items():
-        other.call(name, data)
-        yield f"{name} by a stranger", json.dumps(mine.call("controls_chat", ["bundled/a", "bundled/drafter"]).data) == state
+        answered = other.call(name, other.filled(name, data)).data
+        yield f"{name} by a stranger", bool(answered) and condition(mine) == before
     nobody = Client(port, mine.session)
     yield "history without an id", SECRET not in history(nobody, mine.session, {})
     yield "a visitor's history stays to the end", SECRET in history(mine, mine.session, {})
