@@ -135,7 +135,7 @@ def _temperature(value: Any) -> Any:
 
 
 class GenerationConfig(BaseModel):
-    """How one answer is made, for every way in: API, page and command line.
+    """How one answer is made, for every way in: API, page, endpoint, MCP and command line.
 
     method: a name of `omnidemo.methods.METHODS`, or "auto" for the one that suits the pair.
     temperature: 0 is greedy. It, `top_p`, `top_k`, `min_p` and `repetition_penalty` are those of `SamplingParams`.

@@ -104,7 +104,7 @@ def over_browsers(
     each is a visitor of a public app. RuntimeError where the app does not start or answer."""
     check_writable(out)
     own = {name: str(getattr(settings, name)) for name in settings.model_fields_set}
-    given = {name.upper(): value for name, value in {**own, **OPEN, "public": str(public)}.items()}
+    given = {name.upper(): value for name, value in {**own, **OPEN, "public": str(public).lower()}.items()}
     with tempfile.TemporaryDirectory(prefix="omnidemo-") as folder, served(Path(folder), given) as server:
 
         def serve(count: int, prompt: str) -> None:

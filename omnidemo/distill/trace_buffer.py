@@ -73,7 +73,8 @@ class TraceBuffer:
         return [drawn[index : index + size] for index in range(0, len(drawn), size)]
 
     def _mixed(self, fresh: Sequence[Trace], older: Sequence[Trace], steps: int, size: int) -> list[list[Trace]]:
-        """Half fresh traces, each once before any comes again, half older ones drawn uniformly."""
+        """At most half fresh traces (all of them where there are no older ones), each once before any comes again; older ones, drawn
+        uniformly, fill the batch."""
         wanted = min(len(fresh), size if not older else (size + 1) // 2)
         return [batch + self._random.sample(older, min(size - wanted, len(older))) for batch in self._cycled(fresh, steps, wanted)]
 

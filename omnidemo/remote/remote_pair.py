@@ -54,7 +54,7 @@ class RemotePair(Pair):
     def stream(
         self, prompt: Prompt, *, cancelled: Callable[[], bool] = lambda: False, note: bool = True, **options: Any
     ) -> Generator[Round, None, Generation]:
-        """As `Pair.stream`. RuntimeError, one sentence, where nobody can write the answer."""
+        """As `Pair.stream`, without `begun`, which `replicas/failover.py` gives. RuntimeError, one sentence, where nobody can write it."""
         asked = GenerationConfig.of(**options)
         self._method(asked.method)  # what the pair cannot do is told before anybody is asked
         ids = tuple(self.prompt_ids(prompt))
@@ -107,7 +107,7 @@ class RemotePair(Pair):
         return replace(made, token_ids=written, text=text, metrics=metrics)
 
     def publish(self, version: int, weights: Mapping[str, Tensor], head: Mapping[str, Tensor] | None = None, domain: str = DOMAIN) -> None:
-        """Have these weights draft for a domain from the next answer on."""
+        """Have these weights draft for a domain from the next answer on, which brings them to whoever writes it."""
         adapter = self._packed(Adapter(next(self._serials), version, _bytes(weights), _bytes(head or {})))
         with self._lock:
             line = self._line(domain)

@@ -14,6 +14,7 @@ from omnidemo.methods import BASELINE
 from omnidemo.private_folders import without_folders
 from omnidemo.serving.comparison import FRESH, Comparison
 from omnidemo.serving.public_services import PublicServices
+from omnidemo.serving.quotas import Refused
 from omnidemo.store.recorded_rounds import finite, round_lines
 from omnidemo.ui import text
 from omnidemo.ui.downloads import for_browser
@@ -38,13 +39,13 @@ SUMMARY = ("tokens_per_second", "speedup", "acceptance_rate", "block_efficiency"
 
 
 def read_batch(path: str | Path) -> list[str]:
-    """The prompts of an uploaded JSON Lines file. ValueError, with the line's number, for a file that cannot serve."""
+    """The prompts of an uploaded JSON Lines file. Refused, with the line's number, for a file that cannot serve."""
     try:
         prompts = read_prompts(Path(path))
     except ValueError as error:
-        raise ValueError(without_folders(f"{error}.")) from None
+        raise Refused(without_folders(f"{error}.")) from None
     if len(prompts) > MOST_PROMPTS:
-        raise ValueError(f"The file holds {len(prompts)} prompts, more than {MOST_PROMPTS}. Split it and run the parts one after another.")
+        raise Refused(f"The file holds {len(prompts)} prompts, more than {MOST_PROMPTS}. Split it and run the parts one after another.")
     return prompts
 
 

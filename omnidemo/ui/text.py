@@ -26,7 +26,7 @@ CLASSES: dict[str, tuple[str, str]] = {
     ),
 }
 
-# Figures: key of Generation.metrics → label, help, how the browser prints it. The first three are for everybody, the others for experts.
+# Figures: key of Generation.metrics → label, help, how the browser prints it.
 FIGURES: dict[str, tuple[str, str, str]] = {
     "estimated_speedup": (
         "faster than without guessing (estimate)",

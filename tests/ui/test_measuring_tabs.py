@@ -16,6 +16,7 @@ import pytest
 
 from omnidemo.config import Settings
 from omnidemo.records import Generation, RequestRecord
+from omnidemo.serving.quotas import Refused
 from omnidemo.serving.visitor_store import VisitorStore
 from omnidemo.store.store import Store
 from omnidemo.store.visitors import Caller, sessions_of
@@ -63,7 +64,7 @@ def test_a_batch_is_read_with_blank_lines_and_a_byte_order_mark(tmp_path: Path) 
 def test_a_bad_batch_is_refused_with_its_cause(tmp_path: Path, content: bytes, why: str) -> None:
     file = tmp_path / "batch.jsonl"
     file.write_bytes(content)
-    with pytest.raises(ValueError, match=why) as refused:
+    with pytest.raises(Refused, match=why) as refused:
         read_batch(file)
     assert str(tmp_path) not in str(refused.value)
 

@@ -105,7 +105,7 @@ def build(services: PublicServices, shell: Shell) -> None:
             if not file:
                 raise ValueError("No file arrived. Choose the zip of an adapter and upload it again.")
             got = services.import_adapter(view.target, view.drafter, view.line, Path(file))
-            gr.Info(f"Imported as v{got} of the line {view.line}; it drafts from the next answer on.")
+            gr.Info(f"Imported as v{got} of the line {view.line}; it drafts from now on.")
 
         return page_of.after(add, *given)
 
