@@ -7,11 +7,10 @@ from collections import OrderedDict, deque
 from dataclasses import dataclass
 
 from omnidemo.methods import BASELINE
-from omnidemo.records import Generation
+from omnidemo.records import STAGES, Generation
 
 TOKENS = 500  # newest ones of a topic that count
 SLOWER = 0.95  # below this many times plain decoding's speed the page says so
-STAGES = ("draft_seconds", "verify_seconds", "settle_seconds", "other_seconds")
 KNOWN = 512  # scopes that are remembered
 
 
@@ -47,7 +46,7 @@ class Slowdowns:
     def note(self, scope: Scope, made: Generation) -> Slowdown:
         """Note an answer, unless its method never drafts or no time of a plain round is known; returns the scope's slowdown now."""
         metrics, plain = made.metrics, made.metrics.get("plain_seconds")
-        seconds = sum(metrics.get(name) or 0.0 for name in STAGES)
+        seconds = sum(metrics.get(f"{name}_seconds") or 0.0 for name in STAGES)
         with self._lock:
             if made.method != BASELINE and plain and seconds > 0 and made.token_ids:
                 answers = self._known.setdefault(scope, deque())

@@ -12,7 +12,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from omnidemo.records import RequestRecord, Round
+from omnidemo.records import STAGES, RequestRecord, Round
 from omnidemo.store.postgres import Words
 
 METADATA = sa.MetaData()  # must equal what the migrations build (a test compares them)
@@ -244,7 +244,7 @@ def round_row(one: Round, request_id: int) -> dict[str, Any]:
     """The row of `rounds` for a round; its tokens are not kept."""
     counters = ("index", "draft_length", "drafted", "proposed", "accepted", "judged", "ngram_hits")
     row = {name: getattr(one, name) for name in counters}
-    row |= {f"{part}_seconds": one.seconds.get(part) for part in ("draft", "verify", "settle", "other", "total")}
+    row |= {f"{part}_seconds": one.seconds.get(part) for part in (*STAGES, "total")}
     return row | {"request_id": request_id, "emitted": len(one.tokens)}
 
 

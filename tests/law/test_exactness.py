@@ -52,7 +52,7 @@ LOSSLESS: dict[str, Method] = {
 
 
 def emitted(world: World, method: Method, sampling: SamplingParams, budget: int) -> float:
-    """How far one round is from the target's own law of as many ids as it may emit, and of one more."""
+    """How far one round is from the target's law of the next budget + 2 ids, one more than it emits where each takes a drafter token."""
     law = world.round_law(method, sampling, budget, budget + 2)
     assert sum(law.values()) == pytest.approx(1, abs=1e-9)
     return distance(law, world.law(sampling, budget + 2))

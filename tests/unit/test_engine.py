@@ -12,13 +12,13 @@ import torch
 from omnidemo.config import GenerationConfig
 from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.draft_policy import FixedPolicy
-from omnidemo.decoding.engine import STAGES, DecodingState, Limits, decode
+from omnidemo.decoding.engine import DecodingState, Limits, decode
 from omnidemo.decoding.randomness import Sampler
 from omnidemo.decoding.sampling import SamplingParams
 from omnidemo.decoding.tracing import Tracer
 from omnidemo.methods import fitting, make_method
 from omnidemo.metrics import measure
-from omnidemo.records import Round, Token
+from omnidemo.records import STAGES, Round, Token
 from omnidemo.store.tables import round_row
 from omnidemo.ui.answer_lines import figures_line
 from omnidemo.vocab.vocabulary_map import VocabularyMap

@@ -16,10 +16,9 @@ from omnidemo.bench.speed.machine import synchronise
 from omnidemo.bench.speed.watch import bare, own_runner, take_reads, unwatched_cache, waiting_clock
 from omnidemo.decoding.draft_policy import Policy
 from omnidemo.pair.pair import Pair
-from omnidemo.records import Generation
+from omnidemo.records import STAGES, Generation
 
 FRESH, ADAPTED = "fresh", "adapted"
-STAGES = ("draft", "verify", "settle", "other")
 
 
 @dataclass(frozen=True, slots=True)
