@@ -84,7 +84,7 @@ class Settings(BaseSettings):
     top_k_traces: int = Field(128, ge=1, le=65_536, description="Target probabilities kept per answer position for training.")
     buffer_positions: Literal["all", "errors"] = Field("all", description="Learn from every position, or where the drafter was wrong.")
     buffer_order: Literal["mixed", "newest", "informative", "uniform"] = Field(
-        "mixed", description="Which answers an update draws: half new and half old, the newest, the worst guessed, or any."
+        "mixed", description="Which answers an update draws: half new and half old, the newest, mostly the badly guessed, or any."
     )
     buffer_mb: int = Field(64, ge=1, le=65_536, description="Most memory of the replay buffer.")
 

@@ -1,4 +1,5 @@
-"""Compiles the kernels in another process and loads them when they are ready, so that no answer waits for a compiler."""
+"""Compiles the kernels in another process and loads them when they are ready, so that no answer waits for a compiler. Machine code that is
+complete and whole is loaded at once."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ from typing import Any
 
 from omnidemo.vocab import trie_table
 
-SUMS = "sums.json"  # beside the machine code: checksums of its files
+SUMS = "sums.json"  # beside the machine code: checksums of its files, and what it was compiled from and for
+MADE = "made from"  # the entry for the latter
 # The compiling process first registers to end with this one: otherwise a killed app would leave it behind and start another one next time.
 START = """
 from omnidemo.processes import end_with_parent
@@ -94,14 +96,15 @@ def _prepare() -> None:
         features = _features()
         environment = {**os.environ, "PYTHONPATH": path, "NUMBA_CACHE_DIR": kept} | ({"NUMBA_CPU_FEATURES": features} if features else {})
         options: Any = {"check": True, "capture_output": True, "timeout": TIMEOUT_S, "env": environment, "preexec_fn": low}
-        _drop_damaged(Path(kept))
-        try:
-            subprocess.run(command, **options)
-        except subprocess.CalledProcessError:  # what was kept may be damaged where no sum says so: once more without it
-            shutil.rmtree(kept, ignore_errors=True)
-            Path(kept).mkdir(parents=True, exist_ok=True)
-            subprocess.run(command, **options)
-        _note_sums(Path(kept))
+        if not _complete(Path(kept), features):
+            _drop_damaged(Path(kept))
+            try:
+                subprocess.run(command, **options)
+            except subprocess.CalledProcessError:  # what was kept may be damaged where no sum says so: once more without it
+                shutil.rmtree(kept, ignore_errors=True)
+                Path(kept).mkdir(parents=True, exist_ok=True)
+                subprocess.run(command, **options)
+            _note_sums(Path(kept), features)
         from numba import config
 
         settings: Any = config
@@ -129,30 +132,58 @@ def _prepare() -> None:
 
 
 def _sums(folder: Path) -> dict[str, str]:
-    """The sums of all files of machine code; the index beside them grows, and numba notices where it cannot be read."""
-    files = sorted(folder.rglob("*.nbc"))
+    """The sums of all files of machine code (.nbc) and of numba's indexes of them (.nbi)."""
+    files = sorted(folder.rglob("*.nb[ci]"))
     return {file.relative_to(folder).as_posix(): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
 
 
-def _drop_damaged(folder: Path) -> None:
-    """Remove machine code whose checksum is wrong: it might crash, or compute something else."""
+def _made_from(features: str | None) -> str:
+    """All that numba looks at before it uses what it has kept: its own version, the processor, size and date of the sources."""
+    import numba
+    from llvmlite import binding
+
+    dates = [f"{source.name} {status.st_size} {status.st_mtime_ns}" for source in _sources() for status in (source.stat(),)]
+    given = [os.environ.get(name) for name in ("NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES")]
+    return " ".join(map(str, [numba.__version__, sys.version, binding.get_host_cpu_name(), features, *given, *dates]))
+
+
+def _noted(folder: Path) -> dict[str, str]:
+    """What `_note_sums` wrote. OSError or ValueError where it cannot be read."""
+    noted = json.loads((folder / SUMS).read_text())
+    if not isinstance(noted, dict):
+        raise ValueError("not a table of sums")
+    return noted
+
+
+def _complete(folder: Path, features: str | None) -> bool:
+    """Whether the machine code is that which a compiling process left at its end, for this processor and these sources. Then nothing needs
+    to be compiled, and loading it takes this process half a second."""
     try:
-        noted, found = json.loads((folder / SUMS).read_text()), _sums(folder)
-        if all(found.get(name) == known for name, known in noted.items()):
+        return _noted(folder) == _sums(folder) | {MADE: _made_from(features)}
+    except (OSError, ValueError):
+        return False
+
+
+def _drop_damaged(folder: Path) -> None:
+    """Remove machine code whose checksum is wrong: it might crash, or compute something else. An index may have grown; numba notices where
+    it cannot be read."""
+    try:
+        noted, found = _noted(folder), _sums(folder)
+        if all(found.get(name) == known for name, known in noted.items() if name.endswith(".nbc")):
             return
     except FileNotFoundError:
         return
-    except (OSError, ValueError, AttributeError):  # the notes are damaged themselves
+    except (OSError, ValueError):  # the notes are damaged themselves
         pass
     _log.warning("the machine code in %s is damaged and compiled again", folder)
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True, exist_ok=True)
 
 
-def _note_sums(folder: Path) -> None:
+def _note_sums(folder: Path, features: str | None) -> None:
     fresh = folder / f".new-{os.getpid()}"
     with suppress(OSError):
-        fresh.write_text(json.dumps(_sums(folder)))
+        fresh.write_text(json.dumps(_sums(folder) | {MADE: _made_from(features)}))
         os.replace(fresh, folder / SUMS)
 
 
@@ -165,12 +196,16 @@ def _features() -> str | None:
     return features.flatten() + ",-prefer-256-bit" if features.get("avx512vbmi2") and "NUMBA_CPU_FEATURES" not in os.environ else None
 
 
+def _sources() -> list[Path]:
+    here = Path(__file__).parent
+    return [here / "thread_pool.py", here / "round_layout.py", Path(trie_table.__file__), *sorted((here / "kernels").glob("*.py"))]
+
+
 def _folder() -> str:
     """Where the machine code is kept. numba looks for changes in the file that a function is in, not in those that it calls, so each state
     of the files has a folder of its own. OSError where none can be written to."""
     here = Path(__file__).parent
-    sources = [here / "thread_pool.py", here / "round_layout.py", Path(trie_table.__file__), *sorted((here / "kernels").glob("*.py"))]
-    name = "machine-code-" + hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]
+    name = "machine-code-" + hashlib.sha256(b"".join(source.read_bytes() for source in _sources())).hexdigest()[:16]
     given = os.environ.get("NUMBA_CACHE_DIR")
     for place in [Path(given)] if given else [here / "kernels" / "__pycache__", Path.home() / ".cache" / "omnidemo"]:
         with suppress(OSError):

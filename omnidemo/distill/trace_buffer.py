@@ -22,7 +22,7 @@ class TraceBuffer:
     """The newest traces up to a number of bytes, and how many of them no update has seen yet (`fresh`).
 
     `order`, which may be changed at any time, decides which traces an update draws: "mixed" half fresh and half older ones, "newest" the
-    newest, "informative" those with the highest proportion of tokens that were not accepted proposals first, "uniform" any.
+    newest, "informative" any, drawn the more often the more of its tokens were not accepted proposals, "uniform" any alike.
     """
 
     def __init__(self, most_bytes: int, seed: int = 0, order: ReplayOrder = "mixed") -> None:

@@ -9,7 +9,7 @@ from omnidemo.decoding.round import RoundContext
 from omnidemo.methods.ngram_exact import NgramExact
 from omnidemo.vocab.ngram_cache import NgramCache, no_ngrams
 
-ATTEMPTS = 256  # draws of a correction before it is computed in full: that takes as long as ten
+ATTEMPTS = 256  # draws of a correction from p; where all are discarded, p − q itself is drawn from: see `Residual._closer`
 
 
 class TokenIntersection(NgramExact):

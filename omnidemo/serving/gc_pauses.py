@@ -1,4 +1,4 @@
-"""Garbage collection and freed memory, handled between two answers instead of during one."""
+"""Short pauses by garbage collection, and freed memory that goes back to the system."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def settle() -> None:
     """Collect garbage, then freeze all objects that are left, so that later collections skip them.
 
     A full collection stops all threads while it visits every object, half a million of the libraries' and vocabularies' among them: a tenth
-    of a second or more, in the middle of an answer. Called in the app's own process only, after each load of models.
+    of a second or more, in the middle of an answer. Called by the process that holds the models, when it has loaded or dropped some.
     """
     gc.unfreeze()  # some of it may be unused by now
     gc.collect()

@@ -142,7 +142,8 @@ class PublicServices:
         return state if self._visitor() is None else replace(state, error=state.error and without_folders(state.error))
 
     def chat(self, *, session: str = "api", domain: str | None = None, **options: Any) -> Iterator[Round | Generation]:
-        """As `ChatService.chat`, in the visitor's session and with their line, as long as the quotas last."""
+        """As `ChatService.chat`, in the visitor's session and with their line. Refused where a quota is used up; an answer that has begun
+        is finished."""
         visitor = self._visitor()
         if visitor is None:
             return self._services.chat(session=self.caller_name or session, domain=domain, **options)

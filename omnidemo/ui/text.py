@@ -206,7 +206,12 @@ CHOICES: dict[str, dict[str, str]] = {
     "ngram_loss": {"nll": "log-likelihood", "dynamic": "weighted by the target's probability", "kl": "approximate KL (equation 2)"},
     "head": {"off": "not trained", "joint": "trained with the adapter", "interleaved": "trained before each update"},
     "buffer_positions": {"all": "every token", "errors": "only where it was wrong"},
-    "buffer_order": {"mixed": "half new, half old", "newest": "the newest", "informative": "the worst guessed", "uniform": "any, evenly"},
+    "buffer_order": {
+        "mixed": "half new, half old",
+        "newest": "the newest",
+        "informative": "mostly the badly guessed",
+        "uniform": "any, evenly",
+    },
 }
 # Shown only while another setting has one of these values.
 ONLY_WHEN: dict[str, tuple[str, tuple[str, ...]]] = {

@@ -44,17 +44,49 @@ def test_machine_code_is_kept_per_state_of_the_sources(monkeypatch: pytest.Monke
         compile_kernels._folder()
 
 
-@pytest.mark.timeout(900)  # it compiles everything, at the lowest priority
-def test_compiling_works_from_any_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@pytest.fixture
+def anew(monkeypatch: pytest.MonkeyPatch) -> Path:
+    """As in a process that has not begun to compile; the folder of the machine code, which is there."""
+    assert compile_kernels.wait()
     monkeypatch.setattr(compile_kernels, "_ready", None)
     monkeypatch.setattr(compile_kernels, "_thread", None)
+    return Path(compile_kernels._folder())
+
+
+def test_machine_code_that_is_whole_is_loaded_at_once(anew: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    features = compile_kernels._features()
+    assert compile_kernels._complete(anew, features) and not compile_kernels._complete(anew, "of another processor")
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: pytest.fail("a process was started"))
+    assert compile_kernels.wait()
+    source = compile_kernels._sources()[0]
+    monkeypatch.setattr(compile_kernels, "_sources", lambda: [source, source])  # as if their dates had changed
+    assert not compile_kernels._complete(anew, features)
+
+
+def test_machine_code_of_which_a_file_is_gone_or_changed_is_not_whole(tmp_path: Path) -> None:
+    for name in ("one.nbc", "one.nbi"):
+        (tmp_path / name).write_bytes(b"machine code")
+    assert not compile_kernels._complete(tmp_path, None)
+    for name in ("one.nbc", "one.nbi"):
+        compile_kernels._note_sums(tmp_path, None)
+        assert compile_kernels._complete(tmp_path, None)
+        (tmp_path / name).write_bytes(b"machine cod\xff")
+        assert not compile_kernels._complete(tmp_path, None)
+        (tmp_path / name).unlink()
+        assert not compile_kernels._complete(tmp_path, None)
+
+
+@pytest.mark.timeout(900)  # it may compile everything
+def test_compiling_works_from_any_folder(anew: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(compile_kernels, "_complete", lambda *_: False)
     monkeypatch.chdir(tmp_path)
     assert compile_kernels.wait()
 
 
-def test_a_compiler_that_fails_is_told_once_and_done_without(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    monkeypatch.setattr(compile_kernels, "_ready", None)
-    monkeypatch.setattr(compile_kernels, "_thread", None)
+def test_a_compiler_that_fails_is_told_once_and_done_without(
+    anew: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(compile_kernels, "_complete", lambda *_: False)
     monkeypatch.setattr(compile_kernels.sys, "executable", "/no/such/python")
     assert not compile_kernels.wait()
     assert [record.getMessage() for record in caplog.records if "slower" in record.getMessage()]
@@ -95,7 +127,7 @@ def test_damaged_machine_code_is_compiled_again(tmp_path: Path, monkeypatch: pyt
     code = tmp_path / "compiled" / "one.nbc"
     code.parent.mkdir()
     code.write_bytes(b"machine code")
-    compile_kernels._note_sums(tmp_path)
+    compile_kernels._note_sums(tmp_path, None)
     (code.parent / "two.nbc").write_bytes(b"of a later process")
     compile_kernels._drop_damaged(tmp_path)
     assert code.exists() and not caplog.text

@@ -25,6 +25,7 @@ from omnidemo.models.load import LanguageModel
 
 LLAMA, LLAMA_LOOKUP, LLAMA_BF16 = "llama.cpp", "llama.cpp-prompt-lookup", "llama.cpp-bfloat16"
 FLOAT32 = 0  # ggml's name of the type
+TYPES = ("llama", "qwen2")  # that `write` converts
 
 
 def refusal(model: LanguageModel) -> str:
@@ -34,7 +35,9 @@ def refusal(model: LanguageModel) -> str:
     if model.device.type != "cpu" or model.dtype != torch.float32:
         return f"compared in float32 on a CPU only, and {model.name} runs in {str(model.dtype)[6:]} on {model.device}"
     config = _config(model)
-    return "" if FusedLlama.fits(config) else f"{model.name} is a {config.model_type}, which is not converted; Llama and Qwen2 are"
+    if config.model_type not in TYPES or not FusedLlama.fits(config):
+        return f"{model.name} is a {config.model_type}, which is not converted; Llama and Qwen2 are"
+    return ""
 
 
 def _config(model: LanguageModel) -> Any:
