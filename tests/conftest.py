@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from functools import partialmethod
 from pathlib import Path
@@ -29,8 +30,9 @@ COMPILED = ("kernels", "contract", "bench", "browser")
 # Several workers share the cores, so a test has one thread where it does not measure or ask for more.
 MEASURED = ("bench", "browser")
 THREADS, HELPERS = torch.get_num_threads(), thread_pool.pick_size
-# What takes longest comes first, so that no worker is left alone with it, and single tests of the law fill up what is left.
-FIRST = ("browser", "contract", "kernels", "bench", "replicas", "distill")
+# What starts processes on the reference comes first, beside compiling; then what takes longest, so that no worker is left alone with it;
+# single tests of the law fill up what is left.
+FIRST = ("replicas", "distill", "store", "browser", "contract", "kernels", "bench")
 LAST = ("kernels/test_compile_kernels.py", "law")
 
 
@@ -46,7 +48,7 @@ def _code(request: pytest.FixtureRequest) -> Iterator[None]:
     measured = part_of(request.path, MEASURED) is not None
     torch.set_num_threads(THREADS if measured else 1)
     if part_of(request.path, COMPILED) is not None:
-        assert compile_kernels.wait()
+        _wait_for_machine_code()
         with pytest.MonkeyPatch.context() as patched:
             patched.delenv("OMNIDEMO_BACKEND", raising=False)
             if not measured:
@@ -90,9 +92,18 @@ def _one_load_at_a_time() -> Iterator[None]:
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Before workers start: each of them would compile for itself."""
+    """One process compiles for all workers."""
     if getattr(session.config.option, "numprocesses", None):
-        compile_kernels.wait()
+        compile_kernels.prepare()
+
+
+def _wait_for_machine_code() -> None:
+    """In a worker, which would otherwise compile for itself, until the process that has started the workers has done it."""
+    folder, features = Path(compile_kernels._folder()), compile_kernels._features()
+    until = time.monotonic() + compile_kernels.TIMEOUT_S
+    while "PYTEST_XDIST_WORKER" in os.environ and time.monotonic() < until and not compile_kernels._complete(folder, features):
+        time.sleep(1.0)
+    assert compile_kernels.wait()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
