@@ -6,7 +6,7 @@ import csv
 import json
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -152,6 +152,22 @@ def test_alone_on_this_computer_everything_is_shown(store: Store) -> None:
     assert prompts(local, MINE, method="autoregressive") == []
     assert prompts(local, MINE, pair=f"t{history_tab.SEPARATOR}d") == ["three", "two", "one"]
     assert history_tab.table(local, MINE, {})["everyone"]
+
+
+@pytest.mark.parametrize(
+    ("metrics", "share"),
+    [
+        ({"guesses_right": 0.38, "acceptance_rate": 0.41, "accepted": 38.0, "proposed": 100.0}, 0.38),
+        ({"acceptance_rate": 0.41, "accepted": 38.0, "proposed": 100.0}, 0.38),  # of an early version
+        ({"guesses_right": None, "accepted": 0.0, "proposed": 0.0}, None),
+        ({}, None),
+    ],
+)
+def test_the_history_says_of_guesses_what_stands_below_the_answer(store: Store, metrics: dict[str, Any], share: float | None) -> None:
+    one = asked(MINE, "four")
+    store.record_request(replace(one, generation=replace(one.generation, metrics=metrics)))
+    assert store.flush()
+    assert history_tab.table(services(store), MINE, {})["rows"][0]["guesses_right"] == share
 
 
 def test_a_visitor_sees_only_their_own_session(store: Store) -> None:

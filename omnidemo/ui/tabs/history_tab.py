@@ -22,7 +22,7 @@ NEWEST = 200
 LONGEST_TEXT = 2000  # characters of a prompt or answer that the page gets; the CSV has all
 SHOWN: tuple[str, ...] = ("id", "created_at", "session", "target", "drafter", "method", "kind", "domain", "topic", "tokens")
 SHOWN += ("adapter_version", "finish_reason")
-FIGURES = ("tokens_per_second", "acceptance_rate", "agreement", "same_first", "block_efficiency", "seconds")
+FIGURES = ("tokens_per_second", "agreement", "same_first", "block_efficiency", "seconds")
 SEPARATOR = " ⇠ "
 
 
@@ -59,7 +59,15 @@ def table(services: PublicServices, session: str, filters: Mapping[str, Any]) ->
 
 def _row(row: Mapping[str, Any]) -> dict[str, Any]:
     shown = {name: row.get(name) for name in SHOWN} | {name: finite(row.get(name)) for name in FIGURES}
+    shown["guesses_right"] = _guesses_right(row.get("metrics") or {})
     return shown | {name: None if row.get(name) is None else str(row[name])[:LONGEST_TEXT] for name in ("prompt", "answer")}
+
+
+def _guesses_right(metrics: Mapping[str, Any]) -> Any:
+    """The figure that stands below the answer; answers of early versions have only the counts."""
+    accepted, proposed = finite(metrics.get("accepted")), finite(metrics.get("proposed"))
+    found = finite(metrics.get("guesses_right"))
+    return accepted / proposed if found is None and accepted is not None and proposed else found
 
 
 def delete(services: PublicServices, session: str, what: Mapping[str, Any]) -> str:
