@@ -225,8 +225,11 @@ def run_app(settings: Settings, cluster: Cluster | None = None) -> None:
         from omnidemo.zerogpu.start import start
 
         settings = start(settings)
-    from omnidemo.serving.services import Services
-    from omnidemo.ui import build_app, launch_options, public_services
+    from omnidemo.serving import gc_pauses
+
+    with gc_pauses.off():
+        from omnidemo.serving.services import Services
+        from omnidemo.ui import build_app, launch_options, public_services
 
     signal.signal(signal.SIGTERM, _stop)
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts background jobs with Ctrl-C ignored
