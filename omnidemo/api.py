@@ -7,36 +7,36 @@ from pathlib import Path
 from typing import Literal
 
 from omnidemo import private_folders
-from omnidemo.config import DRAFTER, TARGET, Settings, changed
+from omnidemo.config import Settings, changed
 from omnidemo.pair.pair import Pair
 from omnidemo.serving.pair_loading import attach_storage, build_pair, open_store
 
 
 def load_pair(
-    target: str = TARGET,
-    drafter: str = DRAFTER,
-    device: str = "auto",
-    dtype: str = "auto",
+    target: str | None = None,
+    drafter: str | None = None,
+    device: str | None = None,
+    dtype: str | None = None,
     storage: str | Path | None = None,
     settings: Settings | None = None,
     backend: Literal["auto", "reference", "cpu", "cuda"] | None = None,
 ) -> Pair:
-    """Load a target and a drafter: bundled names, Hub ids or local folders.
+    """Load a target and a drafter: bundled names, Hub ids or local folders. What is not given is taken from `settings`, and without them
+    from the environment (`OMNIDEMO_*`) or its default.
 
     storage: a folder in which the n-gram cache, the adapters and the training history are kept; the pair then learns from what
     it generates, in the background, one adapter line per domain (an option of `generate`). None: everything stays in memory, and
     nothing is learned but the n-gram cache.
     backend: what makes the rounds: "reference" is plain torch, one pass at a time, by which the others are checked; "cpu" and "cuda" are
-    refused where they cannot serve the pair; "auto" takes what is there. None: the settings'.
-    `settings` gives everything else (default: the environment's `OMNIDEMO_*`). Raises ModelError (a ValueError), one sentence; ValueError
-    for a backend that there is not, and where another process uses the storage folder.
+    refused where they cannot serve the pair; "auto" takes what is there.
+    Raises ModelError (a ValueError), one sentence; ValueError for a backend that there is not, and where another process uses the storage
+    folder.
     """
-    settings = (settings or Settings()).model_copy(update={"target": target, "drafter": drafter, "device": device, "dtype": dtype})
-    if backend is not None:
-        settings = changed(settings, {"backend": backend}, ["backend"])
+    given = {"target": target, "drafter": drafter, "device": device, "dtype": dtype, "backend": backend}
+    settings = changed(settings or Settings(), {name: value for name, value in given.items() if value is not None}, list(given))
     if storage is not None:
         private_folders.hold(Path(storage))
-    pair = build_pair(target, drafter, settings)
+    pair = build_pair(settings.target, settings.drafter, settings)
     if storage is not None:
         settings = settings.model_copy(update={"storage": Path(storage)})
         store = open_store(settings)

@@ -20,10 +20,10 @@
   const here = (address) => new URL(address, document.baseURI);
   const post = async (path) => {
     const answer = await plainFetch(here(path), { method: "POST", headers: headers({ "Content-Type": "application/json" }), body: "{}" });
-    return answer.json();
+    return { said: "", ...(await answer.json()), done: answer.ok };
   };
   const arrive = async () => {
-    const facts = await post("visitor");
+    const { done, ...facts } = await post("visitor");
     Object.assign(me, facts);
     omni.save("visitor", me.id);
     // What a visitor may not do is not offered. (Gradio scopes our style sheets, so a class of the page would not reach them.)
@@ -57,7 +57,7 @@
     const yes = el("button", { type: "button", class: "link danger", onclick: async () => {
       settle();
       say("Deleting…");
-      try { const { said: told, detail } = await post("visitor/forget"); omni.chat.forget(); say(told ?? detail); } catch { say("The server did not answer; press again in a moment."); }
+      try { const { done, said: told, detail } = await post("visitor/forget"); if (done) omni.chat.forget(); say(told || detail); } catch { say("The server did not answer; press again in a moment."); }
     } }, "Delete");
     const no = el("button", { type: "button", class: "link", onclick: settle }, "Keep");
     really.append("Really? ", yes, " ", no);

@@ -101,7 +101,8 @@ def decode(
         ids += [written] if written is not None else []
         if limits.stop and (count := limits.until_stop(ids, text, vocabulary, state.decoder)) < len(ids):
             del ids[count:]
-            accepted, written = min(accepted, count), None
+            accepted, written = count, None  # what stands behind the stop is neither a right guess nor a wrong one
+            result = replace(result, slots=result.slots[:count], accept_probs=result.accept_probs[:count])
         state.commit(context.start, result, ids, accepted)
         committed = clock()
 

@@ -140,7 +140,8 @@ class Endpoint:
             return front.chat(session="api", cancel=cancel, **options)
 
         conditions = front.conditions(model.target, model.drafter)
-        drafts = f"{policy}-{settings.draft_length}" if policy == "fixed" else policy
+        numbers = {"fixed": ("draft_length",), "confidence": ("confidence", "longest_draft"), "head": ("gamma", "longest_draft")}
+        drafts = "-".join([policy, *(f"{getattr(settings, name):g}" for name in numbers.get(policy, ()))])
 
         def fingerprint(made: Generation) -> str:
             return f"{made.domain}.adapter-{made.adapter_version}.ngrams-{made.cache_entries}.{made.method}.{drafts}.{conditions}"

@@ -69,7 +69,7 @@ class Figures(BaseModel):
     acceptance: float | None = Field(description="Accepted of the proposed tokens, mean over the rounds with a guess; null without any.")
     sources: dict[str, int] = Field(
         description="Tokens by where they came from: direct and ngram were guessed by the drafter and accepted, corrected replaced a"
-        " rejected guess, bonus followed accepted ones, plain had no guess."
+        " rejected guess or was written where none could be made, bonus followed accepted ones, plain had no guess."
     )
     finish_reason: Literal["stop", "length"]
 

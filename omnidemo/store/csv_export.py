@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import Connection, Select, Table, select
 
 from omnidemo.private_folders import replacing
-from omnidemo.store.tables import FILTERS, PAIRS, REQUESTS, ROUNDS, STEPS, columns_of
+from omnidemo.store.tables import FILTERS, PAIRS, REQUESTS, ROUNDS, STEPS, columns_of, conditions
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet would run text that starts like this
 UNITS = {
@@ -47,7 +47,7 @@ def make_query(kind: str, filters: Mapping[str, str | None]) -> Select[Any]:
         raise ValueError(f"There is no table {kind!r} to export; choose requests, rounds or steps.")
     if unknown := sorted(set(filters) - set(allowed)):
         raise ValueError(f"The {kind} cannot be filtered by {', '.join(unknown)}; choose from {', '.join(allowed)}.")
-    query = query.where(*(allowed[name] == value for name, value in filters.items() if value is not None))
+    query = query.where(*conditions(allowed, filters))
     return query.add_columns(*(column.label(UNITS.get(name, name)) for name, column in columns.items()))
 
 

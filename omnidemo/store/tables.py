@@ -14,6 +14,7 @@ import sqlalchemy as sa
 
 from omnidemo.records import STAGES, RequestRecord, Round
 from omnidemo.store.postgres import Words
+from omnidemo.store.visitors import sessions_of
 
 METADATA = sa.MetaData()  # must equal what the migrations build (a test compares them)
 
@@ -249,10 +250,16 @@ def round_row(one: Round, request_id: int) -> dict[str, Any]:
 
 
 def requests_query(**filters: str | None) -> sa.Select[Any]:
-    """All columns of the requests, with `session`, `target` and `drafter` by name; None filters nothing."""
+    """All columns of the requests, with `session`, `target` and `drafter` by name."""
     columns = columns_of(REQUESTS, "session_id", "pair_id", "key")
     query = sa.select(*columns, REQUESTS.c.session_id.label("session"), PAIRS.c.target, PAIRS.c.drafter).join(PAIRS)
-    return query.where(*(FILTERS[name] == value for name, value in filters.items() if value is not None))
+    return query.where(*conditions(FILTERS, filters))
+
+
+def conditions(columns: Mapping[str, Any], filters: Mapping[str, str | None]) -> list[sa.ColumnElement[bool]]:
+    """What rows have to fulfil; None filters nothing. A session is one with the sample prompts that were played in it."""
+    known = {name: value for name, value in filters.items() if value is not None}
+    return [columns[name].in_(sessions_of(value)) if name == "session" else columns[name] == value for name, value in known.items()]
 
 
 def columns_of(table: sa.Table, *hidden: str) -> list[sa.Column[Any]]:

@@ -179,6 +179,18 @@ def test_a_visitor_sees_only_their_own_session(store: Store) -> None:
     assert table["sessions"] == [] and not table["everyone"]
 
 
+def test_what_was_taught_in_a_session_is_of_that_session(store: Store, tmp_path: Path) -> None:
+    store.record_request(asked(sessions_of(MINE)[1], "played"))
+    assert store.flush()
+    mine, other = visitor(store, "mine"), visitor(store, "new")
+    assert prompts(mine, MINE) == prompts(services(store), MINE, session="mine") == ["played", "two", "one"]
+    assert prompts(other, MINE) == [] and "played" not in prompts(services(store), MINE, session=OTHER)
+    assert mine.store.export_csv("requests", tmp_path / "mine.csv") == 3 and other.store.export_csv("requests", tmp_path / "other.csv") == 0
+    (played,) = [row["id"] for row in store.requests() if row["prompt"] == "played"]
+    assert history_tab.delete(other, "", {"ids": [played]}) == "There was nothing to delete."
+    assert history_tab.delete(mine, MINE, {"ids": [played]}) == "1 request deleted."
+
+
 def test_a_visitor_deletes_only_their_own(store: Store) -> None:
     ids = [row["id"] for row in store.requests()]
     for what in ({"ids": ids}, {"mine": True}, {"session": OTHER}):
