@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -24,6 +24,8 @@ Between = Callable[[Pair, Round], object]
 class Sides:
     reference: Pair
     fast: Pair
+    _said: dict[str, Generation] = field(default_factory=dict)
+    _serves: dict[str, bool] = field(default_factory=dict)
 
     @property
     def both(self) -> tuple[Pair, Pair]:
@@ -34,6 +36,29 @@ class Sides:
         wanted, got = (answer(pair, prompt, between, **options) for pair in self.both)
         same(wanted, got)
         return got
+
+    def plain(self, prompt: str, **options: Any) -> Generation:
+        """The answer of the reference before a test has changed anything, written once for all tests that need it."""
+        key = repr((prompt, sorted(options.items())))
+        if key not in self._said:
+            self._said[key] = answer(self.reference, prompt, **options)
+        return self._said[key]
+
+    def serve(self, method: str) -> bool:
+        """Whether a method serves these models, of which both sides say the same."""
+        if method not in self._serves:
+            found = {served(pair, method) for pair in self.both}
+            assert len(found) == 1, f"{method} serves these models on one backend alone"
+            self._serves[method] = found.pop()
+        return self._serves[method]
+
+
+def served(pair: Pair, method: str) -> bool:
+    try:
+        pair.generate(STORY, method=method, max_new_tokens=1, learn=False)
+    except ValueError:
+        return False
+    return True
 
 
 def answer(pair: Pair, prompt: Any, between: Between = lambda pair, done: None, **options: Any) -> Generation:

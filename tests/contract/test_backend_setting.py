@@ -12,9 +12,12 @@ import pytest
 import torch
 
 from omnidemo import load_pair
+from omnidemo.backends import compile_kernels
 from omnidemo.backends.choice import backend_of
 from omnidemo.config import Settings
+from omnidemo.decoding import row_ops
 from omnidemo.serving.services import Services
+from tests.support.cli import Cli
 from tests.support.models import PROMPT, save
 
 ROOT = Path(__file__).parents[2]
@@ -24,13 +27,6 @@ ROOT = Path(__file__).parents[2]
 def names(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     root = tmp_path_factory.mktemp("backends")
     return save(root / "target", "byte-level", ends=False), save(root / "drafter", "sentence-piece", seed=1)
-
-
-def python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run in a process of its own, where nothing has been compiled yet."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("OMNIDEMO_")}
-    command = [sys.executable, *(["-c", code] if "\n" in code else code.split())]
-    return subprocess.run(command, cwd=ROOT, env=kept | environment, capture_output=True, text=True, timeout=200)
 
 
 PLAIN = """
@@ -47,7 +43,10 @@ print("numba" in sys.modules, [one.name for one in threading.enumerate() if "com
 
 
 def test_the_reference_compiles_nothing(names: tuple[str, str]) -> None:
-    ran = python(PLAIN.format(names=names), OMNIDEMO_BACKEND="reference")
+    """In a process of its own, where nothing has been compiled yet."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("OMNIDEMO_")} | {"OMNIDEMO_BACKEND": "reference"}
+    command = [sys.executable, "-c", PLAIN.format(names=names)]
+    ran = subprocess.run(command, cwd=ROOT, env=kept, capture_output=True, text=True, timeout=200)
     assert ran.stdout.split() == ["False", "[]"], ran.stderr
 
 
@@ -92,23 +91,38 @@ def test_cuda_without_a_device_is_refused_before_a_model_is_looked_for() -> None
         load_pair("no/such-model", "nor/this", backend="cuda")
 
 
-def test_a_machine_that_cannot_compile(names: tuple[str, str], tmp_path: Path) -> None:
-    """`cpu` says so, `auto` goes on without."""
+@pytest.fixture
+def uncompiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a process that has not begun to compile, on a machine where no folder can hold machine code."""
     (tmp_path / "file").touch()
-    command = f"-m omnidemo generate duck --max-new-tokens 4 --target {names[0]} --drafter {names[1]}"
-    nowhere = {"NUMBA_CACHE_DIR": str(tmp_path / "file"), "OMNIDEMO_BACKEND": "cpu"}
-    refused = python(command, **nowhere)
-    assert refused.returncode == 2 and not refused.stdout
-    last = refused.stderr.strip().splitlines()[-1]
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "file"))
+    monkeypatch.setattr(compile_kernels, "_ready", None)
+    monkeypatch.setattr(compile_kernels, "_thread", None)
+    monkeypatch.setattr(compile_kernels, "_failure", "")
+    monkeypatch.setattr(compile_kernels, "_waiting", [])
+    monkeypatch.setattr(row_ops, "_compiled", None)
+
+
+def test_a_machine_that_cannot_compile(names: tuple[str, str], uncompiled: None, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`cpu` says so, `auto` goes on without."""
+    command = ["generate", "duck", "--max-new-tokens", 4, "--target", names[0], "--drafter", names[1]]
+    monkeypatch.setenv("OMNIDEMO_BACKEND", "cpu")
+    refused = cli(*command)
+    assert refused.code == 2 and not refused.out
+    last = refused.err.strip().splitlines()[-1]
     assert last.startswith("Error: the backend cpu cannot be compiled on this machine (") and last.endswith("which takes what is there")
     assert "no folder for machine code" in last
-    assert python(command, **nowhere | {"OMNIDEMO_BACKEND": "auto"}).returncode == 0
+    monkeypatch.setattr(compile_kernels, "_thread", None)  # it tries once more
+    monkeypatch.setenv("OMNIDEMO_BACKEND", "auto")
+    assert cli(*command).code == 0
+    assert compile_kernels.kernels() is None and "no folder for machine code" in compile_kernels.failure()
 
 
-def test_the_setting_is_one_of_four() -> None:
+def test_the_setting_is_one_of_four(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     assert Settings().backend == "auto"
-    ran = python("-m omnidemo models", OMNIDEMO_BACKEND="gpu")
-    assert ran.returncode == 2 and "the setting backend (OMNIDEMO_BACKEND) is 'gpu'" in ran.stderr
+    monkeypatch.setenv("OMNIDEMO_BACKEND", "gpu")
+    ran = cli("models")
+    assert ran.code == 2 and "the setting backend (OMNIDEMO_BACKEND) is 'gpu'" in ran.err
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
@@ -120,7 +134,7 @@ def test_the_app_goes_by_the_setting(names: tuple[str, str], tmp_path: Path) -> 
             services.load(*names)
             deadline = time.monotonic() + 60
             while (state := services.state(*names)).stage not in ("ready", "failed") and time.monotonic() < deadline:
-                time.sleep(0.1)
+                time.sleep(0.02)
             errors.append(state.error)
         finally:
             services.close()

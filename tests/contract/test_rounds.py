@@ -86,7 +86,7 @@ def test_stop(bundled: Sides, pick: Callable[[Generation], str], temperature: fl
 def test_cancelled(sides: Sides, count: int, temperature: float) -> None:
     """Between two rounds, and the contexts that are left can be gone on from."""
     options: dict[str, Any] = {"temperature": temperature, "seed": 2, "max_new_tokens": 40}
-    whole = answer(sides.reference, STORY, **options)
+    whole = sides.plain(STORY, **options)
     for pair in sides.both:
         looks = iter(range(1, 1000))
         made = answer(pair, STORY, cancelled=lambda looks=looks: next(looks) >= count, **options)
@@ -98,7 +98,7 @@ def test_cancelled(sides: Sides, count: int, temperature: float) -> None:
 
 
 def test_a_stream_that_is_closed_leaves_contexts_to_go_on_from(sides: Sides) -> None:
-    whole = answer(sides.reference, STORY, max_new_tokens=40)
+    whole = sides.plain(STORY, max_new_tokens=40)
     for pair in sides.both:
         for count in range(1, 5):
             rounds = pair.stream(STORY, max_new_tokens=40, learn=False, reuse=count % 2 == 0)

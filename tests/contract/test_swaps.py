@@ -33,6 +33,7 @@ WAYS = list(itertools.product(METHODS, get_args(Policy)))
 PROMPTS = ("the other ducks swim — naïve ✓", "def double(n):", "the small duck")
 DOMAINS = ("default", "maths", "code")
 COUNT = 32  # tokens of an answer
+LEISURE = 0.05  # seconds after each further answer while something is waited for that happens in another process, which needs the cores
 PATIENCE = 120.0  # seconds, for a busy machine: a training process that starts imports torch
 
 
@@ -68,9 +69,14 @@ class World:
         deadline, numbers = time.monotonic() + PATIENCE, itertools.count()
         for number in numbers:
             self.ask(number)
-            if number + 1 >= 2 * len(WAYS) and enough():
-                return
+            if number + 1 >= 2 * len(WAYS):
+                if enough():
+                    return
+                time.sleep(LEISURE)
             assert time.monotonic() < deadline, "it did not happen"
+
+    def configure(self, **changes: Any) -> None:
+        self.lines.configure(self.lines.settings.model_copy(update=changes))
 
     def judged_drafts(self) -> None:
         """The drafts mattered: some proposals were accepted and some were not."""
@@ -150,37 +156,38 @@ def test_learning_after_each_answer(models: Any, expected: Any, tmp_path: Path) 
         learning.learnt()
 
 
-def test_learning_beside_the_answers_and_between_them(models: Any, expected: Any, tmp_path: Path) -> None:
-    """Beside them, then (`idle`) with a process that stands still for a while whenever an answer is written."""
+def test_learning_beside_the_answers_between_them_and_where_its_process_is_killed(models: Any, expected: Any, tmp_path: Path) -> None:
+    """Beside the answers, then (`idle`) with a process that stands still for a while whenever one is written. Then the process is killed in
+    the middle of updates and while it starts; afterwards the lines learn on. One after the other, for each start takes seconds."""
     with world(models, expected, tmp_path, training="concurrent", head="joint") as learning:
         learning.everything(lambda: learning.published() >= 5)
-        learning.lines.configure(learning.lines.settings.model_copy(update={"training": "idle"}))
+        learning.configure(training="idle")
         before = learning.published()
         learning.everything(lambda: learning.published() >= before + 4)
         learning.learnt()
+        if hasattr(signal, "SIGKILL"):
+            learning.configure(training="concurrent", steps_per_update=40)
+            survive_kills(learning)
 
 
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
-def test_a_training_process_that_is_killed_again_and_again(models: Any, expected: Any, tmp_path: Path) -> None:
-    """In the middle of updates and while it starts; afterwards the lines learn on."""
-    with world(models, expected, tmp_path, training="concurrent", steps_per_update=40) as crashing:
-        killed: set[int] = set()
+def survive_kills(crashing: World) -> None:
+    killed: set[int] = set()
 
-        def kill(draw: random.Random) -> None:
-            pid = crashing.lines._worker.pid
-            learning = any(crashing.lines.status(domain).state == "training" for domain in DOMAINS)
-            if pid is not None and learning and crashing.published():
-                time.sleep(draw.uniform(0, 0.3))
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-                    killed.add(pid)
-            time.sleep(0.02)
+    def kill(draw: random.Random) -> None:
+        pid = crashing.lines._worker.pid
+        learning = any(crashing.lines.status(domain).state == "training" for domain in DOMAINS)
+        if pid is not None and learning and crashing.published():
+            time.sleep(draw.uniform(0, 0.3))
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+                killed.add(pid)
+        time.sleep(0.02)
 
-        with beside(kill):
-            crashing.everything(lambda: len(killed) >= 2)
-        assert any("ended unexpectedly" in (crashing.lines.status(domain).error or "") for domain in DOMAINS)
-        before = crashing.published()
-        crashing.everything(lambda: crashing.published() >= before + 2)
+    with beside(kill):
+        crashing.everything(lambda: len(killed) >= 2)
+    assert any("ended unexpectedly" in (crashing.lines.status(domain).error or "") for domain in DOMAINS)
+    before = crashing.published()
+    crashing.everything(lambda: crashing.published() >= before + 2)
 
 
 def test_drafters_that_are_swapped_at_random(models: Any, expected: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -39,13 +39,18 @@ def vocabulary(tokens: Sequence[bytes | None], **roles: int) -> Vocabulary:
 
 
 @cache
-def _table(seed: int, rows: int, scale: float, key: tuple[int, ...]) -> Tensor:
+def _table(seed: int, rows: int, scale: float, padded: bool, key: tuple[int, ...]) -> Tensor:
     generator = torch.Generator().manual_seed(hash((seed, *key)) % 2**31)
-    return torch.randn(rows, generator=generator, dtype=torch.float64) * scale
+    row = torch.randn(rows, generator=generator, dtype=torch.float64) * scale
+    if padded:
+        row[-1] = -30.0
+    return row
 
 
 class TableCache:
     """A model whose logits depend on the last two ids, through a seeded table."""
+
+    padded = False  # whether the last of the logits lies past the tokenizer, as in padded vocabularies, and is never likely
 
     def __init__(self, rows: int, seed: int, limit: int = 1000, scale: float = 1.5) -> None:
         self.rows, self.seed, self.max_positions, self.scale = rows, seed, limit, scale
@@ -57,7 +62,8 @@ class TableCache:
         return len(self.ids)
 
     def row(self, ids: Sequence[int]) -> Tensor:
-        return _table(self.seed, self.rows, self.scale, tuple(ids[-2:]))
+        """Not to be written to."""
+        return _table(self.seed, self.rows, self.scale, self.padded, tuple(ids[-2:]))
 
     def forward(self, ids: Sequence[int], last: int, stats_at: float | None = None) -> Pass:
         assert len(ids) >= max(1, last), "a pass reads at least one id"
@@ -65,7 +71,7 @@ class TableCache:
         self.ids.extend(ids)
         assert self.length <= self.max_positions
         ends = range(len(self.ids) - last + 1, len(self.ids) + 1)
-        return Pass(torch.stack([self.row(self.ids[:end]) for end in ends]) if last else torch.empty(0, self.rows))
+        return Pass(torch.stack([self.row(self.ids[max(0, end - 2) : end]) for end in ends]) if last else torch.empty(0, self.rows))
 
     def trim(self, length: int) -> int:
         assert 0 <= length <= self.length
@@ -217,12 +223,7 @@ def p_value(counts: Mapping[tuple[int, ...], int], law: Mapping[tuple[int, ...],
 
 
 class _Padded(TableCache):
-    """The last row of the target's logits lies past its tokenizer, as in padded vocabularies, and is never likely."""
-
-    def row(self, ids: Sequence[int]) -> Tensor:
-        row = super().row(ids).clone()
-        row[-1] = -30.0
-        return row
+    padded = True
 
 
 class Again(Exception):
@@ -238,23 +239,24 @@ class Branching:
         self.pending: list[list[int]] = []
         self.repeats: list[tuple[tuple[int, ...], float]] = []
 
-    def _choose(self, options: Sequence[tuple[int, float]]) -> int:
+    def _choose(self, masses: Sequence[float]) -> int:
+        """The place of one of them that is not 0."""
         if len(self.taken) < len(self.script):
             choice = self.script[len(self.taken)]
         else:
-            choice = options[0][0]
-            self.pending += [[*self.taken, other] for other, _ in options[1:]]
+            choice, *others = [place for place, mass in enumerate(masses) if mass > 0]
+            self.pending += [[*self.taken, other] for other in others]
         self.taken.append(choice)
-        self.mass *= dict(options)[choice]
+        self.mass *= masses[choice]
         return choice
 
     def draw(self, law: Tensor) -> int:
-        assert abs(float(law.sum()) - 1) < 1e-9
-        return self._choose([(i, p) for i, p in enumerate(law.tolist()) if p > 0])
+        masses = law.tolist()
+        assert abs(sum(masses) - 1) < 1e-9
+        return self._choose(masses)
 
     def accept(self, probability: float) -> bool:
-        options = [(1, probability), (0, 1 - probability)]
-        return bool(self._choose([(choice, mass) for choice, mass in options if mass > 0]))
+        return not self._choose([probability, 1 - probability])
 
     def first(self, attempt: Callable[[], int | None], attempts: int) -> int | None:
         if attempts == 0:
@@ -274,7 +276,8 @@ def exact_law(run: Callable[[Randomness], tuple[int, ...]]) -> dict[tuple[int, .
     while pending:
         rng = Branching(pending.pop())
         try:
-            result = run(rng)
+            with torch.inference_mode():  # as an answer is written, and faster
+                result = run(rng)
             finished.append((result, rng.mass, rng.repeats))
         except Again:
             key, entered = rng.repeats[-1]
