@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import time
 
+import pytest
+
 from omnidemo.records import Generation, Round
+from omnidemo.serving import gc_pauses
 from omnidemo.serving.services import PairState, Services
+
+
+@pytest.fixture
+def quick_loads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Loads that end without a full collection: beside the tests' own libraries it takes longer than loading small models."""
+    monkeypatch.setattr(gc_pauses, "settle", lambda: None)
 
 
 def ready(services: Services, models: tuple[str, str]) -> PairState:
     services.load(*models)
-    for _ in range(600):
+    for _ in range(1500):
         state = services.state(*models)
         if state.stage in ("ready", "failed"):
             return state
-        time.sleep(0.05)
+        time.sleep(0.02)
     raise AssertionError("still loading")
 
 
