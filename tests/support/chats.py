@@ -7,14 +7,15 @@ import time
 import pytest
 
 from omnidemo.records import Generation, Round
-from omnidemo.serving import gc_pauses
+from omnidemo.serving import adaptation_service, gc_pauses
 from omnidemo.serving.services import PairState, Services
 
 
 @pytest.fixture
 def quick_loads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Loads that end without a full collection: beside the tests' own libraries it takes longer than loading small models."""
+    """Loads without a full collection: beside the tests' own libraries it takes longer than loading small models. And fewer lessons."""
     monkeypatch.setattr(gc_pauses, "settle", lambda: None)
+    monkeypatch.setattr(adaptation_service, "SEEDS", 30)  # of each topic; a new router learns them when a pair is loaded
 
 
 def ready(services: Services, models: tuple[str, str]) -> PairState:
