@@ -151,11 +151,11 @@ def test_progress_is_told_to_who_asks(local: tuple[FakeServices, str], era: str,
         async def hear(done: float, of: float | None, message: str | None) -> None:
             told.append((done, of))
 
-        await session.call_tool(tool, {"prompt": "Hello"}, progress_callback=hear)
+        await session.call_tool(tool, {"prompt": "long"}, progress_callback=hear)
         return told
 
     with monkeypatch.context() as patched:
-        patched.setattr(services, "pace", 0.03)
+        patched.setattr(services, "pace", 0.005)
         told = talk(url, lambda session: ask(session, "generate"), era)
     assert len(told) > 3 and [done for done, _ in told] == sorted(done for done, _ in told) and told[0][1] == 128
     assert talk(url, lambda session: ask(session, "compare"), era)[-1] == (2, 2)
