@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import time
 from collections import Counter
 from dataclasses import replace
 from functools import partial
@@ -16,7 +15,7 @@ import pandas as pd
 import pytest
 
 from omnidemo.bench import prompt_files as sources
-from omnidemo.bench.experiments import cost, experiment_report
+from omnidemo.bench.experiments import cost, experiment_report, jobs
 from omnidemo.bench.experiments.arm import Run, World, run_arm
 from omnidemo.bench.experiments.jobs import arms_left, record, result_path, run_jobs
 from omnidemo.bench.experiments.line import without_direct
@@ -27,6 +26,7 @@ from omnidemo.private_folders import replacing
 from omnidemo.probes.replayed_target import Replay, ReplayCache, TargetRecords
 from omnidemo.records import Round
 from omnidemo.serving.pair_loading import build_pair
+from tests.support import light_jobs
 from tests.support.models import save
 
 TEXTS = ["the other ducks swim", "naïve ✓ and more", "the cat sat on the mat", "def double(n):", "a theory of ducks", "12 + 34 ="]
@@ -207,7 +207,7 @@ def test_the_ngram_loss_alone(names: tuple[str, str], settings: Settings, record
 
 
 def test_an_experiment_is_resumed_and_reported(names: tuple[str, str], world: World, tmp_path: Path) -> None:
-    order = ExperimentRequest("methods", [names[0]], ["one"], 4, [0, 1], 0, 1)
+    order = ExperimentRequest("methods", [names[0]], ["one"], 2, [0, 1], 0, 1)
     events = list(run(world, order))
     arms = order.arms()
     assert {event.name: event.total for event in events} == {"recordings": 0, "arms": 10, "timed answers": 14}
@@ -239,23 +239,15 @@ def test_arms_run_in_processes_of_their_own(names: tuple[str, str], world: World
     assert there.with_suffix(".safetensors").read_bytes() == here.with_suffix(".safetensors").read_bytes()
 
 
-def _fail(path: Path) -> None:
-    raise ValueError(f"the cheese\nof {path} is off")
-
-
-def _sleep(path: Path) -> None:
-    path.write_text(str(os.getpid()))
-    time.sleep(60)
-
-
-def test_a_failed_job_ends_the_others_and_says_why(tmp_path: Path) -> None:
+def test_a_failed_job_ends_the_others_and_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Jobs of a module that imports little, so that their processes start at once; how a worker is prepared is the test's above.
+    monkeypatch.setattr(jobs, "_prepare_worker", light_jobs.prepare)
     pid = tmp_path / "pid"
-    jobs = run_jobs([("sleeper", partial(_sleep, pid)), ("cheese", partial(_fail, Path("moon")))], 2)
+    running = run_jobs([("sleeper", partial(light_jobs.sleep, pid)), ("cheese", partial(light_jobs.fail, pid))], 2)
     with pytest.raises(RuntimeError, match="cheese failed: the cheese of moon is off; start the command again"):
-        list(jobs)
-    if pid.exists():
-        with pytest.raises(ProcessLookupError):
-            os.kill(int(pid.read_text()), 0)
+        list(running)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid.read_text()), 0)
 
 
 # sums ------------------------------------------------------------------------------------------------------------------------

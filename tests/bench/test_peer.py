@@ -20,7 +20,7 @@ from omnidemo.serving.pair_loading import build_pair
 from tests.support.models import needs
 
 TARGET, DRAFTER = "bundled/a", "bundled/drafter"
-ANSWER, SAMPLES = 16, 20
+ANSWER, SAMPLES = 12, 16
 CPU = Settings(device="cpu", threads=1, target=TARGET, drafter=DRAFTER, max_new_tokens=ANSWER)
 
 

@@ -216,13 +216,15 @@ def test_a_pair_that_fails_to_load_says_why(local: tuple[FakeServices, str]) -> 
     assert refused.value.status_code == 503 and "is gated" in refused.value.message
 
 
-def test_a_request_waits_for_its_pair(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    with serving(tmp_path, load_seconds=0.4) as (_, url):
-        assert client(url).chat.completions.create(model="omnidemo", messages=HELLO).choices
-        monkeypatch.setattr(api_routes, "LOAD_SECONDS", 0.0)
-        with pytest.raises(openai.InternalServerError) as refused:
-            client(url).chat.completions.create(model="bundled/b", messages=HELLO)
-        assert "still being loaded" in refused.value.message and refused.value.response.headers["retry-after"] == "1"
+def test_a_request_waits_for_its_pair(local: tuple[FakeServices, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    services, url = local
+    monkeypatch.setattr(services, "load_seconds", 0.4)
+    monkeypatch.setattr(services, "started", {})
+    assert client(url).chat.completions.create(model="omnidemo", messages=HELLO).choices
+    monkeypatch.setattr(api_routes, "LOAD_SECONDS", 0.0)
+    with pytest.raises(openai.InternalServerError) as refused:
+        client(url).chat.completions.create(model="bundled/b", messages=HELLO)
+    assert "still being loaded" in refused.value.message and refused.value.response.headers["retry-after"] == "1"
 
 
 def test_an_error_of_the_engine_is_told_before_and_in_a_stream(local: tuple[FakeServices, str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -246,22 +248,23 @@ def test_an_error_of_the_engine_is_told_before_and_in_a_stream(local: tuple[Fake
         client(url).chat.completions.create(model="omnidemo", messages=HELLO)
 
 
-def test_twenty_clients_at_once_and_a_full_house(tmp_path: Any) -> None:
-    with serving(tmp_path, pace=0.002) as (_, url):
-        said: list[str] = []
+def test_twenty_clients_at_once_and_a_full_house(local: tuple[FakeServices, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    services, url = local
+    monkeypatch.setattr(services, "pace", 0.002)
+    said: list[str] = []
 
-        def ask(number: int) -> None:
-            text = [{"role": "user", "content": f"number {number}"}]
-            pieces = client(url).chat.completions.create(model="omnidemo", messages=text, stream=bool(number % 2))
-            whole = "".join(piece.choices[0].delta.content or "" for piece in pieces) if number % 2 else pieces.choices[0].message.content
-            said.append(whole.partition("\n")[0])
+    def ask(number: int) -> None:
+        text = [{"role": "user", "content": f"number {number}"}]
+        pieces = client(url).chat.completions.create(model="omnidemo", messages=text, stream=bool(number % 2))
+        whole = "".join(piece.choices[0].delta.content or "" for piece in pieces) if number % 2 else pieces.choices[0].message.content
+        said.append(whole.partition("\n")[0])
 
-        threads = [threading.Thread(target=ask, args=(number,)) for number in range(20)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(30)
-        assert sorted(said) == sorted(f"You said: number {number}" for number in range(20))
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(20)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert sorted(said) == sorted(f"You said: number {number}" for number in range(20))
 
 
 def test_a_full_house_says_so_and_a_cancelled_stream_makes_room_at_once(tmp_path: Any) -> None:
@@ -291,21 +294,21 @@ def test_a_full_house_says_so_and_a_cancelled_stream_makes_room_at_once(tmp_path
             stream.close()
 
 
-def test_a_client_that_leaves_before_its_answer_ends_it(tmp_path: Any) -> None:
-    ended = threading.Event()
-    with serving(tmp_path, pace=0.05) as (services, url):
-        whole = services.chat
+def test_a_client_that_leaves_before_its_answer_ends_it(local: tuple[FakeServices, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    (services, url), ended = local, threading.Event()
+    monkeypatch.setattr(services, "pace", 0.05)
+    whole = services.chat
 
-        def watched(**options: Any) -> Iterator[Round | Generation]:
-            for item in whole(**options):
-                if isinstance(item, Generation) and item.finish_reason == "cancelled":
-                    ended.set()
-                yield item
+    def watched(**options: Any) -> Iterator[Round | Generation]:
+        for item in whole(**options):
+            if isinstance(item, Generation) and item.finish_reason == "cancelled":
+                ended.set()
+            yield item
 
-        services.chat = watched  # type: ignore[method-assign]
-        with pytest.raises(openai.APITimeoutError):
-            client(url).with_options(timeout=0.6).chat.completions.create(model="omnidemo", messages=[{"role": "user", "content": "long"}])
-        assert ended.wait(0.5)
+    monkeypatch.setattr(services, "chat", watched)
+    with pytest.raises(openai.APITimeoutError):
+        client(url).with_options(timeout=0.6).chat.completions.create(model="omnidemo", messages=[{"role": "user", "content": "long"}])
+    assert ended.wait(0.5)
 
 
 def test_keys_are_visitors(tmp_path: Any) -> None:

@@ -6,7 +6,7 @@ import json
 import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from typing import Any
 
 import anyio
@@ -58,6 +58,25 @@ def refused(url: str, act: Callable[[Any], Awaitable[Any]] = lambda session: ses
 @pytest.fixture(scope="module")
 def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[FakeServices, str]]:
     with serving(tmp_path_factory.mktemp("mcp")) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def keyed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[FakeServices, str]]:
+    """A public app with two keys for each test that uses them up."""
+    keys = ", ".join(f"{word}-{era}" for word in ("sesame", "plum") for era in ("auto", "legacy", "session"))
+    options = {"api_keys": keys, "public": "true", "allowed_hosts": "duck.example", "visitor_requests": 2}
+    with serving(tmp_path_factory.mktemp("keyed"), **options) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def narrow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[FakeServices, str]]:
+    """An app that gives slow answers, one at a time."""
+    with ExitStack() as stack:
+        with pytest.MonkeyPatch.context() as patched:  # read when the app is built
+            patched.setattr(api_routes, "ANSWERS", 1)
+            made = stack.enter_context(serving(tmp_path_factory.mktemp("narrow"), pace=0.05, queue_size=1))
         yield made
 
 
@@ -123,7 +142,9 @@ def test_compare_has_a_row_for_each_method(local: tuple[FakeServices, str], era:
 
 
 @ERAS
-def test_progress_is_told_to_who_asks(tmp_path: Any, era: str) -> None:
+def test_progress_is_told_to_who_asks(local: tuple[FakeServices, str], era: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    services, url = local
+
     async def ask(session: Any, tool: str) -> list[tuple[float, float | None]]:
         told: list[tuple[float, float | None]] = []
 
@@ -133,10 +154,11 @@ def test_progress_is_told_to_who_asks(tmp_path: Any, era: str) -> None:
         await session.call_tool(tool, {"prompt": "long"}, progress_callback=hear)
         return told
 
-    with serving(tmp_path, pace=0.01) as (_, url):
+    with monkeypatch.context() as patched:
+        patched.setattr(services, "pace", 0.005)
         told = talk(url, lambda session: ask(session, "generate"), era)
-        assert len(told) > 3 and [done for done, _ in told] == sorted(done for done, _ in told) and told[0][1] == 128
-        assert talk(url, lambda session: ask(session, "compare"), era)[-1] == (2, 2)
+    assert len(told) > 3 and [done for done, _ in told] == sorted(done for done, _ in told) and told[0][1] == 128
+    assert talk(url, lambda session: ask(session, "compare"), era)[-1] == (2, 2)
 
 
 @pytest.mark.parametrize(
@@ -177,31 +199,31 @@ def test_an_unknown_tool_and_an_error_inside(local: tuple[FakeServices, str], mo
 
 
 @ERAS
-def test_keys_are_visitors_with_quotas(tmp_path: Any, era: str) -> None:
-    with serving(tmp_path, api_keys="sesame, plum", public="true", allowed_hosts="duck.example", visitor_requests=2) as (services, url):
-        assert "needs a key" in refused(url, era=era)
-        assert "none of this endpoint's" in refused(url, era=era, key="wrong")
-        assert not call(url, "generate", {"prompt": "Hello"}, era=era, key="sesame").is_error
-        first = services.calls[-1]["session"]
-        assert first.startswith("~visitor-") and services.calls[-1]["domain"] == first
-        compared = call(url, "compare", {"prompt": "Hello"}, era=era, Authorization="Bearer sesame")
-        assert not compared.is_error and services.calls[-1]["domain"] == first
-        made = call(url, "generate", {"prompt": "Hello"}, era=era, key="sesame")
-        assert made.is_error and "You have had 2 answers within an hour" in made.content[0].text
-        assert not call(url, "generate", {"prompt": "Hello"}, era=era, key="plum").is_error
-        assert services.calls[-1]["session"] not in (first, "api")
+def test_keys_are_visitors_with_quotas(keyed: tuple[FakeServices, str], era: str) -> None:
+    (services, url), (sesame, plum) = keyed, (f"sesame-{era}", f"plum-{era}")
+    assert "needs a key" in refused(url, era=era)
+    assert "none of this endpoint's" in refused(url, era=era, key="wrong")
+    assert not call(url, "generate", {"prompt": "Hello"}, era=era, key=sesame).is_error
+    first = services.calls[-1]["session"]
+    assert first.startswith("~visitor-") and services.calls[-1]["domain"] == first
+    compared = call(url, "compare", {"prompt": "Hello"}, era=era, Authorization=f"Bearer {sesame}")
+    assert not compared.is_error and services.calls[-1]["domain"] == first
+    made = call(url, "generate", {"prompt": "Hello"}, era=era, key=sesame)
+    assert made.is_error and "You have had 2 answers within an hour" in made.content[0].text
+    assert not call(url, "generate", {"prompt": "Hello"}, era=era, key=plum).is_error
+    assert services.calls[-1]["session"] not in (first, "api")
 
 
-def test_a_session_is_its_keys_own(tmp_path: Any) -> None:
+def test_a_session_is_its_keys_own(keyed: tuple[FakeServices, str]) -> None:
     hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize"}
     hello["params"] = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
     accept = {"Accept": "application/json, text/event-stream"}
-    with serving(tmp_path, api_keys="sesame, plum") as (_, url):
-        begun = httpx2.post(f"{url}/mcp", json=hello, headers={**accept, "X-API-Key": "sesame"})
-        session = begun.headers["mcp-session-id"]
-        for key, status in (("plum", 404), ("sesame", 200)):
-            sent = {**accept, "X-API-Key": key, "Mcp-Session-Id": session, "Mcp-Protocol-Version": "2025-06-18"}
-            assert httpx2.post(f"{url}/mcp", json={"jsonrpc": "2.0", "id": 2, "method": "ping"}, headers=sent).status_code == status
+    url = keyed[1]
+    begun = httpx2.post(f"{url}/mcp", json=hello, headers={**accept, "X-API-Key": "sesame-session"})
+    session = begun.headers["mcp-session-id"]
+    for key, status in (("plum-session", 404), ("sesame-session", 200)):
+        sent = {**accept, "X-API-Key": key, "Mcp-Session-Id": session, "Mcp-Protocol-Version": "2025-06-18"}
+        assert httpx2.post(f"{url}/mcp", json={"jsonrpc": "2.0", "id": 2, "method": "ping"}, headers=sent).status_code == status
 
 
 def test_other_hosts_and_pages_are_refused_and_strangers_without_keys(tmp_path: Any) -> None:
@@ -222,8 +244,8 @@ def test_without_the_package_the_app_starts_and_says_how_to_get_it(tmp_path: Any
 
 @ERAS
 @pytest.mark.parametrize("leaves", ["cancels", "goes"])
-def test_a_cancelled_call_frees_its_place(tmp_path: Any, era: str, leaves: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(api_routes, "ANSWERS", 1)
+def test_a_cancelled_call_frees_its_place(narrow: tuple[FakeServices, str], era: str, leaves: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    services, url = narrow
 
     async def leave(began: threading.Event, tool: str) -> None:
         async with connected(url, era) as session, anyio.create_task_group() as tasks:
@@ -241,15 +263,16 @@ def test_a_cancelled_call_frees_its_place(tmp_path: Any, era: str, leaves: str, 
 
         return watch
 
-    with serving(tmp_path, pace=0.05, queue_size=1) as (services, url):
-        for tool, method in (("generate", "chat"), ("compare", "compare")):
-            began, ended = threading.Event(), threading.Event()
-            with monkeypatch.context() as patched:
-                patched.setattr(services, method, watched(getattr(services, method), began, ended))
-                try:
-                    anyio.run(leave, began, tool)
-                except BaseExceptionGroup:
-                    assert leaves == "goes"
-                left = time.monotonic()
-                assert ended.wait(5) and time.monotonic() - left < 2  # the answer takes many seconds; a busy machine some of two
+    for tool, method in (("generate", "chat"), ("compare", "compare")):
+        began, ended = threading.Event(), threading.Event()
+        with monkeypatch.context() as patched:
+            patched.setattr(services, method, watched(getattr(services, method), began, ended))
+            try:
+                anyio.run(leave, began, tool)
+            except BaseExceptionGroup:
+                assert leaves == "goes"
+            left = time.monotonic()
+            assert ended.wait(5) and time.monotonic() - left < 2  # the answer takes many seconds; a busy machine some of two
+        with monkeypatch.context() as patched:
+            patched.setattr(services, "pace", 0.0)
             assert not call(url, tool, {"prompt": "x"}, era=era).is_error

@@ -27,9 +27,11 @@ from omnidemo.store.visitors import KEY, Visitors
 from omnidemo.ui.tabs import chat_tab
 from tests.support.chats import chat, ready
 
+settle = gc_pauses.settle
+
 
 @pytest.fixture
-def services(tmp_path: Path) -> Iterator[Services]:
+def services(tmp_path: Path, quick_loads: None) -> Iterator[Services]:
     made = Services(Settings(storage=tmp_path / "storage", training="inline", update_interval=2, steps_per_update=2, lora_rank=4))
     yield made
     made.close()
@@ -71,7 +73,7 @@ def test_the_end_of_an_answer_waits_for_a_slow_disk(services: Services, models: 
     write = Database._write
 
     def slowly(database: Database, batch: list[Any]) -> bool:
-        time.sleep(1.5 if batch else 0.0)
+        time.sleep(0.4 if batch else 0.0)
         return write(database, batch)
 
     ready(services, models)
@@ -80,7 +82,9 @@ def test_the_end_of_an_answer_waits_for_a_slow_disk(services: Services, models: 
     assert len(services.store.requests()) == 1
 
 
-def test_a_broken_database_does_not_reach_the_chat(tmp_path: Path, models: tuple[str, str]) -> None:
+def test_a_broken_database_does_not_reach_the_chat(
+    tmp_path: Path, models: tuple[str, str], monkeypatch: pytest.MonkeyPatch, quick_loads: None
+) -> None:
     (tmp_path / "storage").write_text("a file where the folder should be")
     services = Services(Settings(storage=tmp_path / "storage", training="off"))
     try:
@@ -88,6 +92,8 @@ def test_a_broken_database_does_not_reach_the_chat(tmp_path: Path, models: tuple
         _, last = chat(services, models)
         assert len(last.token_ids) == 30 and not services.store.status.ok and services.store.status.message
     finally:
+        flush = services.store.flush
+        monkeypatch.setattr(services.store, "flush", lambda: flush(0.2))  # what waits cannot be written, however long one waits
         services.close()
 
 
@@ -150,7 +156,10 @@ def test_the_time_to_the_first_token_begins_with_the_request(
     assert services.store.flush() and services.store.requests()[0]["time_to_first_token"] == last.metrics["time_to_first_token"]
 
 
-def test_a_pair_that_is_too_many_is_gone_before_the_next_is_built(tmp_path: Path, models: tuple[str, str]) -> None:
+def test_a_pair_that_is_too_many_is_gone_before_the_next_is_built(
+    tmp_path: Path, models: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pair_pool, "PAIRS_LOADED", 2)
     seen: list[weakref.ref[Pair]] = []
     left: list[int] = []
 
@@ -243,7 +252,7 @@ def test_reset_goes_back_to_the_base_drafter(services: Services, models: tuple[s
     assert last.adapter_version == 0 and not len(services.pair(*models).ngrams) and services.store.requests()
 
 
-def test_a_backup_brings_everything_back_on_an_empty_disk(tmp_path: Path, models: tuple[str, str]) -> None:
+def test_a_backup_brings_everything_back_on_an_empty_disk(tmp_path: Path, models: tuple[str, str], quick_loads: None) -> None:
     options = {"training": "inline", "update_interval": 1, "steps_per_update": 1, "lora_rank": 4, "backup": str(tmp_path / "data")}
     first = Services(Settings(storage=tmp_path / "one", **options))  # type: ignore[arg-type]
     ready(first, models)
@@ -342,7 +351,7 @@ def test_a_draft_length_of_0_guesses_nothing_ahead(services: Services, models: t
     assert drafting.length == 0.0 and drafting.sentence == "Guessing is switched off: the draft length is 0."
 
 
-def test_the_reason_of_a_route_is_not_kept_where_prompts_are_not(tmp_path: Path, models: tuple[str, str]) -> None:
+def test_the_reason_of_a_route_is_not_kept_where_prompts_are_not(tmp_path: Path, models: tuple[str, str], quick_loads: None) -> None:
     services = Services(Settings(storage=tmp_path, training="off", keep_text=False))
     try:
         ready(services, models)
@@ -388,7 +397,7 @@ def test_a_line_name_that_cannot_be_one_is_refused_before_anything_runs(services
     assert services.store.flush() and services.store.requests() == []
 
 
-def test_routing_and_lines_survive_a_restart_and_a_backup(tmp_path: Path, models: tuple[str, str]) -> None:
+def test_routing_and_lines_survive_a_restart_and_a_backup(tmp_path: Path, models: tuple[str, str], quick_loads: None) -> None:
     options = {"training": "inline", "update_interval": 1, "steps_per_update": 1, "lora_rank": 4, "backup": str(tmp_path / "data")}
     first = Services(Settings(storage=tmp_path / "one", **options))  # type: ignore[arg-type]
     ready(first, models)
@@ -520,7 +529,10 @@ class Node:
         self.itself = self
 
 
-def test_what_collections_leave_out_is_collected_at_the_next_load(services: Services, models: tuple[str, str]) -> None:
+def test_what_collections_leave_out_is_collected_at_the_next_load(
+    services: Services, models: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gc_pauses, "settle", settle)  # as it is, not as in the other tests
     kept, gone = Node(), Node()
     seen = weakref.ref(gone)
     assert ready(services, models).stage == "ready" and gc.get_freeze_count() > 10_000

@@ -150,7 +150,7 @@ class App:
         until = time.monotonic() + 120
         while (state := self.front.state(*self.pair)).stage != "ready":
             assert state.stage != "failed" and time.monotonic() < until, state
-            time.sleep(0.05)
+            time.sleep(0.02)
 
     def ask(self, name: str, prompt: str = "the small duck", **options: Any) -> Generation:
         self.who = Caller(name)
@@ -168,7 +168,7 @@ def public_settings(models: tuple[str, str], storage: Path) -> Settings:
 
 
 @pytest.fixture
-def app(models: tuple[str, str], tmp_path: Path) -> Iterator[App]:
+def app(models: tuple[str, str], tmp_path: Path, quick_loads: None) -> Iterator[App]:
     made = App(public_settings(models, tmp_path / "storage"))
     yield made
     made.services.close()

@@ -4,17 +4,27 @@ from __future__ import annotations
 
 import time
 
+import pytest
+
 from omnidemo.records import Generation, Round
+from omnidemo.serving import adaptation_service, gc_pauses
 from omnidemo.serving.services import PairState, Services
+
+
+@pytest.fixture
+def quick_loads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Loads without a full collection: beside the tests' own libraries it takes longer than loading small models. And fewer lessons."""
+    monkeypatch.setattr(gc_pauses, "settle", lambda: None)
+    monkeypatch.setattr(adaptation_service, "SEEDS", 30)  # of each topic; a new router learns them when a pair is loaded
 
 
 def ready(services: Services, models: tuple[str, str]) -> PairState:
     services.load(*models)
-    for _ in range(600):
+    for _ in range(1500):
         state = services.state(*models)
         if state.stage in ("ready", "failed"):
             return state
-        time.sleep(0.05)
+        time.sleep(0.02)
     raise AssertionError("still loading")
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from omnidemo.config import Settings
+from omnidemo.hosting import space_check
 from omnidemo.hosting.space_check import SpaceReport, check
 from omnidemo.zerogpu.sign import DRAFTER, TARGET
 
@@ -26,6 +28,15 @@ tags: [testing]
 # A test
 """
 Look = Callable[..., SpaceReport]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _installed_packages_are_listed_once() -> Iterator[None]:
+    """They stay the same while these tests run, and listing them takes longer than all else that a check does."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(space_check, "packages_distributions", cache(space_check.packages_distributions))
+        patched.setattr(space_check, "requires", cache(space_check.requires))
+        yield
 
 
 @pytest.fixture
