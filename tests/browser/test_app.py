@@ -2,142 +2,26 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-import signal
-import socket
-import sqlite3
-import subprocess
-import sys
-import time
 import zipfile
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.visits import EXPERT, WAIT, App, ask, open_tab, visit, visitor
 
 pytestmark = pytest.mark.browser
-
-ROOT = Path(__file__).parents[2]
-FLAGS = "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update --disable-sync"
-WAIT = 120_000  # milliseconds; a busy machine with few cores loads the models and the trainer slowly
 HOSTILE = "<script>window.hit = 1</script><img src=x onerror='window.hit = 2'> ${window.hit = 3} {{value}} 😀 What is 17 plus 25?"
 SOURCES = {"direct", "ngram", "corrected", "bonus", "plain"}
 
 
-class App:
-    """`python app.py`, or another program with other settings, on a port and a storage folder of its own; `start` again after `stop` goes
-    on with the same storage."""
-
-    def __init__(self, storage: Path, program: str = "app.py", **settings: Any) -> None:
-        self.storage, self.log = storage, storage / "app.log"
-        self.program, self.settings = program, settings
-        self.process: subprocess.Popen[bytes] | None = None
-        self.address = ""
-
-    def start(self) -> None:
-        with closing(socket.socket()) as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        own = {"PORT": port, "STORAGE": self.storage, "DEVICE": "cpu", "UPDATE_INTERVAL": 4, "STEPS_PER_UPDATE": 2, "BATCH_SIZE": 2}
-        own |= self.settings
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith("OMNIDEMO_")}
-        environment = inherited | {f"OMNIDEMO_{name}": str(value) for name, value in own.items()}
-        with self.log.open("ab") as log:
-            self.process = subprocess.Popen([sys.executable, self.program], cwd=ROOT, env=environment, stdout=log, stderr=log)
-        self.address = f"http://127.0.0.1:{port}"
-        end = time.monotonic() + WAIT / 1000
-        while time.monotonic() < end and self.process.poll() is None:
-            with closing(socket.socket()) as probe:
-                if probe.connect_ex(("127.0.0.1", port)) == 0:
-                    return
-            time.sleep(0.1)
-        raise AssertionError(f"the app did not start:\n{self.log.read_text()[-4000:]}")
-
-    def stop(self, how: signal.Signals = signal.SIGINT) -> None:
-        """End the app; what does not end within 20 seconds is killed and fails the test."""
-        if self.process is None:
-            return
-        process, self.process = self.process, None
-        process.send_signal(how)
-        try:
-            process.wait(20)
-        except subprocess.TimeoutExpired as error:
-            process.kill()
-            process.wait(5)
-            raise AssertionError(f"the app did not end on {how.name}:\n{self.log.read_text()[-4000:]}") from error
-
-    def query(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
-        """Rows of the app's database, read beside the app."""
-        with closing(sqlite3.connect(f"file:{self.storage / 'omnidemo.db'}?mode=ro", uri=True, timeout=20)) as connection:
-            return connection.execute(sql, values).fetchall()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    path = shutil.which("chromium")
-    if path is None:
-        assert not os.environ.get("CI"), "the browser tests need chromium: apt-get install -y --no-install-recommends chromium"
-        pytest.skip("chromium is not installed (Debian: apt-get install chromium)")
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=path, headless=True, args=FLAGS.split())
-        yield chromium
-        chromium.close()
-
-
-@pytest.fixture(scope="module")
-def app(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
-    one = App(tmp_path_factory.mktemp("storage"))
-    try:
-        one.start()
-        yield one
-    finally:
-        one.stop()
-
-
 @pytest.fixture
 def page(browser: Browser, app: App) -> Iterator[Page]:
-    """The page of a new visitor, with both models ready. A script error of the page fails the test."""
-    with browser.new_context(viewport={"width": 1280, "height": 860}, accept_downloads=True) as context:
-        # What only experts see is tested here, too, and the charts stand open.
-        context.add_init_script("for (const name of ['expert', 'charts']) localStorage.setItem('omnidemo.' + name, 'true')")
-        page = context.new_page()
-        page.set_default_timeout(WAIT)
-        expect.set_options(timeout=WAIT)
-        errors: list[str] = []
-        page.on("pageerror", lambda error: errors.append(str(error)))
-        visit(page, app)
+    with visitor(browser, app, EXPERT) as page:
         yield page
-        assert not errors, errors
-
-
-def visit(page: Page, app: App) -> None:
-    page.goto(app.address)
-    expect(page.get_by_role("button", name="Send", exact=True)).to_be_enabled()
-
-
-def ask(page: Page, message: str) -> list[dict[str, str]]:
-    """Send a message; the tokens of its finished answer as the page shows them: text, source, colour."""
-    before = page.locator(".turn").count()
-    page.fill("#omni-message", message)
-    page.keyboard.press("Enter")
-    expect(page.locator(".turn")).to_have_count(before + 1)
-    turn = page.locator(".turn").last
-    expect(turn.locator(".foot .facts")).not_to_be_empty()
-    expect(turn.locator(".status.error")).to_have_count(0)
-    return turn.locator(".toks .tok").evaluate_all(
-        """spans => spans.map(span => ({text: span.textContent, source: span.className.match(/s-(\\w+)/)[1],
-                                        colour: getComputedStyle(span).backgroundColor}))"""
-    )
-
-
-def open_tab(page: Page, name: str) -> None:
-    page.get_by_role("tab", name=name, exact=True).click()
 
 
 def play(page: Page, topic: str, count: int) -> None:
@@ -208,10 +92,10 @@ def test_a_second_turn_goes_on_and_stop_ends_an_answer(page: Page, app: App) -> 
 
 def test_traffic_grows_the_plot_and_makes_a_version(page: Page, app: App) -> None:
     (before,) = app.query("select count(*) from requests")[0]
+    play(page, "maths", 5)
+    wait_for_points(page, before + 5)
     play(page, "maths", 6)
-    wait_for_points(page, before + 6)
-    play(page, "maths", 7)
-    wait_for_points(page, before + 13)
+    wait_for_points(page, before + 11)
     expect(page.locator("#omni-versions tbody th").first).to_contain_text("v")
     expect(page.locator("#omni-trainer-adaptation .state")).to_contain_text("v")
     assert app.query("select count(*) from training_steps")[0][0] >= 2
@@ -246,7 +130,7 @@ def test_settings_are_changed_kept_and_refused_with_a_sentence(page: Page, app: 
 
 
 def test_an_adapter_goes_out_as_a_zip_and_comes_back(page: Page, tmp_path: Path) -> None:
-    play(page, "maths", 8)
+    play(page, "maths", 5)
     versions = page.locator("#omni-versions")
     newest = versions.locator("tbody th").first
     expect(newest).to_contain_text("v")
@@ -357,22 +241,39 @@ def test_history_downloads_and_deletes(page: Page, app: App, tmp_path: Path) -> 
     assert app.query("select count(*) from rounds where request_id = ?", newest) == [(0,)]
 
 
-def test_a_restart_keeps_history_ngrams_and_adapter(page: Page, app: App) -> None:
-    play(page, "code", 8)
+def test_a_restart_keeps_all_and_enter_before_the_models_are_ready_sends_when_they_are(browser: Browser, page: Page, app: App) -> None:
+    play(page, "maths", 5)
     expect(page.locator("#omni-versions tbody th").first).to_contain_text("v")
     expect(page.locator("#omni-trainer-adaptation .omni-widget")).to_have_attribute("data-state", "idle")
-    app.stop()
-    kept = [app.query(f"select count(*) from {table}")[0][0] for table in ("requests", "ngrams", "adapter_versions")]
-    (live,) = app.query("select max(version) from adapter_versions")[0]
-    assert min(kept) > 0
+    open_tab(page, "Chat")
+    try:
+        app.stop()
+        expect(page.locator("[data-widget=pair] .words")).to_contain_text("The server does not answer")
+        expect(page.get_by_role("button", name="Send", exact=True)).to_be_disabled()
+        kept = [app.query(f"select count(*) from {table}")[0][0] for table in ("requests", "ngrams", "adapter_versions")]
+        (live,) = app.query("select max(version) from adapter_versions where domain = 'default'")[0]
+        assert min(kept) > 0
+    finally:
+        app.start()
 
-    app.start()
-    page.evaluate("localStorage.removeItem('omnidemo.chat')")
-    visit(page, app)
-    expect(page.locator("#omni-trainer .state")).to_contain_text(f"v{live}")
-    ask(page, "What is 8 plus 8?")
-    end = page.evaluate("omni.chat.turns.at(-1).answer.end")
-    assert end["version"] == live
-    assert end["cache"] == kept[1]
-    open_tab(page, "History")
-    expect(page.locator("#omni-history tbody tr")).to_have_count(min(200, kept[0] + 1))
+    with browser.new_context(viewport={"width": 1440, "height": 900}) as context:
+        context.set_default_timeout(WAIT)
+        newcomer = context.new_page()
+        newcomer.goto(app.address)
+        newcomer.fill("#omni-message", "What is 3 plus 4?")
+        newcomer.keyboard.press("Enter")
+        expect(newcomer.locator(".hint")).to_contain_text("as soon as the models are ready")
+        words = newcomer.locator("[data-widget=pair] .words")
+        assert "downloading" not in words.inner_text()
+        expect(newcomer.locator("#omni-trainer").get_by_role("button", name="Reset")).to_be_hidden()  # nothing can be reset yet
+        expect(newcomer.locator(".turn .foot .facts")).not_to_be_empty()
+        assert newcomer.evaluate("omni.chat.turns.map(turn => turn.user)") == ["What is 3 plus 4?"]
+        expect(newcomer.locator("#omni-message")).to_have_value("")
+        expect(words).to_have_text(re.compile(r"Ready\. A \d\.\d M model guesses for an? \d+\.\d M one"))
+
+        expect(newcomer.locator("#omni-trainer .state")).to_contain_text(f"v{live}")
+        end = newcomer.evaluate("omni.chat.turns.at(-1).answer.end")
+        assert end["version"] == live
+        assert end["cache"] == kept[1]
+        open_tab(newcomer, "History")
+        expect(newcomer.locator("#omni-history tbody tr")).to_have_count(min(200, kept[0] + 1))

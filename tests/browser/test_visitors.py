@@ -13,21 +13,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.test_app import WAIT, App, ask, browser, open_tab, visit
+from tests.browser.visits import OPERATOR_KEY, WAIT, App, ask, open_tab, visit
 
-__all__ = ["browser"]  # the fixture
 pytestmark = pytest.mark.browser
-KEY = "sesame"
-
-
-@pytest.fixture(scope="module")
-def app(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
-    one = App(tmp_path_factory.mktemp("public"), PUBLIC="true", OPERATOR_KEY=KEY, UPDATE_INTERVAL=2)
-    try:
-        one.start()
-        yield one
-    finally:
-        one.stop()
 
 
 @contextmanager
@@ -46,58 +34,60 @@ def stranger(browser: Browser, app: App, width: int) -> Iterator[Page]:
         assert not errors, errors
 
 
-def rows(page: Page) -> int:
-    """Lines of the visitor's history."""
+def rows(page: Page, count: int) -> int:
+    """Lines of the visitor's history, of which so many are waited for."""
     open_tab(page, "History")
     page.get_by_role("button", name="↻ Refresh").click()
-    expect(page.locator("#omni-history .omni-widget")).to_be_visible()
-    page.wait_for_timeout(1500)
-    found = page.locator("#omni-history tbody tr").count()
+    lines = page.locator("#omni-history tbody tr")
+    expect(lines).to_have_count(count)
+    page.wait_for_timeout(500)  # a line too many could come with what the button asked for
+    found = lines.count()
     open_tab(page, "Chat")
     return found
 
 
-def test_two_visitors_know_nothing_of_each_other(browser: Browser, app: App) -> None:
-    with stranger(browser, app, 1440) as first, stranger(browser, app, 390) as second:
+def test_two_visitors_know_nothing_of_each_other(browser: Browser, public: App) -> None:
+    others = {name for (name,) in public.query("select id from sessions")}
+    with stranger(browser, public, 1440) as first, stranger(browser, public, 390) as second:
         strip = first.locator("#omni-visitor")
         expect(strip).to_contain_text("Your chats are kept for 24 hours, for you alone")
         assert second.evaluate("document.documentElement.scrollWidth") == 390
-        for question in ("What is 17 plus 25?", "What is 3 plus 4?", "What is 8 plus 9?"):
+        for question in ("What is 17 plus 25?", "What is 3 plus 4?", "What is 8 plus 9?", "What is 6 plus 6?"):  # then it learns
             ask(first, question)
         assert ask(second, "Tell me a story about a fox.")
         expect(first.locator("#omni-trainer .state")).to_contain_text("v1")  # of the first one alone
         assert second.evaluate("omni.chat.turns.at(-1).answer.end.version") == 0
         expect(second.locator("#omni-trainer .state")).not_to_contain_text("v1")
-        assert (rows(first), rows(second)) == (3, 1)
+        assert (rows(first, 4), rows(second, 1)) == (4, 1)
 
         secrets = [page.evaluate("omni.visitor.id") for page in (first, second)]
-        names = {name for (name,) in app.query("select id from sessions")}
-        assert names == {page.evaluate("omni.session()") for page in (first, second)}
-        everything = app.log.read_bytes() + b"".join(path.read_bytes() for path in app.storage.glob("omnidemo.db*"))
+        names = {name for (name,) in public.query("select id from sessions")}
+        assert names - others == {page.evaluate("omni.session()") for page in (first, second)}
+        everything = public.log.read_bytes() + b"".join(path.read_bytes() for path in public.storage.glob("omnidemo.db*"))
         assert not any(secret.partition(".")[0].encode() in everything for secret in secrets)
 
         strip.get_by_role("button", name="Delete everything that is kept about me").click()
         strip.get_by_role("button", name="Delete", exact=True).click()
-        expect(strip).to_contain_text("Deleted: 3 requests")
-        assert (rows(first), rows(second)) == (0, 1)
-        assert not list(app.storage.glob(f"adapters/*/*/visitor-{names and first.evaluate('omni.session().slice(9)')}*"))
+        expect(strip).to_contain_text("Deleted: 4 requests")
+        assert (rows(first, 0), rows(second, 1)) == (0, 1)
+        assert not list(public.storage.glob(f"adapters/*/*/visitor-{first.evaluate('omni.session().slice(9)')}*"))
         ask(second, "What is 5 plus 6?")
 
 
-def test_the_operator_unlocks_what_concerns_everybody(browser: Browser, app: App) -> None:
-    with stranger(browser, app, 1440) as page:
+def test_the_operator_unlocks_what_concerns_everybody(browser: Browser, public: App) -> None:
+    with stranger(browser, public, 1440) as page:
         strip, steering = page.locator("#omni-visitor"), page.locator("#omni-steer")
         page.get_by_role("switch", name="Expert").click()  # settings are for experts
         open_tab(page, "Adaptation")
         expect(steering).to_be_hidden()
         strip.get_by_role("button", name="Operator", exact=True).click()
-        for key, said in (("wrong", "That is not the operator's key"), (KEY, "You are the operator")):
+        for key, said in (("wrong", "That is not the operator's key"), (OPERATOR_KEY, "You are the operator")):
             strip.get_by_label("Operator's key").fill(key)
             strip.get_by_role("button", name="Unlock").click()
             expect(strip.get_by_role("status")).to_contain_text(said)
         expect(steering).to_be_visible()
-        assert KEY not in page.url and KEY not in page.evaluate("JSON.stringify(localStorage)")
-        visit(page, app)  # it was kept in the page's memory only
+        assert OPERATOR_KEY not in page.url and OPERATOR_KEY not in page.evaluate("JSON.stringify(localStorage)")
+        visit(page, public)  # it was kept in the page's memory only
         open_tab(page, "Adaptation")
         expect(steering).to_be_hidden()
 
@@ -125,26 +115,21 @@ FRAME = """(app) => new Promise((done) => {
 })"""
 
 
-def test_a_page_of_another_port_reads_and_changes_nothing(browser: Browser, tmp_path: Path) -> None:
-    one = App(tmp_path / "storage")
-    one.storage.mkdir()
-    one.start()
-    (tmp_path / "site").mkdir()
-    (tmp_path / "site" / "index.html").write_text("<!doctype html><title>elsewhere</title>")
-    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(tmp_path / "site"))
+def test_a_page_of_another_port_reads_and_changes_nothing(browser: Browser, app: App, tmp_path: Path) -> None:
+    (tmp_path / "index.html").write_text("<!doctype html><title>elsewhere</title>")
+    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(tmp_path))
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         with browser.new_context() as context:
             page = context.new_page()
             refused: list[int] = []
-            page.on("response", lambda answer: refused.append(answer.status) if re.match(one.address, answer.url) else None)
+            page.on("response", lambda answer: refused.append(answer.status) if re.match(app.address, answer.url) else None)
             page.goto(f"http://127.0.0.1:{server.server_address[1]}/")
-            found = page.evaluate(ATTACK, one.address)
+            found = page.evaluate(ATTACK, app.address)
             assert found == []
             assert refused and set(refused) == {403}
-            framed = page.evaluate(FRAME, one.address)
+            framed = page.evaluate(FRAME, app.address)
             assert framed is False
     finally:
         server.shutdown()
-        one.stop()

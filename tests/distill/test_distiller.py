@@ -514,7 +514,7 @@ def test_learning_rests_when_it_no_longer_pays_and_wakes_at_a_shift(make: Make) 
 
 def test_settings_change_while_it_runs(make: Make) -> None:
     assert set(ADAPTABLE) <= set(Settings.model_fields)
-    distiller, _ = make(mode="off")
+    distiller, _ = make(mode="off", worker=in_process_worker.InProcessWorker())
     configure(distiller, lora_rank=2, training="inline", divergence="jsd", jsd_beta=0.3, buffer_positions="errors", buffer_order="newest")
     chosen = plan(distiller)
     assert (chosen.rank, chosen.divergence, chosen.jsd_beta, chosen.errors_only) == (2, "jsd", 0.3, True)

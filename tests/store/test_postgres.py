@@ -5,13 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-import subprocess
 import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -28,9 +26,10 @@ from omnidemo.store import connections
 from omnidemo.store.postgres import with_driver
 from omnidemo.store.store import Store
 from omnidemo.store.visitors import KEY, Visitors
-from tests.store.test_store import OPENER, PAIR, ROOT, record, version, wait_for
+from tests.store.test_store import PAIR, record, version, wait_for
 from tests.support.chats import chat, ready
 from tests.support.models import save
+from tests.support.store_lives import Forker
 
 ODD = "a\x00b\ud800c"
 TARGET, DRAFTER = PAIR
@@ -62,24 +61,10 @@ def test_a_missing_driver_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "requirements-scale.txt" in store.status.message and "secret" not in store.status.message
 
 
-def test_processes_upgrade_an_empty_database_once(postgres_server: PostgresServer) -> None:
-    start = [sys.executable, "-c", OPENER]
-    here = os.environ | {"PYTHONPATH": str(ROOT)}
-    children = [subprocess.Popen(start, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=here) for _ in range(2)]
-
-    def line(child: Any) -> str:
-        return str(child.stdout.readline().strip())
-
-    assert [line(child) for child in children] == ["ready"] * 2
+def test_processes_upgrade_an_empty_database_once(postgres_server: PostgresServer, lives: Forker) -> None:
     for _ in range(4):
-        address = postgres_server.database()
-        for child in children:  # at the same moment, as far as that can be had
-            assert child.stdin is not None
-            child.stdin.write(f"{address}\n")
-            child.stdin.flush()
-        assert [line(child) for child in children] == ["True"] * 2
-    for child in children:
-        child.communicate(timeout=60)
+        lives.say("open", 2, postgres_server.database())  # at the same moment, as far as that can be had
+        assert [lives.hear() for _ in range(3)] == ["True", "True", "gone"]
 
 
 def test_no_text_is_refused_wherever_it_stands(store: Store, tmp_path: Path) -> None:

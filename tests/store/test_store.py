@@ -7,8 +7,6 @@ import os
 import shutil
 import signal
 import sqlite3
-import subprocess
-import sys
 import threading
 import time
 from dataclasses import replace
@@ -254,51 +252,19 @@ def test_eight_threads_and_two_stores_write_at_once(url, store):
     other.close()
 
 
-OPENER = """
-import sys
-from omnidemo.store.store import Store
-print("ready", flush=True)
-for url in sys.stdin:
-    store = Store(url.strip())
-    print(store.status.ok, store.status.message, flush=True)
-    store.close()
-"""
-
-
-def test_processes_that_open_a_new_database_together(tmp_path):
-    start = [sys.executable, "-c", OPENER]
-    children = [subprocess.Popen(start, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(6)]
-    assert [child.stdout.readline().strip() for child in children] == ["ready"] * 6
+def test_processes_that_open_a_new_database_together(tmp_path, lives):
     for number in range(8):
-        for child in children:  # at the same moment, as far as that can be had
-            child.stdin.write(f"sqlite:///{tmp_path}/{number}.db\n")
-            child.stdin.flush()
-        assert [child.stdout.readline().strip() for child in children] == ["True"] * 6
-    for child in children:
-        child.communicate(timeout=60)
-
-
-CHILD = """
-import sys
-from tests.store.test_store import PAIR, Store, record
-store = Store(sys.argv[1])
-print("ready", flush=True)
-while True:
-    store.record_request(record(rounds=40))
-    store.flush()
-"""
+        lives.say("open", 6, f"sqlite:///{tmp_path}/{number}.db")  # at the same moment, as far as that can be had
+        assert [lives.hear() for _ in range(7)] == ["True"] * 6 + ["gone"]
 
 
 @both
-def test_kill_leaves_whole_requests_only(url):
-    child = subprocess.Popen(
-        [sys.executable, "-c", CHILD, url], cwd=ROOT, stdout=subprocess.PIPE, env=os.environ | {"PYTHONPATH": str(ROOT)}
-    )
-    assert child.stdout is not None
-    assert child.stdout.readline() == b"ready\n"
+def test_kill_leaves_whole_requests_only(url, lives):
+    lives.say("write", 1, url)
+    child = int(lives.hear())
     time.sleep(0.7)
-    child.send_signal(signal.SIGKILL)
-    child.wait()
+    os.kill(child, signal.SIGKILL)
+    assert lives.hear() == "gone"
     again = Store(url)
     counts = again.counts()
     assert again.status.ok
@@ -311,9 +277,9 @@ def test_kill_leaves_whole_requests_only(url):
 
 
 @both
-def test_what_waits_is_written_at_exit(url):
-    code = CHILD.split("print(")[0] + "for _ in range(50): store.record_request(record())\n"
-    subprocess.run([sys.executable, "-c", code, url], cwd=ROOT, check=True, timeout=60, env=os.environ | {"PYTHONPATH": str(ROOT)})
+def test_what_waits_is_written_at_exit(url, lives):
+    lives.say("leave", 1, url)
+    assert lives.hear() == "gone"
     again = Store(url)
     assert again.counts()["requests"] == 50
     again.close()

@@ -1,0 +1,34 @@
+"""`python app.py` for tests: drafts take 50 ms longer while the storage folder has a file `slow`, so that guessing loses on any machine, a
+busy one too; training is not niced, because beside workers that use all cores it would hardly run; and topics that nobody asked about are
+not measured, which takes as long as all that tests look at."""
+
+from __future__ import annotations
+
+import os
+import runpy
+import sys
+import time
+from functools import partialmethod
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(ROOT))
+    from omnidemo.decoding import engine
+    from omnidemo.decoding.backend import RoundPlan
+    from omnidemo.distill.process_worker import ProcessWorker
+    from omnidemo.lines import measurer
+
+    plan, slow = engine._plan, Path(os.environ["OMNIDEMO_STORAGE"]) / "slow"
+
+    def planned(*given: Any) -> RoundPlan:  # whose time counts as the draft's
+        made = plan(*given)
+        time.sleep(0.05 if made.draft_length and slow.exists() else 0.0)
+        return made
+
+    engine._plan = planned
+    ProcessWorker.__init__ = partialmethod(ProcessWorker.__init__, nice=0)  # type: ignore[method-assign]
+    measurer.QUIET_SECONDS = 1e9
+    runpy.run_path(str(ROOT / "app.py"), run_name="__main__")
