@@ -92,8 +92,9 @@ def _one_load_at_a_time() -> Iterator[None]:
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """One process compiles for all workers."""
+    """One process compiles for all workers, which would leave it hardly any time if it had a lower priority."""
     if getattr(session.config.option, "numprocesses", None):
+        compile_kernels.NICE = 0
         compile_kernels.prepare()
 
 

@@ -29,7 +29,8 @@ end_with_parent({parent})
 from omnidemo.backends.kernels.entry_points import compile_all
 compile_all()
 """
-TIMEOUT_S = 300  # seconds that compiling may take; one minute where nothing else runs
+TIMEOUT_S = 1200  # seconds that compiling may take: two minutes where nothing else runs, and many beside what has a higher priority
+NICE = 10  # so much lower is the priority of the compiling process
 
 _log = logging.getLogger(__name__)
 _ready: ModuleType | None = None
@@ -90,7 +91,7 @@ def _prepare() -> None:
     global _ready, _failure
     command = [sys.executable, "-c", START.format(parent=os.getpid())]
     path = os.pathsep.join(filter(None, [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH")]))  # it may not be installed
-    low = partial(os.nice, 10) if os.name == "posix" else None
+    low = partial(os.nice, NICE) if os.name == "posix" else None
     try:
         kept = _folder()
         features = _features()

@@ -285,6 +285,15 @@ def test_the_cache_grows_with_learning_only_and_comes_back_from_the_store(tmp_pa
     assert {entry.target_id: entry for entry in again.ngrams} == {entry.target_id: entry for entry in pair.ngrams}
 
 
+def test_what_is_not_given_is_taken_from_the_settings(tmp_path: Path) -> None:
+    target, drafter = save(tmp_path / "target", "byte-level"), save(tmp_path / "drafter", "sentence-piece", seed=1)
+    settings = Settings(target=target, drafter=drafter, device="cpu", dtype="bfloat16")
+    pair = load_pair(settings=settings)
+    assert (pair.target.name, pair.drafter.name, pair.target.dtype) == (target, drafter, torch.bfloat16)
+    pair = load_pair(drafter=target, dtype="float32", settings=settings)
+    assert (pair.target.name, pair.drafter.name, pair.target.dtype) == (target, target, torch.float32)
+
+
 def test_inline_training_learns_after_the_answer(tmp_path: Path) -> None:
     folders = save(tmp_path / "target", "byte-level", ends=False), save(tmp_path / "drafter", "sentence-piece", seed=1)
     settings = Settings(training="inline", update_interval=2, steps_per_update=1, lora_rank=4)

@@ -65,6 +65,24 @@ def test_an_answer_in_one_piece(local: tuple[FakeServices, str]) -> None:
     assert "adapter-5" in made.system_fingerprint and "ngrams-42" in made.system_fingerprint and "cpu" in made.system_fingerprint
 
 
+def test_the_fingerprint_has_the_numbers_of_the_draft_policy(local: tuple[FakeServices, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    services, url = local
+    settings, seen = services.settings, list[str]()
+    for changes in (
+        {"draft_policy": "cost"},  # a seed makes it "fixed"
+        {"draft_policy": "fixed", "draft_length": 2},
+        {"draft_policy": "confidence"},
+        {"draft_policy": "confidence", "confidence": 0.3},
+        {"draft_policy": "head"},
+        {"draft_policy": "head", "gamma": 0.5},
+        {"draft_policy": "head", "longest_draft": 5},
+    ):
+        monkeypatch.setattr(services, "settings", settings.model_copy(update=changes))
+        made = client(url).chat.completions.create(model=FULL, messages=HELLO, seed=3)
+        seen.append(made.system_fingerprint)
+    assert len(set(seen)) == len(seen), seen
+
+
 def test_a_stream_is_the_same_answer_one_event_a_round(local: tuple[FakeServices, str]) -> None:
     _, url = local
     whole = client(url).chat.completions.create(model=FULL, messages=HELLO, seed=1)
