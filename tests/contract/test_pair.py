@@ -287,11 +287,13 @@ def test_the_cache_grows_with_learning_only_and_comes_back_from_the_store(tmp_pa
 
 def test_what_is_not_given_is_taken_from_the_settings(tmp_path: Path) -> None:
     target, drafter = save(tmp_path / "target", "byte-level"), save(tmp_path / "drafter", "sentence-piece", seed=1)
-    settings = Settings(target=target, drafter=drafter, device="cpu", dtype="bfloat16")
+    settings = Settings(target=target, drafter=drafter)
     pair = load_pair(settings=settings)
-    assert (pair.target.name, pair.drafter.name, pair.target.dtype) == (target, drafter, torch.bfloat16)
-    pair = load_pair(drafter=target, dtype="float32", settings=settings)
-    assert (pair.target.name, pair.drafter.name, pair.target.dtype) == (target, target, torch.float32)
+    assert (pair.target.name, pair.drafter.name) == (target, drafter)
+    pair = load_pair(drafter=target, settings=settings)
+    assert (pair.target.name, pair.drafter.name) == (target, target)
+    with pytest.raises(ValueError, match="backend = 'fast' is not possible"):
+        load_pair(backend="fast", settings=settings)  # type: ignore[arg-type]
 
 
 def test_inline_training_learns_after_the_answer(tmp_path: Path) -> None:
