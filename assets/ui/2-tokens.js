@@ -66,7 +66,7 @@
     if (percent(line.q)) rows.push(row(plain ? "the small model's, q" : "the small model's", percent(line.q)));
     const greedy = temperature === 0; // then p and q decide nothing
     if (percent(line.a) && greedy) rows.push(row("the big model's first choice", line.a > 0.5 ? "yes, so it is kept" : "no, so it is fixed"));
-    if (percent(line.a) && !greedy) rows.push(row(plain ? "chance to be kept, min(1, p/q)" : "chance to be kept", percent(line.a)));
+    if (percent(line.a) && !greedy) rows.push(row(plain && answer.meta.method !== "string-exact-match" ? "chance to be kept, min(1, p/q)" : "chance to be kept", percent(line.a)));
     if (line.g?.length) rows.push(row("the small model's pieces", line.g.map((piece, i) => `${visible(piece)} ${line.gi[i]}`).join(" | ")));
     const help = discarded ? (line.j ? "The small model guessed it, and the big one wrote something else (“rejected”)." : "Guessed behind a wrong guess, so the big model never judged it.") : names[line.s].help;
     tip.replaceChildren(el("div", { class: `tip-title s-${discarded ? "discarded" : line.s}` }, el("i", { class: "swatch" }), title), ...rows, el("p", {}, help));

@@ -47,7 +47,8 @@ class Method:
         raise NotImplementedError
 
     def accept(self, context: RoundContext, draft: Draft, logits: Logits) -> Acceptance:
-        """Accept each slot with min(1, p/q), correct the first rejection, add a bonus token after full acceptance.
+        """Accept each slot with min(1, p/`slot.q`), correct the first rejection, add a bonus token after full acceptance. `slot.q` may be
+        an upper bound of the proposal's probability.
 
         `logits` [m + 1, T] are the target's rows at the proposed tokens and after them.
         """

@@ -15,8 +15,6 @@ from omnidemo.endpoint.api_errors import ApiError
 from omnidemo.endpoint.api_routes import Endpoint
 from omnidemo.endpoint.model_ids import ALIAS
 from omnidemo.endpoint.request_body import ChatMessage, ChatRequest, OwnOptions, checked
-from omnidemo.lines.line_names import AUTO
-from omnidemo.lines.router import DEFAULT
 from omnidemo.methods import METHODS
 from omnidemo.records import Generation, Round
 from omnidemo.serving.comparison import BASELINE, Comparison
@@ -131,13 +129,12 @@ async def compare(endpoint: Endpoint, front: PublicServices, given: dict[str, An
         raise ApiError(400, "The prompt is empty; write what every method shall answer.")
     model = await endpoint.ready(front, asked.model)
     methods = list(dict.fromkeys(asked.methods or [BASELINE, front.settings.method]))
-    line = model.line or front.settings.domain
     results: list[Compared] = []
 
     def begin(cancel: Event) -> Iterator[Comparison]:
         return front.compare(
             target=model.target, drafter=model.drafter, prompts=[asked.prompt], methods=methods, max_new_tokens=asked.max_new_tokens,
-            temperature=asked.temperature, seed=asked.seed, cancel=cancel, domain=DEFAULT if line == AUTO else line,
+            temperature=asked.temperature, seed=asked.seed, cancel=cancel, domain=model.line or None,
         )  # fmt: skip
 
     async def each(one: Comparison) -> None:

@@ -107,7 +107,8 @@ class AdaptationService:
             return False
 
     def export_adapter(self, target: str, drafter: str, domain: str, version: int) -> Path:
-        """A version as a zip in PEFT's format; the file is there until the app ends. ValueError or RuntimeError, one sentence."""
+        """A version as a zip in PEFT's format; the file stays until the app ends or its visitor goes. ValueError or RuntimeError, one
+        sentence."""
         try:
             return self._lines(target, drafter).export(domain, version, private_folders.temporary_folder() / "adapters")
         except OSError as error:

@@ -182,10 +182,13 @@ class ChatService:
         draft_length: int | None = None,
         seed: int | None = 0,
         cancel: threading.Event | None = None,
-        domain: str = DEFAULT,
+        domain: str | None = None,
     ) -> Iterator[Comparison]:
-        """Each method on each prompt, interleaved, with what the pair has learned; see `comparison.compare`. Without a
-        `draft_length` drafts are as long as the settings' policy makes them, as in a chat."""
+        """Each method on each prompt, interleaved, with what an adapter line has learned (None: the settings' line, or `default` where
+        that is chosen by topic); see `comparison.compare`. Without a `draft_length` drafts are as long as the settings' policy makes them,
+        as in a chat."""
+        domain = self._chosen(domain)
+        domain = DEFAULT if domain == AUTO else domain
         drafting: dict[str, Any] = {name: getattr(self._pool.settings, name) for name in DRAFTING}
         if draft_length is not None:
             drafting |= {"draft_policy": "fixed", "draft_length": draft_length}

@@ -92,7 +92,7 @@ def compare(
 
 
 def _warm_cache(pair: Pair, prompt: Prompt, max_new_tokens: int, domain: str, cancelled: Callable[[], bool]) -> None:
-    """Answer a prompt greedily, keeping the n-grams that the answer needs and nothing else."""
+    """Answer a prompt greedily and keep the n-grams that the answer needs; as after any answer, the cost model knows its times."""
     options = {"max_new_tokens": max_new_tokens, "domain": domain, "learn": False, "reuse": False, "cancelled": cancelled}
     for done in pair.stream(prompt, method=make_method("auto", pair.map).name, **options):  # type: ignore[arg-type]
         pair.remember(done, domain)

@@ -40,10 +40,8 @@ def test_nothing_is_met_where_it_is_not_asked_for(pair: Pair) -> None:
     assert not len(pair.ngrams)
 
 
-@pytest.mark.parametrize(("length", "drafting"), [(None, ("cost", 4)), (7, ("fixed", 7))])
-def test_drafts_are_as_long_as_in_the_chat_unless_a_length_is_given(
-    monkeypatch: pytest.MonkeyPatch, length: int | None, drafting: tuple[str, int]
-) -> None:
+def ask(monkeypatch: pytest.MonkeyPatch, settings: Settings, **options: Any) -> dict[str, Any]:
+    """What the services ask of a comparison for the page, which gives these options."""
     asked: list[dict[str, Any]] = []
     monkeypatch.setattr(chat_service, "compare", lambda *given, **options: asked.append(options) or iter(()))
 
@@ -51,8 +49,23 @@ def test_drafts_are_as_long_as_in_the_chat_unless_a_length_is_given(
     def using(*names: str) -> Iterator[Any]:
         yield None, SimpleNamespace(using=using)
 
-    shelf: Any = SimpleNamespace(settings=Settings(), using=using)
+    shelf: Any = SimpleNamespace(settings=settings, using=using)
     made = chat_service.ChatService(shelf, None, None)  # type: ignore[arg-type]
-    options: dict[str, Any] = {"target": "t", "drafter": "d", "prompts": ["a"], "methods": [FRESH], "max_new_tokens": 8, "temperature": 0.0}
-    assert list(made.compare(**options, draft_length=length)) == []
-    assert (asked[0]["draft_policy"], asked[0]["draft_length"]) == drafting and asked[0]["warm"]
+    options |= {"target": "t", "drafter": "d", "prompts": ["a"], "methods": [FRESH], "max_new_tokens": 8, "temperature": 0.0}
+    assert list(made.compare(**options)) == []
+    return asked[0]
+
+
+@pytest.mark.parametrize(("length", "drafting"), [(None, ("cost", 4)), (7, ("fixed", 7))])
+def test_drafts_are_as_long_as_in_the_chat_unless_a_length_is_given(
+    monkeypatch: pytest.MonkeyPatch, length: int | None, drafting: tuple[str, int]
+) -> None:
+    asked = ask(monkeypatch, Settings(), draft_length=length)
+    assert (asked["draft_policy"], asked["draft_length"]) == drafting and asked["warm"]
+
+
+@pytest.mark.parametrize(("setting", "given", "line"), [("poetry", None, "poetry"), ("auto", None, "default"), ("poetry", "code", "code")])
+def test_the_line_is_that_of_the_chat_unless_one_is_given(
+    monkeypatch: pytest.MonkeyPatch, setting: str, given: str | None, line: str
+) -> None:
+    assert ask(monkeypatch, Settings(domain=setting), domain=given)["domain"] == line
