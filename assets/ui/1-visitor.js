@@ -20,7 +20,7 @@
   const here = (address) => new URL(address, document.baseURI);
   const post = async (path) => {
     const answer = await plainFetch(here(path), { method: "POST", headers: headers({ "Content-Type": "application/json" }), body: "{}" });
-    return { said: "", ...(await answer.json()), done: answer.ok };
+    return { ...(await answer.json()), done: answer.ok };
   };
   const arrive = async () => {
     const { done, ...facts } = await post("visitor");
@@ -57,7 +57,7 @@
     const yes = el("button", { type: "button", class: "link danger", onclick: async () => {
       settle();
       say("Deleting…");
-      try { const { done, said: told, detail } = await post("visitor/forget"); if (done) omni.chat.forget(); say(told || detail); } catch { say("The server did not answer; press again in a moment."); }
+      try { const { done, said: told, detail } = await post("visitor/forget"); if (done) omni.chat.forget(); say(told ?? detail); } catch { say("The server did not answer; press again in a moment."); }
     } }, "Delete");
     const no = el("button", { type: "button", class: "link", onclick: settle }, "Keep");
     really.append("Really? ", yes, " ", no);

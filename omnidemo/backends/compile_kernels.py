@@ -143,7 +143,8 @@ def _made_from(features: str | None) -> str:
     import numba
     from llvmlite import binding
 
-    dates = [f"{source.name} {status.st_size} {status.st_mtime_ns}" for source in _sources() for status in (source.stat(),)]
+    statuses = [source.stat() for source in _sources()]
+    dates = [f"{status.st_size} {status.st_mtime_ns}" for status in statuses]
     given = [os.environ.get(name) for name in ("NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES")]
     return " ".join(map(str, [numba.__version__, sys.version, binding.get_host_cpu_name(), features, *given, *dates]))
 

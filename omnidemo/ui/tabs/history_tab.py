@@ -63,11 +63,10 @@ def _row(row: Mapping[str, Any]) -> dict[str, Any]:
     return shown | {name: None if row.get(name) is None else str(row[name])[:LONGEST_TEXT] for name in ("prompt", "answer")}
 
 
-def _guesses_right(metrics: Mapping[str, Any]) -> Any:
-    """The figure that stands below the answer; answers of early versions have only the counts."""
+def _guesses_right(metrics: Mapping[str, Any]) -> float | None:
+    """`guesses_right`, the figure below the answer, from the counts: answers of early versions have only these."""
     accepted, proposed = finite(metrics.get("accepted")), finite(metrics.get("proposed"))
-    found = finite(metrics.get("guesses_right"))
-    return accepted / proposed if found is None and accepted is not None and proposed else found
+    return accepted / proposed if accepted is not None and proposed else None
 
 
 def delete(services: PublicServices, session: str, what: Mapping[str, Any]) -> str:
