@@ -169,5 +169,5 @@ def state_key(context: RoundContext, rule: ProposalRule | None) -> StateKey:
     if rule is None:  # without a draft the drafter does not matter
         return StateKey(len(target.ids), 0, target.ids[-1], position, 0, None, (target.passes, 0))
     return StateKey(
-        len(target.ids), len(drafter.ids), target.ids[-1], position, drafter.weights, rule, (target.passes, drafter.passes)
+        len(target.ids), len(drafter.ids), target.ids[-1], position, drafter.weight_changes, rule, (target.passes, drafter.passes)
     )  # fmt: skip

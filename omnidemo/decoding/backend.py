@@ -135,7 +135,7 @@ class StateKey:
     draft_len: int  # ids of the drafter's context
     last_id: int  # the newest target id
     rng_position: int  # random numbers used so far
-    weights: int  # version of the drafter's weights
+    weight_changes: int  # how often the drafter's weights have changed in this context; no adapter's version
     rule: ProposalRule | None  # a new n-gram makes a new rule
     cache_epoch: tuple[int, int]  # passes through both caches so far: a pass made elsewhere overwrites prefetched keys and values
 

@@ -33,7 +33,7 @@ class DrafterContext:
         self.pending_bytes = b""
         self.unk_count = 0
         self.passes = 0  # forward passes made from here; see `StateKey.cache_epoch`
-        self.weights = 0  # version of the drafter's weights: how often they have changed
+        self.weight_changes = 0  # how often the drafter's weights have changed under these ids
         self._dropped = 0  # ids that have left the window
         # By number of ids: logits [D] after them and the output layer's input [H], None where the model does not return it.
         self._rows: dict[int, tuple[Logits, Any]] = {}
@@ -61,7 +61,7 @@ class DrafterContext:
     def read_again(self, cache: KVCache) -> None:
         """Continue with an empty cache into which all ids are read again: needed when the drafter's weights have changed."""
         self.cache = cache
-        self.weights += 1
+        self.weight_changes += 1
         self._rows.clear()
         self._ahead = None
 

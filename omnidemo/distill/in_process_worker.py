@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 
 class InProcessWorker(Worker):
-    """A `Worker` without a process of its own. `pause` does nothing: on a GPU only kernels in flight could be stopped."""
+    """A `Worker` without a process of its own, so nothing can stop it in the middle of a step."""
+
+    can_pause = False
 
     def __init__(self, device: str = "cpu", compiled: bool = True) -> None:
         """compiled: whether replays may compile kernels in this process."""

@@ -31,6 +31,8 @@ class ProcessWorker(Worker):
     Every method raises WorkerError where the process died, took too long or reports an error.
     """
 
+    can_pause = hasattr(signal, "SIGSTOP")  # not on Windows
+
     def __init__(self, nice: int = 10, timeout: float = 600.0, patience: float = SILENT_SECONDS) -> None:
         """`timeout`: seconds of running time, pauses not counted, after which a request is given up and the process replaced; `patience`:
         those without a sign of life."""
@@ -55,7 +57,7 @@ class ProcessWorker(Worker):
         return time.monotonic() - self._last_sign if self._in_request and not self._paused else 0.0
 
     def pause(self) -> None:
-        """Stop the process where it is, until `resume`; without effect where the system cannot do that (Windows)."""
+        """Stop the process where it is, until `resume`."""
         self._set_paused(True)
 
     def resume(self) -> None:
@@ -172,6 +174,5 @@ def _environment() -> dict[str, str]:
 
 
 def _signal(process: subprocess.Popen[bytes], paused: bool) -> None:
-    if hasattr(signal, "SIGSTOP"):
-        with contextlib.suppress(ProcessLookupError):
-            process.send_signal(signal.SIGSTOP if paused else signal.SIGCONT)
+    with contextlib.suppress(ProcessLookupError):
+        process.send_signal(signal.SIGSTOP if paused else signal.SIGCONT)

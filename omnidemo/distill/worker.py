@@ -1,7 +1,8 @@
 """What a worker is, the plan by which it trains, and pauses while somebody is answered.
 
 Neither torch nor numpy is imported here. `ProcessWorker` (a niced process, for a CPU) and `InProcessWorker` (for a GPU and for inline mode)
-are a `Worker`. `lines/trainer_pool.py` makes the one that all lines of a pair share; another kind is made there.
+are a `Worker`. `lines/trainer_pool.py` makes the one that all lines of a pair share, unless it is given `trainers`, as with `--ray`; in
+inline mode `distill/distiller.py` makes one for each line.
 """
 
 from __future__ import annotations
@@ -94,6 +95,8 @@ class Worker:
     the method of this name is done, or overrides the methods.
     """
 
+    can_pause = True  # whether a call stops where it is while the worker is paused
+
     def __init__(self) -> None:
         self.turn = threading.Lock()  # held for an update or a measurement that may be paused; taken before any other lock
 
@@ -127,7 +130,7 @@ class Worker:
         raise NotImplementedError
 
     def pause(self) -> None:
-        """Stop until `resume`, where that can be."""
+        """Stop until `resume`; not called where `can_pause` is False."""
 
     def resume(self) -> None:
         """Go on."""
@@ -141,8 +144,9 @@ class PauseController:
     all. Niced, it would still take some of the processor beside an answer (`payback.PRICE`). The trainer's state is "waiting" then;
     "paused" is what somebody has said on the page (`Distiller.pause`): no more updates are started.
 
-    First `wait()`, then `with controller:` around the worker's call; with a patience of 0 neither does anything. `paused_seconds` is the
-    time in which the worker was stopped. `on_pause(True)` is called when it stops, `on_pause(False)` when it goes on.
+    First `wait()`, then `with controller:` around the worker's call; with a patience of 0 neither does anything, nor the second for a
+    worker that cannot pause. `paused_seconds` is the time in which the worker was stopped. `on_pause(True)` is called when it stops,
+    `on_pause(False)` when it goes on.
     """
 
     def __init__(
@@ -162,7 +166,7 @@ class PauseController:
         self._left -= time.monotonic() - began
 
     def __enter__(self) -> PauseController:
-        if self._left > 0:
+        if self._left > 0 and self.worker.can_pause:
             self._thread = threading.Thread(target=self._run, name="pause controller", daemon=True)
             self._thread.start()
         return self

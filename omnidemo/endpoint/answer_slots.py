@@ -16,7 +16,7 @@ from omnidemo.records import Round
 
 Item = TypeVar("Item")
 RETRY = {"Retry-After": "1"}
-PAUSE = 0.04  # seconds between two looks at the rounds of an answer: twenty-five a second, as the pictures of a film
+LOOK_SECONDS = 0.04  # seconds between two looks at the rounds of an answer: twenty-five a second, as the pictures of a film
 
 
 class AnswerSlots:
@@ -89,11 +89,11 @@ class Work(Generic[Item]):
     async def made(self) -> list[Item | Exception | None]:
         """What was made since the last look, one item at least; after the last one comes None, or the exception that ended it.
 
-        Looks are PAUSE apart, for each wakes the loop and the client, on the cores that decode; only an item that is no round is seen at
-        once.
+        Looks are LOOK_SECONDS apart, for each wakes the loop and the client, on the cores that decode; only an item that is no round is
+        seen at once.
         """
         with suppress(TimeoutError):
-            async with asyncio.timeout_at(self._looked + PAUSE):
+            async with asyncio.timeout_at(self._looked + LOOK_SECONDS):
                 await self._urgent.wait()
         while not self._made:
             self._told = False

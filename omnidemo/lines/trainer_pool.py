@@ -36,8 +36,9 @@ MOST_LINES = 32  # of a pair that all share; those of visitors have a limit of t
 
 class TrainerPool:
     """The distillers of one pair by domain. At most `lines_in_memory` are open: the one unused for longest is closed, its state is on
-    disk. A line that drafts an answer, learns, or has an update due stays until that is done. All of them share one training process.
-    Methods may be called from any thread.
+    disk. A line that drafts an answer, learns, or has an update due stays until that is done. They share one training process, which on a
+    GPU is this one, unless `trainers` makes a worker for each, as with `--ray`, or they learn inline. Methods may be called from any
+    thread.
 
     A variable `line` is here the `Distiller` of an adapter line and `line.line_folder` where its versions lie; what drafts for the adapter
     line is the pair's `DraftingLine`."""
@@ -181,8 +182,8 @@ class TrainerPool:
         domain = check_domain(domain)
         if version < 1:
             raise ValueError("Version 0 is the base drafter and has no adapter; choose a later version.")
-        target = self._pair.target.name.rstrip("/").split("/")[-1]
-        name = "".join(char if char.isalnum() or char in ".-" else "-" for char in f"{target}-{domain}")
+        drafter, target = (model.name.rstrip("/").split("/")[-1] for model in (self._pair.drafter, self._pair.target))
+        name = "".join(char if char.isalnum() or char in ".-" else "-" for char in f"{drafter}-for-{target}-{domain}")
         stored = version_folders.version_folder(self._stored.folder(domain), version)
         if not stored.is_dir():
             raise ValueError(f"Version {version} of the line {domain} is not on disk any more; choose another one.")

@@ -49,7 +49,7 @@ def whole_answer(
                     yield message if message.index == rounds else replace(message, index=rounds)
                     written += [token.id for token in message.tokens]
                     rounds, reason = rounds + 1, message.finish_reason
-                    if cancelled():
+                    if reason is None and cancelled():
                         yield _ended(call, "cancelled", method)
                         return
                 else:

@@ -23,7 +23,7 @@ from omnidemo.distill import in_process_worker, train_step
 from omnidemo.distill.distiller import ADAPTABLE, Distiller
 from omnidemo.distill.evaluation import difference
 from omnidemo.distill.payback import SURE_UPDATES, TRIAL_REQUESTS
-from omnidemo.distill.worker import PauseController, TrainingPlan, plan_of
+from omnidemo.distill.worker import POLL_SECONDS, PauseController, TrainingPlan, plan_of
 from tests.support.learning import FakeStore, FakeWorker, Owner, make_trace, save_drafter, until
 
 torch.set_num_threads(1)
@@ -443,6 +443,13 @@ def test_a_pause_controller_that_breaks_leaves_no_process_standing() -> None:
     with PauseController(child, lambda: True, 5.0, moved) as pauses:
         until(lambda: not pauses._thread.is_alive())
     assert [moved for _, moved in child.moves] == [True, False]
+
+
+def test_a_worker_that_cannot_pause_is_not_said_to_stand() -> None:
+    moves: list[bool] = []
+    with PauseController(in_process_worker.InProcessWorker(), lambda: True, 5.0, moves.append) as pauses:
+        time.sleep(5 * POLL_SECONDS)
+    assert moves == [] and pauses.paused_seconds == 0
 
 
 def test_what_a_step_costs_a_chat_compares_like_with_like(make: Make) -> None:

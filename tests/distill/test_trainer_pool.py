@@ -195,7 +195,7 @@ def test_new_settings_hold_for_open_lines_and_for_those_to_come(pair: Pair, line
 def test_an_adapter_goes_out_and_comes_back_in(pair: Pair, lines: TrainerPool, tmp_path: Path) -> None:
     ask(pair, lines, "maths", 2)
     file = lines.export("maths", 1, tmp_path)
-    assert file.name == "omnidemo-target-maths-v1.zip"
+    assert file.name == "omnidemo-drafter-for-target-maths-v1.zip"
     assert lines.adopt("copied", file) == 1
     assert lines.status("copied").version == 1
     original = weights(pair, "maths")

@@ -198,6 +198,8 @@ def test_what_is_cancelled_ends_at_the_replica(pair: ReplicatedPair) -> None:
     next(steps)
     steps.close()
     assert replicas(pair).ended == 2 and pair.in_flight == 0
+    whole = pair.generate("duck", max_new_tokens=1, cancelled=lambda: True)
+    assert whole.finish_reason == "length", "it was whole before anybody looked"
 
 
 def test_conversations_keep_their_name_while_they_grow(pair: ReplicatedPair) -> None:

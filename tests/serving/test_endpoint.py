@@ -436,7 +436,7 @@ async def everything(work: Work[Any]) -> list[Any]:
 
 
 def test_rounds_are_looked_at_in_order_and_seldom_and_the_end_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answer_slots, "PAUSE", 60.0)  # only the end is a reason for another look within the test
+    monkeypatch.setattr(answer_slots, "LOOK_SECONDS", 60.0)  # only the end is a reason for another look within the test
     rounds, seen = script("one two three four five six seven eight nine ten " * 3), threading.Event()
 
     def begin(cancel: threading.Event) -> Iterator[Any]:

@@ -1,4 +1,4 @@
-"""A whole pass of a few rows over weights in bfloat16, which threads may share.
+"""A whole pass of a few rows over weights in float32 or bfloat16, which threads may share.
 
 At batch 1 a small model spends as long between its products as in them when each step is a call of its own.
 """
