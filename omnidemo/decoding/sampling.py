@@ -40,9 +40,9 @@ class SamplingParams:
 
     @property
     def plain(self) -> bool:
-        """Whether no filter (top-k, top-p, min-p) changes the softmax; compiled rounds have none, and look at `penalises` themselves. (A
-        plain round is another thing: one without a draft.)"""
-        return self.top_k == 0 and self.top_p == 1.0 and self.min_p == 0.0
+        """Whether no filter (top-k, top-p, min-p) changes what is drawn, as at temperature 0, where each keeps the most probable token.
+        Compiled rounds have none, and look at `penalises` themselves. (A plain round is another thing: one without a draft.)"""
+        return self.greedy or (self.top_k == 0 and self.top_p == 1.0 and self.min_p == 0.0)
 
     @property
     def penalises(self) -> bool:

@@ -373,6 +373,14 @@ def test_more_than_a_temperature_is_the_hosts(bundled: Pair, made: list[list[Mad
     assert not made
 
 
+def test_at_temperature_0_a_filter_changes_nothing_and_costs_nothing(bundled: Pair, made: list[list[MadeRound]]) -> None:
+    wanted = bundled.generate(BUNDLED[0], max_new_tokens=12, reuse=False).token_ids
+    for options in ({"top_p": 0.9}, {"top_k": 5}, {"min_p": 0.1}):
+        made.clear()
+        assert bundled.generate(BUNDLED[0], max_new_tokens=12, reuse=False, **options).token_ids == wanted
+        assert made, "no round was compiled"
+
+
 def test_large_targets_go_round_by_round(bundled: Pair, made: list[list[MadeRound]], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiled_passes, "STRIDE", 1)
     bundled.generate(BUNDLED[0], max_new_tokens=20, reuse=False)

@@ -12,7 +12,6 @@ from omnidemo import load_pair
 from omnidemo.backends import compiled_passes as cpu_passes
 from omnidemo.backends.fused_cache import FusedCache
 from omnidemo.backends.fused_llama import FusedLlama
-from omnidemo.backends.kernels.rows_kernel import highest, mass
 from omnidemo.bench.tiny import random_model
 from omnidemo.decoding.row_ops import BEST, MASS, TEMPERED, TOP, RowStats
 from omnidemo.decoding.sampling import SamplingParams
@@ -68,6 +67,8 @@ def test_a_pass_tells_its_peaks(runner: FusedLlama, temperature: float, rows: in
 
 @pytest.mark.parametrize("size", [1, 2, 255, 256, 257, 8192, 50_001])
 def test_the_highest_is_numpys(size: int) -> None:
+    from omnidemo.backends.kernels.rows_kernel import highest  # not before its machine code is there
+
     chance = np.random.default_rng(size)
     for row in (
         chance.standard_normal(size), -abs(chance.standard_normal(size)), np.zeros(size), np.full(size, -np.inf), np.full(size, -3.5),
@@ -80,6 +81,8 @@ def test_the_highest_is_numpys(size: int) -> None:
 
 
 def test_a_mass_of_far_away_logits() -> None:
+    from omnidemo.backends.kernels.rows_kernel import mass
+
     row = np.array([1e4, 0.0, -np.inf, 1e4 - 1.0], np.float32)
     assert mass(row, row[0], np.float32(1.0)) == pytest.approx(1 + math.exp(-1))
     assert mass(row, row[0], np.float32(0.5)) == pytest.approx(1 + math.exp(-0.5))
