@@ -28,7 +28,7 @@ class Settings(BaseSettings):
     dtype: str = Field(
         "auto",
         description="auto, float32, bfloat16 or float16; auto is float32 on a CPU, the model's own elsewhere. On a CPU the others round the"
-        " weights, and compute in float32 where there is room.",
+        " weights; Llama and Qwen2 shapes compute in float32 where there is room.",
     )
     backend: Literal["auto", "reference", "cpu", "cuda"] = Field(
         "auto",
@@ -39,9 +39,14 @@ class Settings(BaseSettings):
     compact: Literal["auto", "drafter", "both", "neither"] = Field(
         "auto",
         description="Whose CPU passes run over weights of two bytes (Llama shapes): the drafter's are rounded to bfloat16, a target's used"
-        " where that is exact. auto: the drafter's, and a target's where a probe at load finds that it decodes faster so.",
+        " where that is exact. auto: the drafter's, and a target's where a probe finds that it decodes faster so.",
     )
-    threads: int = Field(0, ge=0, le=MOST_THREADS, description="CPU threads of a forward pass; 0 picks by the model's size.")
+    threads: int = Field(
+        0,
+        ge=0,
+        le=MOST_THREADS,
+        description="CPU threads of a forward pass; 0 picks the cores, up to 8, or by the model's size where torch computes.",
+    )
     draft_policy: Literal["fixed", "confidence", "cost", "head"] = Field(
         "cost", description="How long a draft gets: fixed, as long as the drafter is sure, what pays for itself, or by the acceptance head."
     )
@@ -58,10 +63,12 @@ class Settings(BaseSettings):
     adapters_kept: int = Field(20, ge=1, le=10_000, description="Adapter versions kept on disk per line; older files are pruned.")
     cache_size: int = Field(20_000, ge=0, le=10_000_000, description="Most n-grams kept per pair; 0 switches merging off.")
     cache_policy: Literal["lfu", "lru"] = Field("lfu", description="Which n-gram leaves a full cache first.")
-    warm_start: bool = Field(False, description="Fill the n-gram cache with every spellable target token at first load.")
+    warm_start: bool = Field(
+        False, description="Fill the n-gram cache with every spellable target token at a load that finds it empty."
+    )
 
     training: Literal["idle", "concurrent", "inline", "off"] = Field(
-        "idle", description="When the drafter learns: while nobody waits, beside the answers, after each answer, never."
+        "idle", description="When the drafter learns: while nobody waits, beside the answers, at the end of an answer, never."
     )
     patience: float = Field(20.0, ge=0, le=1e6, description="Training `idle`: seconds that answers without a pause can hold an update up.")
     cost_aware: bool = Field(True, description="Learn only while the expected gain in speed pays for the training.")
@@ -103,7 +110,11 @@ class Settings(BaseSettings):
     )
     allowed_hosts: str = Field("", description="Names beside localhost by which the app may be reached, with commas between.")
     operator_key: str = Field("", repr=False, description="Password for what concerns everybody in a public app; empty: nobody may do it.")
-    api_keys: str = Field("", repr=False, description="Keys of the endpoint, with commas between; empty: it answers this machine only.")
+    api_keys: str = Field(
+        "",
+        repr=False,
+        description="Keys of the endpoint, with commas between; empty: this machine only, and nobody in a public app or one with a password.",
+    )
     upload_mb: int = Field(20, ge=1, description="Largest file that may be uploaded.")
     visitor_requests: int = Field(600, ge=1, description="Public: answers for one visitor in an hour.")
     visitor_tokens: int = Field(150_000, ge=1, description="Public: tokens for one visitor in an hour.")

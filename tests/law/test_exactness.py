@@ -78,9 +78,10 @@ def test_longer_drafts_are_lossless_too(budget: int, method: Method) -> None:
     assert emitted(PLAIN, method, SamplingParams(1.0), budget) < 1e-12
 
 
+@pytest.mark.parametrize("sampling", [SamplingParams(0.7), *WARPS.values()], ids=["a temperature", *WARPS])
 @pytest.mark.parametrize("budget", [1, 2, 3])
-def test_one_vocabulary(budget: int) -> None:
-    assert emitted(SAME, Speculative(), SamplingParams(0.7), budget) < 1e-12
+def test_one_vocabulary(budget: int, sampling: SamplingParams) -> None:
+    assert emitted(SAME, Speculative(), sampling, budget) < 1e-12
 
 
 @pytest.mark.parametrize("sampling", WARPS.values(), ids=WARPS)
