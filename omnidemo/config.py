@@ -113,7 +113,8 @@ class Settings(BaseSettings):
     api_keys: str = Field(
         "",
         repr=False,
-        description="Keys of the endpoint, with commas between; empty: this machine only, and nobody in a public app or one with a password.",
+        description="Keys of the endpoint, with commas between; empty: this machine only, and nobody in a public app or one with a"
+        " password.",
     )
     upload_mb: int = Field(20, ge=1, description="Largest file that may be uploaded.")
     visitor_requests: int = Field(600, ge=1, description="Public: answers for one visitor in an hour.")
