@@ -32,7 +32,7 @@ MEASURED = ("bench", "browser")
 THREADS, HELPERS = torch.get_num_threads(), thread_pool.pick_size
 # What starts processes on the reference comes first, beside compiling; then what takes longest, so that no worker is left alone with it;
 # single tests of the law fill up what is left.
-FIRST = ("replicas", "distill", "store", "browser", "contract", "kernels", "bench")
+FIRST = ("distill", "store", "replicas", "browser", "contract", "kernels", "bench")
 LAST = ("kernels/test_compile_kernels.py", "law")
 
 
