@@ -69,9 +69,11 @@ class Measurer:
             self._answered = time.monotonic()
 
     def swapped(self, domain: str, version: int) -> None:
-        """Note that a line drafts with this version from now on."""
+        """Note that a line drafts with this version from now on. It, which may be an older one whose rounds are not kept any more, and the
+        fresh drafter, which may have failed, are looked up again, and replayed where need be."""
         with self._condition:
             self._newest[domain] = version
+            self._done = {key for key in self._done if key[1] and key[:2] != (domain, version)}
             self._condition.notify_all()
 
     def forget(self, domain: str) -> None:
@@ -180,8 +182,8 @@ class Measurer:
         domain, version, topic = key
         (request, records), asked = self._recordings, sample_prompts.probes(topic)
         names = (self._pair.target.name, self._pair.drafter.name)
-        rows = self._store.probes(*names, domain or "default", topic)  # those of an earlier run of the app as well
-        self._done.update((row["domain"], row["version"], topic) for row in rows if row["recording"] == records.key)
+        rows = self._store.probes(*names, domain or "default", topic, shown=True)  # those of an earlier run of the app as well
+        self._done.update((row["domain"], row["version"], topic) for row in rows if row["recording"] == records.key and row["shown"])
         if key in self._done:
             return
         for prompt in records.missing(asked):
