@@ -162,7 +162,8 @@ class TrainerPool:
             self._pair.forget(domain)
 
     def forget(self, domain: str) -> bool:
-        """Delete a line and all that it has learned. False, and nothing is deleted, while it drafts an answer."""
+        """Delete a line and all that it has learned. False, and nothing is deleted, while it drafts an answer. Files that cannot be removed
+        stay, and the log says so."""
         with self._lock:
             if self._users[domain]:
                 return False
@@ -172,7 +173,10 @@ class TrainerPool:
             del self._users[domain]
         if line is not None:
             line.close()
-        self._stored.forget(domain)
+        try:
+            self._stored.forget(domain)
+        except OSError as error:  # also where another thread was first
+            log.warning("The files of the line %s could not be removed: %s", domain, error)
         self.measurer.gone(domain)
         self._pair.forget_domain(domain)
         return True
