@@ -103,8 +103,8 @@ class ProcessWorker(Worker):
                 raise TimeoutError(f"Training took longer than {self.timeout:g} seconds and was stopped; use fewer or smaller steps.")
 
     def _serve(self) -> None:
-        """Answer one request after another. This thread stays, because Linux ends the process together with the thread that started it (see
-        `main`). A process that hangs does not read either, and its pipe is soon full: nobody but this thread waits for that."""
+        """Answer one request after another. This thread stays, because Linux ends the process together with the thread that started it
+        (`processes.end_with_parent`). A process that hangs does not read either, and its pipe is soon full: this thread alone waits."""
         while True:
             self._fulfil(*self._requests.get())  # a call of its own, so that nothing of a request stays in memory
 

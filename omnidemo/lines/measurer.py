@@ -34,8 +34,9 @@ Key = tuple[str, int, str]  # domain ("" for the fresh drafter), version, topic
 
 
 class Measurer:
-    """The measurements of one pair. `worker()` is the one that measures now, `folder(domain)` holds the versions of a line. Work begins at
-    a quiet moment and is paused while the pair answers. Errors are logged. Methods may be called from any thread.
+    """The measurements of one pair. `worker()` is the one that measures now, `folder(domain)` holds the versions of a line. Work waits, and
+    where its worker can, pauses, while the pair answers, for `patience` seconds a piece at most. Errors are logged, but for those of
+    `agree`. Methods may be called from any thread.
     """
 
     def __init__(self, pair: Pair, settings: Settings, store: Store, worker: Callable[[], Worker], folder: Callable[[str], Path]) -> None:
@@ -95,11 +96,6 @@ class Measurer:
         with self._condition:
             domain = self._topics.get(topic)
             return self._thread is not None and domain is not None and bool(self._missing(topic, domain))
-
-    @property
-    def working(self) -> bool:
-        """Whether a measurement runs now."""
-        return self._busy.is_set()
 
     def close(self) -> None:
         self._closing.set()
@@ -228,7 +224,7 @@ class Measurer:
 
     @contextmanager
     def _working(self) -> Iterator[Worker]:
-        """The worker, paused while the pair answers."""
+        """The worker, paused, where it can be, while the pair answers, for `patience` seconds at most."""
         worker = self._worker()
         with worker.turn, self._pauses(worker):
             yield worker

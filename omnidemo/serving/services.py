@@ -52,7 +52,8 @@ class MethodInfo:
 class Services:
     """The application without its pages. All methods may be called from any thread. ValueError where another process uses the storage.
 
-    What pages call of `PairPool`, `ChatService`, `AdaptationService` and `Beside` is here under the same names; it is documented there.
+    What pages call of `PairPool`, `ChatService`, `AdaptationService` and `Beside` is here under the same names (`forget_asked` is
+    `ChatService.forget`); it is documented there.
     """
 
     def __init__(self, settings: Settings | None = None, cluster: Cluster | None = None) -> None:

@@ -94,7 +94,7 @@ class LineStore(Database):
         self._update_line(target, drafter, domain, active=ADAPTERS.c.version == version)
 
     def set_trusted(self, target: str, drafter: str, domain: str, version: int) -> None:
-        """Note the last version that was measured to be better; 0 is the base drafter."""
+        """Note the last version that was measured to be better, or chosen or imported by hand; 0 is the base drafter."""
         self._update_line(target, drafter, domain, trusted=ADAPTERS.c.version == version)
 
     def drop_files(self, target: str, drafter: str, domain: str, versions: Sequence[int]) -> None:

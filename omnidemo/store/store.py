@@ -230,7 +230,7 @@ class Store(LineStore):
 
     def export_csv(self, kind: Literal["requests", "rounds", "steps"], path: Path, /, **filters: str | None) -> int:
         """Write a table as CSV and return its rows. Filters: target, drafter, domain; for requests and rounds also method,
-        session, kind. Raises ValueError for an unknown table or filter, RuntimeError where database or file fail."""
+        topic, session, kind. Raises ValueError for an unknown table or filter, RuntimeError where database or file fail."""
         query = csv_export.make_query(kind, filters)
         if self.status.ok:
             self.flush()

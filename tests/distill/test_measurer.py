@@ -131,7 +131,7 @@ def learned(world: World, versions: int = 1) -> None:
     for count in range(versions):
         for place in range(2):
             world.ask(f"duck {count} {place}")
-        until(lambda: not world.measurer.pending("code") and not world.measurer.working, 120)
+        until(lambda: not world.measurer.pending("code") and not world.measurer._busy.is_set(), 120)
 
 
 def test_each_version_is_replayed_on_the_recorded_answers_and_the_agreement_of_an_answer_comes_later(world: World) -> None:
@@ -167,7 +167,7 @@ def test_neither_curve_nor_agreement_depends_on_the_draft_policy(
         world = World(models, tmp_path / str(policy["draft_policy"]))
         try:
             answers = [world.ask(f"duck {place}", temperature=temperature, **policy) for place in range(2)]
-            until(lambda world=world: not world.measurer.pending("code") and not world.measurer.working, 120)  # type: ignore[misc]
+            until(lambda world=world: not world.measurer.pending("code") and not world.measurer._busy.is_set(), 120)  # type: ignore[misc]
             until(lambda world=world, answers=answers: all(world.pair.agreement(one) for one in answers), 60)  # type: ignore[misc]
             rows = [(row["version"], row["tokens"], row["passes"]) for row in world.rows()]
             agreed = [world.pair.agreement(one) for one in answers]
@@ -239,7 +239,7 @@ def test_before_and_after_show_the_version_that_a_roll_back_brought_back(world: 
     world.store.flush()
     between = learning_curve.before_after(world.store, *world.names, "default", "code")
     assert between is None or between.after_version == 1
-    until(lambda: not world.measurer.pending("code") and not world.measurer.working, 120)
+    until(lambda: not world.measurer.pending("code") and not world.measurer._busy.is_set(), 120)
     world.store.flush()
     shown = learning_curve.before_after(world.store, *world.names, "default", "code")
     assert shown is not None and shown.after_version == 1
