@@ -167,8 +167,8 @@ class LineStore(Database):
         self.submit(lambda connection: connection.execute(query))
 
     def record_probe(self, probe: Probe) -> None:
-        """Note how a version does on the probe prompts of a topic (again: it is replaced). Rounds stay only of the newest version of the
-        line, and probes of other recordings of the topic go: they can be compared with nothing any more."""
+        """Note how a version does on the probe prompts of a topic (again: it is replaced). Rounds stay only of the line's version probed
+        last, and probes of other recordings of the topic go: they can be compared with nothing any more."""
 
         def write(connection: Connection) -> None:
             pair = pair_id(connection, probe.target, probe.drafter)

@@ -173,7 +173,7 @@ STEPS = _table(
     *_measured("loss_head"),  # of the acceptance head, where it was trained
     sa.Index("ix_training_steps_line", "pair_id", "domain", "id"),
 )
-# A drafter version on the probe prompts of a topic; see `records.Probe`. `shown` is kept for the newest version of each line only.
+# A drafter version on the probe prompts of a topic; see `records.Probe`. `shown` is kept for the version of each line probed last.
 PROBES = _table(
     "probes",
     *_whole("id", key=True),
