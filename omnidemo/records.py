@@ -195,7 +195,7 @@ class RequestRecord:
     generation: Generation
     settings: Mapping[str, Any]
     created_at: str
-    kind: Literal["chat", "traffic", "compare", "api"] = "chat"
+    kind: Literal["chat", "traffic", "api"] = "chat"
     cache_entries: int = 0
     cache_bytes: int = 0
     topic: str | None = None  # a label that the router gave, whichever adapter line drafted

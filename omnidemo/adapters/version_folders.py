@@ -27,7 +27,7 @@ FILES = {WEIGHTS, CONFIG, OPTIMISER, MANIFEST, HEAD}
 GONE = ".gone-"  # before the name of a folder that is being removed
 PREFIX = "base_model.model."  # PEFT's, before the name of the base model's parameter
 LARGEST = 1e9  # magnitude of a weight: trained ones stay below 1,000, and products of larger ones leave float32
-Note = Literal["active", "trusted"]  # files beside the versions: which one drafts, and the last one that was measured to be better
+Note = Literal["active", "trusted"]  # files beside the versions: which one drafts, and the last one that was better, or chosen by hand
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -163,7 +163,7 @@ def load_version(path: Path) -> StoredVersion:
 
 
 def prune(line: Path, keep: int, *needed: int) -> list[int]:
-    """Remove all but the newest `keep` versions and those that are `needed`; the numbers removed."""
+    """Remove all but the newest `keep` versions and those that are `needed`; the numbers that are to go."""
     gone = [version for version in versions(line)[keep:] if version not in needed]
     for version in gone:
         with contextlib.suppress(OSError):  # what stays now goes with the next version

@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+from omnidemo import private_folders
 from omnidemo.config import Settings
 from omnidemo.lines.trainer_pool import TrainerPool
 from omnidemo.pair.pair import Pair
@@ -17,13 +18,15 @@ from omnidemo.store.store import Store
 
 @contextmanager
 def learning(pair: Pair, settings: Settings, keep: bool = False, **changed: Any) -> Iterator[tuple[Settings, Store, TrainerPool]]:
-    """Have the pair learn with the settings `changed` so, and always where there is something to learn. keep: in the settings' storage;
-    else in a folder that is dropped at the end. Everything is closed at the end."""
+    """Have the pair learn with the settings `changed` so, and always where there is something to learn. keep: in the settings' storage
+    (ValueError where another process uses it); else in a folder that is dropped at the end. Everything is closed at the end."""
     with ExitStack() as stack:
         if not keep:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="omnidemo-"))
             changed |= {"storage": Path(folder), "database_url": ""}
         settings = settings.model_copy(update={"cost_aware": False, **changed})
+        private_folders.hold(settings.storage)
+        stack.callback(private_folders.let_go, settings.storage)
         store = open_store(settings)
         stack.callback(store.close)
         lines = attach_storage(pair, settings, store)

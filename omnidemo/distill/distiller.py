@@ -1,4 +1,4 @@
-"""The thread that adapts one drafter to one target: traces in, numbered adapter versions out; it never delays a chat."""
+"""The thread that adapts one drafter to one target: traces in, numbered adapter versions out; only inline an answer waits for it."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ class Distiller:
             return self.versions.restore()
 
     def activate(self, version: int) -> None:
-        """Go back (or forward) to a stored version; 0 is the base drafter. Raises ValueError where it is missing or damaged."""
+        """Go back (or forward) to a stored version; 0 is the base drafter. Raises as `AdapterRegistry.activate`."""
         with self._choice():
             self.versions.activate(version)
 
@@ -191,7 +191,7 @@ class Distiller:
                 self._begin()
 
     def close(self) -> None:
-        """Stop thread and worker (unless it is shared), within two seconds; what was not written is lost, what was written stays."""
+        """Stop thread and worker (unless it is shared), within three seconds; what was not written is lost, what was written stays."""
         self.closing.set()
         atexit.unregister(self.close)
         with self.condition:

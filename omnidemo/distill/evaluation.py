@@ -16,7 +16,7 @@ from omnidemo.distill.payback import DRAFT_LENGTH, ChatCost, Payback, seconds_sa
 from omnidemo.records import Trace
 
 HELD_OUT = 24  # newest answers that a version is evaluated on
-SPAN = 6  # updates: the gain of an update is a mean over this many to twice as many, because that of a single one is mostly noise
+SPAN = 6  # updates: the gain of an update is a mean over this many to twice as many (fewer at first): a single one's is mostly noise
 FEWEST_REQUESTS = 4  # answers that a verdict needs
 # A version is rolled back where it is worse by more than this many standard errors. Every update tests again, and the tokens of an answer
 # are not independent: with 2 (and no decay) two of three simulated lines lost a good version within 50 updates, with 3.5 one of 25. A

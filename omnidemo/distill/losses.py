@@ -50,7 +50,7 @@ class Positions:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Losses:
-    """`total` = `direct` + λ · `ngram`, scalars in nats: per directly mapped position, and per n-gram; with "dynamic"
+    """`total` = `direct` + λ · `ngram`, scalars (nats, but for "tv"): per directly mapped position, and per n-gram; with "dynamic"
     the target's probability of each n-gram stands in the place of λ."""
 
     total: Tensor
@@ -64,7 +64,7 @@ def spelled(trace: Trace) -> np.ndarray:
 
 
 def positions(traces: Sequence[Trace], errors_only: bool = False) -> Positions:
-    """Collect what counts of at least one trace: the positions that are spelled; errors_only: without accepted proposals."""
+    """Collect what counts of one trace or more: the positions that are spelled; errors_only: without accepted proposals."""
     width = max(trace.top_ids.shape[1] for trace in traces)
     found: list[dict[str, np.ndarray]] = []
     for index, trace in enumerate(traces):

@@ -104,11 +104,11 @@ def seconds_saved(acceptance: float, change: float, length: float, tokens: float
 class ChatCost:
     """How much longer rounds take while a training step runs: rounds of the same kind, with a step beside them and without.
 
-    One for all lines with the same training process: a step of one of them slows the answers of all.
+    One for all lines of a pair, also where each has a process (`--ray`): an update of one of them slows the answers of all.
     """
 
     def __init__(self) -> None:
-        self.running = False  # whether a step runs at this moment
+        self.running = False  # whether an update runs at this moment; where several do, until the first one ends
         self.round_seconds: float | None = None  # running means over the drafting rounds
         self.draft_length: float | None = None
         self._quiet: defaultdict[Hashable, deque[float]] = defaultdict(lambda: deque(maxlen=50))

@@ -41,6 +41,7 @@ class ProcessWorker(Worker):
         self._last_sign = time.monotonic()  # of life
         self._in_request = False
         self._process: subprocess.Popen[bytes] | None = None
+        self._ready = False  # whether the process may be paused
         self._requests: queue.SimpleQueue[tuple[Future[Any], Any]] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._request_lock = threading.Lock()  # held for a request
@@ -102,8 +103,8 @@ class ProcessWorker(Worker):
                 raise TimeoutError(f"Training took longer than {self.timeout:g} seconds and was stopped; use fewer or smaller steps.")
 
     def _serve(self) -> None:
-        """Answer one request after another. This thread stays, because Linux ends the process together with the thread that started it (see
-        `main`). A process that hangs does not read either, and its pipe is soon full: nobody but this thread waits for that."""
+        """Answer one request after another. This thread stays, because Linux ends the process together with the thread that started it
+        (`processes.end_with_parent`). A process that hangs does not read either, and its pipe is soon full: this thread alone waits."""
         while True:
             self._fulfil(*self._requests.get())  # a call of its own, so that nothing of a request stays in memory
 
@@ -140,17 +141,19 @@ class ProcessWorker(Worker):
         command = [sys.executable, "-c", f"from omnidemo.distill.worker_process import main; main({self.nice}, {os.getpid()})"]
         try:
             process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=_environment())
+            with self._state_lock:  # from here on it is killed where it hangs
+                self._process, self._ready, closed = process, False, self._closed
+            if closed:
+                self._kill()
             assert process.stdout
-            pickle.load(process.stdout)  # it is ready: from here on it may be paused
+            pickle.load(process.stdout)
         except Exception as error:  # the system has no process left, or it ended at once
+            self._kill()
             raise WorkerError(f"The training process could not be started: {str(error) or type(error).__name__}") from error
         with self._state_lock:
-            self._process = process
+            self._ready = True
             if self._paused:
                 _signal(process, True)
-            closed = self._closed
-        if closed:
-            self._kill()
         return process
 
     def _kill(self) -> None:
@@ -162,7 +165,7 @@ class ProcessWorker(Worker):
     def _set_paused(self, paused: bool) -> None:
         with self._state_lock:
             self._paused = paused
-            if self._process and self._process.poll() is None:
+            if self._process and self._ready and self._process.poll() is None:
                 _signal(self._process, paused)
 
 

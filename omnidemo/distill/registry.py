@@ -38,7 +38,8 @@ class AdapterRegistry:
 
     Whoever calls a method holds `lock`. `publish(version, weights, head)` is called with it held, after the version is on disk. `error` is
     a sentence about what went wrong last.
-    `trusted` is the last version that was measured to be better than the one trusted before it; it is never pruned.
+    `trusted` is the last version that was measured to be better than the one trusted before it, or chosen or imported by hand; it is never
+    pruned.
     """
 
     def __init__(self, folder: Path, drafter: str, target: str, domain: str, storage: Path, publish: Publish, store: Store) -> None:
@@ -46,7 +47,7 @@ class AdapterRegistry:
         self.line_folder = version_folders.line_folder(storage, drafter, target, domain)
         self.lock = threading.RLock()
         self.current, self.trusted = Published(), Published()
-        self.epoch = 0  # grows with every change by hand: an update that began before it is dropped
+        self.epoch = 0  # grows with every swap but an update's: an update that began before it is dropped
         self.error: str | None = None
         self._publish, self._store = publish, store
         self._names = (target, drafter, domain)  # by which the store knows the line
@@ -75,7 +76,8 @@ class AdapterRegistry:
         return 0
 
     def activate(self, version: int) -> None:
-        """Publish a stored version and trust it; 0 is the base drafter. Raises ValueError where it is missing or damaged."""
+        """Publish a stored version and trust it; 0 is the base drafter. Raises ValueError where it is missing or damaged, OSError where the
+        choice cannot be noted for a restart: it drafts all the same."""
         self._swap_to(version)
         self.promote()
         version_folders.write_note(self.line_folder, "active", version)
@@ -90,7 +92,7 @@ class AdapterRegistry:
 
     def add(self, adapter: AdapterState, optimiser: OptimiserState, steps: Sequence[TrainStep], requests: int, kept: int) -> None:
         """Write the next version, note it, publish it, and prune all but the newest `kept`. Raises OSError, or ValueError where it does
-        not fit the drafter; then nothing has changed."""
+        not fit the drafter; then the published version stays."""
         weights = version_folders.merged_weights(version_folders.BaseWeights(self.folder), adapter)
         version = max([self.current.version, *version_folders.versions(self.line_folder)]) + 1
         losses = [step.loss for step in steps if math.isfinite(step.loss)]

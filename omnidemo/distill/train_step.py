@@ -1,6 +1,6 @@
 """One update of the drafter and of its acceptance head: pure functions on a scratch copy of the model. `worker.py` says who runs them.
 
-`transformers` and `peft` are imported where a model is built: the process that serves needs neither for training.
+`transformers` and `peft` are imported where a model is built, and so only by the process that trains.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ EVALUATED_AT_ONCE = 8  # traces in a forward pass of `evaluate`
 
 
 class Learner:
-    """The base drafter with trainable LoRA matrices on every linear layer, or (rank 0) all of its parameters; scratch space."""
+    """The base drafter with trainable LoRA matrices on every linear layer but the last, which gives the logits, or (rank 0) all of its
+    parameters; scratch space."""
 
     def __init__(self, folder: Path, rank: int, seed: int = 0, device: str = "cpu") -> None:
         """Reads safetensors from a local folder, never code. Raises OSError or ValueError where there is no such model."""
@@ -116,8 +117,8 @@ def train(
 
     The adapter is the running average of the weights over all steps of its line: steps on the few answers of a chat are noisy, and
     their average drafts better than any of them. The weights themselves go on in the optimiser's state. Nothing given is changed,
-    and nothing of an earlier call counts. A batch with a loss or gradient that is not finite changes nothing and is reported with
-    its loss NaN; one without anything to learn is reported with loss 0.
+    and nothing of an earlier call counts. A batch with a loss or gradient that is not finite moves no weight (but the average, towards
+    the weights) and is reported with its loss NaN; one without anything to learn is reported with loss 0.
 
     The acceptance head learns on the same batches (`plan.head` "joint"; OmniDraft, algorithm 3), or before them on `head_batches`,
     one after another, with the published weights in place ("interleaved"; algorithm 4). `head_batches` should be answers that no update
@@ -152,8 +153,8 @@ def train(
 def evaluate(learner: Learner, states: Sequence[AdapterState | None], traces: Sequence[Trace], window: int = 1024) -> list[np.ndarray]:
     """For each state (None: the base drafter) the probability [positions] that its proposal would be accepted, teacher-forced.
 
-    The positions are the spelled ones of all traces, in the same order for every state; see `trace_agreement.expected` for the
-    probabilities. Raises ValueError for a state that does not fit the learner.
+    The positions are the spelled ones of each trace's newest `window` tokens, in the same order for every state; see
+    `trace_agreement.expected` for the probabilities. Raises ValueError for a state that does not fit the learner.
     """
     found: list[np.ndarray] = []
     for state in states:

@@ -2,7 +2,7 @@
 
 Neither torch nor numpy is imported here. `ProcessWorker` (a niced process, for a CPU) and `InProcessWorker` (for a GPU and for inline mode)
 are a `Worker`. `lines/trainer_pool.py` makes the one that all lines of a pair share, unless it is given `trainers`, as with `--ray`; in
-inline mode `distill/distiller.py` makes one for each line.
+inline mode `distill/distiller.py` makes one for each line (on a GPU it takes that of the pool).
 """
 
 from __future__ import annotations

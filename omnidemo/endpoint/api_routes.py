@@ -32,7 +32,9 @@ ANSWERS = 3  # made at the same time by each process that answers, round by roun
 MOST_OF_ONE = 6  # requests of one visitor of a public app that run or wait
 LOAD_SECONDS, LOOK_SECONDS = 60.0, 0.1  # how long a request waits for a pair that is being loaded, and between two looks
 VERBS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
-CLOSED = "This app offers its endpoint to this machine only; whoever runs it opens it by setting OMNIDEMO_API_KEYS."
+CLOSED = (
+    "Nobody may use the endpoint of an app that is public, or asks for a password, and has no keys; whoever runs it sets OMNIDEMO_API_KEYS."
+)
 NO_KEY = "This endpoint needs a key; send one as `Authorization: Bearer KEY` or as `X-API-Key: KEY`."
 WRONG_KEY = "That key is none of this endpoint's; check it against OMNIDEMO_API_KEYS and send it again."
 Handler = Callable[[PublicServices, Request], Awaitable[ASGIApp]]

@@ -33,6 +33,7 @@ except ImportError:
 
 PATH = "/mcp"
 MISSING = 'MCP needs the package mcp, which is not installed here; run `pip install "mcp>=2.3,<3"` and start the app again.'
+ENDING = "The app is ending; ask again when it has been started."
 REFUSED = -32600  # JSON-RPC's code for a request that is not taken
 SESSIONS, SESSION_SECONDS = 256, 600.0  # clients at a time that keep a session, and how long one may be silent
 TELL_SECONDS = 0.1  # between two notices of progress
@@ -82,8 +83,10 @@ class ToolServer:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             front = self._endpoint.calling(Headers(scope=scope))
-            if self._manager is None:
+            if not INSTALLED:
                 raise ApiError(501, MISSING)
+            if self._manager is None:
+                raise ApiError(503, ENDING)
         except ApiError as error:
             await JSONResponse(tool_error(str(error)), error.status, headers=error.headers)(scope, receive, send)
             return

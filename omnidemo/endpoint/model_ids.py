@@ -27,7 +27,7 @@ class ModelId:
 
     @property
     def named_line(self) -> bool:
-        """Whether the id names a line that is not there in any case."""
+        """Whether the id names a line that may not exist."""
         return self.line not in (None, DEFAULT, AUTO)
 
     def written(self, settings: Any) -> str:

@@ -25,7 +25,6 @@ ZERO_GPU = "zero-a10g"  # what ZeroGPU is called in the front matter, whichever 
 LEAST_PYTHON = "3.10"  # what a Space takes without python_version
 LARGEST = 10 * 2**20  # bytes of a file that git may carry to the Hub without LFS
 SPACE_PORT = 7860  # where a Gradio Space is asked
-SHARED = ("bench", "bundled")  # rooms that a Space does not run; what they need beside the requirements is asked for where it is used
 HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 CALLS_GPU = re.compile(r"\bspaces\.GPU\(")
 PROBE_SECONDS = 120
@@ -191,8 +190,6 @@ def _missing(root: Path, needed: Mapping[str, Requirement]) -> Iterator[str]:
     owners = packages_distributions()
     seen: set[str] = set()
     for path in sorted((root / "omnidemo").rglob("*.py")):
-        if path.relative_to(root / "omnidemo").parts[0] in SHARED:
-            continue
         for name in _imports(path) - seen - set(sys.stdlib_module_names) - {"omnidemo"}:
             seen.add(name)
             if brought.isdisjoint(map(canonicalize_name, owners.get(name, [name]))):

@@ -66,12 +66,12 @@ def curve(store: Store, target: str, drafter: str, line: str, topic: str) -> dic
 
 def before_after(store: Store, target: str, drafter: str, line: str, topic: str) -> BeforeAfter | None:
     """The probe prompts whose rounds are kept, by the fresh drafter and by the version that drafts now; while that one is not measured, by
-    the newest that is. None where either is not there, or the fresh drafter drafts."""
+    the newest one before it that is. None where either is not there, or the fresh drafter drafts."""
     rows = store.probes(target, drafter, line, topic, shown=True)
     shown = {row["version"]: tuple(replayed(row["shown"])) for row in rows if row["shown"]}
     active = store.active_version(target, drafter, line)
-    newest = active if active in shown else max(shown, default=0)
-    if not active or not newest or 0 not in shown:
+    newest = max((version for version in shown if version <= active), default=0)
+    if not newest or 0 not in shown:
         return None
     pairs = [(one, other) for one in shown[0] for other in shown[newest] if one.prompt == other.prompt]
     return BeforeAfter(newest, tuple(one for one, _ in pairs), tuple(other for _, other in pairs))

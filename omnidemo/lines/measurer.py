@@ -34,8 +34,9 @@ Key = tuple[str, int, str]  # domain ("" for the fresh drafter), version, topic
 
 
 class Measurer:
-    """The measurements of one pair. `worker()` is the one that measures now, `folder(domain)` holds the versions of a line. Work begins at
-    a quiet moment and is paused while the pair answers. Errors are logged. Methods may be called from any thread.
+    """The measurements of one pair. `worker()` is the one that measures now, `folder(domain)` holds the versions of a line. Work waits, and
+    where its worker can, pauses, while the pair answers, for `patience` seconds a piece at most. Errors are logged, but for those of
+    `agree`. Methods may be called from any thread.
     """
 
     def __init__(self, pair: Pair, settings: Settings, store: Store, worker: Callable[[], Worker], folder: Callable[[str], Path]) -> None:
@@ -69,9 +70,11 @@ class Measurer:
             self._answered = time.monotonic()
 
     def swapped(self, domain: str, version: int) -> None:
-        """Note that a line drafts with this version from now on."""
+        """Note that a line drafts with this version from now on. It, which may be an older one whose rounds are not kept any more, and the
+        fresh drafter, which may have failed, are looked up again, and replayed where need be."""
         with self._condition:
             self._newest[domain] = version
+            self._done = {key for key in self._done if key[1] and key[:2] != (domain, version)}
             self._condition.notify_all()
 
     def forget(self, domain: str) -> None:
@@ -93,11 +96,6 @@ class Measurer:
         with self._condition:
             domain = self._topics.get(topic)
             return self._thread is not None and domain is not None and bool(self._missing(topic, domain))
-
-    @property
-    def working(self) -> bool:
-        """Whether a measurement runs now."""
-        return self._busy.is_set()
 
     def close(self) -> None:
         self._closing.set()
@@ -180,8 +178,8 @@ class Measurer:
         domain, version, topic = key
         (request, records), asked = self._recordings, sample_prompts.probes(topic)
         names = (self._pair.target.name, self._pair.drafter.name)
-        rows = self._store.probes(*names, domain or "default", topic)  # those of an earlier run of the app as well
-        self._done.update((row["domain"], row["version"], topic) for row in rows if row["recording"] == records.key)
+        rows = self._store.probes(*names, domain or "default", topic, shown=True)  # those of an earlier run of the app as well
+        self._done.update((row["domain"], row["version"], topic) for row in rows if row["recording"] == records.key and row["shown"])
         if key in self._done:
             return
         for prompt in records.missing(asked):
@@ -226,7 +224,7 @@ class Measurer:
 
     @contextmanager
     def _working(self) -> Iterator[Worker]:
-        """The worker, paused while the pair answers."""
+        """The worker, paused, where it can be, while the pair answers, for `patience` seconds at most."""
         worker = self._worker()
         with worker.turn, self._pauses(worker):
             yield worker

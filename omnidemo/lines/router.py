@@ -36,9 +36,9 @@ WORD = rf"[{CJK}]|[^\W{CJK}]+"
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """The adapter line (`domain`) of a prompt. `confidence` is 0 to 1, `why` one sentence; `words` are the evidence for the domain, with
-    their weight in nats, the heaviest first. `topic` is what the prompt is about, also where the line was chosen by hand; `topic_why` gives
-    the reason."""
+    """The adapter line (`domain`) of a prompt. `confidence` is 0 to 1, `why` one sentence or two; `words` are the evidence for the domain,
+    with their weight in nats, the heaviest first. `topic` is what the prompt is about, also where the line was chosen by hand;
+    `topic_why` gives the reason."""
 
     domain: str
     confidence: float

@@ -13,7 +13,7 @@ from omnidemo.store.visitors import owned
 
 
 class StoredLines:
-    """Reads files alone: no line has to be in memory."""
+    """Works on files and the store: no line has to be in memory."""
 
     def __init__(self, store: Store, target: str, drafter: str, storage: Path) -> None:
         self._store, self._target, self._drafter, self._storage = store, target, drafter, storage

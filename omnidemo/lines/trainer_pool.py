@@ -63,7 +63,8 @@ class TrainerPool:
         store.when_renewed(self._stored.note_all)
 
     def get(self, domain: str = DEFAULT) -> Distiller:
-        """The distiller of a line, restored from disk where it is not open. ValueError, one sentence, for a name that cannot be one."""
+        """The distiller of a line, restored from disk where it is not open. ValueError, one sentence, for a name that cannot be one, and
+        for a new one where there are MOST_LINES."""
         domain = check_domain(domain)
         with self._lock:
             line = self._open.get(domain)
@@ -162,7 +163,8 @@ class TrainerPool:
             self._pair.forget(domain)
 
     def forget(self, domain: str) -> bool:
-        """Delete a line and all that it has learned. False, and nothing is deleted, while it drafts an answer."""
+        """Delete a line and all that it has learned. False, and nothing is deleted, while it drafts an answer. Files that cannot be removed
+        stay, and the log says so."""
         with self._lock:
             if self._users[domain]:
                 return False
@@ -172,7 +174,10 @@ class TrainerPool:
             del self._users[domain]
         if line is not None:
             line.close()
-        self._stored.forget(domain)
+        try:
+            self._stored.forget(domain)
+        except OSError as error:  # also where another thread was first
+            log.warning("The files of the line %s could not be removed: %s", domain, error)
         self.measurer.gone(domain)
         self._pair.forget_domain(domain)
         return True
@@ -208,6 +213,18 @@ class TrainerPool:
         for thread in closing:
             thread.join()
 
+    def _publish(self, domain: str, version: int, weights: Mapping[str, Tensor], head: Mapping[str, Tensor]) -> None:
+        self._pair.publish(version, weights, head, domain=domain)
+        self.measurer.swapped(domain, version)
+
+    def _measuring_worker(self) -> Worker:
+        return self._inline_worker if self.settings.training == "inline" else self._worker
+
+    def _settings_of(self, domain: str) -> Settings:
+        if not owned(domain):
+            return self.settings
+        return line_settings(self.settings, {name: tuple(weight.shape) for name, weight in self._pair.drafter.runner.weights().items()})
+
     # From here on the lock is held.
 
     def _make(self, domain: str) -> Distiller:
@@ -236,13 +253,6 @@ class TrainerPool:
             line.observe(trace)
         return line
 
-    def _publish(self, domain: str, version: int, weights: Mapping[str, Tensor], head: Mapping[str, Tensor]) -> None:
-        self._pair.publish(version, weights, head, domain=domain)
-        self.measurer.swapped(domain, version)
-
-    def _measuring_worker(self) -> Worker:
-        return self._inline_worker if self.settings.training == "inline" else self._worker
-
     def _close_unused(self, wanted: str = "") -> None:
         """Close the lines unused for longest, the default line last: requests that name no line use it."""
         for domain in sorted(self._open, key=lambda name: name == DEFAULT):  # stable: else in order of last use
@@ -255,11 +265,6 @@ class TrainerPool:
                 self._waiting[domain] = fresh
             line.close()
             self._pair.drop_domain(domain)
-
-    def _settings_of(self, domain: str) -> Settings:
-        if not owned(domain):
-            return self.settings
-        return line_settings(self.settings, {name: tuple(weight.shape) for name, weight in self._pair.drafter.runner.weights().items()})
 
 
 def _occupied(line: Distiller) -> bool:

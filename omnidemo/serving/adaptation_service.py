@@ -33,8 +33,8 @@ SEEDS = 100  # sample prompts of each topic that a new router knows
 
 class AdaptationService:
     """Works on the pairs of a pool and on the app's one router. All methods may be called from any thread. Those that name a pair raise
-    RuntimeError, one sentence, while it is not ready, unless they say what they return then; those that name a line raise ValueError where
-    no line can have that name."""
+    RuntimeError, one sentence, while it is not ready, and those that name a line ValueError where no line can have that name, unless they
+    say otherwise."""
 
     def __init__(self, pool: PairPool, store: Store) -> None:
         self._pool, self._store = pool, store
@@ -79,7 +79,8 @@ class AdaptationService:
             pair.clear_cache()
 
     def activate(self, target: str, drafter: str, version: int, domain: str = DEFAULT) -> None:
-        """Swap in a stored adapter version (0: the base drafter). ValueError where it is missing or damaged."""
+        """Swap in a stored adapter version (0: the base drafter). ValueError where it is missing or damaged, OSError where the choice
+        cannot be noted for a restart."""
         self._lines(target, drafter).get(domain).activate(version)
 
     def drafting(self, target: str, drafter: str, domain: str = DEFAULT) -> Drafting:
@@ -88,7 +89,8 @@ class AdaptationService:
         return pair.drafting(check_domain(domain), self._pool.settings.draft_policy, self._pool.settings.draft_length)
 
     def pace_of(self, target: str, drafter: str, topic: str, domain: str = DEFAULT) -> Slowdown:
-        """How fast a line is on a topic, over plain decoding, by the topic's newest tokens."""
+        """How fast a line is on a topic, over plain decoding, by the topic's newest tokens. Also while the pair is not loaded; a line that
+        cannot be has no figures."""
         return self.slowdowns.now(Scope(target, drafter, domain, topic))
 
     def hero(self, target: str, drafter: str, topic: str, domain: str = DEFAULT) -> dict[str, Any]:
@@ -96,7 +98,8 @@ class AdaptationService:
         return learning_curve.curve(self._store, target, drafter, check_domain(domain), topic)
 
     def before_after(self, target: str, drafter: str, domain: str, topic: str) -> BeforeAfter | None:
-        """Probe prompts of a topic as the fresh drafter and as the line's newest version went through them; None where neither did yet."""
+        """Probe prompts of a topic as the fresh drafter and a version of the line (`learning_curve.before_after`) went through them; None
+        where one of both is missing. Also while the pair is not loaded."""
         return learning_curve.before_after(self._store, target, drafter, check_domain(domain), topic)
 
     def measuring(self, target: str, drafter: str, topic: str) -> bool:

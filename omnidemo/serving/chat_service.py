@@ -31,12 +31,12 @@ from omnidemo.store.visitors import TRAFFIC, sessions_of
 
 PROBE_EVERY = 12  # one round in so many is plain: from those the speedup of a chat is estimated
 LEARN_SECONDS = 8.0  # longest pause between two requests of played traffic
-COMMIT_SECONDS = 15.0  # longest wait for a row at the end of an answer: it takes milliseconds, and after five seconds a lock is called one
+COMMIT_SECONDS = 15.0  # longest wait for a row at the end of an answer: it takes milliseconds, and a lock is reported after five seconds
 STOP_SECONDS = 1.0  # the same for one that was stopped: the page gives a stop up after three
 SESSIONS_KNOWN = 256  # sessions whose newest route is remembered
 DRAFTING = ("draft_policy", "draft_length", "longest_draft", "confidence", "gamma")  # options that the settings have as well
 NOTED = ("temperature", "top_p", "max_new_tokens", *DRAFTING, "seed")  # options that stand in the history
-Kind = Literal["chat", "traffic", "compare", "api"]
+Kind = Literal["chat", "traffic", "api"]
 
 
 class ChatService:
@@ -133,7 +133,8 @@ class ChatService:
     ) -> Iterator[tuple[int, str, Generation]]:
         """Answer `count` sample prompts of a topic, one after another: yields (index, prompt, generation) each.
 
-        The router learns the topic of each; where lines are chosen by the prompt, the topic is the line. `options` are those of `chat`.
+        Where the default line or "auto" drafts, the router learns the topic of each, and with "auto" the topic is the line; with another
+        shared line it learns that line's name. `options` are those of `chat`.
         The requests belong to a session of their own: no visitor wrote them, so no opt-out applies to them.
         """
         chosen = self._chosen(domain)
@@ -212,7 +213,7 @@ class ChatService:
             return next((route for known, route in reversed(self._routes.items()) if known in sessions_of(session)), None)
 
     def routed(self, session: str) -> Route | None:
-        """The line of a session's newest answer, and why; None for a session that asked nothing lately."""
+        """The line of a session's newest question, and why; None for a session that asked nothing lately."""
         return self._routes.get(session)
 
     def forget(self, session: str) -> None:

@@ -67,7 +67,7 @@ def build_measured_pair(target: str, drafter: str, settings: Settings) -> Pair:
 
 
 def attach_storage(pair: Pair, settings: Settings, store: Store, trainers: Trainers | None = None) -> TrainerPool:
-    """Restore the pair's n-gram cache and the newest adapter of its default line, and let its lines learn from its traffic. `trainers`:
+    """Restore the pair's n-gram cache and the active adapter of its default line, and let its lines learn from its traffic. `trainers`:
     what trains each line; None: one process for all of them."""
     pair.attach(store)
     if settings.warm_start and not len(pair.ngrams):

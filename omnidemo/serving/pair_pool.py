@@ -21,7 +21,7 @@ LoadStage = Literal[
     "absent", "queued", "files", "downloading", "tokenizers", "target", "drafter", "vocabulary map", "cache and adapter", "ready", "failed"
 ]
 Build = Callable[..., Pair]
-PAIRS_LOADED = 3  # pairs kept in memory; the one unused for longest goes first
+PAIRS_LOADED = 3  # pairs kept in memory beside those that answer; the one unused for longest goes first
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,8 @@ class _Place:
 
 
 class PairPool:
-    """`settings` are those of pairs that are loaded from now on. All methods may be called from any thread."""
+    """`settings` are the app's: pairs are loaded with them, and `AdaptationService.configure` tells the lines of loaded ones. All methods
+    may be called from any thread."""
 
     def __init__(
         self,
@@ -120,7 +121,7 @@ class PairPool:
                 if self._unload_unused():
                     gc_pauses.settle()  # a pair is a cycle, and frozen: else memory and replicas stay until after the next one
                 pair = self._build(target, drafter, self.settings, report)
-                report("cache and adapter", 0.9, "restoring the n-gram cache and the newest adapter")
+                report("cache and adapter", 0.9, "restoring the n-gram cache and the active adapter")
                 lines = attach_storage(pair, self.settings, self._store, self._trainers and self._trainers(pair))
                 gc_pauses.settle()
                 try:

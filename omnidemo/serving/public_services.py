@@ -175,7 +175,7 @@ class PublicServices:
             if not left:
                 return
             if index + 1 < count:  # each prompt counts as an answer, when it begins
-                self.quotas.ask(visitor.name)
+                self._begin(visitor)
 
     def compare(self, *, prompts: Sequence[str], methods: Sequence[str], max_new_tokens: int, **options: Any) -> Iterator[Comparison]:
         visitor = self._visitor()
@@ -196,7 +196,7 @@ class PublicServices:
 
     def following(self, session: str) -> Route | None:
         visitor = self._visitor()
-        found = self._services.following(session if visitor is None else visitor.own)
+        found = self._services.following((self.caller_name or session) if visitor is None else visitor.own)
         return found if visitor is None or found is None else replace(found, domain=DEFAULT)
 
     def pace_of(self, target: str, drafter: str, topic: str, domain: str = DEFAULT) -> Slowdown:
@@ -281,8 +281,10 @@ class PublicServices:
         if not services.visitor_lines.forget(own):
             raise Refused(BUSY)
         services.forget_exports(own)
-        services.forget_asked(own)
-        gone = services.store.forget_visitor(own) + services.store.forget_visitor(name)  # the latter from before the app was public
+        gone = 0
+        for session in (own, name):  # the latter from before the app was public, or as its operator
+            services.forget_asked(session)
+            gone += services.store.forget_visitor(session)
         if not services.store.status.ok:
             return "Your adapter and n-grams are deleted; your history not yet, for the database does not work now. Try again later."
         return f"Deleted: {gone} request{'' if gone == 1 else 's'} and all that was learned from you."

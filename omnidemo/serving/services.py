@@ -13,6 +13,7 @@ from omnidemo.lines.trainer_pool import Trainers
 from omnidemo.methods import AUTO, AUTO_HELP, METHODS
 from omnidemo.models.catalogue import ModelCard, list_models
 from omnidemo.pair.pair import Pair
+from omnidemo.remote.remote_pair import RemotePair
 from omnidemo.serving.adaptation_service import AdaptationService
 from omnidemo.serving.beside import Beside
 from omnidemo.serving.chat_service import ChatService
@@ -51,7 +52,8 @@ class MethodInfo:
 class Services:
     """The application without its pages. All methods may be called from any thread. ValueError where another process uses the storage.
 
-    What pages call of `PairPool`, `ChatService`, `AdaptationService` and `Beside` is here under the same names; it is documented there.
+    What pages call of `PairPool`, `ChatService`, `AdaptationService` and `Beside` is here under the same names (`forget_asked` is
+    `ChatService.forget`); it is documented there.
     """
 
     def __init__(self, settings: Settings | None = None, cluster: Cluster | None = None) -> None:
@@ -130,7 +132,10 @@ class Services:
         return self._pool.ready(target, drafter)[0]
 
     def conditions(self, target: str, drafter: str) -> str:
-        """Backend, device and dtype of a ready pair, on which a seeded answer depends beside its settings and what was learned."""
+        """Backend, device and dtype of a ready pair, on which a seeded answer depends beside its settings and what was learned; "replicas"
+        or "ZeroGPU" where answers are written elsewhere, on whatever is there."""
         pair = self.pair(target, drafter)
+        if isinstance(pair, RemotePair):
+            return pair.where
         backend = backend_of("auto", pair.target.runner, pair.drafter.runner)
         return f"{backend}.{pair.target.device}.{str(pair.target.dtype).removeprefix('torch.')}"

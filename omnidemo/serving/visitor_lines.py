@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import re
 import threading
 import time
@@ -37,21 +36,22 @@ class VisitorLines:
         for one in oldest:
             self.forget(one)
 
-    def sweep(self) -> int:
-        """Delete the lines that were unused for too long, those of an earlier run among them; how many there were."""
+    def sweep(self) -> None:
+        """Delete the lines that were unused for too long, those of an earlier run among them, but none that drafts an answer."""
         before = time.time() - 60 * self._pool.settings.visitor_minutes
         with self._lock:
             old = [domain for domain, used in self._used.items() if used < before]
-            kept = {version_folders.safe_name(domain) for domain in self._used if domain not in old}
-        gone = sum(self.forget(domain) for domain in old)
+        for domain in old:
+            self.forget(domain)
+        with self._lock:
+            kept = {version_folders.safe_name(domain) for domain in self._used}
         for folder in _folders(self._pool.settings.storage):
             if folder.name not in kept and _touched(folder) < before:
-                gone += _remove(folder)
+                _remove(folder)
                 self._store.forget_domain(f"~{folder.name.rpartition('-')[0]}")
-        return gone
 
     def forget(self, domain: str) -> bool:
-        """Delete a line with all its versions. False while an answer is being written with it."""
+        """Delete a line with all its versions. False where a pair still answers with it; the others have dropped it by then."""
         busy = [lines for lines in self._pool.all_lines() if not lines.forget(domain)]
         if busy:
             return False
@@ -75,10 +75,8 @@ def _touched(folder: Path) -> float:
         return 0.0
 
 
-def _remove(folder: Path) -> bool:
+def _remove(folder: Path) -> None:
     try:
         version_folders.remove_line(folder)
     except OSError as error:
         log.warning("A visitor's adapter in %s could not be removed: %s", folder, error)
-        return False
-    return not os.path.exists(folder)

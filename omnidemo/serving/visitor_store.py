@@ -45,7 +45,7 @@ class VisitorStore:
         return self._store.recording(request, session=self._visitor.own)
 
     def recorded(self, requests: Iterable[int]) -> set[int]:
-        return self._store.recorded(requests)
+        return self._store.recorded(requests)  # the page asks for the visitor's own rows; what is recorded only `recording` tells
 
     def probes(self, target: str, drafter: str, domain: str = DEFAULT, *wanted: Any, **more: Any) -> list[dict[str, Any]]:
         return self._store.probes(target, drafter, self._visitor.own, *wanted, **more)

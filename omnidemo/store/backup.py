@@ -1,4 +1,4 @@
-"""Backups of database, adapters and what the router knows on another disk: that of a Hugging Face Space is lost at every restart."""
+"""Backups of database, adapters and what the router knows, on another disk, for a Hugging Face Space loses its own at every restart."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ UNFINISHED = shutil.ignore_patterns(".new-*", ".gone-*")
 
 
 class Backup:
-    """Restores at once where the storage is empty; `start` then copies every EVERY_SECONDS, `close` once more. A failure is logged."""
+    """Restores at once each part that the storage lacks; `start` copies every EVERY_SECONDS, `close` once more. A failure is logged."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings, self._folder = settings, Path(settings.backup)

@@ -49,7 +49,8 @@ class _Write:
 
 
 class Database:
-    """`submit` queues a write and returns at once; `read` answers from committed data or gives the default. Neither raises."""
+    """`submit` queues a write and returns at once; `read` answers from committed data or gives the default. Neither raises
+    because of the database."""
 
     def __init__(self, url: str, retry_seconds: float, queue_size: int) -> None:
         self.url = url

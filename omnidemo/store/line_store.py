@@ -94,7 +94,7 @@ class LineStore(Database):
         self._update_line(target, drafter, domain, active=ADAPTERS.c.version == version)
 
     def set_trusted(self, target: str, drafter: str, domain: str, version: int) -> None:
-        """Note the last version that was measured to be better; 0 is the base drafter."""
+        """Note the last version that was measured to be better, or chosen or imported by hand; 0 is the base drafter."""
         self._update_line(target, drafter, domain, trusted=ADAPTERS.c.version == version)
 
     def drop_files(self, target: str, drafter: str, domain: str, versions: Sequence[int]) -> None:
@@ -167,8 +167,8 @@ class LineStore(Database):
         self.submit(lambda connection: connection.execute(query))
 
     def record_probe(self, probe: Probe) -> None:
-        """Note how a version does on the probe prompts of a topic (again: it is replaced). Rounds stay only of the newest version of the
-        line, and probes of other recordings of the topic go: they can be compared with nothing any more."""
+        """Note how a version does on the probe prompts of a topic (again: it is replaced). Rounds stay only of the line's version probed
+        last, and probes of other recordings of the topic go: they can be compared with nothing any more."""
 
         def write(connection: Connection) -> None:
             pair = pair_id(connection, probe.target, probe.drafter)

@@ -33,8 +33,9 @@ def with_driver(url: URL) -> URL:
 
 
 def connect_args(url: URL, seconds: int) -> dict[str, Any]:
-    """How a connection is made: at most so many seconds of waiting for an answer, and limits on the server's side, so that neither a lost
-    network nor another program's lock holds a page up. What the address says itself goes first."""
+    """How a connection is made: connecting takes at most so many seconds, data without a sign of arrival is waited for twice as long, and
+    the server ends what takes longer than MILLISECONDS, so that neither a lost network nor another program's lock holds a page up for
+    good. What the address says itself goes first."""
     limits = " ".join(f"-c {name}={value}" for name, value in MILLISECONDS.items())
     chosen = {"connect_timeout": seconds, "tcp_user_timeout": 2_000 * seconds, "application_name": "omnidemo", "options": limits}
     return {name: value for name, value in chosen.items() if name not in url.query}

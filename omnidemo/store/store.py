@@ -32,7 +32,7 @@ from omnidemo.store.tables import (
     round_row,
     utc,
 )
-from omnidemo.store.visitors import OWN, owned, sessions_of
+from omnidemo.store.visitors import OWN, TRAFFIC, owned, sessions_of
 
 __all__ = ["Store", "StoreStatus"]
 T = TypeVar("T")
@@ -180,16 +180,16 @@ class Store(LineStore):
         return bytes(found) if found is not None else _answer(self.submit(write))
 
     def prune_visitors(self, hours: float, each: int, together: int) -> int:
-        """Delete visitors' requests older than `hours`, all but the newest `each` of one visitor's session and `together` of all, and the
-        sessions that are empty then; how many requests went."""
+        """Delete visitors' requests older than `hours`, all but the newest `each` of one visitor and `together` of all, and sessions older
+        than `hours` that are empty then; how many requests went."""
         before = utc((datetime.now(UTC) - timedelta(hours=hours)).isoformat())
         visitors = REQUESTS.c.session_id.startswith(OWN, autoescape=True)
 
         def write(connection: Connection) -> int:
             gone = connection.execute(delete(REQUESTS).where(visitors, REQUESTS.c.created_at < before)).rowcount
-            counted = select(REQUESTS.c.session_id).where(visitors).group_by(REQUESTS.c.session_id).having(func.count() > each)
-            for session in connection.scalars(counted).all():
-                gone += _keep_newest(connection, REQUESTS.c.session_id == session, each)
+            counted = select(func.replace(REQUESTS.c.session_id, TRAFFIC, "").label("visitor")).where(visitors)
+            for visitor in connection.scalars(counted.group_by("visitor").having(func.count() > each)).all():
+                gone += _keep_newest(connection, REQUESTS.c.session_id.in_(sessions_of(visitor)), each)
             gone += _keep_newest(connection, visitors, together)
             full = select(REQUESTS.c.id).where(REQUESTS.c.session_id == SESSIONS.c.id).exists()
             old = (SESSIONS.c.id.startswith(OWN, autoescape=True), SESSIONS.c.created_at < before)
@@ -230,7 +230,7 @@ class Store(LineStore):
 
     def export_csv(self, kind: Literal["requests", "rounds", "steps"], path: Path, /, **filters: str | None) -> int:
         """Write a table as CSV and return its rows. Filters: target, drafter, domain; for requests and rounds also method,
-        session, kind. Raises ValueError for an unknown table or filter, RuntimeError where database or file fail."""
+        topic, session, kind. Raises ValueError for an unknown table or filter, RuntimeError where database or file fail."""
         query = csv_export.make_query(kind, filters)
         if self.status.ok:
             self.flush()

@@ -145,7 +145,7 @@ ADAPTERS = _table(
     sa.Column("effect", sa.JSON, nullable=False),
     *_words(40, "created_at"),
     *_flags("active"),
-    sa.Column("trusted", sa.Boolean, nullable=False, server_default=sa.false()),  # the last that was measured to be better
+    sa.Column("trusted", sa.Boolean, nullable=False, server_default=sa.false()),  # the last that was better, or chosen
 )
 # A file of a version, in a database that machines share; empty in SQLite, whose files lie beside it.
 ADAPTER_FILES = _table(
@@ -173,7 +173,7 @@ STEPS = _table(
     *_measured("loss_head"),  # of the acceptance head, where it was trained
     sa.Index("ix_training_steps_line", "pair_id", "domain", "id"),
 )
-# A drafter version on the probe prompts of a topic; see `records.Probe`. `shown` is kept for the newest version of each line only.
+# A drafter version on the probe prompts of a topic; see `records.Probe`. `shown` is kept for the version of each line probed last.
 PROBES = _table(
     "probes",
     *_whole("id", key=True),
@@ -257,7 +257,7 @@ def requests_query(**filters: str | None) -> sa.Select[Any]:
 
 
 def conditions(columns: Mapping[str, Any], filters: Mapping[str, str | None]) -> list[sa.ColumnElement[bool]]:
-    """What rows have to fulfil; None filters nothing. A session is one with the sample prompts that were played in it."""
+    """What rows have to fulfil; None filters nothing. A session stands for itself and for the sample prompts played in it."""
     known = {name: value for name, value in filters.items() if value is not None}
     return [columns[name].in_(sessions_of(value)) if name == "session" else columns[name] == value for name, value in known.items()]
 

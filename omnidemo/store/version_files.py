@@ -19,7 +19,7 @@ Read = Callable[[Callable[[Connection], Any], Any], Any]  # `Database.read`
 
 
 class Known(NamedTuple):
-    """A version that the database has the files of."""
+    """A version that the database knows; its files may be gone."""
 
     domain: str
     version: int

@@ -48,6 +48,7 @@ class Visitors:
         """agree: told this machine's own key, returns that of all machines; None where it cannot be asked now."""
         self._file, self._agree = Path(storage) / KEY, agree
         self._key: bytes | None = None
+        self._machine: bytes | None = None  # this machine's own key, until all agree on one
         self._lock = threading.Lock()
 
     def issue(self) -> str:
@@ -72,7 +73,7 @@ class Visitors:
     def _secret(self) -> bytes:
         with self._lock:
             if self._key is None:
-                own = _read_key(self._file)
+                own = self._machine = self._machine or _read_key(self._file)
                 if (agreed := self._agree(own)) is None:
                     return own  # which may be the agreed one, from before
                 if agreed != own:

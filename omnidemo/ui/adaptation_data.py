@@ -52,14 +52,11 @@ class View(BaseModel):
 
 
 def request_rows(services: PublicServices, view: View) -> list[dict[str, Any]]:
-    """The newest requests in order, topic shifts marked by the key `shift`; with `every`, each row names its target.
-
-    Runs of the Compare tab are left out: their alternating methods would give a saw-tooth curve.
-    """
+    """The newest requests in order, topic shifts marked by the key `shift`; with `every`, each row names its target."""
     names = [card.name for card in services.models() if card.role in ("target", "both")] if view.every else []
     rows: list[dict[str, Any]] = []
     for name in dict.fromkeys([view.target, *names]):
-        own = [dict(row) for row in services.store.curve(name, view.drafter, limit=MOST_REQUESTS) if row.get("kind") != "compare"]
+        own = [dict(row) for row in services.store.curve(name, view.drafter, limit=MOST_REQUESTS)]
         if view.only:
             own = [row for row in own if (row.get("domain") or "default") == view.line]
         rows += _marked([row | {"target": name} for row in own] if view.every else own)

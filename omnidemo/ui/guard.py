@@ -91,11 +91,12 @@ class Guard:
             await self.app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        refused = self.refusal(scope, headers)
-        # A page of another site may send these headers too, but it is refused.
-        if refused is None and any(name == "forwarded" or name.startswith("x-forwarded-") for name in headers):
-            self.services.seen_through_proxy()
-            refused = self.refusal(scope, headers)
+        refused = self._foreign(scope, headers)
+        if refused is None:
+            # A page of another site may send these headers too, but it is refused.
+            if any(name == "forwarded" or name.startswith("x-forwarded-") for name in headers):
+                self.services.seen_through_proxy()
+            refused = self._refusal(scope, headers)
         if scope["type"] == "websocket":  # the page opens none
             await send({"type": "websocket.close", "code": 1008})
         elif refused is None:
@@ -124,13 +125,17 @@ class Guard:
             if not started:
                 await JSONResponse({"detail": UNREADABLE, "error": UNREADABLE}, 400)(scope, receive, sent)
 
-    def refusal(self, scope: Scope, headers: Headers) -> tuple[int, str] | None:
-        """(status, sentence) for a request that goes no further."""
+    def _foreign(self, scope: Scope, headers: Headers) -> tuple[int, str] | None:
+        """(status, sentence) for a request to another host or from a foreign page."""
         host = _host(headers.get("host", ""))
         if host not in self.hosts:
             return 403, f"This app is not known as {host[:80] or 'nothing'}; name it in OMNIDEMO_ALLOWED_HOSTS if that is right."
         if not self._from_here(scope, headers):
             return 403, "Requests from other pages are not answered; open the app by its own address."
+        return None
+
+    def _refusal(self, scope: Scope, headers: Headers) -> tuple[int, str] | None:
+        """(status, sentence) for a request that goes no further though it comes from here. It counts files: once for each request."""
         path = scope.get("path", "")
         _, found, call = path.partition("/gradio_api/")
         if (found and call.startswith(CLOSED)) or path.startswith("/monitoring"):
@@ -230,5 +235,8 @@ def around(services: PublicServices, within: Life) -> Callable[[Any], AbstractAs
 
 async def _repeat(act: Callable[[], Any], seconds: float) -> None:
     while True:
-        await anyio.to_thread.run_sync(act, abandon_on_cancel=True)
+        try:
+            await anyio.to_thread.run_sync(act, abandon_on_cancel=True)
+        except Exception as error:  # the next time it may succeed, and the app goes on
+            report(error, "what is done from time to time")
         await anyio.sleep(seconds)

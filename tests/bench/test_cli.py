@@ -136,6 +136,12 @@ def test_adapt_goes_on_from_its_storage_and_export_has_it_all(cli: Cli, names: l
         assert result.code == 0 and f"{rows} rows" in result.err
         assert len(pd.read_csv(tmp_path / f"{kind}.csv")) == rows
     assert cli("export", "--csv", tmp_path / "none.csv", "--target", "another", *kept).err.startswith("0 rows")
+    code = f"import sys, omnidemo.private_folders as f; f.hold({str(tmp_path / 'kept')!r}); print(flush=True); sys.stdin.read()"
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as app:  # as one that runs on it
+        assert app.stdin and app.stdout and app.stdout.readline()
+        result = cli("adapt", "--prompts", prompts, "--csv", tmp_path / "x.csv", "--requests", 1, "--eval-limit", 1, *kept, *names)
+        refused(result, f"process {app.pid}")
+        app.stdin.close()
     refused(cli("export", "--csv", tmp_path / "x.csv", "--kind", "frogs", *kept), "frogs", "requests, rounds or steps")
 
 

@@ -131,7 +131,7 @@ def learned(world: World, versions: int = 1) -> None:
     for count in range(versions):
         for place in range(2):
             world.ask(f"duck {count} {place}")
-        until(lambda: not world.measurer.pending("code") and not world.measurer.working, 120)
+        until(lambda: not world.measurer.pending("code") and not world.measurer._busy.is_set(), 120)
 
 
 def test_each_version_is_replayed_on_the_recorded_answers_and_the_agreement_of_an_answer_comes_later(world: World) -> None:
@@ -167,7 +167,7 @@ def test_neither_curve_nor_agreement_depends_on_the_draft_policy(
         world = World(models, tmp_path / str(policy["draft_policy"]))
         try:
             answers = [world.ask(f"duck {place}", temperature=temperature, **policy) for place in range(2)]
-            until(lambda world=world: not world.measurer.pending("code") and not world.measurer.working, 120)  # type: ignore[misc]
+            until(lambda world=world: not world.measurer.pending("code") and not world.measurer._busy.is_set(), 120)  # type: ignore[misc]
             until(lambda world=world, answers=answers: all(world.pair.agreement(one) for one in answers), 60)  # type: ignore[misc]
             rows = [(row["version"], row["tokens"], row["passes"]) for row in world.rows()]
             agreed = [world.pair.agreement(one) for one in answers]
@@ -228,6 +228,36 @@ def test_a_reset_forgets_the_lines_curve_and_keeps_the_fresh_drafters(world: Wor
     assert learning_curve.before_after(world.store, *world.names, "default", "code") is None
     drafting = world.pair.drafting("default", "cost")
     assert drafting.length == 0.0 and drafting.estimated_speedup is None  # no figure of the line that was
+
+
+def test_before_and_after_show_the_version_that_a_roll_back_brought_back(world: World) -> None:
+    learned(world, 2)
+    world.store.flush()
+    shown = learning_curve.before_after(world.store, *world.names, "default", "code")
+    assert shown is not None and shown.after_version == 2
+    world.lines.get().activate(1)
+    world.store.flush()
+    between = learning_curve.before_after(world.store, *world.names, "default", "code")
+    assert between is None or between.after_version == 1
+    until(lambda: not world.measurer.pending("code") and not world.measurer._busy.is_set(), 120)
+    world.store.flush()
+    shown = learning_curve.before_after(world.store, *world.names, "default", "code")
+    assert shown is not None and shown.after_version == 1
+
+
+def test_a_replay_of_the_fresh_drafter_that_fails_is_made_with_the_next_version(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    failed = threading.Event()
+
+    def fail(self: measurer.Measurer, domain: str, version: int) -> None:
+        failed.set()
+        raise OSError("disk")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(measurer.Measurer, "_version", fail)
+        world.ask("duck")
+        until(lambda: failed.is_set() and not world.measurer.pending("code"), 120)
+    learned(world)
+    assert [row["version"] for row in world.rows()] == [0, 1]
 
 
 def test_a_changed_target_is_recorded_anew(models: tuple[str, str], world: World, tmp_path: Path) -> None:

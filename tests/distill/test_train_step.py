@@ -443,6 +443,18 @@ def test_a_process_that_hangs_is_noticed_killed_and_started_again(child: Process
     assert failed and "no sign of life" in str(failed[0])
 
 
+def test_a_process_that_hangs_as_it_starts_is_replaced(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    child, start, commands = ProcessWorker(patience=0.5), subprocess.Popen, [[sys.executable, "-c", "import time; time.sleep(60)"]]
+    monkeypatch.setattr(subprocess, "Popen", lambda command, **options: start(commands.pop() if commands else command, **options))
+    try:
+        with pytest.raises(WorkerError, match="no sign of life"):
+            child.train(folder, None, None, [[make_trace(0)]], PLAN)
+        child.patience = child.timeout = 60.0
+        assert child.train(folder, None, None, [[make_trace(0)]], PLAN)[1].step == 1
+    finally:
+        child.close()
+
+
 def test_a_request_that_takes_too_long_is_given_up(child: ProcessWorker, folder: Path) -> None:
     child.train(folder, None, None, [[make_trace(0)]], PLAN)
     first, child.timeout = child.pid, 0.6

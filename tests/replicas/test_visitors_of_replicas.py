@@ -31,3 +31,7 @@ def test_replicas_hold_a_visitors_ngrams_and_version_apart(app: App) -> None:
         answer = app.ask("a", temperature=1.5, max_new_tokens=40)
     assert answer.adapter_version > 0
     assert app.ask("b").adapter_version == 0 == app.services.pair(*app.pair).adapter_version
+
+
+def test_a_fingerprint_names_no_backend_of_a_process_that_does_not_answer(app: App) -> None:
+    assert app.services.conditions(*app.pair) == "replicas"

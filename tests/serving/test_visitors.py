@@ -23,6 +23,9 @@ from omnidemo.store.store import Store
 from omnidemo.store.visitors import KEY, OWN, Caller, Visitors, is_operator, is_public
 from omnidemo.ui import replay_data
 
+NAME = "a" * 24  # of a visitor, as `Visitors` makes them
+
+
 # ids -----------------------------------------------------------------------------------------------------------------------
 
 
@@ -56,6 +59,12 @@ def test_a_damaged_key_is_replaced_and_a_readable_one_closed(tmp_path: Path) -> 
     assert visitors.name(visitors.issue())
     assert stat.S_IMODE(os.stat(tmp_path / KEY).st_mode) == 0o600
     assert len((tmp_path / KEY).read_bytes()) == 32
+
+
+def test_ids_hold_where_neither_database_nor_folder_keeps_the_key(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder")
+    visitors = Visitors(tmp_path / "file", lambda own: None)
+    assert visitors.name(visitors.issue())
 
 
 def test_when_an_app_is_public(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,9 +134,12 @@ def test_what_visitors_left_behind_is_pruned_and_nothing_else(store: Store) -> N
         put(store, OWN + "a", f"a{number}")
     put(store, OWN + "b", "old", "2020-01-01T00:00:00+00:00")
     put(store, OWN + "b traffic", "b")
+    for kind in ("c", "c traffic", "c", "c traffic"):  # what a visitor plays counts as theirs
+        put(store, OWN + kind, kind)
     put(store, "someone", "mine", "2020-01-01T00:00:00+00:00")
     store.flush()
-    assert store.prune_visitors(24, 2, 100) == 4
+    assert store.prune_visitors(24, 2, 100) == 6
+    assert [row["prompt"] for row in store.requests()][1:3] == ["c traffic", "c"] and store.forget_visitor(OWN + "c") == 2
     assert sorted(row["prompt"] for row in store.requests()) == ["a3", "a4", "b", "mine"]
     assert store.prune_visitors(24, 2, 1) == 2
     assert sorted(row["prompt"] for row in store.requests()) == ["b", "mine"]
@@ -333,7 +345,8 @@ def test_lines_end_after_a_time_and_where_there_are_too_many(app: App) -> None:
         app.ask(name), app.ask(name)
     folder = {name: version_folders.line_folder(app.services.settings.storage, app.pair[1], app.pair[0], OWN + name) for name in "abcd"}
     assert not folder["a"].exists() and folder["d"].exists()  # three at most
-    assert app.services.visitor_lines.sweep() == 0
+    app.services.visitor_lines.sweep()
+    assert folder["d"].exists()
     for used in app.services.visitor_lines._used:
         app.services.visitor_lines._used[used] -= 3601
     left = version_folders.line_folder(app.services.settings.storage, "another", "pair", OWN + "0" * 24)
@@ -342,3 +355,55 @@ def test_lines_end_after_a_time_and_where_there_are_too_many(app: App) -> None:
     app.front.sweep()
     assert not any(one.exists() for one in (*folder.values(), left))
     assert all(line.domain == "default" for line in app.services.lines(*app.pair))
+
+
+def test_a_line_that_drafts_for_longer_than_lines_are_kept_stays(app: App) -> None:
+    app.ask(NAME), app.ask(NAME)
+    folder = version_folders.line_folder(app.services.settings.storage, app.pair[1], app.pair[0], OWN + NAME)
+    with app.services._pool.using(*app.pair) as (_, lines), lines.using(OWN + NAME):
+        app.services.visitor_lines._used[OWN + NAME] -= 3601
+        for entry in (*folder.iterdir(), folder):
+            os.utime(entry, (1, 1))
+        app.front.sweep()
+        assert version_folders.versions(folder)
+    app.front.sweep()
+    assert not folder.exists()
+
+
+def test_a_line_is_in_use_as_long_as_examples_are_played_with_it(app: App) -> None:
+    app.who = Caller("a")
+    options: dict[str, Any] = {"topic": "maths", "count": 2, "max_new_tokens": 4}
+    played = app.front.play(session="", target=app.pair[0], drafter=app.pair[1], **options)
+    next(played)
+    app.services.visitor_lines._used[OWN + "a"] -= 3500
+    next(played)
+    assert app.services.visitor_lines._used[OWN + "a"] > time.time() - 60
+
+
+def test_files_that_cannot_be_removed_end_neither_a_sweep_nor_an_answer(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(folder: Path) -> None:
+        raise OSError("read-only file system")
+
+    app.ask(NAME), app.ask(NAME)
+    with monkeypatch.context() as patched:
+        patched.setattr(version_folders, "remove_line", refuse)
+        for name in ("b", "c", "d"):  # one more than there may be: the first one has to go
+            app.ask(name)
+        app.front.sweep()
+    folder = version_folders.line_folder(app.services.settings.storage, app.pair[1], app.pair[0], OWN + NAME)
+    assert folder.exists()
+    for entry in (*folder.iterdir(), folder):
+        os.utime(entry, (1, 1))
+    app.front.sweep()
+    assert not folder.exists()
+
+
+def test_an_operators_questions_are_found_where_they_are_recorded(app: App) -> None:
+    app.who = Caller("a", operator=True)
+    message = [{"role": "user", "content": "What is 2 plus 3?"}]
+    options: dict[str, Any] = {"method": "ngram-exact", "max_new_tokens": 4}
+    *_, _ = app.front.chat(session="sent by a program", target=app.pair[0], drafter=app.pair[1], messages=message, **options)
+    app.services.store.flush()
+    assert [row["session"] for row in app.services.store.requests()] == ["a"]
+    assert app.front.following("sent by a program") == app.front.routed("sent by a program") is not None
+    assert "Deleted: 1 request" in app.front.forget("a") and app.front.routed("a") is None

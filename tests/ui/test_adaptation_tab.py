@@ -87,10 +87,10 @@ def test_the_reliability_headline_is_the_mean_error() -> None:
     assert list(card["figure"]["data"][-1]["x"]) == [0.2, 0.8]
 
 
-def test_all_targets_are_one_sequence_without_the_compare_runs(services: FakeServices) -> None:
+def test_all_targets_are_one_sequence(services: FakeServices) -> None:
     curves = {
         "bundled/a": [{"id": 1, "kind": "chat"}, {"id": 4, "kind": "traffic"}],
-        "bundled/b": [{"id": 2, "kind": "chat"}, {"id": 3, "kind": "compare"}],
+        "bundled/b": [{"id": 2, "kind": "chat"}],
     }
     services.store = SimpleNamespace(curve=lambda target, drafter, limit: curves.get(target, []))  # type: ignore[assignment]
     rows = request_rows(services, looking("bundled/a", "d", every=True))

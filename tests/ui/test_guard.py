@@ -8,13 +8,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import anyio
 import httpx
 import pytest
 
 from omnidemo.config import Settings
 from omnidemo.ui import build_app
 from omnidemo.ui.app import STREAMS
-from omnidemo.ui.guard import OPERATOR, VISITOR
+from omnidemo.ui.guard import OPERATOR, VISITOR, _repeat
 from omnidemo.ui.shell import ENGINE
 from tests.support.fakes import FakeServices
 from tests.support.web import call, launched
@@ -154,6 +155,9 @@ def test_uploads_have_quotas(public: httpx.Client) -> None:
     assert [answer.status_code for answer in told] == [200] * 6 + [429] * 2
     assert "You have had 5,000 kB of files" in sentence(told[-1])
     assert public.post("/gradio_api/upload", files={"files": b"x"}, headers={VISITOR: other}).status_code == 200
+    proxied = {VISITOR: arrive(public)["id"], "X-Forwarded-For": "10.0.0.1"}  # such a request is looked at once, too
+    told = [public.post("/gradio_api/upload", files={"files": b"x" * 900_000}, headers=proxied) for _ in range(7)]
+    assert [answer.status_code for answer in told] == [200] * 6 + [429]
 
 
 def test_only_the_key_makes_an_operator(public: httpx.Client) -> None:
@@ -163,7 +167,8 @@ def test_only_the_key_makes_an_operator(public: httpx.Client) -> None:
     change = ["bundled/a", "bundled/drafter", {"training": "off"}]
     refused = call(public, "configure_chat", *change, **{VISITOR: me, OPERATOR: "Sesame"}).json()["data"][0]
     assert "This concerns everybody" in json.loads(refused)["error"]
-    assert arrive(public, **{VISITOR: me, OPERATOR: "sesame"})["operator"]
+    operator = arrive(public, **{VISITOR: me, OPERATOR: "sesame"})
+    assert operator["operator"] and f"~visitor-{operator['name']}" == wrong["name"]  # where `PublicServices.chat` records an operator
     done = call(public, "configure_chat", *change, **{VISITOR: me, OPERATOR: "sesame"}).json()["data"][0]
     assert json.loads(done)["error"] == "" and json.loads(done)["values"]["training"] == "off"
 
@@ -192,3 +197,22 @@ def test_visitors_take_turns_round_by_round() -> None:
         page = build_app(FakeServices(settings=Settings(public=public)))  # type: ignore[arg-type]
         limits = {event.concurrency_limit for event in page.fns.values() if event.concurrency_id == ENGINE}
         assert limits - {"default"} == {streams}
+
+
+def test_what_is_done_again_and_again_outlives_a_failure() -> None:
+    done: list[int] = []
+
+    def act() -> None:
+        done.append(1)
+        if len(done) == 1:
+            raise OSError("read-only file system")
+
+    async def run() -> None:
+        with anyio.fail_after(20):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(_repeat, act, 0.0)
+                while len(done) < 3:
+                    await anyio.sleep(0.01)
+                tasks.cancel_scope.cancel()
+
+    anyio.run(run)

@@ -146,6 +146,10 @@ def test_a_package_that_no_requirement_brings(root: Path, look: Look) -> None:
     (root / "omnidemo" / "page.py").write_text("import fastapi\nfrom somewhere_else import thing\n")
     only(look(), "omnidemo/page.py", "somewhere_else")  # fastapi comes with gradio
     (root / "omnidemo" / "page.py").unlink()
+    (root / "omnidemo" / "bench").mkdir()
+    (root / "omnidemo" / "bench" / "report_tables.py").write_text("import somewhere_else\n")  # the page takes its tables from there
+    only(look(), "report_tables.py", "somewhere_else")
+    (root / "omnidemo" / "bench" / "report_tables.py").unlink()
     (root / "requirements.txt").write_text("# nothing\n")
     assert any("missing or empty" in said for said in look().stops)
 

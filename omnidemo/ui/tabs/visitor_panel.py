@@ -64,7 +64,7 @@ def routes(services: PublicServices) -> list[Route]:
         name = who.name or services.visitors.name(number)
         said = "" if who.operator or key is None else WRONG_KEY if services.settings.operator_key else NO_KEY
         public = services.public
-        session = Caller(name).own if public else name
+        session = Caller(name).own if public and not who.operator else name  # as `PublicServices.chat` names it
         facts = {"id": number, "name": session, "public": public, "operator": who.operator, "said": said}
         return JSONResponse(facts | {"notice": text.kept(services.settings, public)}, headers={"Cache-Control": "no-store"})
 
