@@ -16,7 +16,7 @@ import typer
 
 from omnidemo.cli import check_commands, measure_commands, speed_commands
 from omnidemo.cli.common import Commands, check_folder, read_settings, show
-from omnidemo.cli.options import Drafter, DraftLength, MaxNewTokens, Method, Storage, Target, Temperature
+from omnidemo.cli.options import Drafter, DraftLength, KeptIn, MaxNewTokens, Method, Storage, Target, Temperature
 from omnidemo.config import GenerationConfig, Settings
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def generate(
     draft_length: DraftLength = None,
     seed: Annotated[int | None, typer.Option(help="Repeats a run above temperature 0.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object with text, ids, metrics and rounds.")] = False,
-    storage: Storage = None,
+    storage: KeptIn = None,
 ) -> None:
     """Answer a prompt: the text on stdout as it is written, its figures on stderr.
 
@@ -186,7 +186,7 @@ def serve(
     replicas: Annotated[int, typer.Option(min=1, help="With --ray: replicas of each pair.")] = 2,
     address: Annotated[str | None, typer.Option(help="With --ray: the cluster that this machine is a node of, or auto.")] = None,
 ) -> None:
-    """Start the app in the browser; Ctrl-C ends it."""
+    """Start the app and serve its page; Ctrl-C ends it."""
     settings = read_settings(host=host, port=port, share=share, target=target, drafter=drafter, storage=storage)
     check_folder(settings.storage)
     if not ray:

@@ -5,7 +5,7 @@
   const OPERATORS = "#omni-ahead, #omni-steer, #omni-import, #omni-line, #omni-lines, #omni-notice";
   const style = document.head.appendChild(document.createElement("style"));
   const plainFetch = window.fetch.bind(window);
-  const me = (omni.visitor = { id: omni.load("visitor", ""), name: "", public: false, operator: false, notice: "" });
+  const me = (omni.visitor = { id: omni.load("visitor", ""), name: "", public: false, operator: false, notice: "", get guest() { return this.public && !this.operator; } }); // guest: one who may not change what concerns everybody
   const stranger = omni.random(); // until the server has said who we are
   const watchers = [];
   let key = ""; // the operator's: in memory only
@@ -27,7 +27,7 @@
     Object.assign(me, facts);
     omni.save("visitor", me.id);
     // What a visitor may not do is not offered. (Gradio scopes our style sheets, so a class of the page would not reach them.)
-    style.textContent = me.public && !me.operator ? `${OPERATORS} { display: none !important; }` : "";
+    style.textContent = me.guest ? `${OPERATORS} { display: none !important; }` : "";
     watchers.forEach((watch) => watch());
     return facts;
   };

@@ -69,7 +69,7 @@
   const once = (turn, name, make) => (turn.beside ??= {})[name] ?? (turn.beside[name] = make().catch((error) => { delete turn.beside[name]; throw error; }));
   const lanes = (value) => value.lanes.map((lane) => ({ ...lane, rounds: replay.rounds(replay.read(lane.lines)) }));
   replay.plain = (turn) => once(turn, "plain", () => ask("measure", { kind: "plain", ...context(turn) }, 120_000).then((value) => lanes(value)[0]));
-  replay.fresh = (turn) => once(turn, `fresh ${omni.hero.version}`, () => ask("measure", { kind: "fresh", ...context(turn), tokens: Math.max(32, context(turn).tokens) }, 180_000).then(lanes));
+  replay.fresh = (turn) => once(turn, `fresh ${omni.live[turn.answer.meta.line ?? "default"]}`, () => ask("measure", { kind: "fresh", ...context(turn), tokens: Math.max(32, context(turn).tokens) }, 180_000).then(lanes));
 
   // Probe prompts of a topic, replayed by the fresh drafter and by today's: {topics, topic, pairs: [{prompt, two}]}.
   replay.probes = async (turn, topic) => {

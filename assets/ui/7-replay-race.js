@@ -110,7 +110,7 @@
     try {
       const two = await replay.fresh(turn);
       if (!replay.current("change", turn)) return;
-      if (!two[1].version) { delete turn.beside.fresh; refuse("The drafter has not learned anything yet, so before and after are the same. Teach it a topic, or ask a few more things, and look again."); return; }
+      if (!two[1].version) { refuse("The drafter has not learned anything yet, so before and after are the same. Teach it a topic, or ask a few more things, and look again."); return; }
       const extra = el("div", { class: "probe-prompts" });
       replay.change(two, MINE, extra);
       others(turn, two, extra, turn.answer.end?.topic);

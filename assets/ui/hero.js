@@ -2,7 +2,7 @@
 (() => {
   const { el, svg } = omni;
   const hero = (omni.hero = { wanted: "" });
-  const HELP = (s) => `Tokens per step of the big model, 1 without guessing. Measured on ${omni.plural(s.prompts, "prompt")} of this topic that nobody plays: the big model's answers were recorded once, and the fresh drafter and each later version guess through them, ${s.draft_length} guesses a step, with the same n-grams (word pieces that are merged). So neither settings nor the machine's speed move this curve, only what was learned.`;
+  const HELP = (s) => `Tokens per step of the big model, 1 without guessing. Measured on ${omni.plural(s.prompts, "prompt")} of this topic that nobody plays: the big model's answers were recorded once, and the fresh drafter and each later version that drafted in a quiet moment guess through them, ${s.draft_length} guesses a step, with the same n-grams (word pieces that are merged). So neither settings nor the machine's speed move this curve, only what was learned.`;
   const two = (x) => x.toFixed(x >= 10 ? 1 : 2);
 
   const picture = (s, width) => {
@@ -20,7 +20,7 @@
     across(1, "plain"); write("1 = no guessing", left + 3, y(1) - 4, "tick");
     for (const n of [0, Math.round(most / 2), most]) write(`${n}${n === most ? " examples" : ""}`, x(n), height - 6, "tick", n === 0 ? "start" : n === most ? "end" : "middle");
     for (const mark of s.marks) {
-      if (mark.kind === "swap") { made.append(svg("path", { d: `M ${x(mark.x) - 4} ${height - bottom + 1} l 8 0 l -4 -7 z`, class: "swap" }, title(`${mark.label} drafts since here`))); continue; }
+      if (mark.kind === "swap") { made.append(svg("path", { d: `M ${x(mark.x) - 4} ${height - bottom + 1} l 8 0 l -4 -7 z`, class: "swap" }, title(`${mark.label} drafts now`))); continue; }
       made.append(svg("line", { x1: x(mark.x), x2: x(mark.x), y1: top - 4, y2: height - bottom, class: mark.kind }, title(mark.label)));
       if (mark.kind === "rollback") write("↩", x(mark.x), top - 6, "rollback", "middle");
     }
@@ -64,12 +64,11 @@
       const held = pick && pick.contains(document.activeElement); // the picker lives on, for somebody may be choosing in it
       const banner = s.slower ? el("p", { class: "alert", role: "status" }, s.slower) : null;
       const now = newest(s);
-      hero.version = s.today?.version ?? now?.version ?? 0;
       const words = known ? sentence(s)
-        : [!s.learns ? "Learning is switched off, so there is no curve." : s.taught ? "The first measurement of this topic comes as soon as nobody waits." : "Ask something or teach it a topic: this curve shows how many tokens one step of the big model brings, before and after."];
+        : [!s.learns ? "Learning is switched off, so there is no curve." : !s.replays ? "On ZeroGPU nothing is measured while nobody asks, so there is no curve." : s.taught ? "The first measurement of this topic comes as soon as nobody waits." : "Ask something or teach it a topic: this curve shows how many tokens one step of the big model brings, before and after."];
       const box = el("div", { class: "box" });
       host.replaceChildren(el("div", { class: "line" }, head, pick), ...(banner ? [banner] : []), el("p", { class: known ? "now" : "small" }, ...words), ...(known ? [box] : []),
-        ...(known ? [el("p", { class: "small legendline" }, el("span", { title: HELP(s) }, s.measuring ? "measuring the newest version…" : `measured on ${omni.plural(s.prompts, "fixed prompt")}, whatever the settings`), ...["swap", "rollback", "topic"].filter((kind) => s.marks.some((one) => one.kind === kind)).map((kind) => el("span", { class: `key ${kind}` }, { swap: "▲ newest version", rollback: "↩ taken back", topic: "┆ other topic" }[kind])))] : []),
+        ...(known ? [el("p", { class: "small legendline" }, el("span", { title: HELP(s) }, s.measuring ? "measuring the newest version…" : `measured on ${omni.plural(s.prompts, "fixed prompt")}, whatever the settings`), ...["swap", "rollback", "topic"].filter((kind) => s.marks.some((one) => one.kind === kind)).map((kind) => el("span", { class: `key ${kind}` }, { swap: "▲ drafts now", rollback: "↩ taken back", topic: "┆ other topic" }[kind])))] : []),
         ...(known ? [el("p", { class: "small omni-expert", title: "Agreement: mean over all answer positions of Σ min(p, q) at temperature 1; same first choice: share of positions where both find the same token most probable" }, `agreement ${share(s.fresh, "agreement")} → ${share(now, "agreement")} · same first choice ${share(s.fresh, "same_first")} → ${share(now, "same_first")}`)] : []));
       if (held) (pick.querySelector("select") ?? pick).focus();
       if (known && host.clientWidth) box.append(picture(s, Math.max(240, box.clientWidth)));

@@ -1,6 +1,8 @@
 // The learning panel: what the trainer of a line does. What it has learned is the curve of hero.js.
 (() => {
   const { el } = omni;
+  omni.live = {}; // what drafts for each topic memory now
+  omni.resting = ""; // why nothing is learned at the moment
 
   omni.widgets.trainer = (host, { trigger }) => {
     const button = (title, name, style = "") => el("button", { type: "button", class: style, onclick: () => trigger(name) }, title);
@@ -12,8 +14,7 @@
     const pause = button("Pause", "pause"), resume = button("Resume", "resume");
     const closeReally = () => { really.hidden = true; reset.hidden = false; reset.focus(); };
     const reset = el("button", { type: "button", onclick: () => {
-      const visitor = omni.visitor.public && !omni.visitor.operator;
-      really.firstChild.textContent = visitor ? "Forget what your own small model has learned? Nobody else is concerned. Your word pieces (n-grams) stay." : "Forget what the small model has learned here, for everybody? With the default memory its word pieces (n-grams) go too.";
+      really.firstChild.textContent = omni.visitor.guest ? "Forget what your own small model has learned? Nobody else's is touched. Your word pieces (n-grams) stay." : "Forget what the small model has learned here, for everybody? With the default memory its word pieces (n-grams) go too.";
       really.hidden = false; reset.hidden = true; really.querySelector("button").focus();
     } }, "Reset");
     really.append(el("p", { class: "small" }),
@@ -26,6 +27,9 @@
       update: (value) => {
         const s = JSON.parse(value);
         host.dataset.state = s.state;
+        omni.live[s.domain] = `v${s.version} ${s.last_swap}`;
+        const resting = s.loaded && { off: "Learning is switched off: only word pieces are remembered.", paused: "Learning is paused: it learns from them when you press Resume." }[s.state];
+        if (resting !== omni.resting) { omni.resting = resting; Object.values(omni.players).forEach((player) => player.draw()); }
         acts.hidden = !s.loaded; // nothing can be paused or forgotten before there is a pair
         state.textContent = !s.loaded ? "" : s.version ? `${s.title} · v${s.version}` : s.title;
         why.textContent = !s.loaded ? "It starts when both models are loaded." : s.error || s.why;
@@ -38,12 +42,12 @@
         if (!ahead.hidden) { ahead.replaceChildren(el("b", {}, d.length ? `Guesses ${d.length.toFixed(1)} tokens ahead` : "Guesses ahead"), ` · ${d.title}`); ahead.title = d.sentence; }
         const signed = (share) => `${share > 0 ? "+" : ""}${(100 * share).toFixed(Math.abs(share) < 0.1 ? 1 : 0)} %`;
         numbers.replaceChildren(...[
-          ["learns", s.mode, "When training runs; Adaptation → Settings changes it"],
+          ["learns", s.mode, `When training runs${omni.visitor.guest ? "" : "; Adaptation → Settings changes it"}`],
           ["expected gain", s.gain == null ? "not known yet" : signed(s.gain), "By how much the next update is expected to change the tokens per second"],
           ["cost to a chat", s.chat_cost == null ? "not measured yet" : signed(s.chat_cost), s.chat_cost == null ? "How much longer a round takes while a step runs; measured when both happen at once" : `How much longer a round took while a step ran, over ${omni.plural(s.chat_rounds, "round")}`],
-          ["rolled back", omni.plural(s.rolled_back, "time"), "Versions that guessed worse on new answers than the ones before, and were taken back"],
+          ["rolled back", omni.plural(s.rolled_back, "time"), "Versions that guessed worse on new answers than the last one that was found better, and were taken back"],
           ["topic shifts", String(s.shifts), "Drops of the acceptance that started the training again"],
-          ["last update", s.last_swap ? `${omni.when(s.last_swap)}${s.seconds ? `, ${omni.format(s.seconds, "seconds")}` : ""}` : "none yet", "When new weights went live, and how long they had trained"],
+          ["live since", s.last_swap ? omni.when(s.last_swap) : s.version ? "–" : "the start", `Since when these weights draft${s.seconds ? `; the last update trained for ${omni.format(s.seconds, "seconds")}` : ""}`],
         ].map(([name, value, help]) => el("div", { title: help }, el("dt", {}, name), el("dd", {}, value))));
         pause.hidden = s.state === "paused" || s.state === "off";
         resume.hidden = s.state !== "paused";

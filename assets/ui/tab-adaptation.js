@@ -34,7 +34,7 @@
     const legend = el("span", { class: "keys" });
     const bar = el("div", { class: "bar omni-expert" }, el("label", { class: "field inline" }, el("span", {}, "Smoothing"), slider, shown), el("label", { class: "field inline", title: "Every target that this drafter guesses for" }, every, el("span", {}, "All targets")), onlyLine, el("span", { class: "grow" }),
       el("button", { type: "button", class: "toggle", title: "Show all requests again; a double click on a chart does the same for it", onclick: omni.resetZoom }, "Reset zoom"));
-    const empty = el("div", { class: "nothing" }, el("h3", {}, "No requests of this pair yet"), el("p", {}, "Press Teach it above, or write something in the Chat tab. Each answer puts a point on these curves, and the drafter trains on it."));
+    const empty = el("div", { class: "nothing" }, el("h3", {}, "No requests of this pair yet"), el("p", {}, "Press Teach it above, or write something in the Chat tab. Each stored answer puts a point on these curves."));
     const grid = el("div"), others = el("div", { class: "charts" });
     const more = el("details", { class: "more-charts", ontoggle: () => { omni.save("charts", more.open); omni.plotAgain(); } }, el("summary", {}, "Charts of all requests"), others);
     more.open = omni.load("charts", false) === true;
@@ -101,23 +101,23 @@
   const effect = (one) => {
     const { acceptance_before: before, acceptance_after: after, requests } = one.effect;
     if (before == null || after == null) return el("span", { class: "soft", title: "Not measured yet: it is judged on answers that come after it" }, "–");
-    return el("span", { class: after >= before ? "good" : "bad", title: `Acceptance on ${omni.plural(requests ?? 0, "new answer")}: the version before → this one` }, `${(100 * before).toFixed(0)} → ${format(after, "percent")}`);
+    return el("span", { class: after >= before ? "good" : "bad", title: `Acceptance on ${omni.plural(requests ?? 0, "new answer")}: under the last version that was found better → under this one` }, `${(100 * before).toFixed(0)} → ${format(after, "percent")}`);
   };
   const button = (event, version, title, label, face) => el("button", { type: "button", class: "link", title, "aria-label": label, onclick: () => { page.version = version; page.trigger(event); } }, face);
   const versionRow = (one) => {
     const name = el("th", { scope: "row" }, one.version ? `v${one.version}` : "base");
     if (one.live) name.append(" ", el("span", { class: "badge good", title: "This version drafts now" }, "live"));
-    if (one.effect.rolled_back) name.append(" ", el("span", { class: "badge bad", title: "It guessed worse than the one before and was rolled back" }, "rolled back"));
+    if (one.effect.rolled_back) name.append(" ", el("span", { class: "badge bad", title: "It guessed worse than the last version that was found better, and was rolled back" }, "rolled back"));
     const facts = one.version ? [omni.when(one.created_at), omni.plural(one.steps, "step"), one.loss == null ? null : `loss ${one.loss.toFixed(3)}`, one.parent != null ? `from v${one.parent}` : null] : ["the drafter without any adapter"];
     return el("tr", { title: facts.filter(Boolean).join(" · ") }, name, omni.td(one.version ? format(one.requests_seen, "count") : "", true), omni.td(one.version ? effect(one) : ""),
-      omni.td(el("span", { class: "twice" }, one.live ? "" : button("rollback", one.version, "Let this version draft", one.version ? `Roll back to version ${one.version}` : "Roll back to the base drafter", "Use"),
+      omni.td(one.version && !one.stored ? el("span", { class: "soft", title: "Only the newest versions keep their files, and the last one that was found better" }, "files deleted") : el("span", { class: "twice" }, one.live ? "" : button("rollback", one.version, "Let this version draft", one.version ? `Roll back to version ${one.version}` : "Roll back to the base drafter", "Use"),
         one.version ? button("export", one.version, "Download as a zip in PEFT's format", `Export version ${one.version}`, "↓ zip") : "")));
   };
   const versions = (s) => {
     if (!shelf) return;
     const all = s.versions.length ? [...s.versions, { version: 0, live: s.live === 0, effect: {} }] : [];
-    const table = el("table", {}, el("thead", {}, el("tr", {}, omni.th("version"), omni.th("seen", "Requests learned from so far", true), omni.th("accepted", "Share of the tokens whose guess is accepted: under the version before → under this one, on answers neither had learned from"), el("td", {}))), el("tbody", {}, ...all.map(versionRow)));
+    const table = el("table", {}, el("thead", {}, el("tr", {}, omni.th("version"), omni.th("seen", "Requests that the topic memory had seen", true), omni.th("accepted", "Share of the tokens whose guess is accepted: under the last version that was found better → under this one, on answers neither had learned from"), el("td", {}))), el("tbody", {}, ...all.map(versionRow)));
     shelf.replaceChildren(el("h3", {}, s.line === "default" ? "Adapter versions" : `Adapter versions · ${s.line}`), all.length ? el("div", { class: "rolls" }, table) : el("p", { class: "small" }, none),
-      el("p", { class: "small" }, "“zip” downloads a version in the format of the PEFT library. Below you can import one that was trained for the same drafter."));
+      el("p", { class: "small" }, `“zip” downloads a version in the format of the PEFT library.${omni.visitor.guest ? "" : " Below you can import one that was trained for the same drafter."}`));
   };
 })();

@@ -27,7 +27,7 @@
   const same = (identical) => (identical === true ? el("span", { class: "badge good" }, "✓ same text as the big model alone") : identical === false ? el("span", { class: "badge bad" }, "✗ another text") : null);
   const speedup = (value) => (value === null || value === undefined ? null : el("span", { class: `pace ${value >= 1.005 ? "good" : value < 0.995 ? "bad" : ""}` }, value >= 1.005 ? `${format(value, "times")} faster than without guessing` : value > 0.995 ? "as fast as without guessing" : `${format(value, "times")} as fast: slower than without guessing`));
   // An answer without a guess is plain decoding: a ratio of the two would only show how the machine's pace varied.
-  const pace = (result) => (result.drafted ? speedup(result.speedup) : el("span", { class: "pace" }, "as fast as without guessing: it made no guesses, they would not have paid"));
+  const pace = (result) => (result.drafted ? speedup(result.speedup) : el("span", { class: "pace" }, "as fast as without guessing: it made no guesses"));
   // Each lane's bar has the length of its seconds on one axis; the ruler under the lanes names them.
   const clock = (lane, longest) => {
     const rest = (lane.settle_seconds || 0) + (lane.other_seconds || 0), total = lane.seconds || 0;
@@ -101,7 +101,7 @@
       lanes.replaceChildren(...(single ? s.methods.map((method) => lane(method, s.lanes.find((one) => one.method === method.name), s.state, longest, voice)) : []));
       ruler.replaceChildren(...(single && longest ? [axis(longest)] : []));
       note.hidden = !s.methods?.length;
-      note.textContent = [single && longest ? "All bars share one clock." : null, s.base ? null : "Without the lane “Without guessing” there is no speedup: tick it to get one.", omni.visitor.public ? null : "Today’s small model is that of the topic memory “default”.", s.temperature > 0 ? "Identical output is checked at temperature 0 only." : null, single ? "Pink: guessing. Indigo: checking. Grey: the rest. The prompt was answered once before, so its word pieces are known, as in a chat that goes on." : null].filter(Boolean).join(" ");
+      note.textContent = [single && longest ? "All bars share one clock." : null, s.base ? null : "Without the lane “Without guessing” there is no speedup: tick it to get one.", omni.visitor.guest || !s.line ? null : `Today’s small model is that of the topic memory “${s.line}”.`, s.temperature > 0 ? "Identical output is checked at temperature 0 only." : null, single ? "Pink: guessing. Indigo: checking. Grey: the rest. The prompt was answered once before, so its word pieces are known, as in a chat that goes on." : null].filter(Boolean).join(" ");
       figures.hidden = !s.done;
       if (!s.done) return;
       figures.querySelector(".tables")?.remove();

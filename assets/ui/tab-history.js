@@ -4,6 +4,7 @@
   const page = (omni.history = { filters: { pair: "", method: "", session: "" }, chosen: new Set(), remove: null, key: "", last: null });
   page.request = (values) => [omni.session(), { ...page.filters, remove: page.remove }, page.key].slice(0, values.length);
 
+  const title = (method) => omni.methodTitle(method).replace(/^Recommended: /, "");
   const short = (session) => session.replace("~visitor-", "").slice(0, 6); // a visitor's of a public app
   omni.widgets.history = (host, { trigger }) => {
     const poll = () => { page.remove = null; trigger("poll"); };
@@ -34,7 +35,7 @@
       const pairs = page.filters.pair && !s.pairs.includes(page.filters.pair) ? [...s.pairs, page.filters.pair] : s.pairs;
       filters.replaceChildren(
         omni.field("Pair", omni.select("Pair", [["", "all pairs"], ...pairs.map((name) => [name, name])], page.filters.pair, change("pair"))),
-        omni.field("Method", omni.select("Method", [["", "all methods"], ...Object.entries(s.methods)], page.filters.method, change("method"))),
+        omni.field("Method", omni.select("Method", [["", "all methods"], ...s.methods.map((name) => [name, title(name)])], page.filters.method, change("method"))),
         omni.field("Session", omni.select("Session", sessions, page.filters.session, change("session"))),
         el("button", { type: "button", class: "toggle refresh", onclick: () => { page.key = ""; poll(); } }, "↻ Refresh"));
     };
@@ -59,7 +60,7 @@
         if (shown) next.remove(); else tr.after(details(row));
         open.setAttribute("aria-expanded", String(!shown));
       } }, row.prompt === null ? "(text not stored)" : row.prompt.slice(0, 90) || "(empty)");
-      const tr = el("tr", {}, omni.td(check), omni.td(omni.when(row.created_at), false, { title: row.created_at, class: "nowrap" }), omni.td(row.target, false, { title: `${row.target} with ${row.drafter}`, class: "nowrap" }), omni.td(omni.methodTitle(row.method).replace(/^Recommended: /, ""), false, { class: "nowrap" }), omni.td([row.finish_reason === "cancelled" ? `${row.kind}, stopped` : row.kind, omni.labels.topics[row.topic] ?? row.topic].filter(Boolean).join(" · "), false, { class: "nowrap" }), omni.td(format(row.tokens, "count"), true, { "data-label": "tokens" }), omni.td(format(row.tokens_per_second, "number"), true, { "data-label": "tok/s" }),
+      const tr = el("tr", {}, omni.td(check), omni.td(omni.when(row.created_at), false, { title: row.created_at, class: "nowrap" }), omni.td(row.target, false, { title: `${row.target} with ${row.drafter}`, class: "nowrap" }), omni.td(title(row.method), false, { class: "nowrap" }), omni.td([row.finish_reason === "cancelled" ? `${row.kind}, stopped` : row.kind, omni.labels.topics[row.topic] ?? row.topic].filter(Boolean).join(" · "), false, { class: "nowrap" }), omni.td(format(row.tokens, "count"), true, { "data-label": "tokens" }), omni.td(format(row.tokens_per_second, "number"), true, { "data-label": "tok/s" }),
         omni.td(row.guesses_right == null ? "–" : format(row.guesses_right, "percent"), true, { "data-label": "guesses right" }), omni.td(row.agreement == null ? "–" : format(row.agreement, "percent"), true, { "data-label": "agreement", title: row.same_first == null ? "Measured later, while nobody waits; not for answers that were not learned from" : `same first choice ${format(row.same_first, "percent")}` }), omni.td(format(row.block_efficiency, "number"), true, { "data-label": "per step" }), omni.td([row.adapter_version ? `v${row.adapter_version}` : "base", row.domain && row.domain !== "default" ? row.domain : null].filter(Boolean).join(" · "), true, { "data-label": "adapter" }), omni.td(open, false, { class: "prompt" }));
       return tr;
     };

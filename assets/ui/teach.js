@@ -56,8 +56,8 @@
       go.textContent = play.busy ? "■ Stop" : `▶ Teach it for ${SECONDS} s`;
       go.classList.toggle("halt", play.busy); go.classList.toggle("primary", !play.busy);
       go.disabled = play.busy && play.stopping;
-      const taught = s ? omni.plural(s.done, "example") : "";
-      line.textContent = !s ? "Answers examples of one topic and learns from each, while you watch." : s.state === "error" ? s.error : play.busy ? `${taught} of ${named(s.topic)} · ${play.stopping ? "stopping" : `${left()} s left`}` : `Taught ${taught} of ${named(s.topic)}. Now ask about it again.`;
+      const resting = omni.resting, taught = s ? omni.plural(s.done, "example") : "";
+      line.textContent = !s ? `Answers examples of one topic, while you watch.${resting ? ` ${resting}` : " It learns from them."}` : s.state === "error" ? s.error : play.busy ? `${taught} of ${named(s.topic)} · ${play.stopping ? "stopping" : `${left()} s left`}` : `${resting ? "Answered" : "Taught"} ${taught} of ${named(s.topic)}. ${resting || "Now ask about it again."}`;
       line.classList.toggle("alert", s?.state === "error");
       const told = !s ? "" : play.busy ? `Teaching ${named(s.topic)}` : line.textContent; // the seconds that pass are not read out
       if (voice.textContent !== told) voice.textContent = told;
@@ -68,13 +68,14 @@
   make("play", (host, play) => {
     const topic = el("span"), number = el("output", {}, String(play.count)), count = el("input", { type: "range", min: 5, max: MOST, value: play.count, "aria-label": "Number of examples", oninput: () => { play.count = +count.value; number.textContent = count.value; } });
     const start = el("button", { type: "button", class: "primary", onclick: play.start }, "▶ Teach it"), stop = el("button", { type: "button", class: "halt", hidden: true, onclick: play.stop }, "■ Stop");
-    const meter = omni.meter("Examples taught");
+    const meter = omni.meter("Examples taught"), lead = el("p", { class: "small" });
     const line = el("p", { class: "small", role: "status" }), prompt = el("b"), text = el("span"), facts = el("p", { class: "small" });
     const pair = el("div", { class: "exchange", hidden: true }, el("p", { class: "one" }, prompt), el("p", { class: "one soft" }, text), facts), error = el("p", { class: "alert", role: "alert", hidden: true });
-    host.append(el("div", { class: "entry" }, el("div", { class: "grow" }, el("h3", {}, "Teach it a topic"), el("p", { class: "small" }, "Examples of one topic, answered one after another. Watch the small model learn to guess them.")),
+    host.append(el("div", { class: "entry" }, el("div", { class: "grow" }, el("h3", {}, "Teach it a topic"), lead),
       omni.field("Topic", topic), omni.field("Examples", el("span", { class: "ranged" }, count, number)), start, stop), meter.node, line, pair, error);
     play.draw = () => {
       const s = play.last, busy = play.busy;
+      lead.textContent = `Examples of one topic, answered one after another. ${omni.resting || "Watch the small model learn to guess them."}`;
       start.hidden = busy; stop.hidden = !busy;
       stop.disabled = Boolean(play.stopping && busy);
       meter.node.hidden = line.hidden = !s;

@@ -62,7 +62,7 @@ def _card(stored: StoredVersion) -> bytes:
     if "acceptance_before" in effect and "acceptance_after" in effect:
         measured = (
             f"\nOn answers that it had not learned from, {effect['acceptance_after']:.1%} of its guesses were right"
-            f" ({effect['acceptance_before']:.1%} with the version before).\n"
+            f" ({effect['acceptance_before']:.1%} with the one trusted until then).\n"
         )
     return f"""---
 base_model: {json.dumps(info.drafter)}
@@ -72,12 +72,12 @@ tags: [speculative-decoding, drafter, lora]
 # Drafter adapter for {info.target}
 
 A LoRA adapter that lets the drafter `{info.drafter}` guess what the target `{info.target}` writes next, for faster speculative decoding.
-It was trained by OmniDemo on the target's own answers.
+{"OmniDemo trained it on the target's own answers." if info.steps else "It was imported into OmniDemo, which has not trained it."}
 
 * base model (drafter): `{info.drafter}`
 * target: `{info.target}`
 * topic (adapter line): `{info.domain}`, version {info.version}
-* requests learned from: {info.requests_seen}, in {info.steps} optimiser steps
+* requests that its line had seen: {info.requests_seen}; optimiser steps: {info.steps}
 * rank {config.get("r")}, alpha {config.get("lora_alpha")}, {info.created_at}
 {measured}
 ```python

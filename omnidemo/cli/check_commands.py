@@ -165,7 +165,7 @@ def _print_trial(drafter: str, tried: Trial) -> None:
         return "–" if value is None else format(value, form)
 
     typer.echo(
-        f"{drafter}: acceptance {number(tried.acceptance)}, {number(tried.per_round)} tokens a round, "
+        f"{drafter}: {number(tried.acceptance, '.0%')} of judged guesses right, {number(tried.per_round)} tokens a round, "
         f"{number(tried.plain, '.0f')} tokens/s plain and {number(tried.speculative, '.0f')} with it: {number(tried.speedup)}×, "
-        f"where {number(tried.modelled)}× is modelled at this acceptance ({tried.source})."
+        f"where {number(tried.modelled)}× is modelled at this share ({tried.source})."
     )

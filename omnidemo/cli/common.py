@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 SPREAD = "Mean ± standard deviation over prompts; speedup: tokens/s against autoregressive on the same prompt."
-OURS = (RecursionError, NotImplementedError)  # errors that nobody raises with a sentence for people
+FAULTS = (RecursionError, NotImplementedError)  # errors that nobody raises with a sentence for people
 
 
 class Commands(TyperGroup):
@@ -44,7 +44,7 @@ class Commands(TyperGroup):
             if sys.flags.dev_mode:
                 raise
             usage = getattr(error, "format_message", None)  # a wrong option or argument
-            known = usage or (isinstance(error, (ValueError, OSError, RuntimeError)) and not isinstance(error, OURS))
+            known = usage or (isinstance(error, (ValueError, OSError, RuntimeError)) and not isinstance(error, FAULTS))
             said = usage() if usage else sentence(error) if known else fault(error)
             typer.echo(f"Error: {said}", err=True)
             raise typer.Exit(2 if known and not isinstance(error, RuntimeError) else 1) from None

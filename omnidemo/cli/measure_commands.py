@@ -9,9 +9,10 @@ from typing import Annotated
 import typer
 
 from omnidemo.cli.common import SPREAD, collect, collected, names_in, read_settings, show
-from omnidemo.cli.options import Drafter, DraftLength, MaxNewTokens, Method, Out, Prompts, Quick, Storage, Target, Temperature
+from omnidemo.cli.options import Drafter, DraftLength, KeptIn, MaxNewTokens, Method, Out, Prompts, Quick, Target, Temperature
 
-NAMES = "methods, losses, rank, draft-length, cache, topic-shift, target-shift, routing, one-for-all, training-cost; all: all but that."
+NAMES = "methods, losses, rank, draft-length, cache, topic-shift, target-shift, routing, one-for-all, training-cost; "
+NAMES += "all: all of these but training-cost."
 
 
 def compare(
@@ -26,7 +27,7 @@ def compare(
     fill_cache: Annotated[bool, typer.Option(help="First fill the n-gram cache with all that the drafter can spell.")] = False,
     target: Target = None,
     drafter: Drafter = None,
-    storage: Storage = None,
+    storage: KeptIn = None,
 ) -> None:
     """Measure methods on the same prompts, interleaved.
 
@@ -92,7 +93,7 @@ def adapt(
     seed: int = 0,
     target: Target = None,
     drafter: Drafter = None,
-    storage: Storage = None,
+    storage: KeptIn = None,
 ) -> None:
     """Answer prompts with training on, and measure on held-out prompts what that changes.
 

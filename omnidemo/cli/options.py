@@ -15,7 +15,9 @@ Method = Annotated[str | None, typer.Option(help="Decoding method; default OMNID
 Temperature = Annotated[float, typer.Option(help="0 is greedy.")]
 MaxNewTokens = Annotated[int | None, typer.Option(help="Longest answer; default OMNIDEMO_MAX_NEW_TOKENS, else 256.")]
 DraftLength = Annotated[int | None, typer.Option(help="Drafter tokens per round; default OMNIDEMO_DRAFT_LENGTH, else 4.")]
-Storage = Annotated[Path | None, typer.Option(help="Folder of n-gram cache, adapters and history.")]
+HELD = "Folder of n-gram cache, adapters and history"
+Storage = Annotated[Path | None, typer.Option(help=f"{HELD}; default OMNIDEMO_STORAGE, else storage.")]
+KeptIn = Annotated[Path | None, typer.Option("--storage", help=f"{HELD}; without it none is kept.")]
 Prompts = Annotated[Path, typer.Option(help='JSON Lines: {"prompt": "…"} on each line.')]
 Out = Annotated[Path, typer.Option("--csv", help="Where the figures go, row by row.")]
 Quick = Annotated[bool, typer.Option(help="Tiny sizes, to see that everything runs; the figures mean nothing.")]

@@ -181,7 +181,7 @@ class Distiller:
     def adopt(self, adapter: AdapterState) -> int:
         """Make an adapter from elsewhere the newest version, publish and trust it; its number. ValueError where it does not fit."""
         with self._choice():
-            return self.versions.adopt(adapter, self.settings.adapters_kept)
+            return self.versions.adopt(adapter, self.evaluation.requests, self.settings.adapters_kept)
 
     def reset(self) -> None:
         """Back to the base drafter: versions, loss curve and collected answers of the line go."""

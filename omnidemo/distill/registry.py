@@ -83,10 +83,11 @@ class AdapterRegistry:
         version_folders.write_note(self.line_folder, "active", version)
         self._store.set_active(*self._names, version)
 
-    def adopt(self, adapter: AdapterState, kept: int) -> int:
-        """Make an adapter from elsewhere the newest version, and trust it; its number. Raises ValueError where it does not fit."""
+    def adopt(self, adapter: AdapterState, requests: int, kept: int) -> int:
+        """Make an adapter from elsewhere the newest version of a line that has seen so many requests, and trust it; its number. Raises
+        ValueError where it does not fit."""
         self.epoch += 1
-        self.add(adapter, OptimiserState(0, {}), (), 0, kept)
+        self.add(adapter, OptimiserState(0, {}), (), requests, kept)
         self.promote()
         return self.current.version
 

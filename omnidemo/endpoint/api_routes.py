@@ -24,6 +24,7 @@ from omnidemo.endpoint.model_ids import ModelId
 from omnidemo.endpoint.request_body import AnswerRequest, ChatRequest, CompletionRequest, read
 from omnidemo.private_folders import without_folders
 from omnidemo.records import Generation, Round
+from omnidemo.serving.chat_service import repeatable
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.store.visitors import Caller
 
@@ -117,9 +118,7 @@ class Endpoint:
     ) -> tuple[Begin, Fingerprint]:
         """How the answer to a request begins, and what names the conditions under which its seed repeats it."""
         settings = front.settings
-        policy = settings.draft_policy
-        if asked.seed is not None and policy == "cost":  # which goes by measured times, so that nothing would repeat
-            policy = "fixed"
+        policy = repeatable(settings.draft_policy, asked.seed)
         options: dict[str, Any] = {
             "target": model.target,
             "drafter": model.drafter,

@@ -79,7 +79,7 @@ def comparable(rows: Sequence[Row]) -> list[Row]:
 
 
 def mark_layout(found: Sequence[Mark], base: float | None = None) -> dict[str, Any]:
-    """Shapes and annotations of the marks, for one `update_layout`: adding them one by one takes plotly seconds."""
+    """Shapes and annotations of the marks, as parts of a figure's layout."""
     dashes = {"swap": "dot", "rollback": "dot", "target": "solid", "topic": "dash"}
     colour = {"swap": ACCENT, "rollback": "#e5484d", "target": INK, "topic": TOPIC}
     shapes: list[dict[str, Any]] = [

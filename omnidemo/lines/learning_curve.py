@@ -32,10 +32,10 @@ class BeforeAfter:
 def curve(store: Store, target: str, drafter: str, line: str, topic: str) -> dict[str, Any]:
     """The curve as plain data.
 
-    points: one per version that was replayed, oldest first: version, examples (answers that it had learned from), steps (tokens per step),
+    points: one per version that was replayed, oldest first: version, examples (answers that it had seen), steps (tokens per step),
     agreement, same_first, rolled_back. fresh: the same of version 0, or None. today: of the version that drafts now (the fresh drafter's
     where nothing was learned or all was taken back), or None where that is not measured yet.
-    marks: x (examples), kind (swap, rollback or topic), label; of the swaps the newest alone. topics: those that have a figure.
+    marks: x (examples), kind (swap, rollback or topic), label; the swap is at what drafts now. topics: those that have a figure.
     """
     rows = store.probes(target, drafter, line)
     own = [row for row in rows if row["topic"] == topic]  # of one recording: the store keeps no others
@@ -47,8 +47,8 @@ def curve(store: Store, target: str, drafter: str, line: str, topic: str) -> dic
     today = next((one for one in points if one["version"] == active), None)
     learned = [one for one in points if one["version"]]
     marks = [{"x": one["examples"], "kind": "rollback", "label": f"v{one['version']} taken back"} for one in learned if one["rolled_back"]]
-    if learned and not learned[-1]["rolled_back"]:
-        marks.append({"x": learned[-1]["examples"], "kind": "swap", "label": f"v{learned[-1]['version']}"})
+    if today in learned:
+        marks.append({"x": today["examples"], "kind": "swap", "label": f"v{today['version']}"})
     return {
         "target": target,
         "drafter": drafter,
@@ -83,8 +83,8 @@ def _point(row: Mapping[str, Any], rolled_back: bool) -> dict[str, Any]:
 
 
 def _changes(store: Store, target: str, drafter: str, line: str, versions: Mapping[int, Any]) -> list[dict[str, Any]]:
-    """Marks where a line's answers changed topic, at the number of answers that it had learned from by then."""
-    rows = [row for row in store.curve(target, drafter, limit=LOOKED_AT) if row["domain"] == line and row["kind"] != "compare"]
+    """Marks where a line's answers changed topic, at the number of answers that it had seen by then."""
+    rows = [row for row in store.curve(target, drafter, limit=LOOKED_AT) if row["domain"] == line]
     known = [row for row in rows if row["topic"]]
     changes = list(topic_changes([row["topic"] for row in known]).items())[-MOST_CHANGES:]
     return [

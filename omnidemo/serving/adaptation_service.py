@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from omnidemo import config, private_folders
+from omnidemo.adapters import version_folders
 from omnidemo.config import Settings
 from omnidemo.decoding.cost_policy import Drafting
 from omnidemo.distill.trainer_status import TrainerStatus
@@ -108,6 +109,10 @@ class AdaptationService:
             return self._lines(target, drafter).measurer.pending(topic)
         except RuntimeError:
             return False
+
+    def on_disk(self, target: str, drafter: str, domain: str = DEFAULT) -> list[int]:
+        """The versions of a line whose files are kept, newest first; the others were pruned. Also while no pair is loaded."""
+        return version_folders.versions(version_folders.line_folder(self._pool.settings.storage, drafter, target, check_domain(domain)))
 
     def export_adapter(self, target: str, drafter: str, domain: str, version: int) -> Path:
         """A version as a zip in PEFT's format; the file stays until the app ends or its visitor goes. ValueError or RuntimeError, one

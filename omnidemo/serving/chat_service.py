@@ -39,6 +39,11 @@ NOTED = ("temperature", "top_p", "max_new_tokens", *DRAFTING, "seed")  # options
 Kind = Literal["chat", "traffic", "api"]
 
 
+def repeatable(policy: Any, seed: int | None) -> Any:
+    """The draft policy of an answer: with a seed `cost` becomes `fixed`, for it goes by measured times, so that nothing would repeat."""
+    return "fixed" if policy == "cost" and seed is not None else policy
+
+
 class ChatService:
     """Generates with the pairs of a pool. All methods may be called from any thread."""
 
@@ -66,12 +71,13 @@ class ChatService:
 
         `options` are those of `GenerationConfig`. The request is recorded (unless `keep` is off) and learned from (unless `learn` is off).
         domain: the adapter line that drafts and learns, "auto" to have it chosen by the prompt. Where it or an option of DRAFTING
-        is None or missing, the settings' value is used. The session's `routed` says which line it became and why. A target reads as much of
-        the conversation as the catalogue says it was made for; where it is `raw`, it goes on from the last message's text, without a chat
-        template. topic: what the prompt is about, where that is known; else the router labels it. RuntimeError or ValueError, one
-        sentence, if it cannot start.
+        is None or missing, the settings' value is used; a seed turns the draft policy `cost` into `fixed`. The session's `routed` says
+        which line it became and why. A target reads as much of the conversation as the catalogue says it was made for; where it is `raw`,
+        it goes on from the last message's text, without a chat template. topic: what the prompt is about, where that is known; else the
+        router labels it. RuntimeError or ValueError, one sentence, if it cannot start.
         """
         options |= {name: getattr(self._pool.settings, name) for name in DRAFTING if options.get(name) is None}
+        options["draft_policy"] = repeatable(options["draft_policy"], options.get("seed"))
         asked = GenerationConfig.of(**options)  # raises before anything is done
         learn = asked.learn
         created, began = datetime.now(UTC).isoformat(timespec="milliseconds"), time.perf_counter()

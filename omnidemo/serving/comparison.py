@@ -11,7 +11,8 @@ from omnidemo.pair.pair import Pair
 from omnidemo.records import Generation, Prompt
 from omnidemo.serving import beside
 
-FRESH = "fresh"  # not a method of its own: the one that suits the pair, with the drafter as it was before it learned anything
+FRESH = "fresh"  # not a method of its own: TODAY with the drafter as it was before it learned anything
+TODAY = "ngram-exact"  # it serves every pair, so that these two lanes differ by what was learned alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +41,14 @@ def compare(
     cancelled: Callable[[], bool] = lambda: False,
     **options: Any,
 ) -> Iterator[Comparison]:
-    """Yield one `Comparison` for each prompt and method. Nothing is learned between two methods, so that each has the same drafter and
-    n-grams; each reads the whole prompt; the order of the methods rotates from prompt to prompt. The baseline, where it is among the
-    methods, always runs first. `warm`: answer every prompt once before, untimed, so that its n-grams are in the cache as they would be in a
-    longer chat. The `options` are those of `Pair.stream`. The name FRESH stands for a run with the base drafter, and, for a
+    """Yield one `Comparison` for each prompt and method. Nothing is learned from them; earlier answers may still bring a version or n-grams
+    meanwhile (`adapter_version` says so). Each reads the whole prompt; the order of the methods rotates from prompt to prompt. The
+    baseline, where it is among the methods, always runs first. `warm`: answer every prompt once before, untimed, so that its n-grams are in the cache as they would be in a
+    longer chat. The `options` are those of `Pair.stream`. The name FRESH stands for TODAY with the base drafter, and, for a
     visitor of a public app, with the n-grams that all share instead of the visitor's own. ValueError, before anything runs, for no method,
     an unknown one, or one that this pair cannot use."""
     names = list(dict.fromkeys(name if name == FRESH else make_method(name, pair.map).name for name in methods))
-    drafting = {name: (make_method("auto", pair.map).name, beside.FRESH_LINE) if name == FRESH else (name, domain) for name in names}
+    drafting = {name: (TODAY, beside.FRESH_LINE) if name == FRESH else (name, domain) for name in names}
     if not names:
         raise ValueError("choose at least one method to compare")
     others = [name for name in names if name != BASELINE]

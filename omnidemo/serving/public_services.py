@@ -73,6 +73,11 @@ class PublicServices:
         return caller.name if caller is not None else ""
 
     @property
+    def own(self) -> str:
+        """The line and session of the visitor who calls; "" for whoever may do everything."""
+        return "" if (visitor := self._visitor()) is None else visitor.own
+
+    @property
     def public(self) -> bool:
         """Whether the app can be reached from elsewhere."""
         own = self._services.settings
@@ -98,8 +103,7 @@ class PublicServices:
         return f"This concerns everybody who uses this app: {how}."
 
     def _operator(self) -> bool:
-        caller = self._who()
-        return caller is not None and caller.operator
+        return (caller := self._who()) is not None and caller.operator
 
     def _visitor(self) -> Caller | None:
         """The visitor who calls; None for the operator, on this computer alone, and for the program itself."""
@@ -112,12 +116,10 @@ class PublicServices:
 
     def _own(self, domain: str) -> str:
         """The line that a call is about: a visitor's own, whatever the page calls it. `Refused` where they named another one."""
-        visitor = self._visitor()
-        if visitor is None:
-            return domain
-        if domain not in ("", DEFAULT, AUTO, visitor.own):
+        own = self.own
+        if own and domain not in ("", DEFAULT, AUTO, own):
             raise Refused(f"The line {domain[:40]} is not yours. {self.refusal()}")
-        return visitor.own
+        return own or domain
 
     def models(self) -> list[ModelCard]:
         """In a public app the bundled models and the configured pair, for visitors and for the page that all get."""
@@ -195,9 +197,9 @@ class PublicServices:
         self._services.let_learn(target, drafter, self._own(line), cancel, topic)
 
     def following(self, session: str) -> Route | None:
-        visitor = self._visitor()
-        found = self._services.following((self.caller_name or session) if visitor is None else visitor.own)
-        return found if visitor is None or found is None else replace(found, domain=DEFAULT)
+        own = self.own
+        found = self._services.following(own or self.caller_name or session)
+        return replace(found, domain=DEFAULT) if found and own else found
 
     def pace_of(self, target: str, drafter: str, topic: str, domain: str = DEFAULT) -> Slowdown:
         return self._services.pace_of(target, drafter, topic, self._own(domain))
@@ -240,10 +242,10 @@ class PublicServices:
         return replace(self._services.trainer(target, drafter, self._own(domain)), domain=domain)
 
     def lines(self, target: str, drafter: str) -> list[LineInfo]:
-        visitor, found = self._visitor(), self._services.lines(target, drafter)
-        if visitor is None:
+        own, found = self.own, self._services.lines(target, drafter)
+        if not own:
             return [line for line in found if not owned(line.domain)]
-        return [replace(line, domain=DEFAULT) for line in found if line.domain == visitor.own]
+        return [replace(line, domain=DEFAULT) for line in found if line.domain == own]
 
     def drafting(self, target: str, drafter: str, domain: str = DEFAULT) -> Drafting:
         return self._services.drafting(target, drafter, self._own(domain))
@@ -263,17 +265,19 @@ class PublicServices:
     def _line(self, domain: str) -> str:
         """As `_own`, of a line that is changed, which counts as used now."""
         own = self._own(domain)
-        if self._visitor() is not None:
+        if self.own:
             self._services.visitor_lines.use(own)
         return own
+
+    def on_disk(self, target: str, drafter: str, domain: str = DEFAULT) -> list[int]:
+        return self._services.on_disk(target, drafter, self._own(domain))
 
     def export_adapter(self, target: str, drafter: str, domain: str, version: int) -> Path:
         return self._services.export_adapter(target, drafter, self._own(domain), version)
 
     @property
     def store(self) -> Store | VisitorStore:
-        visitor = self._visitor()
-        return self._services.store if visitor is None else VisitorStore(self._services.store, visitor)
+        return self._services.store if (visitor := self._visitor()) is None else VisitorStore(self._services.store, visitor)
 
     def forget(self, name: str) -> str:
         """Delete everything that is kept about a visitor; what happened, in one sentence."""

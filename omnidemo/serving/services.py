@@ -82,7 +82,7 @@ class Services:
         self.hero, self.before_after = learning.hero, learning.before_after
         self.configure = learning.configure
         self.pause, self.resume, self.reset, self.activate = learning.pause, learning.resume, learning.reset, learning.activate
-        self.export_adapter, self.import_adapter = learning.export_adapter, learning.import_adapter
+        self.export_adapter, self.import_adapter, self.on_disk = learning.export_adapter, learning.import_adapter, learning.on_disk
         self.forget_exports, self.forget_asked = learning.forget_exports, chats.forget
 
     @property

@@ -1,4 +1,4 @@
-"""The Adaptation tab as data: the requests with their marks, the charts, the lines and the versions. No gradio."""
+"""The Adaptation tab as data: the requests with their marks, the charts, the lines and the versions."""
 
 from __future__ import annotations
 
@@ -119,11 +119,13 @@ def _chart(what: charts.Curve, figure: layout.Figure, latest: float | None, firs
     return card | {"latest": finite(latest), "first": finite(first), "scope": where, "figure": figure}
 
 
-def version_rows(versions: Sequence[AdapterVersion], live: int) -> list[dict[str, Any]]:
-    """The versions table, newest first; `live` marks the one that drafts now, also where it is the base drafter, version 0."""
+def version_rows(versions: Sequence[AdapterVersion], live: int, on_disk: Sequence[int]) -> list[dict[str, Any]]:
+    """The versions table, newest first; `live` marks the one that drafts now, also where it is the base drafter, version 0; `stored` says
+    of each whether its files are kept, without which it can neither draft nor be exported."""
     names = ("version", "created_at", "requests_seen", "steps", "parent")
     return [
-        {name: getattr(one, name) for name in names} | {"loss": finite(one.loss), "effect": dict(one.effect), "live": one.version == live}
+        {name: getattr(one, name) for name in names}
+        | {"loss": finite(one.loss), "effect": dict(one.effect), "live": one.version == live, "stored": one.version in on_disk}
         for one in versions[:MOST_VERSIONS]
     ]
 
@@ -138,7 +140,7 @@ def line_rows(services: PublicServices, view: View) -> list[dict[str, Any]]:
 def page_json(services: PublicServices, view: View, live: int, key: str, note: str = "") -> str:
     """Everything the tab shows, as the value of the `adaptation` widget; `live` is the version that drafts, `note` what was refused."""
     rows = request_rows(services, view)
-    store = services.store
+    store, line = services.store, (view.target, view.drafter, view.line)
     steps = store.steps(view.target, view.drafter, domain=view.line, limit=MOST_STEPS)
     revision = f"{view.target} {view.drafter} {view.every} {view.only and view.line}"
     bins = calibration(services, view.target, view.drafter, view.line)
@@ -153,7 +155,7 @@ def page_json(services: PublicServices, view: View, live: int, key: str, note: s
         "charts": figures(rows, steps, view.window, revision, view.target, bins) if rows or steps else [],
         "line": view.line,
         "lines": line_rows(services, view),
-        "versions": version_rows(store.adapters(view.target, view.drafter, domain=view.line), live),
+        "versions": version_rows(store.adapters(*line), live, services.on_disk(*line)),
         "live": live,
         "note": note,
     }

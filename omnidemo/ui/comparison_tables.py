@@ -1,4 +1,4 @@
-"""The results of a comparison, as the page and the CSV show them. Pure but for reading an uploaded batch."""
+"""The results of a comparison, as the page and the CSV show them. It reads an uploaded batch and writes the CSV."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from typing import Any
 from omnidemo.bench.prompt_files import read_prompts
 from omnidemo.bench.report_tables import Spread, csv_table
 from omnidemo.figures import charts, layout
+from omnidemo.lines.line_names import AUTO
+from omnidemo.lines.router import DEFAULT
 from omnidemo.methods import BASELINE
 from omnidemo.private_folders import without_folders
 from omnidemo.serving.comparison import FRESH, Comparison
@@ -98,7 +100,8 @@ class ComparisonView:
         self.prompts, self.methods, self.common = list(prompts), list(methods), common
         self.results: list[dict[str, Any]] = []
         self.csv: list[dict[str, Any]] = []
-        self.head = {"run": run, "prompts": len(prompts), "total": len(prompts) * len(methods)}
+        line = services.settings.domain  # as `ChatService.compare` takes it
+        self.head = {"run": run, "prompts": len(prompts), "total": len(prompts) * len(methods), "line": DEFAULT if line == AUTO else line}
 
     def add(self, comparison: Comparison) -> None:
         """Take one `Comparison` (prompt_index, method, generation, identical, speedup)."""

@@ -13,6 +13,7 @@ from omnidemo.store.recorded_rounds import finite
 from omnidemo.ui import text
 from omnidemo.ui.downloads import for_browser
 from omnidemo.ui.shell import QUIET, Shell, if_loaded, line_of
+from omnidemo.zerogpu import start as zero_gpu
 
 
 def hero_json(services: PublicServices, target: str, drafter: str, line: str, session: str, wanted: str = "") -> str:
@@ -36,6 +37,7 @@ def hero_json(services: PublicServices, target: str, drafter: str, line: str, se
         "taught": topic in known,
         "measuring": topic in known and services.measuring(target, drafter, topic),
         "learns": services.settings.training != "off",
+        "replays": not zero_gpu.started(),  # there nothing is measured while nobody asks
         "slower": slower(services, target, drafter, topic, value["line"]),
     }
     return for_browser(shown)

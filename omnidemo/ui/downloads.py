@@ -1,4 +1,4 @@
-"""What goes to the browser beside the page: widget values, plotly's script, CSV files made when a button is pressed."""
+"""What goes to the browser beside the page: widget values, plotly's script, files made when a button is pressed."""
 
 from __future__ import annotations
 
@@ -47,16 +47,20 @@ def private_folder(name: str) -> Path:
     return folder
 
 
-def forget_files() -> None:
-    """Remove exported files, because their history has just been deleted."""
+def forget_files(own: str) -> None:
+    """Remove exported files, because what they hold has just been deleted: the CSV files and adapters of a visitor, who is named as in
+    `temporary`; for "" all CSV files."""
     for folder in (private_folder("downloads"), private_folder("gradio")):
-        for file in folder.rglob("*.csv"):
+        for file in folder.rglob(f"*{own.strip('~')}*" if own else "*.csv"):
             with suppress(OSError):
                 file.unlink()
 
 
-def temporary(name: str) -> Path:
-    """A path for a file of that name in a fresh temporary folder; older ones are removed on the way."""
+def temporary(name: str, own: str = "") -> Path:
+    """A path for a file of that name in a fresh temporary folder; older ones are removed on the way. own: the visitor whose file it is
+    (`PublicServices.own`); the name says so, for of Gradio's copy nothing else does."""
+    if own:
+        name = f"{Path(name).stem}-{own.strip('~')}{Path(name).suffix}"
     root = private_folder("downloads")
     for folder in root.iterdir():
         with suppress(OSError):  # another process was quicker

@@ -16,7 +16,7 @@ from omnidemo.serving.quotas import Refused
 from omnidemo.ui import text
 
 EXPERT = "omni-expert"  # class of what only the Expert switch shows
-ENGINE = "engine"  # concurrency_id of everything that decodes: chat, compare, play
+ENGINE = "engine"  # concurrency_id of what decodes in turn: chat, compare, play, generate
 PRIVATE: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
 QUIET: dict[str, Any] = {**PRIVATE, "concurrency_limit": None, "queue": False}  # polls must work while the queue is full
 FINAL_STAGES = ("ready", "failed", "absent")
@@ -96,7 +96,10 @@ def if_loaded(ask: Callable[..., Any], *about: Any, otherwise: Any) -> Any:
 
 
 def line_of(services: PublicServices, picked: str, session: str) -> str:
-    """The topic line that a picker means: with the automatic choice that of what was asked, or taught, last."""
+    """The topic line that a picker means: with the automatic choice that of what was asked, or taught, last. Visitors have one line only,
+    and a picker that they do not see."""
+    if services.own:
+        return "default"
     if picked and picked != text.AUTO_LINE:
         return picked
     route = services.following(session)

@@ -1,4 +1,4 @@
-"""The page's labels, helps and legend, and small functions that make a sentence of figures. What one tab alone says stands there."""
+"""The page's labels, helps and legend, and small functions that make a sentence of them."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ FIGURES: dict[str, tuple[str, str, str]] = {
     "ngram_hits": ("n-grams/round", "Merged n-grams accepted per round, on average.", "number"),
     "tokens": ("tokens", "Target tokens in this answer.", "count"),
     "draft_length": ("guesses a round", "Drafter tokens per round, rounds without a draft included; the draft policy decides.", "number"),
-    "time_to_first_token": ("first token", "Time from the request to the first token.", "seconds"),
+    "time_to_first_token": ("first token", "Time from the moment its turn came to the first token.", "seconds"),
 }
 MAIN_FIGURES = 3
 SLOWER = "as fast as without guessing (estimate)"
@@ -92,9 +92,10 @@ HELP: dict[str, str] = {
     "temperature": "0 always takes the most probable token; higher is more varied.",
     "top_p": "Only the most probable tokens that together reach this share may be drawn.",
     "max_new_tokens": "Longest answer, in target tokens.",
-    "seed": "Repeats a sampled answer; empty draws a new one.",
-    "learn": "The drafter trains on the answers of this chat.",
+    "seed": "Repeats a sampled answer until something new is learned; empty draws a new one.",
+    "learn": "The drafter trains on the answers of this chat, while learning is switched on.",
     "keep": "Keep this chat's prompts and answers in the history.",
+    "figures": "Keep this chat's figures in the history; texts are never stored here.",
 }
 
 # What the pickers call a method; the others keep the name of the field.
@@ -113,16 +114,17 @@ FRESH = ("With the fresh small model", "The recommended method with the small mo
 
 LANES = {"fresh": FRESH[0], "ngram-exact": "With today's small model"}  # of a comparison; the others are called as in the pickers
 
-LOSSLESS = "Same text as the big model alone"
+LOSSLESS = "Writes just as the big model alone would"
 APPROXIMATE = "Not quite the big model's text above temperature 0"
 
 
 def notice(keep_text: bool, training: bool) -> str:
-    """One line on what becomes of a chat. keep_text and training are the operator's settings."""
-    uses = [use for use, on in (("kept in this server's history", keep_text), ("learned from", training)) if on]
-    if not uses:
-        return "Your chat is neither stored nor learned from."
-    return f"Prompts and answers are {' and '.join(uses)}. Enter nothing private."
+    """One line on what becomes of a chat, which two of its settings can prevent. keep_text and training are the operator's settings."""
+    kept = "prompts and answers are kept in this server's history"
+    if not keep_text:
+        kept = "this server's history keeps figures of your chat, no texts"
+    learned = "" if not training else " and learned from" if keep_text else ", and the answers are learned from"
+    return f"Unless you switch it off, {kept}{learned}.{' Enter nothing private.' if keep_text or training else ''}"
 
 
 def reads(turns: int | None) -> str:
@@ -184,7 +186,8 @@ CONTROLS: dict[str, tuple[str, str]] = {
     "gamma": ("γ, risk of a rejection", "A draft ends when a rejection gets likelier than this; 0.3 suits chat, 0.7 maths and code."),
     "domain": (
         "Topic memory",
-        "Which memory taught topics and API calls use. Automatic gives every topic one of its own. The Chat tab has its own picker.",
+        "Which memory taught topics, Compare and API calls use. Automatic gives every topic one of its own (Compare takes the default). "
+        "The Chat tab has its own picker.",
     ),
 }
 CHOICES: dict[str, dict[str, str]] = {

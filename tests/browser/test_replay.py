@@ -164,6 +164,21 @@ def test_the_fresh_drafter_and_todays_answer_side_by_side(page: Page, app: App) 
     expect(window.locator(".tally").first).to_contain_text(re.compile(r"m?s · \d+ tokens"))  # they were measured
 
 
+def test_what_was_refused_before_it_learned_is_measured_again(page: Page, app: App) -> None:
+    """Also for what belongs to no topic, whose curve never says that a version drafts."""
+    choose_line(page, "oddities")
+    ask(page, "Zwqx blorp 0")
+    look = page.locator(".turn").first.get_by_role("button", name="Before / after")
+    look.click()
+    expect(page.get_by_role("dialog").get_by_text("has not learned anything yet")).to_be_visible()
+    page.keyboard.press("Escape")
+    for number in range(1, 4):
+        ask(page, f"Zwqx blorp {number}")
+    expect(page.locator("#omni-trainer .state")).to_contain_text("v1")
+    look.click()
+    expect(page.get_by_role("dialog").locator(".race-lane.second .lane-head")).to_contain_text(re.compile(r"today, version [1-9]"))
+
+
 def test_the_race_is_lost_where_drafting_is_slow(page: Page, slow: None) -> None:
     ask(page, PROMPT)
     turn = page.locator(".turn").last

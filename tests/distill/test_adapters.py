@@ -177,7 +177,7 @@ def test_an_exported_adapter_is_what_peft_loads_and_comes_back_the_same(folder: 
         assert sorted(packed.namelist()) == ["README.md", "adapter_config.json", "adapter_model.safetensors"]
         card = packed.read("README.md").decode()
         packed.extractall(tmp_path / "unpacked")
-    assert 'base_model: "bundled/drafter"' in card and "bundled/a" in card and "requests learned from: 5" in card
+    assert 'base_model: "bundled/drafter"' in card and "bundled/a" in card and "its line had seen: 5" in card
     assert json.loads((tmp_path / "unpacked" / "adapter_config.json").read_text())["base_model_name_or_path"] == "bundled/drafter"
     fresh = LlamaForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
     theirs = logits(PeftModel.from_pretrained(fresh, tmp_path / "unpacked").eval())
@@ -209,9 +209,13 @@ def test_an_adapter_made_by_peft_becomes_a_version_and_learns_on(folder: Path, t
     status = distiller.status()
     assert (status.version, status.step) == (2, 0) and distiller.versions.trusted.version == 2
     assert version_folders.read_note(distiller.line_folder, "active") == 2
+    assert [version_folders.info_of(distiller.line_folder, version).requests_seen for version in (1, 2)] == [2, 2]  # type: ignore[union-attr]
     learn(distiller, 5)
     status = distiller.status()
     assert (status.version, status.step, status.error) == (3, 3, None)
+    for version, said in ((2, "which has not trained it"), (3, "OmniDemo trained it on the target's own answers")):
+        file = export_peft(version_folders.version_folder(distiller.line_folder, version), tmp_path / "out.zip")
+        assert said in zipfile.ZipFile(file).read("README.md").decode()
     again, _ = make(folder, tmp_path / "storage")
     assert again.restore() == 3
     with pytest.raises(ValueError, match="belongs to another drafter"):

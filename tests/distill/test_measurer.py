@@ -16,7 +16,7 @@ from omnidemo.config import Settings
 from omnidemo.distill import losses, trace_agreement, train_step
 from omnidemo.lines import learning_curve, measurer, sample_prompts
 from omnidemo.lines.slowdown import Scope, Slowdowns
-from omnidemo.records import Generation, Trace
+from omnidemo.records import AdapterVersion, Generation, Probe, Trace
 from omnidemo.serving.pair_loading import attach_storage, build_pair, open_store
 from tests.support.learning import FakeWorker, make_trace, save_drafter, until
 from tests.support.models import save
@@ -154,6 +154,22 @@ def test_each_version_is_replayed_on_the_recorded_answers_and_the_agreement_of_a
     assert [one["version"] for one in drawn["points"]] == [1] and drawn["today"]["examples"] == 2
     assert {"x": 2, "kind": "swap", "label": "v1"} in drawn["marks"] and drawn["topics"] == ["code"]
     assert learning_curve.curve(world.store, *world.names, "default", "news")["points"] == []  # nothing of another topic
+
+
+def test_the_curve_marks_the_version_that_drafts_now(tmp_path: Path) -> None:
+    store = open_store(Settings(storage=tmp_path))
+    for version in (0, 1, 2):
+        line = "default" if version else ""
+        store.record_probe(Probe("t", "d", line, version, "code", "key", 4 * version, 1, 20, 20 - version))
+        if version:
+            store.add_adapter(AdapterVersion(version, "d", "t", "default", None, None, None, 4 * version, 1, None, "2026-11-21T01:00:00Z"))
+    found = []
+    for active in (2, 1, 0):
+        store.set_active("t", "d", "default", active)
+        store.flush()
+        found.append([mark["label"] for mark in learning_curve.curve(store, "t", "d", "default", "code")["marks"]])
+    store.close()
+    assert found == [["v2"], ["v1"], []]
 
 
 @pytest.mark.parametrize("temperature", [0.0])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,7 +15,7 @@ from omnidemo.config import Settings
 from omnidemo.methods import BASELINE
 from omnidemo.pair.pair import Pair
 from omnidemo.serving import beside, chat_service
-from omnidemo.serving.comparison import FRESH, compare
+from omnidemo.serving.comparison import FRESH, TODAY, compare
 from tests.support.models import save
 
 
@@ -32,6 +33,12 @@ def test_the_fresh_drafter_has_a_lane_and_all_meet_the_same_warm_cache(pair: Pai
     assert all(one.identical for one in done)
     entries = {one.generation.cache_entries for one in done}
     assert entries == {len(pair.ngrams)} and len(pair.ngrams) > 0  # met before the first lane, and nothing learned between them
+
+
+def test_the_fresh_and_todays_lane_are_one_method_also_for_one_vocabulary(tmp_path: Path) -> None:
+    twins = load_pair(save(tmp_path / "target", "byte-level", ends=False), save(tmp_path / "drafter", "byte-level", seed=1))
+    fresh, today = compare(twins, ["the small duck"], [FRESH, TODAY], max_new_tokens=8)
+    assert fresh.generation.method == today.generation.method == TODAY
 
 
 def test_nothing_is_met_where_it_is_not_asked_for(pair: Pair) -> None:

@@ -343,6 +343,14 @@ def test_every_answer_has_a_topic_and_the_line_stays_one(services: Services, mod
     assert services.hero(*models, "howto")["topic"] == "howto" and services.pace_of(*models, "nothing").speedup is None
 
 
+def test_a_seed_repeats_an_answer_on_the_page_too(services: Services, models: tuple[str, str]) -> None:
+    """By the settings' policy `cost` drafts follow measured times, which no seed repeats."""
+    ready(services, models)
+    for seed, policy in ((7, "fixed"), (None, "cost")):
+        chat(services, models, seed=seed, temperature=1.0)
+        assert services.store.requests(limit=1)[0]["settings"]["draft_policy"] == policy
+
+
 def test_a_draft_length_of_0_guesses_nothing_ahead(services: Services, models: tuple[str, str]) -> None:
     ready(services, models)
     chat(services, models, "ducks", draft_policy="fixed", draft_length=4)
@@ -465,6 +473,7 @@ def test_an_adapter_is_exported_imported_and_drafts(services: Services, models: 
     for number in range(2):
         chat(services, models, f"duck {number}")
     file = services.export_adapter(*models, "default", 1)
+    assert services.on_disk(*models) == [one.version for one in services.store.adapters(*models)] == [1]
     assert zipfile.is_zipfile(file)
     assert services.import_adapter(*models, "copy", file) == 1
     assert chat(services, models, domain="copy", learn=False)[1].adapter_version == 1

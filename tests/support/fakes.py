@@ -473,6 +473,9 @@ class FakeServices:
         bins = [(0.05 + 0.1 * place, min(1.0, 0.08 + 0.09 * place + 0.02 * (place % 3)), 40 * (place + 1)) for place in range(10)]
         return Drafting(self.now["draft_policy"], 5.4, True, 1.62, "Guessing pays: about 1.6 times plain decoding.", bins)
 
+    def on_disk(self, target: str, drafter: str, domain: str = "default") -> list[int]:
+        return [one.version for one in self.store.adapters(target, drafter, domain)][:4]
+
     def export_adapter(self, target: str, drafter: str, domain: str, version: int) -> Path:
         if version == 0:
             raise ValueError("Version 0 is the base drafter and has no adapter. Choose a later one.")

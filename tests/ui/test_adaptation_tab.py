@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -117,6 +118,7 @@ def test_the_page_holds_lines_versions_and_marks(services: FakeServices) -> None
     assert [line["domain"] for line in page["lines"]] == ["default", "code", "maths", "stories"]
     assert {"swap", "rollback", "topic"} <= set(page["kinds"]) and page["domains"] == ["stories", "maths"]
     assert [one["version"] for one in page["versions"] if one["live"]] == [3]
+    assert [one["version"] for one in page["versions"] if one["stored"]] == services.on_disk(*PAIR, "maths") == [6, 5, 4, 3]
     rolled = [one for one in page["versions"] if one["effect"].get("rolled_back")]
     assert [one["version"] for one in rolled] == [4] and rolled[0]["effect"]["acceptance_after"] < rolled[0]["effect"]["acceptance_before"]
 
@@ -141,7 +143,7 @@ def test_a_new_line_stands_in_the_list_before_it_has_learned(services: FakeServi
 
 
 def test_the_base_drafter_is_live_when_no_version_is(services: FakeServices) -> None:
-    assert not any(one["live"] for one in version_rows(services.store.adapters(*PAIR), 0))
+    assert not any(one["live"] for one in version_rows(services.store.adapters(*PAIR), 0, []))
 
 
 # the trainer -----------------------------------------------------------------------------------------------------------------
@@ -151,6 +153,12 @@ def test_the_trainer_says_gain_cost_and_roll_backs(services: FakeServices) -> No
     shown = json.loads(trainer_panel.trainer_json(services, *PAIR, "maths"))
     assert (shown["domain"], shown["version"], shown["gain"], shown["chat_cost"], shown["rolled_back"]) == ("maths", 3, 0.06, 0.034, 1)
     assert shown["drafting"]["length"] == 5.4 and shown["drafting"]["speculating"] and shown["drafting"]["title"] == "what pays for itself"
+
+
+def test_the_trainers_error_names_no_folder(services: FakeServices, monkeypatch: pytest.MonkeyPatch) -> None:
+    failed = replace(services.trainer(*PAIR), error="The adapter version in /srv/app/storage/adapters/x/v000002 is damaged.")
+    monkeypatch.setattr(services, "trainer", lambda *_: failed)
+    assert json.loads(trainer_panel.trainer_json(services, *PAIR))["error"] == "The adapter version in v000002 is damaged."
 
 
 @pytest.mark.parametrize("asked", ["auto", "", "half/typed"])
@@ -179,6 +187,11 @@ def test_limits_come_from_the_settings() -> None:
     }  # fmt: skip
     gamma = settings_panel.item("gamma")
     assert gamma["kind"] == "slider" and 0 < gamma["min"] < gamma["max"] < 1
+
+
+def test_a_weight_that_is_no_share_may_be_0_or_more_than_1() -> None:
+    weight = settings_panel.item("ngram_weight")
+    assert (weight["kind"], weight["min"], weight["max"]) == ("number", 0, 1000)
 
 
 def test_a_change_is_applied_and_a_refused_one_is_said(services: FakeServices) -> None:
@@ -268,6 +281,20 @@ def test_a_pair_that_cannot_win_says_so_beside_the_answer(services: FakeServices
     assert note == "Guessing made “other things” slower lately: 0.90 × the speed without guessing, over the last 412 tokens."
     about = chat_tab.provenance(services, *PAIR, "one")
     assert about(generation(script("a b", plain=True), 0.1, "autoregressive"))["note"] == "", "who asked for plain decoding knows"
+
+
+@pytest.mark.parametrize("training", ["idle", "off"])
+def test_nothing_is_learned_from_a_chat_while_learning_is_off_by_the_settings_of_now(services: FakeServices, training: str) -> None:
+    services.configure(training=training)
+    finished(services, "default", "hello")
+    assert services.calls[-1]["learn"] is (training != "off") and services.calls[-1]["keep"]
+
+
+def test_the_notice_says_what_becomes_of_a_chat() -> None:
+    assert text.notice(True, True) == (
+        "Unless you switch it off, prompts and answers are kept in this server's history and learned from. Enter nothing private."
+    )
+    assert text.notice(False, False) == "Unless you switch it off, this server's history keeps figures of your chat, no texts."
 
 
 def test_an_unknown_draft_length_stops_no_answer(services: FakeServices, monkeypatch: pytest.MonkeyPatch) -> None:

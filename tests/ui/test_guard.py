@@ -149,6 +149,14 @@ def test_ids_are_given_kept_and_renewed(public: httpx.Client) -> None:
     assert public.get("/visitor").status_code == 405 and public.post("/visitor/forget", json={}).status_code == 401
 
 
+def test_a_visitors_buttons_are_about_their_own_line_whatever_the_settings_name(tmp_path: Any) -> None:
+    with serving(tmp_path, public="true", domain="maths") as client:
+        me = arrive(client)
+        for name in ("pause", "resume", "reset"):
+            answer = call(client, f"trainer_{name}", "bundled/a", "bundled/drafter", "maths", me["name"], **{VISITOR: me["id"]})
+            assert answer.status_code == 200, answer.text
+
+
 def test_uploads_have_quotas(public: httpx.Client) -> None:
     me, other = arrive(public)["id"], arrive(public)["id"]
     told = [public.post("/gradio_api/upload", files={"files": b"x" * 900_000}, headers={VISITOR: me}) for _ in range(8)]

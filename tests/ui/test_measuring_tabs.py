@@ -15,8 +15,10 @@ from typing import Any
 import pytest
 
 from omnidemo.config import Settings
+from omnidemo.methods import AUTO
 from omnidemo.records import Generation, RequestRecord
 from omnidemo.serving.quotas import Refused
+from omnidemo.serving.services import MethodInfo
 from omnidemo.serving.visitor_store import VisitorStore
 from omnidemo.store.store import Store
 from omnidemo.store.visitors import Caller, sessions_of
@@ -80,6 +82,13 @@ def test_the_summary_has_mean_spread_and_only_defined_values() -> None:
     assert missing["n"] == 0 and missing["tokens_per_second"] == [None, None]
 
 
+@pytest.mark.parametrize(("setting", "line"), [("poetry", "poetry"), ("auto", "default")])
+def test_a_comparison_names_the_line_whose_drafter_it_runs(setting: str, line: str) -> None:
+    services = FakeServices(settings=Settings(domain=setting))
+    common = {"temperature": 0.0}
+    assert json.loads(ComparisonView(services, "run", ["hi"], [], common).json("running"))["line"] == line
+
+
 def board(prompts: list[str], methods: list[str]) -> ComparisonView:
     common = {"target": "t", "drafter": "d", "seed": 7, "temperature": 0.0, "draft_length": 4, "max_new_tokens": 16}
     return ComparisonView(FakeServices(), "run", prompts, methods, common)
@@ -131,12 +140,14 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def services(store: Store, settings: Settings = LOCAL) -> Any:
-    return SimpleNamespace(store=store, settings=settings, methods=FakeServices().methods)
+    return SimpleNamespace(store=store, settings=settings, methods=FakeServices().methods, own="")
 
 
 def visitor(store: Store, name: str) -> Any:
     """The services of a public app, as this visitor sees them."""
-    return services(VisitorStore(store, Caller(name)), PUBLIC)  # type: ignore[arg-type]
+    found = services(VisitorStore(store, Caller(name)), PUBLIC)  # type: ignore[arg-type]
+    found.own = Caller(name).own
+    return found
 
 
 def prompts(services: Any, me: str, **filters: str) -> list[str]:
@@ -152,6 +163,29 @@ def test_alone_on_this_computer_everything_is_shown(store: Store) -> None:
     assert prompts(local, MINE, method="autoregressive") == []
     assert prompts(local, MINE, pair=f"t{history_tab.SEPARATOR}d") == ["three", "two", "one"]
     assert history_tab.table(local, MINE, {})["everyone"]
+
+
+def test_the_history_filters_by_methods_that_a_row_can_name(store: Store) -> None:
+    local = services(store)
+    local.methods = lambda: [*FakeServices().methods(), MethodInfo(AUTO, "Automatic", True, "")]
+    assert history_tab.table(local, MINE, {})["methods"] == [info.name for info in FakeServices().methods()]
+
+
+def test_what_a_visitor_downloaded_goes_with_that_visitor_alone(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(downloads, "private_folder", lambda name: tmp_path / name)
+    mine, others = visitor(store, "mine"), visitor(store, "other")
+    (tmp_path / "downloads").mkdir()
+    zipped = downloads.temporary(f"omnidemo-drafter-for-a-{MINE.replace('~', '-')}-v1.zip")  # as `TrainerPool.export` calls it
+    zipped.write_bytes(b"")
+    csvs = [history_tab.export(one, "requests", "", {}) for one in (mine, others, services(store))]
+    copies = [downloads.private_folder("gradio") / str(place) / path.name for place, path in enumerate((zipped, *csvs))]
+    for copy in copies:
+        copy.parent.mkdir(parents=True)
+        copy.write_bytes(b"")
+    history_tab.delete(mine, MINE, {"mine": True})
+    assert [path.exists() for path in (zipped, *csvs, *copies)] == [False, False, True, True] * 2
+    history_tab.delete(services(store), MINE, {"session": OTHER})
+    assert not any(path.exists() for path in (*csvs, *copies))
 
 
 @pytest.mark.parametrize(

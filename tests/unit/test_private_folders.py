@@ -96,5 +96,5 @@ def test_exported_files_go_with_their_history() -> None:
     for place in (downloads.temporary("omnidemo-requests.csv"), downloads.private_folder("gradio") / "ab" / "omnidemo-requests.csv"):
         place.parent.mkdir(exist_ok=True)
         place.write_text("secret")
-    downloads.forget_files()
+    downloads.forget_files("")
     assert not list(private_folders.temporary_folder().rglob("*.csv"))

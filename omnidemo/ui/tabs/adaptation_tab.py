@@ -49,6 +49,7 @@ class Page:
             store.curve(view.target, view.drafter, limit=1),
             store.steps(view.target, view.drafter, domain=view.line, limit=1),
             [(one.version, dict(one.effect)) for one in store.adapters(view.target, view.drafter, domain=view.line)],
+            services.on_disk(view.target, view.drafter, view.line),
             settings_panel.line_names(services, view.target, view.drafter),
         ]
         if view.every:

@@ -123,7 +123,7 @@ def _chat(services: PublicServices, running: Running) -> Any:
                 max_new_tokens=max_new_tokens,
                 **asked,
                 seed=number,
-                learn=bool(learn),
+                learn=bool(learn) and services.settings.training != "off",
                 keep=bool(keep),
                 cancel=running.start(session, run),
                 domain=read_line(line),
@@ -168,7 +168,6 @@ def _bar(services: PublicServices) -> list[Any]:
 def _advanced(services: PublicServices) -> tuple[gr.HTML, list[Any]]:
     """The folded settings: the draft policy, which is everybody's, and the own ones in the order of `chat`'s last parameters."""
     settings = services.settings
-    learns = settings.training != "off"
     with gr.Accordion("Advanced", open=False, elem_id="omni-advanced", elem_classes=EXPERT):
         top_p = gr.Slider(0.05, 1, 1, step=0.05, label="Top-p", info=text.HELP["top_p"])
         most = gr.Slider(
@@ -176,8 +175,8 @@ def _advanced(services: PublicServices) -> tuple[gr.HTML, list[Any]]:
         )
         # A gr.Number turns "empty" into 0 as soon as it is shown.
         seed = gr.Textbox("", label="Seed", placeholder="a new one each time", max_lines=1, info=text.HELP["seed"])
-        learn = gr.Checkbox(learns, label="Learn from this chat", info=text.HELP["learn"], interactive=learns)
-        keep = gr.Checkbox(settings.keep_text, label="Store this chat", info=text.HELP["keep"], interactive=settings.keep_text)
+        learn = gr.Checkbox(True, label="Learn from this chat", info=text.HELP["learn"])
+        keep = gr.Checkbox(True, label="Store this chat", info=text.HELP["keep" if settings.keep_text else "figures"])
         steering = widget("ahead", events=("adjust",))
     return steering, [top_p, most, seed, learn, keep]
 
@@ -190,7 +189,7 @@ def build(services: PublicServices, shell: Shell) -> None:
         with gr.Column(scale=7, min_width=320, elem_id="omni-main"):
             page = widget("chat", events=("ask", "halt"))
             widget("prompts", json.dumps(services.examples()), visible="hidden")
-            widget("notice", json.dumps(text.notice(services.settings.keep_text, services.settings.training != "off")))
+            notice = widget("notice")
         with gr.Column(scale=3, min_width=300, elem_id="omni-side"):
             widget("answer")
             curve = widget("hero", events=("look",))  # tokens per step on the probe prompts of a topic
@@ -219,6 +218,7 @@ def build(services: PublicServices, shell: Shell) -> None:
     follow(services, shell, trainer, settings[1])
     curve_data.follow(services, shell, curve, settings[1])
     settings_panel.steer(services, shell, steering, "chat")
+    shell.keep(notice, lambda: json.dumps(text.notice(services.settings.keep_text, services.settings.training != "off")), [], "notice")
     shell.keep(
         settings[1],
         lambda target, drafter: json.dumps(settings_panel.line_names(services, target, drafter)),

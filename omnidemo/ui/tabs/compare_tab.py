@@ -12,7 +12,7 @@ from typing import Any
 import gradio as gr
 
 from omnidemo.methods import AUTO, BASELINE
-from omnidemo.serving.comparison import FRESH
+from omnidemo.serving.comparison import FRESH, TODAY
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.serving.quotas import Refused
 from omnidemo.serving.services import MethodInfo
@@ -24,7 +24,7 @@ from omnidemo.ui.running_answers import Running
 from omnidemo.ui.shell import ENGINE, EXPERT, PRIVATE, Shell, load_ready, widget
 
 # In this order from the top: what a newcomer wants to see is ticked at first.
-FIRST = (BASELINE, FRESH, "ngram-exact")
+FIRST = (BASELINE, FRESH, TODAY)
 UPDATE_SECONDS = 0.25  # at most this often to the browser while a batch runs
 
 
@@ -73,8 +73,6 @@ def _run(
     end, error, shown_at = "done", "", 0.0
     try:
         for comparison in services.compare(target=target, drafter=drafter, prompts=prompts, methods=chosen, cancel=cancel, **options):
-            if comparison.generation.finish_reason == "cancelled":
-                continue  # a part of an answer compares with nothing
             view.add(comparison)
             if len(prompts) == 1 or time.monotonic() - shown_at >= UPDATE_SECONDS:
                 shown_at = time.monotonic()
@@ -174,7 +172,7 @@ def build(services: PublicServices, shell: Shell) -> None:
     running.stopped_by(panel.halt, common[:2], "() => omni.compare.current()", "stop_compare")
 
     def make(measured: list[dict[str, Any]]) -> Path | None:
-        return write_csv(downloads.temporary("omnidemo-compare.csv"), measured) if measured else None
+        return write_csv(downloads.temporary("omnidemo-compare.csv", services.own), measured) if measured else None
 
     with gr.Row(elem_classes="omni-files"):
         press = gr.Button("↓ All rows as CSV", size="sm").click

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import gradio as gr
 
+from omnidemo.methods import AUTO
 from omnidemo.private_folders import without_folders
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.store.recorded_rounds import finite
@@ -48,7 +49,7 @@ def table(services: PublicServices, session: str, filters: Mapping[str, Any]) ->
         "rows": [_row(row) | {"replay": row["id"] in recorded} for row in rows],
         "newest": NEWEST,
         "pairs": sorted({f"{row['target']}{SEPARATOR}{row['drafter']}" for row in visible}),
-        "methods": {info.name: info.title for info in services.methods()},
+        "methods": [info.name for info in services.methods() if info.name != AUTO],  # a row names what that became
         "sessions": [{"id": one["id"], "requests": one["requests"], "at": one["created_at"]} for one in sessions],
         "mine": session,
         "everyone": not is_public(settings),
@@ -80,7 +81,7 @@ def delete(services: PublicServices, session: str, what: Mapping[str, Any]) -> s
         ids = {one for one in asked if isinstance(one, int) and 0 < one < 2**63} if isinstance(asked, list) else set()
         gone = store.delete_requests(sorted(ids)) if ids else 0
     if gone:
-        downloads.forget_files()
+        downloads.forget_files(services.own)
     if not gone and not store.status.ok:
         return f"Not deleted yet: {without_folders(store.status.message)}"
     return f"{gone} request{'' if gone == 1 else 's'} deleted." if gone else "There was nothing to delete."
@@ -91,7 +92,7 @@ def export(services: PublicServices, kind: Literal["requests", "rounds", "steps"
     where = scope(session, downloads.fields(filters, "filters"))
     if kind == "steps":  # training has no session; it holds no text
         where = {name: where[name] for name in ("target", "drafter")}
-    path = downloads.temporary(f"omnidemo-{kind}.csv")
+    path = downloads.temporary(f"omnidemo-{kind}.csv", services.own)
     try:
         services.store.export_csv(kind, path, **where)
     except (RuntimeError, ValueError) as error:

@@ -17,7 +17,7 @@ Item = dict[str, Any]
 RULES: dict[str, Item] = Settings.model_json_schema()["properties"]
 # The limits that a setting declares; an open one is left to `configure`, which checks the exact rule.
 LIMITS = {"minimum": "min", "exclusiveMinimum": "min", "maximum": "max", "exclusiveMaximum": "max"}
-SHARES, STEP = ("confidence", "gamma", "jsd_beta", "ngram_weight"), 0.05  # numbers between 0 and 1
+SHARES, STEP = ("confidence", "gamma", "jsd_beta"), 0.05  # numbers between 0 and 1
 
 
 def item(name: str) -> Item:

@@ -28,7 +28,7 @@ def drafting_json(services: PublicServices, target: str, drafter: str, domain: s
 
 
 def calibration(services: PublicServices, target: str, drafter: str, domain: str) -> list[tuple[float, float, float]]:
-    """(predicted, observed, count) per bin of the acceptance head; empty without one."""
+    """(predicted, observed, count) per bin of what the draft policy goes by: the acceptance head, else the drafter's probabilities."""
     now = if_loaded(services.drafting, target, drafter, domain, otherwise=None)
     return [(float(p), float(o), float(n)) for p, o, n in (now.calibration if now else ()) if n and math.isfinite(p) and math.isfinite(o)]
 
@@ -43,7 +43,7 @@ def trainer_json(services: PublicServices, target: str, drafter: str, domain: st
         "loaded": services.state(target, drafter).stage == "ready",
         "domain": status.domain,
         "title": text.TRAINER.get(status.state, status.state),
-        "error": status.error or (store.message if store.ok else None) or None,
+        "error": without_folders(status.error or (store.message if store.ok else None) or "") or None,
         "mode": text.CHOICES["training"].get(status.mode, status.mode),
         **{name: finite(getattr(status, name)) for name in ("loss", "gain", "chat_cost")},
         "seconds": finite(status.seconds, 2),

@@ -74,7 +74,7 @@ def routes(services: PublicServices) -> list[Route]:
             return JSONResponse({"detail": NO_ID}, 401)
         try:
             said = services.forget(who.name)
-            downloads.forget_files()
+            downloads.forget_files(Caller(who.name).own)
             return JSONResponse({"said": said})
         except Refused as refused:
             return JSONResponse({"said": str(refused)}, 409)
