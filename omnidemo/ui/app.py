@@ -15,15 +15,16 @@ from omnidemo.records import Generation
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.serving.services import Services
 from omnidemo.ui import downloads, replay_data, text
-from omnidemo.ui.errors import Events
+from omnidemo.ui.errors import ENGINE, Events
 from omnidemo.ui.guard import around
-from omnidemo.ui.shell import ENGINE, build_shell, load_ready, longest_answer
+from omnidemo.ui.shell import build_shell, load_ready, longest_answer
 from omnidemo.ui.tabs import adaptation_tab, chat_tab, compare_tab, history_tab, settings_panel
 from omnidemo.ui.tabs.advice_panel import build_advice
 from omnidemo.ui.tabs.visitor_panel import build_visitor, public_services, routes
 
 BROWSERS = 64  # pages whose components' state Gradio keeps; each takes a quarter of a megabyte
 STREAMS = 3  # answers of a public app that each process writes at the same time, round by round
+LOOK_SECONDS = 0.01  # between two looks of Gradio at its queue; by default it wakes the processor a thousand times a second
 CACHE = (600, 3600)  # seconds between two looks at files that went over the page, and how long they stay
 ASSETS = Path(__file__).resolve().parents[2] / "assets" / "ui"
 
@@ -43,9 +44,11 @@ def build_app(services: Services | PublicServices) -> gr.Blocks:
             for title, module in (("Chat", chat_tab), ("Adaptation", adaptation_tab), ("Compare", compare_tab), ("History", history_tab)):
                 with gr.Tab(title, id=title.lower(), elem_id=f"omni-tab-{title.lower()}"):
                     module.build(services, shell)
+        shell.watch()
         replay_data.build(services)
         gr.api(_generate(services), api_name="generate", concurrency_id=ENGINE, api_description=text.API_EXAMPLE)
     page.queue(max_size=services.settings.queue_size, default_concurrency_limit=4, api_open=False)  # no call bypasses the queue
+    page._queue.sleep_when_free = page._queue.progress_update_sleep_when_free = LOOK_SECONDS
     if services.public:  # one answer at a time is quickest for one person; several interleave, so that nobody waits for a comparison
         for event in page.fns.values():
             if event.concurrency_id == ENGINE:

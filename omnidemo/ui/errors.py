@@ -15,9 +15,9 @@ import gradio as gr
 from gradio.exceptions import ComponentProcessingError
 
 from omnidemo.private_folders import without_folders
-from omnidemo.ui.shell import ENGINE
 
 log = logging.getLogger(__name__)
+ENGINE = "engine"  # concurrency_id of what decodes in turn: chat, compare, play, generate
 LISTEN_SECONDS = 5.0  # after a request joined the queue, in which its sender has to begin to listen
 REMEMBERED = 256  # browsers with a queue of messages: more than ask within the time in which one reads its answer
 EXPECTED = (ValueError, RuntimeError, OSError)  # that this project raises with a sentence for people

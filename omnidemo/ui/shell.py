@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
+from itertools import islice
 from typing import Any
 
 import gradio as gr
@@ -14,12 +15,24 @@ from omnidemo.serving.pair_pool import PairState
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.serving.quotas import Refused
 from omnidemo.ui import text
+from omnidemo.ui.errors import report
 
 EXPERT = "omni-expert"  # class of what only the Expert switch shows
-ENGINE = "engine"  # concurrency_id of what decodes in turn: chat, compare, play, generate
 PRIVATE: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
 QUIET: dict[str, Any] = {**PRIVATE, "concurrency_limit": None, "queue": False}  # polls must work while the queue is full
+AS_IT_IS = "(...values) => values"
 FINAL_STAGES = ("ready", "failed", "absent")
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Components that are kept up to date by `poll(*inputs)`, a value for each of the outputs."""
+
+    name: str
+    poll: Callable[..., Any]
+    inputs: list[Any]
+    outputs: list[Any]
+    js: str
 
 
 @dataclass(frozen=True)
@@ -31,12 +44,14 @@ class Shell:
     target: gr.Dropdown
     drafter: gr.Dropdown
     tick: gr.Timer  # every 2 s; pauses in hidden browser tabs
+    kept: list[Kept] = field(default_factory=list)
 
     def keep(
-        self, shown: Any, make: Callable[..., str], inputs: list[Any], name: str, draw: Callable[[str], Any] = str, js: str | None = None
+        self, shown: Any, make: Callable[..., str], inputs: list[Any], name: str, draw: Callable[[str], Any] = str, js: str = AS_IT_IS
     ) -> tuple[Callable[..., Any], gr.State]:
         """Keep a component up to date: when the page opens and at each tick it gets `draw(make(*inputs))`, if that differs from the value
-        that the returned state holds. Also returned: the function (*inputs, state) → (component, state) behind it."""
+        that the returned state holds. Also returned: the function (*inputs, state) → (component, state) behind it. `js`:
+        what the browser makes of inputs and state before they are sent."""
         seen = gr.State("")
 
         def poll(*given: Any) -> Any:
@@ -44,8 +59,28 @@ class Shell:
             value = make(*arguments)
             return (gr.skip(), gr.skip()) if value == last else (draw(value), value)
 
-        gr.on([self.page.load, self.tick.tick], poll, [*inputs, seen], [shown, seen], js=js, api_name=name, **QUIET)
+        self.kept.append(Kept(name, poll, [*inputs, seen], [shown, seen], js))
         return poll, seen
+
+    def watch(self) -> None:
+        """Ask for everything that is kept, in one event: a request takes the server 20 ms, whatever it asks for, and an open page sends
+        them all day. What fails is told to the log, and the rest is shown."""
+
+        def poll(*given: Any) -> Any:
+            values, shown = iter(given), list[Any]()
+            for one in self.kept:
+                own = list(islice(values, len(one.inputs)))
+                try:
+                    shown += one.poll(*own)
+                except Exception as error:
+                    report(error, one.name)
+                    shown += [gr.skip()] * len(one.outputs)
+            return shown
+
+        inputs = [block for one in self.kept for block in one.inputs]
+        outputs = [block for one in self.kept for block in one.outputs]
+        parts = ", ".join(f"...({one.js})(...values.splice(0, {len(one.inputs)}))" for one in self.kept)
+        gr.on([self.page.load, self.tick.tick], poll, inputs, outputs, js=f"(...values) => [{parts}]", api_name="state", **QUIET)
 
 
 def widget(name: str, value: Any = None, *, events: tuple[str, ...] = (), **options: Any) -> gr.HTML:

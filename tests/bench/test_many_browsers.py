@@ -21,7 +21,7 @@ def test_of_many_browsers_the_newest_are_remembered(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(app, "BROWSERS", 6)
     with launched(tmp_path) as (page, client):
         for _ in range(12):
-            assert call(client, "line_names", "bundled/a", "bundled/drafter", None).status_code == 200
+            assert call(client, "pair_state", "bundled/a", "bundled/drafter", None).status_code == 200
         assert len(page.app.state_holder.session_data) <= 6 + 1
 
 

@@ -15,8 +15,8 @@ import pytest
 from omnidemo.config import Settings
 from omnidemo.ui import build_app
 from omnidemo.ui.app import STREAMS
+from omnidemo.ui.errors import ENGINE
 from omnidemo.ui.guard import OPERATOR, VISITOR, _repeat
-from omnidemo.ui.shell import ENGINE
 from tests.support.fakes import FakeServices
 from tests.support.web import call, launched
 

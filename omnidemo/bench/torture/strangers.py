@@ -28,11 +28,11 @@ def history(client: Client, session: str, filters: dict[str, Any]) -> str:
 
 def condition(client: Client) -> dict[str, Any]:
     """The settings, and what has been learned for a visitor, as the page shows both; empty where it was told nothing."""
-    pair = ["bundled/a", "bundled/drafter"]
-    values, trainer = (client.call(name, client.filled(name, pair)).data for name in ("controls_chat", "trainer_state"))
-    if not values or not trainer:
+    asked = ["bundled/a", "bundled/drafter", {}]  # no changes, and the view of one who has chosen nothing
+    values, found = (client.call(name, client.filled(name, asked)).data for name in ("configure_chat", "adaptation_state"))
+    if not values or not found:
         return {}
-    shown = json.loads(trainer[0])
+    shown = json.loads(found[1])
     learned = {"paused": shown["state"] == "paused", "answers": shown["requests_seen"], "version": shown["version"]}
     return {"settings": json.loads(values[0])["values"], **learned}
 

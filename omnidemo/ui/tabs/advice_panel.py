@@ -17,8 +17,8 @@ from omnidemo.serving.public_services import PublicServices
 from omnidemo.serving.quotas import MOST_PROMPTS
 from omnidemo.ui import text
 from omnidemo.ui.downloads import for_browser
-from omnidemo.ui.errors import report
-from omnidemo.ui.shell import ENGINE, PRIVATE, QUIET, Shell, megabytes, widget
+from omnidemo.ui.errors import ENGINE, report
+from omnidemo.ui.shell import PRIVATE, QUIET, Shell, megabytes, widget
 
 READING: dict[str, Any] = {**PRIVATE, "concurrency_id": "advice", "concurrency_limit": 1}  # it reads tokenizers: one at a time
 SECONDS = 60.0  # after which no other prompt of a try begins: others want to chat

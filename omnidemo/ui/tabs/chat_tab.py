@@ -16,9 +16,9 @@ from omnidemo.serving.public_services import PublicServices
 from omnidemo.serving.quotas import Refused
 from omnidemo.store.recorded_rounds import json_line, round_lines
 from omnidemo.ui import answer_lines, curve_data, text
-from omnidemo.ui.errors import report
+from omnidemo.ui.errors import ENGINE, report
 from omnidemo.ui.running_answers import Running
-from omnidemo.ui.shell import ENGINE, EXPERT, PRIVATE, Shell, load_ready, longest_answer, widget
+from omnidemo.ui.shell import EXPERT, PRIVATE, Shell, load_ready, longest_answer, widget
 from omnidemo.ui.tabs import settings_panel, traffic_panel
 from omnidemo.ui.tabs.trainer_panel import follow
 

@@ -19,9 +19,9 @@ from omnidemo.serving.services import MethodInfo
 from omnidemo.ui import downloads, text
 from omnidemo.ui.comparison_tables import MOST_PROMPTS, ComparisonView, read_batch, write_csv
 from omnidemo.ui.downloads import for_browser
-from omnidemo.ui.errors import report
+from omnidemo.ui.errors import ENGINE, report
 from omnidemo.ui.running_answers import Running
-from omnidemo.ui.shell import ENGINE, EXPERT, PRIVATE, Shell, load_ready, widget
+from omnidemo.ui.shell import EXPERT, PRIVATE, Shell, load_ready, widget
 
 # In this order from the top: what a newcomer wants to see is ticked at first.
 FIRST = (BASELINE, FRESH, TODAY)

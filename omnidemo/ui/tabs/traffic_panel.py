@@ -16,9 +16,9 @@ from omnidemo.records import Generation
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.store.recorded_rounds import finite
 from omnidemo.ui.downloads import for_browser
-from omnidemo.ui.errors import report
+from omnidemo.ui.errors import ENGINE, report
 from omnidemo.ui.running_answers import Running
-from omnidemo.ui.shell import ENGINE, PRIVATE, Shell, load_ready
+from omnidemo.ui.shell import PRIVATE, Shell, load_ready
 
 MOST, USUAL = 200, 40  # requests of one play
 SLICE_SECONDS = 1.0  # then other requests get the engine, and the browser requests the next slice
