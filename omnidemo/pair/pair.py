@@ -118,6 +118,8 @@ class Pair:
         try:
             with self._lock:
                 state.start(ids)
+            if state.target.free_positions < 1:  # `begun` fills the window
+                reason = "context"
             started = perf_counter()
             backend = self.make_backend(state.target.cache, state.drafter.cache, self.clock)
             steps = decode(state, chosen, self.map, ngrams, sampling, Sampler(seed), limits, length, tracer, self.clock, backend)
