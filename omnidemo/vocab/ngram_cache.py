@@ -20,8 +20,8 @@ from omnidemo.vocab.trie_table import FAR, SIZES, TrieTable
 class NgramCache:
     """A trie of n-grams (n ≥ 2) with counters and a limit. One n-gram per target id, one target id per path.
 
-    Lookup and insertion cost O(n), whatever the size; only an eviction goes through all of it (a tenth of the cache leaves at once, so its
-    cost per insertion stays constant). `size` 0 refuses every n-gram.
+    Lookup and insertion cost O(n), whatever the size; only an eviction or a larger table goes through it all (a tenth of the cache leaves
+    at once, so the cost per insertion stays constant). `size` 0 refuses every n-gram.
     """
 
     def __init__(
