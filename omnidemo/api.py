@@ -25,7 +25,7 @@ def load_pair(
     from the environment (`OMNIDEMO_*`) or its default.
 
     storage: a folder in which the n-gram cache, the adapters and the training history are kept; the pair then learns from what
-    it generates, in the background, one adapter line per domain (an option of `generate`). None: everything stays in memory, and
+    it generates, as `training` says, one adapter line per domain (an option of `generate`). None: everything stays in memory, and
     nothing is learned but the n-gram cache.
     backend: what makes the rounds: "reference" is plain torch, one pass at a time, by which the others are checked; "cpu" and "cuda" are
     refused where they cannot serve the pair; "auto" takes what is there.

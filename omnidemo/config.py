@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 MOST_THREADS = 4 * (os.cpu_count() or 1)  # more than cores only wait for each other
@@ -131,7 +131,7 @@ class Settings(BaseSettings):
     trust_hub: bool = Field(True, description="Allow downloads from the Hugging Face Hub (safetensors only, no remote code).")
 
 
-COOLEST = 1e-3  # temperature below which a law is a point and a division by it leaves float32
+COOLEST = 1e-3  # least temperature but 0: far below it a division leaves float32
 
 
 def _texts(value: Any) -> Any:
@@ -140,8 +140,8 @@ def _texts(value: Any) -> Any:
     return value
 
 
-def _temperature(value: Any) -> Any:
-    if isinstance(value, (int, float)) and 0 < value < COOLEST:
+def _temperature(value: float) -> float:
+    if 0 < value < COOLEST:
         raise ValueError(f"0, which is greedy decoding, or {COOLEST:g} and more")
     return value
 
@@ -170,7 +170,7 @@ class GenerationConfig(BaseModel):
 
     method: str = "ngram-exact"
     max_new_tokens: int = Field(128, ge=1, le=1_000_000)
-    temperature: Annotated[float, BeforeValidator(_temperature)] = Field(0.0, ge=0, le=100)
+    temperature: Annotated[float, Field(ge=0, le=100), AfterValidator(_temperature)] = 0.0
     top_p: float = Field(1.0, gt=0, le=1)
     top_k: int = Field(0, ge=0, le=10_000_000)
     min_p: float = Field(0.0, ge=0, le=1)

@@ -10,7 +10,7 @@ from omnidemo.advisor.model_facts import ModelFacts, read_facts
 from omnidemo.advisor.overlap import Overlap, overlap, read_vocabulary, reported
 from omnidemo.config import Settings
 from omnidemo.models import model_files
-from omnidemo.models.catalogue import entries, place_and_width
+from omnidemo.models.catalogue import entries, place_and_widths
 from omnidemo.models.load import ModelError
 
 ACCEPTANCES = (0.3, 0.5, 0.7)
@@ -80,12 +80,12 @@ def advise(target: str, drafters: Sequence[str] = (), settings: Settings | None 
     if not names:
         raise ValueError(f"no drafter of the catalogue is smaller than {target}; name one yourself after the target")
     small = [read_facts(name) for name in dict.fromkeys(names)]
-    place, width = place_and_width(settings)
+    place, *widths = place_and_widths(settings)
     free, vocabulary = model_files.free_memory(place), read_vocabulary(large)
-    judged = [_judge(large, one, overlap(large, vocabulary, one), length, width, free) for one in small]
+    judged = [_judge(large, one, overlap(large, vocabulary, one), length, widths, free) for one in small]
     judged.sort(key=lambda one: (_useless(large, one.model, one.overlap), -one.modelled[ACCEPTANCES.index(RANKED_AT)]))
     warnings = _licence_warnings(large) + ([] if large.chat else ["it has no chat template, so it goes on from a prompt as plain text"])
-    return Advice(large, large.parameters * width, length, tuple(judged), tuple(warnings), _assumptions(length))
+    return Advice(large, int(large.parameters * widths[0]), length, tuple(judged), tuple(warnings), _assumptions(length))
 
 
 def candidates(target: str, names: Sequence[str]) -> list[str]:
@@ -116,7 +116,9 @@ def _useless(large: ModelFacts, small: ModelFacts, shared: Overlap | None) -> bo
     return (shared is not None and shared.mapped == 0) or (_bundled(small.name) and not _bundled(large.name))
 
 
-def _judge(large: ModelFacts, small: ModelFacts, shared: Overlap | None, draft_length: int, width: int, free: int) -> Candidate:
+def _judge(
+    large: ModelFacts, small: ModelFacts, shared: Overlap | None, draft_length: int, widths: Sequence[float], free: int
+) -> Candidate:
     cost, share = small.read / large.read, small.parameters / large.parameters
     known = _reports(large.name, small.name, large.parameters)
     warnings = []
@@ -135,13 +137,13 @@ def _judge(large: ModelFacts, small: ModelFacts, shared: Overlap | None, draft_l
         rest = f"{shared.tokens - shared.mapped:,} of the target's {shared.tokens:,} tokens take several guesses each (n-grams) or none"
         warnings.append(f"another tokenizer: {rest}")
     warnings += _licence_warnings(small)
-    need = (large.parameters + small.parameters) * width * model_files.MARGIN
+    need = (large.parameters * widths[0] + small.parameters * widths[1]) * model_files.MARGIN
     if need > free:
         warnings.append(f"the pair needs about {need / 1e9:.1f} GB and {free / 1e9:.1f} GB are free")
     hundredths = (step / 100 for step in range(100))
     return Candidate(
         model=small,
-        bytes=small.parameters * width,
+        bytes=int(small.parameters * widths[1]),
         cost=cost,
         share=share,
         modelled=tuple(modelled_speedup(one, draft_length, cost) for one in ACCEPTANCES),

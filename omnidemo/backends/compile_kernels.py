@@ -46,7 +46,7 @@ def kernels() -> ModuleType | None:
 
 
 def failure() -> str:
-    """Why there is no compiled code, in a few words; empty where there is, and while compiling goes on."""
+    """Why there is no compiled code, in a few words; empty where there is, while compiling goes on, and after `forgo`."""
     return _failure
 
 

@@ -53,6 +53,7 @@ class MadeRound:
     rollout: Rollout | None = None  # the draft as it is in the drafter's cache; None where another round of the call overwrote it
     proposal: list[int] | None = None  # target tokens; None where they were not verified
     stats: RowStats | None = None  # of the verification rows; None likewise
+    # The following are looked at in `bench/speed/watch.py` and tests alone.
     given: Sequence[int] = ()  # ids that the drafter read before it drew
     drafted: Sequence[int] = ()  # drafter tokens of the draft that were kept
     read: int = 0  # how many of them the drafter has read
@@ -64,7 +65,8 @@ def make_rounds(
 ) -> list[MadeRound] | None:
     """Read `unread` (target ids) and `given` (drafter ids), and compute rounds; without `given`, from the drafter's newest logits `row` [D]
     and hidden `state` [H]. The caches' lengths stay as they are. None, and nothing has changed, while there is no compiled code, for
-    sampling beyond a temperature, and where more than FEW ids are unread (a pass of its own makes better use of threads)."""
+    sampling beyond a temperature, where more than FEW ids are unread (a pass of its own makes better use of
+    threads), and where no round fits into the windows."""
     order = wanted.order
     kernels, passes, few = compile_kernels.kernels(), target.runner.passes, drafter.runner.passes
     if kernels is None or passes is None or few is None or not order.sampling.plain or len(unread) > FEW or len(given) > FEW:

@@ -1,8 +1,8 @@
 """The CPU backend: whole rounds by compiled code, several per call.
 
 A call computes the round that is wanted and the next ones (prefetched rounds). A prefetched round is returned if its `StateKey` and draft
-length are equal to those wanted; otherwise all that are left are dropped. What only the host can finish (a long correction, an n-gram that
-is not in the drafter's table) is finished here, from what the call has drawn and verified.
+length are equal to those wanted; otherwise all that are left are dropped. What only the host can finish (a correction that takes many
+numbers, or meets a token of more than `LONGEST` drafter tokens) is finished here, from what the call has drawn and verified.
 """
 
 from __future__ import annotations

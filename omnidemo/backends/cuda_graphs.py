@@ -53,7 +53,7 @@ class KVBufferPool:
     that is already mapped."""
 
     def __init__(self) -> None:
-        self.idle: dict[int, KVBuffer] = {}  # one of each capacity, so that they never hold more than twice the largest
+        self.idle: dict[int, KVBuffer] = {}  # one of each capacity, so that they never hold more than three times the largest
 
     def take(self, runner: FusedLlama, capacity: int) -> KVBuffer:
         """A buffer for `capacity` positions. For recorded passes it is zeroed: attention covers all of it, and 0 · NaN is NaN."""

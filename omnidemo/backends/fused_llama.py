@@ -37,7 +37,7 @@ class _Layer:
 
 class FusedLlama:
     """Runs a `LlamaForCausalLM` or `Qwen2ForCausalLM` without its modules. The weights are held once: those of `model` become
-    views of the fused ones, so a change through either side is seen by both."""
+    views of the fused ones, so a change through either side is seen by both (by copies made from them only after `overwrite`)."""
 
     def __init__(self, model: Any, fast: bool = True) -> None:
         """fast: whether its passes may be compiled (on a CPU) or recorded (on CUDA); otherwise torch makes all of them."""
@@ -62,7 +62,7 @@ class FusedLlama:
         half = torch.arange(0, self.head_dim, 2, dtype=torch.float32) / self.head_dim
         self.frequencies = (1.0 / float(config.rope_parameters["rope_theta"]) ** half).to(self.device)
         self.rope = (torch.empty(0), torch.empty(0))  # rotary cosines and sines [positions, 1, D]
-        self.threads = 0  # most threads of a pass on a CPU; 0: by the model's size
+        self.threads = 0  # most threads of a pass on a CPU; 0: the cores, up to 8, or by the model's size where torch computes
         self.two_bytes, self.rounds_weights = False, False  # see `compact`
         self.passes = self._passes()
         self.fixed = GraphCache(self.device, CudaGraphs(self.device)) if fast and self.device.type == "cuda" else None

@@ -1,4 +1,4 @@
-"""What a loaded model is to everything else. Two follow it: `fused_llama.py` here, and `models/transformers_runner.py` for all others."""
+"""What a loaded model is to everything else. Two compute: `fused_llama.py` here, and `models/transformers_runner.py` for all others."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 LINE = 64  # bytes of a cache line
-ROWS = 16  # passes of up to this many tokens decode or verify; longer ones read prompts
+ROWS = 16  # passes of up to this many tokens decode or verify; longer ones are treated as prompts
 
 
 class Matrix:

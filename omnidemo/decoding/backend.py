@@ -24,7 +24,7 @@ Clock = Callable[[], float]  # seconds from some moment on
 @dataclass(slots=True, eq=False)
 class Pass:
     """The output of a forward pass at its last tokens: `logits` [rows, V] in float32, statistics of each row (None where they were not
-    requested or are not supported), and the output layer's input [rows, H] (None where the model does not return it)."""
+    requested or are not supported), and the output layer's input [rows or more, H] (None where the model does not return it)."""
 
     logits: Logits
     stats: RowStats | None = None
@@ -129,7 +129,7 @@ class RoundResult:
 
 @dataclass(slots=True)
 class StateKey:
-    """Everything that a round depends on besides its plan. A prefetched round is valid if and only if these are equal."""
+    """Everything but the draft policy's rule that a round depends on besides its plan. A prefetched round needs equal ones."""
 
     target_len: int  # ids of the target's context
     draft_len: int  # ids of the drafter's context

@@ -21,8 +21,8 @@ from omnidemo.vocab.vocabulary_map import VocabularyMap
 class DrafterContext:
     """The drafter's ids, read lazily, with the logits rows of this round's positions.
 
-    Invariant (`spells`): the bytes of `ids` plus `pending_bytes` equal the bytes of the target's ids. `pending_bytes` are bytes that the
-    drafter cannot spell yet, such as half a character. A whole character that it has no way to spell becomes its unknown token (or
+    While `unk_count` is 0 (`spells`): the bytes of `ids` plus `pending_bytes` equal those of the target's ids. `pending_bytes` are bytes
+    that the drafter cannot spell yet, such as half a character. A whole character that it has no way to spell becomes its unknown token (or
     nothing) and is counted in `unk_count`. A drafter with a short window drops the older half of its ids when the window is full and
     reads the rest again, which costs O(1) per token on average.
     """

@@ -24,7 +24,7 @@ MOST_SLOTS = 8  # longest draft that a replay considers
 PROMISE = 1.05  # replayed speedup, at the best of several lengths, above which a try is made
 STRETCH = 8  # plain probe rounds in a row: a small target computes them in one call, and a single one among drafts takes longer
 MIN_SPREAD = 5  # of draft lengths, below which no line is fitted to their times
-MIN_SLOPE, MAX_SLOPE = 0.5, 2.2  # bounds of t_1, in mean times of a drafter token; its row of the verification may cost as much as itself
+MIN_SLOPE, MAX_SLOPE = 0.5, 2.2  # bounds of t_1, in median times of a drafter token; its row of the verification may cost as much as itself
 STRETCHES = 5  # newest blocks of plain probe rounds that count
 FITTED_EVERY = 8  # drafts
 TIMES = 15  # newest times of each kind, of which the median is used, so that one slow round changes nothing
@@ -151,8 +151,8 @@ class CostModel:
         return False
 
     def rest(self, spent: float) -> None:
-        """Decode plainly for a while: twice as many rounds as the last time, and so many that the `spent` seconds are at most SPEND of
-        them."""
+        """Decode plainly for a while: twice as many rounds as the last time, up to LONGEST_WAIT, or so many that the `spent` seconds are at
+        most SPEND of them, up to ten times that."""
         self.wait = min(LONGEST_WAIT, 2 * self.wait)
         needed = spent / (SPEND * self.plain_seconds) if self.plain_seconds else 0.0
         self.left, self.tries, self.lost = max(self.wait, min(int(needed), 10 * LONGEST_WAIT)), 0, 0.0
@@ -256,7 +256,7 @@ class CostModel:
         x, y = x / total, y / total
         spread = squares - total * x * x
         slope = (products - total * x * y) / spread if spread >= MIN_SPREAD else 0.0
-        # A busy machine bends the line, so the slope is kept between half and twice of what drafting alone takes per token.
+        # A busy machine bends the line, so the slope is kept between MIN_SLOPE and MAX_SLOPE times what drafting alone takes per token.
         each = median(self._each)
         self.draft_seconds = min(max(slope, MIN_SLOPE * each), MAX_SLOPE * each)
         self.first_seconds = max(0.0, y - self.draft_seconds * x)

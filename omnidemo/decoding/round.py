@@ -80,7 +80,7 @@ class RoundContext:
         return self.sampling.probs(self.masked(logit_mask))
 
     def probs_after(self, slot: Slot, path: tuple[int, ...]) -> Probs:
-        """The drafter's distribution [D] over all text after the slot's base and `path`, remembered for the slot."""
+        """The drafter's distribution [D] over all that is `readable` after the slot's base and `path`, remembered for the slot."""
         probs = slot.distributions.get(path)
         if probs is None:
             self.drafter.rollback(slot.base)
@@ -118,7 +118,7 @@ class RoundContext:
         return *draw_with_prob(self.rng, probs), probs
 
     def readable_logit_mask(self) -> Tensor:
-        """[D]: 0 for drafter tokens that are text, −∞ for the rest."""
+        """[D]: 0 for `readable` drafter tokens, −∞ for the rest."""
         return self.map.readable_logit_mask
 
     def begin_slot(self, rule: Callable[[RoundContext], ProposalRule], budget: int) -> None:

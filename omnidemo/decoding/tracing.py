@@ -44,7 +44,7 @@ class Tracer:
         self._rows, self._unreduced = [], 0
 
     def finish(self, drafter: DrafterContext) -> Trace | None:
-        """The trace of the answer; None when nothing was emitted or the drafter read nothing before it."""
+        """The trace of the answer; None when nothing was emitted. Length 0 where the drafter read nothing before a token."""
         if not self._ids:
             return None
         if self._unreduced:

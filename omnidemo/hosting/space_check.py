@@ -276,6 +276,8 @@ def _zero_gpu(root: Path, settings: Settings) -> Iterator[str]:
             "no function is decorated with spaces.GPU, and ZeroGPU ends such an app with “No @spaces.GPU function detected during"
             " startup”; use other hardware, or decorate the function that needs the GPU"
         )
+    if settings.quantization:
+        yield sign.PACKED
     for role, name in zip(("TARGET", "DRAFTER"), sign.names(settings), strict=True):
         if name.startswith("bundled/") or not HUB_ID.fullmatch(name):
             yield f"OMNIDEMO_{role} is {name}, and a GPU call is worth a model of the Hub alone; name one there, or leave it out"

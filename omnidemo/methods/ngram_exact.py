@@ -74,6 +74,8 @@ class NgramExact(Method):
         """`draft` as data: `first` replaces `first_mask`, and the trie's table replaces `_walk`."""
         known, key = context.ngrams.derived, ("rule", self.overrun)
         if key not in known:
+            while context.ngrams.unspelled:  # a compiled correction finds n-grams by this table alone, whoever inserted them
+                context.map.spelling(context.ngrams.unspelled.pop())
             first = context.ngrams.nearest.masked_fill(context.map.draftable, 0)
             inside = token_by_token(context.map.readable_logit_mask).inside
             known[key] = ProposalRule(first, inside, context.map.mapped, context.ngrams.on_device(), self.overrun)

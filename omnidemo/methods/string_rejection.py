@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from functools import cached_property
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, proxy
 
 from omnidemo.decoding.backend import Draft, Slot
 from omnidemo.decoding.method import Method
@@ -118,7 +118,7 @@ class Strings:
     """Strings over a pair's tokens: the first target token of a drafted string, and whether more text could still change it."""
 
     def __init__(self, vocabulary: VocabularyMap) -> None:
-        self.map = vocabulary
+        self.map: VocabularyMap = proxy(vocabulary)  # which `_known` must not keep
         self._firsts: dict[bytes, tuple[int, bool]] = {}
         readable = vocabulary.readable.nonzero().squeeze(-1).tolist()
         texts = sorted((vocabulary.drafter.writes(drafter_id), drafter_id) for drafter_id in readable)

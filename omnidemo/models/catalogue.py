@@ -12,7 +12,7 @@ from huggingface_hub import get_token, try_to_load_from_cache
 
 from omnidemo.config import Settings
 from omnidemo.models import model_files
-from omnidemo.models.load import DTYPES, ModelError, pick_device
+from omnidemo.models.load import BYTES, DTYPES, ModelError, pick_device
 
 Availability = Literal["bundled", "cached", "downloadable", "gated", "too big", "missing"]
 Role = Literal["target", "drafter", "both"]
@@ -57,26 +57,28 @@ def reading(name: str) -> Reading:
 
 def list_models(settings: Settings) -> list[ModelCard]:
     """The catalogue, bundled models first, then what the settings name beyond it."""
-    place, width = place_and_width(settings)
+    place, *widths = place_and_widths(settings)
     free = model_files.free_memory(place)
-    cards = [
-        _bundled(entry, width) if name.startswith("bundled/") else _listed(entry, width, free, settings.trust_hub)
-        for name, entry in entries().items()
-    ]
+    cards = []
+    for name, entry in entries().items():
+        width = widths[entry["role"] == "drafter"]
+        cards.append(_bundled(entry, width) if name.startswith("bundled/") else _listed(entry, width, free, settings.trust_hub))
     known = {card.name for card in cards}
-    return cards + [_other(name, width, free, settings.trust_hub) for name in (settings.target, settings.drafter) if name not in known]
+    others = dict(zip((settings.target, settings.drafter), widths, strict=True))
+    return cards + [_other(name, width, free, settings.trust_hub) for name, width in others.items() if name not in known]
 
 
-def place_and_width(settings: Settings) -> tuple[str, int]:
-    """Where a model would run, and the bytes of one of its weights there."""
+def place_and_widths(settings: Settings) -> tuple[str, float, float]:
+    """Where models would run, and the bytes of a weight there: a target's, a drafter's."""
     try:
         place, _ = pick_device(settings.device)
     except ModelError:  # a wrong device is reported where a model is loaded, with its own sentence
         place = "cpu"
-    return place, DTYPES[settings.dtype].itemsize if settings.dtype in DTYPES else 4 if place == "cpu" else 2
+    width = DTYPES[settings.dtype].itemsize if settings.dtype in DTYPES else 4 if place == "cpu" else 2
+    return place, BYTES.get(settings.quantization, width), width
 
 
-def _bundled(entry: dict[str, Any], width: int) -> ModelCard:
+def _bundled(entry: dict[str, Any], width: float) -> ModelCard:
     name, role = entry["name"], entry["role"]
     folder = model_files.BUNDLED / name.removeprefix("bundled/")
     title = f"{entry['title']} · {entry['tokenizer']}"
@@ -89,17 +91,17 @@ def _bundled(entry: dict[str, Any], width: int) -> ModelCard:
         return ModelCard(name, title, role, None, None, "missing", note)
     title = f"{title}, {config['num_hidden_layers']} layers"
     note = f"{parameters / 1e6:.1f} million parameters, {config['vocab_size']:,} tokens; trained on text that this project generates."
-    return ModelCard(name, title, role, parameters, parameters * width, "bundled", note)
+    return ModelCard(name, title, role, parameters, int(parameters * width), "bundled", note)
 
 
-def _listed(entry: dict[str, Any], width: int, free: int, hub: bool) -> ModelCard:
+def _listed(entry: dict[str, Any], width: float, free: int, hub: bool) -> ModelCard:
     name, parameters = entry["name"], int(entry["parameters"])
     availability, why = _availability(name, parameters * width, free, bool(entry.get("gated")), hub)
     facts = ", ".join([f"{_size(parameters)} parameters", f"licence {entry['licence']}", *filter(None, [entry.get("note")])])
-    return ModelCard(name, entry["title"], entry["role"], parameters, parameters * width, availability, f"{facts}; {why}.")
+    return ModelCard(name, entry["title"], entry["role"], parameters, int(parameters * width), availability, f"{facts}; {why}.")
 
 
-def _other(name: str, width: int, free: int, hub: bool) -> ModelCard:
+def _other(name: str, width: float, free: int, hub: bool) -> ModelCard:
     """A card for a local folder, or for a Hub id that the catalogue does not know."""
     try:
         folder = model_files.local_folder(name)
@@ -111,15 +113,15 @@ def _other(name: str, width: int, free: int, hub: bool) -> ModelCard:
     if folder is None:
         availability, why = _availability(name, 0, free, False, hub)
         return ModelCard(name, name, "both", None, None, availability, f"{why[:1].upper()}{why[1:]}.")
-    return ModelCard(name, folder.name, "both", parameters, parameters * width, "cached", "A folder on this machine.")
+    return ModelCard(name, folder.name, "both", parameters, int(parameters * width), "cached", "A folder on this machine.")
 
 
-def _availability(name: str, memory: int, free: int, gated: bool, hub: bool) -> tuple[Availability, str]:
+def _availability(name: str, memory: float, free: int, gated: bool, hub: bool) -> tuple[Availability, str]:
+    if isinstance(try_to_load_from_cache(name, "config.json"), str) and model_files.cached_folder(name):
+        return "cached", "already on this machine"  # and it may be loaded already, in memory that is not free
     need = memory * model_files.MARGIN
     if need > free:
         return "too big", f"needs about {need / 1e9:.1f} GB, {free / 1e9:.1f} GB are free"
-    if isinstance(try_to_load_from_cache(name, "config.json"), str) and model_files.cached_folder(name):
-        return "cached", "already on this machine"
     if not hub:
         return "missing", "not on this machine, and downloads are switched off"
     if gated and get_token() is None:

@@ -60,7 +60,7 @@ def load_model(
     device: str = "auto",
     dtype: str = "auto",
     quantization: Quantization | None = None,
-    storage_hint: Path | None = None,
+    cache_dir: Path | None = None,
     progress: Progress | None = None,
     hub: bool = True,
     fast: bool = True,
@@ -71,7 +71,7 @@ def load_model(
 
     device: auto, cpu, cuda, cuda:N, mps, or a device map of accelerate ("balanced"). dtype: auto, float32, bfloat16, float16.
     quantization: "4bit" or "8bit" weights through bitsandbytes, for targets on CUDA (a drafter's weights have to stay trainable).
-    storage_hint: the Hub cache to use instead of the usual one. hub: whether downloads are allowed. fast: whether passes may be
+    cache_dir: the Hub cache to use instead of the usual one. hub: whether downloads are allowed. fast: whether passes may be
     compiled or recorded; otherwise torch makes all of them. park: compute nothing here (`ParkedModel`). absent: as `park`, and without
     weights. `progress(stage, fraction)` is called in the stages "files", "downloading" where that is needed, "tokenizers" and "weights".
     ModelError, one sentence, when it cannot be loaded.
@@ -80,7 +80,10 @@ def load_model(
     place, device_map = pick_device(device)
     _check_quantization(quantization, place)
     report("files", 0.0)
-    folder = model_files.find(name, cache_dir=storage_hint, hub=hub, progress=report, free=model_files.free_memory(place))
+    # The least share of its files that it may take: packed weights come from two bytes as a rule, those of two bytes perhaps from four.
+    share = BYTES[quantization] / 2 if quantization else 0.5 if dtype in ("bfloat16", "float16") else 1.0
+    room = None if absent else model_files.free_memory(place)
+    folder = model_files.find(name, cache_dir=cache_dir, hub=hub, progress=report, free=room, share=share)
     config = _read_config(name, folder)
     number = pick_dtype(dtype, place, config)
     free = model_files.free_memory(place)
@@ -110,7 +113,7 @@ def load_model(
     return LanguageModel(
         name=name,
         tokenizer=tokenizer,
-        vocabulary=vocabulary,
+        vocabulary=vocabulary.within(runner.rows),
         runner=runner,
         context=runner.max_positions,
         parameters=runner.parameters,
@@ -123,7 +126,7 @@ def load_model(
 
 
 def pick_device(device: str) -> tuple[str, str | None]:
-    """(where inputs go, the device map or None). `auto` takes cuda, then mps, then the cpu, and spreads over several GPUs."""
+    """(the device, or the device map again; the device map or None). `auto` takes cuda, mps or the cpu, and spreads over several GPUs."""
     if device == "auto":
         if torch.cuda.device_count() > 1:
             return "auto", "auto"

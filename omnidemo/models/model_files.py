@@ -35,8 +35,11 @@ MARGIN = 1.2  # memory beside the weights: activations, caches, the fused copy o
 Progress = Callable[[str, float], None]
 
 
-def find(name: str, *, cache_dir: Path | None = None, hub: bool = True, progress: Progress | None = None, free: int | None = None) -> Path:
-    """The folder of a model's files, downloaded if need be. `free`: bytes of memory that its weights have to fit.
+def find(
+    name: str, *, cache_dir: Path | None = None, hub: bool = True, progress: Progress | None = None, free: int | None = None,
+    share: float = 1.0,
+) -> Path:  # fmt: skip
+    """The folder of a model's files, downloaded if need be. `free`: bytes of memory that a `share` of its weight files has to fit.
 
     ModelError when there is no such model, no way to it, or too little memory for it.
     """
@@ -46,7 +49,7 @@ def find(name: str, *, cache_dir: Path | None = None, hub: bool = True, progress
     if folder is None:
         if not hub:
             raise ModelError(f"{name} is not on this machine and downloads are switched off; allow them with OMNIDEMO_TRUST_HUB=true")
-        folder = _download(name, cache_dir, progress or (lambda stage, fraction: None), free)
+        folder = _download(name, cache_dir, progress or (lambda stage, fraction: None), free, share)
     check_files(name, folder)
     return folder
 
@@ -153,13 +156,13 @@ def cached_folder(name: str, cache_dir: Path | None = None) -> Path | None:
     return folder
 
 
-def _download(name: str, cache_dir: Path | None, progress: Progress, free: int | None) -> Path:
+def _download(name: str, cache_dir: Path | None, progress: Progress, free: int | None, share: float) -> Path:
     options: dict[str, Any] = {"cache_dir": cache_dir, "allow_patterns": WANTED, "ignore_patterns": UNWANTED}
     try:
         files = snapshot_download(name, dry_run=True, **options)
         weights = sum(file.file_size for file in files if file.filename.endswith(".safetensors"))
         if free is not None:
-            check_memory(name, weights, free, "this machine")
+            check_memory(name, weights * share, free, "this machine")
         total = sum(file.file_size for file in files if file.will_download)
         return Path(snapshot_download(name, tqdm_class=_reporting(progress, total), **options))
     except (DryRunError, OSError, HFValidationError) as error:

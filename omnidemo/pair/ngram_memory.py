@@ -35,9 +35,9 @@ class NgramMemory:
         self._store = store
         store.when_renewed(self.save_again)
         with self._lock:
-            self._shared().load(store.load_ngrams(*self._names))
-            for entry in self._shared():
-                self._map.spelling(entry.target_id)  # looked up once, so that the table for compiled code holds it
+            # Under the same names there may have been other tokenizers.
+            known = [one for one in store.load_ngrams(*self._names) if one.target_id < len(self._map.drafters)]
+            self._shared().load(one for one in known if self._map.ngram(one.target_id) == one.drafter_ids)
 
     def fill(self) -> int:
         """Insert every target token that only several drafter tokens spell, as far as there is room; how many n-grams there are."""

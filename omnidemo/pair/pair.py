@@ -43,7 +43,8 @@ class Pair:
     """A target model and the drafter that guesses ahead for it.
 
     Everybody generates with it; all state of one generation is its own. `learners` receive the trace of each answer that may be learned
-    from, `round_listeners` every round. Each domain has drafter weights of its own; new ones (`publish`) are swapped in between two rounds.
+    from, `round_listeners` every round of answers with `note`. Each domain has drafter weights of its own; new ones (`publish`) are
+    swapped in between two rounds.
     """
 
     replays = True  # whether the target also answers while nobody asks, so that versions can be measured on its answers
@@ -64,7 +65,7 @@ class Pair:
         self.ngrams = NgramCache(drafter.runner.rows, cache_size, cache_policy, device)
         self.learners: list[Callable[[Trace], object]] = []
         self.round_listeners: list[Callable[[Round], object]] = []
-        self.mismatches = 0  # answers after which the drafter's bytes did not spell the target's
+        self.mismatches = 0  # answers after which the drafter's bytes did not spell the target's, also for a character that it lacks
         # One object of each method serves all answers, so what it has computed from map and trie is reused.
         self._method: Callable[[str], Method] = cache(partial(make_method, vocabulary=self.map))
         self._lines: dict[str, DraftingLine] = {}
@@ -118,6 +119,8 @@ class Pair:
         try:
             with self._lock:
                 state.start(ids)
+            if state.target.free_positions < 1:  # `begun` fills the window
+                reason = "context"
             started = perf_counter()
             backend = self.make_backend(state.target.cache, state.drafter.cache, self.clock)
             steps = decode(state, chosen, self.map, ngrams, sampling, Sampler(seed), limits, length, tracer, self.clock, backend)
@@ -171,7 +174,7 @@ class Pair:
         )
 
     def record(self, ids: Sequence[int], max_new_tokens: int, cancelled: Callable[[], bool]) -> tuple[tuple[int, ...], Trace] | None:
-        """The target's greedy answer to a prompt, given as ids, with its trace; None where `cancelled` said so after a pass.
+        """The target's greedy answer to a prompt, given as ids, with its trace; None where `cancelled` said so before a pass.
         It does not count as a generation, keeps nothing, and frees the lock after each pass."""
         state = self._conversations.fresh(self.drafter.runner)
         tracer, nothing = Tracer(self.map, len(ids), self._top_k), FixedPolicy(0)

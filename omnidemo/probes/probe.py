@@ -13,14 +13,13 @@ from omnidemo.adapters.version_folders import AdapterState
 from omnidemo.backends import compile_kernels
 from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.config import Settings
-from omnidemo.methods import METHODS
 from omnidemo.models import model_files
 from omnidemo.models.load import load_model
 from omnidemo.probes.replayed_target import Replay, TargetRecords
 from omnidemo.records import Replayed
 
 DRAFT_LENGTH = 4  # drafter tokens a round
-METHOD = "ngram-exact"  # or the one that suits a pair which cannot use it
+METHOD = "ngram-exact"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +57,9 @@ class Prober:
             for target_id in replay.records.load(prompt).answer_ids:
                 if spelled := pair.map.ngram(target_id):
                     pair.ngrams.insert(target_id, spelled)
-        method = "auto" if METHODS[METHOD].refusal(pair.map) else METHOD
         found = []
         for prompt in prompts:
-            made, _ = replay.answer(prompt, learn=False, method=method, draft_policy="fixed", draft_length=DRAFT_LENGTH)
+            made, _ = replay.answer(prompt, learn=False, method=METHOD, draft_policy="fixed", draft_length=DRAFT_LENGTH)
             found.append(Replayed(prompt, tuple(replace(one, seconds={}) for one in made.rounds)))  # the target did not compute
         return found
 

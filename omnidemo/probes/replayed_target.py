@@ -87,7 +87,7 @@ class TargetRecords:
 
 
 def digest(folder: Path) -> str:
-    """sha256 of a model's folder: names, sizes, and both ends of every file."""
+    """sha256 of a model's folder: names, sizes, and both ends of every file that loading reads."""
     found = hashlib.sha256()
     for path in sorted(one for one in folder.iterdir() if one.suffix in (".safetensors", ".json", ".model", ".jinja", ".txt")):
         size = path.stat().st_size

@@ -121,7 +121,7 @@ class RemotePair(Pair):
             self._adapters.pop(domain, None)
 
     def warm_up(self) -> None:
-        """Nothing: whoever computes does that."""
+        """Nothing: replicas do that themselves, and on ZeroGPU nobody pays for it."""
 
     @property
     def in_flight(self) -> int:
@@ -150,7 +150,7 @@ class RemotePair(Pair):
 
 
 def _conversation(prompt: Prompt, ids: Sequence[int], domain: str) -> str:
-    """A name for a conversation, which stays the same while it grows: of its line and its first question."""
+    """A name for a conversation, of its line and its first question, which stays the same as long as that question does."""
     said = [message["content"] for message in prompt if isinstance(message, Mapping) and message["role"] == "user"]
     first = said[0] if said else prompt if isinstance(prompt, str) else repr(tuple(ids[:BEGINNING]))
     return sha256(f"{domain} {first}".encode(errors="replace")).hexdigest()[:16]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -42,16 +43,17 @@ class WritingPair(Pair):
         self._prepare(domain, call)
         self._use(domain)
         self.learners = [self._keep] if call.traced else self.learners
-        before = self.mismatches
         generation = yield from self.stream(call.ids, cancelled=cancelled, note=call.note, begun=call.begun, **call.options)
         line, trace = self._line(domain), self._traces.pop(generation.key, None)
         traces = (trace,) if trace is not None and call.traced else ()
-        yield Finished(replace(generation, rounds=()), traces, line.cost_model, line.plain_at, self.mismatches - before)
+        mismatches = int(generation.metrics["context_mismatch"] or 0)
+        yield Finished(replace(generation, rounds=()), traces, line.cost_model, line.plain_at, mismatches)
 
     def _take(self, domain: str, new: Insertions) -> int | None:
         """Insert what is new; or, where something before it is lacking, the number from which on."""
         with self._lock:
             cache = self._memory.of(domain)
+            cache.size = self.ngrams.size  # a visitor's, too: the app limits them, and nothing that it has may leave here
             epoch, number = self._told.get(cache, ("", 0))
             number = number if epoch == new.epoch else 0
             if new.since > number:
@@ -73,6 +75,8 @@ class WritingPair(Pair):
             line = self._line(domain)
             line.published = adapter.version, _tensors(weights), _tensors(head)
             self._swap(domain, line)
+            if not adapter.version:  # the line may have begun anew, which only the app's measurements tell
+                line.cost_model, line.plain_at = deepcopy(call.knowledge), call.plain_at  # what Ray brings cannot be written to
             self._serials[domain] = adapter.serial
 
     def _use(self, domain: str) -> None:

@@ -25,7 +25,7 @@ def whole_answer(
 ) -> Generator[Message, None, None]:
     """The messages of one answer, whichever replicas write it. `ask` raises `Lost` where one is gone; closing what it returned ends the
     answer there. `ngrams_since`: the n-grams from a number on, for a replica that lacks them. `method`: the name of the
-    method, for an end that no replica reports. Raises `Lost` after LOSSES in a row.
+    method, for an end that no replica reports. Raises `Lost` after more than LOSSES in a row.
 
     At temperature 0 the text is what one replica alone would have written. Above it what was shown stays, and the rest is drawn with a
     seed of its own, because the numbers that drew the first tokens must not draw the rest too.
@@ -74,7 +74,7 @@ def _rest(call: Call, written: tuple[int, ...], ngrams: Insertions) -> Call:
 
 
 def _ended(call: Call, reason: FinishReason, method: str) -> Finished:
-    """An end that no replica has told: nothing is learned from the answer, whose text and figures the app knows by its rounds."""
+    """An end that no replica has told: no drafter learns from the answer, whose text and figures the app knows by its rounds."""
     unknown = {"plain_seconds": None, "plain_at": None, "context_mismatch": 0.0}
     version, entries = call.adapter.version, call.ngrams.since + len(call.ngrams.added)
     generation = Generation(

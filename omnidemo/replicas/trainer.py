@@ -38,7 +38,7 @@ class RayTrainer(Worker):
     """A `Worker` whose work an actor does. Ray restarts the actor when it dies and repeats the call, which goes on from the newest version.
     It replays no recorded answers: they lie beside the app, where they are replayed.
 
-    Every method raises WorkerError, one sentence, where that did not help."""
+    Every call of work raises WorkerError, one sentence, where that did not help."""
 
     def __init__(self, start: Callable[[], Any]) -> None:
         """`start`: starts the actor and returns its handle."""

@@ -20,8 +20,8 @@ from omnidemo.vocab.trie_table import FAR, SIZES, TrieTable
 class NgramCache:
     """A trie of n-grams (n ≥ 2) with counters and a limit. One n-gram per target id, one target id per path.
 
-    Lookup and insertion cost O(n), whatever the size; only an eviction goes through all of it (a tenth of the cache leaves at once, so its
-    cost per insertion stays constant). `size` 0 refuses every n-gram.
+    Lookup and insertion cost O(n), whatever the size; only an eviction or a larger table goes through it all (a tenth of the cache leaves
+    at once, so the cost per insertion stays constant). `size` 0 refuses every n-gram.
     """
 
     def __init__(
@@ -39,6 +39,7 @@ class NgramCache:
         # nearest[d]: fewest drafter tokens of an n-gram that begins with d; the mask of first draws compares it to the budget.
         self.nearest: Tensor = torch.full((drafter_tokens,), FAR, dtype=torch.int32, device=device)
         self.derived: dict[Any, Any] = {}  # what others have computed from the trie as it is; emptied by every change of it
+        self.unspelled: set[int] = set()  # new target ids that compiled code has not been told of: `NgramExact.proposal_rule` does
         self.epoch = token_hex(8)  # changes when anything is removed; until then the k-th n-gram has the number k of `since`
         self._entries: dict[int, NgramEntry] = {}  # by target id
         self._changed: set[int] = set()
@@ -135,6 +136,7 @@ class NgramCache:
         if len(self._entries) >= self.size:
             self._evict()
         self._entries[new.target_id] = new
+        self.unspelled.add(new.target_id)
         if not self.trie.insert((ids, new.target_id)):
             self._fill()
         self.nearest[ids[0]] = self.trie.nearest(self.trie.child(0, ids[0]))  # not read from the tensor: on a GPU that waits

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 from omnidemo.vocab.alphabets import alphabet_of
 
-# Names under which models know the special tokens of a role. The tokenizer's own bos/eos/pad/unk come first.
+# Names under which models know the special tokens of a role. The tokenizer's own bos/eos/pad/unk come first; for
+# "unknown" the model's own id does.
 ROLE_NAMES: Mapping[str, tuple[str, ...]] = {
     "begin": ("<|begin|>", "<s>", "<bos>", "<|begin_of_text|>", "[CLS]"),
     "end": ("<|end|>", "<|im_end|>", "<|eot_id|>", "<end_of_turn>", "<|eot|>", "</s>", "<eos>", "<|endoftext|>", "<|end_of_text|>"),
@@ -39,6 +40,11 @@ class Vocabulary:
 
     def __len__(self) -> int:
         return len(self.tokens)
+
+    def within(self, rows: int) -> Vocabulary:
+        """The same without ids past a model's logit rows, which it can neither read nor write."""
+        roles = {role: kept for role, ids in self.roles.items() if (kept := tuple(one for one in ids if one < rows))}
+        return replace(self, tokens=self.tokens[:rows], roles=roles)
 
     @cached_property
     def by_bytes(self) -> Mapping[bytes, int]:

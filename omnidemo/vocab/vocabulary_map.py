@@ -19,7 +19,7 @@ class VocabularyMap:
 
     to_drafter [|T|], to_target [|D|]: the directly mapped id or −1, a bijection between the mapped ids of both sides;
     `drafters`, `targets` and `may_draft` are `to_drafter`, `to_target` and `draftable` as lists.
-    draftable [|D|]: drafter ids that may be proposed directly (text, and the end of a turn; never begin, pad or a role).
+    draftable [|D|]: drafter ids that may be proposed directly (text, and the end of a turn; never begin, pad or another role).
     Sizes are those of the models' logit rows; ids past a tokenizer have no bytes and no map.
     """
 
@@ -54,7 +54,7 @@ class VocabularyMap:
         self.may_draft: list[bool] = draftable.tolist()
         self._spellings: dict[int, tuple[int, ...] | None] = {}
         # The spellings for compiled code, [|T|, 1 + LONGEST] int32: the number of drafter tokens, then these; 0 where `spelling` has not
-        # been called yet, −1 where they are more than LONGEST.
+        # been called yet or found none, −1 where they are more than LONGEST.
         self.spelled = np.zeros((len(to_drafter), 1 + LONGEST), np.int32)
         self.spelled[:, 0], self.spelled[:, 1] = to_drafter.numpy() >= 0, to_drafter.numpy()
 
@@ -122,7 +122,7 @@ class VocabularyMap:
         return spelled if data and self.target.by_bytes.get(data) == target_id else None
 
     def summary(self) -> dict[str, int | float]:
-        """Sizes of the map, and the share of the target's text tokens that only an n-gram can spell."""
+        """Sizes of the map, and the share of the target's text tokens that have no direct map."""
         spelled = [i for i, data in enumerate(self.target.tokens) if data]
         direct = sum(1 for i in spelled if self.drafters[i] >= 0)
         return {

@@ -9,6 +9,8 @@ from omnidemo.config import Settings
 SIGN = "SPACES_ZERO_GPU"  # the environment's own
 TARGET, DRAFTER = "Qwen/Qwen2.5-7B-Instruct", "JackFram/llama-68m"  # where the settings name none: the bundled pair is not worth a GPU call
 
+PACKED = "ZeroGPU serves no quantized weights; leave OMNIDEMO_QUANTIZATION empty"
+
 
 def on() -> bool:
     return os.environ.get(SIGN, "").lower() in ("1", "t", "true")

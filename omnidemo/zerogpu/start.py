@@ -9,7 +9,7 @@ from omnidemo.models.load import load_model
 from omnidemo.pair.pair import Pair
 from omnidemo.remote.messages import Call, Message
 from omnidemo.zerogpu.gpu_pair import FixedPair, answer, seconds
-from omnidemo.zerogpu.sign import names
+from omnidemo.zerogpu.sign import PACKED, names
 from omnidemo.zerogpu.zero_pair import Write, ZeroPair
 
 _started: tuple[FixedPair, Write] | None = None
@@ -23,6 +23,8 @@ def start(settings: Settings) -> Settings:
         import spaces  # before torch touches CUDA
     except ImportError as error:
         raise ValueError("ZeroGPU needs the package spaces, which a Gradio Space brings along; run `pip install spaces`") from error
+    if settings.quantization:
+        raise ValueError(PACKED)
     target, drafter = names(settings)
     place = "cuda" if settings.device == "auto" else settings.device
     options = {"device": place, "dtype": settings.dtype, "hub": settings.trust_hub, "fast": settings.backend != "reference", "park": True}

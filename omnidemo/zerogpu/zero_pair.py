@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
+from omnidemo.private_folders import temporary_folder
 from omnidemo.records import Round, Trace
 from omnidemo.remote.messages import Call, Insertions, Message, insertions
 from omnidemo.remote.remote_pair import RemotePair
@@ -31,7 +30,7 @@ class ZeroPair(RemotePair):
     def __init__(self, fixed: FixedPair, write: Write) -> None:
         super().__init__(fixed.target, fixed.drafter, fixed.limits)
         self._fixed, self._write = fixed, write
-        self._stops = Path(tempfile.mkdtemp(prefix="omnidemo-stops-"))
+        self._stops = temporary_folder()
 
     def record(self, *_: Any) -> tuple[tuple[int, ...], Trace] | None:
         """ValueError: the target computes for visitors alone."""

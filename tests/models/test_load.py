@@ -16,7 +16,7 @@ import transformers
 from huggingface_hub import errors
 from tokenizers import Tokenizer, decoders, pre_tokenizers, trainers
 from tokenizers import models as tokenizer_models
-from transformers import PreTrainedTokenizerFast
+from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.config import Settings
@@ -24,6 +24,7 @@ from omnidemo.models import catalogue, load, model_files
 from omnidemo.models.catalogue import list_models
 from omnidemo.models.load import ModelError, load_model, pick_device
 from omnidemo.models.transformers_runner import TransformersRunner
+from omnidemo.pair.pair import Pair
 from omnidemo.serving.pair_loading import build_pair
 
 TINY: dict[str, Any] = {
@@ -123,6 +124,18 @@ def test_padded_vocabulary(save: Callable[..., Path], tokenizer: PreTrainedToken
     model = load_model(str(save(vocab_size=len(tokenizer) + 21, num_key_value_heads=1)), device="cpu")
     assert model.runner.rows == len(model.vocabulary) + 21
     assert model.runner.new_cache().forward([1], 1).logits.shape == (1, model.runner.rows)
+
+
+def test_a_tokenizer_with_more_ids_than_the_model_has_rows(save: Callable[..., Path]) -> None:
+    folder = save(num_key_value_heads=1)
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    tokenizer.add_tokens(["<another>"])
+    tokenizer.add_special_tokens({"pad_token": "<filler>"})
+    tokenizer.save_pretrained(folder)
+    model = load_model(str(folder), device="cpu")
+    assert len(model.vocabulary) == model.runner.rows and max(map(max, model.vocabulary.roles.values())) < model.runner.rows
+    pair = Pair(model, model)
+    assert pair.fill_cache() == 0 and pair.summary()["ngram_share"] == 0
 
 
 def test_several_end_ids(save: Callable[..., Path]) -> None:
@@ -309,9 +322,9 @@ def test_what_the_hub_can_answer(cause: Exception, words: list[str], tmp_path: P
         raise errors.DryRunError("no listing") from cause
 
     monkeypatch.setattr(model_files, "snapshot_download", answer)
-    sentence = refusal("some/model", storage_hint=tmp_path)
+    sentence = refusal("some/model", cache_dir=tmp_path)
     assert all(word in sentence for word in words)
-    assert "switched off" in refusal("some/model", storage_hint=tmp_path, hub=False)
+    assert "switched off" in refusal("some/model", cache_dir=tmp_path, hub=False)
 
 
 def test_a_download_reports_its_bytes_and_is_measured_first(
@@ -335,6 +348,10 @@ def test_a_download_reports_its_bytes_and_is_measured_first(
     assert told == [("downloading", 0.25), ("downloading", 1.0)]
     with pytest.raises(ModelError, match="needs about"):
         model_files.find("some/model", free=999)
+    asked: dict[str, Any] = {"free": 999, "share": 0.375}
+    assert model_files.find("some/model", **asked) == folder  # of which packed weights take less
+    monkeypatch.setattr(model_files, "free_memory", lambda device: 999)
+    assert load_model("some/model", device="cpu", absent=True).parameters  # weights that stay away need no room
 
 
 def in_hub_cache(folder: Path, cache: Path, name: str) -> Path:
@@ -349,7 +366,7 @@ def in_hub_cache(folder: Path, cache: Path, name: str) -> Path:
 
 def test_cached_models_need_no_network(save: Callable[..., Path], tmp_path: Path) -> None:
     snapshot = in_hub_cache(save(), tmp_path / "hub", "some/model")
-    model = load_model("some/model", device="cpu", storage_hint=tmp_path / "hub", hub=False)
+    model = load_model("some/model", device="cpu", cache_dir=tmp_path / "hub", hub=False)
     assert model.folder.samefile(snapshot)
     (snapshot / "model.safetensors").unlink()  # a download that was broken off does not count
     assert model_files.cached_folder("some/model", tmp_path / "hub") is None
@@ -392,6 +409,9 @@ def test_availability(save: Callable[..., Path], tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(catalogue, "try_to_load_from_cache", lambda name, file: str(snapshot / file))
     monkeypatch.setattr(model_files, "cached_folder", lambda name: snapshot if name == free else None)
     assert availability(free) == "cached" and availability("Qwen/Qwen3-0.6B") == "downloadable"
+    assert availability("Qwen/Qwen2.5-1.5B-Instruct", quantization="4bit") == "downloadable"
+    monkeypatch.setattr(model_files, "free_memory", lambda device: 0)
+    assert availability(free) == "cached", "it may be loaded, and count against itself"
 
 
 def test_the_catalogue(save: Callable[..., Path], tmp_path: Path) -> None:
@@ -403,3 +423,4 @@ def test_the_catalogue(save: Callable[..., Path], tmp_path: Path) -> None:
     assert all(card.note.endswith(".") for card in cards)
     assert cards[-2].name == str(folder) and cards[-2].availability == "cached"
     assert cards[-1].availability == "missing" and "no folder" in cards[-1].note
+    assert len(list_models(Settings(device="cpu", target=str(folder), drafter=str(folder)))) == len(cards) - 1

@@ -18,12 +18,15 @@ from omnidemo.pair.pair import Pair
 from omnidemo.records import Generation, Round, Trace
 from omnidemo.remote.messages import Adapter, Behind, Call, Finished, Insertions
 from omnidemo.remote.remote_pair import _conversation
+from omnidemo.remote.writing_pair import WritingPair
 from omnidemo.replicas import ray_cluster
 from omnidemo.replicas.failover import LOSSES
 from omnidemo.replicas.pair_replica import PairReplica
 from omnidemo.replicas.ray_cluster import RayCluster
 from omnidemo.replicas.replicated_pair import ALONG, ReplicatedPair
 from omnidemo.serving.pair_loading import build_pair
+from omnidemo.store import visitor_state
+from omnidemo.store.visitors import OWN
 from tests.support.local_replicas import LocalCluster, LocalReplicas
 from tests.support.models import PROMPT
 
@@ -151,6 +154,46 @@ def test_a_replica_that_lacks_older_ngrams_gets_them(pair: ReplicatedPair) -> No
     assert next(side.serve(first, lambda: False), None) is not None  # what it has already does no harm
     fresh = Insertions("another epoch", 7, ())
     assert list(side.serve(replace(first, ngrams=fresh), lambda: False)) == [Behind(0)]
+
+
+def test_a_replica_keeps_all_ngrams_of_a_visitor(pair: ReplicatedPair, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that the visitor's copy begins with, which are the app's shared ones, and of which the replica has fewer itself."""
+    monkeypatch.setattr(visitor_state, "OWN_NGRAMS", 5)
+    for number in range(40):
+        pair.ngrams.insert(number, (number, number + 1))
+    domain = f"{OWN}0"
+    pair.generate("x", max_new_tokens=1, learn=False, domain=domain)
+    assert set(range(40)) <= set(replicas(pair).sides[0]._memory.of(domain).target_ids)
+
+
+def test_what_drafting_cost_is_forgotten_at_replicas_too(pair: ReplicatedPair) -> None:
+    options: dict[str, Any] = {"method": "autoregressive", "max_new_tokens": 24}
+    for _ in range(2):
+        pair.generate("x", **options)
+    one = replicas(pair).sides[0]._line("default")
+    assert one.cost_model.plain_rounds > 20
+    pair.publish(0, {})
+    pair.forget("default")  # as `TrainerPool.reset` does
+    pair.generate("x", **options | {"max_new_tokens": 1})
+    assert one.cost_model.plain_rounds == 0 == pair._line("default").cost_model.plain_rounds
+
+
+def test_answers_at_once_count_their_own_mismatches(settings: Settings) -> None:
+    side = build_pair(settings.target, settings.drafter, settings, make=WritingPair)
+    assert isinstance(side, WritingPair)
+    asked = GenerationConfig.of(max_new_tokens=4).model_dump()
+    call = Call(tuple(side.prompt_ids("x")), asked, True, False, Adapter(), Insertions("e", 0, ()), CostModel(), None)
+    messages = side.serve(call, lambda: False)
+    next(messages)
+    side.mismatches += 1  # another answer's
+    *_, end = messages
+    assert isinstance(end, Finished) and end.mismatches == 0
+
+
+def test_what_was_begun_may_fill_the_window(plain: Pair) -> None:
+    begun = plain.prompt_ids("x") * plain.target.context
+    made = plain.generate(begun[:1], begun=begun[1 : plain.target.context], method="autoregressive")
+    assert (made.token_ids, made.finish_reason) == ((), "context")
 
 
 def test_a_published_version_drafts_in_the_next_answer_and_goes_with_a_reset(pair: ReplicatedPair, plain: Pair) -> None:

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import threading
+from types import SimpleNamespace
+from typing import Any
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from omnidemo.pair.ngram_memory import NgramMemory
+from omnidemo.records import NgramEntry
 from omnidemo.vocab.ngram_cache import FAR, NgramCache
 from omnidemo.vocab.trie_table import TrieTable
+from tests.support.worlds import NESTED
 
 GRAMS = st.lists(st.lists(st.integers(0, 3), min_size=2, max_size=4).map(tuple), unique=True, max_size=20)
 
@@ -87,3 +94,11 @@ def test_entries_come_back_with_their_counters() -> None:
     other.load(cache)
     assert list(other) == list(cache) and other.clock == 4 and other.nbytes == cache.nbytes == 4 * 5 + 40
     assert other.take_changes() == ([], [])
+
+
+def test_of_another_tokenizer_nothing_is_taken_from_the_store() -> None:
+    """A folder of the same name may have had other files when it was written."""
+    kept, cache = [(2, (0, 1)), (3, (0, 0)), (99, (1, 0))], NgramCache(len(NESTED.drafter) + 2)
+    store: Any = SimpleNamespace(load_ngrams=lambda *names: [NgramEntry(*one, 0, 0, 0, 0) for one in kept], when_renewed=lambda call: None)
+    NgramMemory(lambda: cache, NESTED.map, ("target", "drafter"), threading.Lock()).attach(store)
+    assert {one.target_id: one.drafter_ids for one in cache} == {2: (0, 1)}

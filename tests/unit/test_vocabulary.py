@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import math
+import weakref
 from pathlib import Path
 from time import thread_time
 
@@ -12,6 +14,7 @@ from transformers import PreTrainedTokenizerFast
 
 from omnidemo.backends.runner import ModelError
 from omnidemo.bench import vocabularies as coverage
+from omnidemo.methods.string_rejection import strings_of
 from omnidemo.vocab.alphabets import byte_alphabet
 from omnidemo.vocab.vocabulary import Vocabulary, read_vocabulary
 from omnidemo.vocab.vocabulary_map import VocabularyMap
@@ -241,3 +244,12 @@ def test_bars_and_shown_texts() -> None:
     for _ in range(2):  # the second time from what was kept
         assert [table.target.shown[token_id] for token_id in range(5)] == ["a", "\ufffd", "", "", ""]
         assert table.drafter.shown[1] == "✓"
+
+
+def test_string_rejection_does_not_keep_the_map_of_a_pair_that_is_gone() -> None:
+    kept = VocabularyMap(READ["byte-level"], READ["sentence-piece"], len(BYTE_LEVEL), len(SENTENCE_PIECE))
+    assert strings_of(kept) is strings_of(kept)
+    gone = weakref.ref(kept)
+    del kept
+    gc.collect()
+    assert gone() is None

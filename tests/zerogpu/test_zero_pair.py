@@ -16,6 +16,7 @@ import torch
 from omnidemo import load_pair
 from omnidemo.config import Settings
 from omnidemo.pair.pair import Pair
+from omnidemo.private_folders import temporary_folder
 from omnidemo.records import Generation, Trace
 from omnidemo.serving.services import Services
 from omnidemo.zerogpu import start as zero_gpu
@@ -209,6 +210,15 @@ def test_chat_compare_traffic_and_learning(zero: Settings, services: Services, m
     rows = list(services.compare(prompts=["duck"], methods=methods, max_new_tokens=16, temperature=0.0, **names))
     assert [row.method for row in rows] == methods and all(row.identical for row in rows)
     assert {card.name for card in services.models()} <= {zero.target, zero.drafter}
+
+
+def test_quantized_weights_are_refused(zero: Settings) -> None:
+    with pytest.raises(ValueError, match="OMNIDEMO_QUANTIZATION"):
+        zero_gpu.start(zero.model_copy(update={"quantization": "4bit"}))
+
+
+def test_files_that_stop_answers_lie_where_the_next_start_sweeps(pair: ZeroPair) -> None:
+    assert pair._stops == temporary_folder()
 
 
 def test_another_pair_is_refused_with_the_reason(zero: Settings, services: Services) -> None:

@@ -61,7 +61,8 @@ def read(queue: Queue, tasks: int, model: Model, ids: NDArray[np.int64], start: 
     wide = np.empty((count, bias.shape[1]), np.float32)
     mixed = np.empty((count, bias.shape[1] - 2 * buffer.shape[2] * buffer.shape[4]), np.float32)
     gated = np.empty((count, inner), np.float32)
-    by_heads = count <= BLOCK and 1 < tasks <= TASKS * buffer.shape[2]  # as many of the keys' heads as there are threads, at least
+    # As many of the keys' heads as there are threads, at least, or in a small pass half as many.
+    by_heads = count <= BLOCK and 1 < tasks <= TASKS * buffer.shape[2]
     for row in range(count):
         x[row] = embed[ids[row]]
     for layer in range(layers):

@@ -19,7 +19,7 @@ SPARE = 48  # numbers that a correction may need
 
 # A rule and a map: `ProposalRule`'s first, inside and alone [D]; its trie's keys, info and kin; the target token of each drafter token
 # [D] and the reverse [T], −1 for none; which drafter tokens may be proposed directly [D]; and how target tokens are spelled [T, 1 + n]:
-# by how many drafter tokens, and by which; 0 where nobody asked yet, so that it can be no n-gram, and −1 where n do not hold them.
+# by how many drafter tokens, and by which; 0 where nobody asked yet (for n-grams somebody has) or none do, −1 where n do not hold them.
 Tables = tuple[
     NDArray[np.int32], NDArray[np.int32], NDArray[np.bool_], Whole, Whole, Whole, Whole, Whole, NDArray[np.bool_], NDArray[np.int32]
 ]  # fmt: skip

@@ -129,7 +129,7 @@ def mass(row: NDArray[np.float32], top: float, factor: float) -> Any:
 
 @compiled
 def softmax_given(row: NDArray[np.float32], top: float, factor: float, mass: float, probs: NDArray[np.float32]) -> None:
-    """`probs` [V] = exp((x − top) · factor) / mass of logits x; what is less than e⁻⁸⁷ · mass counts as nothing."""
+    """`probs` [V] = exp((x − top) · factor) / mass of logits x; what is less than e⁻⁸⁷ / mass counts as nothing."""
     high, by, scale = np.float32(top), np.float32(factor), np.float32(1.0 / mass)
     for i in range(len(row)):
         away = (row[i] - high) * by
