@@ -93,8 +93,8 @@ def numbers(made: Generation) -> list[float]:
 
 
 def same(wanted: Generation, got: Generation) -> None:
-    """One draw in some million falls so near the border of two tokens that rounding decides: another seed tells such a difference from a
-    fault."""
+    """One draw in some ten thousand falls within 1e-8 of the border of two tokens, so that rounding decides: another seed tells such a
+    difference from a fault."""
     assert got.token_ids == wanted.token_ids
     for one, other in zip(facts(got), facts(wanted), strict=True):
         assert one == other
