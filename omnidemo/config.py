@@ -35,7 +35,9 @@ class Settings(BaseSettings):
         description="What makes the rounds: reference is plain torch, one pass at a time; cpu is compiled, cuda recorded code; auto takes"
         " what is there.",
     )
-    quantization: Literal["", "4bit", "8bit"] = Field("", description="Weights of the target through bitsandbytes; CUDA only.")
+    quantization: Literal["", "4bit", "8bit"] = Field(
+        "", description="Weights of the target through bitsandbytes; CUDA only, not on ZeroGPU."
+    )
     compact: Literal["auto", "drafter", "both", "neither"] = Field(
         "auto",
         description="Whose CPU passes run over weights of two bytes (Llama shapes): the drafter's are rounded to bfloat16, a target's used"
@@ -59,7 +61,9 @@ class Settings(BaseSettings):
     storage: Path = Field(Path("storage"), description="Folder of the database and the adapters.")
     database_url: str = Field("", description="Database: SQLite inside the storage folder, or an URL such as postgresql://user@host/name.")
     backup: str = Field("", description="Folder that receives a copy of the SQLite database and adapters, such as /data on a Space.")
-    keep_text: bool = Field(True, description="Store prompts and answers in the history (sessions can opt out by themselves).")
+    keep_text: bool = Field(
+        True, description="Store prompts and answers in the history; false: figures alone (sessions can opt out of either by themselves)."
+    )
     adapters_kept: int = Field(20, ge=1, le=10_000, description="Adapter versions kept on disk per line; older files are pruned.")
     cache_size: int = Field(20_000, ge=0, le=10_000_000, description="Most n-grams kept per pair; 0 switches merging off.")
     cache_policy: Literal["lfu", "lru"] = Field("lfu", description="Which n-gram leaves a full cache first.")
