@@ -67,9 +67,7 @@ class Settings(BaseSettings):
     adapters_kept: int = Field(20, ge=1, le=10_000, description="Adapter versions kept on disk per line; older files are pruned.")
     cache_size: int = Field(20_000, ge=0, le=10_000_000, description="Most n-grams kept per pair; 0 switches merging off.")
     cache_policy: Literal["lfu", "lru"] = Field("lfu", description="Which n-gram leaves a full cache first.")
-    warm_start: bool = Field(
-        False, description="Fill the n-gram cache with every spellable target token at a load that finds it empty."
-    )
+    warm_start: bool = Field(False, description="Fill the n-gram cache with every spellable target token at a load that finds it empty.")
 
     training: Literal["idle", "concurrent", "inline", "off"] = Field(
         "idle", description="When the drafter learns: while nobody waits, beside the answers, at the end of an answer, never."
