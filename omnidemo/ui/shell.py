@@ -50,8 +50,8 @@ class Shell:
         self, shown: Any, make: Callable[..., str], inputs: list[Any], name: str, draw: Callable[[str], Any] = str, js: str = AS_IT_IS
     ) -> tuple[Callable[..., Any], gr.State]:
         """Keep a component up to date: when the page opens and at each tick it gets `draw(make(*inputs))`, if that differs from the value
-        that the returned state holds. Also returned: the function (*inputs, state) → (component, state) behind it. `js`:
-        what the browser makes of inputs and state before they are sent."""
+        that the returned state holds. Also returned: the function (*inputs, state) → (component, state) behind it. `js`: what
+        the browser makes of inputs and state before they are sent."""
         seen = gr.State("")
 
         def poll(*given: Any) -> Any:
@@ -63,8 +63,8 @@ class Shell:
         return poll, seen
 
     def watch(self) -> None:
-        """Ask for everything that is kept, in one event: a request takes the server 20 ms, whatever it asks for, and an open page sends
-        them all day. What fails is told to the log, and the rest is shown."""
+        """Ask for everything that is kept, in one event: most of what a request costs server and browser is the request itself, and an open
+        page sends them all day. What fails is told to the log, and the rest is shown."""
 
         def poll(*given: Any) -> Any:
             values, shown = iter(given), list[Any]()
