@@ -57,7 +57,7 @@
     const line = answer.tokens[+span.dataset.i];
     if (!line) return;
     const discarded = line.k === "x";
-    const percent = (x) => (x === undefined || x === null ? null : x.toFixed(x < 0.001 ? 5 : 3));
+    const percent = (x) => (x === undefined || x === null ? null : x > 0 && x < 0.001 ? x.toPrecision(2) : x.toFixed(3));
     const title = discarded ? (line.j ? "a wrong guess" : "a guess nobody judged") : names[line.s].title;
     const rows = [row("token", visible(line.t) || nameless(line, answer)), row("id", String(line.i)), row("round · position", `${line.r + 1} · ${line.n + 1}`)];
     const { temperature, top_p: topP } = answer.meta;

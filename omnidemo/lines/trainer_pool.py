@@ -155,11 +155,12 @@ class TrainerPool:
             self._close_unused()
 
     def reset(self, domain: str = DEFAULT) -> None:
-        """Reset a line to the base drafter: its versions, loss curve and collected answers are deleted."""
+        """Reset a line to the base drafter: its versions, loss curve, collected answers and measured times are deleted."""
         with self.using(domain) as line:
+            domain = line.versions.domain
             line.reset()
-            line.configure(self._settings_of(line.versions.domain))
-            self.measurer.forget(check_domain(domain))
+            line.configure(self._settings_of(domain))
+            self.measurer.forget(domain)
             self._pair.forget(domain)
 
     def forget(self, domain: str) -> bool:

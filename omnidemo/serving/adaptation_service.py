@@ -74,6 +74,7 @@ class AdaptationService:
         """Reset a line to the base drafter and delete its adapters; with the default line the pair's n-grams are deleted too. The history
         stays."""
         pair, lines = self._pool.ready(target, drafter)
+        domain = check_domain(domain)
         lines.reset(domain)
         self.slowdowns.forget(target, drafter, domain)
         if domain == DEFAULT:

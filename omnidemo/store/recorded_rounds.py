@@ -31,12 +31,18 @@ def finite(value: float | None, digits: int = 4) -> float | None:
     return None if value is None or not math.isfinite(value) else round(float(value), digits)
 
 
+def _probability(value: float) -> float | None:
+    """Four digits of a probability, however small, or None where it is no number."""
+    return float(f"{value:.4g}") if math.isfinite(value) else None
+
+
 def _token(kind: str, token: Token, round_index: int, position: int, **extra: Any) -> str:
-    fields: dict[str, Any] = {"i": token.id, "t": token.text, "s": token.source, "r": round_index, "n": position, "p": finite(token.p)}
+    fields: dict[str, Any] = {"i": token.id, "t": token.text, "s": token.source, "r": round_index, "n": position}
+    fields["p"] = _probability(token.p)
     if token.q is not None:
-        fields["q"] = finite(token.q)
+        fields["q"] = _probability(token.q)
     if token.accept is not None:
-        fields["a"] = finite(token.accept)
+        fields["a"] = _probability(token.accept)
     if token.pieces:
         fields["gi"] = list(token.pieces)
         fields["g"] = list(token.piece_texts)
