@@ -247,7 +247,7 @@ def test_reset_goes_back_to_the_base_drafter(services: Services, models: tuple[s
     for number in range(2):
         chat(services, models, f"duck {number}")
     assert services.trainer(*models).version == 1
-    services.reset(*models)
+    services.reset(*models, " default ")  # as somebody types it
     _, last = chat(services, models, learn=False)
     assert last.adapter_version == 0 and not len(services.pair(*models).ngrams) and services.store.requests()
 

@@ -53,6 +53,11 @@ def round_of(emitted: list[Token], discarded: list[Token] = [], accepted: int = 
     )
 
 
+def test_a_small_probability_keeps_its_digits() -> None:
+    token = Token(5, "duck", "direct", 0.000031415926, q=1.0, accept=math.nan)
+    assert [parse("".join(round_lines(round_of([token]))))[0][key] for key in "pqa"] == [3.142e-05, 1.0, None]
+
+
 @given(st.lists(st.tuples(st.sampled_from(SOURCES), st.text(st.characters(exclude_categories=())))))
 def test_any_text_survives_the_lines(words: list[tuple[str, str]]) -> None:
     value = "".join(round_lines(round_of([one(source, word) for source, word in words])))
