@@ -6,7 +6,6 @@ import os
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from functools import partialmethod
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ pytest.register_assert_rewrite("tests.support")
 
 from omnidemo.backends import compile_kernels, thread_pool  # noqa: E402
 from omnidemo.decoding import row_ops  # noqa: E402
-from omnidemo.distill.process_worker import ProcessWorker  # noqa: E402
+from omnidemo.distill import process_worker  # noqa: E402
 from tests.support.cli import cli, names  # noqa: E402, F401  (fixtures)
 from tests.support.models import models  # noqa: E402, F401  (a fixture)
 
@@ -69,7 +68,7 @@ def _code(request: pytest.FixtureRequest) -> Iterator[None]:
 def _training_is_not_niced() -> Iterator[None]:
     """Beside workers that use all cores, a training process of lower priority would hardly run."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(ProcessWorker, "__init__", partialmethod(ProcessWorker.__init__, nice=0))
+        patched.setattr(process_worker, "NICE", 0)
         yield
 
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from omnidemo.distill.worker import Worker, WorkerError
 
+NICE = 10  # so much lower is the priority of a training process
 POLL_SECONDS = 0.25  # resolution of the running time of a request
 SILENT_SECONDS = 60.0  # without a sign of life, pauses not counted, after which it hangs: loading torch on a busy machine takes less
 # Thread limits must be set before torch is imported. By default glibc returns big blocks to the system after every step, which then zeroes
@@ -33,11 +34,11 @@ class ProcessWorker(Worker):
 
     can_pause = hasattr(signal, "SIGSTOP")  # not on Windows
 
-    def __init__(self, nice: int = 10, timeout: float = 600.0, patience: float = SILENT_SECONDS) -> None:
-        """`timeout`: seconds of running time, pauses not counted, after which a request is given up and the process replaced; `patience`:
-        those without a sign of life."""
+    def __init__(self, nice: int | None = None, timeout: float = 600.0, patience: float = SILENT_SECONDS) -> None:
+        """`nice`: how much lower its priority is, by default NICE; `timeout`: seconds of running time, pauses not counted, after which a
+        request is given up and the process replaced; `patience`: those without a sign of life."""
         super().__init__()
-        self.nice, self.timeout, self.patience = nice, timeout, patience
+        self.nice, self.timeout, self.patience = NICE if nice is None else nice, timeout, patience
         self._last_sign = time.monotonic()  # of life
         self._in_request = False
         self._process: subprocess.Popen[bytes] | None = None

@@ -12,6 +12,7 @@ from secrets import token_hex
 from typing import Any
 
 from omnidemo.config import Settings
+from omnidemo.distill import process_worker
 from omnidemo.lines.trainer_pool import Trainers
 from omnidemo.models.load import load_model
 from omnidemo.pair.pair import Pair
@@ -94,7 +95,7 @@ class RayCluster:
 
         def trainer(domain: str) -> RayTrainer:
             name = f"trainer {pair.drafter.name} {pair.target.name} {domain} {token_hex(4)}"
-            return RayTrainer(lambda: actor.options(name=name).remote(pair.drafter.name, self._hub))
+            return RayTrainer(lambda: actor.options(name=name).remote(pair.drafter.name, self._hub, process_worker.NICE))
 
         return trainer
 

@@ -17,9 +17,10 @@ RETRIES = 5  # of a call whose actor died, also while it starts again: each carr
 class Trainer(ProcessWorker):
     """The actor: a niced process that trains, which can be paused, on whatever machine Ray has put it."""
 
-    def __init__(self, drafter: str, hub: bool) -> None:
-        """`drafter`: its name, for its files may lie elsewhere on this machine; `hub`: whether they may be downloaded."""
-        super().__init__()
+    def __init__(self, drafter: str, hub: bool, nice: int) -> None:
+        """`drafter`: its name, for its files may lie elsewhere on this machine; `hub`: whether they may be downloaded;
+        `nice` as in `ProcessWorker`."""
+        super().__init__(nice)
         self._drafter, self._hub = drafter, hub
         self._hold_lock, self._number = threading.Lock(), 0
 

@@ -30,7 +30,8 @@ class ZeroPair(RemotePair):
     def __init__(self, fixed: FixedPair, write: Write) -> None:
         super().__init__(fixed.target, fixed.drafter, fixed.limits)
         self._fixed, self._write = fixed, write
-        self._stops = temporary_folder()
+        self._stops = temporary_folder() / "stops"
+        self._stops.mkdir(exist_ok=True)
 
     def record(self, *_: Any) -> tuple[tuple[int, ...], Trace] | None:
         """ValueError: the target computes for visitors alone."""

@@ -8,7 +8,6 @@ import os
 import runpy
 import sys
 import time
-from functools import partialmethod
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ if __name__ == "__main__":
     sys.path.insert(0, str(ROOT))
     from omnidemo.decoding import engine
     from omnidemo.decoding.backend import RoundPlan
-    from omnidemo.distill.process_worker import ProcessWorker
+    from omnidemo.distill import process_worker
     from omnidemo.lines import measurer
 
     plan, slow = engine._plan, Path(os.environ["OMNIDEMO_STORAGE"]) / "slow"
@@ -29,6 +28,6 @@ if __name__ == "__main__":
         return made
 
     engine._plan = planned
-    ProcessWorker.__init__ = partialmethod(ProcessWorker.__init__, nice=0)  # type: ignore[method-assign]
+    process_worker.NICE = 0
     measurer.QUIET_SECONDS = 1e9
     runpy.run_path(str(ROOT / "app.py"), run_name="__main__")

@@ -218,7 +218,7 @@ def test_quantized_weights_are_refused(zero: Settings) -> None:
 
 
 def test_files_that_stop_answers_lie_where_the_next_start_sweeps(pair: ZeroPair) -> None:
-    assert pair._stops == temporary_folder()
+    assert pair._stops.parent == temporary_folder()
 
 
 def test_another_pair_is_refused_with_the_reason(zero: Settings, services: Services) -> None:
