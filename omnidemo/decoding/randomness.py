@@ -82,7 +82,7 @@ class Sampler:
 
 def draw_with_prob(rng: Randomness, probs: Probs) -> tuple[int, float]:
     """(an index drawn from `probs` [V], its probability)."""
-    if isinstance(rng, Sampler) and not on_host(probs):  # with a single wait for the device, where `multinomial` alone has several
+    if isinstance(rng, Sampler) and not on_host(probs):  # one wait for the device; torch's `multinomial` would take several
         (drawn,), (probability,) = fetch(*drawn_at(as_tensor(probs), rng.uniform()))
         return drawn, probability
     drawn = rng.draw(probs)

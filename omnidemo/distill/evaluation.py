@@ -15,7 +15,7 @@ from omnidemo.distill.drift import DriftDetector
 from omnidemo.distill.payback import DRAFT_LENGTH, ChatCost, Payback, seconds_saved, speed_gain, weighted_mean
 from omnidemo.records import Trace
 
-HELD_OUT = 24  # newest answers that a version is evaluated on
+UNSEEN = 24  # newest answers that nothing has learned from, on which a version is evaluated
 SPAN = 6  # updates: the gain of an update is a mean over this many to twice as many (fewer at first): a single one's is mostly noise
 FEWEST_REQUESTS = 4  # answers that a verdict needs
 # A version is rolled back where it is worse by more than this many standard errors. Every update tests again, and the tokens of an answer
@@ -81,7 +81,7 @@ class Evaluation:
         self.evidence: deque[Measured] = deque(maxlen=MOST_EVALUATIONS)  # on versions since the one that is trusted
         self._effect: deque[Measured] = deque(maxlen=MOST_EVALUATIONS)  # of the published version
         self._compared = (0, 0)  # the published version and the trusted one, at the last evaluation
-        self._held: deque[Trace] = deque(maxlen=HELD_OUT)  # answers since the last update: nothing has learned from them
+        self._unseen: deque[Trace] = deque(maxlen=UNSEEN)  # answers since the last update: nothing has learned from them
         self.waiting = 0  # answers since the last update
         self.requests = self.shifts = self.rolled_back = 0
         self._shifted = False  # a topic shift since the last evaluation
@@ -99,8 +99,8 @@ class Evaluation:
         return float(0.5 ** min(self._setbacks, MOST_HALVINGS))
 
     def answer(self, trace: Trace) -> None:
-        """Note an answer: it counts towards the next update and is held for the evaluation before it."""
-        self._held.append(trace)
+        """Note an answer: it counts towards the next update and waits for the evaluation before it."""
+        self._unseen.append(trace)
         self.waiting += 1
         self.requests += 1
         self._tokens += (len(trace.p) - self._tokens) * max(0.1, 1 / self.requests)
@@ -115,10 +115,10 @@ class Evaluation:
 
     def take(self) -> list[Trace]:
         """The answers to evaluate on, oldest first. The update that begins now learns from them afterwards, so they are given out once."""
-        held = list(self._held)
-        self._held.clear()
+        unseen = list(self._unseen)
+        self._unseen.clear()
         self.waiting = 0
-        return held
+        return unseen
 
     def states(self, published: AdapterState | None, trusted: AdapterState | None) -> list[AdapterState | None]:
         """What an evaluation compares: the published version, the trusted one, and an earlier one from which gains are measured."""

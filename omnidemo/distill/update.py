@@ -26,7 +26,7 @@ class Update:
     def __init__(self, line: Distiller) -> None:
         self._line, self._versions, self._evaluation, self._settings = line, line.versions, line.evaluation, line.settings
         self._epoch = line.versions.epoch
-        self._held, self._requests = line.evaluation.take(), line.evaluation.requests
+        self._unseen, self._requests = line.evaluation.take(), line.evaluation.requests
         self._batches = line.buffer.take(self._settings.steps_per_update, self._settings.batch_size)
         interleaved = self._settings.head == "interleaved"
         self._head_batches = line.buffer.draw(self._plan().head_steps, self._settings.batch_size) if interleaved else []
@@ -52,9 +52,9 @@ class Update:
             current, trusted = versions.current, versions.trusted
             states = self._evaluation.states(current.adapter, trusted.adapter)
         acceptance: list[np.ndarray] = []
-        if self._held and current.version != trusted.version:
+        if self._unseen and current.version != trusted.version:
             try:
-                acceptance = worker.evaluate(versions.folder, states, self._held, self._plan())
+                acceptance = worker.evaluate(versions.folder, states, self._unseen, self._plan())
             except Exception as error:
                 log.warning("Version %s could not be evaluated: %s", current.version, error)
         with versions.lock:
@@ -70,7 +70,7 @@ class Update:
         versions = self._versions
         version, trusted = versions.current.version, versions.trusted.version
         with self._line.condition:
-            verdict, effect = self._evaluation.conclude(acceptance, len(self._held), version, trusted)
+            verdict, effect = self._evaluation.conclude(acceptance, len(self._unseen), version, trusted)
         if verdict == "better":
             versions.promote()
         elif verdict == "worse":

@@ -64,7 +64,8 @@ class Store(LineStore):
                     log.warning("after the database was replaced: %s", error)
 
     def start_session(self, session: str, *, keep: bool = True, learn: bool = True) -> None:
-        """Note what a session agreed to; may be called again to change it. Requests of a session with keep=False are not stored."""
+        """Note what a session agreed to; may be called again to change it. What `record_request` is given later without `agreed` is
+        not stored for a session with keep=False."""
         (self._private.discard if keep else self._private.add)(session)
         now = utc()
 

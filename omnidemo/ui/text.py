@@ -94,8 +94,8 @@ HELP: dict[str, str] = {
     "max_new_tokens": "Longest answer, in target tokens.",
     "seed": "Repeats a sampled answer until something new is learned; empty draws a new one.",
     "learn": "The drafter trains on the answers of this chat, while learning is switched on.",
-    "keep": "Keep this chat's prompts and answers in the history.",
-    "figures": "Keep this chat's figures in the history; texts are never stored here.",
+    "keep": "Keep what you ask from now on in the history, with answers and figures.",
+    "figures": "Keep the figures of what you ask from now on in the history; texts are never stored here.",
 }
 
 # What the pickers call a method; the others keep the name of the field.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from omnidemo.distill.evaluation import EVIDENCE_DECAY, HELD_OUT, MOST_HALVINGS, SPAN, Evaluation, Measured, difference, effect, verdict_on
+from omnidemo.distill.evaluation import EVIDENCE_DECAY, MOST_HALVINGS, SPAN, UNSEEN, Evaluation, Measured, difference, effect, verdict_on
 from omnidemo.distill.payback import (
     HORIZON,
     POOR_UPDATES,
@@ -134,7 +134,7 @@ def test_a_new_topic_starts_afresh() -> None:
     for seed in range(30):
         evaluation.answer(make_trace(seed, accepted=0.8))
     assert evaluation.shifts == 0 and evaluation.slower == 0.5 and evaluation.requests == evaluation.waiting == 30
-    assert len(evaluation.take()) == HELD_OUT and evaluation.waiting == 0
+    assert len(evaluation.take()) == UNSEEN and evaluation.waiting == 0
     for seed in range(12):
         evaluation.answer(make_trace(seed, accepted=0.2))
     assert evaluation.shifts == 1 and evaluation.slower == 1.0 and not evaluation.skip and not evaluation.payback.converged
