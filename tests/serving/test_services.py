@@ -473,6 +473,7 @@ def test_an_adapter_is_exported_imported_and_drafts(services: Services, models: 
     for number in range(2):
         chat(services, models, f"duck {number}")
     file = services.export_adapter(*models, "default", 1)
+    assert services.store.flush()
     assert services.on_disk(*models) == [one.version for one in services.store.adapters(*models)] == [1]
     assert zipfile.is_zipfile(file)
     assert services.import_adapter(*models, "copy", file) == 1
