@@ -30,7 +30,7 @@ TOPICS = ("code", "howto", "stories") if LONG else ("stories",)
 SECONDS = LONG or 4
 CHIPS = 10
 SLOWER = "slower lately"
-ANSWERS = "select topic, domain, adapter_version, slower from requests where topic is not null and kind != 'compare' order by id"
+ANSWERS = "select topic, domain, adapter_version, slower from requests where topic is not null order by id"
 PROBES = "select topic, version, tokens * 1.0 / passes, agreement from probes order by topic, version"
 FIGURES = ("estimated_speedup", "block_efficiency", "guesses_right", "tokens_per_second")
 
