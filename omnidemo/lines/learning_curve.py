@@ -16,7 +16,7 @@ from omnidemo.records import Replayed
 from omnidemo.store.line_store import replayed
 from omnidemo.store.store import Store
 
-LOOKED_AT = 1000  # newest requests of a pair that are searched for changes of topic
+LOOKED_AT = 1000  # newest requests of a line that are searched for changes of topic
 MOST_CHANGES = 12
 
 
@@ -84,18 +84,19 @@ def _point(row: Mapping[str, Any], rolled_back: bool) -> dict[str, Any]:
 
 def _changes(store: Store, target: str, drafter: str, line: str, versions: Mapping[int, Any]) -> list[dict[str, Any]]:
     """Marks where a line's answers changed topic, at the number of answers that it had seen by then."""
-    rows = [row for row in store.curve(target, drafter, limit=LOOKED_AT) if row["domain"] == line]
-    known = [row for row in rows if row["topic"]]
-    changes = list(topic_changes([row["topic"] for row in known]).items())[-MOST_CHANGES:]
+    rows = store.topics(target, drafter, line, LOOKED_AT)
+    known = [(topic, at) for topic, at in rows if topic]
+    changes = list(topic_changes([topic for topic, _ in known]).items())[-MOST_CHANGES:]
+    times = [at for _, at in rows]
     return [
-        {"x": _examples(rows, known[place], versions), "kind": "topic", "label": f"{before} → {known[place]['topic']}"}
+        {"x": _examples(times, known[place][1], versions), "kind": "topic", "label": f"{before} → {known[place][0]}"}
         for place, before in changes
     ]
 
 
-def _examples(rows: Sequence[Mapping[str, Any]], row: Mapping[str, Any], versions: Mapping[int, Any]) -> int:
-    """Answers that a line had seen before this row: those of its newest version at that time, and the ones since."""
-    earlier = [one for one in versions.values() if one.created_at <= row["created_at"]]
+def _examples(times: Sequence[str], now: str, versions: Mapping[int, Any]) -> int:
+    """Answers that a line had seen at a time: those of its newest version then, and the ones since. `times`: those of its answers."""
+    earlier = [one for one in versions.values() if one.created_at <= now]
     last = max(earlier, key=lambda one: one.version, default=None)
     since = last.created_at if last is not None else ""
-    return (last.requests_seen if last is not None else 0) + sum(since < one["created_at"] < row["created_at"] for one in rows)
+    return (last.requests_seen if last is not None else 0) + sum(since < at < now for at in times)

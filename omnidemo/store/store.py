@@ -220,6 +220,12 @@ class Store(LineStore):
 
         return self.read(read, [])
 
+    def topics(self, target: str, drafter: str, domain: str, limit: int) -> list[tuple[str | None, str]]:
+        """Topic and time of the newest `limit` requests of a line, oldest first."""
+        query = of_pair(REQUESTS, target, drafter, REQUESTS.c.topic, REQUESTS.c.created_at).where(REQUESTS.c.domain == domain)
+        newest = latest(query, REQUESTS.c.id, limit)
+        return self.read(lambda connection: [(topic, at) for topic, at in connection.execute(newest)][::-1], [])
+
     def counts(self) -> dict[str, int]:
         """Rows of every table; empty where the database does not work."""
 

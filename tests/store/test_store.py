@@ -165,6 +165,17 @@ def test_curve_counts_the_requests_of_the_pair(store):
 
 
 @both
+def test_topics_are_those_of_the_newest_requests_of_a_line(store):
+    others = (record(target="bundled/b"), replace(record(), domain="maths", topic="sums"))
+    times = [f"2026-03-01T12:00:0{second}.000+00:00" for second in range(4)]
+    own = [replace(record(), topic=topic, created_at=at) for topic, at in zip(("a", "b", None, "c"), times, strict=True)]
+    for one in (own[0], others[0], *own[1:3], others[1], own[3]):
+        store.record_request(one)
+    store.flush()
+    assert store.topics(*PAIR, "default", limit=3) == list(zip(("b", None, "c"), times[1:], strict=True))
+
+
+@both
 def test_curve_tells_the_draft_length_and_the_line(store):
     for domain, metrics in (("maths", {"drafted": 30.0, "rounds": 12.0}), ("default", {"drafted": 0.0, "rounds": 0.0}), ("default", {})):
         plain = record()
