@@ -42,6 +42,15 @@ from tests.support.worlds import NESTED, World, distance, law_of, p_value
 METHODS = ("ngram-exact", "token-intersection", "union")
 BUNDLED = ("Tell me a short story about a fox.", "Tom has 3 apples and buys 4 more. How many has he?", "How do I clean a window?")
 
+HEATS = (0.0, 0.6, 1.0)
+OPTIONS: list[dict[str, Any]] = [
+    {},
+    {"draft_policy": "confidence"},
+    {"stop": ("the", "a b"), "draft_length": 7},
+    {"max_new_tokens": 27, "probe_every": 5},
+    {"learn": True, "draft_policy": "head"},
+]
+
 
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Pair:
@@ -117,22 +126,13 @@ def both(monkeypatch: pytest.MonkeyPatch) -> Iterator[bool]:
         yield False
 
 
-@pytest.mark.parametrize("temperature", [0.0, 0.6, 1.0])
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"draft_policy": "confidence"},
-        {"stop": ("the", "a b"), "draft_length": 7},
-        {"max_new_tokens": 27, "probe_every": 5},
-        {"learn": True, "draft_policy": "head"},
-    ],
-    ids=lambda options: " ".join(options) or "plain",
-)
+@pytest.mark.parametrize("number", range(len(OPTIONS)), ids=[" ".join(options) or "plain" for options in OPTIONS])
 def test_answers_are_those_of_round_by_round(
-    bundled: Pair, method: str, temperature: float, options: dict[str, Any], made: list[list[MadeRound]], monkeypatch: pytest.MonkeyPatch
+    bundled: Pair, method: str, number: int, made: list[list[MadeRound]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Every two of method, temperature and options meet."""
+    options, temperature = OPTIONS[number], HEATS[(number + METHODS.index(method)) % len(HEATS)]
     given = {"method": method, "max_new_tokens": 40, "temperature": temperature, "learn": False} | options
     answers = []
     for _ in both(monkeypatch):

@@ -38,6 +38,7 @@ WARPS = {
     "min-p": SamplingParams(1.0, min_p=0.2),
     "penalty": SamplingParams(1.0, repetition_penalty=1.7),
 }
+SAMPLES = 2_000  # enough for p < 0.001 where a method is not lossless
 # Every method that claims to be lossless, with its variants.
 LOSSLESS: dict[str, Method] = {
     "exact": NgramExact(),
@@ -72,7 +73,7 @@ def test_one_round_after_another_keeps_the_law(world: World, method: Method) -> 
     assert distance(law, world.law(SamplingParams(1.0), 3)) < 1e-12
 
 
-@pytest.mark.parametrize("budget", [3, 4, 5])
+@pytest.mark.parametrize("budget", [3, 4])
 @pytest.mark.parametrize("method", LOSSLESS.values(), ids=LOSSLESS)
 def test_longer_drafts_are_lossless_too(budget: int, method: Method) -> None:
     assert emitted(PLAIN, method, SamplingParams(1.0), budget) < 1e-12
@@ -119,15 +120,15 @@ class Broken(TokenIntersection):
 
 
 @pytest.mark.parametrize("method", [*LOSSLESS.values(), Speculative()], ids=[*LOSSLESS, "speculative"])
-def test_5_000_samples_agree_with_the_law(method: Method) -> None:
+def test_samples_agree_with_the_law(method: Method) -> None:
     """A second witness with the real sampler: χ² of the first two ids emitted, fixed seed, p > 0.001."""
     world = SAME if isinstance(method, Speculative) else CROSSING if isinstance(method, StringRejection) else NESTED
-    assert chi_square(world, method, 5_000) > 0.001
+    assert chi_square(world, method, SAMPLES) > 0.001
 
 
 @pytest.mark.parametrize("method", [NgramMerge(), Broken()], ids=["the paper's merging", "a broken residual"])
 def test_samples_of_what_is_not_lossless_do_not_agree(method: Method) -> None:
-    assert chi_square(NESTED, method, 5_000) < 0.001
+    assert chi_square(NESTED, method, SAMPLES) < 0.001
 
 
 def chi_square(world: World, method: Method, runs: int, count: int = 2) -> float:
