@@ -46,10 +46,22 @@
     try { localStorage.setItem(`omnidemo.${key}`, JSON.stringify(value)); return true; } catch { return false; }
   };
 
+  const patience = () => (AbortSignal.timeout ? AbortSignal.timeout(8000) : undefined);
+
+  // What the page shows is asked for in one event of Gradio's, which costs it far more than to look whether there is news. `asked` notes the
+  // values of its inputs and how what is sent is made of them, and makes it; `look` says what the server says of it: a text that changes.
+  let ask = null;
+  omni.news = {
+    asked: (values, make) => {
+      ask = () => make([...values]);
+      return ask().flat();
+    },
+    look: async () => (ask ? (await omni.visitor.post("visitor/news", { asked: ask() }, patience())).news : undefined),
+  };
+
   // Whether the server answers; a proxy that answers for it does not count.
   omni.alive = async () => {
-    const enough = AbortSignal.timeout ? AbortSignal.timeout(8000) : undefined;
-    try { return (await fetch(location.href, { method: "HEAD", cache: "no-store", signal: enough })).status < 500; } catch { return false; }
+    try { return (await fetch(location.href, { method: "HEAD", cache: "no-store", signal: patience() })).status < 500; } catch { return false; }
   };
 
   // The Expert switch: a mark on the page that the styles read, remembered by the browser.

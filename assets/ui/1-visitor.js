@@ -18,10 +18,10 @@
     return all;
   };
   const here = (address) => new URL(address, document.baseURI);
-  const post = async (path) => {
-    const answer = await plainFetch(here(path), { method: "POST", headers: headers({ "Content-Type": "application/json" }), body: "{}" });
+  const post = (me.post = async (path, body = {}, signal) => {
+    const answer = await plainFetch(here(path), { method: "POST", headers: headers({ "Content-Type": "application/json" }), body: JSON.stringify(body), signal });
     return { ...(await answer.json()), done: answer.ok };
-  };
+  });
   const arrive = async () => {
     const { done, ...facts } = await post("visitor");
     Object.assign(me, facts);

@@ -32,15 +32,23 @@
     info.device ? `Runs on ${info.device}${info.dtype ? ` in ${info.dtype}` : ""}.` : null,
   ].filter(Boolean).join(" ");
 
-  // Asks now and then whether the server is there: nothing else tells a page whose server was stopped.
-  const PULSE = 4000;
-  const watchServer = (tell) => {
-    let missed = 0;
-    setInterval(async () => {
-      if (document.hidden) return;
-      missed = (await omni.alive()) ? 0 : missed + 1;
-      tell(missed > 1);
-    }, PULSE);
+  // Looks again and again whether there is news of what the page shows, and whether the server is there, which nothing else says.
+  const PULSE = 2000;
+  const watchServer = (gone, news) => {
+    let missed = 0, known;
+    const look = async () => {
+      if (!document.hidden) {
+        try {
+          const now = await omni.news.look();
+          missed = 0;
+          if (now !== known) news();
+          known = now;
+        } catch { missed += 1; }
+        gone(missed > 1);
+      }
+      setTimeout(look, PULSE);
+    };
+    setTimeout(look, PULSE);
   };
 
   omni.widgets.pair = (host, { trigger }) => {
@@ -75,7 +83,7 @@
       gone = now;
       draw();
       if (!gone) trigger("retry"); // another server may have to load the pair first
-    });
+    }, () => trigger("news"));
     return {
       update: (value) => {
         shown = JSON.parse(value);

@@ -45,6 +45,7 @@ def build_app(services: Services | PublicServices) -> gr.Blocks:
                 with gr.Tab(title, id=title.lower(), elem_id=f"omni-tab-{title.lower()}"):
                     module.build(services, shell)
         shell.watch()
+        page.news = shell.news
         replay_data.build(services)
         gr.api(_generate(services), api_name="generate", concurrency_id=ENGINE, api_description=text.API_EXAMPLE)
     page.queue(max_size=services.settings.queue_size, default_concurrency_limit=4, api_open=False)  # no call bypasses the queue

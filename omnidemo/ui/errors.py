@@ -7,6 +7,7 @@ import logging
 import math
 import time
 import traceback
+from collections.abc import Callable, Iterable
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,15 @@ def report(error: BaseException, doing: str) -> str:
     return f"Something went wrong inside ({type(error).__name__} at {place}). Try again, or report it."
 
 
+def check(blocks: Iterable[Any], values: Iterable[Any]) -> None:
+    """ValueError, one sentence, for a value that its component cannot have."""
+    for block, value in zip(blocks, values, strict=False):
+        if wrong := _wrong(block, value):
+            name = getattr(block, "label", None) or "a value"
+            shown = repr(value)
+            raise ValueError(f"“{name}” {wrong}: {shown if len(shown) <= 40 else shown[:37] + '...'}")
+
+
 def _wrong(block: Any, value: Any) -> str:
     """The fault of a value for a component, as the end of a sentence; empty where there is none."""
     if value is None:
@@ -62,15 +72,13 @@ class Events(gr.Blocks):
     that a browser opens to a server for each tab: with five or six tabs every other request waited for one to be free. (The state of
     closed pages is limited by `state_session_capacity`.)"""
 
+    news: Callable[[Any], str]  # `Shell.news`
+
     def get_config_file(self) -> Any:
         return super().get_config_file() | {"connect_heartbeat": False}
 
     async def preprocess_data(self, block_fn: Any, inputs: list[Any], *more: Any, **options: Any) -> Any:
-        for block, value in zip(block_fn.inputs, inputs, strict=False):
-            if wrong := _wrong(block, value):
-                name = getattr(block, "label", None) or "a value"
-                shown = repr(value)
-                raise ValueError(f"“{name}” {wrong}: {shown if len(shown) <= 40 else shown[:37] + '...'}")
+        check(block_fn.inputs, inputs)
         try:
             return await super().preprocess_data(block_fn, inputs, *more, **options)
         except ComponentProcessingError as error:

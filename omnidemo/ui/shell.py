@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import islice
 from typing import Any
@@ -15,7 +16,7 @@ from omnidemo.serving.pair_pool import PairState
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.serving.quotas import Refused
 from omnidemo.ui import text
-from omnidemo.ui.errors import report
+from omnidemo.ui.errors import check, report
 
 EXPERT = "omni-expert"  # class of what only the Expert switch shows
 PRIVATE: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
@@ -26,13 +27,21 @@ FINAL_STAGES = ("ready", "failed", "absent")
 
 @dataclass(frozen=True)
 class Kept:
-    """Components that are kept up to date by `poll(*inputs)`, a value for each of the outputs."""
+    """Components that are kept up to date: they get `draw(make(*inputs))` where that text is not the one that `seen` holds."""
 
     name: str
-    poll: Callable[..., Any]
+    make: Callable[..., str]
     inputs: list[Any]
+    seen: gr.State
     outputs: list[Any]
-    js: str
+    draw: Callable[[str], Sequence[Any]]
+    js: str  # what the browser makes of inputs and state before they are sent
+
+    def poll(self, *given: Any) -> Sequence[Any]:
+        """Values for the outputs and the state, of values for the inputs and the state."""
+        *arguments, last = given
+        value = self.make(*arguments)
+        return (gr.skip(),) * (len(self.outputs) + 1) if value == last else (*self.draw(value), value)
 
 
 @dataclass(frozen=True)
@@ -43,44 +52,56 @@ class Shell:
     session: gr.Textbox
     target: gr.Dropdown
     drafter: gr.Dropdown
-    tick: gr.Timer  # every 2 s; pauses in hidden browser tabs
+    pair: gr.HTML  # its script looks every 2 s whether there is news of what is kept, and not in hidden browser tabs
     kept: list[Kept] = field(default_factory=list)
 
     def keep(
         self, shown: Any, make: Callable[..., str], inputs: list[Any], name: str, draw: Callable[[str], Any] = str, js: str = AS_IT_IS
     ) -> tuple[Callable[..., Any], gr.State]:
-        """Keep a component up to date: when the page opens and at each tick it gets `draw(make(*inputs))`, if that differs from the value
-        that the returned state holds. Also returned: the function (*inputs, state) → (component, state) behind it. `js`: what
-        the browser makes of inputs and state before they are sent."""
-        seen = gr.State("")
-
-        def poll(*given: Any) -> Any:
-            *arguments, last = given
-            value = make(*arguments)
-            return (gr.skip(), gr.skip()) if value == last else (draw(value), value)
-
-        self.kept.append(Kept(name, poll, [*inputs, seen], [shown, seen], js))
-        return poll, seen
+        """Keep a component up to date: it gets `draw(make(*inputs))` when the page opens and whenever that is news, that is, differs from
+        the value that the returned state holds. Also returned: the function (*inputs, state) → (component, state) behind it."""
+        kept = Kept(name, make, inputs, gr.State(""), [shown], lambda value: [draw(value)], js)
+        self.kept.append(kept)
+        return kept.poll, kept.seen
 
     def watch(self) -> None:
-        """Ask for everything that is kept, in one event: most of what a request costs server and browser is the request itself, and an open
-        page sends them all day. What fails is told to the log, and the rest is shown."""
+        """Ask for everything that is kept in one event: when the page opens, when an input has changed, and when there is news. An event
+        costs server and browser more than all that it brings, and a page is open all day, so its script looks for `news` first. What
+        fails is logged, and the rest is shown."""
 
         def poll(*given: Any) -> Any:
             values, shown = iter(given), list[Any]()
             for one in self.kept:
-                own = list(islice(values, len(one.inputs)))
+                own = list(islice(values, len(one.inputs) + 1))
                 try:
                     shown += one.poll(*own)
                 except Exception as error:
                     report(error, one.name)
-                    shown += [gr.skip()] * len(one.outputs)
+                    shown += [gr.skip()] * (len(one.outputs) + 1)
             return shown
 
-        inputs = [block for one in self.kept for block in one.inputs]
-        outputs = [block for one in self.kept for block in one.outputs]
-        parts = ", ".join(f"...({one.js})(...values.splice(0, {len(one.inputs)}))" for one in self.kept)
-        gr.on([self.page.load, self.tick.tick], poll, inputs, outputs, js=f"(...values) => [{parts}]", api_name="state", **QUIET)
+        inputs = [block for one in self.kept for block in (*one.inputs, one.seen)]
+        outputs = [block for one in self.kept for block in (*one.outputs, one.seen)]
+        parts = ", ".join(f"({one.js})(...values.splice(0, {len(one.inputs) + 1}))" for one in self.kept)
+        changes = [block.change for block in dict.fromkeys(inputs) if isinstance(block, (gr.Textbox, gr.Dropdown))]
+        options = {"js": f"(...values) => omni.news.asked(values, (values) => [{parts}])", "trigger_mode": "always_last", **QUIET}
+        gr.on([self.page.load, *changes], poll, inputs, outputs, api_name="state", **options)
+        self.pair.news(poll, inputs, outputs, api_name="news", **options)
+
+    def news(self, asked: Any) -> str:
+        """A short text that is another one as soon as something that is kept is. `asked`: for each a list of the values of its inputs, and
+        whatever comes after them. ValueError, one sentence, where it is something else."""
+        sizes = [len(own) if isinstance(own, list) else 0 for own in asked] if isinstance(asked, list) else []
+        if len(sizes) != len(self.kept) or any(size < len(one.inputs) for one, size in zip(self.kept, sizes, strict=True)):
+            raise ValueError("This takes what the page asks for, and that page is of another version; reload it.")
+        made = hashlib.sha256()
+        for one, own in zip(self.kept, asked, strict=True):
+            check(one.inputs, own)
+            try:
+                made.update(one.make(*own[: len(one.inputs)]).encode())
+            except Exception as error:  # as in `watch`
+                report(error, one.name)
+        return made.hexdigest()[:16]
 
 
 def widget(name: str, value: Any = None, *, events: tuple[str, ...] = (), **options: Any) -> gr.HTML:
@@ -146,7 +167,7 @@ def build_shell(services: PublicServices, page: gr.Blocks) -> Shell:
     settings = services.settings
     with gr.Row(elem_id="omni-head", equal_height=False):
         widget("brand")
-        pair = widget("pair", events=("retry",))
+        pair = widget("pair", events=("retry", "news"))
     with gr.Row(elem_id="omni-details", equal_height=False):  # folded; the loading bar opens it
         target, drafter = (
             gr.Dropdown(
@@ -159,26 +180,30 @@ def build_shell(services: PublicServices, page: gr.Blocks) -> Shell:
         )
         widget("facts")
     session = gr.Textbox(visible=False, elem_id="omni-session")
-    shell = Shell(page, session, target, drafter, gr.Timer(2.0))
+    shell = Shell(page, session, target, drafter, pair)
     loading = gr.Timer(0.4, active=False)
-    seen = gr.State("")
 
-    def show(value: PairState, last: str = "") -> Any:
+    def state_json(value: PairState) -> str:
         words = {"title": text.STAGES.get(value.stage, value.stage), "reads": text.reads(reading(value.target).turns)}
-        shown = json.dumps(asdict(value) | words, default=str)
-        return (gr.skip(),) * 3 if shown == last else (shown, gr.Timer(active=value.stage not in FINAL_STAGES), shown)
+        return json.dumps(asdict(value) | words, default=str)
 
-    def start(target_name: str, drafter_name: str) -> Any:
-        return show(services.load(target_name, drafter_name))
+    def draw(value: str) -> tuple[str, gr.Timer]:
+        return value, gr.Timer(active=json.loads(value)["stage"] not in FINAL_STAGES)
 
-    def watch(target_name: str, drafter_name: str, last: str) -> Any:
-        return show(services.state(target_name, drafter_name), last)
+    def start(target_name: str, drafter_name: str) -> tuple[Any, ...]:
+        value = state_json(services.load(target_name, drafter_name))
+        return (*draw(value), value)
 
-    names, outputs = [target, drafter], [pair, loading, seen]
+    def state(target_name: str, drafter_name: str) -> str:
+        return state_json(services.state(target_name, drafter_name))
+
+    names = [target, drafter]
+    kept = Kept("pair_state", state, names, gr.State(""), [pair, loading], draw, AS_IT_IS)
+    shell.kept.append(kept)
+    outputs = [pair, loading, kept.seen]
     page.load(None, None, [session], js="() => omni.session()", **PRIVATE)
     page.load(start, names, outputs, api_name="load", **QUIET)
     gr.on([target.change, drafter.change], start, names, outputs, api_name="load_pair", trigger_mode="always_last", **QUIET)
     pair.retry(start, names, outputs, api_name="load_again", **QUIET)
-    # Two clocks: quick while something loads, slow afterwards (another visitor may have made the server drop the pair).
-    gr.on([loading.tick, shell.tick.tick], watch, [*names, seen], outputs, api_name="pair_state", **QUIET)
+    loading.tick(kept.poll, [*names, kept.seen], outputs, api_name="pair_state", **QUIET)
     return shell

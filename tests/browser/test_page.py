@@ -66,6 +66,23 @@ def test_a_newcomer_sees_three_figures_and_the_switch_is_remembered(page: Page, 
     expect(page.locator("#omni-controls")).to_be_hidden()
 
 
+def test_an_idle_page_asks_for_news_alone(page: Page, app: App) -> None:
+    """What the tests before have taught it may still be learned: so it is looked at while nothing is new twice in a row."""
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url.removeprefix(app.address)))
+    said, same = "", 0
+    while same < 3:
+        asked.clear()
+        with page.expect_response("**/visitor/news") as answer:
+            pass
+        now = answer.value.json().get("news", "")
+        same = same + 1 if now == said else 0
+        said = now
+    assert set(asked) == {"/visitor/news"} and said
+    ask(page, "What is 3 plus 4?")
+    expect(page.locator("#omni-trainer")).to_contain_text(re.compile("[1-9] answers? seen"))
+
+
 def test_what_was_typed_is_there_again_after_an_edit(page: Page) -> None:
     ask(page, "What is 3 plus 4?")
     box = page.locator("#omni-message")

@@ -157,6 +157,28 @@ def test_a_visitors_buttons_are_about_their_own_line_whatever_the_settings_name(
             assert answer.status_code == 200, answer.text
 
 
+def test_news_are_those_of_the_caller_and_nonsense_gets_a_sentence(tmp_path: Any) -> None:
+    with launched(tmp_path, public="true") as (page, client):
+        me, other = arrive(client), arrive(client)
+
+        def news(who: dict[str, Any]) -> str:
+            known = {"Target, the big model": "bundled/a", "Drafter, the small one": "bundled/drafter"}
+            asked = [[known.get(block.label, "") for block in one.inputs] for one in page.news.__self__.kept]
+            answer = client.post("/visitor/news", json={"asked": asked}, headers={VISITOR: who["id"]})
+            assert answer.status_code == 200, answer.text
+            return str(answer.json()["news"])
+
+        before = news(me), news(other)
+        assert before == (news(me), news(other))
+        paused = call(client, "trainer_pause", "bundled/a", "bundled/drafter", "default", me["name"], **{VISITOR: me["id"]})
+        assert paused.status_code == 200
+        assert news(me) != before[0] and news(other) == before[1]
+        for body in ({}, [], 3, {"asked": [[]]}):
+            answer = client.post("/visitor/news", json=body)
+            assert answer.status_code == 400 and "reload it" in answer.json()["detail"]
+        assert client.post("/visitor/news", content=b"{", headers={"content-type": "application/json"}).status_code == 400
+
+
 def test_uploads_have_quotas(public: httpx.Client) -> None:
     me, other = arrive(public)["id"], arrive(public)["id"]
     told = [public.post("/gradio_api/upload", files={"files": b"x" * 900_000}, headers={VISITOR: me}) for _ in range(8)]
