@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from omnidemo.backends.kernels.forward import Model, forward
 from omnidemo.backends.kernels.gemm import Array
-from omnidemo.backends.kernels.rows_kernel import BLOCK, compiled, exponential, highest, inverse_cdf_by, mass, ordered
+from omnidemo.backends.kernels.rows_kernel import BLOCK, compiled, exponential, highest, int64, inverse_cdf_by, mass, ordered
 from omnidemo.backends.thread_pool import Queue
 from omnidemo.vocab.trie_table import PROBES, SPREAD
 
@@ -38,8 +38,9 @@ def roll_out(
     place where it ends (where it began if nothing came of it), the trie's node there, and the draw that was made in vain after it, −1 if
     none was; and Q̄.
     """
-    places, ids, tokens = notes
-    base, read, passes, count, most, room, made = 0, 0, 0, 0, len(draft_probs), len(rows) - 1, 0
+    places, ids, tokens = notes[0], notes[1], notes[2]
+    base, read, passes, count, made = int64(0), int64(0), 0, 0, 0
+    most, room = len(draft_probs), len(rows) - 1
     if len(given):
         forward(queue, tasks, len(given), model, given, start, rows[:1], states[:1], 1.0, np.empty((0, 4), np.float32))
         start += len(given)
@@ -56,7 +57,7 @@ def roll_out(
         count += 1
         tokens[base] = drawn
         end, slot_prob, path_prob, depth, wasted = base, 0.0, float(prob), 1, -1
-        node = find(keys, vocabulary, 0, drawn)
+        node = find(keys, vocabulary, int64(0), int64(drawn))
         end_node, slots[made, 0] = node, count - 1
         if alone[drawn]:
             end, slot_prob = base + 1, path_prob
@@ -102,7 +103,8 @@ def read_on(queue: Queue, tasks: int, model: Model, tokens: Whole, start: int, r
     for token in range(read, until):
         row = slice(token + 1, token + 2)
         forward(
-            queue, tasks, 1, model, tokens[token : token + 1], start + token, rows[row], states[row], 1.0, np.empty((0, 4), np.float32)
+            queue, tasks, int64(1), model, tokens[token : token + 1], start + token, rows[row], states[row], 1.0,
+            np.empty((0, 4), np.float32),
         )  # fmt: skip
     return max(read, until)
 

@@ -9,14 +9,16 @@ import os
 from typing import Any
 
 import numpy as np
-from numba import carray, njit, types
+from llvmlite import binding
+from numba import carray, cfunc, njit, types
 from numpy.typing import NDArray
 
 from omnidemo.backends.kernels.gemm import Array, Weight, multiply
 from omnidemo.backends.kernels.layers import add_normed, attend, rotate, silu_times, store
-from omnidemo.backends.kernels.rows_kernel import FAST, compiled, highest, mass
+from omnidemo.backends.kernels.rows_kernel import FAST, append, compiled, highest, int64, mass
 from omnidemo.backends.kernels.work_queue import add, look, next_task, offer, pointer
 from omnidemo.backends.thread_pool import AWAKE, DONE, SPINS_BEFORE_SLEEP, SPINS_BEFORE_YIELD, TASKS, WORK, Queue
+from omnidemo.backends.thread_pool import SIZE as LENGTH
 
 PRODUCT, GATED, ATTENTION, ROW_STATS, HEADS = range(5)  # kinds of work, and what is written of each in the queue:
 KIND, ROWS, X, OUT, WEIGHT, N, K, EACH = range(WORK, WORK + 8)
@@ -30,6 +32,7 @@ WORTH_SHARING = 60_000  # multiplications of attention that take longer than to 
 # and up [2 · inner, H]; down [H, inner]) and of the head [V, H], the bytes of their numbers (4, or 2 in bfloat16), inner, rotary cosines
 # and sines as in `store`, and what the norms add.
 Model = tuple[Array, Array, Array, Array, Array, NDArray[np.int64], int, int, Array, Array, float]
+run_tasks: Any = types.ExternalFunction("omnidemo_run_tasks", types.int64(types.int64, types.int64))
 sched_yield: Any = types.ExternalFunction("sched_yield" if os.name == "posix" else "SwitchToThread", types.int32())
 
 
@@ -64,7 +67,7 @@ def read(queue: Queue, tasks: int, model: Model, ids: NDArray[np.int64], start: 
     # As many of the keys' heads as there are threads, at least, or in a small pass half as many.
     by_heads = count <= BLOCK and 1 < tasks <= TASKS * buffer.shape[2]
     for row in range(count):
-        x[row] = embed[ids[row]]
+        append(x[row], int64(0), embed[ids[row]])
     for layer in range(layers):
         add_normed(x, y, norms[layer, 0], eps, y)
         if by_heads:
@@ -72,14 +75,15 @@ def read(queue: Queue, tasks: int, model: Model, ids: NDArray[np.int64], start: 
         else:
             run_rows(queue, PRODUCT, tasks, weights[4 * layer], y, wide)
             wide += bias[layer]
-            store(wide, start, buffer[layer], cos, sin, 0, buffer.shape[2])
+            store(wide, start, buffer[layer], cos, sin, int64(0), buffer.shape[2])
             run_attention(queue, wide, start, buffer[layer], cos, sin, mixed)
         run_rows(queue, PRODUCT, tasks, weights[4 * layer + 1], mixed, y)
         add_normed(x, y, norms[layer, 1], eps, y)
         run_rows(queue, GATED, tasks, weights[4 * layer + 2], y, gated)
         run_rows(queue, PRODUCT, tasks, weights[4 * layer + 3], gated, y)
     add_normed(x, y, last, eps, y)
-    states[:] = y[count - rows :]
+    for row in range(rows):
+        append(states[row], int64(0), y[count - rows + row])
     run_rows(queue, PRODUCT, tasks, weights[4 * layers], states, logits)
 
 
@@ -103,8 +107,7 @@ def run_attention(queue: Queue, wide: Array, start: int, cache: Array, cos: Arra
     describe(queue, heads, cache, start, cos, sin)
     tasks = (rows + BLOCK - 1) // BLOCK * heads
     if rows * out.shape[1] * (start + rows) < WORTH_SHARING:
-        for task in range(tasks):
-            do_attention(queue, task)
+        run_tasks(queue.ctypes.data, tasks)
     else:
         run_all(queue, tasks)
 
@@ -131,7 +134,7 @@ def describe(queue: Queue, heads: int, cache: Array, start: int, cos: Array, sin
 def run_all(queue: Queue, tasks: int) -> None:
     """Do the work that has been written, together with the threads of the queue."""
     offer(queue, tasks)
-    run_tasks(queue)
+    run_tasks(queue.ctypes.data, 0)
     looks = 0
     while look(queue, DONE) < tasks:
         looks += 1
@@ -145,30 +148,22 @@ def run_worker(queue: Queue) -> None:
     add(queue, AWAKE, 1)
     idle = 0
     while idle < SPINS_BEFORE_SLEEP:
-        idle = 0 if run_tasks(queue) else idle + 1
+        idle = 0 if run_tasks(queue.ctypes.data, 0) else idle + 1
         if idle > SPINS_BEFORE_YIELD:
             sched_yield()
     add(queue, AWAKE, -1)
 
 
 @compiled
-def run_tasks(queue: Queue) -> bool:
-    """Do tasks as long as there are any; whether there were."""
-    found = False
-    while True:
-        task = next_task(queue)
-        if task < 0:
-            return found
-        if queue[KIND] == ATTENTION:
-            do_attention(queue, task)
-        elif queue[KIND] == HEADS:
-            do_heads(queue, task)
-        elif queue[KIND] == ROW_STATS:
-            do_row_stats(queue, task)
-        else:
-            do_product(queue, task)
-        add(queue, DONE, 1)
-        found = True
+def do_task(queue: Queue, task: int) -> None:
+    if queue[KIND] == ATTENTION:
+        do_attention(queue, task)
+    elif queue[KIND] == HEADS:
+        do_heads(queue, task)
+    elif queue[KIND] == ROW_STATS:
+        do_row_stats(queue, task)
+    else:
+        do_product(queue, task)
 
 
 @compiled
@@ -217,7 +212,7 @@ def do_heads(queue: Queue, task: int) -> None:
     cos, sin = carray(pointer(queue[COS]), (end, dim), np.float32), carray(pointer(queue[SIN]), (end, dim), np.float32)
     store(wide, start, cache, cos, sin, task, task + 1)
     for head in range(task * each, (task + 1) * each):
-        attend_rotated(wide, 0, rows, head, start, cache, task, cos, sin, out)
+        attend_rotated(wide, int64(0), rows, head, start, cache, task, cos, sin, out)
 
 
 @compiled
@@ -258,4 +253,24 @@ def attend_rotated(
         rotate(wide[first + row], at, cos[begin + row], sin[begin + row], queries[row])
     attend(queries, begin, cache[0, shared, :end], cache[1, shared, :end], mixed)
     for row in range(count):
-        out[first + row, at : at + dim] = mixed[row]
+        append(out[first + row], at, mixed[row])
+
+
+# What calls this holds its address instead of its code, which numba would optimise again with each function above it.
+@cfunc(types.int64(types.int64, types.int64), cache=True, fastmath=FAST, error_model="numpy")
+def _run_tasks(address: int, alone: int) -> int:
+    """Do tasks of the queue at an address as long as there are any; whether there were. `alone`: do so many that no other thread sees."""
+    queue, found = carray(pointer(address), LENGTH, np.int64), 0
+    for task in range(alone):
+        do_task(queue, task)
+    while not alone:
+        task = next_task(queue)
+        if task < 0:
+            break
+        do_task(queue, task)
+        add(queue, DONE, 1)
+        found = 1
+    return found
+
+
+binding.add_symbol("omnidemo_run_tasks", _run_tasks.address)

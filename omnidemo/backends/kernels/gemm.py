@@ -16,7 +16,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic as _intrinsic
 from numpy.typing import NDArray
 
-from omnidemo.backends.kernels.rows_kernel import compiled
+from omnidemo.backends.kernels.rows_kernel import compiled, int64
 
 Array = NDArray[np.float32]
 Weight = NDArray[np.float32] | NDArray[np.uint16]  # the latter are bfloat16's bits
@@ -47,7 +47,7 @@ def multiply(weight: Weight, x: Array, out: Array) -> None:
         row = 0
         for left in range(strips, 0, -1):
             size = (rows - row + left - 1) // left
-            tiles(weight, 0, even, x[row : row + size], whole, out[row : row + size])
+            tiles(weight, int64(0), even, x[row : row + size], whole, out[row : row + size])
             row += size
     if whole < k or even < n:
         add_rest(weight, x, even, whole, out)

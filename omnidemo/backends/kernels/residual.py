@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from omnidemo.backends.kernels.draft import Numbers, Whole, find, masked_logits
 from omnidemo.backends.kernels.forward import Model, forward
 from omnidemo.backends.kernels.gemm import Array
-from omnidemo.backends.kernels.rows_kernel import compiled, inverse_cdf, inverse_cdf_by, softmax_, top
+from omnidemo.backends.kernels.rows_kernel import append, compiled, int64, inverse_cdf, inverse_cdf_by, softmax_, top
 from omnidemo.backends.round_layout import UNFINISHED
 from omnidemo.backends.thread_pool import Queue
 from omnidemo.vocab.trie_table import CHILD, SIBLING, TOKEN
@@ -52,13 +52,13 @@ def correct(
             if count > limit or not is_ngram(spelled[token, 1 : 1 + count], vocabulary, keys, info):
                 return token, at, passes
             path = np.empty(limit, np.int64)
-            path[:count] = spelled[token, 1 : 1 + count]
+            append(path, int64(0), spelled[token, 1 : 1 + count])
         bound = np.float64(proposed[path[0]])  # at least as much as the probability of what begins with it
         if bound <= 0.0:
             return token, at, passes
         if bound < p and uniforms[at] >= bound / p:
             return token, at + 1, passes
-        node, read = find(keys, vocabulary, 0, path[0]), 0
+        node, read = find(keys, vocabulary, int64(0), path[0]), int64(0)
         for depth in range(1, count):
             read = probs_after(path[:depth], read, row, walk, walk_probs, reader, temperature, tables, after)
             bound *= after[path[depth]]
@@ -121,12 +121,12 @@ def probs_after(
     for i in range(count):
         same = same and path[i] == walk[i]
     if same:
-        probs[:] = walk_probs[count]
+        append(probs, int64(0), walk_probs[count])
         return read
     queue, few, drafter, origin = reader
     state = np.empty((1, drafter[1].shape[1]), np.float32)
     for token in range(read, count):
-        forward(queue, few, 1, drafter, path[token : token + 1], origin + token, row, state, 1.0, np.empty((0, 4), np.float32))
+        forward(queue, few, int64(1), drafter, path[token : token + 1], origin + token, row, state, 1.0, np.empty((0, 4), np.float32))
     masked_logits(row[0], tables[1], 0, probs)
     if -np.inf < top(probs) < np.inf:
         softmax_(probs, temperature)
@@ -161,9 +161,9 @@ def children_mass(probs: Array, node: int, info: Whole, kin: Whole) -> Any:
 def is_ngram(path: Any, vocabulary: int, keys: Whole, info: Whole) -> bool:
     if len(path) < 2:
         return False
-    node = 0
+    node = int64(0)
     for token in path:
-        node = find(keys, vocabulary, node, token)
+        node = find(keys, vocabulary, node, int64(token))
         if node == 0:
             return False
     return info[node, 0] == 0

@@ -17,7 +17,7 @@ from omnidemo.backends.kernels.draft import Numbers, Whole, read_on, roll_out
 from omnidemo.backends.kernels.forward import Model, forward
 from omnidemo.backends.kernels.gemm import Array
 from omnidemo.backends.kernels.residual import SPARE, Tables, children_mass, correct, is_ngram
-from omnidemo.backends.kernels.rows_kernel import BLOCK, block_sums, compiled, inverse_cdf_by, softmax_given
+from omnidemo.backends.kernels.rows_kernel import BLOCK, append, block_sums, compiled, int64, inverse_cdf_by, softmax_given
 from omnidemo.backends.round_layout import ACCEPTED, DRAWN, HEADER, NONE, PASSES, PROPOSED, READ, SLOTS, SPENT, UNFINISHED, USED, WRITTEN
 from omnidemo.backends.thread_pool import Queue
 from omnidemo.vocab.trie_table import TARGET
@@ -47,7 +47,7 @@ def rounds(
     [1 + budget, H] is where the target works.
     """
     first, inside, alone, keys, info, kin, targets, _, _, spelled = tables
-    draws, width, at, int_at, float_at, filled = len(distributions), len(hidden), 0, 0, 0, 0
+    draws, width, at, int_at, float_at, filled = len(distributions), len(hidden), 0, int64(0), int64(0), 0
     read, own = np.empty(len(unread) + width, np.int64), np.empty(len(rows) + spelled.shape[1], np.int64)
     notes, slots, draft_probs = np.empty((3, max(draws, len(rows))), np.int64), np.empty((draws, 4), np.int64), np.empty(draws)
     bounds, accept_probs, target_probs, times = np.empty(draws), np.empty(width), np.empty(width), np.empty(3)
@@ -64,7 +64,7 @@ def rounds(
         if count > 0:
             start += len(given)
             at += out[DRAWN] if temperature > 0.0 else 0
-            read[:known] = unread
+            append(read, int64(0), unread)
             while proposed < count and slots[proposed, 1] > base_of(slots, proposed):
                 read[known + proposed] = target_of(slots, proposed, tokens, targets, kin)
                 proposed += 1
@@ -128,21 +128,11 @@ def rounds(
             return made + 1, int_at, float_at
         end = base_of(slots, accepted)
         there = min(out[READ], end)
-        own[: end - there] = tokens[there:end]
-        own[end - there : end - there + length] = spelling
-        given = own[: end - there + length]
+        given = own[: append(own, append(own, int64(0), tokens[there:end]), spelling)]
         start += there
         begin += known + accepted
         unread = np.full(1, written)
     return most, int_at, float_at
-
-
-@compiled
-def append(where: Any, at: int, what: Any) -> int:
-    """Write some numbers; where the next ones come."""
-    for i in range(len(what)):
-        where[at + i] = what[i]
-    return at + len(what)
 
 
 @compiled

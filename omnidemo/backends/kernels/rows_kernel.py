@@ -13,6 +13,7 @@ FAST = {"reassoc", "contract", "arcp", "nsz"}
 # A division that may raise an error keeps a loop from becoming one over vectors, so none does.
 BLOCK = 256  # tokens that are added up together when a token is placed
 compiled: Any = njit(cache=True, fastmath=FAST, error_model="numpy")
+int64: Any = np.int64  # numba compiles a function once more for an argument that is a constant: `int64(0)` is none
 
 
 @njit(cache=True, fastmath=FAST, error_model="numpy", inline="always")
@@ -29,6 +30,14 @@ def exponential(x: Any) -> Any:
     y = y * r + np.float32(1.6666665459e-1)
     y = y * r + np.float32(5.0000001201e-1)
     return (y * r * r + r + np.float32(1.0)) * np.int32((np.int32(n) + np.int32(127)) << np.int32(23)).view(np.float32)
+
+
+@compiled
+def append(where: Any, at: int, what: Any) -> int:
+    """Write some numbers; where the next ones come."""
+    for i in range(len(what)):
+        where[at + i] = what[i]
+    return at + len(what)
 
 
 @compiled
