@@ -36,13 +36,13 @@
       el("button", { type: "button", class: "toggle", title: "Show all requests again; a double click on a chart does the same for it", onclick: omni.resetZoom }, "Reset zoom"));
     const empty = el("div", { class: "nothing" }, el("h3", {}, "No requests of this pair yet"), el("p", {}, "Press Teach it above, or write something in the Chat tab. Each stored answer puts a point on these curves."));
     const grid = el("div"), others = el("div", { class: "charts" });
-    const more = el("details", { class: "more-charts", ontoggle: () => { omni.save("charts", more.open); omni.plotAgain(); } }, el("summary", {}, "Charts of all requests"), others);
+    const more = el("details", { class: "more-charts", ontoggle: () => { omni.save("charts", more.open); omni.plotAgain(); } }, el("summary", {}, "Charts of all requests"), bar, legend, others);
     more.open = omni.load("charts", false) === true;
     grid.append(more);
     const refused = el("p", { class: "alert", role: "alert", hidden: true });
     let since = 0;
-    host.append(refused, bar, legend, empty, grid);
-    empty.hidden = grid.hidden = legend.hidden = bar.hidden = true;
+    host.append(refused, empty, grid);
+    empty.hidden = grid.hidden = true;
     omni.whileVisible(host, 2000, () => trigger("poll"));
     omni.whileVisible(host, 0, omni.plotAgain);
     const cards = new Map();
@@ -63,8 +63,7 @@
         onlyLine.hidden = s.domains.length < 2 && !page.only;
         onlyLine.lastChild.textContent = `Only the line “${s.line}”`;
         const some = s.charts.length > 0;
-        empty.hidden = some; grid.hidden = bar.hidden = !some;
-        legend.hidden = !some;
+        empty.hidden = some; grid.hidden = !some;
         legend.replaceChildren(...(s.targets.length > 1 ? s.targets.map((name, i) => el("span", {}, el("i", { style: `background:${s.palette[i % s.palette.length]}` }), name)) : []),
           ...[["swap", "newest adapter"], ["rollback", "rolled back"], ["target", "other target"], ["topic", "other topic"]].filter(([kind]) => kind === "swap" || s.kinds.includes(kind)).map(([kind, title]) => el("span", {}, el("i", { class: `mark ${kind}` }), title)), el("span", {}, "dots: single requests · line: smoothed"));
         for (const item of s.charts) {

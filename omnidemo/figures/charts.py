@@ -112,13 +112,18 @@ def curve(rows: Sequence[Row], what: Curve, *, window: int = 8, revision: str = 
         values, notes = [finite(row.get(what.key)) for row in own.values()], [_note(row) for row in own.values()]
         colour = PALETTE[place % len(PALETTE)]
         traces += _points(list(own), values, window if what.noisy else 1, colour, str(target or what.title), what, notes)
-    # A few requests are not stretched over the whole width. No `range` that grows: plotly would take it for a
-    # change of the page and drop the reader's zoom.
-    xaxis = {"autorangeoptions": {"include": [0, 10], "clipmin": 0}, "title": axis_title("requests"), "tickformat": ",d"}
     yaxis: dict[str, Any] = {"tickformat": what.form, "rangemode": "tozero" if what.base is None else "normal", "nticks": 5}
     if what.form.endswith("%"):
         yaxis["range"] = [0, 1.02]
-    return make_figure(traces, revision, xaxis=xaxis, yaxis=yaxis, **mark_layout(marks(rows), what.base if rows else None))
+    if what.form.endswith(".0f"):
+        yaxis["autorangeoptions"] = {"include": [0, 5]}  # marks at halves would be rounded
+    return make_figure(traces, revision, xaxis=_counted("requests"), yaxis=yaxis, **mark_layout(marks(rows), what.base if rows else None))
+
+
+def _counted(title: str) -> dict[str, Any]:
+    """An axis of whole numbers, on which a few are not stretched over the whole width. No `range` that grows: plotly would take it for a
+    change of the page and drop the reader's zoom."""
+    return {"autorangeoptions": {"include": [0, 10], "clipmin": 0}, "title": axis_title(title), "tickformat": ",d"}
 
 
 def _note(row: Row) -> str:
@@ -136,8 +141,7 @@ def losses(steps: Sequence[Row], *, window: int = 8, revision: str = "") -> Figu
     live = [Mark((x0 + x1) / 2, f"v{a.get('version', 0)}", "swap") for (x0, a), (x1, b) in pairs if a.get("version") != b.get("version")]
     traces = _points(xs, values, window, "#0d9488", LOSS.title, LOSS, notes)
     yaxis = {"tickformat": LOSS.form.replace("3", "2"), "nticks": 5, "rangemode": "tozero"}
-    xaxis = {"title": axis_title("training steps"), "tickformat": ",d"}
-    return make_figure(traces, revision, xaxis=xaxis, yaxis=yaxis, **mark_layout(live[-1:]))
+    return make_figure(traces, revision, xaxis=_counted("training steps"), yaxis=yaxis, **mark_layout(live[-1:]))
 
 
 def bars(

@@ -108,6 +108,15 @@ def test_many_roll_backs_keep_their_lines_but_not_all_their_labels() -> None:
     assert len(layout["shapes"]) == 60 and len(labels) <= marks.MOST_LABELS and labels[-1] == "↩ v0"
 
 
+def test_few_of_what_is_counted_have_no_marks_at_halves() -> None:
+    """Marks are rounded to whole numbers, and plotly puts about five of them on an axis."""
+    hits = next(one for one in charts.CURVES if one.key == "ngram_hits")
+    counted = [charts.curve([row(0.5)], hits)["layout"][axis] for axis in ("xaxis", "yaxis")] + [
+        charts.losses([{"loss": 1.0}])["layout"]["xaxis"]
+    ]
+    assert all(axis["autorangeoptions"]["include"][1] >= 5 for axis in counted)
+
+
 def test_nothing_in_the_layout_moves_with_the_number_of_requests() -> None:
     """Plotly drops the reader's zoom when the page changes a range, so ranges must be left to it."""
     short, long = (charts.curve([row(0.5)] * size, ACCEPTANCE, revision="pair")["layout"] for size in (3, 300))
