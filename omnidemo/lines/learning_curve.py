@@ -30,7 +30,7 @@ class BeforeAfter:
 
 
 def curve(store: Store, target: str, drafter: str, line: str, topic: str) -> dict[str, Any]:
-    """The curve as plain data.
+    """The curve as plain data. `topic`: if it is empty, the newest one of the line that is measured.
 
     points: one per version that was replayed, oldest first: version, examples (answers that it had seen), steps (tokens per step),
     agreement, same_first, rolled_back. fresh: the same of version 0, or None. today: of the version that drafts now (the fresh drafter's
@@ -38,6 +38,9 @@ def curve(store: Store, target: str, drafter: str, line: str, topic: str) -> dic
     marks: x (examples), kind (swap, rollback or topic), label; the swap is at what drafts now. topics: those that have a figure.
     """
     rows = store.probes(target, drafter, line)
+    measured = sorted({row["topic"] for row in rows})
+    asked = store.topics(target, drafter, line, LOOKED_AT)
+    topic = topic or next((one for one, _ in reversed(asked) if one and one in measured), "")
     own = [row for row in rows if row["topic"] == topic]  # of one recording: the store keeps no others
     versions = {one.version: one for one in store.adapters(target, drafter, line)}
     gone = {number for number, one in versions.items() if one.effect.get("rolled_back")}
@@ -59,8 +62,8 @@ def curve(store: Store, target: str, drafter: str, line: str, topic: str) -> dic
         "fresh": fresh,
         "today": today,
         "points": learned,
-        "marks": sorted(marks + _changes(store, target, drafter, line, versions), key=lambda one: one["x"]),
-        "topics": sorted({row["topic"] for row in rows}),
+        "marks": sorted(marks + _changes(asked, versions), key=lambda one: one["x"]),
+        "topics": measured,
     }
 
 
@@ -82,12 +85,11 @@ def _point(row: Mapping[str, Any], rolled_back: bool) -> dict[str, Any]:
     return {name: row[name] for name in names} | {"steps": row["tokens"] / row["passes"], "rolled_back": rolled_back}
 
 
-def _changes(store: Store, target: str, drafter: str, line: str, versions: Mapping[int, Any]) -> list[dict[str, Any]]:
-    """Marks where a line's answers changed topic, at the number of answers that it had seen by then."""
-    rows = store.topics(target, drafter, line, LOOKED_AT)
-    known = [(topic, at) for topic, at in rows if topic]
+def _changes(asked: Sequence[tuple[str | None, str]], versions: Mapping[int, Any]) -> list[dict[str, Any]]:
+    """Marks where the topic changed of what a line was asked, at the number of answers that it had seen by then."""
+    known = [(topic, at) for topic, at in asked if topic]
     changes = list(topic_changes([topic for topic, _ in known]).items())[-MOST_CHANGES:]
-    times = [at for _, at in rows]
+    times = [at for _, at in asked]
     return [
         {"x": _examples(times, known[place][1], versions), "kind": "topic", "label": f"{before} → {known[place][0]}"}
         for place, before in changes

@@ -18,13 +18,14 @@ from omnidemo.zerogpu import start as zero_gpu
 
 def hero_json(services: PublicServices, target: str, drafter: str, line: str, session: str, wanted: str = "") -> str:
     """The value of the `hero` widget. `wanted`: a topic that the reader chose; else that of the session's newest question or taught
-    example."""
+    example, or where there is none, for the server was started again or the browser is another, the line's newest one that is measured."""
     route = services.following(session)
     known = services.topics()
     topic = wanted if wanted in known else route.topic if route is not None else ""
     line = line_of(services, line, session)
     # No line may have the name that somebody is typing.
     value = if_loaded(services.hero, target, drafter, topic, line, otherwise=None) or services.hero(target, drafter, topic)
+    topic = value["topic"]
     shown = {
         **value,
         "points": [_point(one) for one in value["points"]],

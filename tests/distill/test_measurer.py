@@ -16,7 +16,7 @@ from omnidemo.config import Settings
 from omnidemo.distill import losses, trace_agreement, train_step
 from omnidemo.lines import learning_curve, measurer, sample_prompts
 from omnidemo.lines.slowdown import Scope, Slowdowns
-from omnidemo.records import AdapterVersion, Generation, Probe, Trace
+from omnidemo.records import AdapterVersion, Generation, Probe, RequestRecord, Trace
 from omnidemo.serving.pair_loading import attach_storage, build_pair, open_store
 from tests.support.learning import FakeWorker, make_trace, save_drafter, until
 from tests.support.models import save
@@ -170,6 +170,20 @@ def test_the_curve_marks_the_version_that_drafts_now(tmp_path: Path) -> None:
         found.append([mark["label"] for mark in learning_curve.curve(store, "t", "d", "default", "code")["marks"]])
     store.close()
     assert found == [["v2"], ["v1"], []]
+
+
+def test_the_curve_of_nothing_in_particular_is_of_the_newest_topic_that_is_measured(tmp_path: Path) -> None:
+    """What a browser sees that has asked nothing since the server was started."""
+    store, found = open_store(Settings(storage=tmp_path)), list[str]()
+    for topic in ("code", "howto"):
+        store.record_probe(Probe("t", "d", "", 0, topic, "key", 0, 1, 20, 10))
+    answer = Generation((1,), "", (), {}, "end", "x", 1)
+    for line, topic in (("default", ""), ("default", "howto"), ("maths", "code"), ("default", "sums"), ("default", "code")):
+        store.record_request(RequestRecord("s", "t", "d", line, "x", "", answer, {}, "2026-11-21T01:00:00Z", "chat", topic=topic or None))
+        store.flush()
+        found.append(learning_curve.curve(store, "t", "d", "default", "")["topic"])
+    store.close()
+    assert found == ["", "howto", "howto", "howto", "code"]
 
 
 @pytest.mark.parametrize("temperature", [0.0])
