@@ -59,7 +59,7 @@
         const next = tr.nextElementSibling, shown = next?.classList.contains("more");
         if (shown) next.remove(); else tr.after(details(row));
         open.setAttribute("aria-expanded", String(!shown));
-      } }, row.prompt === null ? "(text not stored)" : row.prompt.slice(0, 90) || "(empty)");
+      } }, row.prompt === null ? "(text not stored)" : row.prompt.slice(0, 200) || "(empty)");
       const tr = el("tr", {}, omni.td(check), omni.td(omni.when(row.created_at), false, { title: row.created_at, class: "nowrap" }), omni.td(row.target, false, { title: `${row.target} with ${row.drafter}`, class: "nowrap" }), omni.td(title(row.method), false, { class: "nowrap" }), omni.td([row.finish_reason === "cancelled" ? `${row.kind}, stopped` : row.kind, omni.labels.topics[row.topic] ?? row.topic].filter(Boolean).join(" · "), false, { class: "nowrap" }), omni.td(format(row.tokens, "count"), true, { "data-label": "tokens" }), omni.td(format(row.tokens_per_second, "number"), true, { "data-label": "tok/s" }),
         omni.td(row.guesses_right == null ? "–" : format(row.guesses_right, "percent"), true, { "data-label": "guesses right" }), omni.td(row.agreement == null ? "–" : format(row.agreement, "percent"), true, { "data-label": "agreement", title: row.same_first == null ? "Measured later, while nobody waits; not for answers that were not learned from" : `same first choice ${format(row.same_first, "percent")}` }), omni.td(format(row.block_efficiency, "number"), true, { "data-label": "per step" }), omni.td([row.adapter_version ? `v${row.adapter_version}` : "base", row.domain && row.domain !== "default" ? row.domain : null].filter(Boolean).join(" · "), true, { "data-label": "adapter" }), omni.td(open, false, { class: "prompt" }));
       return tr;
