@@ -61,6 +61,8 @@ def list_models(settings: Settings) -> list[ModelCard]:
     free = model_files.free_memory(place)
     cards = []
     for name, entry in entries().items():
+        if "known" in entry:  # a GGUF file
+            continue
         width = widths[entry["role"] == "drafter"]
         cards.append(_bundled(entry, width) if name.startswith("bundled/") else _listed(entry, width, free, settings.trust_hub))
     known = {card.name for card in cards}

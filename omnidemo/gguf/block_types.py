@@ -1,0 +1,184 @@
+"""The types in which a GGUF file keeps its weights: how many numbers lie in a block of how many bytes, and what the numbers are.
+
+A block's numbers are scale · code + minimum, multiplied and added in float32 in the order of the formats' definition, so that the values
+are, bit for bit, those that every other reader gets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Bytes = NDArray[np.uint8]  # [blocks, bytes of a block]
+Numbers = NDArray[np.float32]  # [blocks, numbers of a block]
+
+
+@dataclass(frozen=True, slots=True)
+class BlockType:
+    """`numbers` weights in `size` bytes. `read`: the values of whole blocks, None where this project cannot read the type."""
+
+    name: str
+    numbers: int
+    size: int
+    read: Callable[[Bytes], Numbers] | None = None
+
+
+def _halves(blocks: Bytes, at: int) -> Numbers:
+    """The float16 at a place of each block, as float32 [blocks, 1]."""
+    return np.ascontiguousarray(blocks[:, at : at + 2]).view(np.float16).astype(np.float32)
+
+
+def _nibbles(codes: Bytes) -> Bytes:
+    """[blocks, n] bytes as [blocks, 2n]: the low four bits of all, then the high ones."""
+    return np.concatenate([codes & 0x0F, codes >> 4], axis=-1)
+
+
+def _fifth_bits(blocks: Bytes, at: int) -> Bytes:
+    """32 bits from a place of each block on, each as 0 or 16 [blocks, 32]."""
+    return np.unpackbits(blocks[:, at : at + 4], axis=-1, bitorder="little") << 4
+
+
+def _q4_0(blocks: Bytes) -> Numbers:
+    return _halves(blocks, 0) * (_nibbles(blocks[:, 2:]).astype(np.int8) - np.int8(8)).astype(np.float32)
+
+
+def _q4_1(blocks: Bytes) -> Numbers:
+    return _halves(blocks, 0) * _nibbles(blocks[:, 4:]).astype(np.float32) + _halves(blocks, 2)
+
+
+def _q5_0(blocks: Bytes) -> Numbers:
+    codes = (_nibbles(blocks[:, 6:]) | _fifth_bits(blocks, 2)).astype(np.int8) - np.int8(16)
+    return _halves(blocks, 0) * codes.astype(np.float32)
+
+
+def _q5_1(blocks: Bytes) -> Numbers:
+    codes = _nibbles(blocks[:, 8:]) | _fifth_bits(blocks, 4)
+    return _halves(blocks, 0) * codes.astype(np.float32) + _halves(blocks, 2)
+
+
+def _q8_0(blocks: Bytes) -> Numbers:
+    return _halves(blocks, 0) * blocks[:, 2:].view(np.int8).astype(np.float32)
+
+
+def _two_bits(codes: Bytes) -> Bytes:
+    """[blocks, 64] bytes as 256 codes of two bits, in the order of the k-quants: 32 bytes hold 4 × 32 codes, the lowest bits first."""
+    halves = codes.reshape(-1, 2, 1, 32) >> np.array([0, 2, 4, 6], np.uint8).reshape(1, 1, 4, 1)
+    return (halves & 3).reshape(-1, 256)
+
+
+def _scaled(codes: NDArray[Any], scales: Numbers) -> Numbers:
+    """Codes [blocks, 256] times the scale of their group [blocks, groups]."""
+    groups = scales.shape[1]
+    found: Numbers = (scales[:, :, None] * codes.reshape(len(codes), groups, -1).astype(np.float32)).reshape(len(codes), -1)
+    return found
+
+
+def _less(values: Numbers, minima: Numbers) -> Numbers:
+    """Values [blocks, 256] less the minimum of their group [blocks, groups]."""
+    groups = minima.shape[1]
+    return (values.reshape(len(values), groups, -1) - minima[:, :, None]).reshape(len(values), -1)
+
+
+def _q2_k(blocks: Bytes) -> Numbers:
+    both = blocks[:, :16]
+    scales, minima = _halves(blocks, 80) * (both & 0x0F).astype(np.float32), _halves(blocks, 82) * (both >> 4).astype(np.float32)
+    return _less(_scaled(_two_bits(blocks[:, 16:80]), scales), minima)
+
+
+def _q3_k(blocks: Bytes) -> Numbers:
+    masks, packed = blocks[:, :32], blocks[:, 96:108]
+    low = np.concatenate([packed[:, :8] & 0x0F, packed[:, :8] >> 4], axis=-1)
+    high = (packed[:, None, 8:] >> np.array([0, 2, 4, 6], np.uint8).reshape(1, 4, 1)).reshape(-1, 16) & 3
+    scales = (low | high << 4).astype(np.int8) - np.int8(32)
+    # A set bit of the mask means that 4 is not taken away; bit j of the 32 bytes belongs to the j-th group of 32 codes.
+    bits = (masks[:, None, :] >> np.arange(8, dtype=np.uint8).reshape(1, 8, 1)).reshape(-1, 256) & 1
+    codes = _two_bits(blocks[:, 32:96]).astype(np.int8) - ((bits ^ 1) << 2).astype(np.int8)
+    return _scaled(codes, _halves(blocks, 108) * scales.astype(np.float32))
+
+
+def six_bit_scales(packed: Bytes) -> tuple[Bytes, Bytes]:
+    """The eight scales and eight minima [blocks, 8] of six bits that twelve bytes [blocks, 12] hold, in Q4_K and Q5_K."""
+    first, second, third = packed[:, :4], packed[:, 4:8], packed[:, 8:]
+    scales = np.concatenate([first & 0x3F, (third & 0x0F) | ((first >> 6) << 4)], axis=-1)
+    minima = np.concatenate([second & 0x3F, (third >> 4) | ((second >> 6) << 4)], axis=-1)
+    return scales, minima
+
+
+def _with_minima(blocks: Bytes, codes: Bytes) -> Numbers:
+    """Q4_K and Q5_K from their codes [blocks, 256]."""
+    scales, minima = six_bit_scales(blocks[:, 4:16])
+    values = _scaled(codes, _halves(blocks, 0) * scales.astype(np.float32))
+    return _less(values, _halves(blocks, 2) * minima.astype(np.float32))
+
+
+def _q4_k(blocks: Bytes) -> Numbers:
+    return _with_minima(blocks, _nibbles(blocks[:, 16:].reshape(-1, 4, 32)).reshape(-1, 256))
+
+
+def _q5_k(blocks: Bytes) -> Numbers:
+    fifth = (blocks[:, None, 16:48] >> np.arange(8, dtype=np.uint8).reshape(1, 8, 1)) & 1
+    low = _nibbles(blocks[:, 48:].reshape(-1, 4, 32)).reshape(-1, 256)
+    return _with_minima(blocks, low | (fifth.reshape(-1, 256) << 4))
+
+
+def _q6_k(blocks: Bytes) -> Numbers:
+    low = _nibbles(blocks[:, :128].reshape(-1, 2, 64)).reshape(-1, 256)
+    codes = (low | _two_bits(blocks[:, 128:192]) << 4).astype(np.int8) - np.int8(32)
+    scales = blocks[:, 192:208].view(np.int8).astype(np.float32)
+    return _scaled(codes, _halves(blocks, 208) * scales)
+
+
+def _float32(blocks: Bytes) -> Numbers:
+    return np.ascontiguousarray(blocks).view(np.float32).copy()
+
+
+def _float16(blocks: Bytes) -> Numbers:
+    return np.ascontiguousarray(blocks).view(np.float16).astype(np.float32)
+
+
+def _bfloat16(blocks: Bytes) -> Numbers:
+    return (np.ascontiguousarray(blocks).view(np.uint16).astype(np.uint32) << 16).view(np.float32)
+
+
+# By the number that a file has for each type. Those without a reader are refused by name.
+BLOCK_TYPES: dict[int, BlockType] = {
+    0: BlockType("F32", 1, 4, _float32),
+    1: BlockType("F16", 1, 2, _float16),
+    2: BlockType("Q4_0", 32, 18, _q4_0),
+    3: BlockType("Q4_1", 32, 20, _q4_1),
+    6: BlockType("Q5_0", 32, 22, _q5_0),
+    7: BlockType("Q5_1", 32, 24, _q5_1),
+    8: BlockType("Q8_0", 32, 34, _q8_0),
+    9: BlockType("Q8_1", 32, 40),
+    10: BlockType("Q2_K", 256, 84, _q2_k),
+    11: BlockType("Q3_K", 256, 110, _q3_k),
+    12: BlockType("Q4_K", 256, 144, _q4_k),
+    13: BlockType("Q5_K", 256, 176, _q5_k),
+    14: BlockType("Q6_K", 256, 210, _q6_k),
+    15: BlockType("Q8_K", 256, 292),
+    16: BlockType("IQ2_XXS", 256, 66),
+    17: BlockType("IQ2_XS", 256, 74),
+    18: BlockType("IQ3_XXS", 256, 98),
+    19: BlockType("IQ1_S", 256, 50),
+    20: BlockType("IQ4_NL", 32, 18),
+    21: BlockType("IQ3_S", 256, 110),
+    22: BlockType("IQ2_S", 256, 82),
+    23: BlockType("IQ4_XS", 256, 136),
+    24: BlockType("I8", 1, 1),
+    25: BlockType("I16", 1, 2),
+    26: BlockType("I32", 1, 4),
+    27: BlockType("I64", 1, 8),
+    28: BlockType("F64", 1, 8),
+    29: BlockType("IQ1_M", 256, 56),
+    30: BlockType("BF16", 1, 2, _bfloat16),
+    34: BlockType("TQ1_0", 256, 54),
+    35: BlockType("TQ2_0", 256, 66),
+    39: BlockType("MXFP4", 32, 17),
+    40: BlockType("NVFP4", 64, 36),
+    41: BlockType("Q1_0", 128, 18),
+}
+READABLE = tuple(kind.name for kind in BLOCK_TYPES.values() if kind.read is not None)

@@ -1,0 +1,35 @@
+"""By what name a GGUF file is known: what it is and what is in it, never where it lies."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from omnidemo.gguf.header import Header
+
+PREFIX = "gguf/"
+DIGITS = 8  # of the hash of a file's contents that its name ends with
+LONGEST = 60  # characters of what a header calls its model
+CATALOG = Path(__file__).parents[2] / "assets" / "catalog.json"
+
+
+def known_name(header: Header) -> str:
+    """`gguf/<model>-<type>-<hash>`, such as gguf/SmolLM2-135M-Instruct-Q4_1-f469ec9e: the catalogue's where it knows the file, else by what
+    the header says. A file that was moved or renamed keeps it; another one, even of the same model, has another."""
+    end = f"-{header.type_name}-{header.fingerprint[:DIGITS]}"
+    return next((name for name in _catalogued() if name.endswith(end)), f"{PREFIX}{model_name(header)}{end}")
+
+
+def model_name(header: Header) -> str:
+    """What a header calls its model, in letters, digits, dots and dashes."""
+    named = header.text("general.name") or "-".join(filter(None, map(header.text, ("general.basename", "general.size_label"))))
+    return re.sub(r"[^A-Za-z0-9.]+", "-", named)[:LONGEST].strip("-.") or header.architecture or "model"
+
+
+@cache
+def _catalogued() -> list[str]:
+    described: list[dict[str, Any]] = json.loads(CATALOG.read_text(encoding="utf-8"))
+    return [entry["known"] for entry in described if "known" in entry]
