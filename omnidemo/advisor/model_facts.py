@@ -15,7 +15,8 @@ from transformers import AutoConfig, AutoModelForCausalLM
 
 from omnidemo.models import model_files
 from omnidemo.models.catalogue import entries
-from omnidemo.models.load import MOST_LAYERS, ModelError
+from omnidemo.models.folder_model import MOST_LAYERS
+from omnidemo.models.load import ModelError
 
 
 @dataclass(frozen=True, slots=True)

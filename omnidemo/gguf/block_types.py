@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Bytes = NDArray[np.uint8]  # [blocks, bytes of a block]
+Codes = NDArray[Any]  # [blocks, codes], of one byte each
 Numbers = NDArray[np.float32]  # [blocks, numbers of a block]
 
 
@@ -32,12 +33,12 @@ def _halves(blocks: Bytes, at: int) -> Numbers:
     return np.ascontiguousarray(blocks[:, at : at + 2]).view(np.float16).astype(np.float32)
 
 
-def _nibbles(codes: Bytes) -> Bytes:
+def _nibbles(codes: Bytes) -> Codes:
     """[blocks, n] bytes as [blocks, 2n]: the low four bits of all, then the high ones."""
     return np.concatenate([codes & 0x0F, codes >> 4], axis=-1)
 
 
-def _fifth_bits(blocks: Bytes, at: int) -> Bytes:
+def _fifth_bits(blocks: Bytes, at: int) -> Codes:
     """32 bits from a place of each block on, each as 0 or 16 [blocks, 32]."""
     return np.unpackbits(blocks[:, at : at + 4], axis=-1, bitorder="little") << 4
 
@@ -64,13 +65,13 @@ def _q8_0(blocks: Bytes) -> Numbers:
     return _halves(blocks, 0) * blocks[:, 2:].view(np.int8).astype(np.float32)
 
 
-def _two_bits(codes: Bytes) -> Bytes:
+def _two_bits(codes: Bytes) -> Codes:
     """[blocks, 64] bytes as 256 codes of two bits, in the order of the k-quants: 32 bytes hold 4 × 32 codes, the lowest bits first."""
     halves = codes.reshape(-1, 2, 1, 32) >> np.array([0, 2, 4, 6], np.uint8).reshape(1, 1, 4, 1)
     return (halves & 3).reshape(-1, 256)
 
 
-def _scaled(codes: NDArray[Any], scales: Numbers) -> Numbers:
+def _scaled(codes: Codes, scales: Numbers) -> Numbers:
     """Codes [blocks, 256] times the scale of their group [blocks, groups]."""
     groups = scales.shape[1]
     found: Numbers = (scales[:, :, None] * codes.reshape(len(codes), groups, -1).astype(np.float32)).reshape(len(codes), -1)
@@ -108,7 +109,7 @@ def six_bit_scales(packed: Bytes) -> tuple[Bytes, Bytes]:
     return scales, minima
 
 
-def _with_minima(blocks: Bytes, codes: Bytes) -> Numbers:
+def _with_minima(blocks: Bytes, codes: Codes) -> Numbers:
     """Q4_K and Q5_K from their codes [blocks, 256]."""
     scales, minima = six_bit_scales(blocks[:, 4:16])
     values = _scaled(codes, _halves(blocks, 0) * scales.astype(np.float32))

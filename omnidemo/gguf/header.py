@@ -22,7 +22,7 @@ MOST_KEYS, MOST_TENSORS, MOST_PARTS = 65_536, 65_536, 1024
 LONGEST_KEY, LONGEST_NAME, LONGEST_TEXT = 1024, 256, 16 * 2**20  # bytes
 MOST_DIMENSIONS = 4
 SAMPLE = 4096  # bytes of each tensor that tell two files apart
-_NUMBERS = {
+_NUMBERS: dict[int, np.dtype[Any]] = {
     0: np.dtype("<u1"), 1: np.dtype("<i1"), 2: np.dtype("<u2"), 3: np.dtype("<i2"), 4: np.dtype("<u4"), 5: np.dtype("<i4"),
     6: np.dtype("<f4"), 7: np.dtype("?"), 10: np.dtype("<u8"), 11: np.dtype("<i8"), 12: np.dtype("<f8"),
 }  # fmt: skip
@@ -230,7 +230,8 @@ class _Walk:
         if kind not in _NUMBERS:
             raise self.damage(f"has a value of the unknown kind {kind}")
         form = _NUMBERS[kind]
-        return np.frombuffer(self.memory, form, 1, self.take(form.itemsize))[0].item()
+        at = self.take(form.itemsize)
+        return np.frombuffer(self.memory[at : self.at], form)[0].item()
 
     def array(self, key: str) -> Any:
         """Texts as a list, numbers as an array of their own."""

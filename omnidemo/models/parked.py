@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, NoReturn
 
 import torch
 from torch import Tensor
-from transformers import AutoConfig, AutoModelForCausalLM
+from transformers import AutoModelForCausalLM
 
 from omnidemo.backends.runner import Runner
 from omnidemo.models.transformers_runner import context_limit, make_runner
 
 
-def absent_model(folder: Path, dtype: torch.dtype) -> ParkedModel:
+def absent_model(config: Any, dtype: torch.dtype) -> ParkedModel:
     """The shapes of a model without its weights, which take no memory here."""
-    config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
     with torch.device("meta"):
         return ParkedModel(AutoModelForCausalLM.from_config(config, dtype=dtype))
 

@@ -1,0 +1,136 @@
+"""The weights of a GGUF file as float32 tensors, and a `transformers` model that has them."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from transformers import AutoConfig, AutoModelForCausalLM
+from transformers.initialization import no_init_weights
+
+from omnidemo.backends.runner import ModelError
+from omnidemo.gguf.architecture import ROPE_FREQS, Plan, plan_of
+from omnidemo.gguf.header import Header, TensorInfo
+
+PIECE = 2**18  # numbers that are made at a time, so that what lies between their steps stays in a core's cache
+
+
+class GgufWeights:
+    """Reads tensors of a file, several cores at once. Its files stay mapped, and take memory only while they are read."""
+
+    def __init__(self, header: Header) -> None:
+        self.header = header
+        self._files = [np.memmap(path, np.uint8, "r") for path in header.parts]
+
+    def blocks(self, tensor: TensorInfo) -> NDArray[np.uint8]:
+        """The bytes of a tensor's blocks [blocks, bytes of a block], as they lie in the file."""
+        return self._files[tensor.part][tensor.offset : tensor.offset + tensor.size].reshape(-1, tensor.kind.size)
+
+    def float32(self, name: str, turned_heads: int = 0) -> Tensor:
+        """A tensor's values. `turned_heads`: its rows are in the order of interleaved rotary pairs, for so many heads; they are put in that
+        of halves."""
+        tensor = self.header.tensors[name]
+        kind, blocks = tensor.kind, self.blocks(tensor)
+        assert kind.read is not None  # `plan_of` has refused it
+        if turned_heads:
+            each = blocks.reshape(turned_heads, tensor.shape[0] // turned_heads // 2, 2, -1)
+            blocks = np.ascontiguousarray(each.swapaxes(1, 2)).reshape(-1, kind.size)
+        values, read = np.empty((len(blocks), kind.numbers), np.float32), kind.read
+        step = max(1, PIECE // kind.numbers)
+
+        def fill(begin: int) -> None:
+            with np.errstate(all="ignore"):  # a damaged scale is no number: the probe at load finds what comes of it
+                values[begin : begin + step] = read(blocks[begin : begin + step])
+
+        pieces = range(0, len(blocks), step)
+        if len(pieces) == 1:
+            fill(0)
+        else:
+            with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+                list(pool.map(fill, pieces))
+        return torch.from_numpy(values.reshape(tensor.shape))
+
+
+def build_config(plan: Plan) -> Any:
+    """`transformers`' configuration. ModelError where it cannot be one."""
+    try:
+        config = AutoConfig.for_model(plan.architecture.model_type, **plan.options)
+        config.dtype = torch.bfloat16  # where `auto` does not mean float32: on a GPU, as most models are published
+        return config
+    except Exception as error:  # `transformers` checks widths and heads in its own ways
+        first = next(iter(str(error).strip().splitlines()), "") or type(error).__name__
+        raise ModelError(f"the file describes a model that cannot be ({first[:120]}); download it again or choose another one") from error
+
+
+def check_shapes(header: Header, plan: Plan, config: Any) -> None:
+    """ModelError unless the file holds every weight of the model, in its shape, before any memory is taken for one."""
+    name = header.parts[0].name
+    with torch.device("meta"):
+        model: Any = AutoModelForCausalLM.from_config(config)
+    for weight, parameter in model.named_parameters():
+        tensor = plan.names.get(weight)
+        if tensor is None and not _may_lack(weight):
+            raise ModelError(f"{name} lacks {weight}, one of its model's weights; download it again")
+        shape = header.tensors[tensor].shape if tensor else tuple(parameter.shape)
+        if shape != tuple(parameter.shape):
+            wanted, there = (" × ".join(map(str, one)) for one in (parameter.shape, shape))
+            raise ModelError(f"{name} has {tensor} as {there}, where its model needs {wanted}; download it again")
+    known = {weight for weight, _ in model.named_parameters()}
+    if left := sorted(set(plan.names) - known):
+        raise ModelError(f"{name} has {plan.names[left[0]]}, for which its model has no place; choose another file of this model")
+    freqs = header.tensors.get(ROPE_FREQS)
+    if freqs is not None and math.prod(freqs.shape) != config.head_dim // 2:
+        raise ModelError(f"{name} has {math.prod(freqs.shape)} rotary factors for heads of {config.head_dim}; download it again")
+
+
+def _may_lack(weight: str) -> bool:
+    """Whether a file may do without a weight, which is zero then: some have biases of queries, keys and values alone."""
+    return weight.endswith("o_proj.bias")
+
+
+def build_model(header: Header, config: Any, dtype: torch.dtype) -> Any:
+    """A `transformers` model with the file's weights in `dtype`; no other copy of them is kept."""
+    plan, weights = plan_of(header), GgufWeights(header)
+    with no_init_weights():  # memory that is never touched is never taken
+        model: Any = AutoModelForCausalLM.from_config(config, dtype=dtype)
+    known = plan.architecture
+    for weight, parameter in list(model.named_parameters()):
+        tensor = plan.names.get(weight)
+        if tensor is None:
+            values = torch.zeros(parameter.shape)
+        else:
+            heads = {"q_proj": config.num_attention_heads, "k_proj": config.num_key_value_heads}.get(weight.split(".")[-2], 0)
+            values = weights.float32(tensor, heads if known.turned else 0)
+            if known.less and weight.endswith("norm.weight"):
+                values -= known.less
+        parameter.data = values.to(dtype)
+    model.tie_weights()
+    if ROPE_FREQS in header.tensors:
+        _divide_frequencies(model, weights.float32(ROPE_FREQS).flatten())
+    return model.eval().requires_grad_(False)
+
+
+def _divide_frequencies(model: Any, factors: Tensor) -> None:
+    """Divide the rotary frequencies, which Llama 3.1 and later slow down, each by its own factor."""
+    for name, frequencies in model.named_buffers():
+        if name.endswith("inv_freq"):
+            frequencies.div_(factors.to(frequencies))
+
+
+@contextmanager
+def one_sentence(name: str) -> Iterator[None]:
+    """Turn what the system says of a file that went away while it was read into a sentence."""
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        if isinstance(error, ModelError):
+            raise
+        raise ModelError(f"the weights of {name} cannot be read ({error}); is the file still there?") from error

@@ -1,0 +1,61 @@
+"""A GGUF file as a model: what `load.py` needs of its files."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from omnidemo.backends.runner import ModelError
+from omnidemo.gguf.architecture import plan_of
+from omnidemo.gguf.header import read_header
+from omnidemo.gguf.identity import known_name
+from omnidemo.gguf.weights import build_config, build_model, check_shapes, one_sentence
+from omnidemo.models.read_weights import LOADING
+from omnidemo.vocab.vocabulary import Vocabulary, read_vocabulary
+
+log = logging.getLogger(__name__)
+
+
+def gguf_file(name: str) -> Path | None:
+    """The GGUF file that a name means; None where it means something else."""
+    path = Path(name).expanduser()
+    if path.suffix != ".gguf":
+        return None
+    if not path.is_file():
+        raise ModelError(f"there is no file {name}; check the spelling")
+    return path
+
+
+class GgufModel:
+    """See `ModelSource`. ModelError, one sentence, for a file that cannot be read, before memory is taken for its weights."""
+
+    learns = False
+
+    def __init__(self, path: Path, quantization: str | None = None) -> None:
+        if quantization:
+            raise ModelError(f"{path.name} is quantized already; leave quantization off")
+        self.files = path
+        self._header = read_header(path)
+        plan = plan_of(self._header)
+        self.name = known_name(self._header)
+        self.config = build_config(plan)
+        check_shapes(self._header, plan, self.config)
+        self.parameters = self._header.parameters
+
+    def tokenizer(self) -> tuple[Any, Vocabulary]:
+        from omnidemo.gguf.tokenizer import read_tokenizer
+
+        tokenizer, ends = read_tokenizer(self._header.metadata, self.files.parent)
+        return tokenizer, read_vocabulary(tokenizer, ends)
+
+    def weights(self, place: str, device_map: str | None, dtype: torch.dtype, quantization: object = None) -> Any:
+        """The dequantized weights: exactly in float32, rounded in any other dtype."""
+        if dtype != torch.float32:
+            log.warning("%s is rounded to %s here, so what it writes may differ from what its file says", self.name, dtype)
+        if device_map is not None:
+            raise ModelError(f"{self.name} cannot be spread over several devices; choose one, such as cuda:0")
+        with one_sentence(self.files.name), LOADING:
+            return build_model(self._header, self.config, dtype)

@@ -1,0 +1,201 @@
+"""A header is believed only where it fits its file: each lie gets one sentence, and takes no memory."""
+
+from __future__ import annotations
+
+import re
+import struct
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from omnidemo.backends.runner import ModelError
+from omnidemo.gguf.architecture import plan_of, refusal
+from omnidemo.gguf.header import read_header
+from omnidemo.gguf.identity import known_name
+from omnidemo.gguf.weights import build_config, check_shapes
+from tests.support.gguf_files import gguf, tiny_model, write_gguf
+
+
+def text(value: bytes) -> bytes:
+    return struct.pack("<Q", len(value)) + value
+
+
+def header(keys: bytes = b"", tensors: bytes = b"", counts: tuple[int, int] | None = None, version: int = 3) -> bytes:
+    """The bytes of a file with these key-values and tensors; `counts` of (tensors, keys) where they are not 0 and 0."""
+    return b"GGUF" + struct.pack("<IQQ", version, *(counts or (0, 0))) + keys + tensors
+
+
+def tensor(name: bytes = b"t", shape: tuple[int, ...] = (4,), kind: int = 0, offset: int = 0) -> bytes:
+    return text(name) + struct.pack(f"<I{len(shape)}QIQ", len(shape), *shape, kind, offset)
+
+
+LIES: dict[str, tuple[bytes, str]] = {
+    "another format": (b"PK\x03\x04" + bytes(100), "is no GGUF file"),
+    "empty": (b"", "is no GGUF file"),
+    "the magic alone": (b"GGUF", "ends within its header"),
+    "an old version": (header(version=1), "has the GGUF version 1, and 2 and 3 are read"),
+    "big-endian": (header(version=3 << 24), "big-endian"),
+    "400,000 tensors in 24 bytes": (header(counts=(400_000, 0)), "names 400000 tensors"),
+    "2⁶³ keys": (header(counts=(0, 2**63)), "keys"),
+    "a key of 2⁶⁰ bytes": (header(struct.pack("<Q", 2**60), counts=(0, 1)), "a key of"),
+    "a key that is no text": (header(text(b"\xff\xfe") + struct.pack("<II", 4, 1), counts=(0, 1)), "no text"),
+    "a text of 2⁴⁰ bytes": (header(text(b"k") + struct.pack("<IQ", 8, 2**40), counts=(0, 1)), "has a text 'k' of"),
+    "a list of 400,000 texts in 150 bytes": (
+        header(text(b"k") + struct.pack("<IIQ", 9, 8, 400_000) + bytes(150), counts=(0, 1)),
+        "400000 texts",
+    ),
+    "a list of 2⁶² numbers": (header(text(b"k") + struct.pack("<IIQ", 9, 4, 2**62), counts=(0, 1)), "numbers for 'k'"),
+    "lists within lists": (header(text(b"k") + struct.pack("<IIQ", 9, 9, 2**40), counts=(0, 1)), "lists within lists"),
+    "an unknown kind": (header(text(b"k") + struct.pack("<I", 77), counts=(0, 1)), "unknown kind 77"),
+    "a key twice": (header((text(b"k") + struct.pack("<II", 4, 1)) * 2, counts=(0, 2)), "twice"),
+    "an alignment of 0": (header(text(b"general.alignment") + struct.pack("<II", 4, 0), tensor(), counts=(1, 1)) + bytes(64), "aligned"),
+    "nine dimensions": (header(tensors=tensor(shape=(1,) * 9), counts=(1, 0)), "9 dimensions"),
+    "a shape beyond the file": (header(tensors=tensor(shape=(2**40, 2**20)), counts=(1, 0)), "the shape"),
+    "a shape of nothing": (header(tensors=tensor(shape=(0, 4)), counts=(1, 0)), "the shape"),
+    "a row that is no whole block": (header(tensors=tensor(shape=(33, 2), kind=2), counts=(1, 0)) + bytes(4096), "in Q4_0"),
+    "weights outside the file": (header(tensors=tensor(offset=2**40), counts=(1, 0)) + bytes(4096), "cut short or damaged"),
+    "weights cut short": (header(tensors=tensor(shape=(512,)), counts=(1, 0)) + bytes(512), "cut short or damaged"),
+    "a tensor twice": (header(tensors=tensor() * 2, counts=(2, 0)) + bytes(512), "a tensor twice"),
+    "an unknown type": (header(tensors=tensor(kind=250), counts=(1, 0)) + bytes(512), "type 250"),
+    "no weights": (header() + bytes(64), "holds no weights"),
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_a_lie_is_one_sentence_and_takes_no_memory(tmp_path: Path, lie: str) -> None:
+    data, said = LIES[lie]
+    (tmp_path / "model.gguf").write_bytes(data)
+    tracemalloc.start()
+    with pytest.raises(ModelError, match=re.escape(said)) as caught:
+        read_header(tmp_path / "model.gguf")
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 4_000_000
+    assert "\n" not in str(caught.value) and ";" in str(caught.value)
+
+
+def test_a_folder_and_a_file_that_is_not_there_are_sentences(tmp_path: Path) -> None:
+    for path in (tmp_path, tmp_path / "none.gguf"):
+        with pytest.raises(ModelError, match="cannot be read"):
+            read_header(path)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_a_file_with_changed_bytes_is_read_or_refused(tmp_path: Path, data: st.DataObject) -> None:
+    path, good = tmp_path / "good.gguf", tmp_path / "changed.gguf"
+    if not path.exists():
+        write_gguf(path, tiny_model())
+    found = bytearray(path.read_bytes())
+    begin = read_header(path).tensors["token_embd.weight"].offset
+    for _ in range(data.draw(st.integers(1, 4))):
+        found[data.draw(st.integers(0, begin - 1))] = data.draw(st.integers(0, 255))
+    good.write_bytes(found[: data.draw(st.sampled_from([len(found), begin // 2, begin + 8]))])
+    try:
+        plan = plan_of(header := read_header(good))
+        check_shapes(header, plan, build_config(plan))
+    except ModelError as error:
+        assert "\n" not in str(error)
+
+
+WRONG: dict[str, tuple[dict[str, Any], str]] = {
+    "an architecture that is not read": ({"general.architecture": "mamba"}, "architecture"),
+    "a window of 0": ({"llama.context_length": 0}, "llama.context_length"),
+    "a width of another kind": ({"llama.embedding_length": "wide"}, "llama.embedding_length"),
+    "as many layers as memory has bytes": ({"llama.block_count": 2**31}, "llama.block_count"),
+    "more layers than tensors": ({"llama.block_count": 500}, "names 500 layers"),
+    "another width": ({"llama.feed_forward_length": 2**20}, "where its model needs"),
+    "experts": ({"llama.expert_count": 8}, "mixture of experts"),
+    "positions that depend on the length": ({"llama.rope.scaling.type": "longrope", "llama.rope.scaling.factor": 4.0}, "longrope"),
+    "something that is not known": ({"llama.attention.clamp_kqv": 8.0}, "llama.attention.clamp_kqv"),
+    "partly turned heads": ({"llama.rope.dimension_count": 8}, "turns a part"),
+    "the eyes of a model": ({"general.type": "mmproj"}, "eyes of a model"),
+    "an adapter": ({"general.type": "adapter"}, "an adapter"),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_what_cannot_be_computed_is_refused_by_what_the_header_says(tmp_path: Path, wrong: str) -> None:
+    keys, said = WRONG[wrong]
+    path = write_gguf(tmp_path / "m.gguf", tiny_model(), metadata=keys)
+    if "general.architecture" in keys:
+        path.write_bytes(path.read_bytes().replace(b"llama", keys["general.architecture"].encode().ljust(5, b"x")[:5]))
+    found = read_header(path)
+    with pytest.raises(ModelError, match=re.escape(said)):
+        plan = plan_of(found)
+        check_shapes(found, plan, build_config(plan))
+
+
+def test_a_weight_that_is_missing_or_too_many_is_named(tmp_path: Path) -> None:
+    missing = read_header(write_gguf(tmp_path / "a.gguf", tiny_model(), leave_out=("blk.1.ffn_up.weight",)))
+    plan = plan_of(missing)
+    with pytest.raises(ModelError, match=r"lacks model\.layers\.1\.mlp\.up_proj"):
+        check_shapes(missing, plan, build_config(plan))
+    more = read_header(write_gguf(tmp_path / "b.gguf", tiny_model(), more={"blk.0.attn_sinks.weight": np.ones(4, np.float32)}))
+    assert "attn_sinks" in (refusal(more) or "")
+
+
+def test_types_that_are_not_read_are_refused_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "m.gguf"
+    writer = gguf.GGUFWriter(path, "llama")
+    writer.add_tensor("token_embd.weight", np.zeros((8, 17), np.uint8), raw_dtype=gguf.GGMLQuantizationType.MXFP4)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    assert "MXFP4" in (refusal(read_header(path)) or "")
+
+
+def test_a_file_is_known_by_its_contents(tmp_path: Path) -> None:
+    path = write_gguf(tmp_path / "m.gguf", tiny_model(), "Q4_0")
+    name = known_name(read_header(path))
+    assert re.fullmatch(r"gguf/Tiny-Test-Q4_0-[0-9a-f]{8}", name)
+    moved = tmp_path / "elsewhere" / "other.gguf"
+    moved.parent.mkdir()
+    path.rename(moved)
+    assert known_name(read_header(moved)) == name
+    data = bytearray(moved.read_bytes())
+    data[read_header(moved).tensors["blk.1.ffn_up.weight"].offset] ^= 1
+    moved.write_bytes(data)
+    assert known_name(read_header(moved)) != name
+
+
+def split(tmp_path: Path, number: int, count: int, names: tuple[str, ...]) -> Path:
+    path = tmp_path / f"m-{number:05d}-of-{count:05d}.gguf"
+    writer = gguf.GGUFWriter(path, "llama")
+    writer.add_uint16("split.no", number - 1)
+    writer.add_uint16("split.count", count)
+    writer.add_int32("split.tensors.count", 4)
+    for name in names:
+        writer.add_tensor(name, np.full(8, number, np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
+
+
+def test_split_files_are_read_together(tmp_path: Path) -> None:
+    first, second = split(tmp_path, 1, 2, ("a", "b")), split(tmp_path, 2, 2, ("c", "d"))
+    found = read_header(first)
+    assert found.parts == (first, second) and list(found.tensors) == ["a", "b", "c", "d"]
+    assert found.bytes == first.stat().st_size + second.stat().st_size
+    with pytest.raises(ModelError, match=r"part 2 of 2; choose the first, m-00001-of-00002\.gguf"):
+        read_header(second)
+    second.unlink()
+    with pytest.raises(ModelError, match=r"m-00002-of-00002\.gguf is not beside it"):
+        read_header(first)
+    split(tmp_path, 2, 2, ("b", "d"))
+    with pytest.raises(ModelError, match="repeats 'b'"):
+        read_header(first)
+    split(tmp_path, 2, 2, ("c",))
+    with pytest.raises(ModelError, match="names 4 tensors and its parts hold 3"):
+        read_header(first)
+    renamed = first.rename(tmp_path / "renamed.gguf")
+    with pytest.raises(ModelError, match="give them their names back"):
+        read_header(renamed)
