@@ -20,7 +20,7 @@ from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.config import Settings
-from omnidemo.models import catalogue, load, model_files
+from omnidemo.models import catalogue, folder_model, load, model_files
 from omnidemo.models.catalogue import list_models
 from omnidemo.models.load import ModelError, load_model, pick_device
 from omnidemo.models.transformers_runner import TransformersRunner
@@ -273,7 +273,7 @@ def test_quantized_weights_are_asked_for(save: Callable[..., Path], quantization
 
     monkeypatch.setattr(load, "pick_device", lambda device: ("cuda", None))
     monkeypatch.setattr(load, "_check_quantization", lambda quantization, place: None)
-    monkeypatch.setattr(load, "BitsAndBytesConfig", SimpleNamespace)  # the real one asks for bitsandbytes' version
+    monkeypatch.setattr(folder_model, "BitsAndBytesConfig", SimpleNamespace)  # the real one asks for bitsandbytes' version
     monkeypatch.setattr(model_files, "free_memory", lambda device: 10**9)
     monkeypatch.setattr(transformers.AutoModelForCausalLM, "from_pretrained", stop)
     assert "no GPU in this test" in refusal(save(), quantization=quantization, dtype="bfloat16")
