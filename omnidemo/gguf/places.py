@@ -99,15 +99,18 @@ def first_part(name: str) -> str:
 
 
 def all_places(folders: Sequence[str] = (), packages: Sequence[str] = ()) -> Iterator[Place]:
-    """Every GGUF file that can be found, the likeliest places first. Nothing that is wrong with one is an error."""
+    """Every GGUF file that can be found, the likeliest places first; `folders` may be files, too. Nothing that is wrong with one is an
+    error."""
     walk = Walk()
     yield from in_packages(packages)
     yield from in_hub(walk)
     yield from in_ollama(walk)
     yield from in_lm_studio(walk)
     for folder in folders:
-        root = Path(folder).expanduser().absolute()
-        yield from (Place(path, str(path), "folder") for path in walk.models(root, root))
+        with suppress(OSError, ValueError, RuntimeError):
+            root = Path(folder).expanduser().absolute()
+            files = [root] if is_file(root) else walk.models(root, root)
+            yield from (Place(path, str(path), "folder") for path in files)
 
 
 def in_packages(names: Sequence[str]) -> Iterator[Place]:
@@ -131,8 +134,9 @@ def in_hub(walk: Walk, root: Path | None = None) -> Iterator[Place]:
         parts = folder.name.split("--")
         if parts[0] == "models" and len(parts) in (2, 3):
             snapshot = hub_snapshot(folder, walk)
-            for path in walk.models(snapshot, root) if snapshot else ():
-                yield Place(path, f"{'/'.join(parts[1:])}:{path.relative_to(snapshot).as_posix()}", "hub")
+            if snapshot is not None:
+                for path in walk.models(snapshot, root):
+                    yield Place(path, f"{'/'.join(parts[1:])}:{path.relative_to(snapshot).as_posix()}", "hub")
 
 
 def hub_snapshot(folder: Path, walk: Walk) -> Path | None:

@@ -15,6 +15,7 @@ from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
 from safetensors import SafetensorError, safe_open
 
 from omnidemo.backends.runner import ModelError
+from omnidemo.gguf.places import Walk, hub_root, hub_snapshot
 from omnidemo.models.hub_downloads import REFUSED, Progress, fetch, hub_sentence, reporting
 
 BUNDLED = Path(__file__).parents[2] / "assets" / "models"
@@ -84,6 +85,11 @@ def weight_files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.glob("*.safetensors") if not path.name.startswith(("consolidated", "adapter_")))
 
 
+def size_of(folder: Path) -> int:
+    """Bytes of a folder's weight files."""
+    return sum(path.stat().st_size for path in weight_files(folder))
+
+
 def missing_shards(folder: Path) -> list[str]:
     """Weight files that the index names and the folder lacks."""
     index = folder / "model.safetensors.index.json"
@@ -144,6 +150,17 @@ def cached_folder(name: str, cache_dir: Path | None = None) -> Path | None:
     except ModelError:
         return None
     return folder
+
+
+def cached_names() -> list[str]:
+    """Models of the Hub's cache that seem to be whole, by their names."""
+    walk, found = Walk(), []
+    for folder in walk.folders(hub_root()):
+        kind, *parts = folder.name.split("--")
+        snapshot = hub_snapshot(folder, walk) if kind == "models" and len(parts) in (1, 2) else None
+        if snapshot and (snapshot / "config.json").exists() and weight_files(snapshot):
+            found.append("/".join(parts))
+    return found
 
 
 def _download(name: str, cache_dir: Path | None, progress: Progress, free: int | None, share: float) -> Path:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,15 +22,15 @@ WIDTH = 4  # bytes of a weight in memory
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """`name`: by what a model is known. `where`: what `load_model` finds it by, in another process of this machine too, and where a program
-    or the Hub keeps it also on another machine."""
+    """`name`: by what a model is known. `where`: what `load_model` finds it by. `file`: where it lies, if no program keeps it there."""
 
     name: str
     where: str
+    file: str = ""
 
 
 def folders(settings: Settings) -> list[str]:
-    """The folders in which GGUF files are looked for."""
+    """Where GGUF files are looked for, beside the places of programs."""
     return [part.strip() for part in re.split(f"[,{re.escape(os.pathsep)}]", settings.model_folders) if part.strip()]
 
 
@@ -41,21 +43,26 @@ def resolve(name: str, settings: Settings) -> Resolved:
         found = sources.find(name, folders(settings))
     except sources.NotHere:
         return Resolved(name, name)
-    return Resolved(found.name, found.name if found.source == "package" else found.spec)
+    return Resolved(found.name, found.spec, found.spec if found.source == "folder" else "")
+
+
+def with_files(settings: Settings, models: Iterable[Resolved]) -> Settings:
+    """The settings with the files of some models among the places where files are looked for, so that other processes find them by the
+    names that they are known by."""
+    known = folders(settings)
+    more = [one.file for one in models if one.file and one.file not in known]
+    return settings.model_copy(update={"model_folders": ",".join([*known, *more])}) if more else settings
 
 
 def known_settings(settings: Settings) -> Settings:
     """The settings with the names that their models are known by, as far as these are here."""
-    known: dict[str, str] = {}
     for role in ("target", "drafter"):
         given = getattr(settings, role)
-        try:
-            name = resolve(given, settings).name
-        except ModelError:  # said where it is loaded
-            continue
-        if name != given:
-            known[role] = name
-    return settings.model_copy(update=known) if known else settings
+        with suppress(ModelError):  # said where it is loaded
+            found = resolve(given, settings)
+            if found.name != given:
+                settings = with_files(settings, [found]).model_copy(update={role: found.name})
+    return settings
 
 
 def gguf_file(name: str, *, hub: bool = True, progress: Progress | None = None, free: int | None = None) -> Path | None:
