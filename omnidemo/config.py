@@ -21,8 +21,9 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="OMNIDEMO_", extra="forbid", allow_inf_nan=False)
 
-    target: str = Field(TARGET, description="Target model at start: bundled name, Hub id or local folder.")
+    target: str = Field(TARGET, description="Target model at start: bundled name, Hub id, local folder, or a GGUF file by path or name.")
     drafter: str = Field(DRAFTER, description="Drafter model: bundled name, Hub id or local folder.")
+    model_folders: str = Field("", description="Folders in which GGUF files are looked for too, with commas between.")
     method: str = Field("ngram-exact", description="Decoding method at start.")
     device: str = Field("auto", description="auto, cpu, cuda, cuda:N, mps, or a device map such as `balanced`.")
     dtype: str = Field(

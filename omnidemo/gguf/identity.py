@@ -20,7 +20,7 @@ def known_name(header: Header) -> str:
     """`gguf/<model>-<type>-<hash>`, such as gguf/SmolLM2-135M-Instruct-Q4_1-f469ec9e: the catalogue's where it knows the file, else by what
     the header says. A file that was moved or renamed keeps it; another one, even of the same model, has another."""
     end = f"-{header.type_name}-{header.fingerprint[:DIGITS]}"
-    return next((name for name in _catalogued() if name.endswith(end)), f"{PREFIX}{model_name(header)}{end}")
+    return next((one["known"] for one in _described() if one["known"].endswith(end)), f"{PREFIX}{model_name(header)}{end}")
 
 
 def model_name(header: Header) -> str:
@@ -29,7 +29,16 @@ def model_name(header: Header) -> str:
     return re.sub(r"[^A-Za-z0-9.]+", "-", named)[:LONGEST].strip("-.") or header.architecture or "model"
 
 
+def entry(known: str) -> dict[str, Any]:
+    """What the catalogue says of a file that is known by this name; empty where it does not know it."""
+    return next((one for one in _described() if one["known"] == known), {})
+
+
+def packages() -> list[str]:
+    """Python packages that bring a file of the catalogue along."""
+    return [one["package"] for one in _described() if "package" in one]
+
+
 @cache
-def _catalogued() -> list[str]:
-    described: list[dict[str, Any]] = json.loads(CATALOG.read_text(encoding="utf-8"))
-    return [entry["known"] for entry in described if "known" in entry]
+def _described() -> list[dict[str, Any]]:
+    return [one for one in json.loads(CATALOG.read_text(encoding="utf-8")) if "known" in one]

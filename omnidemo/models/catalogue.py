@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
+import psutil
 from huggingface_hub import get_token, try_to_load_from_cache
 
 from omnidemo.config import Settings
-from omnidemo.models import model_files
+from omnidemo.gguf import sources
+from omnidemo.gguf.sources import GgufFile
+from omnidemo.models import model_files, names
 from omnidemo.models.load import BYTES, DTYPES, ModelError, pick_device
 
-Availability = Literal["bundled", "cached", "downloadable", "gated", "too big", "missing"]
+Availability = Literal["bundled", "cached", "downloadable", "gated", "too big", "missing", "unusable"]
 Role = Literal["target", "drafter", "both"]
+Source = Literal["bundled", "package", "hub", "ollama", "lmstudio", "folder"]
+HERE = ("bundled", "cached")  # what can be loaded without a download
 
 CATALOG = Path(__file__).parents[2] / "assets" / "catalog.json"
+LARGEST_DRAFTER = 2e9  # parameters of a GGUF file that is offered as a drafter
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +38,8 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class ModelCard:
-    """One entry of the model menu. `memory_bytes` is what the weights take on this machine's device; `note` is one sentence."""
+    """One entry of the model menu. `memory_bytes` is what the weights take on this machine's device; `note` is one sentence. `source`: who
+    keeps the files, or where they can be had; `type`: how they hold the weights; `bytes`: their size on disk."""
 
     name: str
     title: str
@@ -40,6 +48,11 @@ class ModelCard:
     memory_bytes: int | None
     availability: Availability
     note: str
+    source: Source = "hub"
+    type: str = "safetensors"
+    bytes: int | None = None
+    licence: str | None = None
+    author: str | None = None
 
 
 @cache
@@ -49,25 +62,46 @@ def entries() -> dict[str, dict[str, Any]]:
     return {entry["name"]: entry for entry in json.loads(CATALOG.read_text(encoding="utf-8"))}
 
 
+def entry_of(name: str) -> dict[str, Any]:
+    """The catalogue's entry for a model, also for the name that its file is known by; empty where it has none."""
+    return entries().get(name) or next((entry for entry in entries().values() if entry.get("known") == name), {})
+
+
 def reading(name: str) -> Reading:
     """The catalogue's entry for a model; models without one keep the whole conversation."""
-    entry = entries().get(name, {})
+    entry = entry_of(name)
     return Reading(entry.get("turns"), entry.get("tokens"))
 
 
-def list_models(settings: Settings) -> list[ModelCard]:
-    """The catalogue, bundled models first, then what the settings name beyond it."""
+def list_models(settings: Settings, scan: bool = True) -> list[ModelCard]:
+    """Models on this machine, bundled ones first, then what can be had. `scan`: whether GGUF files are looked for where programs and the
+    settings keep them; else only those of the settings are listed."""
     place, *widths = place_and_widths(settings)
     free = model_files.free_memory(place)
-    cards = []
+    cards, known = list[ModelCard](), set[str]()
+    pair = (settings.target, settings.drafter)
+    files = sources.installed(names.folders(settings)) if scan else []
+    files += [one for one in map(sources.seen, pair) if one is not None and one.name not in {file.name for file in files}]
     for name, entry in entries().items():
-        if "known" in entry:  # a GGUF file
-            continue
         width = widths[entry["role"] == "drafter"]
-        cards.append(_bundled(entry, width) if name.startswith("bundled/") else _listed(entry, width, free, settings.trust_hub))
+        if name.startswith("bundled/"):
+            cards.append(_bundled(entry, width))
+        elif "known" not in entry or entry["known"] not in {file.name for file in files}:
+            cards.append(_listed(entry, width, free, settings.trust_hub))
+    cards += [_file(one, widths[0], place) for one in files]
     known = {card.name for card in cards}
-    others = dict(zip((settings.target, settings.drafter), widths, strict=True))
-    return cards + [_other(name, width, free, settings.trust_hub) for name, width in others.items() if name not in known]
+    others = dict(zip(pair, widths, strict=True))
+    others |= {name: widths[0] for name in model_files.cached_names() if name not in others} if scan else {}
+    cards += [_other(name, width, free, settings.trust_hub) for name, width in others.items() if name not in known]
+    return sorted(cards, key=_order)
+
+
+def _order(card: ModelCard) -> tuple[int, ...]:
+    """Bundled ones, GGUF files, other models that are here; then what is not, and what cannot be used."""
+    if card.source == "bundled":
+        return (0,)
+    here = card.availability == "cached"
+    return (1, card.type == "safetensors") if here else (3,) if card.availability == "unusable" else (2,)
 
 
 def place_and_widths(settings: Settings) -> tuple[str, float, float]:
@@ -90,36 +124,74 @@ def _bundled(entry: dict[str, Any], width: float) -> ModelCard:
         parameters = model_files.count_parameters(folder)
     except ValueError:  # a ModelError, or JSON that is none
         note = "Its weights are absent or damaged; make them with `python -m omnidemo train-bundled`."
-        return ModelCard(name, title, role, None, None, "missing", note)
+        return ModelCard(name, title, role, None, None, "missing", note, "bundled")
     title = f"{title}, {config['num_hidden_layers']} layers"
     note = f"{parameters / 1e6:.1f} million parameters, {config['vocab_size']:,} tokens; trained on text that this project generates."
-    return ModelCard(name, title, role, parameters, int(parameters * width), "bundled", note)
+    size = model_files.size_of(folder)
+    return ModelCard(name, title, role, parameters, int(parameters * width), "bundled", note, "bundled", "safetensors", size, "Apache-2.0")
+
+
+def _file(one: GgufFile, width: float, place: str) -> ModelCard:
+    """A GGUF file on this machine."""
+    role: Role = entry_of(one.name).get("role") or ("both" if one.parameters <= LARGEST_DRAFTER else "target")
+    memory = int(one.parameters * width) or None
+    need, all_of_it = one.parameters * width * model_files.MARGIN, psutil.virtual_memory().total
+    availability: Availability = "unusable" if one.reason else "cached"
+    note = _sentence(one.reason)
+    if not one.reason:
+        facts = [f"{_size(one.parameters)} parameters", one.architecture, f"{one.tokens:,} tokens"]
+        facts += [f"licence {one.licence}"] if one.licence else []
+        note = _sentence(", ".join([*facts, *([] if one.chat else ["no chat template"])]))
+        if place == "cpu" and need > all_of_it:
+            availability = "too big"
+            note = f"Needs about {need / 1e9:.1f} GB, and this machine has {all_of_it / 1e9:.1f} GB; take a smaller model."
+    return ModelCard(
+        one.name or one.spec, one.title, role, one.parameters or None, memory, availability, note,
+        one.source, one.type_name or "GGUF", one.bytes or None, one.licence, one.author,
+    )  # fmt: skip
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}." if text else ""
 
 
 def _listed(entry: dict[str, Any], width: float, free: int, hub: bool) -> ModelCard:
     name, parameters = entry["name"], int(entry["parameters"])
     availability, why = _availability(name, parameters * width, free, bool(entry.get("gated")), hub)
     facts = ", ".join([f"{_size(parameters)} parameters", f"licence {entry['licence']}", *filter(None, [entry.get("note")])])
-    return ModelCard(name, entry["title"], entry["role"], parameters, int(parameters * width), availability, f"{facts}; {why}.")
+    kind = entry["known"].split("-")[-2] if "known" in entry else "safetensors"
+    return ModelCard(
+        name, entry["title"], entry["role"], parameters, int(parameters * width), availability, f"{facts}; {why}.",
+        "hub", kind, entry.get("bytes"), entry["licence"], entry.get("author"),
+    )  # fmt: skip
 
 
 def _other(name: str, width: float, free: int, hub: bool) -> ModelCard:
-    """A card for a local folder, or for a Hub id that the catalogue does not know."""
+    """A card for a local folder, or for what the Hub has and the catalogue does not know."""
     try:
+        if sources.is_gguf(name):
+            with suppress(sources.NotHere):
+                sources.find(name)
+            availability, why = _availability(name, 0, free, False, hub)
+            return ModelCard(name, name, "both", None, None, availability, _sentence(why), "hub", "GGUF")
         folder = model_files.local_folder(name)
         if folder is not None:
             model_files.check_files(name, folder)
             parameters = model_files.count_parameters(folder)
     except ModelError as error:
-        return ModelCard(name, name, "both", None, None, "missing", f"{str(error)[:1].upper()}{str(error)[1:]}.")
+        return ModelCard(name, name, "both", None, None, "missing", _sentence(str(error)), "folder")
     if folder is None:
         availability, why = _availability(name, 0, free, False, hub)
-        return ModelCard(name, name, "both", None, None, availability, f"{why[:1].upper()}{why[1:]}.")
-    return ModelCard(name, folder.name, "both", parameters, int(parameters * width), "cached", "A folder on this machine.")
+        return ModelCard(name, name, "both", None, None, availability, _sentence(why))
+    return ModelCard(
+        name, folder.name, "both", parameters, int(parameters * width), "cached", "A folder on this machine.",
+        "folder", bytes=model_files.size_of(folder),
+    )  # fmt: skip
 
 
 def _availability(name: str, memory: float, free: int, gated: bool, hub: bool) -> tuple[Availability, str]:
-    if isinstance(try_to_load_from_cache(name, "config.json"), str) and model_files.cached_folder(name):
+    file = ":" in name  # of a repository: were it here, it would have been found
+    if not file and isinstance(try_to_load_from_cache(name, "config.json"), str) and model_files.cached_folder(name):
         return "cached", "already on this machine"  # and it may be loaded already, in memory that is not free
     need = memory * model_files.MARGIN
     if need > free:
@@ -127,7 +199,7 @@ def _availability(name: str, memory: float, free: int, gated: bool, hub: bool) -
     if not hub:
         return "missing", "not on this machine, and downloads are switched off"
     if gated and get_token() is None:
-        return "gated", f"accept its licence at https://huggingface.co/{name} and set HF_TOKEN"
+        return "gated", f"accept its licence at https://huggingface.co/{name.partition(':')[0]} and set HF_TOKEN"
     return "downloadable", "will be downloaded at first use"
 
 

@@ -5,25 +5,18 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import psutil
 import torch
 from huggingface_hub import snapshot_download
-from huggingface_hub.errors import (
-    DryRunError,
-    GatedRepoError,
-    HfHubHTTPError,
-    HFValidationError,
-    LocalEntryNotFoundError,
-    RepositoryNotFoundError,
-)
-from huggingface_hub.utils import tqdm
+from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
 from safetensors import SafetensorError, safe_open
 
 from omnidemo.backends.runner import ModelError
+from omnidemo.gguf.places import Walk, hub_root, hub_snapshot
+from omnidemo.models.hub_downloads import REFUSED, Progress, fetch, hub_sentence, reporting
 
 BUNDLED = Path(__file__).parents[2] / "assets" / "models"
 # Weights at the top of a repository and nothing else: no pickles, no second copy in another format.
@@ -31,8 +24,6 @@ WANTED = ["*.json", "*.safetensors", "*.model", "*.txt", "*.jinja", "*.tiktoken"
 UNWANTED = ["*/*", "consolidated*", "training_args*"]
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "spiece.model", "vocab.json", "vocab.txt")
 MARGIN = 1.2  # memory beside the weights: activations, caches, the fused copy of a layer
-
-Progress = Callable[[str, float], None]
 
 
 def find(
@@ -92,6 +83,11 @@ def check_files(name: str, folder: Path) -> None:
 
 def weight_files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.glob("*.safetensors") if not path.name.startswith(("consolidated", "adapter_")))
+
+
+def size_of(folder: Path) -> int:
+    """Bytes of a folder's weight files."""
+    return sum(path.stat().st_size for path in weight_files(folder))
 
 
 def missing_shards(folder: Path) -> list[str]:
@@ -156,6 +152,17 @@ def cached_folder(name: str, cache_dir: Path | None = None) -> Path | None:
     return folder
 
 
+def cached_names() -> list[str]:
+    """Models of the Hub's cache that seem to be whole, by their names."""
+    walk, found = Walk(), []
+    for folder in walk.folders(hub_root()):
+        kind, *parts = folder.name.split("--")
+        snapshot = hub_snapshot(folder, walk) if kind == "models" and len(parts) in (1, 2) else None
+        if snapshot and (snapshot / "config.json").exists() and weight_files(snapshot):
+            found.append("/".join(parts))
+    return found
+
+
 def _download(name: str, cache_dir: Path | None, progress: Progress, free: int | None, share: float) -> Path:
     options: dict[str, Any] = {"cache_dir": cache_dir, "allow_patterns": WANTED, "ignore_patterns": UNWANTED}
     try:
@@ -163,44 +170,9 @@ def _download(name: str, cache_dir: Path | None, progress: Progress, free: int |
         weights = sum(file.file_size for file in files if file.filename.endswith(".safetensors"))
         if free is not None:
             check_memory(name, weights * share, free, "this machine")
-        total = sum(file.file_size for file in files if file.will_download)
-        return Path(snapshot_download(name, tqdm_class=_reporting(progress, total), **options))
-    except (DryRunError, OSError, HFValidationError) as error:
-        raise ModelError(_hub_sentence(name, error.__cause__ or error)) from error
-
-
-def _reporting(progress: Progress, total: int) -> type[tqdm]:
-    """A progress bar that draws nothing and reports the fraction of the bytes; the Hub's own total grows as files begin."""
-    best = 0.0
-
-    class Reporting(tqdm):
-        def __init__(self, *args: Any, **options: Any) -> None:
-            self.bytes = options.get("unit") == "B"
-            self.done = 0.0
-            super().__init__(*args, **{**options, "disable": True})
-
-        def update(self, n: float | None = 1) -> bool | None:
-            nonlocal best
-            self.done += n or 0
-            if self.bytes and total:
-                best = max(best, min(1.0, self.done / total))
-                progress("downloading", best)
-            return None
-
-    return Reporting
-
-
-def _hub_sentence(name: str, error: BaseException) -> str:
-    if isinstance(error, GatedRepoError):
-        return (
-            f"{name} is gated: accept its licence at https://huggingface.co/{name}, then run `hf auth login` or set HF_TOKEN to your token"
-        )
-    if isinstance(error, RepositoryNotFoundError) or (isinstance(error, HfHubHTTPError) and error.response.status_code == 401):
-        return f"the Hub knows no model {name}, or it is private; check the spelling, or log in with `hf auth login` if it is yours"
-    if isinstance(error, HFValidationError):
-        return f"{name} is neither a folder nor a Hub id such as Qwen/Qwen2.5-0.5B-Instruct; check the spelling"
-    if isinstance(error, OSError) and error.errno == 28:
-        return f"the disk is full, so {name} cannot be downloaded; free space or set HF_HOME to another disk"
-    if isinstance(error, HfHubHTTPError):
-        return f"the Hub answered {error.response.status_code} for {name}; try again in a few minutes"
-    return f"{name} is not on this machine and the Hub cannot be reached; check the connection, or choose a bundled model"
+        missing = [(file.filename, file.file_size) for file in files if file.will_download]
+        total = sum(size for _, size in missing)
+        done = fetch(name, missing, files[0].commit_hash, cache_dir, progress, total) if missing else 0
+        return Path(snapshot_download(name, tqdm_class=reporting(progress, total, done), **options))
+    except REFUSED as error:
+        raise ModelError(hub_sentence(name, error.__cause__ or error)) from error

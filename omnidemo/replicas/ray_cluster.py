@@ -15,6 +15,7 @@ from omnidemo.config import Settings
 from omnidemo.distill import process_worker
 from omnidemo.lines.trainer_pool import Trainers
 from omnidemo.models.load import load_model
+from omnidemo.models.names import resolve, with_files
 from omnidemo.pair.pair import Pair
 from omnidemo.records import Trace
 from omnidemo.remote.messages import Call
@@ -74,11 +75,13 @@ class RayCluster:
         from ray import serve
 
         options: dict[str, Any] = {"device": "cpu", "dtype": settings.dtype, "hub": settings.trust_hub, "absent": True}
-        models = [load_model(name, **options) for name in (target, drafter)]
+        found = [resolve(name, settings) for name in (target, drafter)]
+        models = [load_model(one.where, **options) for one in found]
         progress("target", 0.2, f"starting {self.processes} replicas with {target}")
         name = f"omnidemo-{token_hex(6)}"
         replica = _deployment(self.processes, self.threads, settings.device.startswith("cuda"))
-        handle = serve.run(replica.bind(target, drafter, _for_replicas(settings, self.threads), _fetch), name=name, route_prefix=None)
+        theirs = with_files(_for_replicas(settings, self.threads), found)  # in which a replica finds the files by these names
+        handle = serve.run(replica.bind(models[0].name, models[1].name, theirs, _fetch), name=name, route_prefix=None)
         self._names.add(name)
         limits = {"cache_size": settings.cache_size, "cache_policy": settings.cache_policy, "top_k": settings.top_k_traces}
         pair = ReplicatedPair(models[0], models[1], limits, RayReplicas(handle))

@@ -113,7 +113,8 @@ class AdaptationService:
 
     def on_disk(self, target: str, drafter: str, domain: str = DEFAULT) -> list[int]:
         """The versions of a line whose files are kept, newest first; the others were pruned. Also while no pair is loaded."""
-        return version_folders.versions(version_folders.line_folder(self._pool.settings.storage, drafter, target, check_domain(domain)))
+        names = self._pool.known(drafter), self._pool.known(target)
+        return version_folders.versions(version_folders.line_folder(self._pool.settings.storage, *names, check_domain(domain)))
 
     def export_adapter(self, target: str, drafter: str, domain: str, version: int) -> Path:
         """A version as a zip in PEFT's format; the file stays until the app ends or its visitor goes. ValueError or RuntimeError, one

@@ -14,6 +14,7 @@ from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.config import Settings
 from omnidemo.lines.trainer_pool import TrainerPool, Trainers
 from omnidemo.models.load import load_model
+from omnidemo.models.names import resolve
 from omnidemo.pair.pair import Pair
 from omnidemo.store.store import Store
 
@@ -33,12 +34,13 @@ def build_pair(
 
         return report
 
+    large_at, small_at = (resolve(name, settings).where for name in (target, drafter))
     options = {"dtype": settings.dtype, "hub": settings.trust_hub, "fast": settings.backend != "reference"}
     options["device"] = choice.device(settings.backend, settings.device)
     # A drafter's weights have to stay trainable, so only the target's can be packed.
     packed = settings.quantization or None
-    large = load_model(target, quantization=packed, progress=reporter("target", 0.0, 0.6, target), **options)  # type: ignore[arg-type]
-    small = load_model(drafter, progress=reporter("drafter", 0.6, 0.8, drafter), **{**options, "device": str(large.device)})  # type: ignore[arg-type]
+    large = load_model(large_at, quantization=packed, progress=reporter("target", 0.0, 0.6, target), **options)  # type: ignore[arg-type]
+    small = load_model(small_at, progress=reporter("drafter", 0.6, 0.8, drafter), **{**options, "device": str(large.device)})  # type: ignore[arg-type]
     choice.backend_of(settings.backend, large.runner, small.runner)
     if isinstance(small.runner, FusedLlama) and settings.compact != "neither":
         small.runner.compact(True, rounding=True)

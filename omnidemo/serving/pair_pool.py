@@ -11,6 +11,8 @@ from typing import Any, Literal
 
 from omnidemo.config import Settings
 from omnidemo.lines.trainer_pool import TrainerPool, Trainers
+from omnidemo.models.hub_downloads import Stopped
+from omnidemo.models.names import known_settings, resolve, with_files
 from omnidemo.pair.pair import Pair
 from omnidemo.serving import gc_pauses
 from omnidemo.serving.pair_loading import attach_storage, build_pair
@@ -21,6 +23,7 @@ LoadStage = Literal[
     "absent", "queued", "files", "downloading", "tokenizers", "target", "drafter", "vocabulary map", "cache and adapter", "ready", "failed"
 ]
 Build = Callable[..., Pair]
+STOPPED = "The download was stopped. What has come stays, and it goes on from there."
 PAIRS_LOADED = 3  # pairs kept in memory beside those that answer; the one unused for longest goes first
 
 
@@ -42,11 +45,13 @@ class _Place:
     state: PairState
     loaded: tuple[Pair, TrainerPool] | None = None
     users: int = 0  # generations that run now
+    stop: bool = False  # whether its download is to end
 
 
 class PairPool:
-    """`settings` are the app's: pairs are loaded with them, and `AdaptationService.configure` tells the lines of loaded ones. All methods
-    may be called from any thread."""
+    """`settings` are the app's: pairs are loaded with them, and `AdaptationService.configure` tells the lines of loaded ones. A pair may be
+    asked for by any name of its models; it is kept, and shown, by those that they are known by. All methods may be called from any
+    thread."""
 
     def __init__(
         self,
@@ -58,32 +63,45 @@ class PairPool:
     ) -> None:
         """`then` is called after a pair became ready, in the thread that loaded it. `build` makes pairs. `trainers`: what trains the lines
         of a pair; None: a process for all of them."""
-        self.settings = settings
+        self.settings = known_settings(settings)
         self._store, self._then, self._build, self._trainers = store, then, build, trainers
         self._places: dict[tuple[str, str], _Place] = {}  # in order of last use
+        self._known: dict[str, str] = {}  # other names of models → those that they are known by
         self._lock = threading.Lock()
         self._loading = threading.Lock()  # one model at a time: two at once would only be slower
 
     def load(self, target: str, drafter: str) -> PairState:
         """Load a pair in the background, if it is not there or on its way; a failed one is tried again. Returns at once."""
-        key = _key(target, drafter)
+        key = self._key(target, drafter)
         with self._lock:
             known = self._places.get(key)
-            if known is not None and known.state.stage != "failed":
+            if known is not None and known.state.stage not in ("failed", "absent"):
                 self._places[key] = self._places.pop(key)
                 return known.state
-            state = PairState(target, drafter, "queued", 0.0, "waiting for another model to finish loading")
+            state = PairState(*key, "queued", 0.0, "waiting for another model to finish loading")
             self._places[key] = _Place(state)
         threading.Thread(target=self._load, args=key, name=f"load {target}", daemon=True).start()
         return self.state(target, drafter)
 
+    def stop(self, target: str, drafter: str) -> PairState:
+        """End the download of a pair that is being loaded; its next report ends it. Loading itself is not stopped."""
+        known = self._places.get(self._key(target, drafter))
+        if known is not None and known.state.stage in ("queued", "files", "downloading"):
+            known.stop = True
+        return self.state(target, drafter)
+
+    def known(self, name: str) -> str:
+        """The name that a model is known by, for any name by which it was asked for and found; other names as they are. Reads nothing."""
+        return self._known.get(name, name)
+
     def state(self, target: str, drafter: str) -> PairState:
-        known = self._places.get(_key(target, drafter))
-        return known.state if known is not None else PairState(target, drafter)
+        key = self._key(target, drafter)
+        known = self._places.get(key)
+        return known.state if known is not None else PairState(*key)
 
     def ready(self, target: str, drafter: str) -> tuple[Pair, TrainerPool]:
         """RuntimeError, one sentence, while the pair is not ready."""
-        known = self._places.get(_key(target, drafter))
+        known = self._places.get(self._key(target, drafter))
         if known is None or known.loaded is None:
             state = self.state(target, drafter)
             raise RuntimeError(state.error or f"{target} is not loaded yet ({state.stage}); wait until it is ready")
@@ -93,7 +111,7 @@ class PairPool:
     def using(self, target: str, drafter: str) -> Iterator[tuple[Pair, TrainerPool]]:
         """Like `ready`, and the pair stays in memory within the block."""
         with self._lock:
-            found, place = self.ready(target, drafter), self._places[target, drafter]
+            found, place = self.ready(target, drafter), self._places[self._key(target, drafter)]
             place.users += 1
         try:
             yield found
@@ -114,13 +132,22 @@ class PairPool:
         known = self._places[target, drafter]
 
         def report(stage: str, fraction: float, detail: str) -> None:
+            if known.stop:
+                raise Stopped(STOPPED)
             known.state = replace(known.state, stage=stage, fraction=fraction, detail=detail)  # type: ignore[arg-type]
 
         with self._loading:
             try:
+                here = [resolve(name, self.settings) for name in (target, drafter)]
+                self.settings = with_files(self.settings, here)
+                if not self._rename(known, *(one.name for one in here)):
+                    return
                 if self._unload_unused():
                     gc_pauses.settle()  # a pair is a cycle, and frozen: else memory and replicas stay until after the next one
-                pair = self._build(target, drafter, self.settings, report)
+                pair = self._build(*(one.name for one in here), self.settings, report)
+                if not self._rename(known, pair.target.name, pair.drafter.name):  # what was downloaded is known only now
+                    return
+                known.stop = False
                 report("cache and adapter", 0.9, "restoring the n-gram cache and the active adapter")
                 lines = attach_storage(pair, self.settings, self._store, self._trainers and self._trainers(pair))
                 gc_pauses.settle()
@@ -131,13 +158,33 @@ class PairPool:
                     raise
                 known.loaded = pair, lines
                 lines.configure(self.settings)  # they may have changed meanwhile
-                known.state = PairState(target, drafter, "ready", 1.0, "", None, pair.summary())
+                known.state = replace(known.state, stage="ready", fraction=1.0, detail="", info=pair.summary())
+            except Stopped:
+                known.state = replace(known.state, stage="absent", fraction=0.0, detail=STOPPED)
+                return
             except Exception as error:  # a model folder can cause any error: the page shows it, the app goes on
                 if not isinstance(error, ValueError):
                     log.exception("loading %s with %s failed", target, drafter)
-                known.state = PairState(target, drafter, "failed", 0.0, "", str(error) or type(error).__name__)
+                known.state = replace(known.state, stage="failed", fraction=0.0, detail="", error=str(error) or type(error).__name__)
                 return
         self._then()
+
+    def _rename(self, place: _Place, target: str, drafter: str) -> bool:
+        """Keep a place by the names that its models are known by; whether it is needed: the pair may be there by these names."""
+        with self._lock:
+            asked = (place.state.target, place.state.drafter)
+            names = (target, drafter)
+            if asked == names:
+                return True
+            self._known |= {old: new for old, new in zip(asked, names, strict=True) if old != new}
+            self._places.pop(asked, None)
+            configured = {role: self.known(getattr(self.settings, role)) for role in ("target", "drafter")}
+            self.settings = self.settings.model_copy(update=configured)
+            if names in self._places and self._places[names].state.stage not in ("failed", "absent"):
+                return False
+            self._places[names] = place
+            place.state = replace(place.state, target=target, drafter=drafter)
+            return True
 
     def _unload_unused(self) -> bool:
         """Drop the pairs that are too many; whether there were any."""
@@ -149,10 +196,9 @@ class PairPool:
                 place.loaded[1].close()
         return bool(gone)
 
-
-def _key(target: str, drafter: str) -> tuple[str, str]:
-    """ValueError for what is no name: a page may not have chosen a pair yet."""
-    for name, role in ((target, "target"), (drafter, "drafter")):
-        if not isinstance(name, str) or not name.strip():
-            raise ValueError(f"No {role} is chosen; choose one from the list.")
-    return target, drafter
+    def _key(self, target: str, drafter: str) -> tuple[str, str]:
+        """ValueError for what is no name: a page may not have chosen a pair yet."""
+        for name, role in ((target, "target"), (drafter, "drafter")):
+            if not isinstance(name, str) or not name.strip():
+                raise ValueError(f"No {role} is chosen; choose one from the list.")
+        return self.known(target), self.known(drafter)

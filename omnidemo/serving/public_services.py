@@ -122,13 +122,13 @@ class PublicServices:
         return own or domain
 
     def models(self) -> list[ModelCard]:
-        """In a public app the bundled models and the configured pair, for visitors and for the page that all get."""
-        found = list(self._services.models())
-        return found if not self.public or self._operator() else [card for card in found if self._offered(card.name)]
+        """In a public app the bundled models and the configured pair, for all but the operator; for them no folder is searched."""
+        everything = not self.public or self._operator()
+        return [card for card in self._services.models(scan=everything) if everything or self._offered(card.name)]
 
     def _offered(self, name: str) -> bool:
-        settings = self._services.settings
-        return name.startswith("bundled/") or name in (settings.target, settings.drafter)
+        pair = (self._services.settings.target, self._services.settings.drafter)
+        return name.startswith("bundled/") or self._services.known(name) in pair
 
     def load(self, target: str, drafter: str) -> PairState:
         if self._visitor() is None or (self._offered(target) and self._offered(drafter)):

@@ -69,7 +69,7 @@ class Services:
         build = cluster.build if cluster else zero_gpu.build if zero_gpu.started() else build_pair
         # After a pair was loaded the router's counts are read, so that the first prompt need not wait for it.
         self._pool = PairPool(settings, self.store, lambda: self._adaptation.prepare(), build, cluster.trainers if cluster else None)
-        self.load, self.state = self._pool.load, self._pool.state
+        self.load, self.state, self.stop, self.known = self._pool.load, self._pool.state, self._pool.stop, self._pool.known
         self._adaptation = learning = AdaptationService(self._pool, self.store)
         self.visitor_lines = VisitorLines(self._pool, self.store)
         chats = ChatService(self._pool, learning, self.store)
@@ -99,8 +99,9 @@ class Services:
         self.store.close()
         private_folders.let_go(self._held)
 
-    def models(self) -> list[ModelCard]:
-        cards, fixed = list_models(self.settings), (self.settings.target, self.settings.drafter)
+    def models(self, scan: bool = True) -> list[ModelCard]:
+        """`scan`: as in `list_models`."""
+        cards, fixed = list_models(self.settings, scan), (self.settings.target, self.settings.drafter)
         return [card for card in cards if card.name in fixed] if zero_gpu.started() else cards
 
     def methods(self) -> list[MethodInfo]:

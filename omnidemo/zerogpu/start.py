@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 from omnidemo.config import Settings
 from omnidemo.models.load import load_model
+from omnidemo.models.names import resolve
 from omnidemo.pair.pair import Pair
 from omnidemo.remote.messages import Call, Message
 from omnidemo.zerogpu.gpu_pair import FixedPair, answer, seconds
@@ -29,7 +30,7 @@ def start(settings: Settings) -> Settings:
     place = "cuda" if settings.device == "auto" else settings.device
     options = {"device": place, "dtype": settings.dtype, "hub": settings.trust_hub, "fast": settings.backend != "reference", "park": True}
     limits = {"cache_size": settings.cache_size, "cache_policy": settings.cache_policy, "top_k": settings.top_k_traces}
-    models = [load_model(name, **options) for name in (target, drafter)]  # type: ignore[arg-type]
+    models = [load_model(resolve(name, settings).where, **options) for name in (target, drafter)]  # type: ignore[arg-type]
     fixed = FixedPair(models[0], models[1], limits)
 
     @spaces.GPU(duration=seconds)
@@ -37,7 +38,7 @@ def start(settings: Settings) -> Settings:
         yield from answer(fixed, call)
 
     _started = fixed, write
-    return settings.model_copy(update={"target": target, "drafter": drafter})
+    return settings.model_copy(update={"target": models[0].name, "drafter": models[1].name})
 
 
 def started() -> bool:

@@ -336,7 +336,7 @@ def test_a_download_reports_its_bytes_and_is_measured_first(
         if options.get("local_files_only"):
             raise errors.LocalEntryNotFoundError("not cached")
         if options.get("dry_run"):
-            return [SimpleNamespace(filename="model.safetensors", file_size=1000, will_download=True)]
+            return [SimpleNamespace(filename="model.safetensors", file_size=1000, will_download=True, commit_hash="0" * 40)]
         bar = options["tqdm_class"](total=0, unit="B")
         bar.update(250)
         bar.update(750)
@@ -421,6 +421,9 @@ def test_the_catalogue(save: Callable[..., Path], tmp_path: Path) -> None:
     assert len(names) == len(set(names)) and names[:5] == ["bundled/large", "bundled/a", "bundled/b", "bundled/c", "bundled/drafter"]
     assert {card.role for card in cards} == {"target", "drafter", "both"}
     assert all(card.note.endswith(".") for card in cards)
-    assert cards[-2].name == str(folder) and cards[-2].availability == "cached"
+    by_name = {card.name: card for card in cards}
+    assert by_name[str(folder)].availability == "cached"
     assert cards[-1].availability == "missing" and "no folder" in cards[-1].note
+    here = [card.availability in catalogue.HERE for card in cards]
+    assert here == sorted(here, reverse=True), "what is on this machine comes first"
     assert len(list_models(Settings(device="cpu", target=str(folder), drafter=str(folder)))) == len(cards) - 1

@@ -1,0 +1,285 @@
+"""From a name as a person writes it to a GGUF file on this machine, and what is said of that file before its weights are read."""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+
+from huggingface_hub import try_to_load_from_cache
+from huggingface_hub.errors import HFValidationError
+
+from omnidemo.backends.runner import ModelError
+from omnidemo.gguf import identity, places
+from omnidemo.gguf.header import Header, read_header
+from omnidemo.gguf.places import PART, Place, Source, Walk, all_places, first_part, is_file, is_within
+
+HUB_SPEC = re.compile(r"([A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*):(.+\.gguf)", re.IGNORECASE | re.DOTALL)
+PLAIN = re.compile(r"[A-Za-z0-9_][\w.-]*")  # a part of a name that is no path
+OLLAMA, LM_STUDIO = "ollama/", "lmstudio/"
+LONGEST, NEAR, REMEMBERED = 1024, 3, 4096  # characters of a name; names in a sentence; headers that are kept
+HOW = "`python -m omnidemo models` lists what is on this machine"
+
+
+@dataclass(frozen=True, slots=True)
+class GgufFile:
+    """A GGUF file on this machine. `name` is by what it is known, `spec` how another process finds it. `embedding`: numbers of an input
+    embedding that is not the output's too. `reason`: why it cannot be used, one sentence; empty where nothing speaks against it."""
+
+    path: Path
+    spec: str
+    source: Source
+    name: str
+    title: str = ""
+    type_name: str = ""
+    bytes: int = 0
+    parameters: int = 0
+    embedding: int = 0
+    architecture: str = ""
+    context: int | None = None
+    tokens: int = 0
+    chat: bool = False
+    licence: str | None = None
+    author: str | None = None
+    reason: str = ""
+
+
+class NotHere(ModelError):
+    """A file of the Hub that is not on this machine."""
+
+
+_headers: dict[tuple[object, ...], GgufFile] = {}  # by a path and what its files are
+_known: dict[str, Place] = {}  # by the name that a file is known by: where it was seen last
+
+
+def is_gguf(name: str) -> bool:
+    """Whether a name means a GGUF file: by its form, or a folder that holds some and no other weights. Reads no file."""
+    if name.startswith((identity.PREFIX, OLLAMA, LM_STUDIO)) or name.lower().endswith(".gguf"):
+        return True
+    with suppress(OSError, ValueError, RuntimeError):
+        folder = Path(name).expanduser()
+        return folder.is_dir() and not any(folder.glob("*.safetensors")) and any(Walk().models(folder, folder, 0))
+    return False
+
+
+def find(name: str, folders: Sequence[str] = ()) -> GgufFile:
+    """The file that a name means; `folders` are searched for `gguf/` names, beside the places of programs. ModelError, one sentence, for a
+    name that means none, and for a file that cannot be used; `NotHere` for a file of the Hub that has to be downloaded."""
+    if not name.strip() or len(name) > LONGEST or not name.isprintable():
+        raise ModelError(f"{name[:60]!r} is no name of a model; {HOW}")
+    found = _by_form(name, folders)
+    if found.reason:
+        raise ModelError(found.reason)
+    _known[found.name] = Place(found.path, found.spec, found.source)
+    return found
+
+
+def installed(folders: Sequence[str] = ()) -> list[GgufFile]:
+    """Every GGUF file on this machine that can be found, each once, also those that cannot be used."""
+    found: dict[str, GgufFile] = {}
+    for place in all_places(folders, identity.packages()):
+        one = about(place)
+        found.setdefault(one.name or one.spec, one)
+        if one.name and not one.reason:
+            _known.setdefault(one.name, place)
+    return list(found.values())
+
+
+def seen(name: str) -> GgufFile | None:
+    """The file of a known name, if this process has seen it and it is still there. Walks nowhere."""
+    place = _known.get(name)
+    if place is None or not is_file(place.path) or (found := about(place)).name != name:
+        return None
+    return found
+
+
+def about(place: Place) -> GgufFile:
+    """What a file's header says. A file that cannot be read or used has its `reason`."""
+    shown = place.path.name if place.source in ("folder", "package") else place.spec
+    unread = GgufFile(place.path, place.spec, place.source, "", shown)
+    if place.wrong:
+        return replace(unread, reason=place.wrong)
+    key = (place.path, place.spec, *_state(place.path))
+    if key not in _headers:
+        if len(_headers) >= REMEMBERED:
+            _headers.clear()
+        try:
+            _headers[key] = _described(read_header(place.path), unread)
+        except ModelError as error:
+            _headers[key] = replace(unread, bytes=_size(place.path), reason=str(error).replace(place.path.name, shown))
+    return _headers[key]
+
+
+def _described(header: Header, unread: GgufFile) -> GgufFile:
+    embedding = header.tensors.get("token_embd.weight")
+    known = identity.known_name(header)
+    entry = identity.entry(known)
+    tokens = header.metadata.get("tokenizer.ggml.tokens")
+    return replace(
+        unread,
+        name=known,
+        title=entry.get("title") or _clean(header.text("general.name")) or identity.model_name(header),
+        type_name=header.type_name,
+        bytes=header.bytes,
+        parameters=header.parameters,
+        embedding=math.prod(embedding.shape) if embedding is not None and "output.weight" in header.tensors else 0,
+        architecture=header.architecture,
+        context=header.context,
+        tokens=len(tokens) if isinstance(tokens, list) else embedding.shape[0] if embedding is not None else 0,
+        chat=bool(header.text("tokenizer.chat_template")),
+        licence=entry.get("licence") or _clean(header.text("general.license")) or None,
+        author=entry.get("author") or _clean(header.text("general.author") or header.text("general.organization")) or None,
+        reason=(refusal(header) or "").replace(unread.path.name, unread.title),
+    )
+
+
+def refusal(header: Header) -> str | None:  # a stand-in
+    if unread := next((tensor.kind.name for tensor in header.tensors.values() if tensor.kind.read is None), None):
+        return f"{header.parts[0].name} has weights of type {unread}; choose another file"
+    return None
+
+
+def _clean(text: str, most: int = 80) -> str:
+    """A header's text on one line, without what is no character."""
+    return "".join(letter for letter in " ".join(text.split()) if letter.isprintable())[:most]
+
+
+def _state(path: Path) -> tuple[object, ...]:
+    """Size and time of all files that a model lies in, as far as they are there."""
+    found: list[object] = []
+    part = PART.fullmatch(path.name)
+    names = [f"{part[1]}-{n:05d}-of-{part[3]}.gguf" for n in range(1, min(int(part[3]), 1024) + 1)] if part else [path.name]
+    for name in names:
+        with suppress(OSError):
+            told = path.with_name(name).stat()
+            found += [name, told.st_size, told.st_mtime_ns]
+    return tuple(found)
+
+
+def _size(path: Path) -> int:
+    with suppress(OSError):
+        return path.stat().st_size
+    return 0
+
+
+def _by_form(name: str, folders: Sequence[str]) -> GgufFile:
+    if name.startswith(identity.PREFIX):
+        return _by_known_name(name, folders)
+    if name.startswith(OLLAMA):
+        return about(_ollama(name))
+    if name.startswith(LM_STUDIO):
+        return about(_lm_studio(name))
+    if (hub := hub_file(name)) is not None and not is_file(Path(name)):
+        return about(_in_hub_cache(name, *hub))
+    return about(_path(name))
+
+
+def _by_known_name(name: str, folders: Sequence[str]) -> GgufFile:
+    if (found := seen(name)) is not None:
+        return found
+    there = [one for one in installed(folders) if one.name]
+    if (found := next((one for one in there if one.name == name), None)) is not None:
+        return found
+    near = difflib.get_close_matches(name, [one.name for one in there], NEAR, 0.5)
+    instead = f"near are {', '.join(near)}" if near else HOW
+    raise ModelError(
+        f"no file on this machine is known as {name[:120]}; {instead}, and its path or its folder in OMNIDEMO_MODEL_FOLDERS finds it"
+    )
+
+
+def _ollama(name: str) -> Place:
+    """`ollama/<model>:<tag>`, with a namespace or a host and a namespace before it."""
+    rest, _, tag = name.removeprefix(OLLAMA).partition(":")
+    parts = [*rest.split("/"), tag or "latest"]
+    if not 2 <= len(parts) <= 4 or not all(PLAIN.fullmatch(part) for part in parts):
+        raise ModelError(f"{name[:120]} is no model of Ollama; write it as ollama/llama3.2:1b, with the tag that `ollama list` shows")
+    host, namespace, model, tag = [places.OLLAMA_HOST, places.OLLAMA_NAMESPACE][: 4 - len(parts)] + parts
+    for root in places.ollama_roots():
+        if is_file(root / "manifests" / host / namespace / model / tag):
+            return places.ollama_place(root, host, namespace, model, tag)
+    spec = places.ollama_spec(host, namespace, model, tag)
+    raise ModelError(
+        _unknown(spec, "Ollama", [place.spec for place in places.in_ollama(Walk())], f"run `ollama pull {spec.removeprefix(OLLAMA)}`")
+    )
+
+
+def _lm_studio(name: str) -> Place:
+    parts = name.removeprefix(LM_STUDIO).split("/")
+    if len(parts) < 3 or any(part in ("", ".", "..") or "\\" in part for part in parts) or not parts[-1].lower().endswith(".gguf"):
+        raise ModelError(f"{name[:120]} is no file of LM Studio; write it as lmstudio/<publisher>/<model>/<file>.gguf")
+    parts[-1] = first_part(parts[-1])
+    for root in places.lm_studio_roots():
+        path = root.joinpath(*parts)
+        if is_file(path) and is_within(path, root):
+            return Place(path, LM_STUDIO + "/".join(parts), "lmstudio")
+    raise ModelError(_unknown(name, "LM Studio", [place.spec for place in places.in_lm_studio(Walk())], "download it there"))
+
+
+def _unknown(name: str, program: str, there: Sequence[str], otherwise: str) -> str:
+    near = difflib.get_close_matches(name, there, NEAR, 0.5) or list(there)[:NEAR]
+    return f"{program} has no {name[:120]} on this machine; {'near are ' + ', '.join(near) + ', or ' if near else ''}{otherwise}"
+
+
+def hub_file(name: str) -> tuple[str, str] | None:
+    """Repository and file of `<org>/<repo>:<file>.gguf`, None for what is no such name. ModelError for a file outside the repository."""
+    found = HUB_SPEC.fullmatch(name)
+    if found is None or name.startswith((identity.PREFIX, OLLAMA, LM_STUDIO)):
+        return None
+    file = PurePosixPath(found[2])
+    if file.is_absolute() or ".." in file.parts or "\\" in found[2]:
+        raise ModelError(f"{name[:120]} names no file within {found[1]}; write it as <org>/<repo>:<file>.gguf")
+    return found[1], (file.parent / first_part(file.name)).as_posix()
+
+
+def hub_parts(file: str) -> list[str]:
+    """All files of a split model, for the first one's; the file alone for others."""
+    part = PART.fullmatch(PurePosixPath(file).name)
+    count = int(part[3]) if part else 1
+    if part is None or not 1 <= count <= 1024:
+        return [file]
+    return [(PurePosixPath(file).parent / f"{part[1]}-{n:05d}-of-{part[3]}.gguf").as_posix() for n in range(1, count + 1)]
+
+
+def _in_hub_cache(name: str, repository: str, file: str) -> Place:
+    for wanted in hub_parts(file):
+        try:
+            found = try_to_load_from_cache(repository, wanted)
+        except HFValidationError:
+            raise ModelError(f"{name[:120]} is no name of a file of the Hub; write it as <org>/<repo>:<file>.gguf") from None
+        if not isinstance(found, str) or not is_within(Path(found), places.hub_root()):
+            raise NotHere(f"{name[:120]} is not on this machine and downloads are switched off; allow them with OMNIDEMO_TRUST_HUB=true")
+    first = try_to_load_from_cache(repository, file)
+    return Place(Path(str(first)), f"{repository}:{file}", "hub")
+
+
+def _path(name: str) -> Place:
+    """A file, or a folder with one model."""
+    try:
+        path = Path(name).expanduser().absolute()
+        folder, exists = path.is_dir(), path.exists()
+        inside = list(Walk().models(path, path, 0)) if folder else []
+    except (OSError, ValueError, RuntimeError) as error:
+        raise ModelError(f"{name[:120]} cannot be looked at ({getattr(error, 'strerror', None) or error}); check the path") from error
+    if folder:
+        path = _only(path, inside)
+    if is_file(first := path.with_name(first_part(path.name))):
+        path = first
+    if not is_file(path):
+        why = "is no file that can be read as one" if exists else "is not there"
+        raise ModelError(f"{name[:120]} {why}; give the path of a .gguf file, or a name such as <org>/<repo>:<file>.gguf; {HOW}")
+    return Place(path, str(path), "folder")
+
+
+def _only(folder: Path, files: list[Path]) -> Path:
+    if not files:
+        raise ModelError(f"the folder {folder.name} holds no .gguf file; give the path of one")
+    if len(files) > 1:
+        shown = ", ".join(path.name for path in files[:NEAR])
+        raise ModelError(
+            f"the folder {folder.name} holds {len(files)} models ({shown}{', …' if len(files) > NEAR else ''}); give the path of one"
+        )
+    return files[0]

@@ -1,0 +1,93 @@
+"""A model's two names: by what it is known, which everything shows and stores, and by what a process finds its files."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from omnidemo.config import Settings
+from omnidemo.gguf import sources
+from omnidemo.models import model_files
+from omnidemo.models.hub_downloads import Progress, download_gguf
+from omnidemo.models.model_files import ModelError
+
+# At most so many bits of a weight in a file, by what is in its name: how large its model is at least, before the file is here.
+BITS = {"Q2": 3.4, "Q3": 4.4, "Q4": 5.2, "Q5": 6.2, "Q6": 7.0, "Q8": 9.0, "F16": 16.0, "BF16": 16.0}
+WIDTH = 4  # bytes of a weight in memory
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """`name`: by what a model is known. `where`: what `load_model` finds it by. `file`: where it lies, if no program keeps it there."""
+
+    name: str
+    where: str
+    file: str = ""
+
+
+def folders(settings: Settings) -> list[str]:
+    """Where GGUF files are looked for, beside the places of programs."""
+    return [part.strip() for part in re.split(f"[,{re.escape(os.pathsep)}]", settings.model_folders) if part.strip()]
+
+
+def resolve(name: str, settings: Settings) -> Resolved:
+    """What a name as a person writes it means. ModelError, one sentence, for a GGUF file that is not there or cannot be used. One that has
+    to be downloaded keeps its name until it is here."""
+    if not sources.is_gguf(name):
+        return Resolved(name, name)
+    try:
+        found = sources.find(name, folders(settings))
+    except sources.NotHere:
+        return Resolved(name, name)
+    return Resolved(found.name, found.spec, found.spec if found.source == "folder" else "")
+
+
+def with_files(settings: Settings, models: Iterable[Resolved]) -> Settings:
+    """The settings with the files of some models among the places where files are looked for, so that other processes find them by the
+    names that they are known by."""
+    known = folders(settings)
+    more = [one.file for one in models if one.file and one.file not in known]
+    return settings.model_copy(update={"model_folders": ",".join([*known, *more])}) if more else settings
+
+
+def known_settings(settings: Settings) -> Settings:
+    """The settings with the names that their models are known by, as far as these are here."""
+    for role in ("target", "drafter"):
+        given = getattr(settings, role)
+        with suppress(ModelError):  # said where it is loaded
+            found = resolve(given, settings)
+            if found.name != given:
+                settings = with_files(settings, [found]).model_copy(update={role: found.name})
+    return settings
+
+
+def gguf_file(name: str, *, hub: bool = True, progress: Progress | None = None, free: int | None = None) -> Path | None:
+    """The GGUF file that a name means, downloaded if need be; None for a name of another kind of model. `free`: bytes of memory that its
+    weights have to fit. ModelError, one sentence, where it cannot be had."""
+    if not sources.is_gguf(name):
+        return None
+    try:
+        return sources.find(name).path
+    except sources.NotHere:
+        if not hub:
+            raise
+    wanted = sources.hub_file(name)
+    assert wanted is not None
+    repository, file = wanted
+
+    def fits(size: int) -> None:
+        if free is not None:
+            model_files.check_memory(name, least_parameters(file, size) * WIDTH, free, "this machine")
+
+    download_gguf(name, repository, sources.hub_parts(file), progress or (lambda stage, fraction: None), fits)
+    return sources.find(name).path
+
+
+def least_parameters(file: str, size: int) -> float:
+    """How many weights a file of so many bytes has at least, by its name."""
+    named = re.search(r"(Q\d|BF16|F16)(?=[_.-])", file.upper())
+    return size * 8 / BITS.get(named[1] if named else "", 32.0)
