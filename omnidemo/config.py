@@ -13,7 +13,8 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 MOST_THREADS = 4 * (os.cpu_count() or 1)  # more than cores only wait for each other
 
 
-TARGET, DRAFTER = "bundled/large", "bundled/drafter"  # models that ship with the project
+DEFAULT_TARGET = "auto"  # the catalogue's default where its file is on this machine, else EMBEDDED_TARGET (`models/names.py`)
+EMBEDDED_TARGET, DRAFTER = "bundled/large", "bundled/drafter"  # models that ship with the project
 
 
 class Settings(BaseSettings):
@@ -21,7 +22,11 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="OMNIDEMO_", extra="forbid", allow_inf_nan=False)
 
-    target: str = Field(TARGET, description="Target model at start: bundled name, Hub id, local folder, or a GGUF file by path or name.")
+    target: str = Field(
+        DEFAULT_TARGET,
+        description="Target model at start: auto, bundled name, Hub id, local folder, or a GGUF file by path or name; auto is"
+        " SmolLM2-135M-Instruct where its file is there, else bundled/large.",
+    )
     drafter: str = Field(DRAFTER, description="Drafter model: bundled name, Hub id or local folder.")
     model_folders: str = Field("", description="Folders in which GGUF files are looked for too, with commas between.")
     method: str = Field("ngram-exact", description="Decoding method at start.")

@@ -17,6 +17,7 @@ from omnidemo.bench.speed.contest import BenchRequest, Contest
 from omnidemo.bench.speed.machine import Peak
 from omnidemo.bench.speed.speed_report import Row
 from omnidemo.config import Settings
+from omnidemo.models.names import known_settings
 from omnidemo.serving.comparison import BASELINE
 
 # Kinds of rows: an answer, at temperature 0 or 1; a χ² test of `samples` drawn tokens, behind a beginning of the answer.
@@ -47,7 +48,7 @@ def compare_with_peer(
     out: a CSV that has each row as soon as it is measured. samples: calls for each χ² test (0: none), which go on from the two prompts, and
     the places in their greedy answers, where the target is least certain. ModelError or ValueError before anything is measured.
     """
-    settings = settings.model_copy(update={"dtype": "float32"})
+    settings = known_settings(settings.model_copy(update={"dtype": "float32"}))
     order = BenchRequest(
         [settings.target], {}, {"": prompts}, 0, out, methods=methods, max_new_tokens=settings.max_new_tokens,
         draft_length=settings.draft_length, seed=seed,

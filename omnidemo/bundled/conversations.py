@@ -15,7 +15,7 @@ from typing import Annotated
 import typer
 
 from omnidemo.bundled import write_prompts
-from omnidemo.config import TARGET, Settings
+from omnidemo.config import EMBEDDED_TARGET, Settings
 from omnidemo.models.catalogue import Reading, reading
 from omnidemo.serving.pair_loading import build_pair
 
@@ -89,7 +89,7 @@ def compare(chats: Sequence[Sequence[Example]], fresh: Model, talk: Model) -> Ou
 
 
 def main(
-    target: Annotated[str, typer.Argument(help="bundled name, Hub id or folder")] = TARGET,
+    target: Annotated[str, typer.Argument(help="bundled name, Hub id or folder")] = EMBEDDED_TARGET,
     turns: Annotated[list[int] | None, typer.Option("--reading", help="turns that the target is given; 0: all that fit")] = None,
     tokens: Annotated[int | None, typer.Option(help="and so many tokens at most")] = None,
     count: Annotated[int, typer.Option(help="conversations")] = CONVERSATIONS,

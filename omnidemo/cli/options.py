@@ -7,9 +7,11 @@ from typing import Annotated
 
 import typer
 
-from omnidemo.config import DRAFTER, TARGET
+from omnidemo.config import DEFAULT_TARGET, DRAFTER
 
-Target = Annotated[str | None, typer.Option(help=f"Target: bundled name, Hub id or folder; default OMNIDEMO_TARGET, else {TARGET}.")]
+Target = Annotated[
+    str | None, typer.Option(help=f"Target: bundled name, Hub id, folder or GGUF file; default OMNIDEMO_TARGET, else {DEFAULT_TARGET}.")
+]
 Drafter = Annotated[str | None, typer.Option(help=f"Drafter, likewise; default OMNIDEMO_DRAFTER, else {DRAFTER}.")]
 Method = Annotated[str | None, typer.Option(help="Decoding method; default OMNIDEMO_METHOD, else ngram-exact.")]
 Temperature = Annotated[float, typer.Option(help="0 is greedy.")]

@@ -9,13 +9,13 @@ import typer
 
 from omnidemo.cli.common import collect, collected, command_line, names_in, read_settings, show
 from omnidemo.cli.options import Drafter, Out, Quick, Target
-from omnidemo.config import TARGET
+from omnidemo.config import DEFAULT_TARGET
 
 Folder = Annotated[Path | None, typer.Option("--out", help="Folder of the results; default storage/bench.")]
 
 
 def bench(
-    target: Annotated[list[str] | None, typer.Option(help=f"Targets, in order; default OMNIDEMO_TARGET, else {TARGET}.")] = None,
+    target: Annotated[list[str] | None, typer.Option(help=f"Targets, in order; default OMNIDEMO_TARGET, else {DEFAULT_TARGET}.")] = None,
     drafter: Drafter = None,
     domain: Annotated[list[str] | None, typer.Option(help="Bundled topics, in order; default: all but chat.")] = None,
     prompts: Annotated[list[Path] | None, typer.Option(help="JSON Lines instead, a topic each; the last ones are measured.")] = None,
@@ -42,6 +42,7 @@ def bench(
     from omnidemo.bench.speed.contest import BenchRequest
     from omnidemo.bench.speed.run_bench import run
     from omnidemo.lines.sample_prompts import TOPICS
+    from omnidemo.models.names import known_targets
 
     topics = domain or [topic for topic in TOPICS if topic != "chat"]
     if quick:
@@ -52,8 +53,9 @@ def bench(
         held = {path.stem: prompt_files.read_prompts(path, limit) for path in prompts}
     else:
         traffic, held = prompt_files.files(prompts, limit) if prompts else prompt_files.bundled(topics, limit)
+    targets, settings = known_targets(target or [settings.target], settings)
     order = BenchRequest(
-        target or [settings.target], traffic, held, requests, out or settings.storage / "bench", storage,
+        targets, traffic, held, requests, out or settings.storage / "bench", storage,
         names_in(methods), temperature or (0.0, 1.0), max_new_tokens, draft_length, seed, command=command_line(),
     )  # fmt: skip
     with collected(run(order, settings)) as rows:

@@ -39,6 +39,11 @@ def packages() -> list[str]:
     return [one["package"] for one in _described() if "package" in one]
 
 
+def default() -> dict[str, Any]:
+    """The catalogue's entry of the file that is the target where nothing else was chosen."""
+    return next(one for one in _described() if one.get("default"))
+
+
 @cache
 def _described() -> list[dict[str, Any]]:
     return [one for one in json.loads(CATALOG.read_text(encoding="utf-8")) if "known" in one]

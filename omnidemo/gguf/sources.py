@@ -97,6 +97,21 @@ def seen(name: str) -> GgufFile | None:
     return found
 
 
+def catalogued() -> GgufFile | None:
+    """The catalogue's default, where its package or the Hub's cache has the file. Walks nowhere."""
+    entry = identity.default()
+    there = list(places.in_packages([entry["package"]]))
+    with suppress(ModelError):
+        spec = entry["name"]
+        there.append(_in_hub_cache(spec, *hub_file(spec)))  # type: ignore[misc]
+    for place in there:
+        found = about(place)
+        if found.name == entry["known"] and not found.reason:
+            _known[found.name] = place
+            return found
+    return None
+
+
 def about(place: Place) -> GgufFile:
     """What a file's header says. A file that cannot be read or used has its `reason`."""
     shown = place.path.name if place.source in ("folder", "package") else place.spec

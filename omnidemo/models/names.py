@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from omnidemo.config import Settings
+from omnidemo.config import DEFAULT_TARGET, EMBEDDED_TARGET, Settings
 from omnidemo.gguf import sources
 from omnidemo.models import model_files
 from omnidemo.models.hub_downloads import Progress, download_gguf
@@ -37,6 +37,9 @@ def folders(settings: Settings) -> list[str]:
 def resolve(name: str, settings: Settings) -> Resolved:
     """What a name as a person writes it means. ModelError, one sentence, for a GGUF file that is not there or cannot be used. One that has
     to be downloaded keeps its name until it is here."""
+    if name == DEFAULT_TARGET:
+        default = sources.catalogued()
+        return Resolved(default.name, default.spec) if default is not None else Resolved(EMBEDDED_TARGET, EMBEDDED_TARGET)
     if not sources.is_gguf(name):
         return Resolved(name, name)
     try:
@@ -63,6 +66,12 @@ def known_settings(settings: Settings) -> Settings:
             if found.name != given:
                 settings = with_files(settings, [found]).model_copy(update={role: found.name})
     return settings
+
+
+def known_targets(names: Sequence[str], settings: Settings) -> tuple[list[str], Settings]:
+    """What models are known by, and settings by which other processes find them."""
+    found = [resolve(name, settings) for name in names]
+    return [one.name for one in found], with_files(settings, found)
 
 
 def gguf_file(name: str, *, hub: bool = True, progress: Progress | None = None, free: int | None = None) -> Path | None:
