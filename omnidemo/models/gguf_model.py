@@ -19,16 +19,6 @@ from omnidemo.vocab.vocabulary import Vocabulary, read_vocabulary
 log = logging.getLogger(__name__)
 
 
-def gguf_file(name: str) -> Path | None:
-    """The GGUF file that a name means; None where it means something else."""
-    path = Path(name).expanduser()
-    if path.suffix != ".gguf":
-        return None
-    if not path.is_file():
-        raise ModelError(f"there is no file {name}; check the spelling")
-    return path
-
-
 class GgufModel:
     """See `ModelSource`. ModelError, one sentence, for a file that cannot be read, before memory is taken for its weights."""
 

@@ -16,8 +16,9 @@ from omnidemo.backends.runner import ModelError, Runner
 from omnidemo.decoding.sampling import as_tensor
 from omnidemo.models import model_files
 from omnidemo.models.folder_model import FolderModel, Quantization, first_line
-from omnidemo.models.gguf_model import GgufModel, gguf_file
+from omnidemo.models.gguf_model import GgufModel
 from omnidemo.models.model_files import Progress
+from omnidemo.models.names import gguf_file
 from omnidemo.models.parked import ParkedModel, absent_model
 from omnidemo.models.transformers_runner import make_runner
 from omnidemo.vocab.vocabulary import Vocabulary
@@ -79,7 +80,7 @@ def load_model(
     park: bool = False,
     absent: bool = False,
 ) -> LanguageModel:
-    """Load `name`: "bundled/a", a local folder, a Hub id, or a GGUF file.
+    """Load `name`: "bundled/a", a local folder, a Hub id, or a GGUF file by any of its names (`gguf/sources.py`).
 
     device: auto, cpu, cuda, cuda:N, mps, or a device map of accelerate ("balanced"). dtype: auto, float32, bfloat16, float16.
     quantization: "4bit" or "8bit" weights through bitsandbytes, for targets on CUDA (a drafter's weights have to stay trainable).
@@ -93,12 +94,12 @@ def load_model(
     _check_quantization(quantization, place)
     report("files", 0.0)
     source: ModelSource
-    if (file := gguf_file(name)) is not None:
+    room = None if absent else model_files.free_memory(place)
+    if (file := gguf_file(name, hub=hub, progress=report, free=room)) is not None:
         source = GgufModel(file, quantization)
     else:
         # The least share of its files that it may take: packed weights come from two bytes as a rule, those of two bytes perhaps from four.
         share = BYTES[quantization] / 2 if quantization else 0.5 if dtype in ("bfloat16", "float16") else 1.0
-        room = None if absent else model_files.free_memory(place)
         source = FolderModel(name, model_files.find(name, cache_dir=cache_dir, hub=hub, progress=report, free=room, share=share))
     name = source.name
     number = pick_dtype(dtype, place, source.config)
