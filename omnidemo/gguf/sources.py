@@ -15,6 +15,7 @@ from huggingface_hub.errors import HFValidationError
 
 from omnidemo.backends.runner import ModelError
 from omnidemo.gguf import identity, places
+from omnidemo.gguf.architecture import refusal
 from omnidemo.gguf.header import Header, read_header
 from omnidemo.gguf.places import PART, Place, Source, Walk, all_places, first_part, is_file, is_within
 
@@ -150,12 +151,6 @@ def _described(header: Header, unread: GgufFile) -> GgufFile:
         author=entry.get("author") or _clean(header.text("general.author") or header.text("general.organization")) or None,
         reason=(refusal(header) or "").replace(unread.path.name, unread.title),
     )
-
-
-def refusal(header: Header) -> str | None:  # a stand-in
-    if unread := next((tensor.kind.name for tensor in header.tensors.values() if tensor.kind.read is None), None):
-        return f"{header.parts[0].name} has weights of type {unread}; choose another file"
-    return None
 
 
 def _clean(text: str, most: int = 80) -> str:

@@ -144,7 +144,7 @@ def download_gguf(
         # So that the file is found by its branch, too, as the Hub's own functions would have it.
         return Path(hf_hub_download(repository, files[0], **options)) if sizes else Path(paths[0])
     except REFUSED as error:
-        raise ModelError(hub_sentence(name, error.__cause__ or error)) from error
+        raise ModelError(hub_sentence(name, error)) from error
 
 
 def begun(repository: str, cache_dir: Path | None) -> int:
@@ -154,6 +154,9 @@ def begun(repository: str, cache_dir: Path | None) -> int:
 
 
 def hub_sentence(name: str, error: BaseException) -> str:
+    """Why something cannot be downloaded, and what to do."""
+    if isinstance(error, (DryRunError, LocalEntryNotFoundError)) and error.__cause__ is not None:
+        error = error.__cause__  # that nothing is cached is what everybody knows
     if isinstance(error, GatedRepoError):
         repository = name.partition(":")[0]
         return (

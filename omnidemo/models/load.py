@@ -80,7 +80,7 @@ def load_model(
     park: bool = False,
     absent: bool = False,
 ) -> LanguageModel:
-    """Load `name`: "bundled/a", a local folder, a Hub id, or a GGUF file.
+    """Load `name`: "bundled/a", a local folder, a Hub id, or a GGUF file by any of its names (`gguf/sources.py`).
 
     device: auto, cpu, cuda, cuda:N, mps, or a device map of accelerate ("balanced"). dtype: auto, float32, bfloat16, float16.
     quantization: "4bit" or "8bit" weights through bitsandbytes, for targets on CUDA (a drafter's weights have to stay trainable).

@@ -175,4 +175,4 @@ def _download(name: str, cache_dir: Path | None, progress: Progress, free: int |
         done = fetch(name, missing, files[0].commit_hash, cache_dir, progress, total) if missing else 0
         return Path(snapshot_download(name, tqdm_class=reporting(progress, total, done), **options))
     except REFUSED as error:
-        raise ModelError(hub_sentence(name, error.__cause__ or error)) from error
+        raise ModelError(hub_sentence(name, error)) from error
