@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 from typing import Any, Literal
 
 from huggingface_hub import get_token, try_to_load_from_cache
 
 from omnidemo.config import Settings
 from omnidemo.models import model_files
+from omnidemo.models.catalogue_file import entries
 from omnidemo.models.load import BYTES, DTYPES, ModelError, pick_device
 
 Availability = Literal["bundled", "cached", "downloadable", "gated", "too big", "missing"]
 Role = Literal["target", "drafter", "both"]
-
-CATALOG = Path(__file__).parents[2] / "assets" / "catalog.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +37,6 @@ class ModelCard:
     memory_bytes: int | None
     availability: Availability
     note: str
-
-
-@cache
-def entries() -> dict[str, dict[str, Any]]:
-    """The catalogue as it is written, by name. `embedding`: parameters of an input embedding that is not the output's too;
-    `family`: which tokenizer."""
-    return {entry["name"]: entry for entry in json.loads(CATALOG.read_text(encoding="utf-8"))}
 
 
 def reading(name: str) -> Reading:

@@ -12,15 +12,17 @@ from typing import Any, Literal
 
 import torch
 from safetensors import SafetensorError
-from transformers import AutoConfig, AutoTokenizer, BitsAndBytesConfig, GenerationConfig
+from transformers import AutoConfig, AutoTokenizer, BitsAndBytesConfig
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING, MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 from transformers.utils import is_bitsandbytes_available
 from transformers.utils import logging as transformers_logging
 
 from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.backends.runner import ModelError, Runner
+from omnidemo.config import GREEDY, Manner
 from omnidemo.decoding.sampling import as_tensor
 from omnidemo.models import model_files
+from omnidemo.models.manner import generation_settings, read_manner
 from omnidemo.models.model_files import Progress
 from omnidemo.models.parked import ParkedModel, absent_model
 from omnidemo.models.read_weights import read_model
@@ -52,6 +54,7 @@ class LanguageModel:
     dtype: torch.dtype
     folder: Path
     chat: bool  # whether the tokenizer has a chat template
+    manner: Manner = GREEDY  # how it writes where a request says nothing
 
 
 def load_model(
@@ -122,6 +125,7 @@ def load_model(
         dtype=runner.dtype,
         folder=folder,
         chat=bool(tokenizer.chat_template),
+        manner=read_manner(name, folder),
     )
 
 
@@ -237,8 +241,8 @@ def _read_tokenizer(name: str, folder: Path, config: Any) -> tuple[Any, Vocabula
 def _end_ids(folder: Path, config: Any) -> list[int]:
     """Ids that end an answer, from the generation settings first and then the configuration."""
     found: list[int | Sequence[int] | None] = [getattr(config, "eos_token_id", None)]
-    with contextlib.suppress(OSError, ValueError):
-        found.insert(0, GenerationConfig.from_pretrained(folder).eos_token_id)
+    with contextlib.suppress(ValueError):  # `read_manner` says what is wrong with the file
+        found.insert(0, generation_settings(folder).get("eos_token_id"))
     ids = [i for entry in found if entry is not None for i in ([entry] if isinstance(entry, int) else entry)]
     return list(dict.fromkeys(ids))
 
