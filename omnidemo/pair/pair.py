@@ -88,8 +88,7 @@ class Pair:
         """Yield one `Round` after another; the generator's value is the finished `Generation`.
 
         prompt: a text (one user message where the target has a chat template, else the text itself), chat messages, or ids.
-        options: those of `omnidemo.config.GenerationConfig`, which says what each means; where they say nothing of the sampling, the
-        target's manner holds. cancelled: looked at after each round.
+        options: those of `omnidemo.config.GenerationConfig`, which says what each means. cancelled: looked at after each round.
         note: whether the policy "cost", which computes draft lengths from times, and `round_listeners` hear of the rounds.
         begun: ids of the answer that were written before; it goes on from there, `max_new_tokens` further.
         ValueError, before anything runs, for options or prompts that cannot be served.
@@ -175,8 +174,7 @@ class Pair:
         )
 
     def asked(self, **options: Any) -> GenerationConfig:
-        """How an answer with these options is made, the sampling as numbers: the given ones, else those of the target's manner.
-        ValueError, one sentence, for what is not possible."""
+        """`GenerationConfig.of` the options, whose sampling is the target's manner where they say nothing."""
         return GenerationConfig.of(**options).in_manner(self.target.manner)
 
     def record(self, ids: Sequence[int], max_new_tokens: int, cancelled: Callable[[], bool]) -> tuple[tuple[int, ...], Trace] | None:
