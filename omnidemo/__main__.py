@@ -16,13 +16,14 @@ import typer
 
 from omnidemo.cli import check_commands, measure_commands, speed_commands
 from omnidemo.cli.common import Commands, check_folder, read_settings, show
-from omnidemo.cli.options import Drafter, DraftLength, KeptIn, MaxNewTokens, Method, Storage, Target, Temperature
+from omnidemo.cli.options import Drafter, DraftLength, KeptIn, MaxNewTokens, Method, Storage, Target
 from omnidemo.config import GenerationConfig, Settings
 
 if TYPE_CHECKING:
     from omnidemo.records import Generation
     from omnidemo.serving.services import Cluster
 
+OWN = "default the target's own"
 HELP = "Online, cross-vocabulary speculative decoding: one small drafter for every target model. README.md explains the settings."
 app = typer.Typer(cls=Commands, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=HELP)
 
@@ -33,11 +34,11 @@ def generate(
     target: Target = None,
     drafter: Drafter = None,
     method: Method = None,
-    temperature: Temperature = 0.0,
-    top_p: Annotated[float, typer.Option(help="Keep the likeliest tokens of this mass.")] = 1.0,
-    top_k: Annotated[int, typer.Option(help="Keep so many likeliest tokens; 0 keeps all.")] = 0,
-    min_p: Annotated[float, typer.Option(help="Leave out tokens below this share of the likeliest one.")] = 0.0,
-    repetition_penalty: Annotated[float, typer.Option(help="Above 1: words of the text so far become less likely.")] = 1.0,
+    temperature: Annotated[float | None, typer.Option(help=f"0 is greedy; {OWN}.")] = None,
+    top_p: Annotated[float | None, typer.Option(help=f"Keep the likeliest tokens of this mass; {OWN}.")] = None,
+    top_k: Annotated[int | None, typer.Option(help=f"Keep so many likeliest tokens, 0 keeps all; {OWN}.")] = None,
+    min_p: Annotated[float | None, typer.Option(help=f"Leave out tokens below this share of the likeliest one; {OWN}.")] = None,
+    repetition_penalty: Annotated[float | None, typer.Option(help=f"Above 1: words of the text so far become less likely; {OWN}.")] = None,
     stop: Annotated[list[str] | None, typer.Option(help="End after this text; may be given several times.")] = None,
     max_new_tokens: MaxNewTokens = None,
     draft_length: DraftLength = None,

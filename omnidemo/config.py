@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -154,11 +155,34 @@ def _temperature(value: float) -> float:
     return value
 
 
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How a model is made to write: what holds of `SamplingParams` where a request says nothing; by default greedy, with nothing else on.
+    `source`: one sentence for people that says where the numbers come from."""
+
+    temperature: float = 0.0
+    top_p: float = 1.0
+    top_k: int = 0
+    min_p: float = 0.0
+    repetition_penalty: float = 1.0
+    source: str = ""
+
+    @property
+    def options(self) -> dict[str, float]:
+        """The numbers as options of `GenerationConfig`."""
+        return {name: getattr(self, name) for name in SAMPLING}
+
+
+SAMPLING = ("temperature", "top_p", "top_k", "min_p", "repetition_penalty")  # the numbers of a manner
+GREEDY = Manner()
+
+
 class GenerationConfig(BaseModel):
     """How one answer is made, for every way in: API, page, endpoint, MCP and command line.
 
     method: a name of `omnidemo.methods.METHODS`, or "auto" for the one that suits the pair.
-    temperature: 0 is greedy. It, `top_p`, `top_k`, `min_p` and `repetition_penalty` are those of `SamplingParams`.
+    temperature: 0 is greedy. It, `top_p`, `top_k`, `min_p` and `repetition_penalty` are those of `SamplingParams`; each that is None is as
+        the target's own manner has it.
     draft_policy: "fixed" drafts `draft_length` drafter tokens in each round, the others up to `longest_draft`: "confidence" while the
         drafter gives its tokens at least `confidence`, "head" while the acceptance head finds a rejection no likelier than `gamma`,
         "cost" while it pays, and not at all where plain decoding is faster.
@@ -178,11 +202,11 @@ class GenerationConfig(BaseModel):
 
     method: str = "ngram-exact"
     max_new_tokens: int = Field(128, ge=1, le=1_000_000)
-    temperature: Annotated[float, Field(ge=0, le=100), AfterValidator(_temperature)] = 0.0
-    top_p: float = Field(1.0, gt=0, le=1)
-    top_k: int = Field(0, ge=0, le=10_000_000)
-    min_p: float = Field(0.0, ge=0, le=1)
-    repetition_penalty: float = Field(1.0, ge=0.01, le=100)
+    temperature: Annotated[float, Field(ge=0, le=100), AfterValidator(_temperature)] | None = None
+    top_p: Annotated[float, Field(gt=0, le=1)] | None = None
+    top_k: Annotated[int, Field(ge=0, le=10_000_000)] | None = None
+    min_p: Annotated[float, Field(ge=0, le=1)] | None = None
+    repetition_penalty: Annotated[float, Field(ge=0.01, le=100)] | None = None
     draft_policy: Literal["fixed", "confidence", "cost", "head"] = "fixed"
     draft_length: int = Field(4, ge=0, le=32)
     longest_draft: int = Field(14, ge=1, le=32)
@@ -202,6 +226,10 @@ class GenerationConfig(BaseModel):
             return cls(**options)
         except ValidationError as error:
             raise ValueError(refusal(error)) from None
+
+    def in_manner(self, manner: Manner) -> GenerationConfig:
+        """The same with numbers: those that were not given are the manner's."""
+        return self.model_copy(update={name: number for name, number in manner.options.items() if getattr(self, name) is None})
 
 
 def changed(settings: Settings, changes: Mapping[str, Any], names: Sequence[str]) -> Settings:

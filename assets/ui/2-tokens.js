@@ -60,8 +60,8 @@
     const percent = (x) => (x === undefined || x === null ? null : x > 0 && x < 0.001 ? x.toPrecision(2) : x.toFixed(3));
     const title = discarded ? (line.j ? "a wrong guess" : "a guess nobody judged") : names[line.s].title;
     const rows = [row("token", visible(line.t) || nameless(line, answer)), row("id", String(line.i)), row("round · position", `${line.r + 1} · ${line.n + 1}`)];
-    const { temperature, top_p: topP } = answer.meta;
-    const plain = temperature === 1 && (topP ?? 1) === 1; // else p is of the model itself, and q of what the settings make of it
+    const { temperature, top_p = 1, top_k = 0, min_p = 0, repetition_penalty = 1 } = answer.meta;
+    const plain = temperature === 1 && top_p === 1 && !top_k && !min_p && repetition_penalty === 1; // else p is of the model itself, and q of what the settings make of it
     if (!discarded || line.j) rows.push(row(plain ? "the big model's probability, p" : "the big model's probability at temperature 1", percent(line.p) ?? "–"));
     if (percent(line.q)) rows.push(row(plain ? "the small model's, q" : "the small model's", percent(line.q)));
     const greedy = temperature === 0; // then p and q decide nothing

@@ -20,6 +20,7 @@ from transformers import GenerationConfig
 from omnidemo.backends import compile_kernels
 from omnidemo.bench import tiny
 from omnidemo.bench.silence import quietly
+from omnidemo.config import GREEDY
 from omnidemo.decoding.contexts import common_prefix
 from omnidemo.methods import METHODS
 from omnidemo.models.load import LanguageModel, load_model
@@ -213,8 +214,8 @@ def _generate(pair: Pair, case: Case, method: str, prompt: Sequence[int]) -> Gen
         pair.clear_cache()
     else:
         pair.fill_cache()
-    options: dict[str, Any] = {"method": method, "draft_length": case.draft_length, "learn": case.cold, "reuse": case.again}
-    options["repetition_penalty"] = case.penalty
+    options: dict[str, Any] = GREEDY.options | {"repetition_penalty": case.penalty, "method": method}
+    options |= {"draft_length": case.draft_length, "learn": case.cold, "reuse": case.again}
     if case.again:
         pair.generate(prompt, max_new_tokens=12, **options)
     return pair.generate(prompt, max_new_tokens=case.max_new_tokens, **options)

@@ -22,7 +22,7 @@ from omnidemo.bench.silence import quietly
 from omnidemo.bench.speed.machine import live_tensors, resident
 from omnidemo.bench.torture.client import Client, acknowledged
 from omnidemo.bench.torture.server import served
-from omnidemo.config import Settings
+from omnidemo.config import GREEDY, Settings
 from omnidemo.distill.distiller import Distiller
 from omnidemo.pair.pair import Pair
 from omnidemo.serving.pair_loading import build_pair
@@ -86,7 +86,7 @@ def while_learning(settings: Settings, prompts: Sequence[str], requests: int, ev
     check_prompts(pair, prompts)
     with quietly(), learning(pair, settings, training="inline") as (_, _, lines):
         names = ("method", "max_new_tokens", "draft_policy", "draft_length", "longest_draft")
-        options: dict[str, Any] = {name: getattr(settings, name) for name in names}
+        options: dict[str, Any] = GREEDY.options | {name: getattr(settings, name) for name in names}
 
         def serve(count: int, prompt: str) -> None:
             pair.generate(prompt, seed=seed + count, **options)

@@ -20,7 +20,7 @@ import pandas as pd
 import typer
 
 from omnidemo.bundled import write_prompts as prompts
-from omnidemo.config import DRAFTER, Settings
+from omnidemo.config import DRAFTER, GREEDY, Settings
 from omnidemo.models.catalogue import Reading, reading
 from omnidemo.pair.pair import Pair
 from omnidemo.serving.conversation_window import newest
@@ -73,7 +73,7 @@ class Model:
     def answer(self, example: Example, chat: Messages | None = None) -> Answer:
         """The answer to a chat, by default that of the example up to its last question, judged by the example."""
         given = newest(self.pair, asked(example) if chat is None else chat, self.reading, self.limit)
-        made = self.pair.generate(given, method="autoregressive", temperature=0.0, max_new_tokens=self.limit, learn=False)
+        made = self.pair.generate(given, method="autoregressive", **GREEDY.options, max_new_tokens=self.limit, learn=False)
         return Answer(example, made.text, len(made.token_ids), made.finish_reason == "end", mixer.check(example, made.text))
 
 

@@ -145,6 +145,7 @@ def _try(found: Advice, settings: Settings, topic: str) -> Trial:
     from omnidemo.advisor import trial
     from omnidemo.advisor.overlap import prompts_of
     from omnidemo.api import load_pair
+    from omnidemo.config import GREEDY
     from omnidemo.serving.comparison import Comparison, compare
 
     best = found.candidates[0]
@@ -152,7 +153,7 @@ def _try(found: Advice, settings: Settings, topic: str) -> Trial:
     pair = load_pair(found.target.name, best.model.name, settings.device, settings.dtype, None, settings)
     with progress() as bar:
         task = bar.add_task("prompts", total=trial.PROMPTS)
-        options = {"max_new_tokens": trial.TOKENS, "draft_length": settings.draft_length}
+        options = GREEDY.options | {"max_new_tokens": trial.TOKENS, "draft_length": settings.draft_length}
         measured = compare(pair, prompts_of(topic, trial.PROMPTS), trial.METHODS, **options)  # type: ignore[arg-type]
         results: list[Comparison] = []
         for results in trial.whole_prompts(measured):

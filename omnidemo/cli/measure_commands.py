@@ -37,6 +37,7 @@ def compare(
     from omnidemo.api import load_pair
     from omnidemo.bench import compare_methods
     from omnidemo.bench.prompt_files import check_writable, read_prompts
+    from omnidemo.config import GREEDY
 
     texts = read_prompts(prompts, limit)
     names = compare_methods.check_methods(names_in(methods))
@@ -44,8 +45,9 @@ def compare(
     pair = load_pair(settings.target, settings.drafter, settings.device, settings.dtype, storage, settings)
     if fill_cache or settings.warm_start:
         pair.fill_cache()
-    options = {"max_new_tokens": settings.max_new_tokens, "draft_length": settings.draft_length}
-    with collected(compare_methods.run(pair, texts, names, csv, temperature=temperature, seed=seed, **options)) as results:
+    options = GREEDY.options | {"max_new_tokens": settings.max_new_tokens, "draft_length": settings.draft_length}
+    options["temperature"] = temperature
+    with collected(compare_methods.run(pair, texts, names, csv, seed=seed, **options)) as results:
         lines = [[summary.method, *summary.cells()] for summary in compare_methods.summarise(results)]
         show(("method", *compare_methods.HEADINGS), lines, f"{SPREAD} Rows: {csv}")
 

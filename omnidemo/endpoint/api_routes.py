@@ -15,6 +15,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
+from omnidemo.config import SAMPLING
 from omnidemo.endpoint import model_ids
 from omnidemo.endpoint.answer_format import AnswerFormat
 from omnidemo.endpoint.answer_response import AnswerResponse, Begin, Fingerprint
@@ -127,8 +128,7 @@ class Endpoint:
             "raw": raw,
             "method": asked.omnidemo.method or settings.method,
             "max_new_tokens": asked.most_tokens or settings.max_new_tokens,
-            "temperature": asked.temperature,
-            "top_p": asked.top_p,
+            **{name: getattr(asked, name) for name in SAMPLING},
             "stop": tuple(asked.stop),
             "seed": asked.seed,
             "draft_policy": policy,

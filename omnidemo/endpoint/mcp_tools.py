@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from omnidemo.config import SAMPLING
 from omnidemo.endpoint.answer_format import REASONS
 from omnidemo.endpoint.answer_slots import Item
 from omnidemo.endpoint.api_errors import ApiError
@@ -22,6 +23,7 @@ from omnidemo.serving.public_services import PublicServices
 
 Tell = Callable[[int, int], Awaitable[None]]  # how much is done, of how much
 MODEL = "target@drafter:line, a target alone, or omnidemo for the pair that this server is set to."
+OWN = "Left out: the model's own."
 METHOD = f"Decoding method: {', '.join(METHODS)}, or auto."
 
 
@@ -29,11 +31,17 @@ class Arguments(BaseModel):
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
     max_new_tokens: int = Field(128, ge=1, le=1_000_000, description="Longest answer, in tokens of the target.")
-    temperature: float = Field(0.0, ge=0, le=100, description="0 is greedy decoding.")
     model: str = Field(ALIAS, max_length=1000, description=MODEL)
 
 
 class GenerateArguments(Arguments):
+    temperature: float | None = Field(None, ge=0, le=100, description=f"0 is greedy decoding. {OWN}")
+    top_p: float | None = Field(None, gt=0, le=1, description=f"Keep the likeliest tokens of this mass. {OWN}")
+    top_k: int | None = Field(None, ge=0, le=10_000_000, description=f"Keep so many likeliest tokens; 0 keeps all. {OWN}")
+    min_p: float | None = Field(None, ge=0, le=1, description=f"Leave out tokens below this share of the likeliest one. {OWN}")
+    repetition_penalty: float | None = Field(
+        None, ge=0.01, le=100, description=f"Above 1: words of the text so far become less likely. {OWN}"
+    )
     prompt: str | None = Field(None, description="What to answer. Give this, or messages.")
     messages: list[ChatMessage] | None = Field(None, min_length=1, description="A conversation to answer, oldest message first.")
     seed: int | None = Field(None, ge=0, lt=2**63, description="Repeats an answer as long as system_fingerprint is the same.")
@@ -42,6 +50,7 @@ class GenerateArguments(Arguments):
 
 
 class CompareArguments(Arguments):
+    temperature: float = Field(0.0, ge=0, le=100, description="0 is greedy decoding. Top-p and the like are the model's own.")
     prompt: str = Field(description="What every method answers.")
     methods: Annotated[list[str], Field(max_length=len(METHODS) + 1)] = Field(
         [], description=f"{METHOD} Empty: {BASELINE}, which is the target alone, and the server's method."
@@ -96,8 +105,8 @@ async def generate(endpoint: Endpoint, front: PublicServices, given: dict[str, A
         raise ApiError(400, 'Give either prompt, a text, or messages, a list such as [{"role": "user", "content": "Hello"}].')
     messages = asked.messages or [ChatMessage(role="user", content=asked.prompt or "")]
     request = ChatRequest(
-        messages=messages, temperature=asked.temperature, max_tokens=asked.max_new_tokens, seed=asked.seed,
-        omnidemo=OwnOptions(method=asked.method),
+        messages=messages, max_tokens=asked.max_new_tokens, seed=asked.seed, omnidemo=OwnOptions(method=asked.method),
+        **{name: getattr(asked, name) for name in SAMPLING},
     )  # fmt: skip
     model = await endpoint.ready(front, asked.model)
     begin, fingerprint = endpoint.plan(front, model, request, [message.plain() for message in messages])

@@ -18,7 +18,6 @@ NEUTRAL: Mapping[str, tuple[Any, ...]] = {
     "n": (1,), "best_of": (1,), "logprobs": (False,), "top_logprobs": (0,), "echo": (False,), "suffix": ("",),
     "frequency_penalty": (0,), "presence_penalty": (0,), "logit_bias": ({},), "tools": ([],), "functions": ([],),
     "tool_choice": ("none", "auto"), "response_format": ({"type": "text"},), "modalities": (["text"],), "audio": (),
-    "top_k": (0, -1), "min_p": (0,), "repetition_penalty": (1,),
 }  # fmt: skip
 Form = TypeVar("Form", bound=BaseModel)
 Asked = TypeVar("Asked", bound="AnswerRequest")
@@ -26,6 +25,10 @@ Asked = TypeVar("Asked", bound="AnswerRequest")
 
 def _texts(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
+
+
+def _top_k(value: Any) -> Any:
+    return 0 if value == -1 else value  # how some clients switch it off
 
 
 def _content(value: Any) -> Any:
@@ -84,8 +87,12 @@ class AnswerRequest(BaseModel):
     model: str = ALIAS
     stream: bool = False
     stream_options: StreamOptions = StreamOptions()
-    temperature: float = Field(1.0, ge=0, le=100)
-    top_p: float = Field(1.0, gt=0, le=1)
+    # Where a client says nothing of them the target's own manner holds. The last three are not OpenAI's; other servers take them too.
+    temperature: float | None = Field(None, ge=0, le=100)
+    top_p: float | None = Field(None, gt=0, le=1)
+    top_k: Annotated[int, BeforeValidator(_top_k), Field(ge=0, le=10_000_000)] | None = None
+    min_p: float | None = Field(None, ge=0, le=1)
+    repetition_penalty: float | None = Field(None, ge=0.01, le=100)
     max_tokens: int | None = Field(None, ge=1, le=1_000_000)
     max_completion_tokens: int | None = Field(None, ge=1, le=1_000_000)
     stop: Annotated[list[str], BeforeValidator(_texts), Field(max_length=64)] = []

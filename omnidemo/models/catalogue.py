@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 from typing import Any, Literal
 
 import psutil
@@ -16,6 +14,7 @@ from omnidemo.config import Settings
 from omnidemo.gguf import sources
 from omnidemo.gguf.sources import GgufFile
 from omnidemo.models import model_files, names
+from omnidemo.models.catalogue_file import entries, entry_of
 from omnidemo.models.load import BYTES, DTYPES, ModelError, pick_device
 
 Availability = Literal["bundled", "cached", "downloadable", "gated", "too big", "missing", "unusable"]
@@ -23,7 +22,6 @@ Role = Literal["target", "drafter", "both"]
 Source = Literal["bundled", "package", "hub", "ollama", "lmstudio", "folder"]
 HERE = ("bundled", "cached")  # what can be loaded without a download
 
-CATALOG = Path(__file__).parents[2] / "assets" / "catalog.json"
 LARGEST_DRAFTER = 2e9  # parameters of a GGUF file that is offered as a drafter
 
 
@@ -53,18 +51,6 @@ class ModelCard:
     bytes: int | None = None
     licence: str | None = None
     author: str | None = None
-
-
-@cache
-def entries() -> dict[str, dict[str, Any]]:
-    """The catalogue as it is written, by name. `embedding`: parameters of an input embedding that is not the output's too;
-    `family`: which tokenizer."""
-    return {entry["name"]: entry for entry in json.loads(CATALOG.read_text(encoding="utf-8"))}
-
-
-def entry_of(name: str) -> dict[str, Any]:
-    """The catalogue's entry for a model, also for the name that its file is known by; empty where it has none."""
-    return entries().get(name) or next((entry for entry in entries().values() if entry.get("known") == name), {})
 
 
 def reading(name: str) -> Reading:

@@ -10,12 +10,13 @@ from typing import Any, Literal
 
 import torch
 from safetensors import SafetensorError
-from transformers import AutoConfig, AutoTokenizer, BitsAndBytesConfig, GenerationConfig
+from transformers import AutoConfig, AutoTokenizer, BitsAndBytesConfig
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING, MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 from transformers.utils import logging as transformers_logging
 
 from omnidemo.backends.runner import ModelError
 from omnidemo.models import model_files
+from omnidemo.models.manner import generation_settings, read_manner
 from omnidemo.models.read_weights import read_model
 from omnidemo.models.transformers_runner import check_cache
 from omnidemo.vocab.vocabulary import Vocabulary, read_vocabulary
@@ -34,6 +35,7 @@ class FolderModel:
         self.name, self.files = name, folder
         self.config = _read_config(name, folder)
         self.parameters = model_files.count_parameters(folder)
+        self.manner = read_manner(name, folder)
 
     def tokenizer(self) -> tuple[Any, Vocabulary]:
         return _read_tokenizer(self.name, self.files, self.config)
@@ -104,8 +106,8 @@ def _read_tokenizer(name: str, folder: Path, config: Any) -> tuple[Any, Vocabula
 def _end_ids(folder: Path, config: Any) -> list[int]:
     """Ids that end an answer, from the generation settings first and then the configuration."""
     found: list[int | Sequence[int] | None] = [getattr(config, "eos_token_id", None)]
-    with contextlib.suppress(OSError, ValueError):
-        found.insert(0, GenerationConfig.from_pretrained(folder).eos_token_id)
+    with contextlib.suppress(ValueError):  # `read_manner` says what is wrong with the file
+        found.insert(0, generation_settings(folder).get("eos_token_id"))
     ids = [i for entry in found if entry is not None for i in ([entry] if isinstance(entry, int) else entry)]
     return list(dict.fromkeys(ids))
 

@@ -12,7 +12,9 @@ from omnidemo.backends.runner import ModelError
 from omnidemo.gguf.architecture import plan_of
 from omnidemo.gguf.header import read_header
 from omnidemo.gguf.identity import known_name
+from omnidemo.gguf.tokenizer import read_tokenizer
 from omnidemo.gguf.weights import build_config, build_model, check_shapes, one_sentence
+from omnidemo.models.manner import read_manner
 from omnidemo.models.read_weights import LOADING
 from omnidemo.vocab.vocabulary import Vocabulary, read_vocabulary
 
@@ -34,10 +36,9 @@ class GgufModel:
         self.config = build_config(plan)
         check_shapes(self._header, plan, self.config)
         self.parameters = self._header.parameters
+        self.manner = read_manner(self.name, metadata=self._header.metadata)
 
     def tokenizer(self) -> tuple[Any, Vocabulary]:
-        from omnidemo.gguf.tokenizer import read_tokenizer
-
         tokenizer, ends = read_tokenizer(self._header.metadata, self.files.parent)
         return tokenizer, read_vocabulary(tokenizer, ends)
 

@@ -13,6 +13,7 @@ from transformers.utils import is_bitsandbytes_available
 
 from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.backends.runner import ModelError, Runner
+from omnidemo.config import GREEDY, Manner
 from omnidemo.decoding.sampling import as_tensor
 from omnidemo.models import model_files
 from omnidemo.models.folder_model import FolderModel, Quantization, first_line
@@ -40,6 +41,7 @@ class ModelSource(Protocol):
     config: Any
     parameters: int
     learns: bool
+    manner: Manner
 
     def tokenizer(self) -> tuple[Any, Vocabulary]: ...
 
@@ -65,6 +67,7 @@ class LanguageModel:
     folder: Path
     chat: bool  # whether the tokenizer has a chat template
     learns: bool = True
+    manner: Manner = GREEDY  # how it writes where a request says nothing
 
 
 def load_model(
@@ -143,6 +146,7 @@ def load_model(
         folder=source.files,
         chat=bool(tokenizer.chat_template),
         learns=source.learns,
+        manner=source.manner,
     )
 
 

@@ -10,13 +10,15 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from transformers import AutoModelForCausalLM
+from transformers import AutoModelForCausalLM, GenerationConfig
 
 LOADING = threading.RLock()  # held by whoever loads a model
 
 
 def read_model(folder: Path | str, **options: Any) -> Any:
-    """`AutoModelForCausalLM.from_pretrained`: from safetensors, and never code of a repository. Its errors."""
+    """`AutoModelForCausalLM.from_pretrained`: from safetensors, and never code of a repository. Its errors. The model's settings for
+    generating stay unread, as nothing here generates by them and a wrong value in them would be an error of the weights."""
     auto: Any = AutoModelForCausalLM
+    options.setdefault("generation_config", GenerationConfig())
     with LOADING:
         return auto.from_pretrained(folder, use_safetensors=True, trust_remote_code=False, **options)

@@ -94,7 +94,7 @@ class Pair:
         ValueError, before anything runs, for options or prompts that cannot be served.
         """
         began = perf_counter()
-        asked = GenerationConfig.of(**options)
+        asked = self.asked(**options)
         chosen = self._method(asked.method)
         sampling = SamplingParams(**{field.name: getattr(asked, field.name) for field in fields(SamplingParams)})
         domain, seed, learn = asked.domain, asked.seed, asked.learn
@@ -153,7 +153,7 @@ class Pair:
                     ngrams.clock += int(learn)
             for learner in self.learners:
                 if trace is not None:
-                    learner(replace(trace, temperature=asked.temperature, domain=domain, version=version, key=key))
+                    learner(replace(trace, temperature=sampling.temperature, domain=domain, version=version, key=key))
             self._memory.save()
         drafts = [(done.drafted, done.seconds["total"]) for done in rounds[1:] if done.drafted]
         with self._lock:
@@ -172,6 +172,10 @@ class Pair:
             domain=domain,
             key=key,
         )
+
+    def asked(self, **options: Any) -> GenerationConfig:
+        """`GenerationConfig.of` the options, whose sampling is the target's manner where they say nothing."""
+        return GenerationConfig.of(**options).in_manner(self.target.manner)
 
     def record(self, ids: Sequence[int], max_new_tokens: int, cancelled: Callable[[], bool]) -> tuple[tuple[int, ...], Trace] | None:
         """The target's greedy answer to a prompt, given as ids, with its trace; None where `cancelled` said so before a pass.
@@ -213,10 +217,10 @@ class Pair:
         return self._prompts.ids(prompt, raw)
 
     def warm_up(self) -> None:
-        """Run each model once, so that the first answer does not pay for it, and time plain rounds."""
+        """Run each model once, so that the first answer does not pay for it, and time plain rounds, in the target's manner."""
         prompt = self.prompt_ids("Hello")
         for method in (BASELINE, "ngram-exact"):
-            self.generate(prompt, method=method, max_new_tokens=12, learn=False, reuse=False)
+            self.generate(prompt, method=method, max_new_tokens=12, seed=0, learn=False, reuse=False)
 
     @property
     def adapter_version(self) -> int:

@@ -14,7 +14,6 @@ from safetensors.torch import save
 from torch import Tensor
 
 from omnidemo.adapters.acceptance_head import NumpyHead
-from omnidemo.config import GenerationConfig
 from omnidemo.metrics import measure
 from omnidemo.models.load import LanguageModel
 from omnidemo.pair.conversation_pool import DOMAIN
@@ -55,7 +54,7 @@ class RemotePair(Pair):
         self, prompt: Prompt, *, cancelled: Callable[[], bool] = lambda: False, note: bool = True, **options: Any
     ) -> Generator[Round, None, Generation]:
         """As `Pair.stream`, without `begun`, which `replicas/failover.py` gives. RuntimeError, one sentence, where nobody can write it."""
-        asked = GenerationConfig.of(**options)
+        asked = self.asked(**options)
         self._method(asked.method)  # what the pair cannot do is told before anybody is asked
         ids = tuple(self.prompt_ids(prompt))
         with self._lock:

@@ -37,15 +37,15 @@ class Beside:
         drafter: str,
         messages: Sequence[Mapping[str, str]],
         max_new_tokens: int,
-        temperature: float,
-        top_p: float = 1.0,
         seed: int | None = None,
         cancel: threading.Event | None = None,
+        **sampling: float | None,
     ) -> list[Generation]:
-        """The answer by the target alone, one token a round: the middle one of its runs first."""
+        """The answer by the target alone, one token a round: the middle one of its runs first. `sampling`: the options of that name; what
+        it leaves out is as the target's manner has it."""
         with self._pool.using(target, drafter) as (pair, _):
             prompt = newest(pair, messages, reading(target), max_new_tokens)
-            options = {"max_new_tokens": max_new_tokens, "temperature": temperature, "top_p": top_p, "seed": seed}
+            options = {"max_new_tokens": max_new_tokens, "seed": seed, **sampling}
             return _often(lambda: (_alone(pair, prompt, cancel, method=BASELINE, **options),))[0]
 
     def fresh_and_today(
@@ -59,8 +59,9 @@ class Beside:
         domain: str,
         cancel: threading.Event | None = None,
     ) -> tuple[list[Generation], list[Generation]]:
-        """The greedy answer with the base drafter and with what drafts for `domain` now, four guesses a round each: runs alternate, the
-        middle one of each comes first. A method that does not draft is replaced by the one that suits the pair."""
+        """The answer at temperature 0, else in the target's manner, with the base drafter and with what drafts for `domain` now, four
+        guesses a round each: runs alternate, the middle one of each comes first. A method that does not draft is replaced by the one that
+        suits the pair."""
         with self._pool.using(target, drafter) as (pair, lines):
             prompt = newest(pair, messages, reading(target), max_new_tokens)
             drafting = method in METHODS and METHODS[method].drafts and not METHODS[method].refusal(pair.map)

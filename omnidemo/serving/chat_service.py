@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from omnidemo.config import GenerationConfig
+from omnidemo.config import SAMPLING, GenerationConfig
 from omnidemo.lines import sample_prompts
 from omnidemo.lines.line_names import AUTO
 from omnidemo.lines.router import DEFAULT, Route
@@ -35,7 +35,7 @@ COMMIT_SECONDS = 15.0  # longest wait for a row at the end of an answer: it take
 STOP_SECONDS = 1.0  # the same for one that was stopped: the page gives a stop up after three
 SESSIONS_KNOWN = 256  # sessions whose newest route is remembered
 DRAFTING = ("draft_policy", "draft_length", "longest_draft", "confidence", "gamma")  # options that the settings have as well
-NOTED = ("temperature", "top_p", "max_new_tokens", *DRAFTING, "seed")  # options that stand in the history
+NOTED = (*SAMPLING, "max_new_tokens", *DRAFTING, "seed")  # options that stand in the history
 Kind = Literal["chat", "traffic", "api"]
 
 
@@ -71,10 +71,10 @@ class ChatService:
 
         `options` are those of `GenerationConfig`. The request is recorded (unless `keep` is off) and learned from (unless `learn` is off).
         domain: the adapter line that drafts and learns, "auto" to have it chosen by the prompt. Where it or an option of DRAFTING
-        is None or missing, the settings' value is used; a seed turns the draft policy `cost` into `fixed`. The session's `routed` says
-        which line it became and why. A target reads as much of the conversation as the catalogue says it was made for; where it is `raw`,
-        it goes on from the last message's text, without a chat template. topic: what the prompt is about, where that is known; else the
-        router labels it. RuntimeError or ValueError, one sentence, if it cannot start.
+        is None or missing, the settings' value is used, and for one of SAMPLING that of the target's manner; a seed turns the draft policy
+        `cost` into `fixed`. The session's `routed` says which line it became and why. A target reads as much of the conversation as the
+        catalogue says it was made for; where it is `raw`, it goes on from the last message's text, without a chat template. topic: what
+        the prompt is about, where that is known; else the router labels it. RuntimeError or ValueError, one sentence, if it cannot start.
         """
         options |= {name: getattr(self._pool.settings, name) for name in DRAFTING if options.get(name) is None}
         options["draft_policy"] = repeatable(options["draft_policy"], options.get("seed"))
@@ -85,6 +85,7 @@ class ChatService:
         check_messages(messages, texts=True)
         prompt = str(messages[-1]["content"]) if messages else ""
         with self._pool.using(target, drafter) as (pair, lines):
+            asked = asked.in_manner(pair.target.manner)
             route = self._adaptation.choose(lines, domain, messages)
             if topic is not None:
                 route = replace(route, topic=topic, topic_why=f"Sample prompts of the topic “{topic}”.")
@@ -190,10 +191,11 @@ class ChatService:
         seed: int | None = 0,
         cancel: threading.Event | None = None,
         domain: str | None = None,
+        **sampling: float | None,
     ) -> Iterator[Comparison]:
         """Each method on each prompt, interleaved, with what an adapter line has learned (None: the settings' line, or `default` where
         that is chosen by topic); see `comparison.compare`. Without a `draft_length` drafts are as long as the settings' policy makes them,
-        as in a chat."""
+        as in a chat. `sampling`: the others of SAMPLING; what it leaves out is as the target's manner has it."""
         domain = self._chosen(domain)
         domain = DEFAULT if domain == AUTO else domain
         drafting: dict[str, Any] = {name: getattr(self._pool.settings, name) for name in DRAFTING}
@@ -211,6 +213,7 @@ class ChatService:
                 warm=True,
                 cancelled=cancel.is_set if cancel is not None else lambda: False,
                 **drafting,
+                **sampling,
             )
 
     def following(self, session: str) -> Route | None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from omnidemo.config import SAMPLING
 from omnidemo.methods import BASELINE, make_method
 from omnidemo.pair.pair import Pair
 from omnidemo.records import Generation, Prompt
@@ -52,19 +53,20 @@ def compare(
     if not names:
         raise ValueError("choose at least one method to compare")
     others = [name for name in names if name != BASELINE]
+    sampling = {name: options[name] for name in SAMPLING if name in options}
     if prompts:
         for name in names:  # warm-up, untimed
             if cancelled():
                 return
             method, line = drafting[name]
-            short: dict[str, Any] = {"max_new_tokens": 8, "temperature": temperature, "learn": False, "reuse": False}
+            short: dict[str, Any] = {**sampling, "max_new_tokens": 8, "temperature": temperature, "learn": False, "reuse": False}
             pair.generate(prompts[0], method=method, domain=line, cancelled=cancelled, **short)
     for index, prompt in enumerate(prompts):
         shift = index % max(1, len(others))
         order = ([BASELINE] if BASELINE in names else []) + others[shift:] + others[:shift]
         baseline: Generation | None = None
         if warm:
-            _warm_cache(pair, prompt, max_new_tokens, domain, cancelled)
+            _warm_cache(pair, prompt, max_new_tokens, domain, cancelled, **sampling)
         for name in order:
             if cancelled():
                 return
@@ -92,8 +94,8 @@ def compare(
             yield Comparison(index, prompt if isinstance(prompt, str) else str(prompt), name, generation, identical, speedup)
 
 
-def _warm_cache(pair: Pair, prompt: Prompt, max_new_tokens: int, domain: str, cancelled: Callable[[], bool]) -> None:
-    """Answer a prompt greedily and keep the n-grams that the answer needs; as after any answer, the cost model knows its times."""
-    options = {"max_new_tokens": max_new_tokens, "domain": domain, "learn": False, "reuse": False, "cancelled": cancelled}
-    for done in pair.stream(prompt, method=make_method("auto", pair.map).name, **options):  # type: ignore[arg-type]
+def _warm_cache(pair: Pair, prompt: Prompt, max_new_tokens: int, domain: str, cancelled: Callable[[], bool], **sampling: Any) -> None:
+    """Answer a prompt at temperature 0 and keep the n-grams that the answer needs; as after any answer, the cost model knows its times."""
+    options: dict[str, Any] = {"max_new_tokens": max_new_tokens, "domain": domain, "learn": False, "reuse": False, "cancelled": cancelled}
+    for done in pair.stream(prompt, method=make_method("auto", pair.map).name, temperature=0.0, **sampling, **options):
         pair.remember(done, domain)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import torch
 from omnidemo.backends import bf16_weights, choice, compile_kernels
 from omnidemo.backends.fused_cache import pick_threads
 from omnidemo.backends.fused_llama import FusedLlama
-from omnidemo.config import Settings
+from omnidemo.config import GREEDY, Settings
 from omnidemo.lines.trainer_pool import TrainerPool, Trainers
 from omnidemo.models.load import load_model
 from omnidemo.models.names import resolve
@@ -61,8 +62,10 @@ def build_pair(
 
 
 def build_measured_pair(target: str, drafter: str, settings: Settings) -> Pair:
-    """As `build_pair`, and wait until the kernels are compiled: for measurements of time."""
+    """As `build_pair`, and wait until the kernels are compiled: for measurements, in which the target has no manner of its own, so that
+    what a measurement does not ask for is off."""
     pair = build_pair(target, drafter, settings)
+    pair.target = replace(pair.target, manner=GREEDY)
     if pair.target.device.type == "cpu" and settings.backend != "reference":
         compile_kernels.wait()
     return pair

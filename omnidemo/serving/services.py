@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from omnidemo import private_folders
 from omnidemo.backends.choice import backend_of
-from omnidemo.config import Settings
+from omnidemo.config import Manner, Settings
 from omnidemo.lines import sample_prompts
 from omnidemo.lines.trainer_pool import Trainers
 from omnidemo.methods import AUTO, AUTO_HELP, METHODS
@@ -131,6 +131,10 @@ class Services:
     def pair(self, target: str, drafter: str) -> Pair:
         """The ready pair; RuntimeError, one sentence, while it is not."""
         return self._pool.ready(target, drafter)[0]
+
+    def manner(self, target: str, drafter: str) -> Manner:
+        """How the target of a ready pair writes where a request says nothing."""
+        return self.pair(target, drafter).target.manner
 
     def conditions(self, target: str, drafter: str) -> str:
         """Backend, device and dtype of a ready pair, on which a seeded answer depends beside its settings and what was learned; "replicas"

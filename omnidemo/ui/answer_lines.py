@@ -3,7 +3,7 @@
 The lines of the rounds and tokens between them are made in `store/recorded_rounds.py`, for live and recorded answers alike. An answer is
 an append-only string; each line is one JSON object with a key `k`:
 
-    run     first line: run, method, target, drafter, and the temperature and top_p that were asked for
+    run     first line: run, method, target, drafter, and what the text is drawn with (`config.SAMPLING`)
     t, x, r the rounds: see `recorded_rounds.round_lines`
     f       figures so far (names of Generation.metrics) and counts per class
     end     finish, method, version, cache (n-grams), prompt (its tokens), seed, topic, f and c as above, text (the answer, for a check

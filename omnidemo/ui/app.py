@@ -64,7 +64,7 @@ def _generate(services: PublicServices) -> Any:
         drafter: str = "",
         method: str = "",
         max_new_tokens: int = 128,
-        temperature: float = 0.0,
+        temperature: float | None = None,
         draft_length: int | None = None,
         seed: int | None = None,
     ) -> dict[str, Any]:
@@ -124,6 +124,7 @@ def _head(services: PublicServices) -> str:
         "method": services.settings.method,
         "help": {f"omni-{name}": hint for name, hint in text.HELP.items()},
         "controls": settings_panel.groups(),
+        "manner": [{"name": name, "label": label, "help": hint, "step": step} for name, (label, hint, step) in text.MANNER.items()],
         "lossless": text.LOSSLESS,
         "topics": text.TOPICS,
         "approximate": text.APPROXIMATE,

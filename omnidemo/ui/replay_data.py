@@ -9,7 +9,7 @@ from typing import Any
 
 import gradio as gr
 
-from omnidemo.config import GenerationConfig
+from omnidemo.config import SAMPLING, GenerationConfig
 from omnidemo.records import Generation, Round
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.store.recorded_rounds import round_lines
@@ -32,12 +32,11 @@ def lane(runs: Sequence[Generation]) -> dict[str, Any]:
 
 def beside(services: PublicServices, wanted: Mapping[str, Any]) -> dict[str, Any]:
     """The lanes of a measurement beside an answer. `wanted` comes from the browser: kind (plain or fresh), target, drafter, message,
-    history, tokens, and for plain temperature, top_p and seed, for fresh method and line. RuntimeError or ValueError, one sentence, where
-    there are none."""
+    history, tokens, and for plain seed and what the text was drawn with (SAMPLING), for fresh method and line. RuntimeError or ValueError,
+    one sentence, where there are none."""
     checked = GenerationConfig.of(
         max_new_tokens=wanted.get("tokens") or 1,
-        temperature=wanted.get("temperature") or 0.0,
-        top_p=wanted.get("top_p") or 1.0,
+        **{name: wanted.get(name) for name in SAMPLING},
         seed=read_seed(wanted.get("seed")),
     )
     asked: dict[str, Any] = {name: str(wanted.get(name) or "") for name in ("target", "drafter")}
@@ -48,7 +47,7 @@ def beside(services: PublicServices, wanted: Mapping[str, Any]) -> dict[str, Any
         line = read_line(str(wanted.get("line") or ""))
         made = services.fresh_and_today(**asked, method=str(wanted.get("method") or "auto"), domain=line)
     else:
-        made = (services.plain(**asked, temperature=checked.temperature, top_p=checked.top_p, seed=checked.seed),)
+        made = (services.plain(**asked, **{name: getattr(checked, name) for name in SAMPLING}, seed=checked.seed),)
     return {"lanes": [lane(one) for one in made]}
 
 

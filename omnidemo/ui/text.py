@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from omnidemo.config import Settings
+from omnidemo.config import Manner, Settings
 
 TITLE = "OmniDemo"
 SUBTITLE = "A big model writes. A small one guesses ahead. The guesses get better."
@@ -89,14 +89,29 @@ HELP: dict[str, str] = {
     "drafter": "The small model that guesses ahead. One drafter serves every target.",
     "method": "How guesses are made and judged.",
     "line": "Which topic's memory (an adapter line) guesses and learns. Automatic chooses by your words; type a new name to start one.",
-    "temperature": "0 always takes the most probable token; higher is more varied.",
-    "top_p": "Only the most probable tokens that together reach this share may be drawn.",
     "max_new_tokens": "Longest answer, in target tokens.",
     "seed": "Repeats a sampled answer until something new is learned; empty draws a new one.",
     "learn": "The drafter trains on the answers of this chat, while learning is switched on.",
     "keep": "Keep what you ask from now on in the history, with answers and figures.",
     "figures": "Keep the figures of what you ask from now on in the history; texts are never stored here.",
 }
+
+# The numbers of a model's manner: name → label, plain-language help, step of the field.
+MANNER: dict[str, tuple[str, str, float]] = {
+    "temperature": ("Temperature", "0 always takes the most probable token; higher is more varied.", 0.05),
+    "top_p": ("Top-p", "Only the most probable tokens that together reach this share may be drawn; 1 allows all.", 0.05),
+    "top_k": ("Top-k", "Only so many of the most probable tokens may be drawn; 0 allows all.", 1),
+    "min_p": ("Min-p", "Tokens below this share of the most probable one's chance are left out; 0 allows all.", 0.01),
+    "repetition_penalty": ("Repetition penalty", "Above 1, tokens of the text so far get less probable; 1 is off.", 0.05),
+}
+
+
+def manner(own: Manner) -> str:
+    """One sentence on where a model's manner comes from."""
+    if own.source:
+        return own.source
+    return "This model names no numbers of its own, so the most probable token is always taken."
+
 
 # What the pickers call a method; the others keep the name of the field.
 METHODS = {

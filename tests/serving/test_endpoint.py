@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
+from omnidemo.config import SAMPLING
 from omnidemo.endpoint import answer_slots, api_routes
 from omnidemo.endpoint.answer_format import StopFilter
 from omnidemo.endpoint.answer_slots import AnswerSlots, Work
@@ -160,6 +161,18 @@ def test_contents_of_parts_and_fields_that_ask_for_nothing(local: tuple[FakeServ
     body = {"messages": messages, "n": 1, "tools": [], "presence_penalty": 0, "logprobs": False, "user": "x", "stop": None, "top_p": None}
     assert post(url, body).status_code == 200
     assert services.calls[-1]["messages"] == [{"role": "system", "content": "Be short."}, {"role": "user", "content": "Hello"}]
+
+
+def test_what_a_request_says_nothing_of_is_left_to_the_model(local: tuple[FakeServices, str]) -> None:
+    services, url = local
+    said = {"temperature": 0, "top_p": 0.9, "top_k": 40, "min_p": 0.1, "repetition_penalty": 1.2}
+    for given, expected in (({}, {}), (dict.fromkeys(SAMPLING), {}), (said, said), ({"top_k": -1}, {"top_k": 0})):
+        assert post(url, {"messages": HELLO, **given}).status_code == 200
+        assert {name: services.calls[-1][name] for name in SAMPLING} == dict.fromkeys(SAMPLING) | expected
+    assert post(url, {"prompt": "Once"}, "completions").status_code == 200 and services.calls[-1]["temperature"] is None
+    for name, value in (("top_k", -2), ("top_k", 1.5), ("min_p", 2), ("repetition_penalty", 0)):
+        answer = post(url, {"messages": HELLO, name: value})
+        assert answer.status_code == 400 and f"{name} = {value}" in sentence(answer)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from typing import Any
 import anyio
 import pytest
 
+from omnidemo.config import SAMPLING
 from omnidemo.endpoint import api_routes, mcp_server
 from tests.support.fakes import FakeServices
 from tests.support.running_app import serving
@@ -85,8 +86,8 @@ def test_there_are_exactly_two_tools(local: tuple[FakeServices, str], era: str) 
     tools = {tool.name: tool for tool in talk(local[1], lambda session: session.list_tools(), era).tools}
     assert set(tools) == {"generate", "compare"}
     takes = tools["generate"].input_schema["properties"]
-    assert set(takes) == {"prompt", "messages", "max_new_tokens", "temperature", "seed", "method", "model", "token_sources"}
-    assert takes["max_new_tokens"]["type"] == "integer" and takes["temperature"]["type"] == "number"
+    assert set(takes) == {"prompt", "messages", "max_new_tokens", *SAMPLING, "seed", "method", "model", "token_sources"}
+    assert takes["max_new_tokens"]["type"] == "integer" and tools["compare"].input_schema["properties"]["temperature"]["type"] == "number"
     assert (
         tools["compare"].input_schema["required"] == ["prompt"]
         and tools["compare"].input_schema["properties"]["methods"]["type"] == "array"
@@ -126,6 +127,10 @@ def test_generate_gives_text_and_figures(local: tuple[FakeServices, str], era: s
     own = call(url, "generate", {"messages": talked, "method": "autoregressive"}, era=era).structured_content
     assert services.calls[-1]["messages"] == talked and own["method"] == "autoregressive" and set(own["sources"]) == {"plain"}
     assert own["token_sources"] is None and own["acceptance"] is None
+    assert all(services.calls[-1][name] is None for name in SAMPLING)  # nothing was said of it, so the model's own manner holds
+    given = {"temperature": 0.4, "top_p": 0.8, "top_k": 20, "min_p": 0.1, "repetition_penalty": 1.2}
+    call(url, "generate", {"prompt": "Hello", **given}, era=era)
+    assert {name: services.calls[-1][name] for name in SAMPLING} == given
 
 
 @ERAS

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from omnidemo.config import Settings
+from omnidemo.config import GREEDY, Manner, Settings
 from omnidemo.decoding.cost_policy import Drafting
 from omnidemo.distill.trainer_status import TrainerStatus
 from omnidemo.lines.learning_curve import BeforeAfter
@@ -267,6 +267,7 @@ class FakeServices:
 
     newest: Route | None = None
     processes = 1
+    own_manner = GREEDY
 
     def __init__(self, load_seconds: float = 3.0, pace: float = 0.04, settings: Settings | None = None) -> None:
         self.settings = settings or Settings(target="bundled/a")
@@ -371,6 +372,9 @@ class FakeServices:
             baseline = "autoregressive" in methods
             made = generation(rounds, 2.0 if plain else 1.0, name)
             yield Comparison(0, prompts[0], name, made, True if baseline else None, (1.0 if plain else 2.0) if baseline else None)
+
+    def manner(self, target: str, drafter: str) -> Manner:
+        return self.own_manner
 
     def conditions(self, target: str, drafter: str) -> str:
         return "cpu.cpu.float32"

@@ -13,7 +13,7 @@ import gradio as gr
 import pytest
 
 from omnidemo import private_folders
-from omnidemo.config import Settings
+from omnidemo.config import GREEDY, Settings
 from omnidemo.serving.adaptation_service import CONTROLS
 from omnidemo.ui import text
 from omnidemo.ui.adaptation_data import View, figures, line_rows, page_json, request_rows, version_rows
@@ -256,7 +256,7 @@ def test_the_view_of_a_browser_is_checked(asked: Any) -> None:
 def finished(services: FakeServices, line: str, message: str) -> dict[str, Any]:
     services.load(*PAIR)
     *_, last = chat_tab._chat(services, chat_tab.Running())(
-        message, [], "s", "r", *PAIR, "ngram-exact", line, 0.0, 1.0, 64, None, True, True
+        message, [], "s", "r", *PAIR, "ngram-exact", line, *GREEDY.options.values(), 64, None, True, True
     )
     end: dict[str, Any] = json.loads(last.strip().splitlines()[-1])
     return end

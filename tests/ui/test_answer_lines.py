@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from omnidemo.config import SAMPLING, Manner
 from omnidemo.endpoint.api_errors import as_api_error
 from omnidemo.private_folders import without_folders
 from omnidemo.records import Generation, Round, Token
@@ -22,6 +23,7 @@ from omnidemo.store.recorded_rounds import round_lines
 from omnidemo.ui import answer_lines, errors, text
 from tests.support.fakes import HOSTILE, FakeServices, generation, script
 
+SAMPLED = (0.7, 0.9, None, None, 1.15)
 SOURCES = ("direct", "ngram", "corrected", "bonus", "plain")
 
 
@@ -197,7 +199,7 @@ def ask(services: FakeServices, message: str, running: Any, run: str = "r") -> I
     from omnidemo.ui.tabs.chat_tab import _chat
 
     result: Iterator[str] = _chat(services, running)(
-        message, [], "s", run, "bundled/a", "bundled/drafter", "ngram-exact", "default", 0.0, 1.0, 64, None, True, True
+        message, [], "s", run, "bundled/a", "bundled/drafter", "ngram-exact", "default", *SAMPLED, 64, None, True, True
     )
     return result
 
@@ -217,6 +219,45 @@ def test_what_cannot_be_answered_is_said_in_the_answer(services: FakeServices, m
 
     lines = parse(list(ask(services, message, Running()))[-1])
     assert lines[0]["run"] == "r" and lines[-1]["k"] == "error" and expected in lines[-1]["text"]
+
+
+def test_the_first_line_and_the_engine_get_the_numbers_that_the_text_is_drawn_with() -> None:
+    """A race draws it again by them: what was given, else the target's own."""
+    from omnidemo.ui.running_answers import Running
+
+    services = ready()
+    services.own_manner = Manner(0.2, 0.8, 40, 0.1, 1.3)
+    head = parse(list(ask(services, "hello", Running()))[-1])[0]
+    drawn = {"temperature": 0.7, "top_p": 0.9, "top_k": 40, "min_p": 0.1, "repetition_penalty": 1.15}
+    assert {name: head[name] for name in SAMPLING} == {name: services.calls[-1][name] for name in SAMPLING} == drawn
+
+
+@pytest.mark.parametrize(("place", "value", "name"), [(0, 101, "temperature"), (1, 0, "top_p"), (2, 2.5, "top_k"), (4, -1, "repetition")])
+def test_a_number_that_is_not_possible_is_named(place: int, value: float, name: str) -> None:
+    from omnidemo.ui.running_answers import Running
+    from omnidemo.ui.tabs.chat_tab import _chat
+
+    given = [value if at == place else None for at in range(len(SAMPLING))]
+    about = ("hello", [], "s", "r", "bundled/a", "bundled/drafter", "ngram-exact", "default")
+    lines = parse(list(_chat(ready(), Running())(*about, *given, 64, None, True, True))[-1])
+    assert lines[-1]["k"] == "error" and name in lines[-1]["text"]
+
+
+def test_the_page_gets_the_numbers_of_a_target_that_is_ready_and_one_sentence_on_them() -> None:
+    from omnidemo.ui.tabs.chat_tab import _shown_manner
+
+    services = ready()
+    told = json.loads(_shown_manner(services, "bundled/a", "bundled/drafter"))
+    assert told["own"] == services.own_manner.options and told["target"] == "bundled/a" and "most probable" in told["source"]
+    services.own_manner = Manner(0.2, source="Its card says so.")
+    assert json.loads(_shown_manner(services, "bundled/a", "bundled/drafter"))["source"] == "Its card says so."
+
+    def absent(*names: str) -> Manner:
+        raise RuntimeError("it is not loaded yet")
+
+    services.manner = absent  # type: ignore[method-assign]
+    assert json.loads(_shown_manner(services, "x", "bundled/drafter")) == {"target": "x", "own": None, "source": ""}
+    assert set(text.MANNER) == set(SAMPLING)
 
 
 def test_stop_ends_the_answer_at_the_next_round_and_only_that_answer() -> None:
@@ -260,7 +301,7 @@ def test_an_abandoned_answer_tells_the_engine_to_stop() -> None:
     services = AdaptivePolicy(load_seconds=0.0, pace=0.001)
     services.load("bundled/a", "bundled/drafter")
     answer = _chat(services, Running())(
-        "long", [], "s", "r", "bundled/a", "bundled/drafter", "ngram-exact", "default", 0.0, 1.0, 64, None, True, True
+        "long", [], "s", "r", "bundled/a", "bundled/drafter", "ngram-exact", "default", *SAMPLED, 64, None, True, True
     )
     next(answer), next(answer)
     answer.close()

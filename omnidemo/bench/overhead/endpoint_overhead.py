@@ -15,7 +15,7 @@ import httpx
 
 from omnidemo.backends import compile_kernels
 from omnidemo.bench.torture.server import served
-from omnidemo.config import Settings
+from omnidemo.config import GREEDY, Settings
 from omnidemo.pair.pair import Pair
 from omnidemo.records import Generation
 from omnidemo.serving.chat_service import PROBE_EVERY
@@ -80,7 +80,7 @@ def summary(pairs: Sequence[Paired], tokens: int) -> tuple[int, float, tuple[flo
 def _python(pair: Pair, settings: Settings, prompt: str, tokens: int) -> tuple[Generation, float]:
     began = time.perf_counter()
     made = pair.generate(
-        [{"role": "user", "content": prompt}], method=settings.method, max_new_tokens=tokens, temperature=0.0, seed=0, learn=False,
+        [{"role": "user", "content": prompt}], method=settings.method, max_new_tokens=tokens, **GREEDY.options, seed=0, learn=False,
         draft_policy="fixed", draft_length=settings.draft_length, probe_every=PROBE_EVERY,
     )  # fmt: skip
     return made, time.perf_counter() - began
@@ -88,7 +88,7 @@ def _python(pair: Pair, settings: Settings, prompt: str, tokens: int) -> tuple[G
 
 def _stream(client: httpx.Client, settings: Settings, prompt: str, tokens: int) -> tuple[str, int, int, float | None, float]:
     """Text, tokens, events, the engine's tokens per second, and seconds until the mark at the end."""
-    body: dict[str, Any] = {"messages": [{"role": "user", "content": prompt}], "max_tokens": tokens, "temperature": 0, "seed": 0}
+    body: dict[str, Any] = {"messages": [{"role": "user", "content": prompt}], "max_tokens": tokens, "seed": 0, **GREEDY.options}
     body |= {"stream": True, "stream_options": {"include_usage": True}, "omnidemo": {"learn": False, "method": settings.method}}
     began = time.perf_counter()
     with client.stream("POST", "/v1/chat/completions", json=body) as answer:

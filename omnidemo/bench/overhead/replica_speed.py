@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from omnidemo.backends import compile_kernels
-from omnidemo.config import Settings
+from omnidemo.config import GREEDY, Settings
 from omnidemo.pair.pair import Pair
 from omnidemo.records import Generation, Round, Trace
 from omnidemo.remote.messages import Call
@@ -156,7 +156,7 @@ def _answers(pair: Pair, task: Task, clients: int, learn: bool = False) -> list[
 
     def answer(prompt: str) -> Generation:
         return pair.generate(
-            [{"role": "user", "content": prompt}], method=settings.method, max_new_tokens=task.tokens, temperature=0.0, seed=0,
+            [{"role": "user", "content": prompt}], method=settings.method, max_new_tokens=task.tokens, **GREEDY.options, seed=0,
             learn=learn, draft_policy="fixed", draft_length=settings.draft_length,
         )  # fmt: skip
 

@@ -23,7 +23,7 @@ from omnidemo.bench.torture.databases import PostgresServer, SqliteFile
 from omnidemo.bench.torture.harm import damage
 from omnidemo.bench.torture.ledger import ACKNOWLEDGED, BAD, LOST, Outcome, Report, acknowledged, compare, greedy, tracebacks
 from omnidemo.bench.torture.server import REPLICA, ROOT, Server, served
-from omnidemo.config import DRAFTER, Settings
+from omnidemo.config import DRAFTER, GREEDY, Settings
 from omnidemo.serving.pair_loading import build_pair
 
 FULL_BYTES = 65_536  # beyond which no file may grow while the disk is "full"
@@ -237,7 +237,7 @@ class _Torture:
         settings = Settings.model_construct(device="cpu", storage=self.folder / "again")  # no OMNIDEMO_*, as the server
         pair = build_pair(USUAL["TARGET"], DRAFTER, settings)
         for (prompt, tokens), told in self.draw.sample(given, min(REPEATED, len(given))):
-            text = pair.generate(prompt, method="autoregressive", max_new_tokens=tokens, learn=False).text
+            text = pair.generate(prompt, method="autoregressive", max_new_tokens=tokens, learn=False, **GREEDY.options).text
             self.report.note("answers at temperature 0, decoded again plainly by one process", told == {text}, prompt)
 
     def _strangers(self) -> None:

@@ -12,6 +12,7 @@ import gradio as gr
 
 from omnidemo.advisor import advice, trial
 from omnidemo.advisor.overlap import prompts_of
+from omnidemo.config import GREEDY
 from omnidemo.serving.comparison import Comparison
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.serving.quotas import MOST_PROMPTS
@@ -71,7 +72,7 @@ def measure(services: PublicServices, target: str, drafter: str) -> Iterator[str
         return
     most = min(trial.PROMPTS, MOST_PROMPTS) if services.public else trial.PROMPTS
     length = services.settings.draft_length
-    options: dict[str, Any] = {"max_new_tokens": trial.TOKENS, "temperature": 0.0, "draft_length": length, "methods": trial.METHODS}
+    options: dict[str, Any] = GREEDY.options | {"max_new_tokens": trial.TOKENS, "draft_length": length, "methods": trial.METHODS}
     try:
         found = _advise(services, target, drafter)
         cost = next(one.cost for one in found.candidates if one.model.name == drafter)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import gradio as gr
 
+from omnidemo.config import SAMPLING, GenerationConfig
 from omnidemo.methods import BASELINE
 from omnidemo.records import Generation, Round
 from omnidemo.serving.public_services import PublicServices
@@ -18,7 +19,7 @@ from omnidemo.store.recorded_rounds import json_line, round_lines
 from omnidemo.ui import answer_lines, curve_data, text
 from omnidemo.ui.errors import ENGINE, report
 from omnidemo.ui.running_answers import Running
-from omnidemo.ui.shell import EXPERT, PRIVATE, Shell, load_ready, longest_answer, widget
+from omnidemo.ui.shell import EXPERT, PRIVATE, Shell, if_loaded, load_ready, longest_answer, widget
 from omnidemo.ui.tabs import settings_panel, traffic_panel
 from omnidemo.ui.tabs.trainer_panel import follow
 
@@ -48,6 +49,12 @@ def read_seed(value: str | int | None) -> int | None:
 def read_line(name: str | None) -> str:
     """The topic line of a request: a name, `auto`, or `default` for an empty field."""
     return " ".join(str(name or "").split()) or "default"
+
+
+def in_manner(services: PublicServices, target: str, drafter: str, given: Sequence[float | None]) -> dict[str, float]:
+    """SAMPLING by name, of a ready pair: the given numbers, else those of the target's manner. ValueError for one that is not possible."""
+    asked = GenerationConfig.of(**dict(zip(SAMPLING, given, strict=True))).in_manner(services.manner(target, drafter))
+    return {name: getattr(asked, name) for name in SAMPLING}
 
 
 def provenance(services: PublicServices, target: str, drafter: str, session: str) -> Callable[[Generation], dict[str, str]]:
@@ -96,8 +103,11 @@ def _chat(services: PublicServices, running: Running) -> Any:
         drafter: str,
         method: str,
         line: str,
-        temperature: float,
-        top_p: float,
+        temperature: float | None,
+        top_p: float | None,
+        top_k: int | None,
+        min_p: float | None,
+        repetition_penalty: float | None,
         max_new_tokens: int,
         seed: str | int | None,
         learn: bool,
@@ -105,13 +115,16 @@ def _chat(services: PublicServices, running: Running) -> Any:
     ) -> Iterator[str]:
         """Answer `message` by a stream of JSON lines (`ui/answer_lines.py`); the last one holds the text and the figures."""
         message, session, run = message or "", session or f"api-{secrets.token_hex(8)}", run or secrets.token_hex(8)
-        asked = {"temperature": temperature, "top_p": top_p}
-        head, last = json_line("run", run=run, method=method, target=target, drafter=drafter, **asked), ""
+        given = (temperature, top_p, top_k, min_p, repetition_penalty)
+        about_run = {"run": run, "method": method, "target": target, "drafter": drafter}
+        head, last = json_line("run", **about_run), ""
         try:
             if not message.strip():
                 raise Refused("The message is empty. Type a question first.")
             number = read_seed(seed)
             load_ready(services, target, drafter, "Send again when it is ready.")
+            sampling = in_manner(services, target, drafter, given)
+            head = json_line("run", **about_run, **sampling)
             yield head
             about = provenance(services, target, drafter, session)
             answer = services.chat(
@@ -121,7 +134,7 @@ def _chat(services: PublicServices, running: Running) -> Any:
                 messages=conversation(history, message),
                 method=method,
                 max_new_tokens=max_new_tokens,
-                **asked,
+                **sampling,
                 seed=number,
                 learn=bool(learn) and services.settings.training != "off",
                 keep=bool(keep),
@@ -146,7 +159,7 @@ def line_choices(names: Iterable[str]) -> list[tuple[str, str]]:
 
 
 def _bar(services: PublicServices) -> list[Any]:
-    """The row above the chat: method with its help, topic line, temperature."""
+    """The row above the chat: method with its help, topic line."""
     settings = services.settings
     methods = [(text.method_title(info), info.name) for info in services.methods()]
     with gr.Row(elem_id="omni-controls", elem_classes=EXPERT, equal_height=False):
@@ -160,16 +173,14 @@ def _bar(services: PublicServices) -> list[Any]:
             allow_custom_value=True,
             min_width=180,
         )
-        temperature = gr.Slider(0, 1.5, 0, step=0.05, label="Temperature", elem_id="omni-temperature", min_width=160)
     method.change(None, [method], None, js="(name) => { omni.showMethod(name); return []; }", **PRIVATE)
-    return [method, line, temperature]
+    return [method, line]
 
 
 def _advanced(services: PublicServices) -> tuple[gr.HTML, list[Any]]:
     """The folded settings: the draft policy, which is everybody's, and the own ones in the order of `chat`'s last parameters."""
     settings = services.settings
     with gr.Accordion("Advanced", open=False, elem_id="omni-advanced", elem_classes=EXPERT):
-        top_p = gr.Slider(0.05, 1, 1, step=0.05, label="Top-p", info=text.HELP["top_p"])
         most = gr.Slider(
             1, longest_answer(settings), settings.max_new_tokens, step=1, label="Longest answer", info=text.HELP["max_new_tokens"]
         )
@@ -178,7 +189,13 @@ def _advanced(services: PublicServices) -> tuple[gr.HTML, list[Any]]:
         learn = gr.Checkbox(True, label="Learn from this chat", info=text.HELP["learn"])
         keep = gr.Checkbox(True, label="Store this chat", info=text.HELP["keep" if settings.keep_text else "figures"])
         steering = widget("ahead", events=("adjust",))
-    return steering, [top_p, most, seed, learn, keep]
+    return steering, [most, seed, learn, keep]
+
+
+def _shown_manner(services: PublicServices, target: str, drafter: str) -> str:
+    """The manner of a target for the page; without numbers while it is not ready."""
+    manner = if_loaded(services.manner, target, drafter, otherwise=None)
+    return json.dumps({"target": target, "own": manner and manner.options, "source": text.manner(manner) if manner else ""})
 
 
 def build(services: PublicServices, shell: Shell) -> None:
@@ -195,18 +212,23 @@ def build(services: PublicServices, shell: Shell) -> None:
             curve = widget("hero", events=("look",))  # tokens per step on the probe prompts of a topic
             player = widget("teach", traffic_panel.first(services), events=("play", "halt"))
             trainer = widget("trainer", events=("pause", "resume", "reset"))
+            manner = widget("manner", elem_classes=EXPERT)
             steering, advanced = _advanced(services)
-            settings += advanced
+    # The browser fills these in with what was changed of the target's manner.
+    sampling = [gr.Number(None, visible=False, label=name) for name in SAMPLING]
+    settings += [*sampling, *advanced]
     message, history, run = (
         gr.Textbox(visible=False, label="message"),
         gr.JSON(visible=False, label="history"),
         gr.Textbox(visible=False, label="run"),
     )
+    inputs = [message, history, shell.session, run, shell.target, shell.drafter, *settings]
+    places = f"{inputs.index(shell.target)}, {inputs.index(sampling[0])}"
     page.ask(
         _chat(services, running),
-        [message, history, shell.session, run, shell.target, shell.drafter, *settings],
+        inputs,
         [page],
-        js="(...values) => omni.chat.request(values)",
+        js=f"(...values) => omni.manner.fill(omni.chat.request(values), {places})",
         api_name="chat",
         concurrency_id=ENGINE,
         concurrency_limit=1,
@@ -219,6 +241,7 @@ def build(services: PublicServices, shell: Shell) -> None:
     curve_data.follow(services, shell, curve, settings[1])
     settings_panel.steer(services, shell, steering, "chat")
     shell.keep(notice, lambda: json.dumps(text.notice(services.settings.keep_text, services.settings.training != "off")), [], "notice")
+    shell.keep(manner, lambda *pair: _shown_manner(services, *pair), [shell.target, shell.drafter], "manner")
     shell.keep(
         settings[1],
         lambda target, drafter: json.dumps(settings_panel.line_names(services, target, drafter)),

@@ -1,0 +1,106 @@
+"""A model's own manner: temperature, top-p, top-k, min-p and repetition penalty, as the catalogue or the model's files name them.
+
+What is no number, or none that an answer could be asked for with, is left out with a warning: no such value keeps a model from loading.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from omnidemo.config import COOLEST, GREEDY, SAMPLING, GenerationConfig, Manner
+from omnidemo.models.catalogue_file import entry_of
+
+log = logging.getLogger(__name__)
+SETTINGS_FILE = "generation_config.json"
+LARGEST_FILE = 1 << 20  # bytes; real ones have a few hundred
+IN_HEADER = {  # of a GGUF file, as llama.cpp calls them
+    "temperature": "general.sampling.temp",
+    "top_p": "general.sampling.top_p",
+    "top_k": "general.sampling.top_k",
+    "min_p": "general.sampling.min_p",
+    "repetition_penalty": "general.sampling.penalty_repeat",
+}
+# What `transformers` samples with where a file that says `do_sample` leaves it out.
+SAMPLED: dict[str, float] = {"temperature": 1.0, "top_k": 50}
+
+
+def read_manner(name: str, folder: Path | None = None, metadata: Mapping[str, Any] | None = None) -> Manner:
+    """The manner of a model: the catalogue's where its entry has one, else that of a GGUF file's header (`metadata`), else that of
+    `generation_config.json` in its folder, else greedy. Only one of them counts, so that no mixture arises that nobody has tried.
+
+    A file that samples by `do_sample` and leaves the temperature or top-k out has those of `transformers` (1 and 50); one that does not
+    sample has temperature 0, and keeps its penalty. A header that names filters and no temperature has temperature 1.
+    """
+    if said := entry_of(name).get("sampling"):
+        return _manner(_numbers(said, "the catalogue"), str(said.get("from", "")))
+    if metadata is not None:
+        found = _numbers({own: metadata.get(key) for own, key in IN_HEADER.items()}, f"the header of {name}", IN_HEADER)
+        if found:
+            filters = {"top_p", "top_k", "min_p"} & found.keys()
+            return _manner(({"temperature": 1.0} if filters else {}) | found, "They are those that the GGUF file names.")
+    if folder is not None:
+        return _in_folder(name, folder)
+    return GREEDY
+
+
+def generation_settings(folder: Path) -> dict[str, Any]:
+    """What `generation_config.json` says; {} where there is none. ValueError, a few words, where it cannot be read."""
+    path = folder / SETTINGS_FILE
+    try:
+        if path.stat().st_size > LARGEST_FILE:
+            raise ValueError("it is far too long")
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, RecursionError) as error:
+        raise ValueError(f"it cannot be read, {type(error).__name__}") from None
+    if not isinstance(found, dict):
+        raise ValueError("it is no JSON object")
+    return found
+
+
+def _in_folder(name: str, folder: Path) -> Manner:
+    where = f"{SETTINGS_FILE} of {_short(name)}"
+    try:
+        said = generation_settings(folder)
+    except ValueError as error:
+        log.warning("%s is left out (%s)", where, error)
+        return GREEDY
+    found = _numbers(said, where)
+    source = f"They are those of the model's {SETTINGS_FILE}."
+    if said.get("do_sample") is True:
+        return _manner(SAMPLED | found, source)
+    penalty = {key: value for key, value in found.items() if key == "repetition_penalty"}  # the others say how one would sample
+    return _manner(penalty, source) if penalty else GREEDY
+
+
+def _numbers(said: Mapping[str, Any], where: str, names: Mapping[str, str] | None = None) -> dict[str, float]:
+    """The usable numbers of a manner; a warning for each of the others. `names`: what they are called there, if not as here."""
+    found = {}
+    for name in SAMPLING:
+        value = said.get(name)
+        if value is None:
+            continue
+        try:
+            if isinstance(value, bool) or not isinstance(value, (int, float)):
+                raise ValueError("no number")
+            if name == "temperature" and 0 < value < COOLEST:  # how some files write greedy decoding
+                value = 0
+            if name == "top_k" and value == -1:  # how some files switch it off
+                value = 0
+            found[name] = getattr(GenerationConfig.of(**{name: value}), name)
+        except (ValueError, OverflowError):
+            log.warning("%s of %s is %s, which is not possible; it is left out", (names or {}).get(name, name), where, _short(repr(value)))
+    return found
+
+
+def _manner(numbers: Mapping[str, Any], source: str) -> Manner:
+    return Manner(**numbers, source=source)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 80 else text[:77] + "..."
