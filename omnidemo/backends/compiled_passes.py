@@ -15,7 +15,7 @@ from omnidemo.backends import bf16_weights, compile_kernels, thread_pool
 from omnidemo.decoding.draft_policy import NEVER
 from omnidemo.decoding.rollout import DRAWS, FEW, ProposalRule, Rollout, RolloutRequest
 from omnidemo.decoding.row_ops import RowStats
-from omnidemo.decoding.sampling import Logits, as_array
+from omnidemo.decoding.sampling import Logits, Seen, as_array
 
 if TYPE_CHECKING:
     from omnidemo.backends.fused_llama import FusedLlama
@@ -25,6 +25,7 @@ WORTH_SHARING = 400_000  # parameters × tokens of a pass, below which it is don
 LARGE = 4_000_000  # the same, from which on a product has several tasks per thread; below, claiming them costs more than it saves
 CHUNK = 256  # tokens that are read at once: what is computed of them stays in the caches
 NOTHING = np.zeros(DRAWS)  # in place of uniform numbers that are not needed
+NOBODY = np.zeros(0, np.bool_), np.zeros(1, np.int64)  # in place of what is seen, where no penalty asks
 STRIDE, STRIDES = 80_000_000, 8  # budget of one call of a target: parameters × steps, and the most steps (tokens written)
 
 
@@ -74,9 +75,9 @@ class CompiledPasses:
         self, start: int, buffer: Array, order: RolloutRequest, ids: Sequence[int], row: Logits | None, state: Any
     ) -> Rollout | None:
         """See `FusedCache.roll_out`; the `buffer` of the cache holds `start` positions. None while there is no compiled
-        code, and where more than a temperature is asked for."""
-        kernels, runner, rule, sampling = compile_kernels.kernels(), self.runner, order.rule, order.sampling
-        if kernels is None or not sampling.plain:
+        code."""
+        kernels, runner, rule = compile_kernels.kernels(), self.runner, order.rule
+        if kernels is None:
             return None
         stop, total = order.stop_rule or NEVER, order.left + rule.overrun
         draws = min(DRAWS, 3 * total)  # more than one per drafter token where walks are discarded
@@ -93,7 +94,7 @@ class CompiledPasses:
         slots, bounds = np.empty((draws, 4), np.int64), np.empty(draws)
         count, read, _, read_in_all = self.call(
             kernels.roll_out, 1, self.model(buffer), np.array(ids, np.int64), start, rows, states, *self.tables(rule)[:5], total,
-            order.left, sampling.temperature, uniforms, *rule_numbers, notes, draft_probs, distributions, slots, bounds,
+            order.left, order.sampling.numbers, arrays_of(order.seen), uniforms, *rule_numbers, notes, draft_probs, distributions, slots, bounds,
         )  # fmt: skip
         places, drawn, tokens = notes[:, : max(count, read)].tolist()
         found = draft_probs[:count].tolist()
@@ -131,3 +132,8 @@ class CompiledPasses:
             tables = (rule.first, rule.inside, rule.alone, rule.trie.keys, rule.trie.info)
             known = self._rule = rule, *(table.numpy() for table in tables), rule.trie.kin
         return known[1:]
+
+
+def arrays_of(seen: Seen | None) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+    """What is seen as a kernel's argument."""
+    return NOBODY if seen is None else seen.arrays

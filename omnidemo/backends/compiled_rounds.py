@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omnidemo.backends import compile_kernels
-from omnidemo.backends.compiled_passes import CHUNK, NOTHING, STRIDES
+from omnidemo.backends.compiled_passes import CHUNK, NOTHING, STRIDES, arrays_of
 from omnidemo.backends.round_layout import HEADER, NONE, UNFINISHED
 from omnidemo.decoding.backend import RoundResult, Slot, StageSeconds, StateKey
 from omnidemo.decoding.draft_policy import NEVER
 from omnidemo.decoding.rollout import DRAWS, FEW, Rollout, RolloutRequest
 from omnidemo.decoding.row_ops import RowStats
-from omnidemo.decoding.sampling import as_array
+from omnidemo.decoding.sampling import Seen, as_array
 from omnidemo.vocab.ngram_cache import no_ngrams
 from omnidemo.vocab.vocabulary_map import LONGEST, VocabularyMap
 
@@ -38,6 +38,7 @@ class RoundsRequest:
     ends: NDArray[np.int64]  # target tokens after which nothing follows
     last: NDArray[np.int64]  # the same as drafter tokens
     at: StateKey  # the state before the first round
+    seen: Seen | None = None  # what the penalty counts as seen by the target; by the drafter: in the order
 
 
 @dataclass(slots=True)
@@ -64,12 +65,11 @@ def make_rounds(
     target: FusedCache, drafter: FusedCache, wanted: RoundsRequest, unread: Sequence[int], given: Sequence[int], row: Any, state: Any
 ) -> list[MadeRound] | None:
     """Read `unread` (target ids) and `given` (drafter ids), and compute rounds; without `given`, from the drafter's newest logits `row` [D]
-    and hidden `state` [H]. The caches' lengths stay as they are. None, and nothing has changed, while there is no compiled code, for
-    sampling beyond a temperature, where more than FEW ids are unread (a pass of its own makes better use of
-    threads), and where no round fits into the windows."""
+    and hidden `state` [H]. The caches' lengths stay as they are. None, and nothing has changed, while there is no compiled code, where more
+    than FEW ids are unread (a pass of its own makes better use of threads), and where no round fits into the windows."""
     order = wanted.order
     kernels, passes, few = compile_kernels.kernels(), target.runner.passes, drafter.runner.passes
-    if kernels is None or passes is None or few is None or not order.sampling.plain or len(unread) > FEW or len(given) > FEW:
+    if kernels is None or passes is None or few is None or len(unread) > FEW or len(given) > FEW:
         return None
     budget, total, temperature = order.left, order.left + order.rule.overrun, order.sampling.temperature
     count = target.rounds_that_fit(len(unread), budget + 1, min(wanted.most, MOST if passes.steps_per_call > 1 else 1))
@@ -89,7 +89,7 @@ def make_rounds(
     made, int_at, float_at = passes.call(
         kernels.rounds, width, few.tasks(1), CHUNK, few.model(drafter.array), np.array(given, np.int64), drafter.length,
         passes.model(target.array), np.array(unread, np.int64), target.length, count, budget, order.rule.overrun, wanted.left,
-        few.tables(order.rule) + wanted.map.tables, temperature, order.uniforms if order.uniforms is not None else NOTHING,
+        few.tables(order.rule) + wanted.map.tables, order.sampling.numbers, arrays_of(wanted.seen), arrays_of(order.seen), order.uniforms if order.uniforms is not None else NOTHING,
         stop.cumulative, stop.min_prob, stop.price, stop.segments, wanted.ends, wanted.last, grows, rows, states, distributions,
         logits, hidden, stats, ints, floats,
     )  # fmt: skip

@@ -28,8 +28,8 @@ NUMBERS = 384  # uniform numbers that are passed for all rounds of a call
 
 
 class CpuBackend(RolloutBackend):
-    """Serves greedy rounds and rounds at a temperature (no top-k, top-p, min-p or penalty) of a target with compiled passes: plain ones,
-    and drafting ones where the method has a `ProposalRule` and the drafter compiled passes. For other drafts see `RolloutBackend`."""
+    """Serves rounds of a target with compiled passes: plain ones, and drafting ones where the method has a `ProposalRule` and the drafter
+    compiled passes. For other drafts see `RolloutBackend`."""
 
     def __init__(self, clock: Clock) -> None:
         super().__init__(clock)
@@ -38,7 +38,7 @@ class CpuBackend(RolloutBackend):
         self._ends: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None  # end tokens of target, drafter
 
     def run_round(self, context: RoundContext, method: Method, plan: RoundPlan) -> RoundResult | None:
-        if context.penalty is not None or not context.sampling.plain or not repeatable(context):
+        if not repeatable(context):
             return None
         target = context.target.cache
         if not isinstance(target, FusedCache) or not target.rolls:
@@ -107,11 +107,11 @@ class CpuBackend(RolloutBackend):
             beginning = drafter.beginning()
             assert beginning is not None
         stop = policy.stop_rule() if policy.watches else None
-        order = RolloutRequest(rule, context.sampling, plan.draft_length, context.upcoming(NUMBERS), stop)
+        order = RolloutRequest(rule, context.sampling, plan.draft_length, context.upcoming(NUMBERS), stop, seen=context.drafter_seen())
         if self._ends is None:
             last = [drafter_id for end in context.end_ids if (drafter_id := context.map.drafters[end]) >= 0]
             self._ends = np.array(tuple(context.end_ids), np.int64), np.array(last, np.int64)
-        wanted = RoundsRequest(order, 1 + plan.lookahead, plan.max_tokens - 1, context.map, *self._ends, state_key(context, rule))
+        wanted = RoundsRequest(order, 1 + plan.lookahead, plan.max_tokens - 1, context.map, *self._ends, state_key(context, rule), context.target_seen())
         assert isinstance(drafter.cache, FusedCache)
         made = target.make_rounds(drafter.cache, wanted, context.target.unread, *beginning) or []
         drew = bool(made) and (made[0].result is not None or (made[0].rollout is not None and bool(made[0].rollout.ids)))
@@ -126,16 +126,17 @@ class CpuBackend(RolloutBackend):
         context.target.passes += 1
         key, vocabulary = state_key(context, None), context.map
         rule = anything(len(vocabulary.to_drafter), vocabulary.to_drafter.device)
-        order = RolloutRequest(rule, sampling, count, context.upcoming(DRAWS), ends=tuple(context.end_ids))
+        order = RolloutRequest(rule, sampling, count, context.upcoming(DRAWS), ends=tuple(context.end_ids), seen=context.target_seen())
         tokens = target.roll_out(order, context.target.unread, None, None)
         if tokens is None or not tokens.ids:
             target.trim(len(context.target.ids) - 1)  # it has only read
             return []
         rounds, each = [], (self.clock() - began) / len(tokens.ids)
+        raw = sampling.plain and not sampling.penalises and sampling.temperature in (0.0, 1.0)
         for place, token in enumerate(tokens.ids):
             row = tokens.rows[place : place + 1]
-            # At temperature 0 the rollout gives the probability at temperature 1, else that at its own temperature.
-            p = tokens.probabilities[place] if sampling.temperature in (0.0, 1.0) else token_prob(as_array(row)[0], token)
+            # At temperature 0 the rollout gives the probability at temperature 1, else that of the draw.
+            p = tokens.probabilities[place] if raw else token_prob(as_array(row)[0], token)
             result = RoundResult([], 0, token, False, [], [p], 0, row, StageSeconds())
             rounds.append(MadeRound(key, 0, result, (0.0, each), 1))
             key = replace(

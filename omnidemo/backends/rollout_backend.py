@@ -50,7 +50,7 @@ class RolledDraws:
         self._draws.clear()
         policy = context.policy
         stop, states = (policy.stop_rule(), policy.reads_states) if policy.watches else (None, False)
-        order = RolloutRequest(rule(context), context.sampling, budget, context.upcoming(DRAWS), stop, states)
+        order = RolloutRequest(rule(context), context.sampling, budget, context.upcoming(DRAWS), stop, states, seen=context.drafter_seen())
         rollout = roll_out(context.drafter, order)
         self._none = rollout is None or not rollout.ids
         if rollout is not None and not self._none:
@@ -71,16 +71,18 @@ class RolledDraws:
 
 
 class RolloutBackend:
-    """Serves rounds with a draft and without a repetition penalty, for a drafter whose cache has rollouts."""
+    """Serves rounds with a draft, for a drafter whose cache has rollouts; those with a repetition penalty where its passes are compiled."""
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
 
     def run_round(self, context: RoundContext, method: Method, plan: RoundPlan) -> RoundResult | None:
-        if plan.draft_length == 0 or context.penalty is not None or not repeatable(context):
-            return None
         drafter = context.drafter.cache
-        return self.with_draws(context, method, plan, RolledDraws()) if isinstance(drafter, FusedCache) and drafter.rolls else None
+        if plan.draft_length == 0 or not repeatable(context) or not isinstance(drafter, FusedCache) or not drafter.rolls:
+            return None
+        if context.penalty is not None and drafter.runner.passes is None:  # the recorded step knows of none
+            return None
+        return self.with_draws(context, method, plan, RolledDraws())
 
     def with_draws(
         self, context: RoundContext, method: Method, plan: RoundPlan, draws: RolledDraws,

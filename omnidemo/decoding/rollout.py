@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from omnidemo.decoding.draft_policy import StopRule
-from omnidemo.decoding.sampling import Logits, Probs, SamplingParams
+from omnidemo.decoding.sampling import Logits, Probs, SamplingParams, Seen
 from omnidemo.vocab.ngram_cache import no_ngrams
 from omnidemo.vocab.trie_table import FAR, TrieTable
 
@@ -59,7 +59,8 @@ class RolloutRequest:
     """A rollout: draws of the drafter in a row, for at most `left` drafter tokens.
 
     `uniforms` [n] are the random numbers from [0, 1), one per draw; None at temperature 0. `stop_rule`: when the draft may end before its
-    budget; None: never. `states`: whether hidden states are fetched too. `ends`: drafter tokens after which no slot follows.
+    budget; None: never. `states`: whether hidden states are fetched too. `ends`: drafter tokens after which no slot follows. `seen`: what
+    the repetition penalty counts as seen before the first draw; None where there is none.
     """
 
     rule: ProposalRule
@@ -69,6 +70,7 @@ class RolloutRequest:
     stop_rule: StopRule | None = None
     states: bool = False
     ends: Sequence[int] = ()
+    seen: Seen | None = None
 
 
 @dataclass(slots=True)

@@ -17,7 +17,7 @@ from omnidemo.decoding.draft_policy import DraftPolicy, State
 from omnidemo.decoding.randomness import Randomness, Sampler, draw_with_prob
 from omnidemo.decoding.rollout import ProposalRule, token_by_token
 from omnidemo.decoding.row_ops import RowStats, softmax_, token_prob
-from omnidemo.decoding.sampling import Logits, Probs, RepetitionPenalty, SamplingParams, as_array, as_tensor, fetch, highest, on_host
+from omnidemo.decoding.sampling import Logits, Probs, RepetitionPenalty, SamplingParams, Seen, as_array, as_tensor, fetch, highest, on_host
 from omnidemo.decoding.state import TargetContext
 from omnidemo.vocab.ngram_cache import NgramCache
 from omnidemo.vocab.vocabulary_map import VocabularyMap
@@ -65,8 +65,16 @@ class RoundContext:
 
     def logits(self) -> Tensor:
         """The drafter's logits [D] after all its ids, with the repetition penalty."""
-        logits = as_tensor(self.drafter.logits())
-        return logits if self.penalty is None else self.sampling.penalised(logits, self.penalty.of_drafter(self.drafter.ids, self.start))
+        logits, seen = as_tensor(self.drafter.logits()), self.drafter_seen()
+        return logits if seen is None else self.sampling.penalised(logits, seen.there)
+
+    def drafter_seen(self) -> Seen | None:
+        """The tokens among the drafter's ids so far, for the repetition penalty; None where there is none."""
+        return None if self.penalty is None else self.penalty.drafter.hold(self.drafter.ids, self.start)
+
+    def target_seen(self) -> Seen | None:
+        """The same of the target's."""
+        return None if self.penalty is None else self.penalty.target.hold(self.target.ids, len(self.target.ids))
 
     def masked(self, logit_mask: Tensor) -> Tensor:
         """The logits [D] plus `logit_mask` [D], which is 0 for tokens that may be drawn and −∞ for the rest. Applied before temperature and

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 Row = NDArray[Any]  # [V], of float32 or float64
 
 MOST = 88.0  # e to the power of more does not fit into float32, and what is less probable than its inverse is never looked at
+ROUNDING = 1e-6  # what a sum of probabilities leaves of 1 may be no more than rounding
 BLOCK = 256  # tokens whose probabilities are summed together when one is drawn
 
 
@@ -88,6 +89,11 @@ def _first_above(sums: NDArray[np.float64], aim: float) -> int:
     """The first index at which running sums exceed `aim`; where rounding leaves none, the last at which they rise. Either has a probability
     above 0."""
     return min(int(sums.searchsorted(aim, side="right")), int(sums.searchsorted(sums[-1])))
+
+
+def rest_of(mass: float) -> float:
+    """What a mass leaves of 1; nothing where that may be rounding, as where filters have left out all else."""
+    return 1.0 - mass if mass < 1.0 - ROUNDING else 0.0
 
 
 BEST, TOP, MASS, TEMPERED = range(4)

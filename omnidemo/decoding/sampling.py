@@ -24,7 +24,8 @@ class SamplingParams:
     """Repetition penalty, temperature, top-k, top-p and min-p, in this order, applied alike to target and drafter, in float32.
 
     temperature 0 is greedy: all probability is on the argmax (lowest id among equals). top_k 0, top_p 1, min_p 0 and
-    repetition_penalty 1 are off. min_p: tokens less probable than this fraction of the most probable one are left out.
+    repetition_penalty 1 are off. min_p: tokens less probable than this fraction of the most probable one are left out. Where equals meet
+    at a border, those with the lowest ids stay.
     `config.GenerationConfig` checks the values.
     """
 
@@ -40,13 +41,18 @@ class SamplingParams:
 
     @property
     def plain(self) -> bool:
-        """Whether no filter (top-k, top-p, min-p) changes what is drawn, as at temperature 0, where each keeps the most probable token.
-        Compiled rounds have none, and look at `penalises` themselves. (A plain round is another thing: one without a draft.)"""
+        """Whether no filter (top-k, top-p, min-p) changes what is drawn, as at temperature 0, where each keeps the most probable token. Of
+        the penalty this says nothing. (A plain round is another thing: one without a draft.)"""
         return self.greedy or (self.top_k == 0 and self.top_p == 1.0 and self.min_p == 0.0)
 
     @property
     def penalises(self) -> bool:
         return self.repetition_penalty != 1.0
+
+    @property
+    def numbers(self) -> tuple[float, int, float, float, float]:
+        """The fields in their order, for compiled code."""
+        return float(self.temperature), int(self.top_k), float(self.top_p), float(self.min_p), float(self.repetition_penalty)
 
     def penalised(self, given: Logits, seen: Tensor) -> Tensor:
         """Logits [..., V] with those of tokens in the text so far (`seen` [..., V] bool) divided by the penalty, or multiplied by
@@ -64,8 +70,8 @@ class SamplingParams:
         if self.temperature != 1.0:
             scores = scores / self.temperature
         if 0 < self.top_k < scores.shape[-1]:
-            kept = scores.topk(self.top_k).indices
-            scores = torch.full_like(scores, float("-inf")).scatter_(-1, kept, scores.gather(-1, kept))
+            least = scores.topk(self.top_k).values[..., -1:]
+            scores = scores.masked_fill(~_best(scores, least, self.top_k), float("-inf"))
         probs = torch.softmax(scores, -1)
         if self.top_p < 1.0:
             probs = _nucleus(probs, self.top_p)
@@ -168,38 +174,65 @@ def _nucleus(probs: Tensor, mass: float) -> Tensor:
     else:  # to check whether the first are enough would synchronise, which takes longer than sorting
         best = probs.sort(descending=True).values
     stay = (best.cumsum(-1) - best < mass).sum(-1, keepdim=True).clamp_(min=1)  # 0 only where the distribution is no number
-    least = best.gather(-1, stay - 1)  # the smallest probability that stays, for some of those that have it
-    equal = probs == least
-    among = stay - (probs > least).sum(-1, keepdim=True)
-    return probs.masked_fill(~((probs > least) | (equal & (equal.cumsum(-1) <= among))), 0.0)
+    return probs.masked_fill(~_best(probs, best.gather(-1, stay - 1), stay), 0.0)
+
+
+def _best(rows: Tensor, least: Tensor, count: Tensor | int) -> Tensor:
+    """[..., V] bool: the `count` [..., 1] largest of the numbers [..., V], of which `least` [..., 1] is the smallest. Among equals those
+    with the lowest ids."""
+    equal = rows == least
+    among = count - (rows > least).sum(-1, keepdim=True)
+    return (rows > least) | (equal & (equal.cumsum(-1) <= among))
+
+
+class Seen:
+    """The tokens of a vocabulary [V] that a text contains, updated with new ids only, so that a round costs nothing O(context)."""
+
+    def __init__(self, tokens: int, device: torch.device | str = "cpu") -> None:
+        self._marks = np.zeros(tokens, np.bool_)
+        self._order = np.zeros(1 + tokens, np.int64)  # how many are marked, and which, the newest last
+        self.there = torch.from_numpy(self._marks).to(device)  # [V] bool; on a CPU the same memory
+        self._read = self._settled = 0  # ids that were read for good, and the tokens that were marked for them
+
+    @property
+    def arrays(self) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+        """For compiled code, which may mark more tokens: [V] which are marked, and [1 + V] how many, and which in the order they came."""
+        return self._marks, self._order
+
+    def hold(self, ids: Sequence[int], start: int) -> Seen:
+        """Contain these ids and no others. Those before `start` stay for good; the others, and all that compiled code has marked, are taken
+        back by the next call."""
+        self._set(self._order[1 + self._settled : 1 + self._order[0]], False)
+        self._order[0] = self._settled
+        if start > self._read:
+            self._add(ids[self._read : start])
+            self._read, self._settled = start, int(self._order[0])
+        self._add(ids[start:])
+        return self
+
+    def _add(self, ids: Sequence[int]) -> None:
+        new = [token for token in dict.fromkeys(ids) if not self._marks[token]]
+        first = 1 + int(self._order[0])
+        self._order[first : first + len(new)] = new
+        self._order[0] += len(new)
+        self._set(self._order[first : first + len(new)], True)
+
+    def _set(self, tokens: NDArray[np.int64], mark: bool) -> None:
+        self._marks[tokens] = mark
+        if self.there.device.type != "cpu" and len(tokens):
+            self.there[torch.from_numpy(tokens.copy()).to(self.there.device)] = mark
 
 
 class RepetitionPenalty:
-    """Which tokens the text contains, as target and as drafter ids; updated with new ids only, so that a round costs nothing O(context)."""
+    """Which tokens the text contains, as target and as drafter ids."""
 
     def __init__(self, vocabulary: VocabularyMap) -> None:
-        self.device = vocabulary.to_drafter.device
-        self._target = torch.zeros(len(vocabulary.to_drafter), dtype=torch.bool, device=self.device)
-        self._drafter = torch.zeros(len(vocabulary.to_target), dtype=torch.bool, device=self.device)
-        self._read = [0, 0]  # ids marked so far, of target and drafter
-
-    def of_drafter(self, ids: Sequence[int], start: int) -> Tensor:
-        """[D] bool: which tokens `ids` contain, of which those from `start` on may be rolled back later."""
-        seen = self._follow(1, self._drafter, ids, start)
-        if len(ids) > start:
-            seen = seen.clone()
-            seen[torch.tensor(ids[start:], device=self.device)] = True
-        return seen
+        device = vocabulary.to_drafter.device
+        self.target, self.drafter = Seen(len(vocabulary.to_drafter), device), Seen(len(vocabulary.to_target), device)
 
     def of_target(self, ids: Sequence[int], proposal: Sequence[int]) -> Tensor:
         """[m + 1, T] bool: which tokens precede each row of a verification of m proposed tokens."""
-        rows = self._follow(0, self._target, ids, len(ids)).repeat(len(proposal) + 1, 1)
+        rows = self.target.hold(ids, len(ids)).there.repeat(len(proposal) + 1, 1)
         for position, token_id in enumerate(proposal):
             rows[position + 1 :, token_id] = True
         return rows
-
-    def _follow(self, side: int, seen: Tensor, ids: Sequence[int], end: int) -> Tensor:
-        if end > self._read[side]:
-            seen[torch.tensor(ids[self._read[side] : end], dtype=torch.long, device=self.device)] = True
-            self._read[side] = end
-        return seen

@@ -10,6 +10,7 @@ from omnidemo.decoding.backend import Draft, Slot
 from omnidemo.decoding.method import Method
 from omnidemo.decoding.rollout import ProposalRule, token_by_token
 from omnidemo.decoding.round import NotFinite, RoundContext
+from omnidemo.decoding.row_ops import rest_of
 from omnidemo.decoding.sampling import Probs, totals
 from omnidemo.methods.ngram_residual import Path, Residual
 from omnidemo.vocab.ngram_cache import NgramCache
@@ -67,7 +68,7 @@ class NgramExact(Method):
                 break
         masses = totals([(slot.distributions[slot.draft_ids], children) for slot, children in open_slots])
         for (slot, _), mass in zip(open_slots, masses, strict=True):
-            slot.q *= 1.0 - mass
+            slot.q *= rest_of(mass)
         return draft
 
     def proposal_rule(self, context: RoundContext) -> ProposalRule:

@@ -9,6 +9,7 @@ import torch
 from omnidemo.decoding.backend import Slot
 from omnidemo.decoding.randomness import BatchedSampler
 from omnidemo.decoding.round import RoundContext
+from omnidemo.decoding.row_ops import rest_of
 from omnidemo.decoding.sampling import Probs, as_tensor, on_host, restricted, total
 from omnidemo.vocab.ngram_cache import NgramCache
 
@@ -107,8 +108,8 @@ class Residual:
         trie, limit = self.ngrams.trie, self.slot.limit
         if taken <= 0.0 or not trie.can_continue(node, limit) or not (inner := trie.children(node, limit, complete=False)):
             return p - taken, p - taken
-        complete = self._complete_mass(path, node)
-        further = total(self._probs(path), inner) / (1.0 - complete) if complete < 1.0 else 0.0
+        others = rest_of(self._complete_mass(path, node))
+        further = total(self._probs(path), inner) / others if others > 0.0 else 0.0
         return p - taken, p - taken + taken * min(1.0, further)
 
     def _path(self, token: int) -> Path:
@@ -136,7 +137,7 @@ class Residual:
             bound *= float(self._probs(path[:depth])[path[depth]])
             node = trie.child(node, path[depth])
         if bound > 0.0:
-            bound *= 1.0 - self._complete_mass(path, node)
+            bound *= rest_of(self._complete_mass(path, node))
         return path, node, bound
 
     def _simulate(self, path: Path, node: int, entering: bool = False) -> bool:

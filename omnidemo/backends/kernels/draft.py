@@ -8,21 +8,19 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from omnidemo.backends.kernels.filters_kernel import Numbers, Sampling, Seen, Whole, distribution, mark_all, plain, unmark
 from omnidemo.backends.kernels.forward import Model, forward
 from omnidemo.backends.kernels.gemm import Array
-from omnidemo.backends.kernels.rows_kernel import BLOCK, compiled, exponential, highest, int64, inverse_cdf_by, mass, ordered
+from omnidemo.backends.kernels.rows_kernel import BLOCK, block_sums, compiled, exponential, highest, int64, inverse_cdf_by, mass, ordered
 from omnidemo.backends.thread_pool import Queue
 from omnidemo.vocab.trie_table import PROBES, SPREAD
-
-Whole = NDArray[np.int64]
-Numbers = NDArray[np.float64]
 
 
 @njit(cache=True, error_model="numpy", nogil=True)
 def roll_out(
     queue: Queue, tasks: int, model: Model, given: Whole, start: int, rows: Array, states: Array, first: NDArray[np.int32],
-    inside: NDArray[np.int32], alone: NDArray[np.bool_], keys: Whole, info: Whole, slot_limit: int, draft_limit: int, temperature: float,
-    uniforms: Numbers, cumulative: float, min_prob: float, price: float, segments: Numbers, ends: Whole, notes: Whole,
+    inside: NDArray[np.int32], alone: NDArray[np.bool_], keys: Whole, info: Whole, slot_limit: int, draft_limit: int, sampling: Sampling,
+    seen: Seen, uniforms: Numbers, cumulative: float, min_prob: float, price: float, segments: Numbers, ends: Whole, notes: Whole,
     draft_probs: Numbers, distributions: Array, slots: Whole, bounds: Numbers,
 ) -> tuple[int, int, int, int]:  # fmt: skip
     """Read the `given` tokens at positions start…, of which rows[0] are the logits if there are none, and make the draws of
@@ -31,7 +29,7 @@ def roll_out(
 
     Up to `states` everything is as in `forward`, but with `rows` [R, V] and `states` [R, H] for the logits after each read token. `first`
     to `info`: see `ProposalRule` and `TrieTable`. `slot_limit`: the first slot's limit; no slot begins after `draft_limit` drafter tokens.
-    At `temperature` 0 the most probable token is drawn. `uniforms` [n] are the numbers of the draws. `cumulative` to `segments`: see
+    At temperature 0 the most probable token is drawn. `seen` is what the text contains so far; what is drafted is left in it. `uniforms` [n] are the numbers of the draws. `cumulative` to `segments`: see
     `StopRule`. Nothing is drawn after a slot of one token that is among the `ends`. Written are the `notes` [3, n or more], `draft_probs`
     [n] and `distributions` [n, V]: for each of at most n draws its place, id, probability and distribution, as in `Rollout`, and in the
     last of the notes the tokens that were drafted. Written too are the `slots` [n, 4] and `bounds` [n]: of each slot its first draw, the
@@ -40,7 +38,7 @@ def roll_out(
     """
     places, ids, tokens = notes[0], notes[1], notes[2]
     base, read, passes, count, made = int64(0), int64(0), 0, 0, 0
-    most, room = len(draft_probs), len(rows) - 1
+    most, room, before, temperature = len(draft_probs), len(rows) - 1, seen[1][0], sampling[0]
     if len(given):
         forward(queue, tasks, len(given), model, given, start, rows[:1], states[:1], 1.0, np.empty((0, 4), np.float32))
         start += len(given)
@@ -49,7 +47,8 @@ def roll_out(
         limit = slot_limit - base
         passes += max(0, base - read)
         read = read_on(queue, tasks, model, tokens, start, read, base, rows, states)
-        drawn = draw(rows[base], first, limit, temperature, uniforms[count], distributions[count])
+        follow(seen, before, tokens[:base])
+        drawn = draw(rows[base], first, limit, sampling, seen, uniforms[count], distributions[count])
         if drawn < 0:
             break
         prob = probability(distributions[count], drawn, temperature)
@@ -66,7 +65,8 @@ def roll_out(
                 return count, min(read, end), -1, passes
             passes += max(0, base + depth - read)
             read = read_on(queue, tasks, model, tokens, start, read, base + depth, rows, states)
-            drawn = draw(rows[base + depth], inside, limit, temperature, uniforms[count], distributions[count])
+            follow(seen, before, tokens[: base + depth])
+            drawn = draw(rows[base + depth], inside, limit, sampling, seen, uniforms[count], distributions[count])
             if drawn < 0:
                 return count, min(read, end), -1, passes
             prob = probability(distributions[count], drawn, temperature)
@@ -110,18 +110,32 @@ def read_on(queue: Queue, tasks: int, model: Model, tokens: Whole, start: int, r
 
 
 @compiled
-def draw(row: Array, needed: NDArray[np.int32], limit: int, temperature: float, uniform: float, probs: Array) -> int:
+def follow(seen: Seen, before: int, tokens: Whole) -> None:
+    """Count as seen what was so before the draft, and these tokens of it."""
+    unmark(seen, before)
+    mark_all(seen, tokens)
+
+
+@compiled
+def draw(row: Array, needed: NDArray[np.int32], limit: int, sampling: Sampling, seen: Seen, uniform: float, probs: Array) -> int:
     """A token by logits [V] among those whose `needed` is within the limit, −1 where there is none or they are not
-    finite. `probs` [V] becomes what it was drawn from, at temperature 0 the masked logits."""
-    if temperature == 0.0:
+    finite. `probs` [V] becomes what it was drawn from, at temperature 0 the masked logits after the penalty."""
+    temperature, simple = sampling[0], plain(sampling)
+    if temperature == 0.0 or not simple:
         masked_logits(row, needed, limit, probs)
-        best = highest(probs)
-        return best if -np.inf < probs[best] < np.inf else -1
-    high = masked_top(row, needed, limit)
-    if not -np.inf < high < np.inf:
-        return -1
+        if not simple and not distribution(probs, sampling, seen):
+            return -1
+        if temperature == 0.0:
+            best = highest(probs)
+            return best if -np.inf < probs[best] < np.inf else -1
     sums = np.empty((len(probs) + BLOCK - 1) // BLOCK)
-    masked_softmax(row, needed, limit, high, temperature, probs, sums)
+    if simple:
+        high = masked_top(row, needed, limit)
+        if not -np.inf < high < np.inf:
+            return -1
+        masked_softmax(row, needed, limit, high, temperature, probs, sums)
+    else:
+        block_sums(probs, sums)
     return inverse_cdf_by(probs, sums, uniform)
 
 

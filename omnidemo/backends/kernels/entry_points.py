@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omnidemo.backends.kernels.draft import roll_out
+from omnidemo.backends.kernels.filters_kernel import distribution
 from omnidemo.backends.kernels.forward import forward, run_worker
 from omnidemo.backends.kernels.gemm import Array
 from omnidemo.backends.kernels.rounds_kernel import rounds
@@ -14,7 +15,9 @@ from omnidemo.backends.kernels.rows_kernel import block_sums, inverse_cdf, inver
 from omnidemo.backends.thread_pool import new_queue
 from omnidemo.vocab.trie_table import PROBES
 
-ENTRIES = (token_prob, inverse_cdf, block_sums, inverse_cdf_by, softmax_given, softmax_, forward, run_worker, roll_out, rounds)
+ENTRIES = (
+    token_prob, inverse_cdf, block_sums, inverse_cdf_by, softmax_given, softmax_, distribution, forward, run_worker, roll_out, rounds,
+)  # fmt: skip
 
 
 def compile_all() -> None:
@@ -32,7 +35,8 @@ def compile_all() -> None:
     inverse_cdf_by(np.ones(1, np.float32), np.ones(1), 0.5)
     softmax_given(zeros(1), 0.0, 1.0, 1.0, zeros(1))
     softmax_(zeros(1), 1.0)
-    queue = new_queue()
+    queue, sampling, seen = new_queue(), (0.0, 0, 1.0, 0.0, 1.0), (np.zeros(1, np.bool_), whole(2))
+    distribution(zeros(1), sampling, seen)
     for weight in (zeros(24, 4), np.zeros((24, 4), np.uint16)):  # nothing but zeros, and as many as the largest matrix needs
         model = (
             zeros(1, 2, 1, 1, 4), zeros(1, 4), zeros(1, 2, 4), zeros(4), zeros(1, 12), np.full(5, weight.ctypes.data), weight.itemsize, 4,
@@ -42,13 +46,13 @@ def compile_all() -> None:
         numbers, tokens, limits, marks = np.zeros(1), whole(1), np.zeros(1, np.int32), np.zeros(1, np.bool_)
         keys, info, segments = whole(1 + PROBES), whole(2 + PROBES, 3), np.zeros((1, 5))
         roll_out(
-            queue, 1, model, tokens, 0, zeros(1, 1), zeros(1, 4), limits, limits, marks, keys, info, 1, 1, 0.0, numbers, 1.0, 0.0, 0.0,
+            queue, 1, model, tokens, 0, zeros(1, 1), zeros(1, 4), limits, limits, marks, keys, info, 1, 1, sampling, seen, numbers, 1.0, 0.0, 0.0,
             segments, tokens, whole(3, 1), numbers, zeros(1, 1), whole(1, 4), numbers,
         )  # fmt: skip
         tables = (limits, limits, marks, keys, info, whole(2 + PROBES, 4), tokens, tokens, marks, np.zeros((1, 2), np.int32))
         rounds(
-            queue, 1, 1, 1, model, tokens, 0, model, tokens, 0, 1, 1, 0, 1, tables, 0.0, numbers, 1.0, 0.0, 0.0, segments, tokens, tokens,
-            True, zeros(2, 1), zeros(2, 4), zeros(1, 1), zeros(2, 1), zeros(2, 4), zeros(2, 4), whole(99), np.zeros(99),
+            queue, 1, 1, 1, model, tokens, 0, model, tokens, 0, 1, 1, 0, 1, tables, sampling, seen, seen, numbers, 1.0, 0.0, 0.0, segments, tokens,
+            tokens, True, zeros(2, 1), zeros(2, 4), zeros(1, 1), zeros(2, 1), zeros(2, 4), zeros(2, 4), whole(99), np.zeros(99),
         )  # fmt: skip
     run_worker(queue)
     for entry in ENTRIES:

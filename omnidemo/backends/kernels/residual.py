@@ -7,15 +7,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omnidemo.backends.kernels.draft import Numbers, Whole, find, masked_logits
+from omnidemo.backends.kernels.draft import find, follow, masked_logits
+from omnidemo.backends.kernels.filters_kernel import Numbers, Sampling, Seen, Whole, distribution
 from omnidemo.backends.kernels.forward import Model, forward
 from omnidemo.backends.kernels.gemm import Array
-from omnidemo.backends.kernels.rows_kernel import append, compiled, int64, inverse_cdf, inverse_cdf_by, softmax_, top
+from omnidemo.backends.kernels.rows_kernel import BLOCK, append, block_sums, compiled, int64, inverse_cdf_by
 from omnidemo.backends.round_layout import UNFINISHED
 from omnidemo.backends.thread_pool import Queue
 from omnidemo.vocab.trie_table import CHILD, SIBLING, TOKEN
 
 SPARE = 48  # numbers that a correction may need
+ROUNDING = 1e-6  # as in `row_ops`
 
 # A rule and a map: `ProposalRule`'s first, inside and alone [D]; its trie's keys, info and kin; the target token of each drafter token
 # [D] and the reverse [T], −1 for none; which drafter tokens may be proposed directly [D]; and how target tokens are spelled [T, 1 + n]:
@@ -23,14 +25,14 @@ SPARE = 48  # numbers that a correction may need
 Tables = tuple[
     NDArray[np.int32], NDArray[np.int32], NDArray[np.bool_], Whole, Whole, Whole, Whole, Whole, NDArray[np.bool_], NDArray[np.int32]
 ]  # fmt: skip
-# What reads a token: the pool's queue, tasks of a product, the drafter, and the position of the slot's first token.
-Reader = tuple[Queue, int, Model, int]
+# What reads a token and says what follows: the pool's queue, tasks of a product, the drafter, the position of the slot's first token, and
+# how it is drawn from: the sampling, what is seen, and how many tokens of it were so before the slot.
+Reader = tuple[Queue, int, Model, int, Sampling, Seen, int]
 
 
 @compiled
 def correct(
-    probs: Array, sums: Numbers, limit: int, walk: Whole, walk_probs: Array, reader: Reader, temperature: float, tables: Tables,
-    uniforms: Numbers, at: int,
+    probs: Array, sums: Numbers, limit: int, walk: Whole, walk_probs: Array, reader: Reader, tables: Tables, uniforms: Numbers, at: int,
 ) -> tuple[int, int, int]:  # fmt: skip
     """`Residual.token`: (a token from what is left of the target's `probs` [T], whose blocks add up to `sums`, without what the slot could
     have proposed; UNFINISHED where that takes too many numbers; numbers used so far; drafter tokens that were read, from the slot's first
@@ -60,12 +62,14 @@ def correct(
             return token, at + 1, passes
         node, read = find(keys, vocabulary, int64(0), path[0]), int64(0)
         for depth in range(1, count):
-            read = probs_after(path[:depth], read, row, walk, walk_probs, reader, temperature, tables, after)
+            read = probs_after(path[:depth], read, row, walk, walk_probs, reader, tables, after)
             bound *= after[path[depth]]
             node = find(keys, vocabulary, node, path[depth])
+            if bound <= 0.0:
+                break
         if bound > 0.0 and has_children(node, limit, True, info, kin):
-            read = probs_after(path[:count], read, row, walk, walk_probs, reader, temperature, tables, after)
-            bound *= 1.0 - children_mass(after, node, info, kin)
+            read = probs_after(path[:count], read, row, walk, walk_probs, reader, tables, after)
+            bound *= rest_of(children_mass(after, node, info, kin))
         if bound <= 0.0:
             return token, at, passes + read
         if bound < p:
@@ -73,7 +77,7 @@ def correct(
             if uniforms[at - 1] >= bound / p:
                 return token, at, passes + read
         longer, at, read = becomes_longer(
-            path, count, node, limit, read, row, walk, walk_probs, reader, temperature, tables, after, uniforms, at
+            path, count, node, limit, read, row, walk, walk_probs, reader, tables, after, uniforms, at
         )
         passes += read
         if longer:
@@ -84,23 +88,26 @@ def correct(
 @compiled
 def becomes_longer(
     path: Whole, count: int, node: int, limit: int, read: int, row: Array, walk: Whole, walk_probs: Array, reader: Reader,
-    temperature: float, tables: Tables, after: Array, uniforms: Numbers, at: int,
+    tables: Tables, after: Array, uniforms: Numbers, at: int,
 ) -> tuple[bool, int, int]:  # fmt: skip
     """`Residual._simulate` from the end of a `path` of `count` tokens at a `node`, of which `read` have been read: (whether a longer
     n-gram comes, numbers used so far, tokens read)."""
     _, _, _, keys, info, kin, _, _, _, _ = tables
-    avoiding = True
+    avoiding, sums = True, np.empty((len(after) + BLOCK - 1) // BLOCK)
     while node > 0 and info[node, 2] <= limit:
         if avoiding and not has_children(node, limit, False, info, kin):
             return False, at, read
-        read = probs_after(path[:count], read, row, walk, walk_probs, reader, temperature, tables, after)
+        read = probs_after(path[:count], read, row, walk, walk_probs, reader, tables, after)
         if avoiding:
             child = kin[node, CHILD]
             while child > 0:
                 if info[child, 0] == 0:
                     after[kin[child, TOKEN]] = 0.0
                 child = kin[child, SIBLING]
-        drawn, avoiding, at = inverse_cdf(after, uniforms[at]), False, at + 1
+        block_sums(after, sums)
+        if sums[-1] <= 0.0:
+            return False, at, read
+        drawn, avoiding, at = inverse_cdf_by(after, sums, uniforms[at]), False, at + 1
         node = find(keys, len(after), node, drawn) if after[drawn] > 0.0 else 0
         if node == 0 or info[node, 1] > limit:
             return False, at, read
@@ -113,7 +120,7 @@ def becomes_longer(
 
 @compiled
 def probs_after(
-    path: Whole, read: int, row: Array, walk: Whole, walk_probs: Array, reader: Reader, temperature: float, tables: Tables, probs: Array
+    path: Whole, read: int, row: Array, walk: Whole, walk_probs: Array, reader: Reader, tables: Tables, probs: Array
 ) -> int:
     """The drafter's `probs` [D] after a path, of which the first `read` tokens have been read and left the logits `row` [1, D]; how many
     have been read now."""
@@ -123,14 +130,13 @@ def probs_after(
     if same:
         append(probs, int64(0), walk_probs[count])
         return read
-    queue, few, drafter, origin = reader
+    queue, few, drafter, origin, sampling, seen, before = reader
     state = np.empty((1, drafter[1].shape[1]), np.float32)
     for token in range(read, count):
         forward(queue, few, int64(1), drafter, path[token : token + 1], origin + token, row, state, 1.0, np.empty((0, 4), np.float32))
     masked_logits(row[0], tables[1], 0, probs)
-    if -np.inf < top(probs) < np.inf:
-        softmax_(probs, temperature)
-    else:  # it is not a number: no walk goes on from here
+    follow(seen, before, path)
+    if not distribution(probs, sampling, seen):  # no walk goes on from here
         probs[:] = 0.0
     return count
 
@@ -155,6 +161,12 @@ def children_mass(probs: Array, node: int, info: Whole, kin: Whole) -> Any:
             total += probs[kin[child, TOKEN]]
         child = kin[child, SIBLING]
     return total
+
+
+@compiled
+def rest_of(mass: float) -> Any:
+    """`row_ops.rest_of`: what a mass leaves of 1, nothing where that may be rounding."""
+    return 1.0 - mass if mass < 1.0 - ROUNDING else 0.0
 
 
 @compiled

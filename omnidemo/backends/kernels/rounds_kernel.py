@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 from numba import njit, types
 
-from omnidemo.backends.kernels.draft import Numbers, Whole, read_on, roll_out
+from omnidemo.backends.kernels.draft import follow, read_on, roll_out
+from omnidemo.backends.kernels.filters_kernel import Numbers, Sampling, Seen, Whole, distribution, mark, mark_all, plain
 from omnidemo.backends.kernels.forward import Model, forward
 from omnidemo.backends.kernels.gemm import Array
-from omnidemo.backends.kernels.residual import SPARE, Tables, children_mass, correct, is_ngram
-from omnidemo.backends.kernels.rows_kernel import BLOCK, append, block_sums, compiled, int64, inverse_cdf_by, softmax_given
+from omnidemo.backends.kernels.residual import SPARE, Tables, children_mass, correct, is_ngram, rest_of
+from omnidemo.backends.kernels.rows_kernel import BLOCK, append, block_sums, compiled, highest, int64, inverse_cdf_by, softmax_given
 from omnidemo.backends.round_layout import ACCEPTED, DRAWN, HEADER, NONE, PASSES, PROPOSED, READ, SLOTS, SPENT, UNFINISHED, USED, WRITTEN
 from omnidemo.backends.thread_pool import Queue
 from omnidemo.vocab.trie_table import TARGET
@@ -32,7 +33,7 @@ _clock: Any = types.ExternalFunction(
 @njit(cache=True, error_model="numpy", nogil=True)
 def rounds(
     queue: Queue, tasks: int, few: int, chunk: int, drafter: Model, given: Whole, start: int, target: Model, unread: Whole, begin: int,
-    most: int, budget: int, overrun: int, left: int, tables: Tables, temperature: float, uniforms: Numbers, cumulative: float,
+    most: int, budget: int, overrun: int, left: int, tables: Tables, sampling: Sampling, seen: Seen, heard: Seen, uniforms: Numbers, cumulative: float,
     min_prob: float, price: float, segments: Numbers, ends: Whole, last: Whole, grows: bool, rows: Array, states: Array,
     distributions: Array, logits: Array, hidden: Array, all_stats: Array, ints: Whole, floats: Numbers,
 ) -> tuple[int, int, int]:  # fmt: skip
@@ -40,8 +41,9 @@ def rounds(
 
     The `drafter`, by `few` tasks of a product, first reads the `given` tokens at positions start… (if there are none, rows[0] are its
     logits), the `target` the `unread` ones at positions begin…. A round drafts at most `budget` drafter tokens, and at most `left` target
-    tokens are proposed or written in all, one fewer than are wanted. `temperature` to `segments`: see `roll_out`; nothing follows the
-    target's tokens `ends`, of which the drafter's are `last`. `grows`: whether the host puts n-grams into the trie that it lacks. Written
+    tokens are proposed or written in all, one fewer than are wanted. `sampling` to `segments`: see `roll_out`, where what
+    the drafter's text contains is `heard` here, and what the target's does `seen`; nothing follows the target's tokens `ends`, of which the
+    drafter's are `last`. `grows`: whether the host puts n-grams into the trie that it lacks. Written
     are, of one round after another as long as there is room for a whole one, the target's `logits` [R, T] and `all_stats` [R, 4], and what
     `round_layout` describes; and `rows`, `states` and `distributions` as in `roll_out`, which are left of the last one. `hidden`
     [1 + budget, H] is where the target works.
@@ -51,13 +53,14 @@ def rounds(
     read, own = np.empty(len(unread) + width, np.int64), np.empty(len(rows) + spelled.shape[1], np.int64)
     notes, slots, draft_probs = np.empty((3, max(draws, len(rows))), np.int64), np.empty((draws, 4), np.int64), np.empty(draws)
     bounds, accept_probs, target_probs, times = np.empty(draws), np.empty(width), np.empty(width), np.empty(3)
-    tokens, out = notes[2], np.empty(HEADER, np.int64)
+    probs, sums = np.empty(logits.shape[1], np.float32), np.empty((logits.shape[1] + BLOCK - 1) // BLOCK)
+    tokens, out, temperature, before = notes[2], np.empty(HEADER, np.int64), sampling[0], heard[1][0]
     times[2] = now()
     for made in range(most):
         wanted, known, accepted, written, proposed, used = min(budget, left), len(unread), 0, UNFINISHED, 0, at
         times[0] = times[2]
         out[DRAWN], out[READ], count, out[PASSES] = roll_out(
-            queue, few, drafter, given, start, rows, states, first, inside, alone, keys, info, wanted + overrun, wanted, temperature,
+            queue, few, drafter, given, start, rows, states, first, inside, alone, keys, info, wanted + overrun, wanted, sampling, heard,
             uniforms[at:], cumulative, min_prob, price, segments, last, notes, draft_probs, distributions, slots, bounds,
         )  # fmt: skip
         times[1] = now()
@@ -73,24 +76,25 @@ def rounds(
             divisor = temperature if temperature > 0.0 else 1.0
             forward(queue, tasks, chunk, target, read[: known + proposed], begin, scores, hidden[: proposed + 1], divisor, stats)
             if temperature == 0.0:
-                accepted, written = judge_greedy(proposal, stats, ends, accept_probs)
+                accepted, written = judge_greedy(proposal, scores, stats, sampling, seen, ends, accept_probs, probs)
             else:
                 for slot in range(proposed):
                     if slots[slot, 3] >= 0:
-                        bounds[slot] *= 1.0 - children_mass(distributions[slots[slot, 3]], slots[slot, 2], info, kin)
-                accepted, written, at = judge(proposal, bounds, scores, stats, temperature, uniforms, at, ends, accept_probs)
+                        bounds[slot] *= rest_of(children_mass(distributions[slots[slot, 3]], slots[slot, 2], info, kin))
+                accepted, written, at = judge(proposal, bounds, scores, stats, sampling, seen, uniforms, at, ends, accept_probs, probs)
                 if written == UNFINISHED:
-                    probs, sums = np.empty(len(scores[0]), np.float32), np.empty((len(scores[0]) + BLOCK - 1) // BLOCK)
-                    softmax_given(scores[accepted], stats[accepted, 1], 1.0 / temperature, stats[accepted, 3], probs)
+                    if plain(sampling):
+                        softmax_given(scores[accepted], stats[accepted, 1], 1.0 / temperature, stats[accepted, 3], probs)
                     block_sums(probs, sums)
                     if accepted == count:
                         written, at = inverse_cdf_by(probs, sums, uniforms[at]), at + 1
                     else:
                         base, drawn = base_of(slots, accepted), slots[accepted, 0]
                         rest = slots[accepted + 1, 0] if accepted + 1 < count else out[DRAWN]
+                        follow(heard, before, tokens[:base])
                         written, at, walked = correct(
                             probs, sums, wanted + overrun - base, notes[1, drawn:rest], distributions[drawn:rest],
-                            (queue, few, drafter, start + base), temperature, tables, uniforms, at,
+                            (queue, few, drafter, start + base, sampling, heard, heard[1][0]), tables, uniforms, at,
                         )  # fmt: skip
                         out[PASSES] += walked
                         if walked > 0 and written == UNFINISHED:
@@ -128,6 +132,10 @@ def rounds(
             return made + 1, int_at, float_at
         end = base_of(slots, accepted)
         there = min(out[READ], end)
+        follow(heard, before, tokens[:end])
+        mark_all(heard, spelling)
+        mark(seen, written)
+        before = heard[1][0]
         given = own[: append(own, append(own, int64(0), tokens[there:end]), spelling)]
         start += there
         begin += known + accepted
@@ -166,40 +174,53 @@ def likelihood(row: Array, stats: Array, token: int) -> Any:
 
 
 @compiled
-def judge_greedy(proposal: Whole, stats: Array, ends: Whole, accept_probs: Numbers) -> tuple[int, Any]:
-    """(how many are accepted, the token after them)."""
-    for place in range(len(proposal)):
+def judge_greedy(
+    proposal: Whole, scores: Array, stats: Array, sampling: Sampling, seen: Seen, ends: Whole, accept_probs: Numbers, probs: Array
+) -> tuple[int, Any]:  # fmt: skip
+    """(how many are accepted, the token after them). `probs` [T] is where the rows to which a penalty belongs are worked on."""
+    for place in range(len(proposal) + 1):
         best = np.int64(stats[place, 0])
-        accept_probs[place] = 1.0 if proposal[place] == best else 0.0
-        if proposal[place] != best:
-            return place, best
+        if not plain(sampling):
+            append(probs, int64(0), scores[place])
+            distribution(probs, sampling, seen)
+            best = highest(probs)
+        if place == len(proposal) or proposal[place] != best:
+            break
+        accept_probs[place] = 1.0
+        mark(seen, best)
         if np.any(ends == best):
             return place + 1, NONE
-    return len(proposal), np.int64(stats[len(proposal), 0])
+    if place < len(proposal):
+        accept_probs[place] = 0.0
+    return place, best
 
 
 @compiled
 def judge(
-    proposal: Whole,
-    bounds: Numbers,
-    scores: Array,
-    stats: Array,
-    temperature: float,
-    uniforms: Numbers,
-    at: int,
-    ends: Whole,
-    accept_probs: Numbers,
-) -> tuple[int, int, int]:
-    """(how many are accepted, UNFINISHED or NONE for the token after them, uniform numbers used so far)."""
-    for place in range(len(proposal)):
+    proposal: Whole, bounds: Numbers, scores: Array, stats: Array, sampling: Sampling, seen: Seen, uniforms: Numbers, at: int,
+    ends: Whole, accept_probs: Numbers, probs: Array,
+) -> tuple[int, int, int]:  # fmt: skip
+    """(how many are accepted, UNFINISHED or NONE for the token after them, uniform numbers used so far). With a filter or a penalty `probs`
+    [T] become the distribution of the last row that was looked at; those behind the first rejection are never filtered."""
+    simple, temperature = plain(sampling), sampling[0]
+    for place in range(len(proposal) + 1):
+        if not simple:
+            append(probs, int64(0), scores[place])
+            distribution(probs, sampling, seen)
+        if place == len(proposal):
+            break
         token, q = proposal[place], bounds[place]
-        p = np.exp((np.float64(scores[place, token]) - np.float64(stats[place, 1])) / temperature) / np.float64(stats[place, 3])
+        if simple:
+            p = np.exp((np.float64(scores[place, token]) - np.float64(stats[place, 1])) / temperature) / np.float64(stats[place, 3])
+        else:
+            p = np.float64(probs[token])
         chance = p / q if q > 0.0 else 1.0 if p > 0.0 else 0.0
         accept_probs[place] = min(1.0, chance)
         if chance < 1.0:
             at += 1
             if uniforms[at - 1] >= chance:
                 return place, UNFINISHED, at
+        mark(seen, token)
         if np.any(ends == token):
             return place + 1, NONE, at
     return len(proposal), UNFINISHED, at

@@ -1,0 +1,194 @@
+"""The compiled form of `SamplingParams.probs` and of `RepetitionPenalty`: what top-k, top-p, min-p and the penalty make of one row.
+
+Nothing is sorted. What cannot stay is left out by one comparison of the row, and the rest, some dozens of tokens as a rule, is cut where
+it is found by halving.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import binding
+from numba import carray, cfunc, types
+from numpy.typing import NDArray
+
+from omnidemo.backends.kernels.gemm import Array
+from omnidemo.backends.kernels.rows_kernel import FAST, compiled, exponential, mass, ordered, softmax_, top
+from omnidemo.backends.kernels.work_queue import pointer
+
+Whole = NDArray[np.int64]
+Numbers = NDArray[np.float64]
+Sampling = tuple[float, int, float, float, float]  # temperature, top-k, top-p, min-p and repetition penalty; see `SamplingParams`
+Seen = tuple[NDArray[np.bool_], Whole]  # `Seen.arrays` of `decoding/sampling.py`, which its next `hold` puts right again
+
+GROUP = 256  # tokens that are looked at together
+FARTHEST = np.float32(87.0)  # what is less probable than e⁻⁸⁷ of the most probable token counts as nothing
+STEP, WIDER = np.float32(4.0), np.float32(1.5)  # so far below the highest logit the best k are looked for at first, and how much further then
+MARGIN, ROUNDING = 1e-3, np.float32(1e-6)  # so much further than needed is looked, for what may be rounded: in exponents, and of logits
+distribution_of: Any = types.ExternalFunction(
+    "omnidemo_distribution", types.int64(*[types.int64] * 3, types.float64, types.int64, *[types.float64] * 3)
+)
+
+
+@compiled
+def plain(sampling: Sampling) -> Any:
+    """Whether a softmax at the temperature (or at temperature 0 the most probable token) is all that is asked for."""
+    temperature, top_k, top_p, min_p, penalty = sampling
+    return penalty == 1.0 and (temperature == 0.0 or (top_k == 0 and top_p == 1.0 and min_p == 0.0))
+
+
+@compiled
+def mark(seen: Seen, token: int) -> None:
+    """Count a token as seen; nothing where nobody asks (there are no marks then)."""
+    marks, ids = seen
+    if len(marks) and not marks[token]:
+        marks[token] = True
+        ids[0] += 1
+        ids[ids[0]] = token
+
+
+@compiled
+def mark_all(seen: Seen, tokens: Any) -> None:
+    for token in tokens:
+        mark(seen, np.int64(token))
+
+
+@compiled
+def unmark(seen: Seen, count: int) -> None:
+    """Take back all but the first `count` tokens that were seen."""
+    marks, ids = seen
+    for place in range(count, ids[0]):
+        marks[ids[1 + place]] = False
+    ids[0] = count
+
+
+@compiled
+def distribution(probs: Array, sampling: Sampling, seen: Seen) -> bool:
+    """Logits [V] become the distribution that is drawn from, at temperature 0 the logits after the penalty. False where they are not
+    finite; then they become what is not a number."""
+    temperature, top_k, top_p, min_p, penalty = sampling
+    return distribution_of(probs.ctypes.data, len(probs), seen[1].ctypes.data, temperature, top_k, top_p, min_p, penalty) != 0
+
+
+@compiled
+def cut(probs: Array, high: Any, factor: Any, top_k: int, top_p: float, min_p: float) -> None:
+    """Logits [V], of which the `highest` is known, become their softmax at the temperature 1 / `factor`, without what top-k (0: none),
+    top-p and min-p leave out."""
+    whole, reach = 0.0, FARTHEST / factor
+    if top_k > 0:
+        farthest, reach = reach, min(reach, STEP)
+        while reach < farthest and within(probs, high - reach) < top_k:
+            reach = min(farthest, reach * WIDER)
+    elif top_p < 1.0:
+        # All that is farther away has less than 1 − top-p of the mass, so top-p is full before it.
+        whole = np.float64(mass(probs, high, factor))
+        reach = np.float32(min(np.float64(FARTHEST), np.log(len(probs) / ((1.0 - top_p) * whole)) + MARGIN)) / factor
+    if min_p > 0.0 and top_k == 0:
+        reach = min(reach, np.float32(MARGIN - np.log(min_p)) / factor)
+    least = high - reach - abs(high) * ROUNDING
+    count = within(probs, least)
+    ids, keys, weights = np.empty(count, np.int64), np.empty(count, np.int32), np.empty(count)
+    gather(probs, least, ids, keys)
+    for i in range(len(probs)):
+        probs[i] = np.float32(0.0)
+    if top_k > 0:
+        if count > top_k:
+            for i in range(count):
+                weights[i] = 1.0
+            count = keep(ids[:count], keys[:count], weights[:count], np.float64(top_k))
+        whole = 0.0
+    for i in range(count):
+        away = (np.int32(ordered(keys[i])).view(np.float32) - high) * factor
+        weights[i] = exponential(away)
+        whole += weights[i] if top_k > 0 else 0.0
+    if top_p < 1.0:
+        count = keep(ids[:count], keys[:count], weights[:count], top_p * whole)
+    total = 0.0
+    for i in range(count):
+        weights[i] = weights[i] if weights[i] >= min_p else 0.0
+        total += weights[i]
+    for i in range(count):
+        probs[ids[i]] = np.float32(weights[i] / total)
+
+
+@compiled
+def within(row: Array, least: Any) -> Any:
+    """How many of some numbers are at least so large."""
+    count = np.int32(0)
+    for i in range(len(row)):
+        count += np.int32(row[i] >= least)
+    return np.int64(count)
+
+
+@compiled
+def gather(row: Array, least: Any, ids: Whole, keys: NDArray[np.int32]) -> None:
+    """Where they are, in order, and their bits so that they are in order."""
+    bits, count = row.view(np.int32), 0
+    for start in range(0, len(row), GROUP):
+        end, there = min(len(row), start + GROUP), np.int32(0)
+        for i in range(start, end):
+            there |= np.int32(row[i] >= least)
+        if there:
+            for i in range(start, end):
+                if row[i] >= least:
+                    ids[count], keys[count] = i, ordered(bits[i])
+                    count += 1
+
+
+@compiled
+def keep(ids: Whole, keys: NDArray[np.int32], weights: Numbers, need: float) -> Any:
+    """Of the tokens keep those with the highest keys: each stays while the weights before it add up to less than `need`, the first one
+    always, among equals those with the lowest ids. They move to the front, in order; how many there are."""
+    low, high = np.int64(keys[0]), np.int64(keys[0])
+    for i in range(len(keys)):
+        low, high = min(low, np.int64(keys[i])), max(high, np.int64(keys[i]))
+    while low < high:  # the highest key from which on they are enough, or the lowest one
+        middle = (low + high + 1) >> 1
+        if above(keys, weights, middle) >= need:
+            low = middle
+        else:
+            high = middle - 1
+    before, kept = above(keys, weights, low + 1), 0
+    for i in range(len(keys)):
+        equal = keys[i] == low
+        if keys[i] > low or (equal and (before < need or kept == 0)):
+            before += weights[i] if equal else 0.0
+            ids[kept], keys[kept], weights[kept] = ids[i], keys[i], weights[i]
+            kept += 1
+    return kept
+
+
+@compiled
+def above(keys: NDArray[np.int32], weights: Numbers, least: int) -> Any:
+    """Σ of the weights whose keys are at least so large."""
+    total = 0.0
+    for i in range(len(keys)):
+        total += weights[i] if keys[i] >= least else 0.0
+    return total
+
+
+# Called by its address, or numba would optimise it again with each function above.
+@cfunc(types.int64(*[types.int64] * 3, types.float64, types.int64, *[types.float64] * 3), cache=True, fastmath=FAST, error_model="numpy")
+def _distribution(
+    row: int, size: int, seen: int, temperature: float, top_k: int, top_p: float, min_p: float, penalty: float
+) -> int:
+    probs, ids = carray(pointer(row), size, np.float32), carray(pointer(seen), size + 1, np.int64)
+    by = np.float32(penalty)
+    for place in range(1, 1 + ids[0]):
+        logit = probs[ids[place]]
+        probs[ids[place]] = logit / by if logit > np.float32(0.0) else logit * by
+    high = top(probs)
+    if not -np.inf < high < np.inf:
+        for i in range(size):
+            probs[i] = np.nan
+        return 0
+    limited = 0 < top_k < size
+    if temperature > 0.0 and (limited or top_p < 1.0 or min_p > 0.0):
+        cut(probs, high, np.float32(1.0 / temperature), top_k if limited else 0, top_p, min_p)
+    elif temperature > 0.0:
+        softmax_(probs, temperature)
+    return 1
+
+
+binding.add_symbol("omnidemo_distribution", _distribution.address)
