@@ -1,0 +1,146 @@
+"""Filters and the penalty by compiled code are those of `SamplingParams`, row by row."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from omnidemo.backends import compile_kernels
+from omnidemo.backends.compiled_passes import NOBODY, arrays_of
+from omnidemo.decoding import row_ops
+from omnidemo.decoding.sampling import SamplingParams, Seen
+
+TOP_K, TOP_P, MIN_P, PENALTY = (0, 1, 3, 40, 9_999), (1.0, 0.9, 0.3, 1e-6), (0.0, 0.05, 1.0), (1.0, 1.3, 0.8)
+ALL = [SamplingParams(heat, *rest) for heat in (0.2, 1.0, 1.7) for rest in itertools.product(TOP_K, TOP_P, MIN_P, PENALTY)]
+
+
+def filtered(row: Any, sampling: SamplingParams, seen: Seen | None = None) -> Any:
+    """The distribution by compiled code; None where it says that there is none."""
+    kernels: Any = compile_kernels.kernels()
+    assert kernels is not None
+    probs = np.array(row, np.float32)
+    return probs if kernels.distribution(probs, sampling.numbers, arrays_of(seen)) else None
+
+
+def wanted(row: Any, sampling: SamplingParams, ids: list[int]) -> Any:
+    seen = torch.zeros(len(row), dtype=torch.bool)
+    seen[ids] = True
+    return sampling.probs(sampling.penalised(torch.from_numpy(row), seen)).numpy()
+
+
+def same(row: Any, sampling: SamplingParams, ids: list[int]) -> None:
+    found, law = filtered(row, sampling, Seen(len(row)).hold(ids, 0)), wanted(row, sampling, ids)
+    assert found.sum() == pytest.approx(1.0, abs=1e-5)
+    assert np.allclose(found, law, rtol=1e-4, atol=1e-7), sampling
+
+
+@pytest.fixture(scope="module", autouse=True)
+def ready() -> None:
+    assert compile_kernels.wait()
+
+
+@pytest.mark.parametrize("size", [1, 2, 257, 2_000, 8_192])
+@pytest.mark.parametrize("scale", [0.3, 3.0, 12.0])
+def test_a_row_is_filtered_as_the_reference_does(size: int, scale: float) -> None:
+    chance = np.random.default_rng(size)
+    row = (scale * chance.standard_normal(size)).astype(np.float32)
+    barred = row.copy()
+    barred[chance.random(size) < 0.4] = -np.inf
+    barred[size // 2] = 1.0
+    for place, sampling in enumerate(ALL):
+        same(row if place % 2 else barred, sampling, chance.integers(0, size, 40).tolist())
+
+
+@pytest.mark.parametrize("sampling", [one for one in ALL if one.temperature == 1.0], ids=str)
+def test_among_equals_the_lowest_ids_stay(sampling: SamplingParams) -> None:
+    """Powers of two, so that nothing is rounded."""
+    for row in (np.zeros(64), np.repeat([3.0, 0.0], 32), np.tile([0.0, 3.0, 3.0, -np.inf], 16)):
+        same((row * np.log(2.0)).astype(np.float32), sampling, [1, 5, 40])
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(st.floats(-40, 40, width=32) | st.just(float("-inf")), min_size=1, max_size=40).filter(lambda row: max(row) > -np.inf),
+    st.sampled_from(ALL),
+    st.lists(st.integers(0, 39), max_size=5),
+)
+@example([0.0], SamplingParams(1.0, 1, 0.1, 1.0, 2.0), [0])
+@example([-5.0, float("-inf")], SamplingParams(1.0, 2, 0.5), [])
+def test_any_row(row: list[float], sampling: SamplingParams, ids: list[int]) -> None:
+    """Whatever is kept differs by what lies at a border alone: a token whose being there is decided by rounding."""
+    logits = np.array(row, np.float32)
+    ids = [token for token in ids if token < len(row)]
+    found, law = filtered(logits, sampling, Seen(len(row)).hold(ids, 0)), wanted(logits, sampling, ids)
+    if not np.allclose(found, law, rtol=1e-4, atol=1e-7):
+        near = [wanted(logits, nudged, ids) for nudged in nudges(sampling)]
+        assert any(np.allclose(found, other, rtol=1e-4, atol=1e-7) for other in near)
+
+
+def nudges(sampling: SamplingParams) -> list[SamplingParams]:
+    """The same with borders that are a little higher or lower."""
+    by = (1 - 3e-6, 1.0, 1 + 3e-6)
+    return [
+        SamplingParams(sampling.temperature, sampling.top_k, sampling.top_p * p, sampling.min_p * m, sampling.repetition_penalty)
+        for p, m in itertools.product(by, by)
+    ]
+
+
+def test_a_large_vocabulary() -> None:
+    chance = np.random.default_rng(7)
+    row = (2.5 * chance.standard_normal(49_152)).astype(np.float32)
+    for sampling in (SamplingParams(0.2, 0, 0.9, 0.0, 1.15), SamplingParams(0.7, 20, 0.8), SamplingParams(1.5, 1000, 0.99, 0.01)):
+        same(row, sampling, chance.integers(0, len(row), 500).tolist())
+
+
+@pytest.mark.parametrize("sampling", [SamplingParams(0.0, repetition_penalty=1.3), SamplingParams(1.0, top_k=2), SamplingParams(1.0)], ids=str)
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf")])
+def test_rows_that_are_no_numbers_have_none(sampling: SamplingParams, bad: float) -> None:
+    row = np.full(300, bad, np.float32)
+    assert filtered(row, sampling) is None
+    row[5] = 1.0
+    assert (filtered(row, sampling) is None) == (bad > 0 or bad != bad)
+
+
+def test_greedy_rows_are_penalised_alone() -> None:
+    row = np.array([2.0, 1.9, -1.0, 0.0], np.float32)
+    sampling = SamplingParams(0.0, 1, 0.5, 0.5, 2.0)
+    assert filtered(row, sampling, Seen(4).hold([0, 2], 0)).tolist() == pytest.approx([1.0, 1.9, -2.0, 0.0])
+
+
+def test_what_is_seen_is_what_the_ids_are() -> None:
+    chance = np.random.default_rng(3)
+    seen, ids, settled = Seen(50), [], 0
+    for _ in range(200):
+        del ids[settled + chance.integers(0, 5) :]
+        ids += chance.integers(0, 50, chance.integers(0, 4)).tolist()
+        settled = int(chance.integers(settled, len(ids) + 1))
+        seen.hold(ids, settled)
+        marks, order = seen.arrays
+        assert set(order[1 : 1 + order[0]].tolist()) == set(np.flatnonzero(marks).tolist()) == set(ids)
+        assert len(set(order[1 : 1 + order[0]].tolist())) == order[0] and seen.there.numpy().tolist() == marks.tolist()
+        for token in chance.integers(0, 50, 3).tolist():  # as compiled code does
+            if not marks[token]:
+                marks[token], order[0] = True, order[0] + 1
+                order[order[0]] = token
+        if settled > 40:
+            seen, ids, settled = Seen(50), [], 0
+
+
+def test_nobody_is_seen_where_no_penalty_asks() -> None:
+    row = np.array([2.0, 1.0], np.float32)
+    assert filtered(row, SamplingParams(1.0)).tolist() == pytest.approx(torch.from_numpy(row).softmax(-1).tolist())
+    assert NOBODY[1].tolist() == [0]
+
+
+def test_both_forms_round_alike() -> None:
+    from omnidemo.backends.kernels import residual  # not before its machine code is there
+
+    assert residual.ROUNDING == row_ops.ROUNDING
+    for mass in (0.0, 0.3, 0.999, 1.0 - 1e-7, 1.0, 1.0 + 1e-7):
+        assert residual.rest_of(mass) == row_ops.rest_of(mass)
