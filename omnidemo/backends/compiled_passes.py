@@ -94,7 +94,8 @@ class CompiledPasses:
         slots, bounds = np.empty((draws, 4), np.int64), np.empty(draws)
         count, read, _, read_in_all = self.call(
             kernels.roll_out, 1, self.model(buffer), np.array(ids, np.int64), start, rows, states, *self.tables(rule)[:5], total,
-            order.left, order.sampling.numbers, arrays_of(order.seen), uniforms, *rule_numbers, notes, draft_probs, distributions, slots, bounds,
+            order.left, order.sampling.numbers, arrays_of(order.seen), uniforms, *rule_numbers, notes, draft_probs, distributions, slots,
+            bounds,
         )  # fmt: skip
         places, drawn, tokens = notes[:, : max(count, read)].tolist()
         found = draft_probs[:count].tolist()

@@ -71,7 +71,7 @@ def make_rounds(
     kernels, passes, few = compile_kernels.kernels(), target.runner.passes, drafter.runner.passes
     if kernels is None or passes is None or few is None or len(unread) > FEW or len(given) > FEW:
         return None
-    budget, total, temperature = order.left, order.left + order.rule.overrun, order.sampling.temperature
+    budget, total = order.left, order.left + order.rule.overrun
     count = target.rounds_that_fit(len(unread), budget + 1, min(wanted.most, MOST if passes.steps_per_call > 1 else 1))
     count = drafter.rounds_that_fit(len(given), total + LONGEST, count)
     if count < 1:
@@ -89,14 +89,15 @@ def make_rounds(
     made, int_at, float_at = passes.call(
         kernels.rounds, width, few.tasks(1), CHUNK, few.model(drafter.array), np.array(given, np.int64), drafter.length,
         passes.model(target.array), np.array(unread, np.int64), target.length, count, budget, order.rule.overrun, wanted.left,
-        few.tables(order.rule) + wanted.map.tables, order.sampling.numbers, arrays_of(wanted.seen), arrays_of(order.seen), order.uniforms if order.uniforms is not None else NOTHING,
-        stop.cumulative, stop.min_prob, stop.price, stop.segments, wanted.ends, wanted.last, grows, rows, states, distributions,
-        logits, hidden, stats, ints, floats,
+        few.tables(order.rule) + wanted.map.tables, order.sampling.numbers, arrays_of(wanted.seen), arrays_of(order.seen),
+        order.uniforms if order.uniforms is not None else NOTHING, stop.cumulative, stop.min_prob, stop.price, stop.segments,
+        wanted.ends, wanted.last, grows, rows, states, distributions, logits, hidden, stats, ints, floats,
     )  # fmt: skip
     left_of_last = Rollout([], [], [], distributions, [], rows, states)
     return _unpack(
-        made, ints[:int_at].tolist(), floats[:float_at].tolist(), wanted, given, RowStats(logits, stats, temperature), left_of_last
-    )
+        made, ints[:int_at].tolist(), floats[:float_at].tolist(), wanted, given, RowStats(logits, stats, order.sampling.temperature),
+        left_of_last,
+    )  # fmt: skip
 
 
 def _unpack(

@@ -111,7 +111,9 @@ class CpuBackend(RolloutBackend):
         if self._ends is None:
             last = [drafter_id for end in context.end_ids if (drafter_id := context.map.drafters[end]) >= 0]
             self._ends = np.array(tuple(context.end_ids), np.int64), np.array(last, np.int64)
-        wanted = RoundsRequest(order, 1 + plan.lookahead, plan.max_tokens - 1, context.map, *self._ends, state_key(context, rule), context.target_seen())
+        wanted = RoundsRequest(
+            order, 1 + plan.lookahead, plan.max_tokens - 1, context.map, *self._ends, state_key(context, rule), context.target_seen()
+        )
         assert isinstance(drafter.cache, FusedCache)
         made = target.make_rounds(drafter.cache, wanted, context.target.unread, *beginning) or []
         drew = bool(made) and (made[0].result is not None or (made[0].rollout is not None and bool(made[0].rollout.ids)))
@@ -119,10 +121,11 @@ class CpuBackend(RolloutBackend):
 
     def _write(self, context: RoundContext, target: FusedCache, plan: RoundPlan) -> list[MadeRound]:
         """Decode this token and up to `plan.lookahead` more in one call of the target; [] where that saves no time."""
-        count = min(1 + plan.lookahead, target.steps_per_call)
-        if count < 2:
+        count, sampling = min(1 + plan.lookahead, target.steps_per_call), context.sampling
+        simple = sampling.plain and not sampling.penalises  # then a single token is the reference's, which takes no longer
+        if count < 2 and simple:
             return []
-        began, sampling = self.clock(), context.sampling
+        began = self.clock()
         context.target.passes += 1
         key, vocabulary = state_key(context, None), context.map
         rule = anything(len(vocabulary.to_drafter), vocabulary.to_drafter.device)
@@ -132,7 +135,7 @@ class CpuBackend(RolloutBackend):
             target.trim(len(context.target.ids) - 1)  # it has only read
             return []
         rounds, each = [], (self.clock() - began) / len(tokens.ids)
-        raw = sampling.plain and not sampling.penalises and sampling.temperature in (0.0, 1.0)
+        raw = simple and sampling.temperature in (0.0, 1.0)
         for place, token in enumerate(tokens.ids):
             row = tokens.rows[place : place + 1]
             # At temperature 0 the rollout gives the probability at temperature 1, else that of the draw.

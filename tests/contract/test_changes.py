@@ -13,6 +13,9 @@ from omnidemo import Generation, Pair, Round
 from tests.contract.sides import STORY, SUM, TEXTS, Sides, answer, facts
 
 HEATS = (0.0, 0.7, 1.0)
+MANNER: dict[str, Any] = {"temperature": 0.5, "top_k": 40, "top_p": 0.9, "repetition_penalty": 1.2}  # with filters and a penalty
+SAMPLINGS: list[dict[str, Any]] = [*({"temperature": heat} for heat in HEATS), MANNER]
+by_sampling = pytest.mark.parametrize("sampling", SAMPLINGS, ids=[*map(str, HEATS), "manner"])
 
 
 def adapter(pair: Pair, seed: int, scale: float) -> dict[str, torch.Tensor]:
@@ -27,10 +30,15 @@ def adapter(pair: Pair, seed: int, scale: float) -> dict[str, torch.Tensor]:
 
 
 @pytest.mark.parametrize(
-    ("method", "temperature"), [*(("ngram-exact", heat) for heat in HEATS), ("token-intersection", 1.0), ("string-exact-match", 0.7)]
-)
-def test_an_adapter_that_is_published_in_mid_stream(sides: Sides, method: str, temperature: float) -> None:
-    options: dict[str, Any] = {"method": method, "temperature": temperature, "seed": 6, "max_new_tokens": 32, "domain": "swapped"}
+    ("method", "sampling"),
+    [
+        *(("ngram-exact", one) for one in SAMPLINGS), ("token-intersection", {"temperature": 1.0}), ("token-intersection", MANNER),
+        ("string-exact-match", {"temperature": 0.7}),
+    ],
+)  # fmt: skip
+def test_an_adapter_that_is_published_in_mid_stream(sides: Sides, method: str, sampling: dict[str, Any]) -> None:
+    options: dict[str, Any] = {"method": method, "seed": 6, "max_new_tokens": 32, "domain": "swapped"} | sampling
+    temperature = sampling["temperature"]
     steady = answer(sides.reference, STORY, **options)
 
     def swap(pair: Pair, done: Round) -> None:
@@ -70,21 +78,21 @@ def test_an_adapter_that_another_answer_swaps_in(sides: Sides, temperature: floa
     assert facts(made[0]) == facts(made[1])
 
 
-@pytest.mark.parametrize(("method", "temperature"), [*(("ngram-exact", heat) for heat in HEATS), ("ngram-merge", 0.7)])
-def test_n_grams_that_are_learned_in_mid_stream(bundled: Sides, method: str, temperature: float) -> None:
+@pytest.mark.parametrize(
+    ("method", "sampling"), [*(("ngram-exact", one) for one in SAMPLINGS), ("ngram-merge", {"temperature": 0.7}), ("ngram-merge", MANNER)]
+)
+def test_n_grams_that_are_learned_in_mid_stream(bundled: Sides, method: str, sampling: dict[str, Any]) -> None:
     for pair in bundled.both:
         pair.clear_cache()
-    made = [
-        bundled.ask(text, method=method, temperature=temperature, seed=4, learn=True, max_new_tokens=40) for text in (STORY, STORY, SUM)
-    ]
+    made = [bundled.ask(text, method=method, seed=4, learn=True, max_new_tokens=40, **sampling) for text in (STORY, STORY, SUM)]
     assert made[0].cache_entries == 0 < made[1].cache_entries <= made[2].cache_entries
     assert any(one.inserts for one in made[0].rounds)
     assert sum(one.ngram_hits for answers in made for one in answers.rounds) > 0
     assert [len(pair.ngrams) for pair in bundled.both] == [len(bundled.fast.ngrams)] * 2
 
 
-@pytest.mark.parametrize("temperature", HEATS)
-def test_n_grams_that_somebody_else_inserts_in_mid_stream(bundled: Sides, temperature: float) -> None:
+@by_sampling
+def test_n_grams_that_somebody_else_inserts_in_mid_stream(bundled: Sides, sampling: dict[str, Any]) -> None:
     for pair in bundled.both:
         pair.clear_cache()
     known = [insert for one in answer(bundled.reference, STORY, max_new_tokens=60).rounds for insert in one.inserts]
@@ -95,9 +103,9 @@ def test_n_grams_that_somebody_else_inserts_in_mid_stream(bundled: Sides, temper
             for target_id, drafter_ids in known[done.index // 3 :: 4]:
                 pair.ngrams.insert(target_id, drafter_ids)
 
-    made = bundled.ask(STORY, insert, temperature=temperature, seed=3, max_new_tokens=50)
+    made = bundled.ask(STORY, insert, seed=3, max_new_tokens=50, **sampling)
     assert 0 < len(bundled.fast.ngrams) == len(bundled.reference.ngrams) and made.cache_entries == 0
-    assert temperature or sum(one.ngram_hits for one in made.rounds) > 0
+    assert sampling["temperature"] or sum(one.ngram_hits for one in made.rounds) > 0
 
 
 def test_a_cache_that_is_filled_and_emptied_in_mid_stream(bundled: Sides) -> None:
@@ -107,8 +115,8 @@ def test_a_cache_that_is_filled_and_emptied_in_mid_stream(bundled: Sides) -> Non
         if done.index == 7:
             pair.fill_cache()
 
-    for temperature in (0.0, 0.7):
-        bundled.ask(STORY, change, temperature=temperature, seed=7, max_new_tokens=40)
+    for sampling in SAMPLINGS:
+        bundled.ask(STORY, change, seed=7, max_new_tokens=40, **sampling)
 
 
 def test_everything_at_once(sides: Sides) -> None:
@@ -122,8 +130,8 @@ def test_everything_at_once(sides: Sides) -> None:
         if done.index % 3 == 0:
             answer(pair, SUM, temperature=0.5, seed=1, max_new_tokens=6, domain="all")
 
-    for temperature in HEATS:
-        sides.ask(STORY, change, temperature=temperature, seed=5, learn=True, domain="all", max_new_tokens=40)
+    for sampling in SAMPLINGS:
+        sides.ask(STORY, change, seed=5, learn=True, domain="all", max_new_tokens=40, **sampling)
         for pair in sides.both:
             pair.drop_domain("all")
 
@@ -132,11 +140,11 @@ def turns(first: str, then: str, between: str) -> list[dict[str, str]]:
     return [{"role": "user", "content": first}, {"role": "assistant", "content": between}, {"role": "user", "content": then}]
 
 
-@pytest.mark.parametrize("temperature", HEATS)
-def test_a_conversation_that_goes_on(bundled: Sides, temperature: float) -> None:
+@by_sampling
+def test_a_conversation_that_goes_on(bundled: Sides, sampling: dict[str, Any]) -> None:
     """What was read before is not read again, and nothing is said otherwise for that."""
-    options: dict[str, Any] = {"temperature": temperature, "seed": 2, "max_new_tokens": 16}
-    for text, then in ((STORY, SUM),) if temperature else ((STORY, SUM), (SUM, STORY)):
+    options: dict[str, Any] = {"seed": 2, "max_new_tokens": 16} | sampling
+    for text, then in ((STORY, SUM),) if sampling["temperature"] else ((STORY, SUM), (SUM, STORY)):
         first = bundled.ask(text, **options, reuse=True)
         fresh = bundled.ask(turns(text, then, first.text), **options)
         going = bundled.ask(turns(text, then, first.text), **options, reuse=True)

@@ -75,15 +75,25 @@ def test_rules_that_go_by_times_or_a_head(sides: Sides, policy: str) -> None:
         sides.ask(SUM, draft_policy=policy, temperature=0.7, seed=4)
 
 
-@pytest.mark.parametrize("method", ["ngram-exact", "token-intersection", "string-exact-match", "autoregressive"])
-@pytest.mark.parametrize(
-    "options",
-    [{"repetition_penalty": 1.3}, {"top_k": 5}, {"top_p": 0.8}, {"min_p": 0.1}, {"top_k": 20, "top_p": 0.9, "repetition_penalty": 1.1}],
-    ids=lambda options: " ".join(options),
-)
-def test_requests_that_ask_for_more_than_a_temperature(bundled: Sides, method: str, options: dict[str, Any]) -> None:
-    for temperature in (0.0, 0.9) if method == "ngram-exact" else (0.9,):
-        bundled.ask(WINDOW, method=method, temperature=temperature, seed=2, max_new_tokens=16, **options)
+FILTERS: list[dict[str, Any]] = [
+    {"repetition_penalty": 1.3}, {"top_k": 5}, {"top_p": 0.8}, {"min_p": 0.1}, {"top_k": 20, "top_p": 0.9, "repetition_penalty": 1.1},
+    {"top_p": 0.95, "min_p": 0.02, "repetition_penalty": 0.9}, {"top_k": 1},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("options", FILTERS, ids=lambda options: " ".join(options))
+def test_requests_that_ask_for_more_than_a_temperature(sides: Sides, method: str, options: dict[str, Any]) -> None:
+    if not sides.serve(method):
+        pytest.skip(f"{method} does not serve this pair, on either backend")
+    for temperature in (0.0, 0.2, 0.9) if method == "ngram-exact" else (0.9,):
+        sides.ask(WINDOW, method=method, temperature=temperature, seed=2, max_new_tokens=16, **options)
+
+
+@pytest.mark.parametrize("options", [{"draft_length": 0}, {"draft_length": 8}, {"draft_policy": "confidence"}, {"probe_every": 3}], ids=str)
+def test_a_models_own_manner_at_any_draft(sides: Sides, options: dict[str, Any]) -> None:
+    for seed, text in enumerate(TEXTS):
+        sides.ask(text, temperature=0.2, top_p=0.9, repetition_penalty=1.15, seed=seed, **options)
 
 
 def test_plain_rounds_among_drafts(sides: Sides) -> None:

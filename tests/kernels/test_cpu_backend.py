@@ -43,8 +43,13 @@ METHODS = ("ngram-exact", "token-intersection", "union")
 BUNDLED = ("Tell me a short story about a fox.", "Tom has 3 apples and buys 4 more. How many has he?", "How do I clean a window?")
 
 HEATS = (0.0, 0.6, 1.0)
+MANNER: dict[str, Any] = {"temperature": 0.2, "top_p": 0.9, "repetition_penalty": 1.15}  # of a model that was taught to chat
 OPTIONS: list[dict[str, Any]] = [
     {},
+    MANNER,
+    {"temperature": 1.0, "top_k": 20, "top_p": 0.95, "min_p": 0.02},
+    {"temperature": 0.0, "repetition_penalty": 1.3, "draft_policy": "confidence"},
+    {"temperature": 0.7, "repetition_penalty": 1.3, "stop": ("the",), "draft_length": 6},
     {"draft_policy": "confidence"},
     {"stop": ("the", "a b"), "draft_length": 7},
     {"max_new_tokens": 27, "probe_every": 5},
@@ -167,29 +172,32 @@ def test_everything_that_can_happen_does(bundled: Pair, tiny: Pair, made: list[l
     assert max(map(len, made)) == compiled_rounds.MOST
 
 
-def test_what_takes_too_many_numbers_is_the_hosts(tmp_path: Path, made: list[list[MadeRound]], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("options", [{}, {"top_p": 0.98, "repetition_penalty": 1.2}], ids=["plain", "filtered"])
+def test_what_takes_too_many_numbers_is_the_hosts(
+    tmp_path: Path, options: dict[str, Any], made: list[list[MadeRound]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Models that nearly agree: hardly anything is rejected, and then there is little to put in its place."""
     pair = load_pair(save(tmp_path / "target", "byte-level", ends=False), save(tmp_path / "drafter", "byte-level", ends=False))
     weights = pair.drafter.runner.weights()
     pair.drafter.runner.overwrite({name: weight * 1.03 for name, weight in weights.items() if "lm_head" in name})
     answers = []
     for _ in both(monkeypatch):
-        given = {"method": "token-intersection", "max_new_tokens": 90, "temperature": 1.0, "reuse": False}
+        given = {"method": "token-intersection", "max_new_tokens": 90, "temperature": 1.0, "reuse": False} | options
         answers.append([pair.generate(PROMPT, seed=seed, **given) for seed in range(12)])
     assert kinds(made)["host"] > 0
     for one, other in zip(*answers, strict=True):
         assert facts(one.rounds) == facts(other.rounds)
 
 
-@pytest.mark.parametrize("temperature", [0.0, 1.0])
+@pytest.mark.parametrize("sampling", [{"temperature": 0.0}, {"temperature": 1.0}, MANNER], ids=["greedy", "t1", "manner"])
 @pytest.mark.parametrize("seed", range(4))
 def test_models_that_agree_on_little(
-    tiny: Pair, seed: int, temperature: float, made: list[list[MadeRound]], monkeypatch: pytest.MonkeyPatch
+    tiny: Pair, seed: int, sampling: dict[str, Any], made: list[list[MadeRound]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answers = []
     for _ in both(monkeypatch):
         fill(tiny)
-        given = {"max_new_tokens": 40, "temperature": temperature, "seed": seed, "reuse": False}
+        given = {"max_new_tokens": 40, "seed": seed, "reuse": False} | sampling
         answers.append([tiny.generate(PROMPT + "x" * seed, method=method, **given) for method in METHODS])
     assert kinds(made)["rounds"] > 30
     for one, other in zip(*answers, strict=True):
@@ -215,10 +223,12 @@ class Unsteady(FixedPolicy):
         return (4, 4, 2, 4, 4, 4, 0, 4, 6, 4)[index % 10]
 
 
-@pytest.mark.parametrize("temperature", [0.0, 1.0])
+@pytest.mark.parametrize(
+    "sampling", [SamplingParams(0.0), SamplingParams(1.0), SamplingParams(0.4, 30, 0.9, 0.0, 1.2)], ids=["greedy", "t1", "all"]
+)
 @pytest.mark.parametrize("trouble", ["budget", "trie", "weights", "everything"])
 def test_rounds_that_were_made_in_vain_leave_no_trace(
-    bundled: Pair, trouble: str, temperature: float, made: list[list[MadeRound]], monkeypatch: pytest.MonkeyPatch
+    bundled: Pair, trouble: str, sampling: SamplingParams, made: list[list[MadeRound]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ids, and what both caches hold, are as though each round had been made when it came."""
     found = []
@@ -229,7 +239,7 @@ def test_rounds_that_were_made_in_vain_leave_no_trace(
         state = conversation(bundled)
         rule = Unsteady(4) if trouble in ("budget", "everything") else FixedPolicy(4)
         rounds: list[Round] = []
-        method, sampling = make_method("ngram-exact", bundled.map), SamplingParams(temperature)
+        method = make_method("ngram-exact", bundled.map)
         for done in decode(state, method, bundled.map, ngrams, sampling, Sampler(5), Limits(90), rule, backend=fast(state)):
             rounds.append(done)
             if trouble in ("trie", "everything") and done.index % 3 == 2:
@@ -365,9 +375,7 @@ def test_a_window_that_ends(tmp_path: Path, window: int, made: list[list[MadeRou
         made.clear()
 
 
-def test_more_than_a_temperature_is_the_hosts(bundled: Pair, made: list[list[MadeRound]]) -> None:
-    for options in ({"top_p": 0.9}, {"top_k": 5}, {"min_p": 0.1}, {"repetition_penalty": 1.2}):
-        bundled.generate(BUNDLED[0], temperature=1.0, max_new_tokens=12, seed=1, reuse=False, **options)
+def test_methods_without_a_rule_are_the_hosts(bundled: Pair, made: list[list[MadeRound]]) -> None:
     for method in ("string-exact-match", "ngram-merge"):
         bundled.generate(BUNDLED[0], method=method, max_new_tokens=12, seed=1, reuse=False)
     assert not made
@@ -460,19 +468,28 @@ class Compiled(World):
 
     def law(self, sampling: SamplingParams, count: int) -> dict[tuple[int, ...], float]:
         def row(ids: list[int]) -> torch.Tensor:
-            return as_tensor(FusedCache(self.runners[0]).forward(ids, 1).logits[0]).double()
+            logits = as_tensor(FusedCache(self.runners[0]).forward(ids, 1).logits[0]).double()
+            seen = torch.zeros(len(logits), dtype=torch.bool)
+            seen[ids] = True
+            return sampling.penalised(logits, seen) if sampling.penalises else logits
 
         return law_of(row, self.prompt, set(self.target.roles.get("end", ())), sampling, count)
 
 
+WARPS = [SamplingParams(0.8), SamplingParams(0.8, 4, 0.9, 0.05), SamplingParams(0.8, repetition_penalty=1.7)]
+
+
+@pytest.mark.parametrize("sampling", WARPS, ids=["temperature", "filters", "penalty"])
 @pytest.mark.parametrize("method", METHODS)
-def test_what_is_emitted_follows_the_targets_law(method: str, made: list[list[MadeRound]], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_emitted_follows_the_targets_law(
+    method: str, sampling: SamplingParams, made: list[list[MadeRound]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """χ² of four ids of 4,000 answers, the last two by themselves, for those come from later rounds; fixed seed, p > 0.001."""
     plan = engine._plan
     monkeypatch.setattr(engine, "_plan", lambda *given: plan(*given[:4], index=1, look=given[5]))  # several rounds from the first one on
     monkeypatch.setattr("tests.support.worlds.decode", lambda state, *given: decode(state, *given, backend=fast(state)))
     world = Compiled(NESTED.target, NESTED.drafter, NESTED.prompt)
-    sampling, sampler, cache, runs, ids = SamplingParams(0.8), Sampler(3), world.cache(), 4_000, 4
+    sampler, cache, runs, ids = Sampler(3), world.cache(), 4_000, 4
     rule = make_method(method, world.map)
     with torch.inference_mode():
         counts = Counter(world.sample(rule, sampling, sampler, 2, ids, cache)[-2:] for _ in range(runs))

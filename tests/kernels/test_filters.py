@@ -64,9 +64,13 @@ def test_among_equals_the_lowest_ids_stay(sampling: SamplingParams) -> None:
         same((row * np.log(2.0)).astype(np.float32), sampling, [1, 5, 40])
 
 
+# So far apart that no rounding makes equals of two, or two of equals.
+LOGITS = st.integers(-2560, 2560).map(lambda number: number / 64) | st.just(float("-inf"))
+
+
 @settings(max_examples=300, deadline=None)
 @given(
-    st.lists(st.floats(-40, 40, width=32) | st.just(float("-inf")), min_size=1, max_size=40).filter(lambda row: max(row) > -np.inf),
+    st.lists(LOGITS, min_size=1, max_size=40).filter(lambda row: max(row) > -np.inf),
     st.sampled_from(ALL),
     st.lists(st.integers(0, 39), max_size=5),
 )
@@ -98,7 +102,9 @@ def test_a_large_vocabulary() -> None:
         same(row, sampling, chance.integers(0, len(row), 500).tolist())
 
 
-@pytest.mark.parametrize("sampling", [SamplingParams(0.0, repetition_penalty=1.3), SamplingParams(1.0, top_k=2), SamplingParams(1.0)], ids=str)
+@pytest.mark.parametrize(
+    "sampling", [SamplingParams(0.0, repetition_penalty=1.3), SamplingParams(1.0, top_k=2), SamplingParams(1.0)], ids=str
+)
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf")])
 def test_rows_that_are_no_numbers_have_none(sampling: SamplingParams, bad: float) -> None:
     row = np.full(300, bad, np.float32)

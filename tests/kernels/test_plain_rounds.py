@@ -119,10 +119,28 @@ def test_answers_are_those_of_one_by_one(
         assert one[-1] == pytest.approx(other[-1], rel=1e-4)
 
 
-@pytest.mark.parametrize("options", [{"top_p": 0.9}, {"top_k": 5}, {"min_p": 0.1}, {"repetition_penalty": 1.2}])
-def test_other_warps_go_one_by_one(pair: Pair, options: dict[str, Any], written: list[Rollout]) -> None:
-    pair.generate(PROMPT, method="autoregressive", temperature=1.0, max_new_tokens=12, seed=1, **options)
-    assert not written
+@pytest.mark.parametrize("temperature", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize(
+    "options",
+    [{"top_p": 0.9}, {"top_k": 5}, {"min_p": 0.1}, {"repetition_penalty": 1.4}, {"top_k": 20, "top_p": 0.9, "repetition_penalty": 1.15}],
+    ids=lambda options: " ".join(options),
+)
+@pytest.mark.parametrize("steps", [8, 1])
+def test_filters_and_penalties_are_written_in_one_go_too(
+    pair: Pair, temperature: float, options: dict[str, Any], steps: int, written: list[Rollout], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a call writes one token alone, it does so if there is something to filter. With the reference's probabilities, too."""
+    monkeypatch.setattr(compiled_passes, "STRIDES", steps)
+    given: dict[str, Any] = {"method": "autoregressive", "temperature": temperature, "max_new_tokens": 40, "reuse": False} | options
+    made = [pair.generate(PROMPT, seed=seed, **given) for seed in range(3)]
+    filtered = temperature > 0.0 or "repetition_penalty" in options
+    assert bool(written) == (steps == 8 or filtered) and all(len(one.ids) <= steps for one in written)
+    monkeypatch.setattr(CpuBackend, "run_round", lambda *given: None)
+    for seed, one in enumerate(made):
+        wanted = pair.generate(PROMPT, seed=seed, **given)
+        assert one.token_ids == wanted.token_ids
+        pairs = [[token.p for done in answer.rounds for token in done.tokens] for answer in (one, wanted)]
+        assert pairs[0] == pytest.approx(pairs[1], rel=1e-3, abs=1e-6)
 
 
 def test_the_first_token_waits_for_no_other(pair: Pair, written: list[Rollout]) -> None:

@@ -21,7 +21,7 @@ from omnidemo.decoding.method import Method
 from omnidemo.decoding.randomness import Sampler
 from omnidemo.decoding.rollout import Rollout, RolloutRequest
 from omnidemo.decoding.round import RoundContext
-from omnidemo.decoding.sampling import SamplingParams, as_tensor
+from omnidemo.decoding.sampling import RepetitionPenalty, SamplingParams, as_tensor
 from omnidemo.decoding.state import TargetContext
 from omnidemo.methods import fitting
 from omnidemo.vocab.ngram_cache import NgramCache
@@ -93,8 +93,9 @@ class Side:
 
     def context(self, ngrams: NgramCache, sampling: SamplingParams, rule: Any = None) -> RoundContext:
         start, target = len(self.drafter.ids), TargetContext(TableCache(1, 0))  # the target has no part in a draft
+        penalty = RepetitionPenalty(MAP) if sampling.penalises else None
         made = RoundContext(
-            self.drafter, MAP, ngrams, sampling, self.sampler, frozenset({42}), None, start, rule or FixedPolicy(0), target=target
+            self.drafter, MAP, ngrams, sampling, self.sampler, frozenset({42}), penalty, start, rule or FixedPolicy(0), target=target
         )
         made.prefetch = RolledDraws() if self.rolls else None
         return made

@@ -29,12 +29,12 @@ def roll_out(
 
     Up to `states` everything is as in `forward`, but with `rows` [R, V] and `states` [R, H] for the logits after each read token. `first`
     to `info`: see `ProposalRule` and `TrieTable`. `slot_limit`: the first slot's limit; no slot begins after `draft_limit` drafter tokens.
-    At temperature 0 the most probable token is drawn. `seen` is what the text contains so far; what is drafted is left in it. `uniforms` [n] are the numbers of the draws. `cumulative` to `segments`: see
-    `StopRule`. Nothing is drawn after a slot of one token that is among the `ends`. Written are the `notes` [3, n or more], `draft_probs`
-    [n] and `distributions` [n, V]: for each of at most n draws its place, id, probability and distribution, as in `Rollout`, and in the
-    last of the notes the tokens that were drafted. Written too are the `slots` [n, 4] and `bounds` [n]: of each slot its first draw, the
-    place where it ends (where it began if nothing came of it), the trie's node there, and the draw that was made in vain after it, −1 if
-    none was; and Q̄.
+    At temperature 0 of the `sampling` the most probable token is drawn. `seen` is what the text contains so far; some of what is drafted is
+    left in it. `uniforms` [n] are the numbers of the draws. `cumulative` to `segments`: see `StopRule`. Nothing is drawn after a slot of
+    one token that is among the `ends`. Written are the `notes` [3, n or more], `draft_probs` [n] and `distributions` [n, V]: for each of
+    at most n draws its place, id, probability and distribution, as in `Rollout`, and in the last of the notes the tokens that were drafted.
+    Written too are the `slots` [n, 4] and `bounds` [n]: of each slot its first draw, the place where it ends (where it began if nothing came
+    of it), the trie's node there, and the draw that was made in vain after it, −1 if none was; and Q̄.
     """
     places, ids, tokens = notes[0], notes[1], notes[2]
     base, read, passes, count, made = int64(0), int64(0), 0, 0, 0

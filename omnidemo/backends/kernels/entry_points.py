@@ -46,13 +46,14 @@ def compile_all() -> None:
         numbers, tokens, limits, marks = np.zeros(1), whole(1), np.zeros(1, np.int32), np.zeros(1, np.bool_)
         keys, info, segments = whole(1 + PROBES), whole(2 + PROBES, 3), np.zeros((1, 5))
         roll_out(
-            queue, 1, model, tokens, 0, zeros(1, 1), zeros(1, 4), limits, limits, marks, keys, info, 1, 1, sampling, seen, numbers, 1.0, 0.0, 0.0,
-            segments, tokens, whole(3, 1), numbers, zeros(1, 1), whole(1, 4), numbers,
+            queue, 1, model, tokens, 0, zeros(1, 1), zeros(1, 4), limits, limits, marks, keys, info, 1, 1, sampling, seen, numbers, 1.0,
+            0.0, 0.0, segments, tokens, whole(3, 1), numbers, zeros(1, 1), whole(1, 4), numbers,
         )  # fmt: skip
         tables = (limits, limits, marks, keys, info, whole(2 + PROBES, 4), tokens, tokens, marks, np.zeros((1, 2), np.int32))
         rounds(
-            queue, 1, 1, 1, model, tokens, 0, model, tokens, 0, 1, 1, 0, 1, tables, sampling, seen, seen, numbers, 1.0, 0.0, 0.0, segments, tokens,
-            tokens, True, zeros(2, 1), zeros(2, 4), zeros(1, 1), zeros(2, 1), zeros(2, 4), zeros(2, 4), whole(99), np.zeros(99),
+            queue, 1, 1, 1, model, tokens, 0, model, tokens, 0, 1, 1, 0, 1, tables, sampling, seen, seen, numbers, 1.0, 0.0, 0.0,
+            segments, tokens, tokens, True, zeros(2, 1), zeros(2, 4), zeros(1, 1), zeros(2, 1), zeros(2, 4), zeros(2, 4), whole(99),
+            np.zeros(99),
         )  # fmt: skip
     run_worker(queue)
     for entry in ENTRIES:

@@ -24,7 +24,10 @@ Seen = tuple[NDArray[np.bool_], Whole]  # `Seen.arrays` of `decoding/sampling.py
 
 GROUP = 256  # tokens that are looked at together
 FARTHEST = np.float32(87.0)  # what is less probable than e⁻⁸⁷ of the most probable token counts as nothing
-STEP, WIDER = np.float32(4.0), np.float32(1.5)  # so far below the highest logit the best k are looked for at first, and how much further then
+STEP, WIDER = (
+    np.float32(4.0),
+    np.float32(1.5),
+)  # so far below the highest logit the best k are looked for at first, and how much further then
 MARGIN, ROUNDING = 1e-3, np.float32(1e-6)  # so much further than needed is looked, for what may be rounded: in exponents, and of logits
 distribution_of: Any = types.ExternalFunction(
     "omnidemo_distribution", types.int64(*[types.int64] * 3, types.float64, types.int64, *[types.float64] * 3)
@@ -100,7 +103,8 @@ def cut(probs: Array, high: Any, factor: Any, top_k: int, top_p: float, min_p: f
         whole = 0.0
     for i in range(count):
         away = (np.int32(ordered(keys[i])).view(np.float32) - high) * factor
-        weights[i] = exponential(away)
+        share = np.float32(exponential(away))
+        weights[i], keys[i] = share, share.view(np.int32)
         whole += weights[i] if top_k > 0 else 0.0
     if top_p < 1.0:
         count = keep(ids[:count], keys[:count], weights[:count], top_p * whole)
@@ -170,9 +174,7 @@ def above(keys: NDArray[np.int32], weights: Numbers, least: int) -> Any:
 
 # Called by its address, or numba would optimise it again with each function above.
 @cfunc(types.int64(*[types.int64] * 3, types.float64, types.int64, *[types.float64] * 3), cache=True, fastmath=FAST, error_model="numpy")
-def _distribution(
-    row: int, size: int, seen: int, temperature: float, top_k: int, top_p: float, min_p: float, penalty: float
-) -> int:
+def _distribution(row: int, size: int, seen: int, temperature: float, top_k: int, top_p: float, min_p: float, penalty: float) -> int:
     probs, ids = carray(pointer(row), size, np.float32), carray(pointer(seen), size + 1, np.int64)
     by = np.float32(penalty)
     for place in range(1, 1 + ids[0]):

@@ -76,9 +76,7 @@ def correct(
             at += 1
             if uniforms[at - 1] >= bound / p:
                 return token, at, passes + read
-        longer, at, read = becomes_longer(
-            path, count, node, limit, read, row, walk, walk_probs, reader, tables, after, uniforms, at
-        )
+        longer, at, read = becomes_longer(path, count, node, limit, read, row, walk, walk_probs, reader, tables, after, uniforms, at)
         passes += read
         if longer:
             return token, at, passes
@@ -119,9 +117,7 @@ def becomes_longer(
 
 
 @compiled
-def probs_after(
-    path: Whole, read: int, row: Array, walk: Whole, walk_probs: Array, reader: Reader, tables: Tables, probs: Array
-) -> int:
+def probs_after(path: Whole, read: int, row: Array, walk: Whole, walk_probs: Array, reader: Reader, tables: Tables, probs: Array) -> int:
     """The drafter's `probs` [D] after a path, of which the first `read` tokens have been read and left the logits `row` [1, D]; how many
     have been read now."""
     count, same = len(path), len(path) < len(walk)

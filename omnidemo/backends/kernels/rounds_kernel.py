@@ -33,17 +33,16 @@ _clock: Any = types.ExternalFunction(
 @njit(cache=True, error_model="numpy", nogil=True)
 def rounds(
     queue: Queue, tasks: int, few: int, chunk: int, drafter: Model, given: Whole, start: int, target: Model, unread: Whole, begin: int,
-    most: int, budget: int, overrun: int, left: int, tables: Tables, sampling: Sampling, seen: Seen, heard: Seen, uniforms: Numbers, cumulative: float,
-    min_prob: float, price: float, segments: Numbers, ends: Whole, last: Whole, grows: bool, rows: Array, states: Array,
-    distributions: Array, logits: Array, hidden: Array, all_stats: Array, ints: Whole, floats: Numbers,
+    most: int, budget: int, overrun: int, left: int, tables: Tables, sampling: Sampling, target_seen: Seen, drafter_seen: Seen,
+    uniforms: Numbers, cumulative: float, min_prob: float, price: float, segments: Numbers, ends: Whole, last: Whole, grows: bool,
+    rows: Array, states: Array, distributions: Array, logits: Array, hidden: Array, all_stats: Array, ints: Whole, floats: Numbers,
 ) -> tuple[int, int, int]:  # fmt: skip
     """Make at most `most` rounds, one at least: (how many were, lengths of the ints and of the floats).
 
     The `drafter`, by `few` tasks of a product, first reads the `given` tokens at positions start… (if there are none, rows[0] are its
     logits), the `target` the `unread` ones at positions begin…. A round drafts at most `budget` drafter tokens, and at most `left` target
-    tokens are proposed or written in all, one fewer than are wanted. `sampling` to `segments`: see `roll_out`, where what
-    the drafter's text contains is `heard` here, and what the target's does `seen`; nothing follows the target's tokens `ends`, of which the
-    drafter's are `last`. `grows`: whether the host puts n-grams into the trie that it lacks. Written
+    tokens are proposed or written in all, one fewer than are wanted. `sampling` to `segments`: see `roll_out`; nothing follows the
+    target's tokens `ends`, of which the drafter's are `last`. `grows`: whether the host puts n-grams into the trie that it lacks. Written
     are, of one round after another as long as there is room for a whole one, the target's `logits` [R, T] and `all_stats` [R, 4], and what
     `round_layout` describes; and `rows`, `states` and `distributions` as in `roll_out`, which are left of the last one. `hidden`
     [1 + budget, H] is where the target works.
@@ -53,15 +52,16 @@ def rounds(
     read, own = np.empty(len(unread) + width, np.int64), np.empty(len(rows) + spelled.shape[1], np.int64)
     notes, slots, draft_probs = np.empty((3, max(draws, len(rows))), np.int64), np.empty((draws, 4), np.int64), np.empty(draws)
     bounds, accept_probs, target_probs, times = np.empty(draws), np.empty(width), np.empty(width), np.empty(3)
-    probs, sums = np.empty(logits.shape[1], np.float32), np.empty((logits.shape[1] + BLOCK - 1) // BLOCK)
-    tokens, out, temperature, before = notes[2], np.empty(HEADER, np.int64), sampling[0], heard[1][0]
+    vocabulary = logits.shape[1]
+    probs, sums = np.empty(vocabulary, np.float32), np.empty((vocabulary + BLOCK - 1) // BLOCK)
+    tokens, out, temperature, before = notes[2], np.empty(HEADER, np.int64), sampling[0], drafter_seen[1][0]
     times[2] = now()
     for made in range(most):
         wanted, known, accepted, written, proposed, used = min(budget, left), len(unread), 0, UNFINISHED, 0, at
         times[0] = times[2]
         out[DRAWN], out[READ], count, out[PASSES] = roll_out(
-            queue, few, drafter, given, start, rows, states, first, inside, alone, keys, info, wanted + overrun, wanted, sampling, heard,
-            uniforms[at:], cumulative, min_prob, price, segments, last, notes, draft_probs, distributions, slots, bounds,
+            queue, few, drafter, given, start, rows, states, first, inside, alone, keys, info, wanted + overrun, wanted, sampling,
+            drafter_seen, uniforms[at:], cumulative, min_prob, price, segments, last, notes, draft_probs, distributions, slots, bounds,
         )  # fmt: skip
         times[1] = now()
         if count > 0:
@@ -76,12 +76,14 @@ def rounds(
             divisor = temperature if temperature > 0.0 else 1.0
             forward(queue, tasks, chunk, target, read[: known + proposed], begin, scores, hidden[: proposed + 1], divisor, stats)
             if temperature == 0.0:
-                accepted, written = judge_greedy(proposal, scores, stats, sampling, seen, ends, accept_probs, probs)
+                accepted, written = judge_greedy(proposal, scores, stats, sampling, target_seen, ends, accept_probs, probs)
             else:
                 for slot in range(proposed):
                     if slots[slot, 3] >= 0:
                         bounds[slot] *= rest_of(children_mass(distributions[slots[slot, 3]], slots[slot, 2], info, kin))
-                accepted, written, at = judge(proposal, bounds, scores, stats, sampling, seen, uniforms, at, ends, accept_probs, probs)
+                accepted, written, at = judge(
+                    proposal, bounds, scores, stats, sampling, target_seen, uniforms, at, ends, accept_probs, probs
+                )
                 if written == UNFINISHED:
                     if plain(sampling):
                         softmax_given(scores[accepted], stats[accepted, 1], 1.0 / temperature, stats[accepted, 3], probs)
@@ -91,10 +93,10 @@ def rounds(
                     else:
                         base, drawn = base_of(slots, accepted), slots[accepted, 0]
                         rest = slots[accepted + 1, 0] if accepted + 1 < count else out[DRAWN]
-                        follow(heard, before, tokens[:base])
+                        follow(drafter_seen, before, tokens[:base])
                         written, at, walked = correct(
                             probs, sums, wanted + overrun - base, notes[1, drawn:rest], distributions[drawn:rest],
-                            (queue, few, drafter, start + base, sampling, heard, heard[1][0]), tables, uniforms, at,
+                            (queue, few, drafter, start + base, sampling, drafter_seen, drafter_seen[1][0]), tables, uniforms, at,
                         )  # fmt: skip
                         out[PASSES] += walked
                         if walked > 0 and written == UNFINISHED:
@@ -132,10 +134,10 @@ def rounds(
             return made + 1, int_at, float_at
         end = base_of(slots, accepted)
         there = min(out[READ], end)
-        follow(heard, before, tokens[:end])
-        mark_all(heard, spelling)
-        mark(seen, written)
-        before = heard[1][0]
+        follow(drafter_seen, before, tokens[:end])
+        mark_all(drafter_seen, spelling)
+        mark(target_seen, written)
+        before = drafter_seen[1][0]
         given = own[: append(own, append(own, int64(0), tokens[there:end]), spelling)]
         start += there
         begin += known + accepted
