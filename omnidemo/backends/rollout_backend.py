@@ -77,11 +77,11 @@ class RolloutBackend:
         self.clock = clock
 
     def run_round(self, context: RoundContext, method: Method, plan: RoundPlan) -> RoundResult | None:
+        if plan.draft_length == 0 or not repeatable(context):
+            return None
         drafter = context.drafter.cache
-        if plan.draft_length == 0 or not repeatable(context) or not isinstance(drafter, FusedCache) or not drafter.rolls:
-            return None
-        if context.penalty is not None and drafter.runner.passes is None:  # the recorded step knows of none
-            return None
+        if not isinstance(drafter, FusedCache) or not drafter.rolls or (context.penalty is not None and drafter.runner.passes is None):
+            return None  # a step that is recorded knows no penalty
         return self.with_draws(context, method, plan, RolledDraws())
 
     def with_draws(

@@ -33,8 +33,8 @@ def roll_out(
     left in it. `uniforms` [n] are the numbers of the draws. `cumulative` to `segments`: see `StopRule`. Nothing is drawn after a slot of
     one token that is among the `ends`. Written are the `notes` [3, n or more], `draft_probs` [n] and `distributions` [n, V]: for each of
     at most n draws its place, id, probability and distribution, as in `Rollout`, and in the last of the notes the tokens that were drafted.
-    Written too are the `slots` [n, 4] and `bounds` [n]: of each slot its first draw, the place where it ends (where it began if nothing came
-    of it), the trie's node there, and the draw that was made in vain after it, −1 if none was; and Q̄.
+    Written too are the `slots` [n, 4] and `bounds` [n]: of each slot its first draw, the place where it ends (where it began if nothing
+    came of it), the trie's node there, and the draw that was made in vain after it, −1 if none was; and Q̄.
     """
     places, ids, tokens = notes[0], notes[1], notes[2]
     base, read, passes, count, made = int64(0), int64(0), 0, 0, 0
