@@ -35,7 +35,7 @@ class Settings(BaseSettings):
     dtype: str = Field(
         "auto",
         description="auto, float32, bfloat16 or float16; auto is float32 on a CPU, the model's own elsewhere. On a CPU the others round the"
-        " weights; Llama and Qwen2 shapes compute in float32 where there is room.",
+        " weights; Llama, Qwen2 and Qwen3 shapes compute in float32 where there is room.",
     )
     backend: Literal["auto", "reference", "cpu", "cuda"] = Field(
         "auto",
