@@ -92,6 +92,10 @@ class FusedLlama:
     def new_cache(self) -> FusedCache:
         return FusedCache(self)
 
+    def spare(self, most: int) -> int:
+        """See `Runner`."""
+        return self.kv_pool.shrink(most)
+
     def copy(self) -> FusedLlama:
         copy = FusedLlama(deepcopy(self._model), self.fast)
         copy.threads = self.threads
