@@ -46,13 +46,14 @@ class Conversations:
 
     def _known(self, ids: Sequence[int], domain: str) -> DecodingState | None:
         # Only the same visitor goes on from a visitor's conversation: else the time to the first token would reveal what others wrote.
-        mine = [state for state in self._idle if state.domain == domain or not (owned(domain) or owned(state.domain))]
-        best = max(mine, key=lambda state: common_prefix(state.target.ids, ids), default=None)
         # At least half of a context in common: below that, it is left to another chat.
-        if best is None or 2 * common_prefix(best.target.ids, ids) < len(best.target.ids):
-            return None
-        self._idle.remove(best)
-        return best
+        best, longest = -1, -1
+        for place, state in enumerate(self._idle):
+            mine = state.domain == domain or not (owned(domain) or owned(state.domain))
+            common = common_prefix(state.target.ids, ids) if mine else -1
+            if common > longest and 2 * common >= len(state.target.ids):
+                best, longest = place, common
+        return self._idle.pop(best) if best >= 0 else None
 
     def give_back(self, state: DecodingState) -> None:
         """The newest stay, for an answer that goes on from them."""

@@ -59,8 +59,7 @@ class Pair:
         top_k: int = 128,
         conversations_mb: int = 1024,
     ) -> None:
-        self.target, self.drafter = target, drafter
-        self._prompts = PromptReader(target)
+        self.target, self.drafter, self._prompts = target, drafter, PromptReader(target)
         device = target.device
         self.map = VocabularyMap(target.vocabulary, drafter.vocabulary, target.runner.rows, drafter.runner.rows, device)
         self.ngrams = NgramCache(drafter.runner.rows, cache_size, cache_policy, device)
@@ -172,6 +171,7 @@ class Pair:
             cache_entries=entries,
             domain=domain,
             key=key,
+            context_limit=self.target.context,
         )
 
     def asked(self, **options: Any) -> GenerationConfig:

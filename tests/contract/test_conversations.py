@@ -111,3 +111,12 @@ def test_a_pair_bounds_its_conversations(monkeypatch: pytest.MonkeyPatch, tmp_pa
         idle = pair._conversations._idle
         assert sum(state.nbytes for state in idle) <= 1 << 20
     assert 0 < len(idle) < IDLE_CONVERSATIONS
+
+
+def test_a_chat_finds_its_own_conversation_beside_a_longer_one_that_begins_alike() -> None:
+    conversations = Conversations(Runner(1), None, 100)  # type: ignore[arg-type]
+    for ids in ([1, 2, 3, 4, 5, 6, 7, 8, 9, 9], [1, 2, 3, 4]):
+        state = conversations.take([], False, "default", Runner(1))  # type: ignore[arg-type]
+        state.target.ids = ids
+        conversations.give_back(state)
+    assert conversations.take([1, 2, 3, 4, 0], True, "default", Runner(1)) is state  # type: ignore[arg-type]
