@@ -35,7 +35,7 @@ class Settings(BaseSettings):
     dtype: str = Field(
         "auto",
         description="auto, float32, bfloat16 or float16; auto is float32 on a CPU, the model's own elsewhere. On a CPU the others round the"
-        " weights; Llama and Qwen2 shapes compute in float32 where there is room.",
+        " weights; Llama, Qwen2 and Qwen3 shapes compute in float32 where there is room.",
     )
     backend: Literal["auto", "reference", "cpu", "cuda"] = Field(
         "auto",
@@ -74,6 +74,9 @@ class Settings(BaseSettings):
     adapters_kept: int = Field(20, ge=1, le=10_000, description="Adapter versions kept on disk per line; older files are pruned.")
     cache_size: int = Field(20_000, ge=0, le=10_000_000, description="Most n-grams kept per pair; 0 switches merging off.")
     cache_policy: Literal["lfu", "lru"] = Field("lfu", description="Which n-gram leaves a full cache first.")
+    conversations_mb: int = Field(
+        1024, ge=0, le=1_048_576, description="Most memory of a pair's idle conversations, up to 8; the newest stays, however long it is."
+    )
     warm_start: bool = Field(False, description="Fill the n-gram cache with every spellable target token at a load that finds it empty.")
 
     training: Literal["idle", "concurrent", "inline", "off"] = Field(
@@ -138,6 +141,12 @@ class Settings(BaseSettings):
     public_tokens: int = Field(1_500_000, ge=1, description="Public: tokens for all visitors together in an hour.")
     public_rows: int = Field(5000, ge=1, description="Public: requests in the history of all visitors together.")
     trust_hub: bool = Field(True, description="Allow downloads from the Hugging Face Hub (safetensors only, no remote code).")
+
+    @property
+    def limits(self) -> dict[str, Any]:
+        """What a `Pair` takes of the settings."""
+        taken = {"cache_size": self.cache_size, "cache_policy": self.cache_policy, "top_k": self.top_k_traces}
+        return taken | {"conversations_mb": self.conversations_mb}
 
 
 COOLEST = 1e-3  # least temperature but 0: far below it a division leaves float32

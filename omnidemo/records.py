@@ -79,7 +79,8 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """A finished (or cancelled) answer. `metrics` uses the names of `metrics.py`."""
+    """A finished (or cancelled) answer. `metrics` uses the names of `metrics.py`. Prompt and answer take `context_tokens` of the
+    `context_limit` tokens that the target's window holds (0: not known)."""
 
     token_ids: tuple[int, ...]
     text: str
@@ -93,6 +94,12 @@ class Generation:
     cache_entries: int = 0
     domain: str = "default"  # the adapter line that drafted
     key: str = ""  # by which `Pair.agreement` finds what is measured of it later
+    context_limit: int = 0
+    dropped_messages: int = 0  # of the chat, its oldest, which the target no longer read
+
+    @property
+    def context_tokens(self) -> int:
+        return self.prompt_tokens + len(self.token_ids)
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,7 +47,7 @@ def backend_of(setting: Setting, target: Runner, drafter: Runner) -> Name:
         which = "target" if able[0] != setting else "drafter"
         need = "on a CPU in float32" if setting == "cpu" else "on one CUDA device"
         raise ModelError(
-            f"the backend {setting} reads Llama and Qwen2 shapes {need}, and this {which} is none; choose another model, {ELSE}"
+            f"the backend {setting} reads Llama, Qwen2 and Qwen3 shapes {need}, and this {which} is none; choose another model, {ELSE}"
         )
     if setting == "cpu" and not compile_kernels.wait():
         why = compile_kernels.failure() or "it takes too long"

@@ -37,10 +37,11 @@ class CompiledPasses:
         self.runner, self.two_bytes = runner, two_bytes
         layers = runner.layers
         biases = [np.zeros(len(layer.qkv.weight), np.float32) if layer.qkv.bias is None else layer.qkv.bias.numpy() for layer in layers]
+        of_heads = np.array([() if layer.heads is None else layer.heads.array() for layer in layers], np.float32)
         self._weights = bf16_weights.bits(runner) if two_bytes else [one.numpy() for one in bf16_weights.matrices(runner)]
         self._given = (
             runner.embed.numpy(), np.array([[layer.before.array, layer.after.array] for layer in layers]), runner.norm.array,
-            np.array(biases), np.array([one.ctypes.data for one in self._weights]), 2 if two_bytes else 4, runner.inner,
+            np.array(biases), of_heads, np.array([one.ctypes.data for one in self._weights]), 2 if two_bytes else 4, runner.inner,
         )  # fmt: skip
         self.width = int(runner.embed.shape[1])
         self._rope: tuple[Any, ...] = (None,)  # the runner's tables, and the same as numpy's

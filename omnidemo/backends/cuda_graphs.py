@@ -47,13 +47,17 @@ class KVBuffer:
     def capacity(self) -> int:
         return self.buffer.shape[3]
 
+    @property
+    def recorded(self) -> bool:
+        return bool(self.passes or self.rollouts)
+
 
 class KVBufferPool:
     """The KV buffers of one runner that no conversation uses, kept for the next one: with their recorded passes, or on a CPU with memory
     that is already mapped."""
 
     def __init__(self) -> None:
-        self.idle: dict[int, KVBuffer] = {}  # one of each capacity, so that they never hold more than three times the largest
+        self.idle: dict[int, KVBuffer] = {}  # one of each capacity with recorded passes, and the smallest without
 
     def take(self, runner: FusedLlama, capacity: int) -> KVBuffer:
         """A buffer for `capacity` positions. For recorded passes it is zeroed: attention covers all of it, and 0 · NaN is NaN."""
@@ -69,8 +73,26 @@ class KVBufferPool:
         return kv
 
     def give(self, kv: KVBuffer) -> None:
-        """Take a buffer back. Without a lock, because the garbage collector may call this at any time."""
-        self.idle.setdefault(kv.capacity, kv)
+        """Take a buffer back, or let it go to the system: a large one without recorded passes is had again in far less time than it takes
+        to fill. Without a lock, because the garbage collector may call this at any time."""
+        for other in list(self.idle.values()):
+            if not other.recorded and (other.capacity > kv.capacity or (kv.recorded and other.capacity == kv.capacity)):
+                self.idle.pop(other.capacity, None)
+        if kv.recorded or all(other.recorded for other in list(self.idle.values())):
+            self.idle.setdefault(kv.capacity, kv)
+
+    def shrink(self, most: int) -> int:
+        """Free the largest buffers until the others take at most so many bytes; returns how many they take."""
+        with lock:  # recordings go with their buffers
+            for capacity in sorted(self.idle, reverse=True):
+                if self.nbytes <= most:
+                    break
+                self.idle.pop(capacity, None)
+        return self.nbytes
+
+    @property
+    def nbytes(self) -> int:
+        return sum(kv.buffer.nbytes for kv in list(self.idle.values()))
 
 
 def pages(size: tuple[int, ...], dtype: torch.dtype) -> Tensor:

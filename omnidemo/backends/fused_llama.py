@@ -1,4 +1,4 @@
-"""A forward pass for Llama and Qwen2 shapes in few torch calls: at batch 1 the host's overhead per call decides the speed.
+"""A forward pass for Llama, Qwen2 and Qwen3 shapes in few torch calls: at batch 1 the host's overhead per call decides the speed.
 
 Computes what `transformers` computes, layer by layer: x += Wo·attention(rope(Wqkv·norm(x))); x += Wd·(silu(gate)·up).
 """
@@ -20,8 +20,9 @@ from omnidemo.backends.compiled_passes import CompiledPasses
 from omnidemo.backends.cuda_graphs import CudaGraphs, GraphCache, KVBufferPool, Outputs
 from omnidemo.backends.fused_cache import FusedCache
 from omnidemo.backends.runner import overwrite_named
-from omnidemo.backends.weight_arena import Matrix, Norm, WeightArena
+from omnidemo.backends.weight_arena import HeadNorms, Matrix, Norm, WeightArena
 
+STATIC_ROPES = ("default", "linear", "llama3", "yarn")  # those whose frequencies do not depend on how much has been read
 Attend = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]  # queries, keys, new keys, values, new values → mixed [T, …, D]
 
 
@@ -29,6 +30,7 @@ Attend = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]  # queries, 
 class _Layer:
     before: Norm
     qkv: Matrix
+    heads: HeadNorms | None  # of queries and keys, before the rotation; None for a model without
     out: Matrix
     after: Norm
     gate_up: Matrix
@@ -36,8 +38,9 @@ class _Layer:
 
 
 class FusedLlama:
-    """Runs a `LlamaForCausalLM` or `Qwen2ForCausalLM` without its modules. The weights are held once: those of `model` become
-    views of the fused ones, so a change through either side is seen by both (by copies made from them only after `overwrite`)."""
+    """Runs a `LlamaForCausalLM`, `Qwen2ForCausalLM` or `Qwen3ForCausalLM` without its modules. The weights are held once: those of `model`
+    become views of the fused ones, so a change through either side is seen by both (by copies made from them only after `overwrite`).
+    Rotary frequencies and their scale are those of the model's `rotary_emb`."""
 
     def __init__(self, model: Any, fast: bool = True) -> None:
         """fast: whether its passes may be compiled (on a CPU) or recorded (on CUDA); otherwise torch makes all of them."""
@@ -59,8 +62,8 @@ class FusedLlama:
         self.head = Matrix(self._join([model.lm_head.weight]))
         self.embed = model.model.embed_tokens.weight.detach()  # which may be the same
         self.rows = int(self.head.weight.shape[0])
-        half = torch.arange(0, self.head_dim, 2, dtype=torch.float32) / self.head_dim
-        self.frequencies = (1.0 / float(config.rope_parameters["rope_theta"]) ** half).to(self.device)
+        rotary = model.model.rotary_emb
+        self.frequencies, self.rope_scale = rotary.inv_freq.float().to(self.device), float(rotary.attention_scaling)
         self.rope = (torch.empty(0), torch.empty(0))  # rotary cosines and sines [positions, 1, D]
         self.threads = 0  # most threads of a pass on a CPU; 0: the cores, up to 8, or by the model's size where torch computes
         self.two_bytes, self.rounds_weights = False, False  # see `compact`
@@ -76,9 +79,9 @@ class FusedLlama:
         for beyond these, such as a `sliding_window` where it has no `layer_types`."""
         rope = getattr(config, "rope_parameters", None) or {}
         return (
-            config.model_type in ("llama", "qwen2")
+            config.model_type in ("llama", "qwen2", "qwen3")
             and config.hidden_act == "silu"
-            and rope.get("rope_type", "default") == "default"
+            and rope.get("rope_type", "default") in STATIC_ROPES
             and rope.get("partial_rotary_factor", 1.0) == 1.0
             and not getattr(config, "attention_bias", False)
             and not getattr(config, "mlp_bias", False)
@@ -88,6 +91,10 @@ class FusedLlama:
 
     def new_cache(self) -> FusedCache:
         return FusedCache(self)
+
+    def spare(self, most: int) -> int:
+        """See `Runner`."""
+        return self.kv_pool.shrink(most)
 
     def copy(self) -> FusedLlama:
         copy = FusedLlama(deepcopy(self._model), self.fast)
@@ -129,6 +136,8 @@ class FusedLlama:
         for layer in self.layers:
             layer.before.refresh()
             layer.after.refresh()
+            if layer.heads is not None:
+                layer.heads.refresh()
         self.norm.refresh()
         self.passes = self._passes()
 
@@ -136,9 +145,14 @@ class FusedLlama:
         attention, mlp = layer.self_attn, layer.mlp
         qkv = [attention.q_proj, attention.k_proj, attention.v_proj]
         bias = None if attention.q_proj.bias is None else _stacked([part.bias for part in qkv])
+        heads = None
+        if hasattr(attention, "q_norm"):
+            queries, keys = attention.q_norm.weight.detach(), attention.k_norm.weight.detach()
+            heads = HeadNorms(queries, keys, self.heads, self.kv_heads, self.eps)
         return _Layer(
             before=Norm(layer.input_layernorm.weight.detach(), self.eps),
             qkv=Matrix(self._join([part.weight for part in qkv]), bias),
+            heads=heads,
             out=Matrix(self._join([attention.o_proj.weight])),
             after=Norm(layer.post_attention_layernorm.weight.detach(), self.eps),
             gate_up=Matrix(self._join([mlp.gate_proj.weight, mlp.up_proj.weight])),
@@ -160,6 +174,8 @@ class FusedLlama:
         """Rotary cosines and sines [T, 1, D] of positions [T]. The sines are negative in their first half, for `roll` does not negate."""
         angles = torch.outer(positions.float(), self.frequencies)
         cos, sin = angles.cos(), angles.sin()
+        if self.rope_scale != 1:
+            cos, sin = cos * self.rope_scale, sin * self.rope_scale
         return torch.cat([cos, cos], -1)[:, None].to(self.dtype), torch.cat([-sin, sin], -1)[:, None].to(self.dtype)
 
     def buffer_size(self, capacity: int) -> tuple[int, ...]:
@@ -192,7 +208,7 @@ class FusedLlama:
         x = F.embedding(tokens, self.embed)
         for layer, key, value in zip(self.layers, keys.unbind(0), values.unbind(0), strict=True):
             qkv = layer.qkv.times(layer.before(x)).view(count, both + self.kv_heads, dim)
-            unrotated = qkv[:, :both]
+            unrotated = qkv[:, :both] if layer.heads is None else layer.heads(qkv[:, :both])
             rotated = torch.addcmul(unrotated * cos, unrotated.roll(dim // 2, -1), sin)
             mixed = attend(rotated[:, :heads], key, rotated[:, heads:].transpose(0, 1), value, qkv[:, both:].transpose(0, 1))
             x = layer.out.added(mixed.reshape(count, heads * dim), x)

@@ -24,6 +24,10 @@ class Runner(Protocol):
         """An empty cache of its own."""
         ...
 
+    def spare(self, most: int) -> int:
+        """Bytes of buffers that no cache uses and that wait for the next one, after freeing as many of them as exceed `most` bytes."""
+        ...
+
     def copy(self) -> Runner:
         """The same model with weights of its own."""
         ...

@@ -1,4 +1,4 @@
-"""The parts of the fused forward pass: a matrix, a norm, and one block of memory for weights."""
+"""The parts of the fused forward pass: a matrix, norms, and one block of memory for weights."""
 
 from __future__ import annotations
 
@@ -53,6 +53,33 @@ class Norm:
     def refresh(self) -> None:
         # In place: recorded passes read it where it lies.
         torch.mul(self.weight, len(self.weight) ** 0.5, out=self.scaled)
+
+
+class HeadNorms:
+    """The norms of queries and keys over the head dimension, for x [T, heads + kv_heads, D]; see `Norm`. Their weights are [D]."""
+
+    __slots__ = ("eps", "keys", "parts", "queries", "root", "scaled")
+
+    def __init__(self, queries: Tensor, keys: Tensor, heads: int, kv_heads: int, eps: float) -> None:
+        self.queries, self.keys, self.eps = queries, keys, eps
+        self.root = torch.tensor((len(queries) * eps) ** 0.5, device=queries.device)
+        self.scaled = queries.new_empty(heads + kv_heads, len(queries))  # each head's weights
+        self.parts = self.scaled.split([heads, kv_heads])
+        self.refresh()
+
+    def __call__(self, x: Tensor) -> Tensor:
+        if x.dtype != torch.float32:
+            return torch.rms_norm(x, self.queries.shape, None, self.eps) * self.scaled
+        return x / torch.hypot(torch.linalg.vector_norm(x, 2, -1, True), self.root) * self.scaled
+
+    def array(self) -> NDArray[np.float32]:
+        """The numbers of `norm_heads` in `kernels/layers.py`, [2 D + 1]."""
+        return torch.cat([self.queries, self.keys, self.queries.new_tensor([self.eps])]).numpy()
+
+    def refresh(self) -> None:
+        factor = len(self.queries) ** 0.5 if self.scaled.dtype == torch.float32 else 1.0
+        for part, weight in zip(self.parts, (self.queries, self.keys), strict=True):
+            part.copy_(weight * factor)  # in place, as above
 
 
 def as_array(tensor: Tensor) -> NDArray[np.float32]:

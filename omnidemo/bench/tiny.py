@@ -28,16 +28,22 @@ _PLAIN: dict[str, Any] = {"hidden_size": 32, "num_hidden_layers": 2, "num_attent
 _LLAMA = {**_PLAIN, "intermediate_size": 48, "max_position_embeddings": 600}
 _GROUPED = {**_LLAMA, "num_key_value_heads": 2}
 _WIDE = {**_GROUPED, "head_dim": 8}
+_SCALED = {"rope_theta": 10_000.0, "factor": 4.0, "original_max_position_embeddings": 150}
+_LLAMA3 = {**_SCALED, "rope_type": "llama3", "low_freq_factor": 1.0, "high_freq_factor": 4.0}
 _SLIDING = {**_GROUPED, "sliding_window": 12}
 _MIXED = {**_SLIDING, "layer_types": ["sliding_attention", "full_attention"]}
 _GPT = {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 600}
 _EXPERTS = {**_WIDE, "num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 16}
-# name: (configuration class, its options): heads alone and grouped, rotary, learned and ALiBi positions, sliding windows, experts.
+# name: (configuration class, its options): heads alone, grouped and normed; rotary positions, also scaled, learned ones and ALiBi;
+# sliding windows; experts.
 ARCHITECTURES: dict[str, tuple[str, dict[str, Any]]] = {
     "llama": ("LlamaConfig", _LLAMA),
     "llama grouped, wide heads": ("LlamaConfig", {**_GROUPED, "head_dim": 12, "tie_word_embeddings": True}),
+    "llama linear": ("LlamaConfig", {**_GROUPED, "rope_parameters": {"rope_type": "linear", "rope_theta": 10_000.0, "factor": 4.0}}),
+    "llama 3.1": ("LlamaConfig", {**_WIDE, "rope_parameters": _LLAMA3}),
     "qwen2": ("Qwen2Config", {**_GROUPED, "tie_word_embeddings": False}),
-    "qwen3": ("Qwen3Config", _WIDE),
+    "qwen3": ("Qwen3Config", {**_WIDE, "head_dim": 12}),
+    "qwen3 yarn": ("Qwen3Config", {**_WIDE, "rope_parameters": {**_SCALED, "rope_type": "yarn"}}),
     "qwen3-moe": ("Qwen3MoeConfig", _EXPERTS),
     "mistral": ("MistralConfig", _SLIDING),
     "gemma2": ("Gemma2Config", {**_SLIDING, "head_dim": 8}),

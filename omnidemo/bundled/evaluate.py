@@ -72,7 +72,7 @@ class Model:
 
     def answer(self, example: Example, chat: Messages | None = None) -> Answer:
         """The answer to a chat, by default that of the example up to its last question, judged by the example."""
-        given = newest(self.pair, asked(example) if chat is None else chat, self.reading, self.limit)
+        given = newest(self.pair, asked(example) if chat is None else chat, self.reading, self.limit).messages
         made = self.pair.generate(given, method="autoregressive", **GREEDY.options, max_new_tokens=self.limit, learn=False)
         return Answer(example, made.text, len(made.token_ids), made.finish_reason == "end", mixer.check(example, made.text))
 

@@ -37,6 +37,11 @@ class KVCache(Protocol):
     length: int  # tokens that count as read; a backend that has read further sets a larger number
     max_positions: int  # the most positions that the model can hold
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its keys and values, those that are taken and not written yet included."""
+        ...
+
     def forward(self, ids: Sequence[int], last: int, stats_at: float | None = None) -> Pass:
         """Read `ids` (at least one) and return the rows after each of the last `last` of them. `stats_at`: the temperature for which row
         statistics are wanted, None for none. ValueError for ids that the model does not have, and where the window is full."""

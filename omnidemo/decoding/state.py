@@ -22,6 +22,11 @@ class DecodingState:
     domain: str = "default"  # the adapter line whose drafter reads
     decoder: codecs.IncrementalDecoder = field(default_factory=lambda: codecs.getincrementaldecoder("utf-8")("replace"))
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of both caches."""
+        return self.target.cache.nbytes + self.drafter.cache.nbytes
+
     def start(self, prompt: Sequence[int]) -> None:
         self.drafter.start(prompt, self.target.start(prompt))
         self.decoder = codecs.getincrementaldecoder("utf-8")("replace")

@@ -126,6 +126,9 @@ class AnswerFormat:
             "adapter_version": made.adapter_version,
             "ngrams": made.cache_entries,
             "finish_reason": made.finish_reason,
+            "context_tokens": made.context_tokens,
+            "context_limit": made.context_limit,
+            "dropped_messages": made.dropped_messages,
         }
 
 

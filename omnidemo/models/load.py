@@ -18,6 +18,7 @@ from omnidemo.decoding.sampling import as_tensor
 from omnidemo.models import model_files
 from omnidemo.models.folder_model import FolderModel, Quantization, first_line
 from omnidemo.models.gguf_model import GgufModel
+from omnidemo.models.memory_need import least_need, warn_of_long_chats, whole_need
 from omnidemo.models.model_files import Progress
 from omnidemo.models.names import gguf_file
 from omnidemo.models.parked import ParkedModel, absent_model
@@ -90,7 +91,8 @@ def load_model(
     cache_dir: the Hub cache to use instead of the usual one. hub: whether downloads are allowed. fast: whether passes may be
     compiled or recorded; otherwise torch makes all of them. park: compute nothing here (`ParkedModel`). absent: as `park`, and without
     weights. `progress(stage, fraction)` is called in the stages "files", "downloading" where that is needed, "tokenizers" and "weights".
-    ModelError, one sentence, when it cannot be loaded.
+    Its window is its own, however much memory there is; it is refused where its weights and a conversation of 2,048 tokens (or a smaller
+    window) do not fit. ModelError, one sentence, when it cannot be loaded.
     """
     report = progress or (lambda stage, fraction: None)
     place, device_map = pick_device(device)
@@ -109,9 +111,11 @@ def load_model(
     free = model_files.free_memory(place)
     wide = _computes_in_float32(name, number, place, source.config, source.parameters, free)
     width = BYTES[quantization] if quantization else 4 if wide else number.itemsize
-    need = source.parameters * width * model_files.MARGIN
+    needs = source.parameters * width, source.config, 4 if wide else number.itemsize
+    need = least_need(*needs)
     if not absent:
-        model_files.check_memory(name, need, free, place)
+        model_files.check_memory(name, need.total, free, place, str(need))
+        warn_of_long_chats(name, whole_need(*needs), free)
 
     report("tokenizers", 0.0)
     tokenizer, vocabulary = source.tokenizer()
@@ -128,7 +132,7 @@ def load_model(
     except (MemoryError, RuntimeError) as error:
         if isinstance(error, RuntimeError) and "allocate" not in str(error) and "out of memory" not in str(error):
             raise ModelError(f"the weights of {name} cannot be used ({first_line(error)}); download or save the model again") from error
-        sizes = f"it needs about {need / 1e9:.1f} GB and {place} had {free / 1e9:.1f} GB"
+        sizes = f"it needs {need} and {place} had {free / 1e9:.1f} GB"
         raise ModelError(f"{name} ran out of memory: {sizes}; choose a smaller model") from error
     if not (park or absent):
         _probe(name, runner, vocabulary)
@@ -189,7 +193,7 @@ def _computes_in_float32(name: str, dtype: torch.dtype, place: str, config: Any,
     takes several times as long for sums in two bytes. Where memory is too small for that they stay as they are, and the log says so."""
     if place != "cpu" or dtype == torch.float32 or not FusedLlama.fits(config):
         return False
-    if parameters * 4 * model_files.MARGIN <= free:
+    if least_need(parameters * 4, config, 4).total <= free:
         return True
     log.warning("%s stays in %s, for which memory suffices; on a CPU that is several times as slow as float32", name, dtype)
     return False

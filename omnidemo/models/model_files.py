@@ -23,7 +23,7 @@ BUNDLED = Path(__file__).parents[2] / "assets" / "models"
 WANTED = ["*.json", "*.safetensors", "*.model", "*.txt", "*.jinja", "*.tiktoken"]
 UNWANTED = ["*/*", "consolidated*", "training_args*"]
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "spiece.model", "vocab.json", "vocab.txt")
-MARGIN = 1.2  # memory beside the weights: activations, caches, the fused copy of a layer
+MARGIN = 1.2  # memory beside the weights: activations, the fused copy of a layer; conversations are counted in `memory_need.py`
 
 
 def find(
@@ -131,10 +131,11 @@ def free_memory(device: str) -> int:
     return int(psutil.virtual_memory().available)
 
 
-def check_memory(name: str, need: float, free: float, device: str) -> None:
+def check_memory(name: str, need: float, free: float, device: str, what: str = "") -> None:
+    """ModelError for a model that needs more bytes than are free. `what`: the need in words, where there is more to say than its sum."""
     if need > free:
         raise ModelError(
-            f"{name} needs about {need / 1e9:.1f} GB and {device} has {free / 1e9:.1f} GB free; "
+            f"{name} needs {what or f'about {need / 1e9:.1f} GB'} and {device} has {free / 1e9:.1f} GB free; "
             "choose a smaller model or dtype=bfloat16, or free memory"
         )
 

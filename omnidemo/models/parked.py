@@ -38,6 +38,9 @@ class ParkedModel:
     def new_cache(self) -> NoReturn:
         raise RuntimeError("this model computes in another process alone; ask for an answer instead")
 
+    def spare(self, most: int) -> int:
+        return 0
+
     def copy(self) -> NoReturn:
         self.new_cache()
 

@@ -52,6 +52,10 @@ class TransformersRunner:
     def new_cache(self) -> TransformersCache:
         return TransformersCache(self)
 
+    def spare(self, most: int) -> int:
+        """See `Runner`: a cache's tensors are freed with it."""
+        return 0
+
     def copy(self) -> TransformersRunner:
         if self._watch is not None:
             self._watch.remove()  # a copied hook would still write to this runner
@@ -108,6 +112,12 @@ class TransformersCache:
         self.runner, self.max_positions = runner, runner.max_positions
         self.length = 0
         self._past = runner.fresh()
+
+    @property
+    def nbytes(self) -> int:
+        """See `KVCache`."""
+        held = (getattr(layer, name, None) for layer in self._past.layers for name in ("keys", "values"))
+        return sum(one.untyped_storage().nbytes() for one in held if isinstance(one, Tensor))
 
     @torch.inference_mode()
     def forward(self, ids: Sequence[int], last: int, stats_at: float | None = None) -> Pass:

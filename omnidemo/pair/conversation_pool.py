@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from weakref import WeakSet
 
 from omnidemo.backends.runner import Runner
 from omnidemo.decoding.contexts import DrafterContext, common_prefix
@@ -11,14 +12,19 @@ from omnidemo.store.visitors import owned
 from omnidemo.vocab.vocabulary_map import VocabularyMap
 
 DOMAIN = "default"
-IDLE_CONVERSATIONS = 4  # contexts kept for the next message of a chat
+IDLE_CONVERSATIONS = 8  # most contexts kept for the next message of a chat, where they are short
 
 
 class Conversations:
-    """Contexts that models have read. Not safe for threads: the pair holds its lock."""
+    """Contexts that models have read. Not safe for threads: the pair holds its lock.
 
-    def __init__(self, target: Runner, vocabulary_map: VocabularyMap) -> None:
-        self._target, self._map = target, vocabulary_map
+    Idle ones are kept as far as their caches take at most `most` bytes, the newest always. Buffers that wait for a next conversation count
+    too, and are freed before a conversation is. Conversations that are being written count when they are done.
+    """
+
+    def __init__(self, target: Runner, vocabulary_map: VocabularyMap, most: int) -> None:
+        self._target, self._map, self._most = target, vocabulary_map, most
+        self._runners: WeakSet[Runner] = WeakSet([target])
         self._idle: list[DecodingState] = []
         self.running: list[DecodingState] = []  # those of the generations in flight
 
@@ -35,23 +41,29 @@ class Conversations:
 
     def fresh(self, drafter: Runner, domain: str = DOMAIN) -> DecodingState:
         """A new state that is neither idle nor running here."""
+        self._runners.add(drafter)
         return DecodingState(TargetContext(self._target.new_cache()), DrafterContext(drafter.new_cache(), self._map), domain)
 
     def _known(self, ids: Sequence[int], domain: str) -> DecodingState | None:
         # Only the same visitor goes on from a visitor's conversation: else the time to the first token would reveal what others wrote.
-        mine = [state for state in self._idle if state.domain == domain or not (owned(domain) or owned(state.domain))]
-        best = max(mine, key=lambda state: common_prefix(state.target.ids, ids), default=None)
         # At least half of a context in common: below that, it is left to another chat.
-        if best is None or 2 * common_prefix(best.target.ids, ids) < len(best.target.ids):
-            return None
-        self._idle.remove(best)
-        return best
+        best, longest = -1, -1
+        for place, state in enumerate(self._idle):
+            mine = state.domain == domain or not (owned(domain) or owned(state.domain))
+            common = common_prefix(state.target.ids, ids) if mine else -1
+            if common > longest and 2 * common >= len(state.target.ids):
+                best, longest = place, common
+        return self._idle.pop(best) if best >= 0 else None
 
     def give_back(self, state: DecodingState) -> None:
-        """The newest few stay, for an answer that goes on from them."""
+        """The newest stay, for an answer that goes on from them."""
         self.running = [one for one in self.running if one is not state]
         self._idle.append(state)
         del self._idle[:-IDLE_CONVERSATIONS]
+        while (room := self._most - sum(one.nbytes for one in self._idle)) < 0 and len(self._idle) > 1:
+            del self._idle[0]
+        for runner in self._runners:
+            room -= runner.spare(max(0, room))
 
     def drop(self, domain: str) -> None:
         """Forget the idle conversations of a domain."""

@@ -57,9 +57,9 @@ class Pair:
         cache_size: int = 20_000,
         cache_policy: Literal["lfu", "lru"] = "lfu",
         top_k: int = 128,
+        conversations_mb: int = 1024,
     ) -> None:
-        self.target, self.drafter = target, drafter
-        self._prompts = PromptReader(target)
+        self.target, self.drafter, self._prompts = target, drafter, PromptReader(target)
         device = target.device
         self.map = VocabularyMap(target.vocabulary, drafter.vocabulary, target.runner.rows, drafter.runner.rows, device)
         self.ngrams = NgramCache(drafter.runner.rows, cache_size, cache_policy, device)
@@ -72,7 +72,7 @@ class Pair:
         self._lock = threading.Lock()  # held for one round, a swap, or a change of the trie
         self._memory = NgramMemory(lambda: self.ngrams, self.map, (target.name, drafter.name), self._lock)
         self._top_k = top_k
-        self._conversations = Conversations(target.runner, self.map)
+        self._conversations = Conversations(target.runner, self.map, conversations_mb << 20)
         self._agreements: OrderedDict[str, Agreement] = OrderedDict()  # of the newest answers, by key
         self._compiled = compile_kernels.kernels() is not None  # at the time of the measurements in `cost_model`
         self.clock: Callable[[], float] = perf_counter  # seconds, by which the stages of rounds are timed
@@ -171,6 +171,7 @@ class Pair:
             cache_entries=entries,
             domain=domain,
             key=key,
+            context_limit=self.target.context,
         )
 
     def asked(self, **options: Any) -> GenerationConfig:

@@ -12,6 +12,10 @@ from omnidemo.models.load import LanguageModel
 from omnidemo.records import Prompt
 
 
+class TooLong(ValueError):
+    """A prompt that does not fit the target's window."""
+
+
 class PromptReader:
     """Spells prompts for one target."""
 
@@ -19,7 +23,8 @@ class PromptReader:
         self._target = target
 
     def ids(self, prompt: Prompt, raw: bool = False) -> list[int]:
-        """The target's ids of a prompt, a `raw` text without chat template; ValueError where it is empty or does not fit the window."""
+        """The target's ids of a prompt, a `raw` text without chat template; ValueError where it is empty or its chat template refuses
+        it, and TooLong where it does not fit the window."""
         if isinstance(prompt, str) and self._target.chat and not raw:
             prompt = [{"role": "user", "content": prompt}]
         parts: list[Any] = list(prompt) if isinstance(prompt, Iterable) and not isinstance(prompt, (str, Mapping)) else []
@@ -44,7 +49,7 @@ class PromptReader:
             raise ValueError("the prompt is empty, and this target has no token to begin with; write something")
         if len(ids) >= self._target.context:
             window = self._target.context
-            raise ValueError(f"the prompt has {len(ids)} tokens and {self._target.name} reads {window}; shorten it or start a new chat")
+            raise TooLong(f"the prompt has {len(ids)} tokens and {self._target.name} reads {window}; shorten it or start a new chat")
         if not 0 <= min(ids) <= max(ids) < self._target.runner.rows:
             raise ValueError(f"prompt ids must lie between 0 and {self._target.runner.rows - 1}")
         return ids

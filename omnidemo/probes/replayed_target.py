@@ -116,6 +116,9 @@ class ReplayRunner:
     def new_cache(self) -> ReplayCache:
         return ReplayCache(self.path, self.rows, self.max_positions)
 
+    def spare(self, most: int) -> int:
+        return 0
+
     def copy(self) -> ReplayRunner:
         return ReplayRunner(self.rows, self.max_positions)
 
@@ -128,6 +131,8 @@ class ReplayRunner:
 
 class ReplayCache:
     """After ids on the recorded path comes the recorded token; after others, where greedy judging has stopped, nothing certain."""
+
+    nbytes = 0
 
     def __init__(self, path: Sequence[int], rows: int, limit: int) -> None:
         self.path, self.rows, self.max_positions = path, rows, limit

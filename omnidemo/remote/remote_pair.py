@@ -96,7 +96,7 @@ class RemotePair(Pair):
         for trace in message.traces:
             for learner in self.learners:
                 learner(trace)
-        made = replace(message.generation, rounds=tuple(rounds), prompt_tokens=len(ids), seed=asked.seed)
+        made = replace(message.generation, rounds=tuple(rounds), prompt_tokens=len(ids), seed=asked.seed, context_limit=self.target.context)
         metrics = {**made.metrics, "time_to_first_token": first}
         if message.generation.prompt_tokens == len(ids):
             return replace(made, metrics=metrics)

@@ -83,8 +83,7 @@ class RayCluster:
         theirs = with_files(_for_replicas(settings, self.threads), found)  # in which a replica finds the files by these names
         handle = serve.run(replica.bind(models[0].name, models[1].name, theirs, _fetch), name=name, route_prefix=None)
         self._names.add(name)
-        limits = {"cache_size": settings.cache_size, "cache_policy": settings.cache_policy, "top_k": settings.top_k_traces}
-        pair = ReplicatedPair(models[0], models[1], limits, RayReplicas(handle))
+        pair = ReplicatedPair(models[0], models[1], settings.limits, RayReplicas(handle))
         weakref.finalize(pair, self._delete, name)
         return pair
 

@@ -44,7 +44,7 @@ class Beside:
         """The answer by the target alone, one token a round: the middle one of its runs first. `sampling`: the options of that name; what
         it leaves out is as the target's manner has it."""
         with self._pool.using(target, drafter) as (pair, _):
-            prompt = newest(pair, messages, reading(target), max_new_tokens)
+            prompt = newest(pair, messages, reading(target), max_new_tokens).messages
             options = {"max_new_tokens": max_new_tokens, "seed": seed, **sampling}
             return _often(lambda: (_alone(pair, prompt, cancel, method=BASELINE, **options),))[0]
 
@@ -63,7 +63,7 @@ class Beside:
         guesses a round each: runs alternate, the middle one of each comes first. A method that does not draft is replaced by the one that
         suits the pair."""
         with self._pool.using(target, drafter) as (pair, lines):
-            prompt = newest(pair, messages, reading(target), max_new_tokens)
+            prompt = newest(pair, messages, reading(target), max_new_tokens).messages
             drafting = method in METHODS and METHODS[method].drafts and not METHODS[method].refusal(pair.map)
             options = {"method": method if drafting else make_method("auto", pair.map).name, "draft_length": DRAFT_LENGTH}
             options |= {"draft_policy": "fixed", "max_new_tokens": max_new_tokens, "temperature": 0.0, "seed": 0}

@@ -115,12 +115,13 @@ class ChatService:
             # Written while the answer is made; its end waits for one write, not for two.
             self._store.start_session(session, keep=keep, learn=learn)
             with lines.using(route.domain):
+                window = None if raw else newest(pair, messages, reading(target), asked.max_new_tokens, cancelled)
                 rounds = pair.stream(
-                    pair.prompt_ids(prompt, raw) if raw else newest(pair, messages, reading(target), asked.max_new_tokens, cancelled),
+                    pair.prompt_ids(prompt, raw) if window is None else window.messages,
                     cancelled=cancelled,
                     **dict(asked) | {"domain": route.domain, "probe_every": PROBE_EVERY},
                 )
-                yield from listen(rounds, page_closed, finish, began)
+                yield from listen(rounds, page_closed, finish, began, window.dropped if window else 0)
                 if learn:
                     lines.run_pending(route.domain)
 

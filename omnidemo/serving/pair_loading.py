@@ -57,8 +57,7 @@ def build_pair(
         if isinstance(large.runner, FusedLlama) and shared and settings.compact == "auto":
             compile_kernels.when_ready(partial(bf16_weights.pick, large.runner))
     progress("vocabulary map", 0.8, f"{len(large.vocabulary):,} × {len(small.vocabulary):,} tokens")
-    limits = {"cache_size": settings.cache_size, "cache_policy": settings.cache_policy, "top_k": settings.top_k_traces}
-    return make(large, small, **limits)  # type: ignore[arg-type]
+    return make(large, small, **settings.limits)
 
 
 def build_measured_pair(target: str, drafter: str, settings: Settings) -> Pair:

@@ -8,6 +8,7 @@ an append-only string; each line is one JSON object with a key `k`:
     f       figures so far (names of Generation.metrics) and counts per class
     end     finish, method, version, cache (n-grams), prompt (its tokens), seed, topic, f and c as above, text (the answer, for a check
             against the joined tokens);
+            context_tokens of context_limit (prompt and answer, the target's window), dropped_messages (of the chat, no longer read);
             plain: microseconds of a plain round beside these ones and the time (UNIX) of the newest one, where they are known;
             line: the adapter line that drafted, why: the router's reason, note: a sentence on how it was decoded
     error   text: cause and next step
@@ -55,6 +56,9 @@ def end_line(generation: Generation, **about: str) -> str:
         version=generation.adapter_version,
         cache=generation.cache_entries,
         prompt=generation.prompt_tokens,
+        context_tokens=generation.context_tokens,
+        context_limit=generation.context_limit,
+        dropped_messages=generation.dropped_messages,
         seed=generation.seed,
         text=generation.text,
         plain=plain_pace(generation.metrics),

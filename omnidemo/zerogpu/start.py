@@ -29,9 +29,8 @@ def start(settings: Settings) -> Settings:
     target, drafter = names(settings)
     place = "cuda" if settings.device == "auto" else settings.device
     options = {"device": place, "dtype": settings.dtype, "hub": settings.trust_hub, "fast": settings.backend != "reference", "park": True}
-    limits = {"cache_size": settings.cache_size, "cache_policy": settings.cache_policy, "top_k": settings.top_k_traces}
     models = [load_model(resolve(name, settings).where, **options) for name in (target, drafter)]  # type: ignore[arg-type]
-    fixed = FixedPair(models[0], models[1], limits)
+    fixed = FixedPair(models[0], models[1], settings.limits)
 
     @spaces.GPU(duration=seconds)
     def write(call: Call) -> Iterator[Message]:

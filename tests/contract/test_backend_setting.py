@@ -66,7 +66,7 @@ def test_the_argument_goes_over_the_setting(names: tuple[str, str], monkeypatch:
         ({"backend": "cpu", "device": "cuda"}, "set OMNIDEMO_DEVICE=cpu, or set OMNIDEMO_BACKEND=auto"),
         (
             {"backend": "cpu", "dtype": "bfloat16", "target": "gpt2"},
-            "reads Llama and Qwen2 shapes on a CPU in float32, and this target is none",
+            "reads Llama, Qwen2 and Qwen3 shapes on a CPU in float32, and this target is none",
         ),
     ],
 )

@@ -17,7 +17,8 @@ from omnidemo.bench.tiny import ARCHITECTURES, FAMILIES
 from omnidemo.methods import METHODS
 from omnidemo.models.transformers_runner import TransformersRunner
 
-SHAPES = ("llama", "qwen3", "gemma3", "gpt2", "phi", "bloom")  # rotary, sliding, learned and ALiBi positions; both runners
+# Rotary positions, plain and scaled, sliding, learned and ALiBi ones; norms of heads; both runners.
+SHAPES = ("llama", "llama 3.1", "qwen3 yarn", "gemma3", "gpt2", "phi", "bloom")
 ROWS = all_pairs(SHAPES, tuple(FAMILIES), tuple(METHODS), tuple(CASES))
 
 
@@ -47,7 +48,8 @@ def test_the_answers_vary(laboratory: Laboratory) -> None:
 
 def test_the_cases_are_what_they_say(laboratory: Laboratory) -> None:
     pair = laboratory.pair("llama", "byte-level", "sentence-piece", False)
-    assert isinstance(pair.target.runner, FusedLlama)
+    for shape in ("llama", "llama 3.1", "qwen3 yarn"):
+        assert isinstance(laboratory.pair(shape, "byte-level", "sentence-piece", False).target.runner, FusedLlama)
     assert isinstance(laboratory.pair("gemma3", "byte-level", "sentence-piece", False).target.runner, TransformersRunner)
     assert laboratory.prompt("llama", "byte-level", "empty prompt") == ()
     assert laboratory.prompt("llama", "byte-level", "begin token") == (pair.target.tokenizer.bos_token_id,)

@@ -65,6 +65,10 @@ class Widened:
     def length(self) -> int:
         return self.cache.length
 
+    @property
+    def nbytes(self) -> int:
+        return self.cache.nbytes
+
     def forward(self, ids: Sequence[int], last: int, stats_at: float | None = None) -> Pass:
         logits = self.cache.forward(ids, last).logits.double()
         logits[:, -1] = -30.0

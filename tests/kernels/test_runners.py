@@ -103,7 +103,7 @@ def test_refuses_what_cannot_be_read(pair: tuple[Any, Any]) -> None:
 
 
 @pytest.mark.parametrize("kind", ["transformers", "lean"])
-@pytest.mark.parametrize("shape", ["llama grouped, wide heads", "qwen2"])
+@pytest.mark.parametrize("shape", ["llama grouped, wide heads", "qwen2", "qwen3"])
 def test_overwrite_equals_a_reloaded_model(shape: str, kind: str) -> None:
     model = make(shape)
     runner = FusedLlama(model) if kind == "lean" else TransformersRunner(model)
@@ -116,6 +116,7 @@ def test_overwrite_equals_a_reloaded_model(shape: str, kind: str) -> None:
         "model.norm.weight",
         "model.layers.0.self_attn.v_proj.weight",
     }
+    names |= {f"model.layers.1.self_attn.{part}_norm.weight" for part in "qk" if shape == "qwen3"}
     with torch.no_grad():
         changed = {name: weight + torch.randn_like(weight) * 0.1 for name, weight in other.named_parameters() if name in names}
     assert set(changed) == names
@@ -334,7 +335,7 @@ def test_lean_holds_the_weights_once() -> None:
         {"hidden_act": "gelu"},
         {"attention_bias": True},
         {"mlp_bias": True},
-        {"rope_parameters": {"rope_type": "linear", "factor": 2.0, "rope_theta": 10000.0}},
+        {"rope_parameters": {"rope_type": "dynamic", "factor": 2.0, "rope_theta": 10000.0}},
     ],
 )
 def test_lean_knows_what_it_does_not_fit(changes: dict[str, Any]) -> None:
@@ -349,8 +350,25 @@ def test_lean_knows_what_it_does_not_fit(changes: dict[str, Any]) -> None:
 def test_lean_refuses_sliding_windows_and_other_families() -> None:
     sliding = make("qwen2", use_sliding_window=True, sliding_window=8, max_window_layers=1)
     assert not FusedLlama.fits(sliding.config)
-    assert not FusedLlama.fits(make("qwen3").config)
-    assert FusedLlama.fits(make("qwen2").config)
+    assert not FusedLlama.fits(make("qwen3", use_sliding_window=True, sliding_window=8, max_window_layers=1).config)
+    assert not FusedLlama.fits(make("qwen3", attention_bias=True).config)
+    assert not FusedLlama.fits(make("qwen3-moe").config)
+    assert all(FusedLlama.fits(make(shape).config) for shape in LEAN)
+
+
+@pytest.mark.parametrize("ready", [True, False])
+def test_lean_takes_rotary_frequencies_from_the_model(ready: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever builds a model may give them: some files hold a factor for each frequency."""
+    if not ready:
+        monkeypatch.setattr(compile_kernels, "_ready", None)
+    model, ids = make("llama"), some_ids(40)
+    before = reference(model, ids)
+    model.model.rotary_emb.inv_freq.mul_(torch.tensor([1.0, 0.7, 0.3, 0.1]))
+    model.model.rotary_emb.attention_scaling = 1.2
+    wanted = reference(model, ids)
+    assert not close(wanted, before, 1e-2)
+    for runner in (FusedLlama(model), FusedLlama(model).copy()):
+        assert close(runner.new_cache().forward(ids, 40).logits, wanted)
 
 
 @pytest.mark.parametrize("kind", ["Mamba", "Mamba2", "FalconMamba", "RecurrentGemma", "Jamba", "Rwkv", "Qwen3Next", "OpenAIGPT", "XLNet"])

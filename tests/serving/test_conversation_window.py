@@ -13,7 +13,7 @@ from omnidemo.bundled import conversations, evaluate, write_prompts
 from omnidemo.bundled.corpus.base import Example
 from omnidemo.models.catalogue import Reading, reading
 from omnidemo.pair.pair import Pair
-from omnidemo.serving.conversation_window import newest
+from omnidemo.serving.conversation_window import Window, newest
 from tests.support.models import save
 
 WHOLE = Reading()
@@ -34,33 +34,53 @@ def chat(turns: int, words: str = "the small duck swims") -> list[dict[str, str]
 @pytest.mark.parametrize(("turns", "kept"), [(1, 1), (2, 3), (3, 5), (None, 7)])
 def test_so_many_turns_as_the_model_was_made_for(pair: Pair, turns: int | None, kept: int) -> None:
     messages = chat(3)
-    assert newest(pair, messages, Reading(turns), 20) == messages[-kept:]
+    given = newest(pair, messages, Reading(turns), 20)
+    assert given.messages == messages[-kept:] and given.dropped == 7 - kept
 
 
 def test_tokens_end_it_sooner_and_never_take_the_last_message(pair: Pair) -> None:
     messages = chat(6)
-    given = newest(pair, messages, Reading(None, 60), 20)
+    given = newest(pair, messages, Reading(None, 60), 20).messages
     assert 1 < len(given) < len(messages) and len(pair.prompt_ids(given)) <= 60
     assert given == messages[-len(given) :] and given[0]["role"] == "user"
-    assert newest(pair, messages, Reading(None, 1), 20) == messages[-1:]
+    assert newest(pair, messages, Reading(None, 1), 20) == Window(messages[-1:], 12)
 
 
-def test_all_that_fits_leaves_room_for_the_answer(pair: Pair) -> None:
+def test_what_fits_leaves_room_for_the_answer(pair: Pair) -> None:
     messages = chat(40)
     given = newest(pair, messages, WHOLE, 50)
-    used = len(pair.prompt_ids(given))
-    two_more = len(pair.prompt_ids(messages[-len(given) - 2 :]))
-    assert used <= pair.target.context - 50 < two_more
+    used = len(pair.prompt_ids(given.messages))
+    assert pair.target.context // 3 < used <= pair.target.context - 50
+    assert given.dropped == len(messages) - len(given.messages) > 0
+
+
+def test_a_pasted_page_stays_for_the_next_questions(pair: Pair) -> None:
+    page = {"role": "user", "content": "the small duck swims in the pond " * 18}
+    messages = [*chat(12)[:-1], page]
+    assert newest(pair, messages, WHOLE, 20).messages[-1] == page
+    for _ in range(2):
+        messages += [{"role": "assistant", "content": "the duck"}, {"role": "user", "content": "and the other ducks?"}]
+        assert page in newest(pair, messages, WHOLE, 20).messages
+
+
+def test_what_the_template_refuses_is_told_and_loses_nothing(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    strict = "{% if messages|length > 1 and messages[0].role == messages[1].role %}{{ raise_exception('roles must alternate') }}{% endif %}"
+    monkeypatch.setattr(pair.target.tokenizer, "chat_template", strict + pair.target.tokenizer.chat_template)
+    twice = [{"role": "user", "content": "the duck"}, {"role": "user", "content": "swims"}]
+    with pytest.raises(ValueError, match="refuses these messages: roles must alternate"):
+        newest(pair, twice, WHOLE, 20)
+    assert newest(pair, chat(1), WHOLE, 20).dropped == 0
 
 
 def test_a_system_message_stays_and_half_an_exchange_does_not(pair: Pair) -> None:
     system = {"role": "system", "content": "be short"}
     messages = chat(40)
     given = newest(pair, [system, *messages], WHOLE, 50)
-    assert given[0] == system and given[1]["role"] == "user" and len(given) < 80
-    assert newest(pair, messages[:2], WHOLE, 50) == messages[:2]
-    assert newest(pair, messages[1:2], WHOLE, 50) == messages[1:2]
-    assert newest(pair, [], WHOLE, 50) == []
+    assert given.messages[0] == system and given.messages[1]["role"] == "user" and len(given.messages) + given.dropped == 82
+    assert given.messages[1:] == messages[given.dropped :] and given.dropped > 2
+    assert newest(pair, messages[:2], WHOLE, 50) == Window(messages[:2], 0)
+    assert newest(pair, messages[1:2], WHOLE, 50) == Window(messages[1:2], 0)
+    assert newest(pair, [], WHOLE, 50) == Window([], 0)
 
 
 def test_a_long_history_is_read_a_few_times_and_its_old_part_never(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,7 +89,7 @@ def test_a_long_history_is_read_a_few_times_and_its_old_part_never(pair: Pair, m
     monkeypatch.setattr(pair, "prompt_ids", lambda messages: read.append(len(messages)) or ids(messages))
     messages = chat(5000)
     began = time.perf_counter()
-    assert len(newest(pair, messages, WHOLE, 50)) > 1
+    assert len(newest(pair, messages, WHOLE, 50).messages) > 1
     assert time.perf_counter() - began < 2  # it took minutes
     assert len(read) < 15 and max(read) < 1000
 
@@ -78,12 +98,12 @@ def test_a_huge_message_is_not_even_counted(pair: Pair) -> None:
     messages = chat(2)
     messages[1]["content"] = "duck " * 2_000_000
     began = time.perf_counter()
-    assert newest(pair, messages, WHOLE, 50) == messages[2:]
+    assert newest(pair, messages, WHOLE, 50) == Window(messages[2:], 2)
     assert time.perf_counter() - began < 1
 
 
 def test_nobody_counts_for_one_who_has_left(pair: Pair) -> None:
-    assert newest(pair, chat(40), WHOLE, 50, cancelled=lambda: True) == chat(40)[-1:]
+    assert newest(pair, chat(40), WHOLE, 50, cancelled=lambda: True).messages == chat(40)[-1:]
 
 
 def test_the_catalogue_says_what_the_bundled_models_read() -> None:

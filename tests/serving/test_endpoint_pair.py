@@ -116,6 +116,24 @@ def test_what_does_not_fit_the_window_is_a_wrong_request(app: tuple[Services, An
         assert refused.value.body["message"].endswith(".")  # type: ignore[index]
 
 
+def test_an_answer_says_what_was_read_of_the_chat(app: tuple[Services, Any]) -> None:
+    services, client = app
+    window = services.pair(*PAIR).target.context
+    for chat, dropped in ((SUM, 0), ([*STORY, {"role": "assistant", "content": "Once."}, *SUM], 2)):
+        made = client.chat.completions.create(model="omnidemo", messages=chat, extra_body=QUIET)
+        own, used = made.model_extra["omnidemo"], made.usage.total_tokens
+        assert (own["context_tokens"], own["context_limit"], own["dropped_messages"]) == (used, window, dropped)
+
+
+def test_what_a_template_refuses_is_a_wrong_request_with_its_reason(app: tuple[Services, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    services, client = app
+    tokenizer = services.pair(*PAIR).target.tokenizer
+    strict = "{% if messages[0].role == 'system' %}{{ raise_exception('System role not supported') }}{% endif %}"
+    monkeypatch.setattr(tokenizer, "chat_template", strict + tokenizer.chat_template)
+    with pytest.raises(openai.BadRequestError, match="refuses these messages: System role not supported"):
+        client.chat.completions.create(model="omnidemo", messages=[{"role": "system", "content": "be short"}, *SUM], extra_body=QUIET)
+
+
 def test_half_a_character_is_a_wrong_request(app: tuple[Services, Any]) -> None:
     _, client = app
     headers = {"Content-Type": "application/json", "X-API-Key": "sesame"}

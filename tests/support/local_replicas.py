@@ -72,8 +72,7 @@ class LocalCluster:
         models = [load_model(name, device="cpu", absent=True) for name in (target, drafter)]
         sides = [build_pair(target, drafter, settings, make=WritingPair) for _ in range(self.processes)]
         self.replicas = LocalReplicas(sides)  # type: ignore[arg-type]
-        limits = {"cache_size": settings.cache_size, "cache_policy": settings.cache_policy, "top_k": settings.top_k_traces}
-        return ReplicatedPair(models[0], models[1], limits, self.replicas)
+        return ReplicatedPair(models[0], models[1], settings.limits, self.replicas)
 
     def trainers(self, pair: Pair) -> Trainers:
         return lambda domain: InProcessWorker()

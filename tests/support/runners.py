@@ -10,7 +10,7 @@ from omnidemo.bench.tiny import random_model
 
 VOCABULARY = 90
 
-LEAN = ("llama", "llama grouped, wide heads", "qwen2")
+LEAN = ("llama", "llama grouped, wide heads", "llama linear", "llama 3.1", "qwen2", "qwen3", "qwen3 yarn")
 
 
 def make(shape: str, **changes: Any) -> Any:

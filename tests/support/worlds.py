@@ -57,6 +57,8 @@ class TableCache:
         self.ids: list[int] = []
         self.passes = 0
 
+    nbytes = 0
+
     @property
     def length(self) -> int:
         return len(self.ids)

@@ -131,6 +131,9 @@ def test_the_last_line_holds_the_engines_figures() -> None:
     (line,) = parse(answer_lines.end_line(done))
     assert (line["finish"], line["version"], line["text"], line["f"]["estimated_speedup"]) == ("cancelled", 7, "a b c", 1.62)
     assert line["plain"] is None, "no pace is made up where none was measured"
+    assert (line["context_tokens"], line["context_limit"], line["dropped_messages"]) == (12 + len(done.token_ids), 0, 0)
+    (line,) = parse(answer_lines.end_line(replace(done, context_limit=8192, dropped_messages=6)))
+    assert (line["context_limit"], line["dropped_messages"]) == (8192, 6)
     paced = answer_lines.end_line(replace(done, metrics={**done.metrics, "plain_seconds": 0.00061234, "plain_at": 1.5e9}))
     assert parse(paced)[0]["plain"] == [612.3, 1.5e9]
 

@@ -39,8 +39,8 @@ def compile_all() -> None:
     distribution(zeros(1), sampling, seen)
     for weight in (zeros(24, 4), np.zeros((24, 4), np.uint16)):  # nothing but zeros, and as many as the largest matrix needs
         model = (
-            zeros(1, 2, 1, 1, 4), zeros(1, 4), zeros(1, 2, 4), zeros(4), zeros(1, 12), np.full(5, weight.ctypes.data), weight.itemsize, 4,
-            zeros(1, 4), zeros(1, 4), 1e-5,
+            zeros(1, 2, 1, 1, 4), zeros(1, 4), zeros(1, 2, 4), zeros(4), zeros(1, 12), zeros(1, 9), np.full(5, weight.ctypes.data),
+            weight.itemsize, 4, zeros(1, 4), zeros(1, 4), 1e-5,
         )  # fmt: skip
         forward(queue, 1, 1, model, whole(1), 0, zeros(1, 1), zeros(1, 4), 1.0, zeros(1, 4))
         numbers, tokens, limits, marks = np.zeros(1), whole(1), np.zeros(1, np.int32), np.zeros(1, np.bool_)

@@ -14,7 +14,7 @@ from numba import carray, cfunc, njit, types
 from numpy.typing import NDArray
 
 from omnidemo.backends.kernels.gemm import Array, Weight, multiply
-from omnidemo.backends.kernels.layers import add_normed, attend, rotate, silu_times, store
+from omnidemo.backends.kernels.layers import add_normed, attend, norm_heads, rotate, silu_times, store
 from omnidemo.backends.kernels.rows_kernel import FAST, append, compiled, highest, int64, mass
 from omnidemo.backends.kernels.work_queue import add, look, next_task, offer, pointer
 from omnidemo.backends.thread_pool import AWAKE, DONE, SPINS_BEFORE_SLEEP, SPINS_BEFORE_YIELD, TASKS, WORK, Queue
@@ -24,14 +24,14 @@ PRODUCT, GATED, ATTENTION, ROW_STATS, HEADS = range(5)  # kinds of work, and wha
 KIND, ROWS, X, OUT, WEIGHT, N, K, EACH = range(WORK, WORK + 8)
 CACHE, QUERIES, GROUPS, CAPACITY, DIM, START, COS, SIN = range(WORK + 4, WORK + 12)  # after the first four
 SIZE = WORK + 12  # bytes of a weight
-WIDE, MATRIX, WIDTH, BIAS = range(WORK + 13, WORK + 17)  # of heads, after all others
+WIDE, MATRIX, WIDTH, BIAS, NORMS = range(WORK + 13, WORK + 18)  # of heads, after all others
 BLOCK = 8  # rows whose attention is computed together
 WORTH_SHARING = 60_000  # multiplications of attention that take longer than to find a thread that helps
 # A model: its cache's buffer [L, 2, Hkv, C, D], embedding [V, H], norms [L, 2, H], the last norm [H], the biases [L, n] of queries, keys
-# and values (zeros for none), the addresses [4 L + 1] of each layer's matrices (queries, keys and values [n, H]; out [H, heads · D]; gate
-# and up [2 · inner, H]; down [H, inner]) and of the head [V, H], the bytes of their numbers (4, or 2 in bfloat16), inner, rotary cosines
-# and sines as in `store`, and what the norms add.
-Model = tuple[Array, Array, Array, Array, Array, NDArray[np.int64], int, int, Array, Array, float]
+# and values (zeros for none), the norms of their heads [L, 2 D + 1] as in `norm_heads` ([L, 0] for none), the addresses [4 L + 1] of each
+# layer's matrices (queries, keys and values [n, H]; out [H, heads · D]; gate and up [2 · inner, H]; down [H, inner]) and of the head
+# [V, H], the bytes of their numbers (4, or 2 in bfloat16), inner, rotary cosines and sines as in `store`, and what the norms add.
+Model = tuple[Array, Array, Array, Array, Array, Array, NDArray[np.int64], int, int, Array, Array, float]
 run_tasks: Any = types.ExternalFunction("omnidemo_run_tasks", types.int64(types.int64, types.int64))
 sched_yield: Any = types.ExternalFunction("sched_yield" if os.name == "posix" else "SwitchToThread", types.int32())
 
@@ -58,7 +58,7 @@ def forward(
 @compiled
 def read(queue: Queue, tasks: int, model: Model, ids: NDArray[np.int64], start: int, logits: Array, states: Array) -> None:
     """`forward` for one chunk."""
-    buffer, embed, norms, last, bias, weights, queue[SIZE], inner, cos, sin, eps = model
+    buffer, embed, norms, last, bias, of_heads, weights, queue[SIZE], inner, cos, sin, eps = model
     count, rows, layers, width = len(ids), len(logits), len(buffer), embed.shape[1]
     x, y = np.empty((count, width), np.float32), np.zeros((count, width), np.float32)
     wide = np.empty((count, bias.shape[1]), np.float32)
@@ -71,10 +71,14 @@ def read(queue: Queue, tasks: int, model: Model, ids: NDArray[np.int64], start: 
     for layer in range(layers):
         add_normed(x, y, norms[layer, 0], eps, y)
         if by_heads:
-            run_heads(queue, weights[4 * layer], y, bias[layer], wide, start, buffer[layer], cos, sin, mixed)
+            run_heads(queue, weights[4 * layer], y, bias[layer], of_heads[layer], wide, start, buffer[layer], cos, sin, mixed)
         else:
             run_rows(queue, PRODUCT, tasks, weights[4 * layer], y, wide)
             wide += bias[layer]
+            if of_heads.shape[1]:
+                heads = mixed.shape[1] // buffer.shape[4]
+                norm_heads(wide, int64(0), heads, of_heads[layer], int64(0))
+                norm_heads(wide, heads, heads + buffer.shape[2], of_heads[layer], int64(1))
             store(wide, start, buffer[layer], cos, sin, int64(0), buffer.shape[2])
             run_attention(queue, wide, start, buffer[layer], cos, sin, mixed)
         run_rows(queue, PRODUCT, tasks, weights[4 * layer + 1], mixed, y)
@@ -114,12 +118,14 @@ def run_attention(queue: Queue, wide: Array, start: int, cache: Array, cos: Arra
 
 @compiled
 def run_heads(
-    queue: Queue, weight: int, x: Array, bias: Array, wide: Array, start: int, cache: Array, cos: Array, sin: Array, out: Array
-) -> None:
+    queue: Queue, weight: int, x: Array, bias: Array, norms: Array, wide: Array, start: int, cache: Array, cos: Array, sin: Array,
+    out: Array,
+) -> None:  # fmt: skip
     """Queries, keys and values of a few rows x [T, H], and attention: a task is what belongs to one head of the keys, from the product to
     what is attended. Nothing of it crosses from core to core in between. `wide` [T, (H + 2 Hkv) · D] is where they work."""
     queue[KIND], queue[ROWS], queue[X], queue[OUT] = HEADS, len(x), x.ctypes.data, out.ctypes.data
     queue[WIDE], queue[MATRIX], queue[WIDTH], queue[BIAS] = wide.ctypes.data, weight, x.shape[1], bias.ctypes.data
+    queue[NORMS] = norms.ctypes.data if len(norms) else 0
     describe(queue, out.shape[1] // cache.shape[3], cache, start, cos, sin)
     run_all(queue, cache.shape[1])
 
@@ -207,6 +213,10 @@ def do_heads(queue: Queue, task: int) -> None:
     else:
         project(queue, carray(pointer(queue[MATRIX]), (count, width), np.float32), task)
     wide = carray(pointer(queue[WIDE]), (rows, count), np.float32)
+    if queue[NORMS]:
+        norms = carray(pointer(queue[NORMS]), 2 * dim + 1, np.float32)
+        norm_heads(wide, task * each, (task + 1) * each, norms, int64(0))
+        norm_heads(wide, heads + task, heads + task + 1, norms, int64(1))
     cache = carray(pointer(queue[CACHE]), (2, groups, queue[CAPACITY], dim), np.float32)
     end, out = start + rows, carray(pointer(queue[OUT]), (rows, heads * dim), np.float32)
     cos, sin = carray(pointer(queue[COS]), (end, dim), np.float32), carray(pointer(queue[SIN]), (end, dim), np.float32)

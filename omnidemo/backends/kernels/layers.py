@@ -25,6 +25,22 @@ def add_normed(x: Array, more: Array, weight: Array, eps: float, out: Array) -> 
 
 
 @compiled
+def norm_heads(wide: Array, begin: int, end: int, norms: Array, which: int) -> None:
+    """Put the root mean square norm of each head in place of it: of the heads `begin` to `end` in each row of `wide` [T, (H + 2 Hkv) · D].
+    `norms` [2 D + 1] are the weights for queries (`which` 0), those for keys (1), and ε."""
+    dim = len(norms) // 2
+    weight, eps = norms[which * dim : (which + 1) * dim], norms[2 * dim]
+    for row in range(len(wide)):
+        for at in range(begin * dim, end * dim, dim):
+            total = np.float32(0.0)
+            for i in range(dim):
+                total += wide[row, at + i] * wide[row, at + i]
+            factor = np.float32(1.0 / math.sqrt(total / dim + eps))
+            for i in range(dim):
+                wide[row, at + i] *= factor * weight[i]
+
+
+@compiled
 def store(wide: Array, start: int, cache: Array, cos: Array, sin: Array, begin: int, end: int) -> None:
     """Write keys, rotated by their positions, and values into the cache: those of the heads `begin` to `end`.
 

@@ -48,6 +48,10 @@ class WrappedCache:
     def __init__(self, cache: KVCache) -> None:
         self.cache, self.length, self.max_positions = cache, cache.length, cache.max_positions
 
+    @property
+    def nbytes(self) -> int:
+        return self.cache.nbytes
+
     def forward(self, ids: Sequence[int], last: int, stats_at: float | None = None) -> Pass:
         read = self.cache.forward(ids, last, stats_at)
         self.length = self.cache.length
@@ -68,6 +72,9 @@ class WrappedRunner:
 
     def new_cache(self) -> KVCache:
         return self._make_cache(self.runner)
+
+    def spare(self, most: int) -> int:
+        return self.runner.spare(most)
 
     def copy(self) -> Runner:
         return WrappedRunner(self.runner.copy(), self._make_cache)
