@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import time
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -51,6 +53,18 @@ def test_all_that_fits_leaves_room_for_the_answer(pair: Pair) -> None:
     used = len(pair.prompt_ids(given))
     two_more = len(pair.prompt_ids(messages[-len(given) - 2 :]))
     assert used <= pair.target.context - 50 < two_more
+
+
+def test_the_system_prompt_is_the_templates_own_until_somebody_writes_one(pair: Pair) -> None:
+    tokenizer = copy.deepcopy(pair.target.tokenizer)
+    tokenizer.chat_template = (
+        "{% if messages[0]['role'] != 'system' %}its own words. {% endif %}{% for one in messages %}{{ one['content'] }}. {% endfor %}"
+    )
+    other = Pair(replace(pair.target, tokenizer=tokenizer, chat=True), pair.drafter)
+    asked = [{"role": "user", "content": "the duck"}]
+    written = [{"role": "system", "content": "be short"}, *asked]
+    for messages, said in ((asked, "its own words. the duck. "), (written, "be short. the duck. ")):
+        assert tokenizer.decode(other.prompt_ids(newest(other, messages, WHOLE, 20)), skip_special_tokens=True) == said
 
 
 def test_a_system_message_stays_and_half_an_exchange_does_not(pair: Pair) -> None:
