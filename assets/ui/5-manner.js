@@ -20,7 +20,7 @@
         draw();
       } });
       const mark = el("span", { class: "small", "aria-hidden": "true" });
-      return { name, box, mark, root: el("div", { class: "setting number", title: help }, el("label", {}, el("span", { class: "name" }, label), el("span", { class: "what" }, mark, box))) };
+      return { name, box, mark, root: el("div", { class: "setting number", title: help }, el("label", {}, el("span", { class: "name" }, label, mark), el("span", { class: "what" }, box))) };
     });
     host.classList.add("steering");
     host.append(el("h3", {}, "How it writes"), said, el("div", { class: "settings" }, ...rows.map((one) => one.root)), back);

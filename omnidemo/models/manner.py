@@ -41,7 +41,7 @@ def read_manner(name: str, folder: Path | None = None, metadata: Mapping[str, An
         found = _numbers({own: metadata.get(key) for own, key in IN_HEADER.items()}, f"the header of {name}", IN_HEADER)
         if found:
             filters = {"top_p", "top_k", "min_p"} & found.keys()
-            return _manner(({"temperature": 1.0} if filters else {}) | found, "They are those that the GGUF file names.")
+            return _manner(({"temperature": 1.0} if filters else {}) | found, "As its GGUF file says.")
     if folder is not None:
         return _in_folder(name, folder)
     return GREEDY
@@ -71,7 +71,7 @@ def _in_folder(name: str, folder: Path) -> Manner:
         log.warning("%s is left out (%s)", where, error)
         return GREEDY
     found = _numbers(said, where)
-    source = f"They are those of the model's {SETTINGS_FILE}."
+    source = f"As its {SETTINGS_FILE} says."
     if said.get("do_sample") is True:
         return _manner(SAMPLED | found, source)
     penalty = {key: value for key, value in found.items() if key == "repetition_penalty"}  # the others say how one would sample

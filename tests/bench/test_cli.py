@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -37,6 +38,17 @@ def test_generate_writes_the_text_and_its_figures_apart(cli: Cli, names: list[st
     result = cli("generate", TEXTS[0], "--max-new-tokens", 20, *names)
     assert result.code == 0 and result.out == expected.text + "\n"
     assert f"{len(expected.token_ids)} tokens in {len(expected.rounds)} rounds" in result.err and "ended by length" in result.err
+
+
+def test_generate_writes_in_the_targets_own_manner_unless_it_is_told_otherwise(cli: Cli, names: list[str], tmp_path: Path) -> None:
+    folder = shutil.copytree(names[1], tmp_path / "sampling")
+    (folder / "generation_config.json").write_text('{"do_sample": true, "temperature": 0.9, "repetition_penalty": 1.3}')
+    own = ["--target", folder, *names[2:]]
+    as_said = ["--temperature", 0.9, "--top-k", 50, "--repetition-penalty", 1.3]
+    asked = ("generate", TEXTS[0], "--max-new-tokens", 20, "--seed", 1)
+    sampled, greedy = cli(*asked, *own).out, cli(*asked, *names).out
+    assert sampled == cli(*asked, *names, *as_said).out != greedy
+    assert cli(*asked, *own, "--temperature", 0, "--repetition-penalty", 1).out == greedy
 
 
 def test_generate_as_json(cli: Cli, names: list[str]) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import time
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -70,6 +72,18 @@ def test_what_the_template_refuses_is_told_and_loses_nothing(pair: Pair, monkeyp
     with pytest.raises(ValueError, match="refuses these messages: roles must alternate"):
         newest(pair, twice, WHOLE, 20)
     assert newest(pair, chat(1), WHOLE, 20).dropped == 0
+
+
+def test_the_system_prompt_is_the_templates_own_until_somebody_writes_one(pair: Pair) -> None:
+    tokenizer = copy.deepcopy(pair.target.tokenizer)
+    tokenizer.chat_template = (
+        "{% if messages[0]['role'] != 'system' %}its own words. {% endif %}{% for one in messages %}{{ one['content'] }}. {% endfor %}"
+    )
+    other = Pair(replace(pair.target, tokenizer=tokenizer, chat=True), pair.drafter)
+    asked = [{"role": "user", "content": "the duck"}]
+    written = [{"role": "system", "content": "be short"}, *asked]
+    for messages, said in ((asked, "its own words. the duck. "), (written, "be short. the duck. ")):
+        assert tokenizer.decode(other.prompt_ids(newest(other, messages, WHOLE, 20)), skip_special_tokens=True) == said
 
 
 def test_a_system_message_stays_and_half_an_exchange_does_not(pair: Pair) -> None:

@@ -8,17 +8,20 @@ import time
 import weakref
 import zipfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from omnidemo.config import Settings
+from omnidemo.bench.experiments.jobs import record
+from omnidemo.config import GREEDY, SAMPLING, GenerationConfig, Manner, Settings
 from omnidemo.lines.router import Route, Router
 from omnidemo.pair.pair import Pair
+from omnidemo.probes.replayed_target import Replay, TargetRecords
 from omnidemo.records import Generation
 from omnidemo.serving import gc_pauses, pair_pool
-from omnidemo.serving.pair_loading import build_pair
+from omnidemo.serving.pair_loading import build_measured_pair, build_pair
 from omnidemo.serving.pair_pool import PairPool
 from omnidemo.serving.services import Services
 from omnidemo.store.database import Database
@@ -131,6 +134,75 @@ def test_one_client_that_opts_out_loses_no_answer_of_another(services: Services,
     *_, last = stream
     assert isinstance(last, Generation) and services.store.flush()
     assert [row["prompt"] for row in services.store.requests()] == ["duck"]
+
+
+MANNER = Manner(0.7, 0.9, 40, 0.05, 1.2)
+
+
+def test_a_chat_that_says_nothing_is_written_recorded_and_learned_from_in_the_targets_manner(
+    services: Services, models: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ready(services, models)
+    pair, traces = services.pair(*models), list[Any]()
+    monkeypatch.setattr(pair, "target", replace(pair.target, manner=MANNER))
+    pair.learners.append(traces.append)
+    nothing = dict.fromkeys(SAMPLING)
+    _, own = chat(services, models, seed=1, **nothing)
+    _, given = chat(services, models, seed=1, **MANNER.options)
+    chat(services, models, seed=1, **nothing | {"temperature": 0.0, "top_k": 0})
+    list(services.play(session="s", target=models[0], drafter=models[1], topic="maths", count=1, method="ngram-exact", max_new_tokens=8))
+    assert own.token_ids == given.token_ids and services.manner(*models) == MANNER and services.store.flush()
+    rows = [row["settings"] for row in reversed(services.store.requests())]
+    assert [{name: row[name] for name in SAMPLING} for row in rows] == [
+        MANNER.options, MANNER.options, MANNER.options | {"temperature": 0.0, "top_k": 0}, MANNER.options
+    ]  # fmt: skip
+    assert [trace.temperature for trace in traces] == [0.7, 0.7, 0.0, 0.7]
+    assert [row["temperature"] for row in services.store.curve(*models)] == [0.7, 0.7, 0.0, 0.7], "figures are compared among equals"
+
+
+def test_repetitions_and_comparisons_are_in_the_targets_manner_but_for_what_they_are_given(
+    services: Services, models: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ready(services, models)
+    pair, asked = services.pair(*models), list[GenerationConfig]()
+    monkeypatch.setattr(pair, "target", replace(pair.target, manner=MANNER))
+    ask = pair.asked
+    monkeypatch.setattr(pair, "asked", lambda **options: asked.append(ask(**options)) or asked[-1])
+
+    def used() -> list[dict[str, float]]:
+        found = [{name: getattr(one, name) for name in SAMPLING} for one in asked]
+        asked.clear()
+        return [one for place, one in enumerate(found) if one not in found[:place]]
+
+    pairs = {"target": models[0], "drafter": models[1]}
+    messages = [{"role": "user", "content": "duck"}]
+    services.plain(**pairs, messages=messages, max_new_tokens=8)
+    assert used() == [MANNER.options]
+    services.plain(**pairs, messages=messages, max_new_tokens=8, **GREEDY.options)
+    assert used() == [GREEDY.options]
+    services.fresh_and_today(**pairs, messages=messages, method="auto", max_new_tokens=8, domain="default")
+    assert used() == [MANNER.options | {"temperature": 0.0}]
+    compared = {"prompts": ["duck"], "methods": ["autoregressive"], "max_new_tokens": 8}
+    list(services.compare(**pairs, **compared, temperature=0.5))
+    assert used() == [MANNER.options | {"temperature": heat} for heat in (0.5, 0.0)], "the n-grams are met at temperature 0"
+    list(services.compare(**pairs, **compared, **GREEDY.options))
+    assert used() == [GREEDY.options]
+
+
+def test_measurements_ask_for_no_manner(models: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a benchmark does not ask for is off, also with a target that would sample; recordings are greedy and so are their replays."""
+    monkeypatch.setattr("omnidemo.models.load.read_manner", lambda *given: MANNER)
+    settings = Settings(device="cpu", backend="reference", max_new_tokens=12)
+    pair = build_measured_pair(*models, settings)
+    assert pair.target.manner == GREEDY and build_pair(*models, settings).target.manner == MANNER
+    records = TargetRecords(tmp_path, *models, settings)
+    record(records, ["the small duck"], settings)
+    greedy = pair.generate("the small duck", max_new_tokens=12, method="autoregressive", reuse=False)
+    assert records.load("the small duck").answer_ids == greedy.token_ids
+    replay = Replay(records, pair.drafter, settings)
+    assert replay.pair.target.manner == GREEDY and replay.answer("the small duck")[0].token_ids == greedy.token_ids
+    kept = build_pair(*models, settings).record(pair.prompt_ids("the small duck"), 12, lambda: False)
+    assert kept is not None and kept[0] == greedy.token_ids
 
 
 def test_training_after_each_answer_trains_from_the_page(services: Services, models: tuple[str, str]) -> None:

@@ -50,7 +50,8 @@ ONLY_IN = {
     "gradio": files_in("ui"),
     "mcp": {"endpoint/mcp_server.py"},
     "ray": {"replicas/ray_cluster.py", "replicas/trainer.py"},
-    "typer": {"__main__.py", "bundled/train.py", "bundled/evaluate.py", "bundled/conversations.py", "bundled/write_prompts.py"}
+    "typer": {"__main__.py", "bench/loops.py", "bundled/train.py", "bundled/evaluate.py", "bundled/conversations.py"}
+    | {"bundled/write_prompts.py"}
     | files_in("cli"),
 }
 CLOCKS = {"time", "datetime", "timeit"}  # a clock is handed in
