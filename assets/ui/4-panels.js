@@ -55,11 +55,12 @@
     const dot = el("i", { class: "dot", "aria-hidden": "true" }), line = el("span", { class: "words", role: "status" }), share = el("span", { class: "small", "aria-hidden": "true" });
     const meter = omni.meter("Loading", "span");
     const retry = el("button", { type: "button", class: "link", onclick: () => trigger("retry") }, "Try again");
+    const stop = el("button", { type: "button", class: "link", hidden: true, title: "What has come stays, and a later download goes on from there", onclick: () => { stop.disabled = true; stop.textContent = "Stopping…"; trigger("stop"); } }, "Stop");
     const more = el("button", { type: "button", class: "toggle details", "aria-expanded": "false", "aria-controls": "omni-details", onclick: () => open(document.documentElement.dataset.details !== "on") }, "Details");
     const open = (on) => { document.documentElement.dataset.details = on ? "on" : "off"; more.setAttribute("aria-expanded", String(on)); };
     const knob = el("button", { type: "button", role: "switch", class: "expert", title: "Methods, settings, and every figure and chart", onclick: () => omni.setExpert(!omni.expert()) }, "Expert", el("i", { "aria-hidden": "true" }));
     omni.onExpert((on) => knob.setAttribute("aria-checked", String(on)));
-    host.append(el("span", { class: "state" }, dot, line, share, meter.node, retry), more, knob);
+    host.append(el("span", { class: "state" }, dot, line, share, meter.node, retry, stop), more, knob);
     line.textContent = "Connecting…";
     let shown = null, gone = false;
     const draw = () => {
@@ -67,10 +68,12 @@
       const ready = stage === "ready", lost = ["failed", "absent", "gone"].includes(stage);
       host.dataset.state = ready ? "ready" : lost ? "failed" : "loading";
       retry.hidden = !lost || gone;
+      stop.hidden = gone || !state?.stoppable;
+      if (stop.hidden) { stop.disabled = false; stop.textContent = "Stop"; }
       if (!state && !gone) return;
       retry.textContent = stage === "absent" ? "Load" : "Try again";
       const percent = Math.round(100 * (state?.fraction || 0)), title = state?.title ?? "";
-      line.textContent = gone ? "The server does not answer. It may have been stopped; the page goes on when it is back." : ready ? sentence(state.info) : stage === "failed" ? state.error : stage === "absent" ? `${state.target} is not loaded.` : `${title[0].toUpperCase()}${title.slice(1)}…`;
+      line.textContent = gone ? "The server does not answer. It may have been stopped; the page goes on when it is back." : ready ? sentence(state.info) : stage === "failed" ? state.error : stage === "absent" ? state.detail || `${state.target} is not loaded.` : `${title[0].toUpperCase()}${title.slice(1)}…`;
       share.textContent = stage === "downloading" ? `${percent} %` : ""; // beside the line, which is read out when it changes
       line.title = ready || lost ? "" : state.detail;
       meter.node.hidden = ready || lost;

@@ -117,8 +117,8 @@ def about(place: Place) -> GgufFile:
     """What a file's header says. A file that cannot be read or used has its `reason`."""
     shown = place.path.name if place.source in ("folder", "package") else place.spec
     unread = GgufFile(place.path, place.spec, place.source, "", shown)
-    if place.wrong:
-        return replace(unread, reason=place.wrong)
+    if place.wrong or not is_file(place.path):
+        return replace(unread, reason=place.wrong or f"{shown} is no file that can be read as one; choose another one")
     key = (place.path, place.spec, *_state(place.path))
     if key not in _headers:
         if len(_headers) >= REMEMBERED:

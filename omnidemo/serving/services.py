@@ -12,6 +12,7 @@ from omnidemo.lines import sample_prompts
 from omnidemo.lines.trainer_pool import Trainers
 from omnidemo.methods import AUTO, AUTO_HELP, METHODS
 from omnidemo.models.catalogue import ModelCard, list_models
+from omnidemo.models.names import resolve
 from omnidemo.pair.pair import Pair
 from omnidemo.remote.remote_pair import RemotePair
 from omnidemo.serving.adaptation_service import AdaptationService
@@ -103,6 +104,11 @@ class Services:
         """`scan`: as in `list_models`."""
         cards, fixed = list_models(self.settings, scan), (self.settings.target, self.settings.drafter)
         return [card for card in cards if card.name in fixed] if zero_gpu.started() else cards
+
+    def resolve(self, name: str) -> str:
+        """What a model is known by, for any name by which a person may call it. ModelError, one sentence, for a GGUF file that is not there
+        or cannot be used."""
+        return resolve(name.strip(), self.settings).name
 
     def methods(self) -> list[MethodInfo]:
         """All decoding methods, and at the end "auto", which stands for one of them."""

@@ -20,6 +20,7 @@ from omnidemo.ui.guard import around
 from omnidemo.ui.shell import build_shell, load_ready, longest_answer
 from omnidemo.ui.tabs import adaptation_tab, chat_tab, compare_tab, history_tab, settings_panel
 from omnidemo.ui.tabs.advice_panel import build_advice
+from omnidemo.ui.tabs.models_panel import build_models
 from omnidemo.ui.tabs.visitor_panel import build_visitor, public_services, routes
 
 BROWSERS = 64  # pages whose components' state Gradio keeps; each takes a quarter of a megabyte
@@ -38,6 +39,7 @@ def build_app(services: Services | PublicServices) -> gr.Blocks:
     services = public_services(services)
     with Events(title=f"{text.TITLE} · {text.SUBTITLE}", analytics_enabled=False, fill_width=True, delete_cache=CACHE) as page:
         shell = build_shell(services, page)
+        build_models(services, shell)
         build_advice(services, shell)
         build_visitor(services, shell)
         with gr.Tabs(elem_id="omni-tabs"):

@@ -11,7 +11,7 @@ from typing import Any
 
 import gradio as gr
 
-from omnidemo.models.catalogue import reading
+from omnidemo.models.catalogue import ModelCard, reading
 from omnidemo.serving.pair_pool import PairState
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.serving.quotas import Refused
@@ -124,10 +124,20 @@ def megabytes(size: int | None) -> str:
 
 
 def pair_choices(services: PublicServices, role: str, current: str) -> list[tuple[str, str]]:
-    """The entries of a picker: title, memory need, availability."""
-    cards = [card for card in services.models() if card.role in (role, "both")]
-    choices = [(" · ".join(filter(None, (card.title, megabytes(card.memory_bytes), card.availability))), card.name) for card in cards]
+    """The entries of a picker: title, type, memory need, availability."""
+    cards = [card for card in services.models() if card.role in (role, "both") or card.name == current]
+    choices = [(" · ".join(filter(None, _about(card))), card.name) for card in cards]
     return choices if any(name == current for _, name in choices) else [(current, current), *choices]
+
+
+def _about(card: ModelCard) -> tuple[str, ...]:
+    kind = "" if card.type == "safetensors" else card.type
+    return card.title, kind, megabytes(card.memory_bytes), text.AVAILABILITY[card.availability]
+
+
+def choose(services: PublicServices, role: str, name: str) -> Any:
+    """A picker that shows what can be had now, and has chosen a model."""
+    return gr.Dropdown(pair_choices(services, role, name), value=name)
 
 
 def load_ready(services: PublicServices, target: str, drafter: str, again: str) -> None:
@@ -167,7 +177,7 @@ def build_shell(services: PublicServices, page: gr.Blocks) -> Shell:
     settings = services.settings
     with gr.Row(elem_id="omni-head", equal_height=False):
         widget("brand")
-        pair = widget("pair", events=("retry", "news"))
+        pair = widget("pair", events=("retry", "stop", "news"))
     with gr.Row(elem_id="omni-details", equal_height=False):  # folded; the loading bar opens it
         target, drafter = (
             gr.Dropdown(
@@ -183,27 +193,37 @@ def build_shell(services: PublicServices, page: gr.Blocks) -> Shell:
     shell = Shell(page, session, target, drafter, pair)
     loading = gr.Timer(0.4, active=False)
 
-    def state_json(value: PairState) -> str:
-        words = {"title": text.STAGES.get(value.stage, value.stage), "reads": text.reads(reading(value.target).turns)}
+    def state_json(value: PairState, *asked: str) -> str:
+        words: dict[str, Any] = {"title": text.STAGES.get(value.stage, value.stage), "reads": text.reads(reading(value.target).turns)}
+        words |= {"asked": asked, "stoppable": value.stage == "downloading" and not services.own}
         return json.dumps(asdict(value) | words, default=str)
 
-    def draw(value: str) -> tuple[str, gr.Timer]:
-        return value, gr.Timer(active=json.loads(value)["stage"] not in FINAL_STAGES)
+    def draw(value: str) -> tuple[Any, ...]:
+        shown = json.loads(value)
+        named = zip(("target", "drafter"), shown["asked"], strict=True)
+        pickers = [gr.skip() if shown[role] == asked else choose(services, role, shown[role]) for role, asked in named]
+        return value, gr.Timer(active=shown["stage"] not in FINAL_STAGES), *pickers
 
-    def start(target_name: str, drafter_name: str) -> tuple[Any, ...]:
-        value = state_json(services.load(target_name, drafter_name))
+    def start(*asked: str) -> tuple[Any, ...]:
+        value = state_json(services.load(*asked), *asked)
         return (*draw(value), value)
 
-    def state(target_name: str, drafter_name: str) -> str:
-        return state_json(services.state(target_name, drafter_name))
+    def stop(*asked: str) -> tuple[Any, ...]:
+        value = state_json(services.stop(*asked), *asked)
+        return (*draw(value), value)
+
+    def state(*asked: str) -> str:
+        return state_json(services.state(*asked), *asked)
 
     names = [target, drafter]
-    kept = Kept("pair_state", state, names, gr.State(""), [pair, loading], draw, AS_IT_IS)
+    shown = [pair, loading, *names]  # a model that was downloaded is called by another name from then on
+    kept = Kept("pair_state", state, names, gr.State(""), shown, draw, AS_IT_IS)
     shell.kept.append(kept)
-    outputs = [pair, loading, kept.seen]
+    outputs = [*shown, kept.seen]
     page.load(None, None, [session], js="() => omni.session()", **PRIVATE)
     page.load(start, names, outputs, api_name="load", **QUIET)
     gr.on([target.change, drafter.change], start, names, outputs, api_name="load_pair", trigger_mode="always_last", **QUIET)
     pair.retry(start, names, outputs, api_name="load_again", **QUIET)
+    pair.stop(stop, names, outputs, api_name="stop_loading", **QUIET)
     loading.tick(kept.poll, [*names, kept.seen], outputs, api_name="pair_state", **QUIET)
     return shell

@@ -73,6 +73,26 @@ STAGES: dict[str, str] = {
     "failed": "could not be loaded",
 }
 
+# Whether a model can be had, in a picker; the list of models says why not.
+AVAILABILITY: dict[str, str] = {
+    "bundled": "bundled",
+    "cached": "on this machine",
+    "downloadable": "to download",
+    "gated": "needs its licence",
+    "too big": "too big",
+    "missing": "not here",
+    "unusable": "cannot be used",
+}
+# Who keeps a model's files.
+SOURCES: dict[str, str] = {
+    "bundled": "bundled",
+    "package": "a Python package",
+    "hub": "Hugging Face",
+    "ollama": "Ollama",
+    "lmstudio": "LM Studio",
+    "folder": "a folder",
+}
+
 TRAINER: dict[str, str] = {
     "idle": "ready",
     "waiting": "waiting",

@@ -130,7 +130,7 @@ def test_memory_and_disk_are_looked_at_first(hub: HubDouble, contents: bytes, mo
     with pytest.raises(ModelError, match="needs about"):
         names.gguf_file(NAME, free=len(contents) // 2)
     monkeypatch.setattr(hub_downloads, "SPARE", 2**60)
-    with pytest.raises(ModelError, match="of disk, and .* are free"):
+    with pytest.raises(ModelError, match=r"of disk, and .* are free"):
         names.gguf_file(NAME)
     assert not hub.asked
 

@@ -21,6 +21,7 @@ from omnidemo.lines.line_names import AUTO, LineInfo
 from omnidemo.lines.router import Route
 from omnidemo.lines.slowdown import Slowdown
 from omnidemo.models.catalogue import ModelCard
+from omnidemo.models.load import ModelError
 from omnidemo.records import AdapterVersion, Generation, Replayed, Round, Token
 from omnidemo.serving.comparison import Comparison
 from omnidemo.serving.pair_pool import PairState
@@ -283,8 +284,20 @@ class FakeServices:
         self.versions = {"default": 5, "maths": 3, "stories": 5, "code": 1}
         self.fallen_back = False  # True: the pair has fallen back to plain decoding
 
-    def models(self) -> list[ModelCard]:
+    def models(self, scan: bool = True) -> list[ModelCard]:
         return CARDS
+
+    def known(self, name: str) -> str:
+        return name
+
+    def resolve(self, name: str) -> str:
+        if name.endswith(".gguf") and ":" not in name:
+            raise ModelError(f"{name} is not there; give the path of a .gguf file")
+        return name
+
+    def stop(self, target: str, drafter: str) -> PairState:
+        self.started.pop((target, drafter), None)
+        return self.state(target, drafter)
 
     def methods(self) -> list[MethodInfo]:
         return METHODS

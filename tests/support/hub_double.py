@@ -1,5 +1,5 @@
-"""A Hub on this machine's loopback: files of repositories as the Hub serves them, large ones by a redirect to another host, with ranges; and
-what goes wrong there."""
+"""A Hub on this machine's loopback: files of repositories as the Hub serves them, large ones by a redirect to another host, with ranges;
+and what goes wrong there."""
 
 from __future__ import annotations
 

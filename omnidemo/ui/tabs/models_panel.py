@@ -1,0 +1,73 @@
+"""Other models: what is on this machine, what can be downloaded, what cannot be used and why; and any model by its name."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import gradio as gr
+
+from omnidemo.models.catalogue import HERE, ModelCard
+from omnidemo.serving.public_services import PublicServices
+from omnidemo.ui import text
+from omnidemo.ui.downloads import for_browser
+from omnidemo.ui.shell import PRIVATE, QUIET, Shell, choose, megabytes, widget
+
+READING: dict[str, Any] = {**PRIVATE, "concurrency_id": "models", "concurrency_limit": 1}  # it looks through folders: one at a time
+GROUPS = ("On this machine", "To download", "Not to be used here")
+
+
+def _group(card: ModelCard) -> int:
+    return 0 if card.availability in HERE else 1 if card.availability == "downloadable" else 2
+
+
+def _row(card: ModelCard) -> dict[str, Any]:
+    """A model as the browser shows it."""
+    memory = megabytes(card.memory_bytes)
+    where = text.SOURCES[card.source]
+    about = [card.type, megabytes(card.bytes), f"{memory} of memory" if memory else "", where, card.licence, card.author]
+    return {
+        "name": card.name,
+        "title": card.title,
+        "about": " · ".join(filter(None, about)),
+        "note": card.note,
+        "group": _group(card),
+        "roles": [] if _group(card) == 2 else ["target", "drafter"] if card.role == "both" else [card.role],
+    }
+
+
+def state(services: PublicServices, target: str, drafter: str, error: str = "") -> str:
+    """The value of the `models` widget. Whoever may name other models than the listed ones has a field for them."""
+    rows = [_row(card) for card in services.models()]
+    return for_browser(
+        {"rows": rows, "groups": GROUPS, "target": target, "drafter": drafter, "any": not services.own, "error": error},
+    )
+
+
+def use(services: PublicServices, wanted: str, role: str, target: str, drafter: str) -> tuple[Any, Any, Any]:
+    """Choose a model by any name of it: values of the widget and of both pickers. What cannot be found is said, and nothing changes."""
+    names = {"target": target, "drafter": drafter}
+    if role not in names or not wanted.strip():
+        return state(services, target, drafter, "Write the name of a model first."), gr.skip(), gr.skip()
+    if wanted not in {card.name for card in services.models()}:
+        try:
+            wanted = services.resolve(wanted)
+        except ValueError as error:
+            said = str(error).rstrip(".").replace("`", "")
+            return state(services, target, drafter, f"{said[:1].upper()}{said[1:]}."), gr.skip(), gr.skip()
+    names[role] = wanted
+    pickers = [choose(services, one, name) if one == role else gr.skip() for one, name in names.items()]
+    return state(services, *names.values()), *pickers
+
+
+def build_models(services: PublicServices, shell: Shell) -> None:
+    """The panel, which the Details button shows below the pickers."""
+    with gr.Row(elem_id="omni-others"):
+        panel = widget("models", events=("ask", "use"))
+    names = [shell.target, shell.drafter]
+    wanted, role = gr.Textbox(visible=False, label="model"), gr.Textbox(visible=False, label="role")
+    panel.ask(partial(state, services), names, panel, api_name="models", **READING)
+    panel.use(
+        partial(use, services), [wanted, role, *names], [panel, *names], api_name="use_model",
+        js="(wanted, role, ...names) => [omni.models.wanted, omni.models.role, ...names]", **QUIET,
+    )  # fmt: skip

@@ -1,0 +1,316 @@
+"""From names as people write them to files: paths, the Hub's cache, Ollama, LM Studio, known names; and what is listed."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from huggingface_hub import constants
+
+from omnidemo.backends.runner import ModelError
+from omnidemo.config import Settings
+from omnidemo.gguf import identity, places, sources
+from omnidemo.gguf.header import read_header
+from omnidemo.gguf.identity import known_name
+from omnidemo.models import names
+from omnidemo.models.catalogue import ModelCard, list_models
+from tests.support.gguf_files import gguf, tiny_model, write_gguf
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_gguf(tmp_path_factory.mktemp("gguf") / "tiny.F32.gguf", tiny_model())
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A machine with nothing on it."""
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("USERPROFILE", str(home))
+    monkeypatch.delenv("OLLAMA_MODELS", raising=False)
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(home / "hub"))
+    monkeypatch.setattr(identity, "packages", lambda: [])
+    monkeypatch.setattr(sources, "_known", {})
+    roots = places.ollama_roots
+    monkeypatch.setattr(places, "ollama_roots", lambda: [root for root in roots() if root.is_relative_to(tmp_path)])
+    return home
+
+
+def refusal(name: str, *words: str, folders: Sequence[str] = ()) -> str:
+    with pytest.raises(ModelError) as caught:
+        sources.find(name, folders)
+    said = str(caught.value)
+    assert "\n" not in said and len(said) < 600 and not said.endswith("."), said
+    assert all(word in said for word in words), said
+    return said
+
+
+def put(file: Path, *place: Path | str) -> Path:
+    path = Path(*place)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(file, path)
+    return path
+
+
+def in_ollama(file: Path, root: Path, *parts: str, layers: Any = None) -> Path:
+    """A model of Ollama; the manifest."""
+    digest = "a" * 64
+    put(file, root, "blobs", f"sha256-{digest}")
+    manifest = root.joinpath("manifests", *parts)
+    manifest.parent.mkdir(parents=True, exist_ok=True)
+    usual = [
+        {"mediaType": "application/vnd.ollama.image.template", "digest": "sha256:" + "b" * 64},
+        {"mediaType": places.MODEL_LAYER, "digest": f"sha256:{digest}"},
+    ]
+    manifest.write_text(json.dumps({"layers": usual if layers is None else layers}))
+    return manifest
+
+
+def test_a_path_in_every_form(file: Path, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    known = known_name(read_header(file))
+    put(file, home, "models", "tiny.gguf")
+    monkeypatch.chdir(home)
+    for name in ("models/tiny.gguf", "./models/tiny.gguf", "~/models/tiny.gguf", f"{home}/models/tiny.gguf", "models", "../home/models"):
+        found = sources.find(name)
+        assert sources.is_gguf(name) and found.name == known and found.source == "folder", name
+    moved = put(file, tmp_path, "elsewhere", "Another Name.GGUF")
+    assert sources.find(str(moved)).name == known, "a moved file keeps its name"
+    assert (found.architecture, found.type_name, found.tokens, found.chat) == ("llama", "F32", tiny_model().config.vocab_size, True)
+    assert found.parameters == sum(weight.numel() for weight in tiny_model().parameters()) and found.bytes == file.stat().st_size
+
+
+def test_a_folder_has_to_hold_one_model(file: Path, home: Path) -> None:
+    folder = put(file, home, "models", "one.gguf").parent
+    put(file, folder, "two.gguf")
+    refusal(str(folder), "2 models (one.gguf, two.gguf)")
+    (folder / "two.gguf").unlink()
+    assert sources.find(str(folder)).path.name == "one.gguf"
+    (folder / "model.safetensors").touch()
+    assert not sources.is_gguf(str(folder)), "a folder with weights of its own is a model as before"
+    assert not any(map(sources.is_gguf, ("bundled/a", "Qwen/Qwen2.5-0.5B-Instruct", str(home), "a\0b")))
+
+
+def test_split_files_are_one_model(home: Path, tmp_path: Path) -> None:
+    whole = write_gguf(tmp_path / "whole.gguf", tiny_model())
+    reader = gguf.GGUFReader(whole)
+    folder = home / "split"
+    folder.mkdir()
+    for number in range(2):
+        writer = gguf.GGUFWriter(folder / f"x-0000{number + 1}-of-00002.gguf", "llama")
+        writer.add_uint16("split.no", number)
+        writer.add_uint16("split.count", 2)
+        writer.add_int32("split.tensors.count", len(reader.tensors))
+        for field in reader.fields.values() if number == 0 else ():
+            plain = field.types[0] in (gguf.GGUFValueType.STRING, gguf.GGUFValueType.UINT32, gguf.GGUFValueType.FLOAT32)
+            if plain and not field.name.startswith(("GGUF", "general.arch")):
+                writer.add_key_value(field.name, field.contents(), field.types[0])
+        for tensor in reader.tensors[number::2]:
+            writer.add_tensor(tensor.name, tensor.data.copy())
+        writer.write_header_to_file()
+        writer.write_kv_data_to_file()
+        writer.write_tensors_to_file()
+        writer.close()
+    first, second = sorted(folder.iterdir())
+    found = sources.find(str(second))
+    assert found.path == first and found.parameters == sources.find(str(whole)).parameters
+    assert sources.find(str(folder)).name == found.name and len(sources.installed([str(folder)])) == 1
+    second.rename(folder / "gone")
+    refusal(str(first), "x-00002-of-00002.gguf is not beside it")
+    (listed,) = sources.installed([str(folder)])
+    assert "x-00002-of-00002.gguf" in listed.reason
+    (folder / "gone").rename(second)
+    assert not sources.installed([str(folder)])[0].reason, "it is looked at again once the part is there"
+
+
+def test_ollama(file: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = home / ".ollama" / "models"
+    in_ollama(file, root, places.OLLAMA_HOST, "library", "tiny", "latest")
+    in_ollama(file, root, places.OLLAMA_HOST, "somebody", "tiny", "1b")
+    in_ollama(file, root, "hf.co", "some-org", "tiny-GGUF", "Q4_K_M")
+    for name, spec in {
+        "ollama/tiny": "ollama/tiny:latest",
+        "ollama/tiny:latest": "ollama/tiny:latest",
+        "ollama/library/tiny:latest": "ollama/tiny:latest",
+        "ollama/somebody/tiny:1b": "ollama/somebody/tiny:1b",
+        "ollama/hf.co/some-org/tiny-GGUF:Q4_K_M": "ollama/hf.co/some-org/tiny-GGUF:Q4_K_M",
+    }.items():
+        found = sources.find(name)
+        assert (found.spec, found.source, found.name) == (spec, "ollama", known_name(read_header(file)))
+    assert [place.spec for place in places.in_ollama(places.Walk())] == [
+        "ollama/hf.co/some-org/tiny-GGUF:Q4_K_M", "ollama/tiny:latest", "ollama/somebody/tiny:1b",
+    ]  # fmt: skip
+    refusal("ollama/tiny:1b", "Ollama has no ollama/tiny:1b", "ollama/tiny:latest", "ollama pull tiny:1b")
+    monkeypatch.setenv("OLLAMA_MODELS", str(home / "moved"))
+    refusal("ollama/tiny", "Ollama has no ollama/tiny:latest")
+    root.rename(home / "moved")
+    assert sources.find("ollama/tiny").spec == "ollama/tiny:latest"
+
+
+@pytest.mark.parametrize("name", ["ollama/../../etc:x", "ollama/tiny:../x", "ollama/a/b/c/d:e", "ollama/", "ollama/.hid:x", "ollama/a b:c"])
+def test_names_that_are_none_of_ollama(name: str, home: Path) -> None:
+    refusal(name, "is no model of Ollama; write it as")
+
+
+HOSTILE: dict[str, Any] = {
+    "no layers": "{}",
+    "no object": "[1, 2]",
+    "no JSON": "{",
+    "deep": "[" * 50_000,
+    "layers of another kind": json.dumps({"layers": [1, None]}),
+    "no digest": json.dumps({"layers": [{"mediaType": places.MODEL_LAYER}]}),
+    "a path": json.dumps({"layers": [{"mediaType": places.MODEL_LAYER, "digest": "sha256:../../../../etc/passwd"}]}),
+    "another hash": json.dumps({"layers": [{"mediaType": places.MODEL_LAYER, "digest": "md5:" + "a" * 64}]}),
+    "a number": json.dumps({"layers": [{"mediaType": places.MODEL_LAYER, "digest": 7}]}),
+    "huge": " " * (places.MOST_BYTES + 1),
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_a_hostile_manifest_is_one_sentence(kind: str, file: Path, home: Path) -> None:
+    in_ollama(file, home / ".ollama" / "models", places.OLLAMA_HOST, "library", "tiny", "latest").write_text(HOSTILE[kind])
+    refusal("ollama/tiny", "names no weights that can be read here; run `ollama pull tiny:latest`")
+    (one,) = sources.installed()
+    assert one.reason and not one.name
+
+
+def test_weights_of_ollama_that_are_gone_or_lead_elsewhere(file: Path, home: Path, tmp_path: Path) -> None:
+    in_ollama(file, home / ".ollama" / "models", places.OLLAMA_HOST, "library", "tiny", "latest")
+    (blob,) = (home / ".ollama" / "models" / "blobs").iterdir()
+    blob.unlink()
+    refusal("ollama/tiny", "its weights are gone or cannot be read")
+    blob.symlink_to(put(file, tmp_path, "outside.gguf"))
+    refusal("ollama/tiny", "a link out of Ollama's folder")
+    blob.unlink()
+    blob.write_bytes(b"nothing of the kind")
+    assert "sha256-" not in refusal("ollama/tiny", "ollama/tiny:latest is no GGUF file")
+
+
+def test_lm_studio(file: Path, home: Path, tmp_path: Path) -> None:
+    put(file, home, ".lmstudio", "models", "somebody", "tiny-GGUF", "tiny.gguf")
+    name = "lmstudio/somebody/tiny-GGUF/tiny.gguf"
+    found = sources.find(name)
+    assert found.spec == name and [one.spec for one in sources.installed()] == [name]
+    refusal("lmstudio/somebody/tiny-GGUF/other.gguf", "LM Studio has no", "near are", "tiny.gguf")
+    put(file, tmp_path, "moved", "models", "a", "b", "c.gguf")
+    (home / ".lmstudio-home-pointer").write_text(f"{tmp_path / 'moved'}\n")
+    assert sources.find("lmstudio/a/b/c.gguf").path == tmp_path / "moved/models/a/b/c.gguf"
+    for wrong in ("lmstudio/a/../../etc/x.gguf", "lmstudio/x.gguf", "lmstudio/a/b/c.bin", "lmstudio/a//c.gguf", "lmstudio/a/b/..\\c.gguf"):
+        refusal(wrong, "is no file of LM Studio; write it as")
+
+
+def test_the_hubs_cache(file: Path, home: Path, tmp_path: Path) -> None:
+    repository = home / "hub" / "models--some-org--tiny-GGUF"
+    blob = put(file, repository, "blobs", "f" * 64)
+    for revision in ("1" * 40, "2" * 40):
+        snapshot = repository / "snapshots" / revision
+        (snapshot / "deep").mkdir(parents=True)
+        (snapshot / "tiny.gguf").symlink_to(blob)
+    (repository / "refs").mkdir()
+    (repository / "refs" / "main").write_text("2" * 40)
+    name = "some-org/tiny-GGUF:tiny.gguf"
+    found = sources.find(name)
+    assert found.spec == name and found.source == "hub" and found.path.parent.name == "2" * 40
+    (snapshot / "out.gguf").symlink_to(put(file, tmp_path, "outside.gguf"))  # leads out of the cache
+    assert [one.spec for one in sources.installed()] == [name]
+    with pytest.raises(sources.NotHere):
+        sources.find("some-org/tiny-GGUF:out.gguf")
+    refusal("some-org/tiny-GGUF:../tiny.gguf", "names no file within some-org/tiny-GGUF")
+    refusal("some--org/x..y:tiny.gguf", "no name of a file of the Hub")
+
+
+def test_known_names_and_what_is_near(file: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    known = known_name(read_header(file))
+    refusal(known, f"no file on this machine is known as {known}", "omnidemo models", "OMNIDEMO_MODEL_FOLDERS")
+    put(file, home, "own", "tiny.gguf")
+    settings = Settings(model_folders=f"{home / 'nowhere'}, ~/own")
+    assert sources.find(known, names.folders(settings)).path == home / "own/tiny.gguf"
+    refusal(known[:-1] + "x", "near are " + known, folders=names.folders(settings))
+    monkeypatch.setattr(sources, "_known", {})
+    given = names.known_settings(Settings(target=str(home / "own/tiny.gguf"), drafter="bundled/drafter"))
+    assert (given.target, given.drafter) == (known, "bundled/drafter")
+    monkeypatch.setattr(sources, "_known", {})  # as another process, which has these settings
+    assert names.resolve(known, given) == names.Resolved(known, str(home / "own/tiny.gguf"), str(home / "own/tiny.gguf"))
+    broken = Settings(target=str(home / "nothing.gguf"))
+    assert names.known_settings(broken) == broken, "what is wrong is said where it is loaded"
+
+
+@pytest.mark.parametrize("name", ["", " ", "a\nb.gguf", "x\0.gguf", "\x1b[31m.gguf", "y" * 5000 + ".gguf"])
+def test_what_is_no_name(name: str, home: Path) -> None:
+    refusal(name, "is no name of a model")
+
+
+def test_what_is_no_file(home: Path, tmp_path: Path) -> None:
+    refusal(str(tmp_path / "nothing.gguf"), "is not there; give the path")
+    refusal("z" * 800 + ".gguf", "check the path")  # longer than a name can be
+    (tmp_path / "folder.gguf").mkdir()
+    refusal(str(tmp_path / "folder.gguf"), "holds no .gguf file")
+    (tmp_path / "empty.gguf").touch()
+    refusal(str(tmp_path / "empty.gguf"), "empty.gguf is no GGUF file")
+    os.mkfifo(tmp_path / "pipe.gguf")
+    refusal(str(tmp_path / "pipe.gguf"), "is no file that can be read as one")
+    (tmp_path / "circle.gguf").symlink_to(tmp_path / "circle.gguf")
+    refusal(str(tmp_path / "circle.gguf"), "give the path")
+
+
+def test_what_is_wrong_is_listed_with_its_reason(file: Path, home: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    put(file, folder, "good.gguf")
+    put(file, folder, "again.gguf")
+    (folder / "cut.gguf").write_bytes(file.read_bytes()[:-100])
+    (folder / "empty.gguf").touch()
+    write_gguf(folder / "eyes.gguf", tiny_model(), metadata={"general.type": "mmproj"})
+    os.mkfifo(folder / "pipe.gguf")
+    (folder / "outside.gguf").symlink_to(put(file, tmp_path, "elsewhere.gguf"))
+    (folder / "round").symlink_to(folder)
+    found = {one.path.name: one for one in sources.installed([str(folder), "\0", str(tmp_path / "nowhere")])}
+    assert set(found) == {"again.gguf", "cut.gguf", "empty.gguf", "eyes.gguf", "pipe.gguf"}, "each model once, nothing from elsewhere"
+    assert {name for name, one in found.items() if not one.reason} == {"again.gguf"}
+    assert "cut short" in found["cut.gguf"].reason and "eyes" in found["eyes.gguf"].reason
+    listed = list_models(Settings(device="cpu", model_folders=str(folder)))
+    cards = {card.title: card for card in listed if card.availability != "unusable" or "cut" in card.title}
+    assert cards["cut.gguf"].availability == "unusable" and cards["cut.gguf"].note.startswith("Cut.gguf is cut short")
+    card = cards["Tiny Test"]
+    assert isinstance(card, ModelCard) and (card.source, card.type, card.bytes) == ("folder", "F32", file.stat().st_size)
+    assert card.availability == "cached" and card.parameters and card.memory_bytes == 4 * card.parameters
+    hidden = list_models(Settings(device="cpu", model_folders=str(folder)), scan=False)
+    assert not [one for one in hidden if one.source == "folder"], "a public app searches no folder for visitors"
+
+
+def test_unreadable_files_and_folders(file: Path, home: Path, tmp_path: Path) -> None:
+    if os.geteuid() == 0:
+        pytest.skip("root may read everything")
+    path = put(file, tmp_path, "shut", "tiny.gguf")
+    path.chmod(0)
+    refusal(str(path), "cannot be read")
+    path.parent.chmod(0)
+    assert sources.installed([str(path.parent)]) == []
+    path.parent.chmod(0o700)
+
+
+def test_a_walk_ends(home: Path, tmp_path: Path, file: Path) -> None:
+    deep = tmp_path
+    for number in range(places.DEPTH + 3):
+        deep = deep / f"d{number}"
+        put(file, deep, f"{number}.gguf")
+    names_found = [path.name for path in places.Walk().models(tmp_path, tmp_path)]
+    assert len(names_found) == places.DEPTH
+    moments = iter(range(100))
+    assert not list(places.Walk(lambda: float(next(moments) * places.SECONDS)).models(tmp_path, tmp_path)), "time is over"
+
+
+def test_a_changed_file_is_read_again(file: Path, home: Path, tmp_path: Path) -> None:
+    path = put(file, tmp_path, "tiny.gguf")
+    before = sources.find(str(path)).name
+    write_gguf(path, tiny_model(), metadata={"general.name": "Another\n\x1b[31m one"})
+    after = sources.find(str(path))
+    assert after.name != before and re.fullmatch(r"gguf/[A-Za-z0-9.-]+-F32-[0-9a-f]{8}", after.name) and after.title.isprintable()
+    with pytest.raises(ModelError, match="no file on this machine is known as"):
+        sources.find(before)
