@@ -35,7 +35,7 @@ def explain(state: State, left: int, remark: str = "", mode: str = "idle") -> st
     requests = "one more answer" if left == 1 else f"{left} more answers"
     due = f"An update is due and starts {'with the next answer' if mode == 'inline' else 'at once'}."
     sentences = {
-        "off": "Learning is switched off in the settings.",
+        "off": "Learning is switched off in the settings, or the drafter is a GGUF file, which cannot be trained.",
         "paused": "Learning is paused; answers are still collected.",
         "failed": f"Learning met a problem; it is tried again after {requests}.",
         "training": "The drafter is learning from the latest answers.",

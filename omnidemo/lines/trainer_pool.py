@@ -45,8 +45,8 @@ class TrainerPool:
 
     def __init__(self, pair: Pair, settings: Settings, store: Store, trainers: Trainers | None = None) -> None:
         """`trainers`: what trains each line; None: the process that also measures, for all of them."""
-        self.settings, self._trainers = settings, trainers
-        self._pair, self._store = pair, store
+        self._pair, self._store, self._trainers = pair, store, trainers
+        self.settings = settings = self._possible(settings)
         device = pair.drafter.device
         self._worker = InProcessWorker(str(device)) if device.type == "cuda" else ProcessWorker()
         self._inline_worker = InProcessWorker()  # measures while lines learn in the answering thread, so that no process is started
@@ -61,6 +61,10 @@ class TrainerPool:
         self._closed = False
         self._stored.share()
         store.when_renewed(self._stored.note_all)
+
+    def _possible(self, settings: Settings) -> Settings:
+        """The settings; without training for a drafter that cannot be trained."""
+        return settings if self._pair.drafter.learns else settings.model_copy(update={"training": "off"})
 
     def get(self, domain: str = DEFAULT) -> Distiller:
         """The distiller of a line, restored from disk where it is not open. ValueError, one sentence, for a name that cannot be one, and
@@ -149,7 +153,7 @@ class TrainerPool:
     def configure(self, settings: Settings) -> None:
         """Learn by these settings from the next update on. A line that has versions keeps its rank until it is reset."""
         with self._lock:
-            self.settings = self.measurer.settings = settings
+            self.settings = self.measurer.settings = self._possible(settings)
             for domain, line in self._open.items():
                 line.configure(self._settings_of(domain))
             self._close_unused()

@@ -26,9 +26,7 @@ class GgufModel:
 
     learns = False
 
-    def __init__(self, path: Path, quantization: str | None = None) -> None:
-        if quantization:
-            raise ModelError(f"{path.name} is quantized already; leave quantization off")
+    def __init__(self, path: Path) -> None:
         self.files = path
         self._header = read_header(path)
         plan = plan_of(self._header)
@@ -42,8 +40,10 @@ class GgufModel:
         tokenizer, ends = read_tokenizer(self._header.metadata, self.files.parent)
         return tokenizer, read_vocabulary(tokenizer, ends)
 
-    def weights(self, place: str, device_map: str | None, dtype: torch.dtype, quantization: object = None) -> Any:
+    def weights(self, place: str, device_map: str | None, dtype: torch.dtype, quantization: str | None) -> Any:
         """The dequantized weights: exactly in float32, rounded in any other dtype."""
+        if quantization:
+            raise ModelError(f"{self.name} is quantized already; leave quantization off")
         if dtype != torch.float32:
             log.warning("%s is rounded to %s here, so what it writes may differ from what its file says", self.name, dtype)
         if device_map is not None:

@@ -98,14 +98,10 @@ def load_model(
     place, device_map = pick_device(device)
     _check_quantization(quantization, place)
     report("files", 0.0)
-    source: ModelSource
+    # The least share of its files that it may take: packed weights come from two bytes as a rule, those of two bytes perhaps from four.
+    share = BYTES[quantization] / 2 if quantization else 0.5 if dtype in ("bfloat16", "float16") else 1.0
     room = None if absent else model_files.free_memory(place)
-    if (file := gguf_file(name, hub=hub, progress=report, free=room)) is not None:
-        source = GgufModel(file, quantization)
-    else:
-        # The least share of its files that it may take: packed weights come from two bytes as a rule, those of two bytes perhaps from four.
-        share = BYTES[quantization] / 2 if quantization else 0.5 if dtype in ("bfloat16", "float16") else 1.0
-        source = FolderModel(name, model_files.find(name, cache_dir=cache_dir, hub=hub, progress=report, free=room, share=share))
+    source = open_source(name, cache_dir=cache_dir, hub=hub, progress=report, free=room, share=share)
     name = source.name
     number = pick_dtype(dtype, place, source.config)
     free = model_files.free_memory(place)
@@ -152,6 +148,17 @@ def load_model(
         learns=source.learns,
         manner=source.manner,
     )
+
+
+def open_source(
+    name: str, *, cache_dir: Path | None = None, hub: bool = True, progress: Progress | None = None, free: int | None = None,
+    share: float = 1.0,
+) -> ModelSource:  # fmt: skip
+    """A model's files, downloaded if need be; no weights are read. `free`: bytes of memory that a `share` of folders' weight files has to
+    fit. ModelError, one sentence, where it cannot be had or read."""
+    if (file := gguf_file(name, hub=hub, progress=progress, free=free)) is not None:
+        return GgufModel(file)
+    return FolderModel(name, model_files.find(name, cache_dir=cache_dir, hub=hub, progress=progress, free=free, share=share))
 
 
 def _make_runner(name: str, model: Any, fast: bool, park: bool, spread: bool) -> Runner:

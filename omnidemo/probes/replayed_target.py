@@ -16,16 +16,16 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from transformers import AutoTokenizer
 
 from omnidemo.config import Settings
 from omnidemo.decoding.backend import Pass
+from omnidemo.gguf.header import read_header
 from omnidemo.models import model_files
-from omnidemo.models.load import LanguageModel
+from omnidemo.models.load import LanguageModel, open_source
+from omnidemo.models.names import gguf_file, resolve
 from omnidemo.pair.pair import Pair
 from omnidemo.private_folders import replacing
 from omnidemo.records import Generation, Trace
-from omnidemo.vocab.vocabulary import read_vocabulary
 
 SURE = 20.0  # logit of the recorded token, over zeros
 ARRAYS = ("drafter_ids", "starts", "lengths", "accepted", "p", "top_ids", "top_p")
@@ -48,7 +48,7 @@ class TargetRecords:
         """ModelError where a model is not there. Nothing is loaded."""
         self.target, self.drafter = target, drafter
         self.limits = (settings.max_new_tokens, settings.top_k_traces)
-        found = [digest(model_files.find(name, hub=settings.trust_hub)) for name in (target, drafter)]
+        found = [_digest_of(name, settings) for name in (target, drafter)]
         self.key = hashlib.sha256(repr((found, self.limits)).encode()).hexdigest()[:16]
         self.folder = Path(folder) / self.key
         self._known: dict[str, RecordedAnswer] = {}
@@ -74,16 +74,21 @@ class TargetRecords:
             np.savez(file, **ids, **{name: getattr(made.trace, name) for name in ARRAYS})  # type: ignore[arg-type]
 
     def about(self) -> dict[str, Any]:
-        """Facts about the target that a replay needs: rows, limit, end ids. FileNotFoundError before the first recording."""
+        """Facts about the target that a replay needs: rows, limit, parameters. FileNotFoundError before the first recording."""
         facts: dict[str, Any] = json.loads((self.folder / "target.json").read_text())
         return facts
 
     def note(self, target: LanguageModel) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         facts = {"name": target.name, "rows": target.runner.rows, "limit": target.context, "parameters": target.parameters}
-        facts["end"] = list(target.vocabulary.roles.get("end", ()))
         with replacing(self.folder / "target.json") as partial:
             partial.write_text(json.dumps(facts))
+
+
+def _digest_of(name: str, settings: Settings) -> str:
+    where = resolve(name, settings).where
+    file = gguf_file(where, hub=settings.trust_hub)
+    return digest(model_files.find(where, hub=settings.trust_hub)) if file is None else read_header(file).fingerprint
 
 
 def digest(folder: Path) -> str:
@@ -162,21 +167,21 @@ class Replay:
 
     def __init__(self, records: TargetRecords, drafter: LanguageModel, settings: Settings) -> None:
         about = records.about()
-        folder = model_files.find(records.target, hub=settings.trust_hub)
-        tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+        source = open_source(resolve(records.target, settings).where, hub=settings.trust_hub)
+        tokenizer, vocabulary = source.tokenizer()
         self.records, self.settings = records, settings
         self.runner = ReplayRunner(about["rows"], about["limit"])
         target = LanguageModel(
             name=about["name"],
             tokenizer=tokenizer,
-            vocabulary=read_vocabulary(tokenizer, about["end"]),
+            vocabulary=vocabulary,
             runner=self.runner,
             context=about["limit"],
             parameters=about["parameters"],
             memory_bytes=0,
             device=self.runner.device,
             dtype=self.runner.dtype,
-            folder=folder,
+            folder=source.files,
             chat=bool(tokenizer.chat_template),
         )
         self.pair = Pair(target, drafter, cache_size=settings.cache_size, cache_policy=settings.cache_policy)
