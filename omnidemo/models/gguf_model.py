@@ -38,7 +38,7 @@ class GgufModel:
 
     def tokenizer(self) -> tuple[Any, Vocabulary]:
         tokenizer, ends = read_tokenizer(self._header.metadata, self.files.parent)
-        return tokenizer, read_vocabulary(tokenizer, ends)
+        return tokenizer, read_vocabulary(tokenizer, ends, by_name=False)
 
     def weights(self, place: str, device_map: str | None, dtype: torch.dtype, quantization: str | None) -> Any:
         """The dequantized weights: exactly in float32, rounded in any other dtype."""

@@ -121,8 +121,10 @@ class TokenTexts(dict[int, str]):
         return text
 
 
-def read_vocabulary(tokenizer: Any, extra_end_ids: Sequence[int] = ()) -> Vocabulary:
+def read_vocabulary(tokenizer: Any, extra_end_ids: Sequence[int] = (), *, by_name: bool = True) -> Vocabulary:
     """The vocabulary of a fast `transformers` tokenizer. ValueError when its model cannot be read as bytes.
+
+    by_name: whether tokens begin and end answers by their names too; else only the tokenizer's own and `extra_end_ids` do.
 
     Bytes are read from the token itself, never from `decode` of one id, which drops spaces and breaks characters.
     """
@@ -134,7 +136,7 @@ def read_vocabulary(tokenizer: Any, extra_end_ids: Sequence[int] = ()) -> Vocabu
     tokens: list[bytes | None] = [None] * (max(strings.values(), default=-1) + 1)
     for string, token_id in strings.items():
         tokens[token_id] = alphabet.read_added(string) if token_id in added else alphabet.read(string)
-    roles = _roles(tokenizer, extra_end_ids, _unknown_id(model))
+    roles = _roles(tokenizer, extra_end_ids, _unknown_id(model), by_name)
     special = {token_id for token_id, entry in added.items() if entry.special} | set(tokenizer.all_special_ids)
     # Some vocabularies do not flag their end or turn tokens as special (Phi-3's </s>); their role is enough.
     special |= {token_id for ids in roles.values() for token_id in ids if token_id in added} | set(roles.get("unknown", ()))
@@ -165,7 +167,7 @@ def _unknown_id(model: Any) -> int | None:
     return model.token_to_id(model.unk_token) if getattr(model, "unk_token", None) else None
 
 
-def _roles(tokenizer: Any, extra_end_ids: Sequence[int], unknown_id: int | None) -> dict[str, tuple[int, ...]]:
+def _roles(tokenizer: Any, extra_end_ids: Sequence[int], unknown_id: int | None, by_name: bool) -> dict[str, tuple[int, ...]]:
     own = {"begin": tokenizer.bos_token_id, "end": tokenizer.eos_token_id, "pad": tokenizer.pad_token_id, "unknown": unknown_id}
     if own["unknown"] is None:
         own["unknown"] = tokenizer.unk_token_id
@@ -175,7 +177,11 @@ def _roles(tokenizer: Any, extra_end_ids: Sequence[int], unknown_id: int | None)
         ids = [own[role]] if own.get(role) is not None else []
         if role == "end":
             ids += [int(i) for i in extra_end_ids if i >= 0]  # -1 says "none" in some configurations
-        ids += [tokenizer.convert_tokens_to_ids(name) for name in names if name in special]
+        if by_name or role not in ("begin", "end"):
+            named = [name for name in names if name in special]
+            if {"<|return|>", "<|call|>"} <= special:  # gpt-oss, whose <|end|> ends a message and not the answer
+                named = [name for name in named if name != "<|end|>"]
+            ids += [tokenizer.convert_tokens_to_ids(name) for name in named]
         if role == "unknown":  # GPT-2 names its end of text as its unknown token too
             ids = [i for i in ids if i not in roles.get("end", ())]
         if ids:
