@@ -62,13 +62,14 @@ _BAILING = (
     r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+"  # one line end at a time
 )
 
+_LLAMA_3 = PreTokenizer((_THREES,), whole_words=True, add_begin=True)
 _KINDS: dict[PreTokenizer, str] = {
     PreTokenizer((r"[\p{P}$+<=>^~|]+", _GPT2, r"\p{N}+", "[0-9][0-9][0-9]")): "default",
     PreTokenizer((_GPT2,)): (
         "gpt-2 phi-2 mpt olmo jais trillion granite-docling exaone4 gigachat a.x-4.0 mellum modern-bert roberta-bpe "
         "jina-es jina-de jina-v1-en jina-v2-es jina-v2-de jina-v2-code"
     ),
-    PreTokenizer((_THREES,), whole_words=True, add_begin=True): "llama3 llama-v3 llama-bpe falcon3 falcon-h1 pixtral midm-2.0 lfm2 jina-v5-nano",
+    _LLAMA_3: "llama3 llama-v3 llama-bpe falcon3 falcon-h1 pixtral midm-2.0 lfm2 jina-v5-nano",
     PreTokenizer((_THREES,)): "dbrx smaug-bpe glm4 chatglm-bpe",
     PreTokenizer((_ONES,)): "qwen2 deepseek-r1-qwen megrez stablelm2 hunyuan solar-open grok-2 kormo f2llmv2",
     PreTokenizer((_QWEN_35,)): "qwen35",

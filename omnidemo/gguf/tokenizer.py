@@ -88,7 +88,7 @@ def _beside(folder: Path | None, table: TokenTable) -> Tokenizer | None:
 
 
 def _agrees(strings: Mapping[str, int], table: TokenTable) -> bool:
-    """Whether a vocabulary has the tokens of the file under the same ids. Converters rewrite spaces in user-defined ones, and fill holes."""
+    """Whether a vocabulary has the tokens of the file under the same ids; converters rewrite user-defined ones, and fill holes."""
     ids = table.ids_of(Kind.NORMAL, Kind.BYTE, Kind.CONTROL, Kind.UNKNOWN)
     fits = max(strings.values(), default=0) < len(table) and len(strings) <= len(table)
     return fits and all(strings.get(table.texts[token_id]) == token_id for token_id in ids)

@@ -253,3 +253,12 @@ def test_string_rejection_does_not_keep_the_map_of_a_pair_that_is_gone() -> None
     del kept
     gc.collect()
     assert gone() is None
+
+
+def test_names_that_end_a_message_and_not_the_answer() -> None:
+    tokenizer = plain_byte_level()
+    tokenizer.add_special_tokens(["<|end|>", "<|return|>", "<|call|>", "<s>", "</s>"])  # as gpt-oss has the first three
+    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<|return|>")
+    read = read_vocabulary(fast, [258])
+    assert read.roles == {"begin": (259,), "end": (257, 258, 260)} and read.writes(256) == b""
+    assert read_vocabulary(fast, [258], by_name=False).roles == {"end": (257, 258)}
