@@ -90,6 +90,8 @@ def _numbers(said: Mapping[str, Any], where: str, names: Mapping[str, str] | Non
                 raise ValueError("no number")
             if name == "temperature" and 0 < value < COOLEST:  # how some files write greedy decoding
                 value = 0
+            if isinstance(value, float):
+                value = float(f"{value:.7g}")  # a header has four bytes for it: 0.2, not 0.20000000298
             if name == "top_k" and value == -1:  # how some files switch it off
                 value = 0
             found[name] = getattr(GenerationConfig.of(**{name: value}), name)

@@ -7,6 +7,7 @@ import logging
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from gguf import Keys
 
@@ -17,6 +18,7 @@ from omnidemo.models.load import load_model
 from omnidemo.models.manner import SETTINGS_FILE, read_manner
 from omnidemo.pair.pair import Pair
 from omnidemo.remote.remote_pair import RemotePair
+from tests.support.gguf_files import tiny_model, write_gguf
 from tests.support.models import save
 
 OWN = {"do_sample": True, "temperature": 0.7, "top_p": 0.8, "top_k": 20, "min_p": 0.05, "repetition_penalty": 1.1}
@@ -63,6 +65,8 @@ def test_a_header_is_read_by_llama_cpps_names(tmp_path: Path) -> None:
     assert numbers(read_manner("m.gguf", metadata={keys.SAMPLING_TOP_P: 0.9})) == (1.0, 0.9, 0, 0.0, 1.0), "it means to sample"
     assert numbers(read_manner("m.gguf", metadata={keys.SAMPLING_PENALTY_REPEAT: 1.2})) == (0.0, 1.0, 0, 0.0, 1.2)
     assert read_manner("m.gguf", metadata={"general.name": "M"}) is GREEDY
+    narrow = {key: float(np.float32(value)) for key, value in header.items()}
+    assert numbers(read_manner("m.gguf", metadata=narrow)) == numbers(ALL), "a header's four bytes are shown as they were written"
     of_folder(tmp_path, OWN)
     assert numbers(read_manner("m.gguf", tmp_path, header | {keys.SAMPLING_TEMP: 0.1}))[0] == 0.1, "the header comes before the folder"
     assert numbers(read_manner("m.gguf", tmp_path, {})) == numbers(ALL)
@@ -77,6 +81,13 @@ def test_the_catalogue_comes_first(tmp_path: Path) -> None:
         assert set(own) <= {*SAMPLING, "from"} and own["from"].endswith(".") and len(own["from"]) < 120
         GenerationConfig.of(**{key: value for key, value in own.items() if key != "from"})
     assert catalogue_file.CATALOG.name == "catalog.json"
+
+
+def test_a_gguf_file_brings_its_manner(tmp_path: Path) -> None:
+    said = {manner.IN_HEADER[name]: OWN[name] for name in SAMPLING}
+    path = write_gguf(tmp_path / "tiny.gguf", tiny_model(), metadata=said | {"general.sampling.temp": "hot"})
+    found = load_model(str(path), device="cpu", fast=False).manner
+    assert numbers(found) == (1.0, *numbers(ALL)[1:]), "filters without a usable temperature mean to sample"
 
 
 WRONG = [
