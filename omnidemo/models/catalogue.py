@@ -126,7 +126,6 @@ def _file(one: GgufFile, width: float, place: str) -> ModelCard:
     note = _sentence(one.reason)
     if not one.reason:
         facts = [f"{_size(one.parameters)} parameters", one.architecture, f"{one.tokens:,} tokens"]
-        facts += [f"licence {one.licence}"] if one.licence else []
         note = _sentence(", ".join([*facts, *([] if one.chat else ["no chat template"])]))
         if place == "cpu" and need > all_of_it:
             availability = "too big"
