@@ -73,7 +73,7 @@ def generate(
 
 @app.command()
 def vocabularies(
-    target_tokenizer: Annotated[str, typer.Argument(help="Bundled name, Hub id or folder of the target's tokenizer.")],
+    target_tokenizer: Annotated[str, typer.Argument(help="Bundled name, Hub id, folder or GGUF file of the target's tokenizer.")],
     drafter_tokenizer: Annotated[str, typer.Argument(help="The drafter's, likewise.")],
     prompts: Annotated[Path, typer.Option(help='JSON Lines: {"prompt": "…"} on each line.')],
     limit: Annotated[int | None, typer.Option(min=1, help="Texts at most.")] = None,
@@ -121,7 +121,10 @@ def equality(
 
 @app.command()
 def models(as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list.")] = False) -> None:
-    """List the models that can be named, and whether each can be had on this machine now."""
+    """List the models on this machine (bundled, packages, the Hub's cache, Ollama, LM Studio, OMNIDEMO_MODEL_FOLDERS), and what can be had.
+
+    A model that cannot be used says why.
+    """
     settings = read_settings()
     from omnidemo.models.catalogue import list_models
 
@@ -132,9 +135,9 @@ def models(as_json: Annotated[bool, typer.Option("--json", help="Print a JSON li
     lines = []
     for card in cards:
         size = "–" if card.parameters is None else f"{card.parameters / 1e6:,.1f} M"
-        memory = "–" if card.memory_bytes is None else f"{card.memory_bytes / 1e6:,.0f} MB"
-        lines.append([card.name, card.role, size, memory, card.availability, card.note])
-    show(("name", "role", "parameters", "memory", "availability", "note"), lines)
+        disk, memory = ("–" if count is None else f"{count / 1e6:,.0f} MB" for count in (card.bytes, card.memory_bytes))
+        lines.append([card.name, card.source, card.type, disk, size, memory, card.availability, card.note])
+    show(("name", "source", "type", "on disk", "parameters", "in memory", "availability", "note"), lines)
 
 
 app.command()(check_commands.advise)

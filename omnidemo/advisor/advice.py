@@ -10,8 +10,10 @@ from omnidemo.advisor.model_facts import ModelFacts, read_facts
 from omnidemo.advisor.overlap import Overlap, overlap, read_vocabulary, reported
 from omnidemo.config import Settings
 from omnidemo.models import model_files
-from omnidemo.models.catalogue import entries, place_and_widths
+from omnidemo.models.catalogue import place_and_widths
+from omnidemo.models.catalogue_file import entries
 from omnidemo.models.load import ModelError
+from omnidemo.models.names import resolve
 
 ACCEPTANCES = (0.3, 0.5, 0.7)
 RANKED_AT = 0.5
@@ -75,6 +77,7 @@ def advise(target: str, drafters: Sequence[str] = (), settings: Settings | None 
     """Judge `drafters`, by default the catalogue's `candidates`. Reads no weights and uses no network. ModelError or ValueError, one
     sentence, for a model that is not known, or where there is no candidate."""
     settings = settings or Settings()
+    target, *drafters = (resolve(name, settings).name for name in (target, *drafters))
     length, large = settings.draft_length, read_facts(target)
     names = drafters or candidates(target, [name for name, entry in entries().items() if entry["role"] != "target"])
     if not names:
@@ -128,6 +131,8 @@ def _judge(
         warnings.append("it knows only the generated text of the bundled targets, so the modelled speedups are out of its reach")
     if slow := [one for one in known if one.low < 1]:
         warnings.append(f"a paper reports {slow[0].low:.2f}× with this target or a larger one, slower than without guessing")
+    if small.gguf:
+        warnings.append("it is a GGUF file, which cannot be trained: it guesses, and never learns")
     if shared is None:
         hint = 'it is measured once the small files of both are here (`hf download NAME --include "*.json" "*.model"`)'
         warnings.append(f"another tokenizer, and how much of it fits is not known; {hint}")

@@ -13,8 +13,9 @@ from huggingface_hub.errors import HFValidationError
 from huggingface_hub.repocard import metadata_load
 from transformers import AutoConfig, AutoModelForCausalLM
 
+from omnidemo.gguf import sources
 from omnidemo.models import model_files
-from omnidemo.models.catalogue import entries
+from omnidemo.models.catalogue_file import entry_of
 from omnidemo.models.folder_model import MOST_LAYERS
 from omnidemo.models.load import ModelError
 
@@ -23,7 +24,8 @@ from omnidemo.models.load import ModelError
 class ModelFacts:
     """`parameters` are all numbers of the weights, `read` those that a pass over one token reads: where the input embedding is a matrix of
     its own, it is only looked up. `family` names the tokenizer. `folder` holds the configuration and perhaps a tokenizer; None: only the
-    catalogue's facts are here. None elsewhere: not known. `source` says where the sizes are from."""
+    catalogue's facts are here, or a GGUF file (`gguf`), which is that itself. None elsewhere: not known. `source` says where the sizes are
+    from."""
 
     name: str
     title: str
@@ -35,12 +37,15 @@ class ModelFacts:
     chat: bool | None
     folder: Path | None
     source: str
+    gguf: bool = False
 
 
 def read_facts(name: str) -> ModelFacts:
-    """The facts of a bundled model, a folder (with or without weights), or a model of the Hub that the catalogue knows or whose
-    configuration is on this machine. ModelError, one sentence, for any other."""
-    entry, folder = entries().get(name, {}), _folder(name)
+    """The facts of a bundled model, a folder (with or without weights), a GGUF file, or a model of the Hub that the catalogue knows or
+    whose configuration is on this machine. ModelError, one sentence, for any other."""
+    if sources.is_gguf(name) and (facts := _of_file(name)) is not None:
+        return facts
+    entry, folder = entry_of(name), None if sources.is_gguf(name) else _folder(name)
     if folder is None and "parameters" not in entry:
         raise ModelError(
             f"{name} is not in the catalogue and its configuration is not on this machine; fetch its small files with "
@@ -52,6 +57,7 @@ def read_facts(name: str) -> ModelFacts:
         parameters, looked_up, source = _sizes(name, folder)
     return ModelFacts(
         name=name,
+        gguf="known" in entry,
         title=entry.get("title") or (folder.name if folder is not None and folder == Path(name).expanduser() else name),
         parameters=parameters,
         read=parameters - looked_up,
@@ -61,6 +67,32 @@ def read_facts(name: str) -> ModelFacts:
         chat=_has_template(folder) if folder else "no chat template" not in entry.get("note", ""),
         folder=folder,
         source=source,
+    )
+
+
+def _of_file(name: str) -> ModelFacts | None:
+    """What the header of a GGUF file says; None for one of the Hub that is not here and that the catalogue knows."""
+    try:
+        found = sources.find(name)
+    except sources.NotHere as error:
+        if entry_of(name):
+            return None
+        repository, _, file = name.partition(":")
+        fetch = f"`hf download {repository} {file}`"
+        raise ModelError(f"{name} is not on this machine, so its header cannot be read; fetch it with {fetch}") from error
+    size = f"{found.bytes / 1e6:,.0f} MB"
+    return ModelFacts(
+        name=found.name,
+        title=f"{found.title} {found.type_name}",
+        parameters=found.parameters,
+        read=found.parameters - found.embedding,
+        family=entry_of(found.name).get("family"),
+        licence=found.licence,
+        gated=False,
+        chat=found.chat,
+        folder=None,
+        source=f"the header of its file: {found.architecture}, {found.type_name}, {size}, {found.tokens:,} tokens",
+        gguf=True,
     )
 
 

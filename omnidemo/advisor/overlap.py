@@ -53,9 +53,11 @@ def prompts_of(topic: str, count: int) -> list[str]:
 
 def read_vocabulary(model: ModelFacts) -> Vocabulary | None:
     """The vocabulary of a tokenizer on this machine, else None."""
-    if model.folder is not None:
-        with suppress(ModelError):
+    with suppress(ModelError):
+        if model.folder is not None:
             return vocabularies.read_tokenizer(str(model.folder) if model.folder.is_dir() else model.name, hub=False)
+        if model.gguf:
+            return vocabularies.read_tokenizer(model.name, hub=False)
     return None
 
 

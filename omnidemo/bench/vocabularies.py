@@ -10,7 +10,9 @@ from time import perf_counter
 from transformers import AutoTokenizer
 
 from omnidemo.backends.runner import ModelError
+from omnidemo.models.gguf_model import GgufModel
 from omnidemo.models.model_files import local_folder
+from omnidemo.models.names import gguf_file
 from omnidemo.vocab.vocabulary import Vocabulary, read_vocabulary
 from omnidemo.vocab.vocabulary_map import VocabularyMap
 
@@ -77,7 +79,10 @@ def compare(target: str, drafter: str, texts: Sequence[str], hub: bool = True) -
 
 
 def read_tokenizer(name: str, hub: bool = True) -> Vocabulary:
-    """The vocabulary of a bundled name, a folder with a tokenizer, or a Hub id (`hub`: whether downloads are allowed). ModelError."""
+    """The vocabulary of a bundled name, a folder with a tokenizer, a GGUF file on this machine, or a Hub id (`hub`: whether downloads are
+    allowed). ModelError."""
+    if (file := gguf_file(name, hub=False)) is not None:
+        return GgufModel(file).tokenizer()[1]
     folder = local_folder(name)
     try:
         return read_vocabulary(AutoTokenizer.from_pretrained(folder or name, trust_remote_code=False, local_files_only=not hub))

@@ -96,7 +96,7 @@ def torture(
 
 
 def advise(
-    target: Annotated[str, typer.Argument(help="The target: bundled name, Hub id or folder, with or without weights.")],
+    target: Annotated[str, typer.Argument(help="The target: bundled name, Hub id, GGUF file, or folder with or without weights.")],
     drafters: Annotated[list[str] | None, typer.Argument(help="Drafters to judge; default: the catalogue's smaller ones.")] = None,
     draft_length: DraftLength = None,
     try_it: Annotated[bool, typer.Option("--try", help="Load the best of them (this may download it) and measure.")] = False,

@@ -16,7 +16,7 @@ import typer
 from pydantic import ValidationError
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
+from rich.table import Column, Table
 from typer.core import TyperGroup
 
 from omnidemo.config import Settings
@@ -102,7 +102,9 @@ def command_line() -> str:
 def show(headings: Sequence[str], lines: Sequence[Sequence[str]], note: str = "", title: str | None = None) -> None:
     """A table on stdout, wide enough for every column where that is a file or a pipe; the note about it on stderr."""
     if lines:
-        table = Table(*headings, box=None, title=title)
+        first, *others = (Column(heading, overflow="fold") for heading in headings)
+        first.no_wrap = not sys.stdout.isatty()  # names are there to be copied
+        table = Table(first, *others, box=None, title=title)
         for line in lines:
             table.add_row(*line)
         Console(width=None if sys.stdout.isatty() else 160).print(table)

@@ -62,6 +62,7 @@ def reading(name: str) -> Reading:
 def list_models(settings: Settings, scan: bool = True) -> list[ModelCard]:
     """Models on this machine, bundled ones first, then what can be had. `scan`: whether GGUF files are looked for where programs and the
     settings keep them; else only those of the settings are listed."""
+    settings = names.known_settings(settings)
     place, *widths = place_and_widths(settings)
     free = model_files.free_memory(place)
     cards, known = list[ModelCard](), set[str]()
@@ -126,7 +127,6 @@ def _file(one: GgufFile, width: float, place: str) -> ModelCard:
     note = _sentence(one.reason)
     if not one.reason:
         facts = [f"{_size(one.parameters)} parameters", one.architecture, f"{one.tokens:,} tokens"]
-        facts += [f"licence {one.licence}"] if one.licence else []
         note = _sentence(", ".join([*facts, *([] if one.chat else ["no chat template"])]))
         if place == "cpu" and need > all_of_it:
             availability = "too big"

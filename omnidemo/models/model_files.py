@@ -16,6 +16,7 @@ from safetensors import SafetensorError, safe_open
 
 from omnidemo.backends.runner import ModelError
 from omnidemo.gguf.places import Walk, hub_root, hub_snapshot
+from omnidemo.gguf.sources import is_gguf
 from omnidemo.models.hub_downloads import REFUSED, Progress, fetch, hub_sentence, reporting
 
 BUNDLED = Path(__file__).parents[2] / "assets" / "models"
@@ -34,6 +35,8 @@ def find(
 
     ModelError when there is no such model, no way to it, or too little memory for it.
     """
+    if is_gguf(name):
+        raise ModelError(f"{name} is a GGUF file, which cannot be trained or recorded here; name a folder or a model of the Hub instead")
     folder = local_folder(name)
     if folder is None:
         folder = cached_folder(name, cache_dir)

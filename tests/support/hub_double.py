@@ -7,11 +7,13 @@ import hashlib
 import json
 import re
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -140,7 +142,8 @@ def hub_double(files: dict[tuple[str, str], bytes], cache: Path, patched: pytest
     patched.setattr(constants, "HF_HUB_OFFLINE", False)
     patched.setattr(constants, "HF_HUB_CACHE", str(cache))
     patched.setattr(constants, "DOWNLOAD_CHUNK_SIZE", CHUNK)
-    patched.setattr("huggingface_hub.file_download.time.sleep", lambda seconds: None)
+    # `huggingface_hub` waits a second before it takes up a lost connection.
+    patched.setattr("huggingface_hub.file_download.time", SimpleNamespace(**vars(time) | {"sleep": lambda seconds: None}))
     try:
         yield hub
     finally:
