@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from markdown_it import MarkdownIt
+from markdown_it.rules_block import StateBlock
 from markdown_it.token import Token
 
 Node = str | list[Any]
@@ -22,9 +23,42 @@ SHARE = 0.03  # of the time, at most, goes into reading Markdown while an answer
 GROWTH = 16  # a block that is still written is sent again when it has grown by one part in so many, so that all it takes stays linear
 ADDRESS = re.compile(r"(https?://|mailto:)[^\s<>]+", re.IGNORECASE)
 LANGUAGE = re.compile(r"[\w+#.-]{1,24}")
+# Lines of Python that stand in an answer without a fence, as small models write them; and lines that go on with them.
+CODE = re.compile(r"(async )?def \w+ ?\(.*|class \w+ ?[(:].*|import [\w.]+( as \w+)?|from [\w.]+ import [\w, *]+")
+MORE_CODE = re.compile(
+    r"@\w.*|[)\]}].*|#.*|\w[\w., ]* = .*|(print|assert|return|for|while|if|elif|else|with|try|except|finally)\b.*[:)\]\w]"
+)
 # A definition of an address further down would change what was read above.
 PARSER = MarkdownIt("js-default", {"breaks": True, "maxNesting": 2 * DEEPEST}).disable("reference")
 NAMES = {"s": "del"}
+
+
+def _bare_code(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """A rule of the parser: Python without a fence is a block of code, up to the first line that is no part of it."""
+
+    def text(line: int) -> str:
+        return str(state.src[state.bMarks[line] + state.tShift[line] : state.eMarks[line]])
+
+    if state.sCount[start] != state.blkIndent or not CODE.fullmatch(text(start)):
+        return False
+    if silent:
+        return True
+    line = stop = start + 1
+    while line < end and (state.isEmpty(line) or state.sCount[line] >= state.blkIndent):
+        if not state.isEmpty(line):
+            again = CODE.fullmatch(text(line)) or (line == stop and MORE_CODE.fullmatch(text(line)))
+            if state.sCount[line] == state.blkIndent and not again:
+                break
+            stop = line + 1
+        line += 1
+    token = state.push("fence", "code", 0)
+    token.info, token.map = "python", [start, stop]
+    token.content = state.getLines(start, stop, state.blkIndent, False) + "\n"
+    state.line = stop
+    return True
+
+
+PARSER.block.ruler.before("paragraph", "bare_code", _bare_code, {"alt": ["paragraph", "blockquote", "list"]})
 
 
 def tree(text: str) -> list[Node]:

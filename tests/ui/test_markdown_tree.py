@@ -159,6 +159,20 @@ def test_an_answer_in_pieces_is_the_same_as_at_once(pieces: list[str], chance: r
     assert {node[0] for node in elements(settled)} <= NAMES
 
 
+def test_python_without_a_fence_is_code() -> None:
+    code = "import math\n\ndef double(n):\n    # twice\n    return 2 * n\n\nprint(__name__)"
+    lines = "import math\n\ndef double(n):\n    # twice\n    return 2 * n\n"
+    assert tree(f"Here:\n{lines}\n**Done.**") == [["p", ["Here:"]], ["fence", [lines], "python"], ["p", [["strong", ["Done."]]]]]
+    assert tree("def f(\n    a,\n):\n    return a\nprint(f(1))\nIt is *good*.")[0] == [
+        "fence",
+        ["def f(\n    a,\n):\n    return a\nprint(f(1))\n"],
+        "python",
+    ]
+    assert tree(code)[-1][0] == "p", "what stands apart from it is prose again"
+    for prose in ("import duties are high", "class is over: go home", "a def f(x): in a line", "from here on we import tea, sugar."):
+        assert tree(prose) == [["p", [prose]]]
+
+
 def test_finished_blocks_are_given_once_and_the_last_one_while_it_grows() -> None:
     live = LiveMarkdown(clock=lambda: 0.0)
     live.add("one\n\ntwo **b")
