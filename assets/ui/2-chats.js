@@ -20,11 +20,12 @@
   };
   chats.size = () => [...names(CHAT), ...names(TOKENS)].reduce((sum, name) => sum + name.length + (get(name) ?? "").length, 0);
 
-  // Makes room: the colours of the chat that was left alone for longest, then that chat; its name, "" for colours, null where only `id` is left.
-  const drop = (id) => {
+  // Makes room: the colours of the chat that was left alone for longest, then, for a `text`, that chat; its name, "" for colours, null where
+  // nothing but `id` is left to drop.
+  const drop = (id, text) => {
     const old = chats.list().reverse().filter((one) => one.id !== id), coloured = old.find((one) => get(TOKENS + one.id) !== null);
     if (coloured) { remove(TOKENS + coloured.id); return ""; }
-    if (!old.length) return null;
+    if (!text || !old.length) return null;
     remove(CHAT + old[0].id);
     return old[0].name;
   };
@@ -32,7 +33,7 @@
     for (;;) {
       let fits = chats.size() - (get(name) ?? "").length + value.length <= ROOM;
       if (fits) try { localStorage.setItem(name, value); return true; } catch { fits = false; }
-      const gone = drop(id);
+      const gone = drop(id, name.startsWith(CHAT));
       if (gone === null) return false;
       if (gone) dropped.push(gone);
     }

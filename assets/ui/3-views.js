@@ -29,7 +29,7 @@
     const { parts } = chat;
     parts.views = VIEWS.map(([key, title, help]) => [key, el("button", { type: "button", class: key === "pieces" ? "omni-expert" : null, title: help, onclick: () => change({ view: key }) }, title)]);
     parts.discard = el("button", { type: "button", class: "toggle omni-expert", title: "Show guesses that were thrown away, struck through (discarded drafts)", onclick: () => change({ discarded: !settings.discarded, view: settings.view === "text" ? "tokens" : settings.view }) }, "Thrown-away guesses");
-    parts.fresh = el("button", { type: "button", class: "toggle fresh", title: "Start a new chat; this one is kept under Chats", "aria-label": "New chat", onclick: () => { chat.fresh(); parts.box.focus(); } }, el("span", { "aria-hidden": "true" }, "＋"), el("span", { class: "wide" }, "New chat"));
+    parts.fresh = el("button", { type: "button", class: "toggle fresh", title: "Start a new chat; this one is kept under Chats", "aria-label": "New chat", onclick: () => { chat.fresh(); parts.box.focus(); } }, el("span", { "aria-hidden": "true" }, "+"), el("span", { class: "wide" }, "New chat"));
     parts.name = el("span", { class: "wide" });
     parts.chats = el("button", { type: "button", class: "toggle chats", "aria-haspopup": "dialog", onclick: () => chat.openDrawer() }, el("span", { "aria-hidden": "true" }, "☰"), parts.name);
     parts.systemButton = el("button", { type: "button", class: "toggle system", "aria-expanded": "false", "aria-controls": "omni-system", title: "What the model is told before the chat begins", onclick: () => openSystem(parts.system.hidden) }, "System", el("span", { class: "wide" }, " prompt"), el("i", { class: "dot", hidden: true }));

@@ -1,6 +1,6 @@
 // The list of chats: open, name, delete with a way back, export.
 (() => {
-  const { el, chat, chats } = omni;
+  const { el, svg, chat, chats } = omni;
   const UNDO = 10_000;
   let box = null, list = null, told = null, room = null, back = null, late = 0, renaming = null;
 
@@ -9,6 +9,8 @@
     return then.toLocaleString("en", today ? { hour: "2-digit", minute: "2-digit", hour12: false } : { month: "short", day: "numeric", year: then.getFullYear() === new Date().getFullYear() ? undefined : "numeric" });
   };
   const button = (title, label, act, look = "link") => el("button", { type: "button", class: look, "aria-label": label, title: label === title ? null : label, onclick: act }, title);
+  const pictures = { close: "M4 4l8 8M12 4l-8 8", rename: "M3 13l.7-3L10.5 3.2l2.3 2.3L6 12.3zM9.3 4.4l2.3 2.3", remove: "M3 4.5h10M6.5 4.5V3h3v1.5M4.5 4.5l.6 8.5h5.8l.6-8.5M6.8 7v3.6M9.2 7v3.6" };
+  const icon = (name, label, act) => el("button", { type: "button", class: "icon", "aria-label": label, title: label, onclick: act }, svg("svg", { viewBox: "0 0 16 16", "aria-hidden": "true" }, svg("path", { d: pictures[name] })));
   // A sentence in the list and, as it may be closed, read out.
   chat.say = (text, undo = null) => {
     clearTimeout(late);
@@ -48,8 +50,8 @@
     }
     return el("li", { "data-id": one.id, class: current ? "current" : null },
       el("button", { type: "button", class: "open", "aria-current": current ? "true" : null, onclick: () => { box.close(); if (!current) chat.switchTo(one.id); } }, el("b", { dir: "auto" }, name), el("small", {}, `${answers} · ${when(one.at)}`)),
-      button("Rename", `Rename “${name}”`, () => { renaming = one.id; chat.drawList(); list.querySelector("input").select(); }),
-      button("Delete", `Delete “${name}”`, () => remove([one.id], `“${name}” is deleted.`)));
+      icon("rename", `Rename “${name}”`, () => { renaming = one.id; chat.drawList(); list.querySelector("input").select(); }),
+      icon("remove", `Delete “${name}”`, () => remove([one.id], `“${name}” is deleted.`)));
   };
   chat.drawList = () => {
     if (!box?.open) return;
@@ -91,10 +93,10 @@
     told = el("p", { class: "told", role: "status" });
     room = el("p", { class: "small" });
     box = el("dialog", { class: "chats-drawer", "aria-labelledby": "omni-chats-title" },
-      el("header", {}, el("h2", { id: "omni-chats-title" }, "Chats"), button("✕", "Close the list", () => box.close(), "icon")),
-      el("button", { type: "button", class: "primary", onclick: () => { box.close(); chat.fresh(); chat.parts.box.focus(); } }, "＋ New chat"),
+      el("header", {}, el("h2", { id: "omni-chats-title" }, "Chats"), icon("close", "Close the list", () => box.close())),
+      el("button", { type: "button", class: "primary", onclick: () => { box.close(); chat.fresh(); chat.parts.box.focus(); } }, "+ New chat"),
       told, list,
-      el("div", { class: "acts" }, el("span", { class: "small" }, "This chat as"), button("Markdown", "Save this chat as Markdown", () => save(chat.asMarkdown(), "text/markdown", "md"), "toggle export"), button("JSON", "Save this chat as JSON", () => save(chat.asJSON(), "application/json", "json"), "toggle export"),
+      el("div", { class: "acts" }, el("span", { class: "small" }, "Export as"), button("Markdown", "Save this chat as Markdown", () => save(chat.asMarkdown(), "text/markdown", "md"), "toggle export"), button("JSON", "Save this chat as JSON", () => save(chat.asJSON(), "application/json", "json"), "toggle export"),
         button("Delete all", "Delete all chats of this browser", () => { const ids = chats.list().map((one) => one.id); remove(ids, `${omni.plural(ids.length, "chat")} deleted.`); }, "toggle all")),
       room);
     box.addEventListener("click", (event) => { if (event.target === box) box.close(); });
