@@ -198,7 +198,7 @@
     parts.scroll = el("div", { class: "scroll", tabindex: -1 }, parts.empty, parts.log);
     parts.chips = el("div", { class: "chips", role: "group", "aria-label": "Example prompts" });
     parts.voice = el("div", { class: "omni-offscreen", "aria-live": "polite" });
-    parts.note = el("p", { class: "hint note", hidden: true });
+    parts.note = el("p", { class: "chat-note", hidden: true });
     parts.hint = el("p", { class: "hint", role: "status" });
     parts.box = el("textarea", { rows: 1, id: "omni-message", placeholder: matchMedia("(max-width: 800px)").matches ? "Ask something" : "Ask something. Enter sends, Shift+Enter breaks the line.", "aria-label": "Message", oninput: () => { grow(); if (queued) { queued = false; refresh(); } }, // what is being edited is not sent
       onkeydown: (event) => { if (event.key === "Enter" && !event.shiftKey && !event.isComposing) { event.preventDefault(); send(); } } });

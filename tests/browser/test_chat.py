@@ -271,7 +271,7 @@ def test_two_tabs_keep_what_either_wrote(browser: Browser, served: tuple[FakeSer
         services.pace = 0.0
         for page in (first, second):
             page.wait_for_function("!omni.chat.busy()")
-        expect(first.locator(".note")).to_contain_text("Another tab went on with this chat")
+        expect(first.locator(".chat-note")).to_contain_text("Another tab went on with this chat")
         kept = second.evaluate("omni.chats.list().map(one => omni.chats.turns(one.id).map(turn => turn.user)).sort()")
         assert kept == [["one", "two", "four", "a long five"], ["one", "two", "four", "six"], ["three"]]
 
@@ -305,7 +305,7 @@ def test_where_there_is_no_more_room_the_oldest_goes_and_that_is_said(page: Page
     page.wait_for_timeout(5)
     assert page.evaluate(fill, ["third", 1_099_000, 10]) == []
     ask(page, "fourth")
-    expect(page.locator(".note")).to_have_text("There was no more room, so the oldest chat was dropped: “first”.")
+    expect(page.locator(".chat-note")).to_have_text("There was no more room, so the oldest chat was dropped: “first”.")
     assert page.evaluate(NAMES) == ["fourth", "third", "second"]
     assert page.evaluate("omni.chats.size() <= omni.chats.room")
 
@@ -314,7 +314,7 @@ def test_a_full_or_forbidden_storage_stops_no_chat(browser: Browser, served: tup
     with someone(browser, "Storage.prototype.setItem = () => { throw new Error('full'); }") as context:
         page = come(context, served)
         ask(page, "hello")
-        expect(page.locator(".note")).to_contain_text("no room for this chat")
+        expect(page.locator(".chat-note")).to_contain_text("no room for this chat")
         expect(page.locator(".turn .md")).to_contain_text("You said: hello")
 
 
