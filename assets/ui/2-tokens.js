@@ -2,8 +2,9 @@
 (() => {
   const { el } = omni;
 
-  // A turn's answer. `tokens` holds the parsed lines; spans refer to them by index.
-  omni.newAnswer = () => ({ lines: "", tokens: [], rounds: [], text: "", figures: null, counts: null, meta: {}, end: null, error: null });
+  // A turn's answer. `tokens` holds the parsed lines; spans refer to them by index. Blocks are its Markdown, of the first `read` characters;
+  // `context`: what of the model's window it took.
+  omni.newAnswer = () => ({ lines: "", tokens: [], rounds: [], text: "", blocks: [], open: [], read: 0, figures: null, counts: null, context: null, meta: {}, end: null, error: null });
 
   // Appends the complete lines of `chunk` to the answer; returns the new token lines.
   omni.readLines = (answer, chunk) => {
@@ -17,15 +18,17 @@
         answer.tokens.push(line);
         if (line.k === "t") answer.text += line.t;
       } else if (line.k === "r") { answer.rounds.push(line);
+      } else if (line.k === "m") { answer.blocks.push(...line.b); answer.open = line.o; answer.read = answer.text.length;
       } else if (line.k === "f") { answer.figures = line.f; answer.counts = line.c;
       } else if (line.k === "run") answer.meta = { ...answer.meta, ...line };
       else if (line.k === "end") {
         answer.end = line;
         answer.figures = { ...answer.figures, ...line.f };
         answer.counts = line.c;
+        if (line.context_limit > 0) answer.context = { tokens: line.context_tokens ?? 0, limit: line.context_limit, dropped: line.dropped_messages ?? 0 };
         answer.meta = { ...answer.meta, method: line.method, version: line.version, line: line.line, topic: line.topic, why: line.why, note: line.note };
       } else if (line.k === "error") answer.error = line.text;
-      if (line.k !== "f") answer.lines += raw + "\n"; // live figures need not be kept
+      if (line.k !== "f" && line.k !== "m") answer.lines += raw + "\n"; // live figures need not be kept, and blocks are by themselves
     }
     return fresh;
   };

@@ -63,7 +63,7 @@
   };
   const context = (turn) => {
     const { meta, end } = turn.answer;
-    return { target: meta.target, drafter: meta.drafter, message: turn.user, history: omni.chat.before(turn), temperature: meta.temperature ?? 0, top_p: meta.top_p ?? 1, top_k: meta.top_k ?? 0, min_p: meta.min_p ?? 0, repetition_penalty: meta.repetition_penalty ?? 1, seed: end?.seed ?? null, method: meta.method, line: meta.line ?? "default", tokens: turn.answer.tokens.filter((line) => line.k === "t").length };
+    return { target: meta.target, drafter: meta.drafter, message: turn.user, history: omni.chat.before(turn), system: turn.system ?? "", temperature: meta.temperature ?? 0, top_p: meta.top_p ?? 1, top_k: meta.top_k ?? 0, min_p: meta.min_p ?? 0, repetition_penalty: meta.repetition_penalty ?? 1, seed: end?.seed ?? null, method: meta.method, line: meta.line ?? "default", tokens: turn.answer.tokens.filter((line) => line.k === "t").length };
   };
   // Measured once per answer (and version, where that matters) and kept with it while the page lives; a refusal may be tried again.
   const once = (turn, name, make) => (turn.beside ??= {})[name] ?? (turn.beside[name] = make().catch((error) => { delete turn.beside[name]; throw error; }));

@@ -27,7 +27,7 @@
       acts.replaceChildren(
         button(n ? `Delete ${omni.plural(n, "selected request")}` : "Delete selected", () => ask(`Delete ${omni.plural(n, "request")} with ${n === 1 ? "its" : "their"} rounds? This can't be undone.`, { ids: [...page.chosen] }), n > 0),
         ...(s.everyone && picked && picked !== "mine" && picked !== s.mine ? [button(`Delete session ${short(picked)}…`, () => ask(`Delete all requests of session ${short(picked)}…? This can't be undone.`, { session: picked }))] : []),
-        button("Delete all of my session", () => ask("Delete everything this browser's session has stored? This can't be undone. The chat on your screen stays until you clear it.", { mine: true })));
+        button("Delete all of my session", () => ask("Delete everything this browser's session has stored? This can't be undone. Your chats stay in this browser until you delete them there.", { mine: true })));
     };
     const drawFilters = (s) => {
       const change = (name) => (value) => { page.filters[name] = value; page.key = ""; page.chosen.clear(); poll(); };

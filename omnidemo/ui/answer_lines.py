@@ -5,6 +5,8 @@ an append-only string; each line is one JSON object with a key `k`:
 
     run     first line: run, method, target, drafter, and what the text is drawn with (`config.SAMPLING`)
     t, x, r the rounds: see `recorded_rounds.round_lines`
+    m       Markdown (`ui/markdown_tree.py`) of the text up to here: b the blocks after those of earlier lines that no later line changes,
+            o the ones after them, until the next such line
     f       figures so far (names of Generation.metrics) and counts per class
     end     finish, method, version, cache (n-grams), prompt (its tokens), seed, topic, f and c as above, text (the answer, for a check
             against the joined tokens);
@@ -23,12 +25,18 @@ from typing import get_args
 from omnidemo.metrics import measure
 from omnidemo.records import Generation, Round, Source
 from omnidemo.store.recorded_rounds import finite, json_line
+from omnidemo.ui.markdown_tree import Node
 
 
 def _counts(rounds: Sequence[Round]) -> dict[str, int]:
     """How many tokens of each class of the legend there are."""
     found = Counter(token.source for record in rounds for token in record.tokens)
     return {name: found[name] for name in get_args(Source)} | {"discarded": sum(len(record.discarded) for record in rounds)}
+
+
+def markdown_line(blocks: Sequence[Node], open_blocks: Sequence[Node]) -> str:
+    """The blocks of the text so far, of which the open ones may still change."""
+    return json_line("m", b=blocks, o=open_blocks)
 
 
 def figures_line(rounds: Sequence[Round], first: float | None) -> str:

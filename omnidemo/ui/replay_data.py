@@ -32,15 +32,15 @@ def lane(runs: Sequence[Generation]) -> dict[str, Any]:
 
 def beside(services: PublicServices, wanted: Mapping[str, Any]) -> dict[str, Any]:
     """The lanes of a measurement beside an answer. `wanted` comes from the browser: kind (plain or fresh), target, drafter, message,
-    history, tokens, and for plain seed and what the text was drawn with (SAMPLING), for fresh method and line. RuntimeError or ValueError,
-    one sentence, where there are none."""
+    history, system, tokens, and for plain seed and what the text was drawn with (SAMPLING), for fresh method and line. RuntimeError or
+    ValueError, one sentence, where there are none."""
     checked = GenerationConfig.of(
         max_new_tokens=wanted.get("tokens") or 1,
         **{name: wanted.get(name) for name in SAMPLING},
         seed=read_seed(wanted.get("seed")),
     )
     asked: dict[str, Any] = {name: str(wanted.get(name) or "") for name in ("target", "drafter")}
-    asked["messages"] = conversation(wanted.get("history"), str(wanted.get("message") or ""))
+    asked["messages"] = conversation(wanted.get("history"), str(wanted.get("message") or ""), wanted.get("system") or "")
     asked["max_new_tokens"] = min(checked.max_new_tokens, longest_answer(services.settings))
     made: Sequence[Sequence[Generation]]
     if wanted.get("kind") == "fresh":

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.visits import WAIT, App, ask, open_tab, visit, visitor
+from tests.browser.visits import WAIT, App, ask, open_tab, show_tokens, visit, visitor
 
 pytestmark = pytest.mark.browser
 RINGS = """() => { const at = document.activeElement, box = at.closest(".wrap-inner");
@@ -89,8 +89,11 @@ def test_what_was_typed_is_there_again_after_an_edit(page: Page) -> None:
     box.fill("And 5 plus 6?")
     page.get_by_role("button", name="Edit").click()
     expect(box).to_have_value("What is 3 plus 4?")
-    ask(page, "What is 3 plus 5?")
+    box.fill("What is 3 plus 5?")
+    page.keyboard.press("Enter")
     expect(box).to_have_value("And 5 plus 6?")
+    expect(page.locator(".turn .say").first).to_have_text("What is 3 plus 5?")
+    expect(page.locator(".turn")).to_have_count(1)
 
 
 def test_the_legend_adds_up_and_says_what_the_figure_says(page: Page) -> None:
@@ -109,6 +112,7 @@ def test_the_legend_adds_up_and_says_what_the_figure_says(page: Page) -> None:
 
 def test_a_tooltip_explains_the_end_and_temperature_zero_and_escape_closes_it(page: Page) -> None:
     ask(page, "What is 17 plus 25?")
+    show_tokens(page)
     spans, tip = page.locator(".turn .toks .tok"), page.locator(".omni-tip")
     spans.last.hover()
     expect(tip).to_contain_text("(the end of the answer)")

@@ -72,6 +72,7 @@ def test_two_visitors_know_nothing_of_each_other(browser: Browser, public: App) 
             strip.get_by_role("button", name="Delete", exact=True).click()
             expect(strip).to_contain_text(said)
             assert first.locator(".turn").count() == turns  # the chat stays where the server has refused
+            assert first.evaluate("omni.chats.list().length") == (1 if turns else 0)
             first.unroute("**/visitor/forget")
         assert (rows(first, 0), rows(second, 1)) == (0, 1)
         assert not list(public.storage.glob(f"adapters/*/*/visitor-{first.evaluate('omni.session().slice(9)')}*"))

@@ -114,5 +114,10 @@ def ask(page: Page, message: str) -> list[dict[str, str]]:
     )
 
 
+def show_tokens(page: Page) -> None:
+    """Answers as coloured tokens, not as text."""
+    page.get_by_role("button", name="Tokens", exact=True).click()
+
+
 def open_tab(page: Page, name: str) -> None:
     page.get_by_role("tab", name=name, exact=True).click()

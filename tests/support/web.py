@@ -18,6 +18,13 @@ from tests.support.fakes import FakeServices
 @contextmanager
 def launched(tmp_path: Any, **options: Any) -> Iterator[tuple[Any, httpx.Client]]:
     """The fake app on a free port, and a client of it."""
+    with faked(tmp_path, **options) as (_, page, client):
+        yield page, client
+
+
+@contextmanager
+def faked(tmp_path: Any, **options: Any) -> Iterator[tuple[FakeServices, Any, httpx.Client]]:
+    """The same with the fake services behind it."""
     with closing(socket.socket()) as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -27,7 +34,7 @@ def launched(tmp_path: Any, **options: Any) -> Iterator[tuple[Any, httpx.Client]
     page.launch(**launch_options(services), prevent_thread_lock=True, quiet=True)
     try:
         with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30) as client:
-            yield page, client
+            yield services, page, client
     finally:
         page.close(verbose=False)
 

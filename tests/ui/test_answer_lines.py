@@ -19,8 +19,10 @@ from omnidemo.config import SAMPLING, Manner
 from omnidemo.endpoint.api_errors import as_api_error
 from omnidemo.private_folders import without_folders
 from omnidemo.records import Generation, Round, Token
+from omnidemo.serving.quotas import Refused
 from omnidemo.store.recorded_rounds import round_lines
 from omnidemo.ui import answer_lines, errors, text
+from omnidemo.ui.markdown_tree import tree
 from tests.support.fakes import HOSTILE, FakeServices, generation, script
 
 SAMPLED = (0.7, 0.9, None, None, 1.15)
@@ -151,6 +153,8 @@ def test_a_stream_only_grows_and_ends_with_its_figures() -> None:
     assert all(later.startswith(earlier) for earlier, later in itertools.pairwise(values))
     lines = parse(values[-1])
     assert lines[-1]["k"] == "end" and joined(lines) == lines[-1]["text"] == HOSTILE
+    markdown = [line for line in lines if line["k"] == "m"]
+    assert [block for line in markdown for block in line["b"]] == tree(HOSTILE) and markdown[-1]["o"] == []
 
 
 def test_a_fast_engine_is_shown_at_most_twelve_times_a_second() -> None:
@@ -183,6 +187,65 @@ def test_the_browsers_history_is_only_taken_where_it_has_the_right_shape() -> No
     assert conversation("nonsense", "c") == [{"role": "user", "content": "c"}]
 
 
+def test_a_system_prompt_comes_first_and_a_bad_one_is_refused() -> None:
+    from omnidemo.ui.tabs.chat_tab import MOST_SYSTEM, conversation
+
+    asked = {"role": "user", "content": "c"}
+    assert conversation([], "c", " Be brief. ") == [{"role": "system", "content": "Be brief."}, asked]
+    assert conversation([{"role": "system", "content": "obey"}], "c", "  ") == [asked], "an empty one leaves it to the template"
+    with pytest.raises(Refused, match=f"has {MOST_SYSTEM + 1:,} characters.*shorten it"):
+        conversation([], "c", "x" * (MOST_SYSTEM + 1))
+    with pytest.raises(Refused, match="not a text"):
+        conversation([], "c", ["x"])
+
+
+def test_a_template_that_knows_no_system_prompt_is_said_with_what_helps() -> None:
+    from omnidemo.ui.running_answers import Running
+    from omnidemo.ui.tabs.chat_tab import REFUSED
+
+    class Strict(FakeServices):
+        def chat(self, **more: Any) -> Iterator[Round | Generation]:
+            if more["messages"][0]["role"] == "system":
+                raise ValueError(f"the chat template of x {REFUSED}: System role not supported")
+            yield from super().chat(**more)
+
+    services = Strict(load_seconds=0.0, pace=0.0)
+    services.load("bundled/a", "bundled/drafter")
+    lines = parse(list(ask(services, "hello", Running(), system="Be brief."))[-1])
+    assert lines[-1]["text"].endswith("System role not supported. Empty the system prompt and send the message again.")
+    assert parse(list(ask(services, "hello", Running()))[-1])[-1]["k"] == "end"
+
+
+def test_a_real_template_refuses_in_the_words_that_are_looked_for() -> None:
+    import inspect
+
+    from omnidemo.pair import prompt_reader
+    from omnidemo.ui.tabs.chat_tab import REFUSED
+
+    assert REFUSED in inspect.getsource(prompt_reader)
+
+
+def test_a_measurement_beside_an_answer_gets_its_system_prompt() -> None:
+    from omnidemo.ui.replay_data import beside
+
+    seen: list[dict[str, Any]] = []
+
+    class Noting(FakeServices):
+        def plain(self, **options: Any) -> list[Generation]:
+            seen.append(options)
+            return super().plain(**options)
+
+        def fresh_and_today(self, **options: Any) -> tuple[list[Generation], list[Generation]]:
+            seen.append(options)
+            return super().fresh_and_today(**options)
+
+    services = Noting(load_seconds=0.0)
+    for kind in ("plain", "fresh"):
+        beside(services, {"kind": kind, "message": "a", "system": "Be brief.", "tokens": 4})  # type: ignore[arg-type]
+    asked = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "a"}]
+    assert [options["messages"] for options in seen] == [asked, asked]
+
+
 @pytest.mark.parametrize(("written", "seed"), [(None, None), ("", None), ("  ", None), (" 7 ", 7), (0, 0)])
 def test_an_empty_seed_is_no_seed(written: str | int | None, seed: int | None) -> None:
     from omnidemo.ui.tabs.chat_tab import read_seed
@@ -198,11 +261,11 @@ def test_a_bad_seed_is_named(written: str) -> None:
         read_seed(written)
 
 
-def ask(services: FakeServices, message: str, running: Any, run: str = "r") -> Iterator[str]:
+def ask(services: FakeServices, message: str, running: Any, run: str = "r", system: str = "") -> Iterator[str]:
     from omnidemo.ui.tabs.chat_tab import _chat
 
     result: Iterator[str] = _chat(services, running)(
-        message, [], "s", run, "bundled/a", "bundled/drafter", "ngram-exact", "default", *SAMPLED, 64, None, True, True
+        message, [], "s", run, "bundled/a", "bundled/drafter", "ngram-exact", "default", *SAMPLED, 64, None, True, True, system
     )
     return result
 

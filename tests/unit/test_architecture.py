@@ -48,6 +48,7 @@ ONLY_IN = {
     "plotly": files_in("figures") | {"ui/app.py"},
     "sklearn": {"lines/router.py"},
     "gradio": files_in("ui"),
+    "markdown_it": {"ui/markdown_tree.py"},
     "mcp": {"endpoint/mcp_server.py"},
     "ray": {"replicas/ray_cluster.py", "replicas/trainer.py"},
     "typer": {"__main__.py", "bench/loops.py", "bundled/train.py", "bundled/evaluate.py", "bundled/conversations.py"}

@@ -18,6 +18,7 @@ from omnidemo.serving.quotas import Refused
 from omnidemo.store.recorded_rounds import json_line, round_lines
 from omnidemo.ui import answer_lines, curve_data, text
 from omnidemo.ui.errors import ENGINE, report
+from omnidemo.ui.markdown_tree import LiveMarkdown
 from omnidemo.ui.running_answers import Running
 from omnidemo.ui.shell import EXPERT, PRIVATE, Shell, if_loaded, load_ready, longest_answer, widget
 from omnidemo.ui.tabs import settings_panel, traffic_panel
@@ -25,15 +26,32 @@ from omnidemo.ui.tabs.trainer_panel import follow
 
 UPDATE_SECONDS = 1 / 12  # at most this often to the browser
 MOST_MESSAGES = 400  # of a conversation that are looked at
+MOST_SYSTEM = 8_000  # characters of a system prompt
+REFUSED = "refuses these messages"  # what `pair/prompt_reader.py` says of a chat template that does
 
 
-def conversation(history: Any, message: str) -> list[dict[str, str]]:
-    """The messages of a request. `history` comes from the browser: anything but the newest user and assistant texts is dropped."""
-    messages = []
+def conversation(history: Any, message: str, system: Any = "") -> list[dict[str, str]]:
+    """The messages of a request, with a system prompt where one was written. `history` comes from the browser: anything but the newest
+    user and assistant texts is dropped. `Refused` for a system prompt that is too long or no text."""
+    messages = read_system(system)
     for item in history[-MOST_MESSAGES:] if isinstance(history, list) else []:
         if isinstance(item, dict) and item.get("role") in ("user", "assistant") and isinstance(item.get("content"), str):
             messages.append({"role": item["role"], "content": item["content"]})
     return [*messages, {"role": "user", "content": message}]
+
+
+def read_system(system: Any) -> list[dict[str, str]]:
+    """The system message, none for an empty text: then the chat template says what it says by itself."""
+    if not isinstance(system, str):
+        raise Refused("The system prompt is not a text. Empty it, or write one.")
+    if len(system) > MOST_SYSTEM:
+        raise Refused(f"The system prompt has {len(system):,} characters, and this takes at most {MOST_SYSTEM:,}; shorten it.")
+    return [{"role": "system", "content": system.strip()}] if system.strip() else []
+
+
+def refusal(said: str, system: str) -> str:
+    """The sentence of an error; where a chat template refused messages with a system prompt, also what helps: many know none."""
+    return f"{said.rstrip('.')}. Empty the system prompt and send the message again." if system and REFUSED in said else said
 
 
 def read_seed(value: str | int | None) -> int | None:
@@ -75,17 +93,21 @@ def stream(
 ) -> Iterator[str]:
     """An answer as a growing string of JSON lines, at most 12 updates a second; `about` adds fields to the last line."""
     rounds: list[Round] = []
+    markdown = LiveMarkdown()
     first, value, shown_at, ended = None, "", 0.0, False
     for item in answer:
         now = time.perf_counter()
         if isinstance(item, Generation):
             ended = True
-            yield value + answer_lines.end_line(item, **about(item))
+            yield value + answer_lines.markdown_line(*markdown.blocks(ended=True)) + answer_lines.end_line(item, **about(item))
             continue  # an update that is due after each answer runs behind its last item
         rounds.append(item)
         first = now - started if first is None and item.tokens else first
         value += "".join(round_lines(item))
+        markdown.add("".join(token.text for token in item.tokens))
         if now - shown_at >= UPDATE_SECONDS:
+            if markdown.due():
+                value += answer_lines.markdown_line(*markdown.blocks())
             value += answer_lines.figures_line(rounds, first)
             shown_at = now
             yield value
@@ -112,6 +134,7 @@ def _chat(services: PublicServices, running: Running) -> Any:
         seed: str | int | None,
         learn: bool,
         keep: bool,
+        system: str = "",
     ) -> Iterator[str]:
         """Answer `message` by a stream of JSON lines (`ui/answer_lines.py`); the last one holds the text and the figures."""
         message, session, run = message or "", session or f"api-{secrets.token_hex(8)}", run or secrets.token_hex(8)
@@ -131,7 +154,7 @@ def _chat(services: PublicServices, running: Running) -> Any:
                 session=session,
                 target=target,
                 drafter=drafter,
-                messages=conversation(history, message),
+                messages=conversation(history, message, system or ""),
                 method=method,
                 max_new_tokens=max_new_tokens,
                 **sampling,
@@ -146,7 +169,7 @@ def _chat(services: PublicServices, running: Running) -> Any:
         except Refused as refused:  # nothing is wrong, so nothing is logged
             yield head + last + json_line("error", text=str(refused))
         except Exception as error:  # any cause: the page says it and lives on
-            yield head + last + json_line("error", text=report(error, "an answer"))
+            yield head + last + json_line("error", text=refusal(report(error, "an answer"), system))
         finally:
             running.finish(session, run)
 
@@ -217,12 +240,9 @@ def build(services: PublicServices, shell: Shell) -> None:
     # The browser fills these in with what was changed of the target's manner.
     sampling = [gr.Number(None, visible=False, label=name) for name in SAMPLING]
     settings += [*sampling, *advanced]
-    message, history, run = (
-        gr.Textbox(visible=False, label="message"),
-        gr.JSON(visible=False, label="history"),
-        gr.Textbox(visible=False, label="run"),
-    )
-    inputs = [message, history, shell.session, run, shell.target, shell.drafter, *settings]
+    message, run, system = (gr.Textbox(visible=False, label=label) for label in ("message", "run", "system"))
+    history = gr.JSON(visible=False, label="history")
+    inputs = [message, history, shell.session, run, shell.target, shell.drafter, *settings, system]
     places = f"{inputs.index(shell.target)}, {inputs.index(sampling[0])}"
     page.ask(
         _chat(services, running),

@@ -1,0 +1,84 @@
+// Which chat is open, and what of it the browser keeps: after each answer it is written, a reload or another tab's work brings it back.
+(() => {
+  const { chat, chats } = omni;
+  const KEEP_TURNS = 60, KEEP_LINES = 1_200_000, KEEP_TEXT = 40_000; // of a chat: answers, characters of tokens, characters of a question
+
+  // ── a turn as it is kept, and back ──────────────────────────────────────────────────────────────────────────
+  const META = ["method", "version", "line", "topic", "note", "target", "drafter", "temperature", "top_p", "top_k", "min_p", "repetition_penalty"];
+  const kept = (turns) => {
+    let room = KEEP_LINES;
+    return turns.slice(-KEEP_TURNS).reverse().map(({ run, user, system, answer }) => {
+      const { text, blocks, open, read, figures, counts, context, error, end, lines, meta } = answer;
+      room -= lines.length;
+      const about = Object.fromEntries(META.filter((name) => meta[name] !== undefined).map((name) => [name, meta[name]]));
+      return { run, user: user.slice(0, KEEP_TEXT), system, text, blocks: [...blocks, ...open], read, figures, counts, context, error, meta: about, finish: end?.finish ?? answer.finish, ended: Boolean(end) || answer.finish !== undefined, stopped: Boolean(meta.stopped), lines: room > 0 ? lines : "" };
+    }).reverse();
+  };
+  const revive = (item) => {
+    if (typeof item?.user !== "string") return null;
+    const answer = omni.newAnswer();
+    if (item.lines) omni.readLines(answer, item.lines);
+    else if (item.text) omni.readLines(answer, JSON.stringify({ k: "t", i: 0, t: String(item.text), s: "plain", r: 0, n: 0, p: null })), (answer.lines = "");
+    if (Array.isArray(item.blocks)) Object.assign(answer, { blocks: item.blocks, read: item.read ?? 0 });
+    Object.assign(answer, { figures: answer.figures ?? item.figures, counts: answer.counts ?? item.counts, context: answer.context ?? item.context ?? null, error: answer.error ?? item.error, meta: { ...item.meta, ...answer.meta }, finish: item.finish });
+    if (!item.ended && !answer.error) answer.meta[item.stopped ? "stopped" : "cut"] = true;
+    return { run: item.run ?? omni.random(), user: item.user, system: item.system ?? "", answer, state: "done" };
+  };
+  const turnsOf = (items) => items.map(revive).filter(Boolean);
+
+  // ── the open chat ───────────────────────────────────────────────────────────────────────────────────────────
+  const named = (text) => { const line = text.trim().split("\n", 1)[0]; return line.length > 60 ? `${line.slice(0, 59).trimEnd()}…` : line; };
+  const open = (facts, turns) => {
+    chat.now = { id: facts.id, name: facts.name ?? "", named: Boolean(facts.named), system: facts.system ?? "" };
+    chat.known = facts.at ?? 0;
+    chats.opened(chat.now.id);
+    chat.drawFacts();
+    chat.show(turns);
+  };
+  chat.fresh = () => { if (!chat.busy()) open({ id: omni.random() }, []); };
+  chat.switchTo = (id) => {
+    const facts = chats.facts(id);
+    if (!chat.busy() && facts) open(facts, turnsOf(chats.turns(id)));
+  };
+  chat.keep = () => {
+    const { now, turns } = chat, stored = chats.facts(now.id);
+    if (!turns.length && !now.system.trim() && !stored) return;
+    if (stored && stored.at !== chat.known) { // another tab went on with it: neither writes over the other's
+      now.id = omni.random();
+      chats.opened(now.id);
+      chat.say("Another tab went on with this chat, so this one is kept as a chat of its own.");
+    }
+    if (!now.named && turns.length) now.name = named(turns[0].user);
+    const { at, dropped, kept: written } = chats.write(now, kept(turns));
+    if (written) chat.known = at;
+    if (!written) chat.say("This browser has no room for this chat; export it if you want to keep it.");
+    else if (dropped.length) chat.say(`There was no more room, so the oldest ${dropped.length === 1 ? `chat was dropped: “${dropped[0]}”` : `${dropped.length} chats were dropped`}.`);
+    chat.drawFacts();
+    chat.drawList();
+  };
+  // Chats of versions that kept one alone become chats like the others.
+  const takeOver = () => {
+    for (const items of chats.old()) {
+      const turns = turnsOf(items);
+      if (turns.length) chats.write({ id: omni.random(), name: named(turns[0].user), named: false, system: "" }, kept(turns));
+    }
+  };
+  chat.restore = () => {
+    takeOver();
+    const id = chats.opened() ?? chats.list()[0]?.id, facts = id ? chats.facts(id) : null;
+    if (facts) chat.switchTo(id); else open({ id: id ?? omni.random() }, []);
+  };
+  // Everything that this browser keeps of chats, and what is on the page.
+  chat.forget = () => {
+    chats.forget();
+    chat.forgetDraft();
+    if (chat.parts) chat.fresh();
+    chat.drawList();
+  };
+  window.addEventListener("pagehide", () => { if (chat.busy()) chat.keep(); });
+  chats.listen((id, there) => {
+    chat.drawList();
+    if (id !== chat.now.id || chat.busy() || !chat.parts) return;
+    if (!there) chat.fresh(); else if (chats.facts(id)?.at !== chat.known || chats.facts(id)?.name !== chat.now.name) chat.switchTo(id);
+  });
+})();

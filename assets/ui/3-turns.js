@@ -1,0 +1,85 @@
+// A question and its answer on the page: the answer as Markdown and as coloured tokens, what became of it, its figures and buttons. And how
+// much of the model's window the chat takes.
+(() => {
+  const { el, labels, chat } = omni;
+
+  chat.draw = (turn) => {
+    const tokens = el("div", { class: "toks", dir: "auto", tabindex: 0, role: "group", "aria-label": "Answer. The arrow keys step through its tokens." });
+    const user = el("div", { class: "say", dir: "auto" });
+    user.textContent = turn.user;
+    turn.parts = { tokens, text: el("div", { class: "md" }), status: el("div", { class: "status" }), foot: el("div", { class: "foot" }) };
+    turn.node = el("article", { class: "turn", onclick: () => chat.select(turn), onfocusin: () => { if (chat.selected !== turn) chat.select(turn); } },
+      el("div", { class: "user" }, el("span", { class: "who" }, "You"), user),
+      el("div", { class: "answer" }, el("span", { class: "who" }, "Model"), turn.parts.text, tokens, turn.parts.status, turn.parts.foot));
+    omni.watchTokens(tokens, turn.answer, chat.announce);
+    chat.parts.log.append(turn.node);
+    turn.drawn = 0;
+    chat.append(turn, turn.answer.tokens);
+    chat.status(turn);
+    if (turn.state === "done") chat.foot(turn);
+  };
+  chat.append = (turn, lines) => {
+    const fragment = document.createDocumentFragment();
+    for (const line of lines) fragment.append(omni.tokenSpan(line, turn.drawn++));
+    turn.parts.tokens.append(fragment);
+    chat.drawText(turn);
+  };
+  // Only what is seen is kept up to date.
+  chat.drawText = (turn) => {
+    if (chat.view() === "text") omni.drawMarkdown(turn.parts.text, turn.answer, chat.isLive(turn) && turn.state !== "done");
+  };
+
+  const endings = { length: "Ended at the longest answer allowed; raise it under Advanced (with Expert on).", cancelled: "Stopped by you.", context: "Ended because the model's context is full; ask for less at once, or start a new chat." };
+  chat.status = (turn) => {
+    const { status: box } = turn.parts, answer = turn.answer, live = chat.isLive(turn);
+    turn.node.setAttribute("aria-busy", String(live));
+    turn.node.classList.toggle("live", live && turn.state !== "done");
+    box.className = "status";
+    if (answer.error) { box.classList.add("error"); box.textContent = answer.error; return; }
+    if (turn.state === "waiting") { box.replaceChildren(el("span", { class: "dots", "aria-hidden": "true" }, el("i"), el("i"), el("i")), turn.place || "Waiting for the first token"); return; }
+    if (turn.state === "stopping") { box.textContent = "Stopping…"; return; }
+    box.textContent = endings[answer.meta.stopped ? "cancelled" : answer.end?.finish ?? answer.finish] ?? (answer.meta.cut ? "Cut off by a reload." : answer.end && !answer.text ? "The model ended its answer at once." : "");
+  };
+
+  chat.foot = (turn) => {
+    const { figures, meta, text } = turn.answer, foot = turn.parts.foot, last = chat.turns.at(-1) === turn;
+    const facts = el("span", { class: "facts" });
+    if (figures) {
+      const pace = omni.figure(figures, "estimated_speedup"), right = figures.guesses_right, step = figures.block_efficiency;
+      const pieces = [omni.plural(figures.tokens ?? 0, "token"), omni.faster(pace), step == null ? null : `${omni.format(step, "number")} tokens a step`, right == null ? null : `${omni.format(right, "percent")} of the guesses right`];
+      const technical = [figures.tokens_per_second == null ? null : `${omni.format(figures.tokens_per_second, "number")} tok/s`, meta.method ? omni.methodTitle(meta.method) : null, meta.version === undefined ? null : meta.version ? `adapter v${meta.version}` : "base drafter"];
+      const joined = (list) => list.filter(Boolean).join(" · ");
+      facts.append(joined(pieces), el("span", { class: "omni-expert" }, ` · ${joined(technical)}`));
+    }
+    const line = meta.topic || (meta.line && meta.line !== "default") ? el("p", { class: "said" }, meta.topic ? el("b", { title: meta.why || null }, `Topic: ${labels.topics[meta.topic] ?? meta.topic}`) : "", meta.why ? el("span", { class: "omni-expert" }, ` · ${meta.why}`) : "", meta.line && meta.line !== "default" ? `${meta.topic ? " · " : ""}Topic memory ${meta.line}` : "") : null;
+    const note = meta.note ? el("p", { class: "said note" }, meta.note) : null;
+    const button = (title, act) => el("button", { type: "button", class: "link last", onclick: act }, title);
+    foot.replaceChildren(...[line, note].filter(Boolean), facts, el("span", { class: "acts" }, ...[omni.replay?.buttons?.(turn) ?? []].flat(), text ? omni.copyButton(() => text) : null,
+      ...(last ? [button("Again", () => chat.again(turn)), button("Edit", () => chat.edit(turn))] : [])));
+    chat.drawText(turn);
+  };
+
+  // ── the model's window ──────────────────────────────────────────────────────────────────────────────────────
+  const HELP = "What the model had before it at the end of the newest answer, of what it can read at once: instructions, questions and answers.";
+  chat.contextMeter = () => {
+    const meter = omni.meter("How full the model's window is", "span"), words = el("span");
+    chat.parts.context = { node: el("span", { class: "window", title: HELP, hidden: true }, meter.node, words), words, set: meter.set };
+    return chat.parts.context.node;
+  };
+  // The meter, and a line below the oldest messages where the newest answer was written without them.
+  chat.drawContext = () => {
+    const { context, log } = chat.parts, at = chat.turns.findLast((turn) => turn.answer.context), found = at?.answer.context;
+    context.node.hidden = !found;
+    log.querySelector(".unread")?.remove();
+    if (!found) return;
+    const { tokens, limit, dropped } = found, share = Math.min(1, tokens / limit);
+    context.set(share);
+    context.node.classList.toggle("full", share > 0.9);
+    context.words.textContent = `${omni.format(tokens, "count")} of ${omni.format(limit, "count")} tokens`;
+    if (!(dropped > 0)) return;
+    let count = 0;
+    const read = chat.turns.slice(0, chat.turns.indexOf(at) + 1).find((turn) => { if (count >= dropped) return true; count += turn.answer.text ? 2 : 0; return false; });
+    const said = dropped === 1 ? "The oldest message no longer fits and is not read any more." : `The oldest ${omni.format(dropped, "count")} messages no longer fit and are not read any more.`;
+    read?.node.before(el("p", { class: "unread", role: "note" }, said));
+  };
+})();
