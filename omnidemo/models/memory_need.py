@@ -54,18 +54,20 @@ def warn_of_long_chats(name: str, need: Need, free: float) -> None:
         log.warning("%s needs %s and %.1f GB are free; shorter conversations are answered", name, str(need).rstrip(","), free / 1e9)
 
 
-def conversation_in(folder: Path, itemsize: float) -> int:
-    """Bytes of a conversation that fills the window of the model in a folder; 0 where its configuration does not say."""
+def conversation_in(folder: Path, itemsize: float, most: int | None = None) -> int:
+    """Bytes of a conversation that fills the window of the model in a folder, or has `most` tokens where that is shorter; 0 where its
+    configuration does not say."""
     try:
-        return _conversation_in(folder, (folder / "config.json").stat().st_mtime_ns, int(itemsize))
+        config = _config_in(folder, (folder / "config.json").stat().st_mtime_ns)
+        window = context_limit(config)
+        return cache_bytes(config, min(window, most or window), int(itemsize))
     except Exception:  # damaged JSON, unknown type, own code: whatever transformers cannot read, which loading tells
         return 0
 
 
 @lru_cache(256)
-def _conversation_in(folder: Path, time: int, itemsize: int) -> int:
-    config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
-    return cache_bytes(config, context_limit(config), itemsize)
+def _config_in(folder: Path, time: int) -> Any:
+    return AutoConfig.from_pretrained(folder, trust_remote_code=False)
 
 
 def cache_bytes(config: Any, positions: int, itemsize: int) -> int:

@@ -84,5 +84,6 @@ def test_the_picker_counts_a_conversation_that_fills_the_window(tmp_path: Path) 
     config = transformers.AutoConfig.from_pretrained(folder)
     assert card.parameters is not None and card.conversation_bytes == cache_bytes(config, 50_000, 4) > 0
     assert card.memory_bytes == 4 * card.parameters + card.conversation_bytes
+    assert conversation_in(folder, 4, 2048) == cache_bytes(config, 2048, 4) and conversation_in(folder, 4, 10**9) == card.conversation_bytes
     (folder / "config.json").write_text("{")
     assert conversation_in(folder, 4) == conversation_in(tmp_path / "nowhere", 4) == 0
