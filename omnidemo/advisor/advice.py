@@ -13,6 +13,7 @@ from omnidemo.models import model_files
 from omnidemo.models.catalogue import place_and_widths
 from omnidemo.models.catalogue_file import entries
 from omnidemo.models.load import ModelError
+from omnidemo.models.memory_need import LEAST, conversation_in
 from omnidemo.models.names import resolve
 
 ACCEPTANCES = (0.3, 0.5, 0.7)
@@ -143,6 +144,7 @@ def _judge(
         warnings.append(f"another tokenizer: {rest}")
     warnings += _licence_warnings(small)
     need = (large.parameters * widths[0] + small.parameters * widths[1]) * model_files.MARGIN
+    need += sum(conversation_in(one.folder, widths[1], LEAST) for one in (large, small) if one.folder is not None)
     if need > free:
         warnings.append(f"the pair needs about {need / 1e9:.1f} GB and {free / 1e9:.1f} GB are free")
     hundredths = (step / 100 for step in range(100))

@@ -216,6 +216,17 @@ def _config(header: Header, known: Architecture) -> dict[str, Any]:
     return options
 
 
+def position_numbers(header: Header) -> int:
+    """How many numbers the keys and values of one position are; 0 where the key-values do not say."""
+
+    def number(key: str, otherwise: int = 0) -> int:
+        return max(0, int(header.number(f"{header.architecture}.{key}", otherwise)))
+
+    heads = number("attention.head_count")
+    head = number("attention.key_length", number("embedding_length") // max(1, heads))
+    return number("block_count") * number("attention.head_count_kv", heads) * (head + number("attention.value_length", head))
+
+
 def _rope(header: Header, base: float, window: int, real: Callable[..., float]) -> dict[str, Any]:
     """The rotary tables' description. Those that depend on the length that is read are refused: what was computed at one length would not
     hold at another."""

@@ -15,7 +15,7 @@ from huggingface_hub.errors import HFValidationError
 
 from omnidemo.backends.runner import ModelError
 from omnidemo.gguf import identity, places
-from omnidemo.gguf.architecture import refusal
+from omnidemo.gguf.architecture import position_numbers, refusal
 from omnidemo.gguf.header import Header, read_header
 from omnidemo.gguf.places import PART, Place, Source, Walk, all_places, first_part, is_file, is_within
 
@@ -42,6 +42,7 @@ class GgufFile:
     embedding: int = 0
     architecture: str = ""
     context: int | None = None
+    position: int = 0  # numbers of keys and values for each position
     tokens: int = 0
     chat: bool = False
     licence: str | None = None
@@ -145,6 +146,7 @@ def _described(header: Header, unread: GgufFile) -> GgufFile:
         embedding=math.prod(embedding.shape) if embedding is not None and "output.weight" in header.tensors else 0,
         architecture=header.architecture,
         context=header.context,
+        position=position_numbers(header),
         tokens=len(tokens) if isinstance(tokens, list) else embedding.shape[0] if embedding is not None else 0,
         chat=bool(header.text("tokenizer.chat_template")),
         licence=entry.get("licence") or _clean(header.text("general.license")) or None,

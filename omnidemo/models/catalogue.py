@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Literal
 
 import psutil
 from huggingface_hub import get_token, try_to_load_from_cache
+from huggingface_hub.errors import HFValidationError
 
 from omnidemo.config import Settings
 from omnidemo.gguf import sources
 from omnidemo.gguf.sources import GgufFile
-from omnidemo.models import model_files, names
+from omnidemo.models import memory_need, model_files, names
 from omnidemo.models.catalogue_file import entries, entry_of
 from omnidemo.models.load import BYTES, DTYPES, ModelError, pick_device
 
@@ -36,8 +38,9 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class ModelCard:
-    """One entry of the model menu. `memory_bytes` is what the weights take on this machine's device; `note` is one sentence. `source`: who
-    keeps the files, or where they can be had; `type`: how they hold the weights; `bytes`: their size on disk."""
+    """One entry of the model menu. `memory_bytes` is what it takes on this machine's device: its weights and, where its configuration is
+    here, `conversation_bytes` for a conversation that fills the window; `note` is one sentence. `source`: who keeps the files, or where
+    they can be had; `type`: how they hold the weights; `bytes`: their size on disk."""
 
     name: str
     title: str
@@ -51,6 +54,7 @@ class ModelCard:
     bytes: int | None = None
     licence: str | None = None
     author: str | None = None
+    conversation_bytes: int = 0
 
 
 def reading(name: str) -> Reading:
@@ -80,7 +84,28 @@ def list_models(settings: Settings, scan: bool = True) -> list[ModelCard]:
     others = dict(zip(pair, widths, strict=True))
     others |= {name: widths[0] for name in model_files.cached_names() if name not in others} if scan else {}
     cards += [_other(name, width, free, settings.trust_hub) for name, width in others.items() if name not in known]
-    return sorted(cards, key=_order)
+    return sorted((_with_conversation(card, widths[1]) for card in cards), key=_order)
+
+
+def _with_conversation(card: ModelCard, itemsize: float) -> ModelCard:
+    """The card with the memory of a conversation that fills the window."""
+    if card.memory_bytes is None:
+        return card
+    if (file := sources.seen(card.name)) is not None:
+        more = int(file.position * (file.context or 0) * itemsize)
+    else:
+        more = memory_need.conversation_in(_folder(card.name), itemsize)
+    return replace(card, memory_bytes=card.memory_bytes + more, conversation_bytes=more)
+
+
+def _folder(name: str) -> Path:
+    """Where the configuration of a listed model lies, if it is here."""
+    if name.startswith("bundled/"):
+        return model_files.BUNDLED / name.removeprefix("bundled/")
+    with suppress(HFValidationError):
+        if isinstance(found := try_to_load_from_cache(name, "config.json"), str):
+            return Path(found).parent
+    return Path(name).expanduser()
 
 
 def _order(card: ModelCard) -> tuple[int, ...]:
@@ -122,7 +147,8 @@ def _file(one: GgufFile, width: float, place: str) -> ModelCard:
     """A GGUF file on this machine."""
     role: Role = entry_of(one.name).get("role") or ("both" if one.parameters <= LARGEST_DRAFTER else "target")
     memory = int(one.parameters * width) or None
-    need, all_of_it = one.parameters * width * model_files.MARGIN, psutil.virtual_memory().total
+    talk = one.position * min(one.context or 0, memory_need.LEAST) * width
+    need, all_of_it = one.parameters * width * model_files.MARGIN + talk, psutil.virtual_memory().total
     availability: Availability = "unusable" if one.reason else "cached"
     note = _sentence(one.reason)
     if not one.reason:

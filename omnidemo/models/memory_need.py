@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
+
+from transformers import AutoConfig
 
 from omnidemo.models.model_files import MARGIN
 from omnidemo.models.transformers_runner import context_limit
@@ -48,6 +52,22 @@ def warn_of_long_chats(name: str, need: Need, free: float) -> None:
     """Say in the log where a conversation that fills the window (`whole_need`) would not fit."""
     if need.total > free:
         log.warning("%s needs %s and %.1f GB are free; shorter conversations are answered", name, str(need).rstrip(","), free / 1e9)
+
+
+def conversation_in(folder: Path, itemsize: float, most: int | None = None) -> int:
+    """Bytes of a conversation that fills the window of the model in a folder, or has `most` tokens where that is shorter; 0 where its
+    configuration does not say."""
+    try:
+        config = _config_in(folder, (folder / "config.json").stat().st_mtime_ns)
+        window = context_limit(config)
+        return cache_bytes(config, min(window, most or window), int(itemsize))
+    except Exception:  # damaged JSON, unknown type, own code: whatever transformers cannot read, which loading tells
+        return 0
+
+
+@lru_cache(256)
+def _config_in(folder: Path, time: int) -> Any:
+    return AutoConfig.from_pretrained(folder, trust_remote_code=False)
 
 
 def cache_bytes(config: Any, positions: int, itemsize: int) -> int:

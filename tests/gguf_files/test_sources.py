@@ -279,7 +279,7 @@ def test_what_is_wrong_is_listed_with_its_reason(file: Path, home: Path, tmp_pat
     assert cards["cut.gguf"].availability == "unusable" and cards["cut.gguf"].note.startswith("Cut.gguf is cut short")
     card = cards["Tiny Test"]
     assert isinstance(card, ModelCard) and (card.source, card.type, card.bytes) == ("folder", "F32", file.stat().st_size)
-    assert card.availability == "cached" and card.parameters and card.memory_bytes == 4 * card.parameters
+    assert card.availability == "cached" and card.parameters and card.memory_bytes == 4 * card.parameters + card.conversation_bytes
     hidden = list_models(Settings(device="cpu", model_folders=str(folder)), scan=False)
     assert not [one for one in hidden if one.source == "folder"], "a public app searches no folder for visitors"
 

@@ -11,9 +11,10 @@ import transformers
 
 from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.bench.tiny import ARCHITECTURES
-from omnidemo.models import memory_need, model_files
+from omnidemo.config import Settings
+from omnidemo.models import catalogue, memory_need, model_files
 from omnidemo.models.load import ModelError, load_model
-from omnidemo.models.memory_need import Need, cache_bytes, least_need, whole_need
+from omnidemo.models.memory_need import Need, cache_bytes, conversation_in, least_need, whole_need
 from omnidemo.models.transformers_runner import TransformersRunner
 from tests.support.models import save
 from tests.support.runners import make, some_ids
@@ -74,3 +75,15 @@ def test_a_model_is_refused_where_its_weights_and_a_short_conversation_do_not_fi
         caplog.clear()
         load_with(whole.total + 1)()
         assert not caplog.text
+
+
+def test_the_picker_counts_a_conversation_that_fills_the_window(tmp_path: Path) -> None:
+    folder = Path(save(tmp_path / "model", "byte-level", window=50_000))
+    settings = Settings(target=str(folder), device="cpu", dtype="float32")
+    (card,) = [card for card in catalogue.list_models(settings, scan=False) if card.name == str(folder)]
+    config = transformers.AutoConfig.from_pretrained(folder)
+    assert card.parameters is not None and card.conversation_bytes == cache_bytes(config, 50_000, 4) > 0
+    assert card.memory_bytes == 4 * card.parameters + card.conversation_bytes
+    assert conversation_in(folder, 4, 2048) == cache_bytes(config, 2048, 4) and conversation_in(folder, 4, 10**9) == card.conversation_bytes
+    (folder / "config.json").write_text("{")
+    assert conversation_in(folder, 4) == conversation_in(tmp_path / "nowhere", 4) == 0
