@@ -401,12 +401,18 @@ def test_a_system_prompt_reaches_the_model_and_its_race_and_belongs_to_its_chat(
 def test_the_window_is_shown_and_what_is_not_read_any_more(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
     ask(page, "one")
     expect(page.locator(".window")).to_be_hidden()  # nothing is known of it
-    facts: dict[str, Any] = {"context_tokens": 1234, "context_limit": 8192, "dropped_messages": 0}
-    monkeypatch.setattr(fakes, "generation", lambda *given: replace(generation(*given), **facts))
+    size = {"limit": 8192, "used": 1234, "dropped": 0}
+
+    def measured(*given: Any) -> Any:
+        made = generation(*given)
+        taken = size["used"] - len(made.token_ids)
+        return replace(made, prompt_tokens=taken, context_limit=size["limit"], dropped_messages=size["dropped"])
+
+    monkeypatch.setattr(fakes, "generation", measured)
     ask(page, "two")
     expect(page.locator(".window")).to_have_text("1,234 of 8,192 tokens")
     expect(page.get_by_role("progressbar", name="How full the model's window is")).to_have_attribute("aria-valuenow", "15")
-    facts |= {"context_tokens": 8000, "dropped_messages": 2}
+    size |= {"used": 8000, "dropped": 2}
     ask(page, "three")
     expect(page.locator(".window.full")).to_have_text("8,000 of 8,192 tokens")
     line = page.locator(".unread")
