@@ -90,8 +90,9 @@
   chat.setPair = (state) => {
     const off = { failed: `Send is off: ${state.error}`, absent: `Send is off: ${state.target} is not loaded. Press “Load” above.`, gone: "Send is off: the server does not answer." };
     pair = { ready: state.stage === "ready", why: off[state.stage] ?? "", reads: state.reads ?? "" };
+    chat.reads = pair.reads;
     if (!parts) return;
-    refresh();
+    refresh(); chat.drawContext();
     if (pair.ready && queued) send();
   };
   chat.setPrompts = (list) => { omni.examples.set(list); };

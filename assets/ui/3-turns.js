@@ -79,7 +79,8 @@
     if (!(dropped > 0)) return;
     let count = 0;
     const read = chat.turns.slice(0, chat.turns.indexOf(at) + 1).find((turn) => { if (count >= dropped) return true; count += turn.answer.text ? 2 : 0; return false; });
-    const said = dropped === 1 ? "The oldest message no longer fits and is not read any more." : `The oldest ${omni.format(dropped, "count")} messages no longer fit and are not read any more.`;
+    const fit = chat.reads ? "" : dropped === 1 ? " no longer fits and" : " no longer fit and"; // a small model reads fewer than fit
+    const said = dropped === 1 ? `The oldest message${fit} is not read any more.` : `The oldest ${omni.format(dropped, "count")} messages${fit} are not read any more.`;
     read?.node.before(el("p", { class: "unread", role: "note" }, said));
   };
 })();

@@ -6,15 +6,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from omnidemo.ui.tabs import chat_tab
 from tests.browser.visits import WAIT
-from tests.support.fakes import FakeServices
+from tests.support import fakes
+from tests.support.fakes import FakeServices, generation
 from tests.support.web import faked
 
 pytestmark = pytest.mark.browser
@@ -148,10 +149,10 @@ def test_an_answer_is_markdown_and_its_tokens_are_one_press_away(page: Page) -> 
     expect(tokens).to_be_visible()  # who asks for a colour sees it
 
 
-@pytest.mark.parametrize("hostile", ["> " * 3000, "- " * 3000 + "x", "[" * 3000, "**" * 3000, "<b>" * 3000, "`" * 3001, "|" * 3000])
-def test_hostile_markdown_harms_nothing(page: Page, hostile: str) -> None:
-    ask(page, f"x\n\n{hostile}\n\nstill here")
-    expect(page.locator(".turn .md")).to_contain_text("still here")
+def test_hostile_markdown_harms_nothing(page: Page) -> None:
+    for hostile in ("> " * 3000, "- " * 3000 + "x", "[" * 3000, "**" * 3000, "<b>" * 3000, "`" * 3001, "|" * 3000):
+        ask(page, f"x\n\n{hostile}\n\nstill here")
+        expect(page.locator(".turn").last.locator(".md")).to_contain_text("still here")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
@@ -400,19 +401,27 @@ def test_a_system_prompt_reaches_the_model_and_its_race_and_belongs_to_its_chat(
 def test_the_window_is_shown_and_what_is_not_read_any_more(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
     ask(page, "one")
     expect(page.locator(".window")).to_be_hidden()  # nothing is known of it
-    facts: dict[str, Any] = {"context_tokens": 1234, "context_limit": 8192, "dropped_messages": 0}
-    monkeypatch.setattr(chat_tab, "provenance", lambda *_: lambda _: dict(facts))
+    size = {"limit": 8192, "used": 1234, "dropped": 0}
+
+    def measured(*given: Any) -> Any:
+        made = generation(*given)
+        taken = size["used"] - len(made.token_ids)
+        return replace(made, prompt_tokens=taken, context_limit=size["limit"], dropped_messages=size["dropped"])
+
+    monkeypatch.setattr(fakes, "generation", measured)
     ask(page, "two")
     expect(page.locator(".window")).to_have_text("1,234 of 8,192 tokens")
     expect(page.get_by_role("progressbar", name="How full the model's window is")).to_have_attribute("aria-valuenow", "15")
-    facts |= {"context_tokens": 8000, "dropped_messages": 2}
+    size |= {"used": 8000, "dropped": 2}
     ask(page, "three")
     expect(page.locator(".window.full")).to_have_text("8,000 of 8,192 tokens")
     line = page.locator(".unread")
+    page.evaluate("omni.chat.reads = ''; omni.chat.drawContext()")  # of a model that reads as much as fits
+    expect(line).to_have_text("The oldest 2 messages no longer fit and are not read any more.")
     for _ in range(2):
-        expect(line).to_have_text("The oldest 2 messages no longer fit and are not read any more.")
-        assert line.evaluate("node => [...node.parentNode.children].indexOf(node)") == 1, "below the first turn"
         page.reload()
+        expect(line).to_have_text("The oldest 2 messages are not read any more.")  # by a small one that reads the newest alone
+        assert line.evaluate("node => [...node.parentNode.children].indexOf(node)") == 1, "below the first turn"
 
 
 # ── looks ───────────────────────────────────────────────────────────────────────────────────────────────────────
