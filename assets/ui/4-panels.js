@@ -24,8 +24,9 @@
   const million = (n) => `${(n / 1e6).toFixed(1)} M`;
   const size = (n) => (n >= 1e9 ? `${(n / 1e9).toFixed(1)} B` : million(n));
   const article = (text) => (/^(8|11\b|11\.|18)/.test(text) ? "an" : "a");
-  const sentence = ({ target_parameters: big, drafter_parameters: small }) => (big && small ? `Ready. ${article(size(small)) === "an" ? "An" : "A"} ${size(small)} model guesses for ${article(size(big))} ${size(big)} one` : "Ready");
+  const sentence = ({ target_parameters: big, drafter_parameters: small, target_title: name }) => (big && small ? `Ready. ${article(size(small)) === "an" ? "An" : "A"} ${size(small)} model guesses for ${name ? `${name}, ${size(big)}` : `${article(size(big))} ${size(big)} one`}` : "Ready");
   const details = (info) => [
+    info.target_title && info.target_author ? `${info.target_title} is by ${info.target_author}${info.target_licence ? `, licence ${info.target_licence}` : ""}.` : null,
     info.target_parameters && info.drafter_parameters ? `Target ${omni.format(info.target_parameters, "count")} parameters, drafter ${omni.format(info.drafter_parameters, "count")}.` : null,
     info.mapped && info.target_tokens ? `${omni.format(info.mapped, "count")} of the target's ${omni.format(info.target_tokens, "count")} tokens are the drafter's too${info.ngram_share != null ? `; ${omni.format(info.ngram_share, "percent")} can be reached through n-grams` : ""}.` : null,
     info.context ? `Window ${omni.format(info.context, "count")} tokens.` : null,

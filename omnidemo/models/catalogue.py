@@ -63,6 +63,15 @@ def reading(name: str) -> Reading:
     return Reading(entry.get("turns"), entry.get("tokens"))
 
 
+def credits_of(name: str) -> dict[str, str]:
+    """Title, author and licence of a public model that is loaded as the target, as far as catalogue or file name them."""
+    entry, file = entry_of(name), sources.seen(name)
+    if "licence" not in entry and file is None:
+        return {}
+    found = {key: entry.get(key) or getattr(file, key, "") for key in ("title", "author", "licence")}
+    return {f"target_{key}": value for key, value in found.items() if value}
+
+
 def list_models(settings: Settings, scan: bool = True) -> list[ModelCard]:
     """Models on this machine, bundled ones first, then what can be had. `scan`: whether GGUF files are looked for where programs and the
     settings keep them; else only those of the settings are listed."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import gradio as gr
 
-from omnidemo.models.catalogue import ModelCard, reading
+from omnidemo.models.catalogue import ModelCard, credits_of, reading
 from omnidemo.serving.pair_pool import PairState
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.serving.quotas import Refused
@@ -195,6 +195,7 @@ def build_shell(services: PublicServices, page: gr.Blocks) -> Shell:
 
     def state_json(value: PairState, *asked: str) -> str:
         words: dict[str, Any] = {"title": text.STAGES.get(value.stage, value.stage), "reads": text.reads(reading(value.target).turns)}
+        words["info"] = {**value.info, **credits_of(value.target)} if value.info else {}
         words |= {"asked": asked, "stoppable": value.stage == "downloading" and not services.own}
         return json.dumps(asdict(value) | words, default=str)
 
