@@ -1,0 +1,85 @@
+"""The default target as a visitor gets it: SmolLM2-135M-Instruct from its GGUF file. Skipped where the file is not installed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from omnidemo.config import Settings
+from omnidemo.gguf import sources
+from omnidemo.gguf.architecture import plan_of
+from omnidemo.gguf.header import read_header
+from omnidemo.gguf.weights import build_config, build_model
+from omnidemo.methods import METHODS
+from omnidemo.models.load import load_model
+from omnidemo.models.names import known_settings, resolve
+from omnidemo.pair.pair import Pair
+from omnidemo.serving.pair_loading import build_pair
+
+FILE = sources.catalogued()
+pytestmark = [
+    pytest.mark.default_target,
+    pytest.mark.skipif(FILE is None, reason="the default target's file is not here; requirements-models.txt has it"),
+]
+NAME = "gguf/SmolLM2-135M-Instruct-Q4_1-f469ec9e"
+PROMPT = "Write a Python function that adds the numbers 12 and 345."
+ANSWER = 24
+
+
+@pytest.fixture(scope="module")
+def pair() -> Iterator[Pair]:
+    yield build_pair("auto", "bundled/drafter", Settings(device="cpu"))
+
+
+def test_auto_means_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert resolve("auto", Settings()).name == NAME
+    assert known_settings(Settings(target="auto")).target == NAME
+    monkeypatch.setattr(sources, "catalogued", lambda: None)
+    assert known_settings(Settings(target="auto")).target == "bundled/large"
+
+
+def test_what_it_is(pair: Pair) -> None:
+    target = pair.target
+    assert (target.name, target.context, target.chat, target.learns, target.parameters) == (NAME, 8192, True, False, 134_515_008)
+    manner = target.manner
+    assert (manner.temperature, manner.top_p, manner.repetition_penalty) == (0.2, 0.9, 1.15)
+    assert [target.vocabulary.writes(one) for one in target.vocabulary.encode_text("a  1") or ()] == [b"a", b"  ", b"1"]  # type: ignore[misc]
+
+
+def test_greedy_ids_of_every_lossless_method_are_those_of_transformers(pair: Pair) -> None:
+    assert FILE is not None
+    header = read_header(FILE.path)
+    model: Any = build_model(header, build_config(plan_of(header)), torch.float32)
+    ids = pair.prompt_ids(PROMPT)
+    ends = list(pair.target.vocabulary.roles["end"])
+    with torch.inference_mode():
+        written = model.generate(
+            torch.tensor([ids]), max_new_tokens=ANSWER, do_sample=False, eos_token_id=ends, pad_token_id=ends[0]
+        )[0, len(ids) :].tolist()
+    greedy = {"temperature": 0.0, "top_p": 1.0, "repetition_penalty": 1.0, "max_new_tokens": ANSWER, "learn": False}
+    served = [name for name, method in METHODS.items() if method.lossless and method.refusal(pair.map) is None]
+    assert len(served) >= 4
+    for name in served:
+        assert list(pair.generate(PROMPT, method=name, **greedy).token_ids) == written, name
+
+
+def test_a_seed_repeats_it_in_its_own_manner(pair: Pair) -> None:
+    first, again = (pair.generate(PROMPT, max_new_tokens=ANSWER, seed=3, learn=False, reuse=False) for _ in range(2))
+    assert first.token_ids == again.token_ids and first.text
+
+
+def test_shapes_alone_take_no_weights() -> None:
+    assert FILE is not None
+    absent = load_model(str(FILE.path), absent=True)
+    assert (absent.name, absent.device.type, absent.context) == (NAME, "meta", 8192)
+
+
+def test_a_copy_elsewhere_is_the_same_model(tmp_path: Path) -> None:
+    assert FILE is not None
+    moved = tmp_path / "renamed.gguf"
+    moved.symlink_to(FILE.path)
+    assert resolve(str(moved), Settings()).name == NAME
