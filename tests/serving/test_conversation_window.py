@@ -83,7 +83,7 @@ def test_the_system_prompt_is_the_templates_own_until_somebody_writes_one(pair: 
     asked = [{"role": "user", "content": "the duck"}]
     written = [{"role": "system", "content": "be short"}, *asked]
     for messages, said in ((asked, "its own words. the duck. "), (written, "be short. the duck. ")):
-        assert tokenizer.decode(other.prompt_ids(newest(other, messages, WHOLE, 20)), skip_special_tokens=True) == said
+        assert tokenizer.decode(other.prompt_ids(newest(other, messages, WHOLE, 20).messages), skip_special_tokens=True) == said
 
 
 def test_a_system_message_stays_and_half_an_exchange_does_not(pair: Pair) -> None:
