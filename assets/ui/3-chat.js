@@ -21,6 +21,7 @@
     parts.log.querySelectorAll(".link.last").forEach((node) => node.remove()); // only the last answer can be written anew
     chat.draw(turn);
     select(turn);
+    chat.giveName();
     toEnd();
     refresh();
     trigger("ask");

@@ -40,6 +40,10 @@
     const facts = chats.facts(id);
     if (!chat.busy() && facts) open(facts, turnsOf(chats.turns(id)));
   };
+  chat.giveName = () => {
+    if (!chat.now.named && chat.turns.length) chat.now.name = named(chat.turns[0].user);
+    chat.drawFacts();
+  };
   chat.keep = () => {
     const { now, turns } = chat, stored = chats.facts(now.id);
     if (!turns.length && !now.system.trim() && !stored) return;
@@ -48,12 +52,11 @@
       chats.opened(now.id);
       chat.say("Another tab went on with this chat, so this one is kept as a chat of its own.");
     }
-    if (!now.named && turns.length) now.name = named(turns[0].user);
+    chat.giveName();
     const { at, dropped, kept: written } = chats.write(now, kept(turns));
     if (written) chat.known = at;
     if (!written) chat.say("This browser has no room for this chat; export it if you want to keep it.");
     else if (dropped.length) chat.say(`There was no more room, so the oldest ${dropped.length === 1 ? `chat was dropped: “${dropped[0]}”` : `${dropped.length} chats were dropped`}.`);
-    chat.drawFacts();
     chat.drawList();
   };
   // Chats of versions that kept one alone become chats like the others.
