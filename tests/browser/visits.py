@@ -40,7 +40,7 @@ class App:
         own = {"PORT": port, "STORAGE": self.storage, "DEVICE": "cpu", "UPDATE_INTERVAL": 4, "STEPS_PER_UPDATE": 2, "BATCH_SIZE": 2}
         own |= self.settings
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("OMNIDEMO_")}
-        environment = inherited | {f"OMNIDEMO_{name}": str(value) for name, value in own.items()}
+        environment = inherited | {f"OMNIDEMO_{name}": str(value) for name, value in ({"TARGET": "bundled/large"} | own).items()}
         with self.log.open("ab") as log:
             self.process = subprocess.Popen([sys.executable, self.program], cwd=ROOT, env=environment, stdout=log, stderr=log)
         self.address = f"http://127.0.0.1:{port}"
