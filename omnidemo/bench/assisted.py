@@ -145,7 +145,7 @@ class TheirArm(Arm):
 
 def _module(model: LanguageModel, weights: Mapping[str, Tensor]) -> Any:
     """The model as `transformers` loads it, with the weights that ours uses now."""
-    module = read_model(model.folder, dtype=model.dtype).to(model.device).eval()
+    module = read_model(model.folder, dtype=model.dtype, generation_config=None).to(model.device).eval()
     overwrite_named(dict(module.named_parameters(remove_duplicate=False)), weights)
     return module
 

@@ -139,7 +139,8 @@ class Laboratory:
 
     def _reference(self, architecture: str, family: str, ends: bool) -> Any:
         with quietly():
-            return read_model(self.saved(architecture, family, ends), dtype=torch.float32).eval()
+            # Its settings for generating say where an answer ends.
+            return read_model(self.saved(architecture, family, ends), dtype=torch.float32, generation_config=None).eval()
 
     def _answer(self, architecture: str, family: str, name: str) -> tuple[int, ...]:
         """What `generate` writes."""
