@@ -11,13 +11,14 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from transformers import AutoTokenizer, GenerationConfig
+from transformers import GenerationConfig
 
 from omnidemo.backends.runner import overwrite_named
 from omnidemo.bench.speed.arms import Answer, Arm, Request
 from omnidemo.bench.speed.floor import Pass
 from omnidemo.bench.speed.machine import synchronise
 from omnidemo.decoding.contexts import common_prefix
+from omnidemo.models.gguf_model import GgufModel
 from omnidemo.models.load import LanguageModel
 from omnidemo.models.read_weights import read_model
 from omnidemo.pair.pair import Pair
@@ -57,7 +58,7 @@ class Peer:
         self.tokenizers: dict[str, Any] = {}
         if pair.target.tokenizer.get_vocab() != pair.drafter.tokenizer.get_vocab():
             names = {"tokenizer": pair.target, "assistant_tokenizer": pair.drafter}
-            self.tokenizers = {name: AutoTokenizer.from_pretrained(model.folder) for name, model in names.items()}
+            self.tokenizers = {name: model.tokenizer for name, model in names.items()}
 
     def generate(self, method: str, request: Request) -> Answer:
         """Answer a prompt, sampled above temperature 0. Raises what `transformers` raises."""
@@ -145,7 +146,13 @@ class TheirArm(Arm):
 
 def _module(model: LanguageModel, weights: Mapping[str, Tensor]) -> Any:
     """The model as `transformers` loads it, with the weights that ours uses now."""
-    module = read_model(model.folder, dtype=model.dtype, generation_config=None).to(model.device).eval()
+    if model.folder.is_file():
+        module = GgufModel(model.folder).weights("cpu", None, model.dtype, None)
+        ends = list(model.vocabulary.roles.get("end", ()))
+        module.generation_config.eos_token_id, module.generation_config.pad_token_id = ends, ends[0] if ends else None
+    else:
+        module = read_model(model.folder, dtype=model.dtype, generation_config=None)
+    module = module.to(model.device).eval()
     overwrite_named(dict(module.named_parameters(remove_duplicate=False)), weights)
     return module
 

@@ -68,6 +68,7 @@ class LanguageModel:
     folder: Path
     chat: bool  # whether the tokenizer has a chat template
     learns: bool = True
+    config: Any = None  # `transformers`' description of it
     manner: Manner = GREEDY  # how it writes where a request says nothing
 
 
@@ -146,6 +147,7 @@ def load_model(
         folder=source.files,
         chat=bool(tokenizer.chat_template),
         learns=source.learns,
+        config=source.config,
         manner=source.manner,
     )
 

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from transformers import AutoConfig
-
 from omnidemo.backends.compiled_passes import CompiledPasses
 from omnidemo.backends.runner import Runner
 from omnidemo.bench.speed.machine import Probe
@@ -39,7 +37,7 @@ class Shape:
     @classmethod
     def of(cls, model: LanguageModel, compact: bool = True) -> Shape:
         """Of a loaded model with attention in every layer. Experts count as if all were read."""
-        config: Any = AutoConfig.from_pretrained(model.folder).get_text_config(decoder=True)
+        config: Any = model.config.get_text_config(decoder=True)
         return cls.counted(model.runner, config, compact)
 
     @classmethod

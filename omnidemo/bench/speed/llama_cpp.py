@@ -1,4 +1,5 @@
-"""llama.cpp through its Python package, an optional arm of the benchmark: the same weights as a GGUF file, in float32 and in bfloat16.
+"""llama.cpp through its Python package, an optional arm of the benchmark: the target's own GGUF file; or the same weights written as
+one, in float32 and in bfloat16.
 
 Imports of `llama_cpp` and `gguf` stay inside functions: neither is among the requirements.
 """
@@ -16,7 +17,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from transformers import AutoConfig
 
 from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.bench.speed.arms import Answer, Arm, Request
@@ -41,7 +41,7 @@ def refusal(model: LanguageModel) -> str:
 
 
 def _config(model: LanguageModel) -> Any:
-    return AutoConfig.from_pretrained(model.folder).get_text_config(decoder=True)
+    return model.config.get_text_config(decoder=True)
 
 
 # the file --------------------------------------------------------------------------------------------------------------------
@@ -155,9 +155,11 @@ def arms(model: LanguageModel, folder: Path, positions: int, draft_length: int, 
     wanted += [(LLAMA_BF16, True, None)] if two_bytes else []
     folder.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=folder, ignore_cleanup_errors=True) as made:  # what is mapped stays when its file is gone
-        paths = {half: Path(made) / f"{name}.gguf" for name, half, _ in wanted}
+        own = model.folder if model.folder.is_file() else None
+        paths = {half: own or Path(made) / f"{name}.gguf" for name, half, _ in wanted}
         for half, path in paths.items():
-            write(model, path, half)
+            if own is None:
+                write(model, path, half)
         return [LlamaArm(name, llama_cpp.Llama(str(paths[half]), draft_model=draft, **options), end_ids) for name, half, draft in wanted]
 
 
