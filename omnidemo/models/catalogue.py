@@ -9,13 +9,15 @@ from typing import Any, Literal
 
 import psutil
 from huggingface_hub import get_token, try_to_load_from_cache
+from transformers import AutoConfig
 
 from omnidemo.config import Settings
 from omnidemo.gguf import sources
-from omnidemo.gguf.sources import GgufFile
+from omnidemo.gguf.gguf_facts import GgufFile
 from omnidemo.models import model_files, names
 from omnidemo.models.catalogue_file import entries, entry_of
 from omnidemo.models.load import BYTES, DTYPES, ModelError, pick_device
+from omnidemo.models.memory_need import least_need
 
 Availability = Literal["bundled", "cached", "downloadable", "gated", "too big", "missing", "unusable"]
 Role = Literal["target", "drafter", "both"]
@@ -36,8 +38,9 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class ModelCard:
-    """One entry of the model menu. `memory_bytes` is what the weights take on this machine's device; `note` is one sentence. `source`: who
-    keeps the files, or where they can be had; `type`: how they hold the weights; `bytes`: their size on disk."""
+    """One entry of the model menu. `memory_bytes` is what it needs on this machine's device, with a conversation of 2,048 tokens where its
+    configuration is here; `note` is one sentence. `source`: who keeps the files, or where they can be had; `type`: how they hold the
+    weights; `bytes`: their size on disk."""
 
     name: str
     title: str
@@ -115,14 +118,19 @@ def _bundled(entry: dict[str, Any], width: float) -> ModelCard:
     title = f"{title}, {config['num_hidden_layers']} layers"
     note = f"{parameters / 1e6:.1f} million parameters, {config['vocab_size']:,} tokens; trained on text that this project generates."
     size = model_files.size_of(folder)
-    return ModelCard(name, title, role, parameters, int(parameters * width), "bundled", note, "bundled", "safetensors", size, "Apache-2.0")
+    memory = _memory(parameters * width, AutoConfig.from_pretrained(folder), width)
+    return ModelCard(name, title, role, parameters, memory, "bundled", note, "bundled", "safetensors", size, "Apache-2.0")
+
+
+def _memory(weights: float, config: Any, width: float) -> int:
+    """Bytes that a model needs. `width`: of a number in its cache. `config`: None where it is not known."""
+    return int(weights * model_files.MARGIN if config is None else least_need(weights, config, int(width)).total)
 
 
 def _file(one: GgufFile, width: float, place: str) -> ModelCard:
     """A GGUF file on this machine."""
     role: Role = entry_of(one.name).get("role") or ("both" if one.parameters <= LARGEST_DRAFTER else "target")
-    memory = int(one.parameters * width) or None
-    need, all_of_it = one.parameters * width * model_files.MARGIN, psutil.virtual_memory().total
+    need, all_of_it = _memory(one.parameters * width, one.config, width), psutil.virtual_memory().total
     availability: Availability = "unusable" if one.reason else "cached"
     note = _sentence(one.reason)
     if not one.reason:
@@ -132,7 +140,7 @@ def _file(one: GgufFile, width: float, place: str) -> ModelCard:
             availability = "too big"
             note = f"Needs about {need / 1e9:.1f} GB, and this machine has {all_of_it / 1e9:.1f} GB; take a smaller model."
     return ModelCard(
-        one.name or one.spec, one.title, role, one.parameters or None, memory, availability, note,
+        one.name or one.spec, one.title, role, one.parameters or None, need or None, availability, note,
         one.source, one.type_name or "GGUF", one.bytes or None, one.licence, one.author,
     )  # fmt: skip
 
@@ -147,7 +155,7 @@ def _listed(entry: dict[str, Any], width: float, free: int, hub: bool) -> ModelC
     facts = ", ".join([f"{_size(parameters)} parameters", f"licence {entry['licence']}", *filter(None, [entry.get("note")])])
     kind = entry["known"].split("-")[-2] if "known" in entry else "safetensors"
     return ModelCard(
-        name, entry["title"], entry["role"], parameters, int(parameters * width), availability, f"{facts}; {why}.",
+        name, entry["title"], entry["role"], parameters, _memory(parameters * width, None, width), availability, f"{facts}; {why}.",
         "hub", kind, entry.get("bytes"), entry["licence"], entry.get("author"),
     )  # fmt: skip
 
@@ -163,14 +171,16 @@ def _other(name: str, width: float, free: int, hub: bool) -> ModelCard:
         folder = model_files.local_folder(name)
         if folder is not None:
             model_files.check_files(name, folder)
-            parameters = model_files.count_parameters(folder)
+            parameters, config = model_files.count_parameters(folder), None
+            with suppress(Exception):  # anything can be in it; said where it is loaded
+                config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
     except ModelError as error:
         return ModelCard(name, name, "both", None, None, "missing", _sentence(str(error)), "folder")
     if folder is None:
         availability, why = _availability(name, 0, free, False, hub)
         return ModelCard(name, name, "both", None, None, availability, _sentence(why))
     return ModelCard(
-        name, folder.name, "both", parameters, int(parameters * width), "cached", "A folder on this machine.",
+        name, folder.name, "both", parameters, _memory(parameters * width, config, width), "cached", "A folder on this machine.",
         "folder", bytes=model_files.size_of(folder),
     )  # fmt: skip
 
