@@ -53,13 +53,16 @@ def find(name: str, folders: Sequence[str] = ()) -> GgufFile:
 
 
 def installed(folders: Sequence[str] = ()) -> list[GgufFile]:
-    """Every GGUF file on this machine that can be found, each once, also those that cannot be used."""
+    """Every GGUF file on this machine that can be found, or was named in this process, each once; also those that cannot be used."""
     found: dict[str, GgufFile] = {}
     for place in all_places(folders, identity.packages()):
         one = about(place)
         found.setdefault(one.name or one.spec, one)
         if one.name and not one.reason:
             _known.setdefault(one.name, place)
+    for name in [name for name in _known if name not in found]:
+        if (one := seen(name)) is not None:
+            found[name] = one
     return list(found.values())
 
 

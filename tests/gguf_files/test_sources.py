@@ -84,6 +84,7 @@ def test_a_path_in_every_form(file: Path, home: Path, tmp_path: Path, monkeypatc
     moved = put(file, tmp_path, "elsewhere", "Another Name.GGUF")
     assert sources.find(str(moved)).name == known, "a moved file keeps its name"
     assert (found.architecture, found.type_name, found.tokens, found.chat) == ("llama", "F32", tiny_model().config.vocab_size, True)
+    assert [one.name for one in sources.installed()] == [known], "what was named is listed, too"
     assert found.parameters == sum(weight.numel() for weight in tiny_model().parameters()) and found.bytes == file.stat().st_size
 
 
@@ -121,6 +122,7 @@ def test_split_files_are_one_model(home: Path, tmp_path: Path) -> None:
     first, second = sorted(folder.iterdir())
     found = sources.find(str(second))
     assert found.path == first and found.parameters == sources.find(str(whole)).parameters
+    sources._known.clear()
     assert sources.find(str(folder)).name == found.name and len(sources.installed([str(folder)])) == 1
     second.rename(folder / "gone")
     refusal(str(first), "x-00002-of-00002.gguf is not beside it")
