@@ -4,8 +4,9 @@
   omni.models = { wanted: "", role: "target" };
 
   omni.widgets.models = (host, { trigger }) => {
-    const ask = el("button", { type: "button", class: "toggle", onclick: () => trigger("ask") }, "Other models");
-    const close = el("button", { type: "button", class: "link", hidden: true, onclick: () => fold(true) }, "Hide");
+    let wanted = false;
+    const ask = el("button", { type: "button", class: "toggle", onclick: () => { wanted = true; trigger("ask"); } }, "Other models");
+    const close = el("button", { type: "button", class: "link", hidden: true, onclick: () => { wanted = false; fold(true); } }, "Hide");
     const body = el("div", { class: "body", "aria-live": "polite" });
     host.append(el("div", { class: "line" }, ask, close), body);
     const fold = (on) => { body.hidden = close.hidden = on; ask.hidden = !on; };
@@ -39,6 +40,6 @@
       fold(false);
     };
     fold(true);
-    return { update: (value) => draw(JSON.parse(value)) };
+    return { update: (value) => { if (wanted) draw(JSON.parse(value)); } }; // another choice changes it too, whether anybody looks or not
   };
 })();

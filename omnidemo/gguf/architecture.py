@@ -86,15 +86,6 @@ class Plan:
     names: dict[str, str] = field(repr=False)  # weight → tensor
 
 
-def refusal(header: Header) -> str | None:
-    """Why a file cannot be used here, a sentence without its subject and its full stop; None where it can."""
-    try:
-        plan_of(header)
-    except ModelError as error:
-        return str(error)
-    return None
-
-
 def plan_of(header: Header) -> Plan:
     """What to make of a file. ModelError, one sentence, for what is no language model or cannot be computed here as it was made."""
     name = header.parts[0].name
@@ -214,17 +205,6 @@ def _config(header: Header, known: Architecture) -> dict[str, Any]:
     if known.model_type == "phi3":
         options["sliding_window"] = header.number(f"{prefix}.attention.sliding_window", 0) or None
     return options
-
-
-def position_numbers(header: Header) -> int:
-    """How many numbers the keys and values of one position are; 0 where the key-values do not say."""
-
-    def number(key: str, otherwise: int = 0) -> int:
-        return max(0, int(header.number(f"{header.architecture}.{key}", otherwise)))
-
-    heads = number("attention.head_count")
-    head = number("attention.key_length", number("embedding_length") // max(1, heads))
-    return number("block_count") * number("attention.head_count_kv", heads) * (head + number("attention.value_length", head))
 
 
 def _rope(header: Header, base: float, window: int, real: Callable[..., float]) -> dict[str, Any]:

@@ -1,13 +1,11 @@
-"""From a name as a person writes it to a GGUF file on this machine, and what is said of that file before its weights are read."""
+"""From a name as a person writes it to a GGUF file on this machine, and all that are there."""
 
 from __future__ import annotations
 
 import difflib
-import math
 import re
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from huggingface_hub import try_to_load_from_cache
@@ -15,46 +13,20 @@ from huggingface_hub.errors import HFValidationError
 
 from omnidemo.backends.runner import ModelError
 from omnidemo.gguf import identity, places
-from omnidemo.gguf.architecture import position_numbers, refusal
-from omnidemo.gguf.header import Header, read_header
-from omnidemo.gguf.places import PART, Place, Source, Walk, all_places, first_part, is_file, is_within
+from omnidemo.gguf.gguf_facts import GgufFile, about
+from omnidemo.gguf.places import PART, Place, Walk, all_places, first_part, is_file, is_within
 
 HUB_SPEC = re.compile(r"([A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*):(.+\.gguf)", re.IGNORECASE | re.DOTALL)
 PLAIN = re.compile(r"[A-Za-z0-9_][\w.-]*")  # a part of a name that is no path
 OLLAMA, LM_STUDIO = "ollama/", "lmstudio/"
-LONGEST, NEAR, REMEMBERED = 1024, 3, 4096  # characters of a name; names in a sentence; headers that are kept
+LONGEST, NEAR = 1024, 3  # characters of a name; names in a sentence
 HOW = "`python -m omnidemo models` lists what is on this machine"
-
-
-@dataclass(frozen=True, slots=True)
-class GgufFile:
-    """A GGUF file on this machine. `name` is by what it is known, `spec` how another process finds it. `embedding`: numbers of an input
-    embedding that is not the output's too. `reason`: why it cannot be used, one sentence; empty where nothing speaks against it."""
-
-    path: Path
-    spec: str
-    source: Source
-    name: str
-    title: str = ""
-    type_name: str = ""
-    bytes: int = 0
-    parameters: int = 0
-    embedding: int = 0
-    architecture: str = ""
-    context: int | None = None
-    position: int = 0  # numbers of keys and values for each position
-    tokens: int = 0
-    chat: bool = False
-    licence: str | None = None
-    author: str | None = None
-    reason: str = ""
 
 
 class NotHere(ModelError):
     """A file of the Hub that is not on this machine."""
 
 
-_headers: dict[tuple[object, ...], GgufFile] = {}  # by a path and what its files are
 _known: dict[str, Place] = {}  # by the name that a file is known by: where it was seen last
 
 
@@ -81,13 +53,16 @@ def find(name: str, folders: Sequence[str] = ()) -> GgufFile:
 
 
 def installed(folders: Sequence[str] = ()) -> list[GgufFile]:
-    """Every GGUF file on this machine that can be found, each once, also those that cannot be used."""
+    """Every GGUF file on this machine that can be found, or was named in this process, each once; also those that cannot be used."""
     found: dict[str, GgufFile] = {}
     for place in all_places(folders, identity.packages()):
         one = about(place)
         found.setdefault(one.name or one.spec, one)
         if one.name and not one.reason:
             _known.setdefault(one.name, place)
+    for name in [name for name in _known if name not in found]:
+        if (one := seen(name)) is not None:
+            found[name] = one
     return list(found.values())
 
 
@@ -112,70 +87,6 @@ def catalogued() -> GgufFile | None:
             _known[found.name] = place
             return found
     return None
-
-
-def about(place: Place) -> GgufFile:
-    """What a file's header says. A file that cannot be read or used has its `reason`."""
-    shown = place.path.name if place.source in ("folder", "package") else place.spec
-    unread = GgufFile(place.path, place.spec, place.source, "", shown)
-    if place.wrong or not is_file(place.path):
-        return replace(unread, reason=place.wrong or f"{shown} is no file that can be read as one; choose another one")
-    key = (place.path, place.spec, *_state(place.path))
-    if key not in _headers:
-        if len(_headers) >= REMEMBERED:
-            _headers.clear()
-        try:
-            _headers[key] = _described(read_header(place.path), unread)
-        except ModelError as error:
-            _headers[key] = replace(unread, bytes=_size(place.path), reason=str(error).replace(place.path.name, shown))
-    return _headers[key]
-
-
-def _described(header: Header, unread: GgufFile) -> GgufFile:
-    embedding = header.tensors.get("token_embd.weight")
-    known = identity.known_name(header)
-    entry = identity.entry(known)
-    tokens = header.metadata.get("tokenizer.ggml.tokens")
-    return replace(
-        unread,
-        name=known,
-        title=entry.get("title") or _clean(header.text("general.name")) or identity.model_name(header),
-        type_name=header.type_name,
-        bytes=header.bytes,
-        parameters=header.parameters,
-        embedding=math.prod(embedding.shape) if embedding is not None and "output.weight" in header.tensors else 0,
-        architecture=header.architecture,
-        context=header.context,
-        position=position_numbers(header),
-        tokens=len(tokens) if isinstance(tokens, list) else embedding.shape[0] if embedding is not None else 0,
-        chat=bool(header.text("tokenizer.chat_template")),
-        licence=entry.get("licence") or _clean(header.text("general.license")) or None,
-        author=entry.get("author") or _clean(header.text("general.author") or header.text("general.organization")) or None,
-        reason=(refusal(header) or "").replace(unread.path.name, unread.title),
-    )
-
-
-def _clean(text: str, most: int = 80) -> str:
-    """A header's text on one line, without what is no character."""
-    return "".join(letter for letter in " ".join(text.split()) if letter.isprintable())[:most]
-
-
-def _state(path: Path) -> tuple[object, ...]:
-    """Size and time of all files that a model lies in, as far as they are there."""
-    found: list[object] = []
-    part = PART.fullmatch(path.name)
-    names = [f"{part[1]}-{n:05d}-of-{part[3]}.gguf" for n in range(1, min(int(part[3]), 1024) + 1)] if part else [path.name]
-    for name in names:
-        with suppress(OSError):
-            told = path.with_name(name).stat()
-            found += [name, told.st_size, told.st_mtime_ns]
-    return tuple(found)
-
-
-def _size(path: Path) -> int:
-    with suppress(OSError):
-        return path.stat().st_size
-    return 0
 
 
 def _by_form(name: str, folders: Sequence[str]) -> GgufFile:

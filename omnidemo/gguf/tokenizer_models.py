@@ -20,15 +20,23 @@ BESIDE = "put the model's tokenizer.json beside the file, or choose another mode
 def build_tokenizer(metadata: Mapping[str, Any], table: TokenTable) -> tuple[Tokenizer, bool]:
     """(the tokenizer without added tokens, whether its texts begin with the begin token where the file does not say).
     ModelError for a kind of tokenizer that is not known here."""
-    kind = read_text(metadata, "tokenizer.ggml.model", 256)
-    if kind == "gpt2":
-        found = _pre_tokenizer(metadata)
-        return _byte_level(metadata, table, found), found.add_begin
-    if kind == "llama":
+    check_tokenizer(metadata)
+    if read_text(metadata, "tokenizer.ggml.model", 256) == "llama":
         return _sentence_piece(metadata, table), True
+    found = _pre_tokenizer(metadata)
+    return _byte_level(metadata, table, found), found.add_begin
+
+
+def check_tokenizer(metadata: Mapping[str, Any]) -> None:
+    """ModelError for a kind of tokenizer that is not known here. Builds nothing."""
+    kind = read_text(metadata, "tokenizer.ggml.model", 256)
     if kind is None:
         raise ModelError("this GGUF file holds no tokenizer; choose the file of a whole model")
-    raise ModelError(f"this GGUF file has a tokenizer of the kind {kind[:40]!r}, and gpt2 and llama are read; {BESIDE}")
+    if kind not in ("gpt2", "llama"):
+        raise ModelError(f"this GGUF file has a tokenizer of the kind {kind[:40]!r}, and gpt2 and llama are read; {BESIDE}")
+    name = read_text(metadata, "tokenizer.ggml.pre", 256)
+    if kind == "gpt2" and name and name not in PRE_TOKENIZERS:
+        raise ModelError(f"this GGUF file cuts words by the pre-tokenizer {name[:40]!r}, which is not known here; {BESIDE}")
 
 
 def _pre_tokenizer(metadata: Mapping[str, Any]) -> PreTokenizer:
@@ -39,8 +47,6 @@ def _pre_tokenizer(metadata: Mapping[str, Any]) -> PreTokenizer:
             "than the model's own; a newer file of the same model says it"
         )
         name = "default"
-    if name not in PRE_TOKENIZERS:
-        raise ModelError(f"this GGUF file cuts words by the pre-tokenizer {name[:40]!r}, which is not known here; {BESIDE}")
     return PRE_TOKENIZERS[name]
 
 

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import psutil
 from huggingface_hub import get_token, try_to_load_from_cache
-from huggingface_hub.errors import HFValidationError
+from transformers import AutoConfig
 
 from omnidemo.config import Settings
 from omnidemo.gguf import sources
-from omnidemo.gguf.sources import GgufFile
-from omnidemo.models import memory_need, model_files, names
+from omnidemo.gguf.gguf_facts import GgufFile
+from omnidemo.models import model_files, names
 from omnidemo.models.catalogue_file import entries, entry_of
 from omnidemo.models.load import BYTES, DTYPES, ModelError, pick_device
+from omnidemo.models.memory_need import least_need, whole_need
 
 Availability = Literal["bundled", "cached", "downloadable", "gated", "too big", "missing", "unusable"]
 Role = Literal["target", "drafter", "both"]
@@ -38,9 +38,9 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class ModelCard:
-    """One entry of the model menu. `memory_bytes` is what it takes on this machine's device: its weights and, where its configuration is
-    here, `conversation_bytes` for a conversation that fills the window; `note` is one sentence. `source`: who keeps the files, or where
-    they can be had; `type`: how they hold the weights; `bytes`: their size on disk."""
+    """One entry of the model menu. `memory_bytes` is what it needs on this machine's device, `conversation_bytes` of it for a conversation
+    that fills the window, where its configuration is here; `note` is one sentence. `source`: who keeps the files, or where they can be
+    had; `type`: how they hold the weights; `bytes`: their size on disk."""
 
     name: str
     title: str
@@ -93,28 +93,7 @@ def list_models(settings: Settings, scan: bool = True) -> list[ModelCard]:
     others = dict(zip(pair, widths, strict=True))
     others |= {name: widths[0] for name in model_files.cached_names() if name not in others} if scan else {}
     cards += [_other(name, width, free, settings.trust_hub) for name, width in others.items() if name not in known]
-    return sorted((_with_conversation(card, widths[1]) for card in cards), key=_order)
-
-
-def _with_conversation(card: ModelCard, itemsize: float) -> ModelCard:
-    """The card with the memory of a conversation that fills the window."""
-    if card.memory_bytes is None:
-        return card
-    if (file := sources.seen(card.name)) is not None:
-        more = int(file.position * (file.context or 0) * itemsize)
-    else:
-        more = memory_need.conversation_in(_folder(card.name), itemsize)
-    return replace(card, memory_bytes=card.memory_bytes + more, conversation_bytes=more)
-
-
-def _folder(name: str) -> Path:
-    """Where the configuration of a listed model lies, if it is here."""
-    if name.startswith("bundled/"):
-        return model_files.BUNDLED / name.removeprefix("bundled/")
-    with suppress(HFValidationError):
-        if isinstance(found := try_to_load_from_cache(name, "config.json"), str):
-            return Path(found).parent
-    return Path(name).expanduser()
+    return sorted(cards, key=_order)
 
 
 def _order(card: ModelCard) -> tuple[int, ...]:
@@ -149,15 +128,27 @@ def _bundled(entry: dict[str, Any], width: float) -> ModelCard:
     title = f"{title}, {config['num_hidden_layers']} layers"
     note = f"{parameters / 1e6:.1f} million parameters, {config['vocab_size']:,} tokens; trained on text that this project generates."
     size = model_files.size_of(folder)
-    return ModelCard(name, title, role, parameters, int(parameters * width), "bundled", note, "bundled", "safetensors", size, "Apache-2.0")
+    memory, talk = _memory(parameters * width, AutoConfig.from_pretrained(folder), width)
+    return ModelCard(
+        name, title, role, parameters, memory, "bundled", note, "bundled", "safetensors", size, "Apache-2.0", conversation_bytes=talk
+    )
+
+
+def _memory(weights: float, config: Any, width: float) -> tuple[int, int]:
+    """(bytes that a model needs, those of a conversation that fills its window among them). `width`: of a number in its cache. `config`:
+    None where it is not known."""
+    if config is None:
+        return int(weights * model_files.MARGIN), 0
+    need = whole_need(weights, config, int(width))
+    return int(need.total), int(need.conversation)
 
 
 def _file(one: GgufFile, width: float, place: str) -> ModelCard:
     """A GGUF file on this machine."""
     role: Role = entry_of(one.name).get("role") or ("both" if one.parameters <= LARGEST_DRAFTER else "target")
-    memory = int(one.parameters * width) or None
-    talk = one.position * min(one.context or 0, memory_need.LEAST) * width
-    need, all_of_it = one.parameters * width * model_files.MARGIN + talk, psutil.virtual_memory().total
+    weights, all_of_it = one.parameters * width, psutil.virtual_memory().total
+    memory, talk = _memory(weights, one.config, width)
+    need = memory if one.config is None else least_need(weights, one.config, int(width)).total
     availability: Availability = "unusable" if one.reason else "cached"
     note = _sentence(one.reason)
     if not one.reason:
@@ -167,8 +158,8 @@ def _file(one: GgufFile, width: float, place: str) -> ModelCard:
             availability = "too big"
             note = f"Needs about {need / 1e9:.1f} GB, and this machine has {all_of_it / 1e9:.1f} GB; take a smaller model."
     return ModelCard(
-        one.name or one.spec, one.title, role, one.parameters or None, memory, availability, note,
-        one.source, one.type_name or "GGUF", one.bytes or None, one.licence, one.author,
+        one.name or one.spec, one.title, role, one.parameters or None, memory or None, availability, note,
+        one.source, one.type_name or "GGUF", one.bytes or None, one.licence, one.author, talk,
     )  # fmt: skip
 
 
@@ -182,7 +173,7 @@ def _listed(entry: dict[str, Any], width: float, free: int, hub: bool) -> ModelC
     facts = ", ".join([f"{_size(parameters)} parameters", f"licence {entry['licence']}", *filter(None, [entry.get("note")])])
     kind = entry["known"].split("-")[-2] if "known" in entry else "safetensors"
     return ModelCard(
-        name, entry["title"], entry["role"], parameters, int(parameters * width), availability, f"{facts}; {why}.",
+        name, entry["title"], entry["role"], parameters, _memory(parameters * width, None, width)[0], availability, f"{facts}; {why}.",
         "hub", kind, entry.get("bytes"), entry["licence"], entry.get("author"),
     )  # fmt: skip
 
@@ -198,15 +189,18 @@ def _other(name: str, width: float, free: int, hub: bool) -> ModelCard:
         folder = model_files.local_folder(name)
         if folder is not None:
             model_files.check_files(name, folder)
-            parameters = model_files.count_parameters(folder)
+            parameters, config = model_files.count_parameters(folder), None
+            with suppress(Exception):  # anything can be in it; said where it is loaded
+                config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
     except ModelError as error:
         return ModelCard(name, name, "both", None, None, "missing", _sentence(str(error)), "folder")
     if folder is None:
         availability, why = _availability(name, 0, free, False, hub)
         return ModelCard(name, name, "both", None, None, availability, _sentence(why))
+    memory, talk = _memory(parameters * width, config, width)
     return ModelCard(
-        name, folder.name, "both", parameters, int(parameters * width), "cached", "A folder on this machine.",
-        "folder", bytes=model_files.size_of(folder),
+        name, folder.name, "both", parameters, memory, "cached", "A folder on this machine.",
+        "folder", bytes=model_files.size_of(folder), conversation_bytes=talk,
     )  # fmt: skip
 
 

@@ -30,8 +30,9 @@ class Resolved:
 
 
 def folders(settings: Settings) -> list[str]:
-    """Where GGUF files are looked for, beside the places of programs."""
-    return [part.strip() for part in re.split(f"[,{re.escape(os.pathsep)}]", settings.model_folders) if part.strip()]
+    """Where GGUF files are looked for, beside the places of programs. Lines, as `with_files` writes them, may hold what separates others."""
+    between = "\n" if "\n" in settings.model_folders else f"[,{re.escape(os.pathsep)}]"
+    return [part.strip() for part in re.split(between, settings.model_folders) if part.strip()]
 
 
 def resolve(name: str, settings: Settings) -> Resolved:
@@ -54,7 +55,7 @@ def with_files(settings: Settings, models: Iterable[Resolved]) -> Settings:
     names that they are known by."""
     known = folders(settings)
     more = [one.file for one in models if one.file and one.file not in known]
-    return settings.model_copy(update={"model_folders": ",".join([*known, *more])}) if more else settings
+    return settings.model_copy(update={"model_folders": "".join(f"{one}\n" for one in [*known, *more])}) if more else settings
 
 
 def known_settings(settings: Settings) -> Settings:

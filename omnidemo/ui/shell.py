@@ -135,9 +135,12 @@ def _about(card: ModelCard) -> tuple[str, ...]:
     return card.title, kind, megabytes(card.memory_bytes), text.AVAILABILITY[card.availability]
 
 
-def choose(services: PublicServices, role: str, name: str) -> Any:
-    """A picker that shows what can be had now, and has chosen a model."""
-    return gr.Dropdown(pair_choices(services, role, name), value=name)
+def choose(services: PublicServices, role: str, name: str, before: str = "") -> Any:
+    """A picker that shows what can be had now, and has chosen a model. `before`: a name that it may still be asked about."""
+    choices = pair_choices(services, role, name)
+    if before and before not in {known for _, known in choices}:
+        choices.append((before, before))
+    return gr.Dropdown(choices, value=name)
 
 
 def load_ready(services: PublicServices, target: str, drafter: str, again: str) -> None:
@@ -202,7 +205,7 @@ def build_shell(services: PublicServices, page: gr.Blocks) -> Shell:
     def draw(value: str) -> tuple[Any, ...]:
         shown = json.loads(value)
         named = zip(("target", "drafter"), shown["asked"], strict=True)
-        pickers = [gr.skip() if shown[role] == asked else choose(services, role, shown[role]) for role, asked in named]
+        pickers = [gr.skip() if shown[role] == asked else choose(services, role, shown[role], asked) for role, asked in named]
         return value, gr.Timer(active=shown["stage"] not in FINAL_STAGES), *pickers
 
     def start(*asked: str) -> tuple[Any, ...]:

@@ -11,10 +11,9 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from omnidemo.backends.runner import ModelError
-from omnidemo.gguf.architecture import plan_of, position_numbers
+from omnidemo.gguf.architecture import plan_of
 from omnidemo.gguf.header import read_header
 from omnidemo.gguf.weights import build_config, build_model, check_shapes
-from omnidemo.models.memory_need import cache_bytes
 from tests.support.gguf_files import tiny_model, write_gguf
 
 IDS = torch.tensor([[5, 80, 33, 7, 7, 120, 9, 64]])
@@ -51,7 +50,6 @@ def test_the_model_is_the_one_that_was_written(tmp_path: Path, family: str) -> N
     named = {f"{architecture}.{key}": value for key, value in keys.items()}
     path = write_gguf(tmp_path / "m.gguf", model, architecture=architecture, metadata=named)
     found = read(path)
-    assert position_numbers(read_header(path)) == cache_bytes(model.config, 1, 1)
     ours, theirs = dict(found.named_parameters()), dict(model.named_parameters())
     assert ours.keys() == theirs.keys()
     off = 1e-6 if architecture.startswith("gemma") else 0.0  # whose norms are written with 1 added

@@ -84,6 +84,7 @@ def test_a_path_in_every_form(file: Path, home: Path, tmp_path: Path, monkeypatc
     moved = put(file, tmp_path, "elsewhere", "Another Name.GGUF")
     assert sources.find(str(moved)).name == known, "a moved file keeps its name"
     assert (found.architecture, found.type_name, found.tokens, found.chat) == ("llama", "F32", tiny_model().config.vocab_size, True)
+    assert [one.name for one in sources.installed()] == [known], "what was named is listed, too"
     assert found.parameters == sum(weight.numel() for weight in tiny_model().parameters()) and found.bytes == file.stat().st_size
 
 
@@ -121,6 +122,7 @@ def test_split_files_are_one_model(home: Path, tmp_path: Path) -> None:
     first, second = sorted(folder.iterdir())
     found = sources.find(str(second))
     assert found.path == first and found.parameters == sources.find(str(whole)).parameters
+    sources._known.clear()
     assert sources.find(str(folder)).name == found.name and len(sources.installed([str(folder)])) == 1
     second.rename(folder / "gone")
     refusal(str(first), "x-00002-of-00002.gguf is not beside it")
@@ -238,6 +240,8 @@ def test_known_names_and_what_is_near(file: Path, home: Path, monkeypatch: pytes
     assert (given.target, given.drafter) == (known, "bundled/drafter")
     monkeypatch.setattr(sources, "_known", {})  # as another process, which has these settings
     assert names.resolve(known, given) == names.Resolved(known, str(home / "own/tiny.gguf"), str(home / "own/tiny.gguf"))
+    odd = put(file, home, "a,b:c", "tiny.gguf")
+    assert names.folders(names.known_settings(Settings(target=str(odd)))) == [str(odd)], "whatever stands in its path"
     broken = Settings(target=str(home / "nothing.gguf"))
     assert names.known_settings(broken) == broken, "what is wrong is said where it is loaded"
 
@@ -267,19 +271,22 @@ def test_what_is_wrong_is_listed_with_its_reason(file: Path, home: Path, tmp_pat
     (folder / "cut.gguf").write_bytes(file.read_bytes()[:-100])
     (folder / "empty.gguf").touch()
     write_gguf(folder / "eyes.gguf", tiny_model(), metadata={"general.type": "mmproj"})
+    write_gguf(folder / "words.gguf", tiny_model(), metadata={"tokenizer.ggml.pre": "of-tomorrow"})
     os.mkfifo(folder / "pipe.gguf")
     (folder / "outside.gguf").symlink_to(put(file, tmp_path, "elsewhere.gguf"))
     (folder / "round").symlink_to(folder)
     found = {one.path.name: one for one in sources.installed([str(folder), "\0", str(tmp_path / "nowhere")])}
-    assert set(found) == {"again.gguf", "cut.gguf", "empty.gguf", "eyes.gguf", "pipe.gguf"}, "each model once, nothing from elsewhere"
+    listed = {"again.gguf", "cut.gguf", "empty.gguf", "eyes.gguf", "pipe.gguf", "words.gguf"}
+    assert set(found) == listed, "each model once, nothing from elsewhere"
     assert {name for name, one in found.items() if not one.reason} == {"again.gguf"}
     assert "cut short" in found["cut.gguf"].reason and "eyes" in found["eyes.gguf"].reason
-    listed = list_models(Settings(device="cpu", model_folders=str(folder)))
-    cards = {card.title: card for card in listed if card.availability != "unusable" or "cut" in card.title}
+    assert found["words.gguf"].reason.startswith("words.gguf cuts words by the pre-tokenizer 'of-tomorrow'")
+    there = list_models(Settings(device="cpu", model_folders=str(folder)))
+    cards = {card.title: card for card in there if card.availability != "unusable" or "cut" in card.title}
     assert cards["cut.gguf"].availability == "unusable" and cards["cut.gguf"].note.startswith("Cut.gguf is cut short")
     card = cards["Tiny Test"]
     assert isinstance(card, ModelCard) and (card.source, card.type, card.bytes) == ("folder", "F32", file.stat().st_size)
-    assert card.availability == "cached" and card.parameters and card.memory_bytes == 4 * card.parameters + card.conversation_bytes
+    assert card.availability == "cached" and card.parameters and card.memory_bytes and card.memory_bytes > 4 * card.parameters
     hidden = list_models(Settings(device="cpu", model_folders=str(folder)), scan=False)
     assert not [one for one in hidden if one.source == "folder"], "a public app searches no folder for visitors"
 

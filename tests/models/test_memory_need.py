@@ -14,7 +14,7 @@ from omnidemo.bench.tiny import ARCHITECTURES
 from omnidemo.config import Settings
 from omnidemo.models import catalogue, memory_need, model_files
 from omnidemo.models.load import ModelError, load_model
-from omnidemo.models.memory_need import Need, cache_bytes, conversation_in, least_need, whole_need
+from omnidemo.models.memory_need import MARGIN, Need, cache_bytes, conversation_in, least_need, whole_need
 from omnidemo.models.transformers_runner import TransformersRunner
 from tests.support.models import save
 from tests.support.runners import make, some_ids
@@ -83,7 +83,7 @@ def test_the_picker_counts_a_conversation_that_fills_the_window(tmp_path: Path) 
     (card,) = [card for card in catalogue.list_models(settings, scan=False) if card.name == str(folder)]
     config = transformers.AutoConfig.from_pretrained(folder)
     assert card.parameters is not None and card.conversation_bytes == cache_bytes(config, 50_000, 4) > 0
-    assert card.memory_bytes == 4 * card.parameters + card.conversation_bytes
+    assert card.memory_bytes == int(4 * card.parameters * MARGIN + card.conversation_bytes)
     assert conversation_in(folder, 4, 2048) == cache_bytes(config, 2048, 4) and conversation_in(folder, 4, 10**9) == card.conversation_bytes
     (folder / "config.json").write_text("{")
     assert conversation_in(folder, 4) == conversation_in(tmp_path / "nowhere", 4) == 0

@@ -66,7 +66,10 @@ def build_models(services: PublicServices, shell: Shell) -> None:
         panel = widget("models", events=("ask", "use"))
     names = [shell.target, shell.drafter]
     wanted, role = gr.Textbox(visible=False, label="model"), gr.Textbox(visible=False, label="role")
-    panel.ask(partial(state, services), names, panel, api_name="models", **READING)
+    show = partial(state, services)
+    panel.ask(show, names, panel, api_name="models", **READING)
+    changes = [shell.target.change, shell.drafter.change]
+    gr.on(changes, show, names, panel, api_name="models_again", trigger_mode="always_last", **READING)
     panel.use(
         partial(use, services), [wanted, role, *names], [panel, *names], api_name="use_model",
         js="(wanted, role, ...names) => [omni.models.wanted, omni.models.role, ...names]", **QUIET,

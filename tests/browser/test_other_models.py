@@ -1,0 +1,42 @@
+"""The list of other models under *Details*: what is chosen there is loaded, what cannot be found is said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tests.browser.visits import App, ask, visitor
+from tests.support.gguf_files import tiny_model, write_gguf
+
+pytestmark = pytest.mark.browser
+
+
+def test_a_file_is_named_loaded_and_never_shown_by_its_path(browser: Browser, app: App, tmp_path: Path) -> None:
+    file = write_gguf(tmp_path / "secret-place.gguf", tiny_model())
+    with visitor(browser, app, viewport={"width": 390, "height": 844}) as page:
+        page.get_by_role("button", name="Details").click()
+        before = page.locator("#omni-target input").input_value()
+        page.get_by_role("button", name="Other models").click()
+        others = page.locator("[data-widget=models]")
+        expect(others.get_by_role("heading", name="On this machine")).to_be_visible()
+        chosen = others.locator("li.here").filter(has_text="the target").locator("b").text_content() or ""
+        assert before.startswith(chosen) and page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        field = others.get_by_label("Another one")
+        field.fill(str(tmp_path / "nothing.gguf"))
+        others.locator(".any").get_by_role("button", name="Use as target").click()
+        expect(others.get_by_role("alert")).to_contain_text("is not there; give the path of a .gguf file")
+        assert page.locator("#omni-target input").input_value() == before and field.input_value().endswith("nothing.gguf")
+        field.fill(str(file))
+        others.locator(".any").get_by_role("button", name="Use as target").click()
+        expect(page.locator("#omni-target input")).to_have_value("Tiny Test · F32 · 1 MB · on this machine")
+        expect(page.locator("[data-widget=pair]")).to_have_attribute("data-state", "ready")
+        expect(others.locator("li.here b").filter(has_text="Tiny Test")).to_be_visible()
+        ask(page, "hi")
+        assert "secret-place" not in page.content()
+        row = others.locator("li").filter(has_text=chosen).first
+        row.get_by_role("button", name="Use as target").click()
+        expect(page.locator("#omni-target input")).to_have_value(before)
+    assert app.query("select count(*) from requests where target like 'gguf/Tiny-Test-F32-%'") == [(1,)]
+    assert app.query("select count(*) from requests where target like '%secret%'") == [(0,)]
