@@ -24,10 +24,7 @@ Seen = tuple[NDArray[np.bool_], Whole]  # `Seen.arrays` of `decoding/sampling.py
 
 GROUP = 256  # tokens that are looked at together
 FARTHEST = np.float32(87.0)  # what is less probable than e⁻⁸⁷ of the most probable token counts as nothing
-STEP, WIDER = (
-    np.float32(4.0),
-    np.float32(1.5),
-)  # so far below the highest logit the best k are looked for at first, and how much further then
+STEP, WIDER = np.float32(4.0), np.float32(1.5)  # how far below the highest logit the best k are looked for at first, and how much further
 MARGIN, ROUNDING = 1e-3, np.float32(1e-6)  # so much further than needed is looked, for what may be rounded: in exponents, and of logits
 distribution_of: Any = types.ExternalFunction(
     "omnidemo_distribution", types.int64(*[types.int64] * 3, types.float64, types.int64, *[types.float64] * 3)
