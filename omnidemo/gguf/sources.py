@@ -61,8 +61,8 @@ def installed(folders: Sequence[str] = ()) -> list[GgufFile]:
         if one.name and not one.reason:
             _known.setdefault(one.name, place)
     for name in [name for name in _known if name not in found]:
-        if (one := seen(name)) is not None:
-            found[name] = one
+        if (still := seen(name)) is not None:
+            found[name] = still
     return list(found.values())
 
 

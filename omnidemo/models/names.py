@@ -30,7 +30,8 @@ class Resolved:
 
 
 def folders(settings: Settings) -> list[str]:
-    """Where GGUF files are looked for, beside the places of programs. Lines, as `with_files` writes them, may hold what separates others."""
+    """Where GGUF files are looked for, beside the places of programs. Lines, as `with_files` writes them, may hold what separates others
+    otherwise."""
     between = "\n" if "\n" in settings.model_folders else f"[,{re.escape(os.pathsep)}]"
     return [part.strip() for part in re.split(between, settings.model_folders) if part.strip()]
 
