@@ -11,9 +11,8 @@ from omnidemo.models.catalogue import HERE, ModelCard
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.ui import text
 from omnidemo.ui.downloads import for_browser
-from omnidemo.ui.shell import PRIVATE, QUIET, Shell, choose, megabytes, widget
+from omnidemo.ui.shell import QUIET, Shell, choose, megabytes, widget
 
-READING: dict[str, Any] = {**PRIVATE, "concurrency_id": "models", "concurrency_limit": 1}  # it looks through folders: one at a time
 GROUPS = ("On this machine", "To download", "Not to be used here")
 
 
@@ -67,9 +66,9 @@ def build_models(services: PublicServices, shell: Shell) -> None:
     names = [shell.target, shell.drafter]
     wanted, role = gr.Textbox(visible=False, label="model"), gr.Textbox(visible=False, label="role")
     show = partial(state, services)
-    panel.ask(show, names, panel, api_name="models", **READING)
+    panel.ask(show, names, panel, api_name="models", **QUIET)
     changes = [shell.target.change, shell.drafter.change]
-    gr.on(changes, show, names, panel, api_name="models_again", trigger_mode="always_last", **READING)
+    gr.on(changes, show, names, panel, api_name="models_again", trigger_mode="always_last", **QUIET)
     panel.use(
         partial(use, services), [wanted, role, *names], [panel, *names], api_name="use_model",
         js="(wanted, role, ...names) => [omni.models.wanted, omni.models.role, ...names]", **QUIET,
