@@ -26,11 +26,14 @@
   };
   const turnsOf = (items) => items.map(revive).filter(Boolean);
 
+  let wrote = 0; // when this tab wrote the open chat, 0 for not yet
+  const CROSSED = 5000; // what two tabs write within so many milliseconds may cross: each learns of the other's a little later
   // ── the open chat ───────────────────────────────────────────────────────────────────────────────────────────
   const named = (text) => { const line = text.trim().split("\n", 1)[0]; return line.length > 60 ? `${line.slice(0, 59).trimEnd()}…` : line; };
   const open = (facts, turns) => {
     chat.now = { id: facts.id, name: facts.name ?? "", named: Boolean(facts.named), system: facts.system ?? "" };
     chat.known = facts.at ?? 0;
+    wrote = 0;
     chats.opened(chat.now.id);
     chat.drawFacts();
     chat.show(turns);
@@ -54,7 +57,7 @@
     }
     chat.giveName();
     const { at, dropped, kept: written } = chats.write(now, kept(turns));
-    if (written) chat.known = at;
+    if (written) chat.known = wrote = at;
     if (!written) chat.say("This browser has no room for this chat; export it if you want to keep it.");
     else if (dropped.length) chat.say(`There was no more room, so the oldest ${dropped.length === 1 ? `chat was dropped: “${dropped[0]}”` : `${dropped.length} chats were dropped`}.`);
     chat.drawList();
@@ -82,6 +85,8 @@
   chats.listen((id, there) => {
     chat.drawList();
     if (id !== chat.now.id || chat.busy() || !chat.parts) return;
+    const mine = chat.turns.at(-1), at = chats.facts(id)?.at;
+    if (there && mine && at !== chat.known && Date.now() - wrote < CROSSED && !chats.turns(id).some((turn) => turn.run === mine.run)) return chat.keep();
     if (!there) chat.fresh(); else if (chats.facts(id)?.at !== chat.known || chats.facts(id)?.name !== chat.now.name) chat.switchTo(id);
   });
 })();
