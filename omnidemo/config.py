@@ -167,13 +167,14 @@ def _temperature(value: float) -> float:
 @dataclass(frozen=True, slots=True)
 class Manner:
     """How a model is made to write: what holds of `SamplingParams` where a request says nothing; by default greedy, with nothing else on.
-    `source`: one sentence for people that says where the numbers come from."""
+    `penalty_scope` goes with the penalty. `source`: one sentence for people that says where the numbers come from."""
 
     temperature: float = 0.0
     top_p: float = 1.0
     top_k: int = 0
     min_p: float = 0.0
     repetition_penalty: float = 1.0
+    penalty_scope: Literal["text", "answer"] = "text"
     source: str = ""
 
     @property
@@ -191,7 +192,7 @@ class GenerationConfig(BaseModel):
 
     method: a name of `omnidemo.methods.METHODS`, or "auto" for the one that suits the pair.
     temperature: 0 is greedy. It, `top_p`, `top_k`, `min_p` and `repetition_penalty` are those of `SamplingParams`; each that is None is as
-        the target's own manner has it.
+        the target's own manner has it. penalty_scope: "text" penalises tokens of prompt and answer, "answer" those of the answer alone.
     draft_policy: "fixed" drafts `draft_length` drafter tokens in each round, the others up to `longest_draft`: "confidence" while the
         drafter gives its tokens at least `confidence`, "head" while the acceptance head finds a rejection no likelier than `gamma`,
         "cost" while it pays, and not at all where plain decoding is faster.
@@ -216,6 +217,7 @@ class GenerationConfig(BaseModel):
     top_k: Annotated[int, Field(ge=0, le=10_000_000)] | None = None
     min_p: Annotated[float, Field(ge=0, le=1)] | None = None
     repetition_penalty: Annotated[float, Field(ge=0.01, le=100)] | None = None
+    penalty_scope: Literal["text", "answer"] | None = None
     draft_policy: Literal["fixed", "confidence", "cost", "head"] = "fixed"
     draft_length: int = Field(4, ge=0, le=32)
     longest_draft: int = Field(14, ge=1, le=32)
@@ -238,7 +240,8 @@ class GenerationConfig(BaseModel):
 
     def in_manner(self, manner: Manner) -> GenerationConfig:
         """The same with numbers: those that were not given are the manner's."""
-        return self.model_copy(update={name: number for name, number in manner.options.items() if getattr(self, name) is None})
+        own = manner.options | {"penalty_scope": manner.penalty_scope}
+        return self.model_copy(update={name: value for name, value in own.items() if getattr(self, name) is None})
 
 
 def changed(settings: Settings, changes: Mapping[str, Any], names: Sequence[str]) -> Settings:

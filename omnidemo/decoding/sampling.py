@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -26,6 +26,7 @@ class SamplingParams:
     temperature 0 is greedy: all probability is on the argmax (lowest id among equals). top_k 0, top_p 1, min_p 0 and
     repetition_penalty 1 are off. min_p: tokens less probable than this fraction of the most probable one are left out. Where equals meet
     at a border, those with the lowest ids stay.
+    `penalty_scope`: whose tokens are penalised, "text" for prompt and answer as in `transformers`, "answer" for the answer alone.
     `config.GenerationConfig` checks the values.
     """
 
@@ -34,6 +35,7 @@ class SamplingParams:
     top_p: float = 1.0
     min_p: float = 0.0
     repetition_penalty: float = 1.0
+    penalty_scope: Literal["text", "answer"] = "text"
 
     @property
     def greedy(self) -> bool:
@@ -51,7 +53,7 @@ class SamplingParams:
 
     @property
     def numbers(self) -> tuple[float, int, float, float, float]:
-        """The fields in their order, for compiled code."""
+        """The numbers in their order, for compiled code."""
         return float(self.temperature), int(self.top_k), float(self.top_p), float(self.min_p), float(self.repetition_penalty)
 
     def penalised(self, given: Logits, seen: Tensor) -> Tensor:
@@ -186,13 +188,14 @@ def _best(rows: Tensor, least: Tensor, count: Tensor | int) -> Tensor:
 
 
 class Seen:
-    """The tokens of a vocabulary [V] that a text contains, updated with new ids only, so that a round costs nothing O(context)."""
+    """The tokens of a vocabulary [V] that a text contains from a place on, updated with new ids only, so that a round costs nothing
+    O(context)."""
 
-    def __init__(self, tokens: int, device: torch.device | str = "cpu") -> None:
+    def __init__(self, tokens: int, device: torch.device | str = "cpu", begin: int = 0) -> None:
         self._marks = np.zeros(tokens, np.bool_)
         self._order = np.zeros(1 + tokens, np.int64)  # how many are marked, and which, the newest last
         self.there = torch.from_numpy(self._marks).to(device)  # [V] bool; on a CPU the same memory
-        self._read = self._settled = 0  # ids that were read for good, and the tokens that were marked for them
+        self._read, self._settled = begin, 0  # ids that were read for good or are passed over, and the tokens that were marked for them
 
     @property
     def arrays(self) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
@@ -207,7 +210,7 @@ class Seen:
         if start > self._read:
             self._add(ids[self._read : start])
             self._read, self._settled = start, int(self._order[0])
-        self._add(ids[start:])
+        self._add(ids[max(start, self._read) :])
         return self
 
     def _add(self, ids: Sequence[int]) -> None:
@@ -224,11 +227,12 @@ class Seen:
 
 
 class RepetitionPenalty:
-    """Which tokens the text contains, as target and as drafter ids."""
+    """Which tokens the text contains, as target and as drafter ids; each side from a place on."""
 
-    def __init__(self, vocabulary: VocabularyMap) -> None:
+    def __init__(self, vocabulary: VocabularyMap, begin: tuple[int, int] = (0, 0)) -> None:
         device = vocabulary.to_drafter.device
-        self.target, self.drafter = Seen(len(vocabulary.to_drafter), device), Seen(len(vocabulary.to_target), device)
+        self.target = Seen(len(vocabulary.to_drafter), device, begin[0])
+        self.drafter = Seen(len(vocabulary.to_target), device, begin[1])
 
     def of_target(self, ids: Sequence[int], proposal: Sequence[int]) -> Tensor:
         """[m + 1, T] bool: which tokens precede each row of a verification of m proposed tokens."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,8 @@ def read_manner(name: str, folder: Path | None = None, metadata: Mapping[str, An
     sample has temperature 0, and keeps its penalty. A header that names filters and no temperature has temperature 1.
     """
     if said := entry_of(name).get("sampling"):
-        return _manner(_numbers(said, "the catalogue"), str(said.get("from", "")))
+        listed = _manner(_numbers(said, "the catalogue"), str(said.get("from", "")))
+        return replace(listed, penalty_scope=said.get("penalty_scope", "text"))
     if metadata is not None:
         found = _numbers({own: metadata.get(key) for own, key in IN_HEADER.items()}, f"the header of {name}", IN_HEADER)
         if found:

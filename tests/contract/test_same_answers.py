@@ -78,6 +78,7 @@ def test_rules_that_go_by_times_or_a_head(sides: Sides, policy: str) -> None:
 FILTERS: list[dict[str, Any]] = [
     {"repetition_penalty": 1.3}, {"top_k": 5}, {"top_p": 0.8}, {"min_p": 0.1}, {"top_k": 20, "top_p": 0.9, "repetition_penalty": 1.1},
     {"top_p": 0.95, "min_p": 0.02, "repetition_penalty": 0.9}, {"top_k": 1},
+    {"repetition_penalty": 1.4, "penalty_scope": "answer"},
 ]  # fmt: skip
 
 

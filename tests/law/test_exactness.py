@@ -37,6 +37,7 @@ WARPS = {
     "top-k": SamplingParams(1.0, top_k=3),
     "min-p": SamplingParams(1.0, min_p=0.2),
     "penalty": SamplingParams(1.0, repetition_penalty=1.7),
+    "penalty of the answer": SamplingParams(1.0, repetition_penalty=1.7, penalty_scope="answer"),
 }
 SAMPLES = 2_000  # enough for p < 0.001 where a method is not lossless
 # Every method that claims to be lossless, with its variants.

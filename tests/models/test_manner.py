@@ -76,9 +76,9 @@ def test_the_catalogue_comes_first(tmp_path: Path) -> None:
     of_folder(tmp_path, OWN)
     name = "HuggingFaceTB/SmolLM2-135M-Instruct"
     found = read_manner(name, tmp_path, {"general.sampling.temp": 0.9})
-    assert numbers(found) == (0.2, 0.9, 0, 0.0, 1.15) and "1.15 is ours" in found.source
+    assert numbers(found) == (0.2, 0.9, 0, 0.0, 1.15) and (found.penalty_scope, "is ours" in found.source) == ("answer", True)
     for own in (entry["sampling"] for entry in entries().values() if "sampling" in entry):
-        assert set(own) <= {*SAMPLING, "from"} and own["from"].endswith(".") and len(own["from"]) < 120
+        assert set(own) <= {*SAMPLING, "penalty_scope", "from"} and own["from"].endswith(".") and len(own["from"]) < 130
         GenerationConfig.of(**{key: value for key, value in own.items() if key != "from"})
     assert catalogue_file.CATALOG.name == "catalog.json"
 

@@ -189,7 +189,7 @@ class World:
                 row = table.row([*self.prompt, *ids])
                 if sampling.penalises:
                     seen = torch.zeros(len(row), dtype=torch.bool)
-                    seen[[*self.prompt, *ids]] = True
+                    seen[[*(self.prompt if sampling.penalty_scope == "text" else ()), *ids]] = True
                     row = sampling.penalised(row, seen)
                 for token, p in enumerate(sampling.probs(row).tolist()):
                     if p > 0:
