@@ -191,7 +191,7 @@ def test_repetitions_and_comparisons_are_in_the_targets_manner_but_for_what_they
 
 def test_measurements_ask_for_no_manner(models: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a benchmark does not ask for is off, also with a target that would sample; recordings are greedy and so are their replays."""
-    monkeypatch.setattr("omnidemo.models.load.read_manner", lambda *given: MANNER)
+    monkeypatch.setattr("omnidemo.models.folder_model.read_manner", lambda *given: MANNER)
     settings = Settings(device="cpu", backend="reference", max_new_tokens=12)
     pair = build_measured_pair(*models, settings)
     assert pair.target.manner == GREEDY and build_pair(*models, settings).target.manner == MANNER
