@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from transformers import GenerationConfig
+from transformers import AutoTokenizer, GenerationConfig
 
 from omnidemo.backends.runner import overwrite_named
 from omnidemo.bench.speed.arms import Answer, Arm, Request
@@ -58,7 +58,7 @@ class Peer:
         self.tokenizers: dict[str, Any] = {}
         if pair.target.tokenizer.get_vocab() != pair.drafter.tokenizer.get_vocab():
             names = {"tokenizer": pair.target, "assistant_tokenizer": pair.drafter}
-            self.tokenizers = {name: model.tokenizer for name, model in names.items()}
+            self.tokenizers = {name: _tokenizer(model) for name, model in names.items()}
 
     def generate(self, method: str, request: Request) -> Answer:
         """Answer a prompt, sampled above temperature 0. Raises what `transformers` raises."""
@@ -142,6 +142,10 @@ class TheirArm(Arm):
 
     def answer(self, request: Request) -> Answer:
         return self.peer.generate(self.method, request)
+
+
+def _tokenizer(model: LanguageModel) -> Any:
+    return model.tokenizer if model.folder.is_file() else AutoTokenizer.from_pretrained(model.folder)
 
 
 def _module(model: LanguageModel, weights: Mapping[str, Tensor]) -> Any:

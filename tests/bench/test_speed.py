@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 import torch
-from transformers import AutoModelForCausalLM
+from transformers import AutoConfig, AutoModelForCausalLM
 
 from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.bench import memory, report_tables, tiny
@@ -383,7 +383,7 @@ def test_llama_is_left_out_where_it_cannot_answer(settings: Settings, monkeypatc
     assert llama_cpp.refusal(model) == ""
     assert "in bfloat16 on cpu" in llama_cpp.refusal(replace(model, dtype=torch.bfloat16))
     other = tiny.save(tmp_path / "gpt", "gpt2", "byte-level", steps=0)
-    assert "is a gpt2, which is not converted" in llama_cpp.refusal(replace(model, folder=other))
+    assert "is a gpt2, which is not converted" in llama_cpp.refusal(replace(model, config=AutoConfig.from_pretrained(other)))
 
 
 @with_llama
@@ -441,7 +441,7 @@ def test_both_runners_of_a_shape_share_their_weights(name: str, dtype: torch.dty
     assert torch.allclose(left, right, atol=1e-5 if dtype == torch.float32 else 0.02) and float(left.std()) > 0.01
     fast._model.save_pretrained(tmp_path)
     pair = real_shapes.scripted_pairs(made, made, 0)[0]["general"]
-    whole = Shape.of(replace(pair.target, folder=tmp_path))
+    whole = Shape.of(replace(pair.target, config=AutoConfig.from_pretrained(tmp_path)))
     assert whole == made.costs["general"]
     halved = replace(whole, weights=whole.weights // 2, head=whole.head // 2)
     assert made.costs["fast"] == (halved if dtype == torch.float32 else whole)

@@ -168,4 +168,5 @@ def test_gains_are_measured_over_several_updates() -> None:
 def test_people_are_told_what_happens(state: State, left: int, mode: str, words: str) -> None:
     told = explain(state, left, "A remark.", mode)
     assert words in told and told.endswith(" A remark.")
-    assert explain("off", 0, "A remark.") == "Learning is switched off in the settings."
+    said = "Learning is switched off in the settings, or the drafter is a GGUF file, which cannot be trained."
+    assert explain("off", 0, "A remark.") == said
