@@ -21,6 +21,8 @@ from omnidemo.backends.kernels.work_queue import pointer
 
 AHEAD = 4096  # bytes between what is multiplied and what is fetched
 PANEL = 16  # rows of a matrix that are unpacked at once for a prompt: with the inputs they stay in the second cache
+SIZE_OF_NIBBLES, SIZE_OF_BYTES, SIZE_OF_SIXTEENS = (SIZES[form] for form in (NIBBLES, BYTES, SIXTEENS))
+OF_NIBBLES, OF_BYTES, OF_SIXTEENS = ((0,) * form for form in (NIBBLES, BYTES, SIXTEENS))  # forms, as types
 # Weights are made and added up as written, so the compiler may not turn sums and products around, as in other kernels.
 exactly: Any = njit(cache=True, error_model="numpy")
 
@@ -52,8 +54,8 @@ def multiply_packed(given: Records, x: Array, out: Array) -> None:
     for o in range(0, whole, ROWS):
         strips(given, given.address + o // ROWS * step, x, first, out, o)
     if whole < given.rows:
-        rest = np.empty((count, ROWS), np.float32)
-        strips(given, given.address + whole // ROWS * step, x, first, rest[:, :], int64(0))
+        rest = np.empty((count, ROWS + 1), np.float32)
+        strips(given, given.address + whole // ROWS * step, x, first, rest[:, :ROWS], int64(0))
         for j in range(count):
             for o in range(whole, given.rows):
                 out[j, o] = rest[j, o - whole]
@@ -70,22 +72,39 @@ def strips(given: Records, address: int, x: Array, first: int, out: Array, colum
 @exactly
 def strip(given: Records, address: int, x: Array, out: Array, column: int) -> None:
     if given.form == NIBBLES:
-        strip_of_nibbles(address, given.blocks, x, out, column)
+        strip_of(OF_NIBBLES, address, given.blocks, x, out, column)
     elif given.form == BYTES:
-        strip_of_bytes(address, given.blocks, x, out, column)
+        strip_of(OF_BYTES, address, given.blocks, x, out, column)
     else:
-        strip_of_sixteens(address, given.blocks, x, out, column)
+        strip_of(OF_SIXTEENS, address, given.blocks, x, out, column)
+
+
+@exactly
+def strip_of(form: Any, address: int, blocks: int, x: Array, out: Array, column: int) -> None:
+    size = len(x)
+    if size == 1:
+        tile(form, address, blocks, x, ONE, out, column)
+    elif size == 2:
+        tile(form, address, blocks, x, TWO, out, column)
+    elif size == 3:
+        tile(form, address, blocks, x, THREE, out, column)
+    elif size == 4:
+        tile(form, address, blocks, x, FOUR, out, column)
+    elif size == 5:
+        tile(form, address, blocks, x, FIVE, out, column)
+    else:
+        tile(form, address, blocks, x, SIX, out, column)
 
 
 @exactly
 def unpack_group(form: int, address: int, blocks: int, out: Array) -> None:
     """The four rows whose records begin at an address, in float32 [4, k]."""
     if form == NIBBLES:
-        unpack_nibbles(address, blocks, out)
+        unpack(OF_NIBBLES, address, blocks, out)
     elif form == BYTES:
-        unpack_bytes(address, blocks, out)
+        unpack(OF_BYTES, address, blocks, out)
     else:
-        unpack_sixteens(address, blocks, out)
+        unpack(OF_SIXTEENS, address, blocks, out)
 
 
 @exactly
@@ -101,94 +120,62 @@ def record_size(form: int) -> int:
     return SIZE_OF_NIBBLES if form == NIBBLES else SIZE_OF_BYTES if form == BYTES else SIZE_OF_SIXTEENS
 
 
-SIZE_OF_NIBBLES, SIZE_OF_BYTES, SIZE_OF_SIXTEENS = (SIZES[form] for form in (NIBBLES, BYTES, SIXTEENS))
+@intrinsic
+def tile(typing: Any, form: Any, address: Any, blocks: Any, x: Any, rows: Any, out: Any, column: Any) -> Any:
+    """out [r, column … column + 3] = x [r, k] · Wᵀ for the four rows of W at an address, and as many rows as `rows` has entries."""
 
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        inputs, outputs = (context.make_array(signature.args[i])(context, builder, arguments[i]) for i in (3, 5))
+        kind, count, index = form.count, signature.args[4].count, arguments[2].type
 
-def _strip_of(form: int) -> Any:
-    """The function that multiplies a strip of rows with four rows of a form."""
-    tile = _tile_of(form)
+        def at(array: Any, row: int, column: Any) -> Any:
+            stride = cgutils.unpack_tuple(builder, array.strides)[0]
+            offset = builder.add(builder.mul(index(row), stride), builder.mul(column, index(4)))
+            return builder.gep(builder.bitcast(array.data, cgutils.voidptr_t), [offset])
 
-    @exactly
-    def strip(address: int, blocks: int, x: Array, out: Array, column: int) -> None:
-        size = len(x)
-        if size == 1:
-            tile(address, blocks, x, ONE, out, column)
-        elif size == 2:
-            tile(address, blocks, x, TWO, out, column)
-        elif size == 3:
-            tile(address, blocks, x, THREE, out, column)
-        elif size == 4:
-            tile(address, blocks, x, FOUR, out, column)
-        elif size == 5:
-            tile(address, blocks, x, FIVE, out, column)
-        else:
-            tile(address, blocks, x, SIX, out, column)
-
-    return strip
-
-
-def _tile_of(form: int) -> Any:
-    @intrinsic
-    def tile(typing: Any, address: Any, blocks: Any, x: Any, rows: Any, out: Any, column: Any) -> Any:
-        """out [r, column … column + 3] = x [r, k] · Wᵀ for the four rows of W at an address, and as many rows as `rows` has entries."""
-
-        def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            inputs, outputs = (context.make_array(signature.args[i])(context, builder, arguments[i]) for i in (2, 4))
-            count, index = signature.args[3].count, arguments[1].type
-
-            def at(array: Any, row: int, column: Any) -> Any:
-                stride = cgutils.unpack_tuple(builder, array.strides)[0]
-                offset = builder.add(builder.mul(index(row), stride), builder.mul(column, index(4)))
-                return builder.gep(builder.bitcast(array.data, cgutils.voidptr_t), [offset])
-
-            begins = [at(inputs, row, index(0)) for row in range(count)]
-            zero = ir.Constant(gemm._vector(ir.FloatType()), None)
-            sums = [[cgutils.alloca_once_value(builder, zero) for _ in range(ROWS)] for _ in range(count)]
-            records = builder.inttoptr(arguments[0], cgutils.voidptr_t)
-            with cgutils.for_range_slice(builder, index(0), arguments[1], index(1), intp=index, inc=True) as (i, _):
-                record = builder.gep(records, [builder.mul(i, index(SIZES[form]))])
-                gemm._fetch(builder, builder.gep(record, [index(AHEAD)]), SIZES[form])
-                for lane in range(0, COLUMNS, LANES):
-                    place = builder.add(builder.mul(i, index(4 * COLUMNS)), index(4 * lane))
-                    values = [gemm._load(builder, builder.gep(begin, [place]), ir.FloatType(), 4) for begin in begins]
-                    for o in range(ROWS):
-                        some = _values(builder, form, record, o, lane)
-                        for j, value in enumerate(values):
-                            builder.store(gemm._multiply_add(builder, some, value, builder.load(sums[j][o])), sums[j][o])
-            for j in range(count):
-                place = builder.bitcast(at(outputs, j, arguments[5]), ir.VectorType(ir.FloatType(), 4).as_pointer())
-                builder.store(gemm._added_up(builder, [builder.load(one) for one in sums[j]]), place, align=4)
-            return context.get_dummy_value()
-
-        return types.void(address, blocks, x, rows, out, column), code
-
-    return tile
-
-
-def _unpack_of(form: int) -> Any:
-    @intrinsic
-    def unpack(typing: Any, address: Any, blocks: Any, out: Any) -> Any:
-        """The four rows of W at an address, into out [4, k]."""
-
-        def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            array = context.make_array(signature.args[2])(context, builder, arguments[2])
-            begin, stride = builder.bitcast(array.data, cgutils.voidptr_t), cgutils.unpack_tuple(builder, array.strides)[0]
-            index = arguments[1].type
-            records = builder.inttoptr(arguments[0], cgutils.voidptr_t)
-            with cgutils.for_range_slice(builder, index(0), arguments[1], index(1), intp=index, inc=True) as (i, _):
-                record = builder.gep(records, [builder.mul(i, index(SIZES[form]))])
-                gemm._fetch(builder, builder.gep(record, [index(AHEAD)]), SIZES[form])
+        begins = [at(inputs, row, index(0)) for row in range(count)]
+        zero = ir.Constant(gemm._vector(ir.FloatType()), None)
+        sums = [[cgutils.alloca_once_value(builder, zero) for _ in range(ROWS)] for _ in range(count)]
+        records = builder.inttoptr(arguments[1], cgutils.voidptr_t)
+        with cgutils.for_range_slice(builder, index(0), arguments[2], index(1), intp=index, inc=True) as (i, _):
+            record = builder.gep(records, [builder.mul(i, index(SIZES[kind]))])
+            gemm._fetch(builder, builder.gep(record, [index(AHEAD)]), SIZES[kind])
+            for lane in range(0, COLUMNS, LANES):
+                place = builder.add(builder.mul(i, index(4 * COLUMNS)), index(4 * lane))
+                values = [gemm._load(builder, builder.gep(begin, [place]), ir.FloatType(), 4) for begin in begins]
                 for o in range(ROWS):
-                    for lane in range(0, COLUMNS, LANES):
-                        offset = builder.add(builder.mul(index(o), stride), builder.mul(i, index(4 * COLUMNS)))
-                        place = builder.gep(begin, [builder.add(offset, index(4 * lane))])
-                        place = builder.bitcast(place, gemm._vector(ir.FloatType()).as_pointer())
-                        builder.store(_values(builder, form, record, o, lane), place, align=4)
-            return context.get_dummy_value()
+                    some = _values(builder, kind, record, o, lane)
+                    for j, value in enumerate(values):
+                        builder.store(gemm._multiply_add(builder, some, value, builder.load(sums[j][o])), sums[j][o])
+        for j in range(count):
+            place = builder.bitcast(at(outputs, j, arguments[6]), ir.VectorType(ir.FloatType(), 4).as_pointer())
+            builder.store(gemm._added_up(builder, [builder.load(one) for one in sums[j]]), place, align=4)
+        return context.get_dummy_value()
 
-        return types.void(address, blocks, out), code
+    return types.void(form, address, blocks, x, rows, out, column), code
 
-    return unpack
+
+@intrinsic
+def unpack(typing: Any, form: Any, address: Any, blocks: Any, out: Any) -> Any:
+    """The four rows of W at an address, into out [4, k]."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array = context.make_array(signature.args[3])(context, builder, arguments[3])
+        begin, stride = builder.bitcast(array.data, cgutils.voidptr_t), cgutils.unpack_tuple(builder, array.strides)[0]
+        kind, index = form.count, arguments[2].type
+        records = builder.inttoptr(arguments[1], cgutils.voidptr_t)
+        with cgutils.for_range_slice(builder, index(0), arguments[2], index(1), intp=index, inc=True) as (i, _):
+            record = builder.gep(records, [builder.mul(i, index(SIZES[kind]))])
+            gemm._fetch(builder, builder.gep(record, [index(AHEAD)]), SIZES[kind])
+            for o in range(ROWS):
+                for lane in range(0, COLUMNS, LANES):
+                    offset = builder.add(builder.mul(index(o), stride), builder.mul(i, index(4 * COLUMNS)))
+                    place = builder.gep(begin, [builder.add(offset, index(4 * lane))])
+                    place = builder.bitcast(place, gemm._vector(ir.FloatType()).as_pointer())
+                    builder.store(_values(builder, kind, record, o, lane), place, align=4)
+        return context.get_dummy_value()
+
+    return types.void(form, address, blocks, out), code
 
 
 def _values(builder: Any, form: int, record: Any, row: int, lane: int) -> Any:
@@ -221,7 +208,3 @@ def _values(builder: Any, form: int, record: Any, row: int, lane: int) -> Any:
         return builder.fmul(value, number(after + 4 * row))
     half = 8 * row + 4 * (lane // 16)
     return gemm._multiply_add(builder, value, number(after + half), number(after + 8 * ROWS + half))
-
-
-strip_of_nibbles, strip_of_bytes, strip_of_sixteens = (_strip_of(form) for form in (NIBBLES, BYTES, SIXTEENS))
-unpack_nibbles, unpack_bytes, unpack_sixteens = (_unpack_of(form) for form in (NIBBLES, BYTES, SIXTEENS))
