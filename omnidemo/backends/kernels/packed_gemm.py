@@ -42,6 +42,8 @@ def multiply_packed(given: Records, x: Array, out: Array) -> None:
     """out [m, n] = x [m, k] · Wᵀ. The rows of `out` may lie apart."""
     step = given.blocks * record_size(given.form)
     count, whole = len(x), given.rows - given.rows % ROWS
+    if count == 0:  # of a prompt whose rows nobody needs
+        return
     if count > 2 * MOST:
         scratch = np.empty((PANEL, given.blocks * COLUMNS), np.float32)
         for o in range(0, given.rows, PANEL):
