@@ -20,6 +20,7 @@ from omnidemo.backends.kernels.rows_kernel import append, int64
 from omnidemo.backends.kernels.work_queue import pointer
 
 AHEAD = 4096  # bytes between what is multiplied and what is fetched
+HELD = 16 if WIDE else 8  # sums that fit into the registers beside what weights are made of; for more, a record is read twice
 PANEL = 16  # rows of a matrix that are unpacked at once for a prompt: with the inputs they stay in the second cache
 SIZE_OF_NIBBLES, SIZE_OF_BYTES, SIZE_OF_SIXTEENS = (SIZES[form] for form in (NIBBLES, BYTES, SIXTEENS))
 OF_NIBBLES, OF_BYTES, OF_SIXTEENS = ((0,) * form for form in (NIBBLES, BYTES, SIXTEENS))  # forms, as types
@@ -139,16 +140,19 @@ def tile(typing: Any, form: Any, address: Any, blocks: Any, x: Any, rows: Any, o
         zero = ir.Constant(gemm._vector(ir.FloatType()), None)
         sums = [[cgutils.alloca_once_value(builder, zero) for _ in range(ROWS)] for _ in range(count)]
         records = builder.inttoptr(arguments[1], cgutils.voidptr_t)
-        with cgutils.for_range_slice(builder, index(0), arguments[2], index(1), intp=index, inc=True) as (i, _):
-            record = builder.gep(records, [builder.mul(i, index(SIZES[kind]))])
-            gemm._fetch(builder, builder.gep(record, [index(AHEAD)]), SIZES[kind])
-            for lane in range(0, COLUMNS, LANES):
-                place = builder.add(builder.mul(i, index(4 * COLUMNS)), index(4 * lane))
-                values = [gemm._load(builder, builder.gep(begin, [place]), ir.FloatType(), 4) for begin in begins]
-                for o in range(ROWS):
-                    some = _values(builder, kind, record, o, lane)
-                    for j, value in enumerate(values):
-                        builder.store(gemm._multiply_add(builder, some, value, builder.load(sums[j][o])), sums[j][o])
+        together = ROWS if ROWS * count <= HELD else ROWS // 2
+        for first in range(0, ROWS, together):
+            with cgutils.for_range_slice(builder, index(0), arguments[2], index(1), intp=index, inc=True) as (i, _):
+                record = builder.gep(records, [builder.mul(i, index(SIZES[kind]))])
+                if first == 0:
+                    gemm._fetch(builder, builder.gep(record, [index(AHEAD)]), SIZES[kind])
+                for lane in range(0, COLUMNS, LANES):
+                    place = builder.add(builder.mul(i, index(4 * COLUMNS)), index(4 * lane))
+                    values = [gemm._load(builder, builder.gep(begin, [place]), ir.FloatType(), 4) for begin in begins]
+                    for o in range(first, first + together):
+                        some = _values(builder, kind, record, o, lane)
+                        for j, value in enumerate(values):
+                            builder.store(gemm._multiply_add(builder, some, value, builder.load(sums[j][o])), sums[j][o])
         for j in range(count):
             place = builder.bitcast(at(outputs, j, arguments[6]), ir.VectorType(ir.FloatType(), 4).as_pointer())
             builder.store(gemm._added_up(builder, [builder.load(one) for one in sums[j]]), place, align=4)
