@@ -60,6 +60,12 @@ def bits(runner: FusedLlama) -> list[NDArray[np.uint16]]:
     return found
 
 
+def described(runner: object) -> dict[str, str | int]:
+    """The form of the weights that a runner's passes read, and its bytes, for people; nothing where passes are not compiled."""
+    passes = getattr(runner, "passes", None)
+    return {"target_form": passes.form, "target_form_bytes": passes.nbytes} if passes is not None else {}
+
+
 def pick(runner: FusedLlama, clock: Callable[[], float] = time.perf_counter) -> None:
     """Choose the form of a target's weights in which plain decoding is fastest: packed, two bytes or four; verifying uses it too, so that
     drafting is compared with plain decoding at its best. Passes of one token are timed in all forms in turns, and the fastest of each are

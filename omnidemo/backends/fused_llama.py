@@ -109,8 +109,8 @@ class FusedLlama:
         return copy
 
     def compact(self, wanted: bool, rounding: bool = False) -> None:
-        """Run passes on a CPU over fewer bytes: over packed weights where the model's file has such, else over two-byte copies of the weights,
-        where these hold them exactly. `rounding`: round the weights to bfloat16, now and after each `overwrite`; for drafters
+        """Run passes on a CPU over fewer bytes: over packed weights where the model's file has such, else over two-byte copies of the
+        weights, where these hold them exactly. `rounding`: round the weights to bfloat16, now and after each `overwrite`; for drafters
         only, since it changes the output. No effect where memory is too small for copies."""
         self.two_bytes, self.rounds_weights = wanted, wanted and rounding and bf16_weights.fits(self)
         if self.rounds_weights or not wanted:

@@ -20,8 +20,8 @@ Numbers = NDArray[np.float32]  # [blocks, numbers of a block]
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What blocks hold: codes of one byte [blocks, numbers], and the scale and minimum of each group of them [blocks, groups]; None for minima
-    that are zero."""
+    """What blocks hold: codes of one byte [blocks, numbers], and the scale and minimum of each group of them [blocks, groups]; None for
+    minima that are zero."""
 
     codes: Codes
     scales: Numbers

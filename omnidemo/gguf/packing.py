@@ -18,7 +18,7 @@ WHOLE = ("model.embed_tokens.weight", "lm_head.weight")  # matrices that are no 
 
 
 def packed_weights(header: Header, config: Any) -> dict[str, PackedMatrix]:
-    """Each matrix that has a packed form, by the name that `transformers` gives it. Matrices in plain numbers have none, and stay float32."""
+    """Each matrix that has a packed form, by the name that `transformers` gives it. One in plain numbers has none, and stays float32."""
     plan, weights, found = plan_of(header), GgufWeights(header), {}
     for weight, name in plan.names.items():
         tensor = header.tensors[name]

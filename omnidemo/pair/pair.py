@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from torch import Tensor
 
-from omnidemo.backends import compile_kernels
+from omnidemo.backends import bf16_weights, compile_kernels
 from omnidemo.backends.choice import make_backend
 from omnidemo.config import GenerationConfig
 from omnidemo.decoding.backend import Backend, Clock, KVCache
@@ -289,6 +289,7 @@ class Pair:
             "context": self.target.context,
             "device": str(self.target.device),
             "dtype": str(self.target.dtype).removeprefix("torch."),
+            **bf16_weights.described(self.target.runner),
         }
 
     def _line(self, domain: str) -> DraftingLine:

@@ -85,8 +85,7 @@ class PackedMatrix:
 
 def _write(form: int, records: NDArray[Any], coded: Coded) -> None:
     """Write rows, whose last group may be short, into records [groups, blocks]."""
-    groups, blocks = records.shape
-    rows = len(coded.codes)
+    rows, blocks = len(coded.codes), records.shape[1]
     codes = coded.codes.reshape(rows, blocks, COLUMNS)
     if form == NIBBLES:
         codes = codes[..., :16] | codes[..., 16:] << np.uint8(4)

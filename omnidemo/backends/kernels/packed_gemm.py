@@ -1,7 +1,7 @@
 """Products of a few rows with packed weights, which are unpacked in registers, once for all rows of a strip.
 
-A weight is what it is in float32, and products are added up as those of float32 matrices are. With AVX-512 a code is looked up in a table of
-the 16 values that its block has, which takes one instruction for 16 weights; other processors widen, multiply and add.
+A weight is what it is in float32, and products are added up as those of float32 matrices are. With AVX-512 a code is looked up in a table
+of the 16 values that its block has, which takes one instruction for 16 weights; other processors widen, multiply and add.
 """
 
 from __future__ import annotations
@@ -10,14 +10,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir
-from numba import carray, njit, types
+from numba import njit, types
 from numba.core import cgutils
 
 from omnidemo.backends.kernels import gemm
 from omnidemo.backends.kernels.gemm import FIVE, FOUR, LANES, MOST, ONE, SIX, THREE, TWO, WIDE, Array, intrinsic, multiply
 from omnidemo.backends.kernels.packed_forms import BYTES, COLUMNS, NIBBLES, ROWS, SIXTEENS, SIZES
 from omnidemo.backends.kernels.rows_kernel import append, int64
-from omnidemo.backends.kernels.work_queue import pointer
 
 AHEAD = 4096  # bytes between what is multiplied and what is fetched
 HELD = 16 if WIDE else 8  # sums that fit into the registers beside what weights are made of; for more, a record is read twice
@@ -205,8 +204,8 @@ def _values(builder: Any, form: int, record: Any, row: int, lane: int) -> Any:
                 wide = builder.lshr(wide, ir.Constant(word, [4] * LANES))
             kind = ir.FunctionType(real, [real, word])
             return builder.call(cgutils.get_or_insert_function(builder.module, kind, "llvm.x86.avx512.permvar.sf.512"), [table, wide])
-        short = gemm._vector(byte)
-        codes = builder.lshr(codes, ir.Constant(short, [4] * LANES)) if lane >= 16 else builder.and_(codes, ir.Constant(short, [15] * LANES))
+        bytes_each, cut = gemm._vector(byte), (builder.lshr, 4) if lane >= 16 else (builder.and_, 15)
+        codes = cut[0](codes, ir.Constant(bytes_each, [cut[1]] * LANES))
         return gemm._multiply_add(builder, builder.uitofp(builder.zext(codes, word), real), scale, minimum)
     codes = gemm._load(builder, builder.gep(record, [index(row * COLUMNS + lane)]), byte, 1)
     value, after = builder.sitofp(builder.sext(codes, word), real), ROWS * COLUMNS

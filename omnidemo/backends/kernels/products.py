@@ -25,14 +25,14 @@ class Rows(NamedTuple):
     """Rows of float32 numbers: where the first begins, how many there are, and how many numbers lie from one to the next."""
 
     address: int
-    count: int
+    rows: int
     width: int
 
 
 @compiled
 def multiply_rows(matrix: NDArray[np.int64], begin: int, end: int, x: Rows, out: Rows) -> None:
     """out = x · Wᵀ for the rows begin … end − 1 of a matrix in the table, all of whose columns x has; `begin` is a multiple of 4."""
-    run_product(matrix[FORM], place_of(matrix, begin, x.width), end - begin, x.address, x.count, x.width, out.address, out.width)
+    run_product(matrix[FORM], place_of(matrix, begin, x.width), end - begin, x.address, x.rows, x.width, out.address, out.width)
 
 
 @compiled
