@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omnidemo.backends import bf16_weights, compile_kernels, thread_pool
-from omnidemo.backends.kernels.packed_forms import BFLOAT16, FLOAT32
+from omnidemo.backends.packed_forms import BFLOAT16, FLOAT32
 from omnidemo.decoding.draft_policy import NEVER
 from omnidemo.decoding.rollout import DRAWS, FEW, ProposalRule, Rollout, RolloutRequest
 from omnidemo.decoding.row_ops import RowStats

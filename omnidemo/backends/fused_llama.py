@@ -19,7 +19,7 @@ from omnidemo.backends import bf16_weights
 from omnidemo.backends.compiled_passes import CompiledPasses, Form
 from omnidemo.backends.cuda_graphs import CudaGraphs, GraphCache, KVBufferPool, Outputs
 from omnidemo.backends.fused_cache import FusedCache
-from omnidemo.backends.kernels.packed_forms import PackedMatrix
+from omnidemo.backends.packed_forms import PackedMatrix
 from omnidemo.backends.runner import overwrite_named
 from omnidemo.backends.weight_arena import HeadNorms, Matrix, Norm, WeightArena
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omnidemo.backends.kernels.packed_forms import BYTES, COLUMNS, NIBBLES, ROWS, SIXTEENS, Coded, PackedMatrix
+from omnidemo.backends.packed_forms import BYTES, COLUMNS, NIBBLES, ROWS, SIXTEENS, Coded, PackedMatrix
 from omnidemo.gguf.architecture import plan_of
 from omnidemo.gguf.block_types import BlockType
 from omnidemo.gguf.header import Header, TensorInfo

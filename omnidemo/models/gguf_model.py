@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from omnidemo.backends.kernels.packed_forms import PackedMatrix
+from omnidemo.backends.packed_forms import PackedMatrix
 from omnidemo.backends.runner import ModelError
 from omnidemo.gguf.architecture import plan_of
 from omnidemo.gguf.header import read_header

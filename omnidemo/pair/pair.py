@@ -283,13 +283,12 @@ class Pair:
     def summary(self) -> dict[str, Any]:
         """Facts about the pair for people: sizes, the vocabulary map, device and dtype."""
         return {
-            **self.map.summary(),
+            **(self.map.summary() | bf16_weights.described(self.target.runner)),
             "target_parameters": self.target.parameters,
             "drafter_parameters": self.drafter.parameters,
             "context": self.target.context,
             "device": str(self.target.device),
             "dtype": str(self.target.dtype).removeprefix("torch."),
-            **bf16_weights.described(self.target.runner),
         }
 
     def _line(self, domain: str) -> DraftingLine:

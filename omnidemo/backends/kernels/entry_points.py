@@ -10,9 +10,9 @@ from omnidemo.backends.kernels.draft import roll_out
 from omnidemo.backends.kernels.filters_kernel import distribution
 from omnidemo.backends.kernels.forward import forward, run_worker
 from omnidemo.backends.kernels.gemm import Array
-from omnidemo.backends.kernels.packed_forms import FLOAT32
 from omnidemo.backends.kernels.rounds_kernel import rounds
 from omnidemo.backends.kernels.rows_kernel import block_sums, inverse_cdf, inverse_cdf_by, softmax_, softmax_given, token_prob
+from omnidemo.backends.packed_forms import FLOAT32
 from omnidemo.backends.thread_pool import new_queue
 from omnidemo.vocab.trie_table import PROBES
 

@@ -15,8 +15,8 @@ from numba.core import cgutils
 
 from omnidemo.backends.kernels import gemm
 from omnidemo.backends.kernels.gemm import FIVE, FOUR, LANES, MOST, ONE, SIX, THREE, TWO, WIDE, Array, intrinsic, multiply
-from omnidemo.backends.kernels.packed_forms import BYTES, COLUMNS, NIBBLES, ROWS, SIXTEENS, SIZES
 from omnidemo.backends.kernels.rows_kernel import append, int64
+from omnidemo.backends.packed_forms import BYTES, COLUMNS, NIBBLES, ROWS, SIXTEENS, SIZES
 
 AHEAD = 4096  # bytes between what is multiplied and what is fetched
 HELD = 16 if WIDE else 8  # sums that fit into the registers beside what weights are made of; for more, a record is read twice

@@ -10,10 +10,10 @@ from numba import carray, cfunc, types
 from numpy.typing import NDArray
 
 from omnidemo.backends.kernels.gemm import Array, multiply
-from omnidemo.backends.kernels.packed_forms import BFLOAT16, COLUMNS, FLOAT32, ROWS
 from omnidemo.backends.kernels.packed_gemm import Records, multiply_packed, record_size, unpack_row
 from omnidemo.backends.kernels.rows_kernel import FAST, append, compiled, int64
 from omnidemo.backends.kernels.work_queue import pointer
+from omnidemo.backends.packed_forms import BFLOAT16, COLUMNS, FLOAT32, ROWS
 
 # A matrix, in a row of a table: its form, where it begins, and how many rows it has.
 FORM, ADDRESS, COUNT = range(3)

@@ -6,6 +6,7 @@ the value that the weight has in its file, bit for bit; so a packed matrix is th
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -51,7 +52,7 @@ class PackedMatrix:
         return self.records.nbytes
 
     @classmethod
-    def of(cls, form: int, rows: int, columns: int, read: Any) -> PackedMatrix:
+    def of(cls, form: int, rows: int, columns: int, read: Callable[[int, int], Coded]) -> PackedMatrix:
         """Pack `rows` × `columns` weights, several cores at once. `read(begin, end)` gives rows as `Coded`."""
         kind = RECORDS[form]
         groups, blocks = -(-rows // ROWS), columns // COLUMNS
