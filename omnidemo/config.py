@@ -47,8 +47,9 @@ class Settings(BaseSettings):
     )
     compact: Literal["auto", "drafter", "both", "neither"] = Field(
         "auto",
-        description="Whose CPU passes run over weights of two bytes (Llama shapes): the drafter's are rounded to bfloat16, a target's used"
-        " where that is exact. auto: the drafter's, and a target's where a probe finds that it decodes faster so.",
+        description="Whose CPU passes run over fewer bytes (Llama shapes): the drafter's weights are rounded to bfloat16, a target's read"
+        " as its GGUF file packs them, or in bfloat16 where that is exact. auto: the drafter's, and a target's where a probe finds that it"
+        " decodes faster so.",
     )
     threads: int = Field(
         0,

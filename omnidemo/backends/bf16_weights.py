@@ -60,22 +60,28 @@ def bits(runner: FusedLlama) -> list[NDArray[np.uint16]]:
     return found
 
 
+def described(runner: object) -> dict[str, str | int]:
+    """The form of the weights that a runner's passes read, and its bytes, for people; nothing where passes are not compiled."""
+    passes = getattr(runner, "passes", None)
+    return {"target_form": passes.form, "target_form_bytes": passes.nbytes} if passes is not None else {}
+
+
 def pick(runner: FusedLlama, clock: Callable[[], float] = time.perf_counter) -> None:
-    """Choose the form of a target's weights, two bytes or four, in which plain decoding is faster; verifying uses it too, so that drafting
-    is compared with plain decoding at its best. Passes of one token are timed in both forms alternately, and the fastest of each are
-    compared, because other load can only slow a pass down. No effect where two bytes do not hold the weights exactly."""
+    """Choose the form of a target's weights in which plain decoding is fastest: packed, two bytes or four; verifying uses it too, so that
+    drafting is compared with plain decoding at its best. Passes of one token are timed in all forms in turns, and the fastest of each are
+    compared, because other load can only slow a pass down. No effect where there is only one form that holds the weights exactly."""
     runner.compact(True)
-    if runner.passes is None or not runner.passes.two_bytes:
+    names = runner.forms()
+    if runner.passes is None or len(names) == 1:
         return
-    forms = [runner.passes, runner.four_bytes()]
-    cache, best, began = runner.new_cache(), [float("inf")] * 2, clock()
+    forms = [runner.passes if name == runner.passes.form else runner.passes_over(name) for name in names]
+    cache, best, began = runner.new_cache(), [float("inf")] * len(forms), clock()
     for attempt in range(PASSES):
         if attempt >= 3 and clock() - began > SECONDS:
             break
         for which, form in enumerate(forms):
             before = clock()
             if form.forward([0], 0, cache.array, 1) is None:
-                return  # without compiled code both forms are read by torch alike
+                return  # without compiled code all forms are read by torch alike
             best[which] = min(best[which], clock() - before)
-    if best[1] < best[0]:
-        runner.compact(False)
+    runner.use(forms[best.index(min(best))])

@@ -200,7 +200,8 @@ def _features() -> str | None:
 
 def _sources() -> list[Path]:
     here = Path(__file__).parent
-    return [here / "thread_pool.py", here / "round_layout.py", Path(trie_table.__file__), *sorted((here / "kernels").glob("*.py"))]
+    beside = [here / name for name in ("thread_pool.py", "round_layout.py", "packed_forms.py")]
+    return [*beside, Path(trie_table.__file__), *sorted((here / "kernels").glob("*.py"))]
 
 
 def _folder() -> str:

@@ -6,12 +6,13 @@ At batch 1 a small model spends as long between its products as in them when eac
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from omnidemo.backends import bf16_weights, compile_kernels, thread_pool
+from omnidemo.backends.packed_forms import BFLOAT16, FLOAT32
 from omnidemo.decoding.draft_policy import NEVER
 from omnidemo.decoding.rollout import DRAWS, FEW, ProposalRule, Rollout, RolloutRequest
 from omnidemo.decoding.row_ops import RowStats
@@ -21,32 +22,37 @@ if TYPE_CHECKING:
     from omnidemo.backends.fused_llama import FusedLlama
 
 Array = NDArray[np.float32]
+Form = Literal["packed", "bfloat16", "float32"]
 WORTH_SHARING = 400_000  # parameters × tokens of a pass, below which it is done before a helper thread has started
 LARGE = 4_000_000  # the same, from which on a product has several tasks per thread; below, claiming them costs more than it saves
 CHUNK = 256  # tokens that are read at once: what is computed of them stays in the caches
+EMBEDDING = "model.embed_tokens.weight"
 NOTHING = np.zeros(DRAWS)  # in place of uniform numbers that are not needed
 NOBODY = np.zeros(0, np.bool_), np.zeros(1, np.int64)  # in place of what is seen, where no penalty asks
 STRIDE, STRIDES = 80_000_000, 8  # budget of one call of a target: parameters × steps, and the most steps (tokens written)
 
 
 class CompiledPasses:
-    """The forward passes of a `FusedLlama` in float32 on a CPU. `two_bytes`: over copies of its matrices in bfloat16, else over the
-    matrices themselves."""
+    """The forward passes of a `FusedLlama` in float32 on a CPU, over a form of its weights: `float32`, the matrices themselves; `bfloat16`,
+    copies of them; `packed`, the matrices as their file has them, where it has them so (see `kernels/packed_forms.py`)."""
 
-    def __init__(self, runner: FusedLlama, two_bytes: bool) -> None:
-        self.runner, self.two_bytes = runner, two_bytes
+    def __init__(self, runner: FusedLlama, form: Form = "float32") -> None:
+        self.runner, self.form = runner, form
         layers = runner.layers
         biases = [np.zeros(len(layer.qkv.weight), np.float32) if layer.qkv.bias is None else layer.qkv.bias.numpy() for layer in layers]
         of_heads = np.array([() if layer.heads is None else layer.heads.array() for layer in layers], np.float32)
-        self._weights = bf16_weights.bits(runner) if two_bytes else [one.numpy() for one in bf16_weights.matrices(runner)]
-        self._given = (
-            runner.embed.numpy(), np.array([[layer.before.array, layer.after.array] for layer in layers]), runner.norm.array,
-            np.array(biases), of_heads, np.array([one.ctypes.data for one in self._weights]), 2 if two_bytes else 4, runner.inner,
-        )  # fmt: skip
+        arrays = bf16_weights.bits(runner) if form == "bfloat16" else [one.numpy() for one in bf16_weights.matrices(runner)]
+        table, self._weights, self.nbytes = _table(runner, form, arrays)
+        norms = np.array([[layer.before.array, layer.after.array] for layer in layers])
+        self._given = table, norms, runner.norm.array, np.array(biases), of_heads
         self.width = int(runner.embed.shape[1])
         self._rope: tuple[Any, ...] = (None,)  # the runner's tables, and the same as numpy's
         self._rule: tuple[Any, ...] = (None,)  # the newest one drawn by, and its tables as numpy's
         compile_kernels.prepare()
+
+    @property
+    def two_bytes(self) -> bool:
+        return self.form == "bfloat16"
 
     @property
     def helpers(self) -> int:
@@ -134,6 +140,45 @@ class CompiledPasses:
             tables = (rule.first, rule.inside, rule.alone, rule.trie.keys, rule.trie.info)
             known = self._rule = rule, *(table.numpy() for table in tables), rule.trie.kin
         return known[1:]
+
+
+def _table(runner: FusedLlama, form: Form, arrays: list[NDArray[Any]]) -> tuple[NDArray[np.int64], list[Any], int]:
+    """The table of matrices that `Model` in `kernels/forward.py` has, what it points into, and the bytes of the matrices in it that a pass
+    reads whole. `arrays` are those of `bf16_weights.matrices`, in float32 or as bfloat16's bits."""
+    kept: list[Any] = [arrays]
+    table: list[tuple[int, int, int]] = []
+    packed = runner.packed if form == "packed" else {}
+    read = 0
+
+    def add(name: str, whole: NDArray[Any], first: int, rows: int) -> None:
+        """A matrix that is `rows` rows of an array, unless it is packed."""
+        nonlocal read
+        own = packed.get(name)
+        if own is not None:
+            table.append((own.form, own.records.ctypes.data, rows))
+        else:
+            part = whole[first : first + rows]
+            table.append((FLOAT32 if whole.itemsize == 4 else BFLOAT16, part.ctypes.data, rows))
+        kept.append(own)
+        read += own.nbytes if own is not None else rows * whole.strides[0]
+
+    queries, keys, inner = runner.heads * runner.head_dim, runner.kv_heads * runner.head_dim, runner.inner
+    for number in range(len(runner.layers)):
+        qkv, out, gate_up, down = arrays[4 * number : 4 * number + 4]
+        attention, mlp = (f"model.layers.{number}.{part}" for part in ("self_attn", "mlp"))
+        add(f"{attention}.q_proj.weight", qkv, 0, queries)
+        add(f"{attention}.k_proj.weight", qkv, queries, keys)
+        add(f"{attention}.v_proj.weight", qkv, queries + keys, keys)
+        add(f"{attention}.o_proj.weight", out, 0, len(out))
+        add(f"{mlp}.gate_proj.weight", gate_up, 0, inner)
+        add(f"{mlp}.up_proj.weight", gate_up, inner, inner)
+        add(f"{mlp}.down_proj.weight", down, 0, len(down))
+    tied = runner.embed.data_ptr() == runner.head.weight.data_ptr()
+    add(EMBEDDING if tied else "lm_head.weight", arrays[-1], 0, len(arrays[-1]))
+    passed, embedding = read, runner.embed.numpy()
+    kept.append(embedding)
+    add(EMBEDDING, embedding, 0, len(embedding))
+    return np.array(table), kept, passed
 
 
 def arrays_of(seen: Seen | None) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:

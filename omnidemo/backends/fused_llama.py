@@ -16,13 +16,15 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from omnidemo.backends import bf16_weights
-from omnidemo.backends.compiled_passes import CompiledPasses
+from omnidemo.backends.compiled_passes import CompiledPasses, Form
 from omnidemo.backends.cuda_graphs import CudaGraphs, GraphCache, KVBufferPool, Outputs
 from omnidemo.backends.fused_cache import FusedCache
+from omnidemo.backends.packed_forms import PackedMatrix
 from omnidemo.backends.runner import overwrite_named
 from omnidemo.backends.weight_arena import HeadNorms, Matrix, Norm, WeightArena
 
 STATIC_ROPES = ("default", "linear", "llama3", "yarn")  # those whose frequencies do not depend on how much has been read
+Packing = Callable[[], Mapping[str, PackedMatrix]]
 Attend = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]  # queries, keys, new keys, values, new values → mixed [T, …, D]
 
 
@@ -67,6 +69,9 @@ class FusedLlama:
         self.rope = (torch.empty(0), torch.empty(0))  # rotary cosines and sines [positions, 1, D]
         self.threads = 0  # most threads of a pass on a CPU; 0: the cores, up to 8, or by the model's size where torch computes
         self.two_bytes, self.rounds_weights = False, False  # see `compact`
+        self.packing: Packing | None = None  # makes the packed form of these weights, if they have one; set by whoever has their file
+        self.packed: Mapping[str, PackedMatrix] = {}  # it, by the names of the weights
+        self._form: Form | None = None  # see `use`
         self.passes = self._passes()
         self.fixed = GraphCache(self.device, CudaGraphs(self.device)) if fast and self.device.type == "cuda" else None
         self.kv_pool = KVBufferPool()
@@ -99,25 +104,42 @@ class FusedLlama:
     def copy(self) -> FusedLlama:
         copy = FusedLlama(deepcopy(self._model), self.fast)
         copy.threads = self.threads
+        copy.packing, copy.packed, copy._form = self.packing, self.packed, self._form
         copy.compact(self.two_bytes, self.rounds_weights)
         return copy
 
     def compact(self, wanted: bool, rounding: bool = False) -> None:
-        """Run passes on a CPU over two-byte copies of the weights, where these hold them exactly. `rounding`: round the weights to
-        bfloat16, now and after each `overwrite`; for drafters only, since it changes the output. No effect where memory is too small for
-        copies."""
+        """Run passes on a CPU over fewer bytes: over packed weights where the model's file has such, else over two-byte copies of the
+        weights, where these hold them exactly. `rounding`: round the weights to bfloat16, now and after each `overwrite`; for drafters
+        only, since it changes the output. No effect where memory is too small for copies."""
         self.two_bytes, self.rounds_weights = wanted, wanted and rounding and bf16_weights.fits(self)
+        if self.rounds_weights or not wanted:
+            self.packed = {}
+        elif self.packing is not None and self.passes is not None and not self.packed and bf16_weights.fits(self):
+            self.packed = self.packing()
         self._refresh()
 
-    def four_bytes(self) -> CompiledPasses:
-        """Passes over the float32 weights, for a comparison of times."""
-        return CompiledPasses(self, two_bytes=False)
+    def forms(self) -> list[Form]:
+        """The forms of the weights that compiled passes can read, the one of the fewest bytes first."""
+        found: list[Form] = ["packed"] if self.packed else []
+        if self.two_bytes and bf16_weights.fits(self) and bf16_weights.exact(self):
+            found.append("bfloat16")
+        return [*found, "float32"]
+
+    def passes_over(self, form: Form) -> CompiledPasses:
+        """Passes over one of these forms, for a comparison of times."""
+        return CompiledPasses(self, form)
+
+    def use(self, passes: CompiledPasses) -> None:
+        """Take these passes, and their form as long as the weights have it."""
+        self._form, self.passes = passes.form, passes
 
     def _passes(self) -> CompiledPasses | None:
         """The compiled passes on a CPU; None where there are none."""
         if not self.fast or self.device.type != "cpu" or self.dtype != torch.float32:
             return None
-        return CompiledPasses(self, two_bytes=self.two_bytes and bf16_weights.fits(self) and bf16_weights.exact(self))
+        forms = self.forms()
+        return CompiledPasses(self, self._form if self._form is not None and self._form in forms else forms[0])
 
     def __deepcopy__(self, memo: dict[int, Any]) -> FusedLlama:
         return self.copy()  # recorded passes belong to the weights that they were recorded with
@@ -127,6 +149,7 @@ class FusedLlama:
 
     def overwrite(self, named: Mapping[str, Tensor]) -> None:
         overwrite_named(self._named, named)
+        self.packing, self.packed = None, {}  # which hold the weights as they were
         self._refresh()
 
     def _refresh(self) -> None:

@@ -19,13 +19,37 @@ Numbers = NDArray[np.float32]  # [blocks, numbers of a block]
 
 
 @dataclass(frozen=True, slots=True)
+class Parts:
+    """What blocks hold: codes of one byte [blocks, numbers], and the scale and minimum of each group of them [blocks, groups]; None for
+    minima that are zero."""
+
+    codes: Codes
+    scales: Numbers
+    minima: Numbers | None = None
+
+    def values(self) -> Numbers:
+        """scale · code + minimum [blocks, numbers]."""
+        count, groups = self.scales.shape
+        values: Numbers = self.scales[:, :, None] * self.codes.reshape(count, groups, -1).astype(np.float32)
+        if self.minima is not None:
+            values += self.minima[:, :, None]
+        return values.reshape(count, -1)
+
+
+@dataclass(frozen=True, slots=True)
 class BlockType:
-    """`numbers` weights in `size` bytes. `read`: the values of whole blocks, None where this project cannot read the type."""
+    """`numbers` weights in `size` bytes. `read`: the values of whole blocks, None where this project cannot read the type; `parts`: what
+    they are made of, None where the numbers lie there as they are."""
 
     name: str
     numbers: int
     size: int
     read: Callable[[Bytes], Numbers] | None = None
+    parts: Callable[[Bytes], Parts] | None = None
+
+
+def _coded(name: str, numbers: int, size: int, parts: Callable[[Bytes], Parts]) -> BlockType:
+    return BlockType(name, numbers, size, lambda blocks: parts(blocks).values(), parts)
 
 
 def _halves(blocks: Bytes, at: int) -> Numbers:
@@ -43,26 +67,24 @@ def _fifth_bits(blocks: Bytes, at: int) -> Codes:
     return np.unpackbits(blocks[:, at : at + 4], axis=-1, bitorder="little") << 4
 
 
-def _q4_0(blocks: Bytes) -> Numbers:
-    return _halves(blocks, 0) * (_nibbles(blocks[:, 2:]).astype(np.int8) - np.int8(8)).astype(np.float32)
+def _q4_0(blocks: Bytes) -> Parts:
+    return Parts(_nibbles(blocks[:, 2:]).astype(np.int8) - np.int8(8), _halves(blocks, 0))
 
 
-def _q4_1(blocks: Bytes) -> Numbers:
-    return _halves(blocks, 0) * _nibbles(blocks[:, 4:]).astype(np.float32) + _halves(blocks, 2)
+def _q4_1(blocks: Bytes) -> Parts:
+    return Parts(_nibbles(blocks[:, 4:]), _halves(blocks, 0), _halves(blocks, 2))
 
 
-def _q5_0(blocks: Bytes) -> Numbers:
-    codes = (_nibbles(blocks[:, 6:]) | _fifth_bits(blocks, 2)).astype(np.int8) - np.int8(16)
-    return _halves(blocks, 0) * codes.astype(np.float32)
+def _q5_0(blocks: Bytes) -> Parts:
+    return Parts((_nibbles(blocks[:, 6:]) | _fifth_bits(blocks, 2)).astype(np.int8) - np.int8(16), _halves(blocks, 0))
 
 
-def _q5_1(blocks: Bytes) -> Numbers:
-    codes = _nibbles(blocks[:, 8:]) | _fifth_bits(blocks, 4)
-    return _halves(blocks, 0) * codes.astype(np.float32) + _halves(blocks, 2)
+def _q5_1(blocks: Bytes) -> Parts:
+    return Parts(_nibbles(blocks[:, 8:]) | _fifth_bits(blocks, 4), _halves(blocks, 0), _halves(blocks, 2))
 
 
-def _q8_0(blocks: Bytes) -> Numbers:
-    return _halves(blocks, 0) * blocks[:, 2:].view(np.int8).astype(np.float32)
+def _q8_0(blocks: Bytes) -> Parts:
+    return Parts(blocks[:, 2:].view(np.int8), _halves(blocks, 0))
 
 
 def _two_bits(codes: Bytes) -> Codes:
@@ -71,26 +93,13 @@ def _two_bits(codes: Bytes) -> Codes:
     return (halves & 3).reshape(-1, 256)
 
 
-def _scaled(codes: Codes, scales: Numbers) -> Numbers:
-    """Codes [blocks, 256] times the scale of their group [blocks, groups]."""
-    groups = scales.shape[1]
-    found: Numbers = (scales[:, :, None] * codes.reshape(len(codes), groups, -1).astype(np.float32)).reshape(len(codes), -1)
-    return found
-
-
-def _less(values: Numbers, minima: Numbers) -> Numbers:
-    """Values [blocks, 256] less the minimum of their group [blocks, groups]."""
-    groups = minima.shape[1]
-    return (values.reshape(len(values), groups, -1) - minima[:, :, None]).reshape(len(values), -1)
-
-
-def _q2_k(blocks: Bytes) -> Numbers:
+def _q2_k(blocks: Bytes) -> Parts:
     both = blocks[:, :16]
     scales, minima = _halves(blocks, 80) * (both & 0x0F).astype(np.float32), _halves(blocks, 82) * (both >> 4).astype(np.float32)
-    return _less(_scaled(_two_bits(blocks[:, 16:80]), scales), minima)
+    return Parts(_two_bits(blocks[:, 16:80]), scales, -minima)
 
 
-def _q3_k(blocks: Bytes) -> Numbers:
+def _q3_k(blocks: Bytes) -> Parts:
     masks, packed = blocks[:, :32], blocks[:, 96:108]
     low = np.concatenate([packed[:, :8] & 0x0F, packed[:, :8] >> 4], axis=-1)
     high = (packed[:, None, 8:] >> np.array([0, 2, 4, 6], np.uint8).reshape(1, 4, 1)).reshape(-1, 16) & 3
@@ -98,7 +107,7 @@ def _q3_k(blocks: Bytes) -> Numbers:
     # A set bit of the mask means that 4 is not taken away; bit j of the 32 bytes belongs to the j-th group of 32 codes.
     bits = (masks[:, None, :] >> np.arange(8, dtype=np.uint8).reshape(1, 8, 1)).reshape(-1, 256) & 1
     codes = _two_bits(blocks[:, 32:96]).astype(np.int8) - ((bits ^ 1) << 2).astype(np.int8)
-    return _scaled(codes, _halves(blocks, 108) * scales.astype(np.float32))
+    return Parts(codes, _halves(blocks, 108) * scales.astype(np.float32))
 
 
 def six_bit_scales(packed: Bytes) -> tuple[Bytes, Bytes]:
@@ -109,28 +118,27 @@ def six_bit_scales(packed: Bytes) -> tuple[Bytes, Bytes]:
     return scales, minima
 
 
-def _with_minima(blocks: Bytes, codes: Codes) -> Numbers:
+def _with_minima(blocks: Bytes, codes: Codes) -> Parts:
     """Q4_K and Q5_K from their codes [blocks, 256]."""
     scales, minima = six_bit_scales(blocks[:, 4:16])
-    values = _scaled(codes, _halves(blocks, 0) * scales.astype(np.float32))
-    return _less(values, _halves(blocks, 2) * minima.astype(np.float32))
+    return Parts(codes, _halves(blocks, 0) * scales.astype(np.float32), -(_halves(blocks, 2) * minima.astype(np.float32)))
 
 
-def _q4_k(blocks: Bytes) -> Numbers:
+def _q4_k(blocks: Bytes) -> Parts:
     return _with_minima(blocks, _nibbles(blocks[:, 16:].reshape(-1, 4, 32)).reshape(-1, 256))
 
 
-def _q5_k(blocks: Bytes) -> Numbers:
+def _q5_k(blocks: Bytes) -> Parts:
     fifth = (blocks[:, None, 16:48] >> np.arange(8, dtype=np.uint8).reshape(1, 8, 1)) & 1
     low = _nibbles(blocks[:, 48:].reshape(-1, 4, 32)).reshape(-1, 256)
     return _with_minima(blocks, low | (fifth.reshape(-1, 256) << 4))
 
 
-def _q6_k(blocks: Bytes) -> Numbers:
+def _q6_k(blocks: Bytes) -> Parts:
     low = _nibbles(blocks[:, :128].reshape(-1, 2, 64)).reshape(-1, 256)
     codes = (low | _two_bits(blocks[:, 128:192]) << 4).astype(np.int8) - np.int8(32)
     scales = blocks[:, 192:208].view(np.int8).astype(np.float32)
-    return _scaled(codes, _halves(blocks, 208) * scales)
+    return Parts(codes, _halves(blocks, 208) * scales)
 
 
 def _float32(blocks: Bytes) -> Numbers:
@@ -149,17 +157,17 @@ def _bfloat16(blocks: Bytes) -> Numbers:
 BLOCK_TYPES: dict[int, BlockType] = {
     0: BlockType("F32", 1, 4, _float32),
     1: BlockType("F16", 1, 2, _float16),
-    2: BlockType("Q4_0", 32, 18, _q4_0),
-    3: BlockType("Q4_1", 32, 20, _q4_1),
-    6: BlockType("Q5_0", 32, 22, _q5_0),
-    7: BlockType("Q5_1", 32, 24, _q5_1),
-    8: BlockType("Q8_0", 32, 34, _q8_0),
+    2: _coded("Q4_0", 32, 18, _q4_0),
+    3: _coded("Q4_1", 32, 20, _q4_1),
+    6: _coded("Q5_0", 32, 22, _q5_0),
+    7: _coded("Q5_1", 32, 24, _q5_1),
+    8: _coded("Q8_0", 32, 34, _q8_0),
     9: BlockType("Q8_1", 32, 40),
-    10: BlockType("Q2_K", 256, 84, _q2_k),
-    11: BlockType("Q3_K", 256, 110, _q3_k),
-    12: BlockType("Q4_K", 256, 144, _q4_k),
-    13: BlockType("Q5_K", 256, 176, _q5_k),
-    14: BlockType("Q6_K", 256, 210, _q6_k),
+    10: _coded("Q2_K", 256, 84, _q2_k),
+    11: _coded("Q3_K", 256, 110, _q3_k),
+    12: _coded("Q4_K", 256, 144, _q4_k),
+    13: _coded("Q5_K", 256, 176, _q5_k),
+    14: _coded("Q6_K", 256, 210, _q6_k),
     15: BlockType("Q8_K", 256, 292),
     16: BlockType("IQ2_XXS", 256, 66),
     17: BlockType("IQ2_XS", 256, 74),

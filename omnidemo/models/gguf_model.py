@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from omnidemo.backends.packed_forms import PackedMatrix
 from omnidemo.backends.runner import ModelError
 from omnidemo.gguf.architecture import plan_of
 from omnidemo.gguf.header import read_header
 from omnidemo.gguf.identity import known_name
+from omnidemo.gguf.packing import packed_weights
 from omnidemo.gguf.tokenizer import read_tokenizer
 from omnidemo.gguf.weights import build_config, build_model, check_shapes, one_sentence
 from omnidemo.models.manner import read_manner
@@ -50,3 +53,8 @@ class GgufModel:
             raise ModelError(f"{self.name} cannot be spread over several devices; choose one, such as cuda:0")
         with one_sentence(self.files.name), LOADING:
             return build_model(self._header, self.config, dtype)
+
+    def pack(self) -> Mapping[str, PackedMatrix]:
+        """The matrices as the file has them, in the form that compiled passes read."""
+        with one_sentence(self.files.name):
+            return packed_weights(self._header, self.config)

@@ -131,6 +131,8 @@ def load_model(
             raise ModelError(f"the weights of {name} cannot be used ({first_line(error)}); download or save the model again") from error
         sizes = f"it needs {need} and {place} had {free / 1e9:.1f} GB"
         raise ModelError(f"{name} ran out of memory: {sizes}; choose a smaller model") from error
+    if isinstance(source, GgufModel) and isinstance(runner, FusedLlama):
+        runner.packing = source.pack
     if not (park or absent):
         _probe(name, runner, vocabulary)
     report("weights", 1.0)

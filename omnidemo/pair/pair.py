@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from torch import Tensor
 
-from omnidemo.backends import compile_kernels
+from omnidemo.backends import bf16_weights, compile_kernels
 from omnidemo.backends.choice import make_backend
 from omnidemo.config import GenerationConfig
 from omnidemo.decoding.backend import Backend, Clock, KVCache
@@ -283,7 +283,7 @@ class Pair:
     def summary(self) -> dict[str, Any]:
         """Facts about the pair for people: sizes, the vocabulary map, device and dtype."""
         return {
-            **self.map.summary(),
+            **(self.map.summary() | bf16_weights.described(self.target.runner)),
             "target_parameters": self.target.parameters,
             "drafter_parameters": self.drafter.parameters,
             "context": self.target.context,

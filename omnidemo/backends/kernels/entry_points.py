@@ -12,6 +12,7 @@ from omnidemo.backends.kernels.forward import forward, run_worker
 from omnidemo.backends.kernels.gemm import Array
 from omnidemo.backends.kernels.rounds_kernel import rounds
 from omnidemo.backends.kernels.rows_kernel import block_sums, inverse_cdf, inverse_cdf_by, softmax_, softmax_given, token_prob
+from omnidemo.backends.packed_forms import FLOAT32
 from omnidemo.backends.thread_pool import new_queue
 from omnidemo.vocab.trie_table import PROBES
 
@@ -37,24 +38,22 @@ def compile_all() -> None:
     softmax_(zeros(1), 1.0)
     queue, sampling, seen = new_queue(), (0.0, 0, 1.0, 0.0, 1.0), (np.zeros(1, np.bool_), whole(2))
     distribution(zeros(1), sampling, seen)
-    for weight in (zeros(24, 4), np.zeros((24, 4), np.uint16)):  # nothing but zeros, and as many as the largest matrix needs
-        model = (
-            zeros(1, 2, 1, 1, 4), zeros(1, 4), zeros(1, 2, 4), zeros(4), zeros(1, 12), zeros(1, 9), np.full(5, weight.ctypes.data),
-            weight.itemsize, 4, zeros(1, 4), zeros(1, 4), 1e-5,
-        )  # fmt: skip
-        forward(queue, 1, 1, model, whole(1), 0, zeros(1, 1), zeros(1, 4), 1.0, zeros(1, 4))
-        numbers, tokens, limits, marks = np.zeros(1), whole(1), np.zeros(1, np.int32), np.zeros(1, np.bool_)
-        keys, info, segments = whole(1 + PROBES), whole(2 + PROBES, 3), np.zeros((1, 5))
-        roll_out(
-            queue, 1, model, tokens, 0, zeros(1, 1), zeros(1, 4), limits, limits, marks, keys, info, 1, 1, sampling, seen, numbers, 1.0,
-            0.0, 0.0, segments, tokens, whole(3, 1), numbers, zeros(1, 1), whole(1, 4), numbers,
-        )  # fmt: skip
-        tables = (limits, limits, marks, keys, info, whole(2 + PROBES, 4), tokens, tokens, marks, np.zeros((1, 2), np.int32))
-        rounds(
-            queue, 1, 1, 1, model, tokens, 0, model, tokens, 0, 1, 1, 0, 1, tables, sampling, seen, seen, numbers, 1.0, 0.0, 0.0,
-            segments, tokens, tokens, True, zeros(2, 1), zeros(2, 4), zeros(1, 1), zeros(2, 1), zeros(2, 4), zeros(2, 4), whole(99),
-            np.zeros(99),
-        )  # fmt: skip
+    weight = zeros(4, 4)  # nothing but zeros, and as many as the largest matrix needs
+    matrices = np.array([(FLOAT32, weight.ctypes.data, 4 if i < 8 else 1) for i in range(9)])
+    model = (zeros(1, 2, 1, 1, 4), matrices, zeros(1, 2, 4), zeros(4), zeros(1, 12), zeros(1, 9), zeros(1, 4), zeros(1, 4), 1e-5)
+    forward(queue, 1, 1, model, whole(1), 0, zeros(1, 1), zeros(1, 4), 1.0, zeros(1, 4))
+    numbers, tokens, limits, marks = np.zeros(1), whole(1), np.zeros(1, np.int32), np.zeros(1, np.bool_)
+    keys, info, segments = whole(1 + PROBES), whole(2 + PROBES, 3), np.zeros((1, 5))
+    roll_out(
+        queue, 1, model, tokens, 0, zeros(1, 1), zeros(1, 4), limits, limits, marks, keys, info, 1, 1, sampling, seen, numbers, 1.0,
+        0.0, 0.0, segments, tokens, whole(3, 1), numbers, zeros(1, 1), whole(1, 4), numbers,
+    )  # fmt: skip
+    tables = (limits, limits, marks, keys, info, whole(2 + PROBES, 4), tokens, tokens, marks, np.zeros((1, 2), np.int32))
+    rounds(
+        queue, 1, 1, 1, model, tokens, 0, model, tokens, 0, 1, 1, 0, 1, tables, sampling, seen, seen, numbers, 1.0, 0.0, 0.0,
+        segments, tokens, tokens, True, zeros(2, 1), zeros(2, 4), zeros(1, 1), zeros(2, 1), zeros(2, 4), zeros(2, 4), whole(99),
+        np.zeros(99),
+    )  # fmt: skip
     run_worker(queue)
     for entry in ENTRIES:
         entry.disable_compile()  # other types would be a mistake, and would keep an answer waiting for seconds

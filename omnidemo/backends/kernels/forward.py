@@ -1,4 +1,4 @@
-"""A whole pass of a few rows over weights in float32 or bfloat16, which threads may share.
+"""A whole pass of a few rows over weights of any form, which threads may share.
 
 At batch 1 a small model spends as long between its products as in them when each step is a call of its own.
 """
@@ -13,25 +13,27 @@ from llvmlite import binding
 from numba import carray, cfunc, njit, types
 from numpy.typing import NDArray
 
-from omnidemo.backends.kernels.gemm import Array, Weight, multiply
+from omnidemo.backends.kernels.gemm import Array
 from omnidemo.backends.kernels.layers import add_normed, attend, norm_heads, rotate, silu_times, store
+from omnidemo.backends.kernels.products import COUNT, Matrices, Rows, look_up, multiply_rows
 from omnidemo.backends.kernels.rows_kernel import FAST, append, compiled, highest, int64, mass
 from omnidemo.backends.kernels.work_queue import add, look, next_task, offer, pointer
 from omnidemo.backends.thread_pool import AWAKE, DONE, SPINS_BEFORE_SLEEP, SPINS_BEFORE_YIELD, TASKS, WORK, Queue
 from omnidemo.backends.thread_pool import SIZE as LENGTH
 
 PRODUCT, GATED, ATTENTION, ROW_STATS, HEADS = range(5)  # kinds of work, and what is written of each in the queue:
-KIND, ROWS, X, OUT, WEIGHT, N, K, EACH = range(WORK, WORK + 8)
+KIND, ROWS, X, OUT, PARTS, N, K, EACH = range(WORK, WORK + 8)
 CACHE, QUERIES, GROUPS, CAPACITY, DIM, START, COS, SIN = range(WORK + 4, WORK + 12)  # after the first four
-SIZE = WORK + 12  # bytes of a weight
-WIDE, MATRIX, WIDTH, BIAS, NORMS = range(WORK + 13, WORK + 18)  # of heads, after all others
+MATRICES = WORK + 12  # how many matrices of the table, from PARTS on, are multiplied as one that has the rows of all
+WIDE, PROJECTIONS, WIDTH, BIAS, NORMS = range(WORK + 13, WORK + 18)  # of heads, after all others
 BLOCK = 8  # rows whose attention is computed together
 WORTH_SHARING = 60_000  # multiplications of attention that take longer than to find a thread that helps
-# A model: its cache's buffer [L, 2, Hkv, C, D], embedding [V, H], norms [L, 2, H], the last norm [H], the biases [L, n] of queries, keys
-# and values (zeros for none), the norms of their heads [L, 2 D + 1] as in `norm_heads` ([L, 0] for none), the addresses [4 L + 1] of each
-# layer's matrices (queries, keys and values [n, H]; out [H, heads · D]; gate and up [2 · inner, H]; down [H, inner]) and of the head
-# [V, H], the bytes of their numbers (4, or 2 in bfloat16), inner, rotary cosines and sines as in `store`, and what the norms add.
-Model = tuple[Array, Array, Array, Array, Array, Array, NDArray[np.int64], int, int, Array, Array, float]
+# A layer's matrices in the table: queries, keys and values [n, H], out [H, heads · D], gate and up [inner, H], down [H, inner].
+QUERY, MIX, GATE, DOWN, EACH_LAYER = 0, 3, 4, 6, 7
+# A model: its cache's buffer [L, 2, Hkv, C, D], the table [7 L + 2, 3] of each layer's matrices, of the head [V, H] and of the embedding
+# [V, H], norms [L, 2, H], the last norm [H], the biases [L, n] of queries, keys and values (zeros for none), the norms of their heads
+# [L, 2 D + 1] as in `norm_heads` ([L, 0] for none), rotary cosines and sines as in `store`, and what the norms add.
+Model = tuple[Array, Matrices, Array, Array, Array, Array, Array, Array, float]
 run_tasks: Any = types.ExternalFunction("omnidemo_run_tasks", types.int64(types.int64, types.int64))
 sched_yield: Any = types.ExternalFunction("sched_yield" if os.name == "posix" else "SwitchToThread", types.int32())
 
@@ -52,14 +54,14 @@ def forward(
         read(queue, tasks, model, ids[begin:end], start + begin, logits[shown:after], states[shown:after])
     if len(stats):
         stats[:, 3] = 1.0 / temperature
-        run_rows(queue, ROW_STATS, tasks, 0, logits, stats)
+        run_rows(queue, ROW_STATS, tasks, model[1], logits, stats)
 
 
 @compiled
 def read(queue: Queue, tasks: int, model: Model, ids: NDArray[np.int64], start: int, logits: Array, states: Array) -> None:
     """`forward` for one chunk."""
-    buffer, embed, norms, last, bias, of_heads, weights, queue[SIZE], inner, cos, sin, eps = model
-    count, rows, layers, width = len(ids), len(logits), len(buffer), embed.shape[1]
+    buffer, matrices, norms, last, bias, of_heads, cos, sin, eps = model
+    count, rows, layers, width, inner = len(ids), len(logits), len(buffer), len(last), matrices[GATE, COUNT]
     x, y = np.empty((count, width), np.float32), np.zeros((count, width), np.float32)
     wide = np.empty((count, bias.shape[1]), np.float32)
     mixed = np.empty((count, bias.shape[1] - 2 * buffer.shape[2] * buffer.shape[4]), np.float32)
@@ -67,13 +69,14 @@ def read(queue: Queue, tasks: int, model: Model, ids: NDArray[np.int64], start: 
     # As many of the keys' heads as there are threads, at least, or in a small pass half as many.
     by_heads = count <= BLOCK and 1 < tasks <= TASKS * buffer.shape[2]
     for row in range(count):
-        append(x[row], int64(0), embed[ids[row]])
+        look_up(matrices[EACH_LAYER * layers + 1], ids[row], x[row])
     for layer in range(layers):
+        own = matrices[EACH_LAYER * layer : EACH_LAYER * (layer + 1)]
         add_normed(x, y, norms[layer, 0], eps, y)
         if by_heads:
-            run_heads(queue, weights[4 * layer], y, bias[layer], of_heads[layer], wide, start, buffer[layer], cos, sin, mixed)
+            run_heads(queue, own[QUERY:MIX], y, bias[layer], of_heads[layer], wide, start, buffer[layer], cos, sin, mixed)
         else:
-            run_rows(queue, PRODUCT, tasks, weights[4 * layer], y, wide)
+            run_rows(queue, PRODUCT, tasks, own[QUERY:MIX], y, wide)
             wide += bias[layer]
             if of_heads.shape[1]:
                 heads = mixed.shape[1] // buffer.shape[4]
@@ -81,24 +84,24 @@ def read(queue: Queue, tasks: int, model: Model, ids: NDArray[np.int64], start: 
                 norm_heads(wide, heads, heads + buffer.shape[2], of_heads[layer], int64(1))
             store(wide, start, buffer[layer], cos, sin, int64(0), buffer.shape[2])
             run_attention(queue, wide, start, buffer[layer], cos, sin, mixed)
-        run_rows(queue, PRODUCT, tasks, weights[4 * layer + 1], mixed, y)
+        run_rows(queue, PRODUCT, tasks, own[MIX:GATE], mixed, y)
         add_normed(x, y, norms[layer, 1], eps, y)
-        run_rows(queue, GATED, tasks, weights[4 * layer + 2], y, gated)
-        run_rows(queue, PRODUCT, tasks, weights[4 * layer + 3], gated, y)
+        run_rows(queue, GATED, tasks, own[GATE:DOWN], y, gated)
+        run_rows(queue, PRODUCT, tasks, own[DOWN:], gated, y)
     add_normed(x, y, last, eps, y)
     for row in range(rows):
         append(states[row], int64(0), y[count - rows + row])
-    run_rows(queue, PRODUCT, tasks, weights[4 * layers], states, logits)
+    run_rows(queue, PRODUCT, tasks, matrices[EACH_LAYER * layers : EACH_LAYER * layers + 1], states, logits)
 
 
 @compiled
-def run_rows(queue: Queue, kind: int, tasks: int, weight: int, x: Array, out: Array) -> None:
-    """PRODUCT: out = x · Wᵀ of the matrix at an address. GATED: W is [2n, k], gate and up one after the other, and
+def run_rows(queue: Queue, kind: int, tasks: int, matrices: Matrices, x: Array, out: Array) -> None:
+    """PRODUCT: out = x · Wᵀ, the rows of W being those of some matrices of the table. GATED: these are gate and up, and
     out = silu(x · gateᵀ) · (x · upᵀ). ROW_STATS: the stats `out` of logits x; a task is a row."""
     n = out.shape[1] if kind != ROW_STATS else len(x)
     each = max(16, (n + tasks - 1) // tasks + 3 & -4) if kind != ROW_STATS else 1
     queue[KIND], queue[ROWS], queue[X], queue[OUT] = kind, len(x), x.ctypes.data, out.ctypes.data
-    queue[WEIGHT], queue[N], queue[K], queue[EACH] = weight, n, x.shape[1], each
+    queue[PARTS], queue[MATRICES], queue[N], queue[K], queue[EACH] = matrices.ctypes.data, len(matrices), n, x.shape[1], each
     run_all(queue, (n + each - 1) // each)
 
 
@@ -118,13 +121,13 @@ def run_attention(queue: Queue, wide: Array, start: int, cache: Array, cos: Arra
 
 @compiled
 def run_heads(
-    queue: Queue, weight: int, x: Array, bias: Array, norms: Array, wide: Array, start: int, cache: Array, cos: Array, sin: Array,
-    out: Array,
+    queue: Queue, matrices: Matrices, x: Array, bias: Array, norms: Array, wide: Array, start: int, cache: Array, cos: Array,
+    sin: Array, out: Array,
 ) -> None:  # fmt: skip
     """Queries, keys and values of a few rows x [T, H], and attention: a task is what belongs to one head of the keys, from the product to
     what is attended. Nothing of it crosses from core to core in between. `wide` [T, (H + 2 Hkv) · D] is where they work."""
     queue[KIND], queue[ROWS], queue[X], queue[OUT] = HEADS, len(x), x.ctypes.data, out.ctypes.data
-    queue[WIDE], queue[MATRIX], queue[WIDTH], queue[BIAS] = wide.ctypes.data, weight, x.shape[1], bias.ctypes.data
+    queue[WIDE], queue[PROJECTIONS], queue[WIDTH], queue[BIAS] = wide.ctypes.data, matrices.ctypes.data, x.shape[1], bias.ctypes.data
     queue[NORMS] = norms.ctypes.data if len(norms) else 0
     describe(queue, out.shape[1] // cache.shape[3], cache, start, cos, sin)
     run_all(queue, cache.shape[1])
@@ -174,24 +177,22 @@ def do_task(queue: Queue, task: int) -> None:
 
 @compiled
 def do_product(queue: Queue, task: int) -> None:
-    total, k = queue[N] * (2 if queue[KIND] == GATED else 1), queue[K]
-    if queue[SIZE] == 2:
-        do_rows(queue, task, carray(pointer(queue[WEIGHT]), (total, k), np.uint16))
-    else:
-        do_rows(queue, task, carray(pointer(queue[WEIGHT]), (total, k), np.float32))
-
-
-@compiled
-def do_rows(queue: Queue, task: int, weight: Weight) -> None:
-    rows, n, k, each = queue[ROWS], queue[N], queue[K], queue[EACH]
-    x, out = carray(pointer(queue[X]), (rows, k), np.float32), carray(pointer(queue[OUT]), (rows, n), np.float32)
-    begin, end = task * each, min(n, (task + 1) * each)
-    multiply(weight[begin:end], x, out[:, begin:end])
+    rows, n, k, each, parts = queue[ROWS], queue[N], queue[K], queue[EACH], queue[MATRICES]
+    matrices = carray(pointer(queue[PARTS]), (parts, 3), np.int64)
+    begin, end, x = task * each, min(n, (task + 1) * each), Rows(queue[X], rows, k)
     if queue[KIND] == GATED:
-        up = np.empty((rows, end - begin), np.float32)
-        multiply(weight[n + begin : n + end], x, up[:, :])
+        out, up = carray(pointer(queue[OUT]), (rows, n), np.float32), np.empty((rows, end - begin), np.float32)
+        multiply_rows(matrices[0], begin, end, x, Rows(queue[OUT] + 4 * begin, rows, n))
+        multiply_rows(matrices[1], begin, end, x, Rows(up.ctypes.data, rows, end - begin))
         for row in range(rows):
             silu_times(out[row, begin:end], up[row], out[row, begin:end])
+        return
+    first = int64(0)
+    for part in range(parts):
+        low, high = max(begin, first), min(end, first + matrices[part, COUNT])
+        if low < high:
+            multiply_rows(matrices[part], low - first, high - first, x, Rows(queue[OUT] + 4 * low, rows, n))
+        first += matrices[part, COUNT]
 
 
 @compiled
@@ -207,12 +208,9 @@ def do_row_stats(queue: Queue, task: int) -> None:
 @compiled
 def do_heads(queue: Queue, task: int) -> None:
     rows, heads, groups, dim, start = queue[ROWS], queue[QUERIES], queue[GROUPS], queue[DIM], queue[START]
-    count, each, width = (heads + 2 * groups) * dim, heads // groups, queue[WIDTH]
-    if queue[SIZE] == 2:
-        project(queue, carray(pointer(queue[MATRIX]), (count, width), np.uint16), task)
-    else:
-        project(queue, carray(pointer(queue[MATRIX]), (count, width), np.float32), task)
+    count, each = (heads + 2 * groups) * dim, heads // groups
     wide = carray(pointer(queue[WIDE]), (rows, count), np.float32)
+    project(queue, wide, task)
     if queue[NORMS]:
         norms = carray(pointer(queue[NORMS]), 2 * dim + 1, np.float32)
         norm_heads(wide, task * each, (task + 1) * each, norms, int64(0))
@@ -226,15 +224,15 @@ def do_heads(queue: Queue, task: int) -> None:
 
 
 @compiled
-def project(queue: Queue, weight: Weight, task: int) -> None:
+def project(queue: Queue, wide: Array, task: int) -> None:
     """The queries, keys and values that belong to one head of the keys."""
-    rows, heads, groups, dim = queue[ROWS], queue[QUERIES], queue[GROUPS], queue[DIM]
-    x = carray(pointer(queue[X]), (rows, queue[WIDTH]), np.float32)
-    wide, bias = carray(pointer(queue[WIDE]), (rows, len(weight)), np.float32), carray(pointer(queue[BIAS]), len(weight), np.float32)
+    rows, heads, groups, dim, n = queue[ROWS], queue[QUERIES], queue[GROUPS], queue[DIM], wide.shape[1]
+    matrices = carray(pointer(queue[PROJECTIONS]), (3, 3), np.int64)
+    x, bias = Rows(queue[X], rows, queue[WIDTH]), carray(pointer(queue[BIAS]), n, np.float32)
     for part in range(3):
         size = heads // groups * dim if part == 0 else dim
         begin = task * size if part == 0 else (heads + (part - 1) * groups + task) * dim
-        multiply(weight[begin : begin + size], x, wide[:, begin : begin + size])
+        multiply_rows(matrices[part], task * size, (task + 1) * size, x, Rows(queue[WIDE] + 4 * begin, rows, n))
         for row in range(rows):
             for i in range(begin, begin + size):
                 wide[row, i] += bias[i]

@@ -42,18 +42,21 @@ class Shape:
 
     @classmethod
     def counted(cls, runner: Runner, config: Any, compact: bool = True) -> Shape:
-        """Of a runner whose model has this configuration. `compact`: its passes may read float32 weights from a copy in two bytes."""
+        """Of a runner whose model has this configuration. `compact`: its passes may read float32 weights from a form of fewer bytes."""
         unique = list({one.data_ptr(): one for one in runner.weights().values()}.values())
         tables = [one for one in unique if one.dim() == 2 and len(one) == runner.rows]  # one of them is the output layer
         others = [one for one in unique if all(one is not table for table in tables)]
         passes = getattr(runner, "passes", None)
-        fraction = 2 if compact and isinstance(passes, CompiledPasses) and passes.two_bytes else 1
+        share = 1.0
+        if compact and isinstance(passes, CompiledPasses):
+            whole = sum(one.numel() for one in others if one.dim() > 1) + (tables[0].numel() if tables else 0)
+            share = passes.nbytes / (4 * whole)
         layers, heads = config.num_hidden_layers, config.num_attention_heads
         groups = getattr(config, "num_key_value_heads", None) or heads
         dim = getattr(config, "head_dim", None) or config.hidden_size // heads
         return cls(
-            weights=sum(one.nbytes for one in others) // fraction,
-            head=tables[0].nbytes // fraction if tables else 0,
+            weights=round(sum(one.nbytes for one in others) * share),
+            head=round(tables[0].nbytes * share) if tables else 0,
             position=2 * layers * groups * dim * runner.dtype.itemsize,
             matrices=sum(one.numel() for one in others if one.dim() > 1),
             outputs=tables[0].numel() if tables else 0,

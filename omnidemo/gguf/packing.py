@@ -1,0 +1,56 @@
+"""The matrices of a GGUF file in the forms that compiled passes read: exactly what the file says, in about as many bytes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from omnidemo.backends.packed_forms import BYTES, COLUMNS, NIBBLES, ROWS, SIXTEENS, Coded, PackedMatrix
+from omnidemo.gguf.architecture import plan_of
+from omnidemo.gguf.block_types import BlockType
+from omnidemo.gguf.header import Header, TensorInfo
+from omnidemo.gguf.weights import GgufWeights
+
+FORMS = {"Q4_0": NIBBLES, "Q4_1": NIBBLES, "Q4_K": NIBBLES, "Q8_0": BYTES, "Q5_0": BYTES}  # of all other types: SIXTEENS
+WHOLE = ("model.embed_tokens.weight", "lm_head.weight")  # matrices that are no part of a product with others
+
+
+def packed_weights(header: Header, config: Any) -> dict[str, PackedMatrix]:
+    """Each matrix that has a packed form, by the name that `transformers` gives it. One in plain numbers has none, and stays float32."""
+    plan, weights, found = plan_of(header), GgufWeights(header), {}
+    for weight, name in plan.names.items():
+        tensor = header.tensors[name]
+        if tensor.kind.parts is None or len(tensor.shape) != 2 or (tensor.shape[0] % ROWS and weight not in WHOLE):
+            continue
+        heads = {"q_proj": config.num_attention_heads, "k_proj": config.num_key_value_heads}.get(weight.split(".")[-2], 0)
+        found[weight] = _packed(weights, tensor, heads if plan.architecture.turned else 0)
+    return found
+
+
+def _packed(weights: GgufWeights, tensor: TensorInfo, turned_heads: int) -> PackedMatrix:
+    """A matrix; `turned_heads` as in `GgufWeights.float32`."""
+    rows, columns = tensor.shape
+    blocks = weights.blocks(tensor).reshape(rows, -1, tensor.kind.size)
+    order = np.arange(rows)
+    if turned_heads:
+        order = order.reshape(turned_heads, -1, 2).swapaxes(1, 2).ravel()
+    form = FORMS.get(tensor.kind.name, SIXTEENS)
+
+    def read(begin: int, end: int) -> Coded:
+        return _coded(tensor.kind, form, blocks[order[begin:end]] if turned_heads else blocks[begin:end])
+
+    return PackedMatrix.of(form, rows, columns, read)
+
+
+def _coded(kind: BlockType, form: int, blocks: NDArray[np.uint8]) -> Coded:
+    """Rows of blocks [rows, blocks, bytes] as their codes, scales and minima."""
+    assert kind.parts is not None
+    rows, parts = len(blocks), kind.parts(blocks.reshape(-1, kind.size))
+    codes, scales, minima = parts.codes, parts.scales, parts.minima
+    if kind.name == "Q4_0":  # codes from 0 on, which takes a minimum: scale · 8 and scale · code have few enough bits for float32
+        codes, minima = (codes + np.int8(8)).view(np.uint8), scales * np.float32(-8)
+    codes = codes.view(np.uint8 if form == NIBBLES else np.int8)  # none of the latter is above 127
+    assert scales.size * COLUMNS == codes.size or form == SIXTEENS
+    return Coded(codes.reshape(rows, -1), scales.reshape(rows, -1), None if minima is None else minima.reshape(rows, -1))

@@ -1,0 +1,91 @@
+"""Products with packed weights are those with the same weights in float32, for vectors of either width, whatever is left over."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from llvmlite import binding
+from numpy.typing import NDArray
+
+from omnidemo.backends.packed_forms import BYTES, NIBBLES, RECORDS, SIXTEENS, Coded, PackedMatrix
+
+CHECK = """
+import sys
+from llvmlite import binding
+if sys.argv[1] == "narrow":
+    features = binding.get_host_cpu_features()
+    features.update({name: False for name in features if name.startswith("avx512")})
+    binding.get_host_cpu_features = lambda: features
+import numpy as np
+from omnidemo.backends.kernels import gemm, packed_gemm
+from omnidemo.backends.packed_forms import COLUMNS, RECORDS
+from tests.kernels.test_packed_gemm import random_matrix
+assert gemm.LANES == 8 or sys.argv[1] != "narrow"
+rng = np.random.default_rng(0)
+for form in RECORDS:
+    for n, k in ((1, 32), (3, 64), (4, 96), (7, 576), (13, 32), (36, 256)):
+        matrix, plain = random_matrix(form, n, k)
+        records = packed_gemm.Records(form, matrix.records.ctypes.data, n, k // COLUMNS)
+        for rows in (0, 1, 2, 3, 4, 5, 6, 7, 8, 11, 12, 13, 16, 17, 64, 256):
+            x, out = rng.normal(size=(rows, k)).astype(np.float32), np.full((rows, n + 3), 7, np.float32)
+            wanted = x.astype(float) @ plain.T.astype(float)
+            packed_gemm.multiply_packed(records, x, out[:, 1 : n + 1])
+            bound = 2e-6 * np.abs(x).sum(-1).max(initial=1) * np.abs(plain).max()
+            assert np.allclose(out[:, 1 : n + 1], wanted, atol=bound), (form, n, k, rows)
+            assert (out[:, 0] == 7).all() and (out[:, n + 1 :] == 7).all(), "it writes nothing beside"
+        row = np.empty(k, np.float32)
+        for which in range(n):
+            packed_gemm.unpack_row(records, which, row)
+            assert np.array_equal(row, plain[which]), "a weight is what it is in float32"
+"""
+
+
+def random_matrix(form: int, rows: int, columns: int) -> tuple[PackedMatrix, NDArray[np.float32]]:
+    """A packed matrix, and the same in float32. Scales have as few bits as those of files, so that scale · code is exact there."""
+    rng, groups = np.random.default_rng(rows), columns // (16 if form == SIXTEENS else 32)
+    low, high, kind = (0, 16, np.uint8) if form == NIBBLES else (-128, 128, np.int8)
+    codes = rng.integers(low, high, (rows, columns)).astype(kind)
+    scales, minima = (rng.normal(size=(rows, groups)).astype(np.float16).astype(np.float32) for _ in range(2))
+    plain = np.repeat(scales, columns // groups, 1) * codes.astype(np.float32)
+    if form != BYTES:
+        plain = plain + np.repeat(minima, columns // groups, 1)
+
+    def read(begin: int, end: int) -> Coded:
+        return Coded(codes[begin:end], scales[begin:end], None if form == BYTES else minima[begin:end])
+
+    return PackedMatrix.of(form, rows, columns, read), plain
+
+
+@pytest.mark.parametrize("form", RECORDS)
+@pytest.mark.parametrize("rows", [1, 4, 5, 700])
+def test_a_packed_matrix_has_the_weights_that_it_was_made_of(form: int, rows: int) -> None:
+    matrix, plain = random_matrix(form, rows, 1024)
+    assert np.array_equal(matrix.values(), plain)
+    assert matrix.records.ctypes.data % 64 == 0
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], subprocess.CompletedProcess[str]]:
+    """The check for vectors of a width, which is compiled anew and takes seconds."""
+
+    @cache
+    def ran(width: str) -> subprocess.CompletedProcess[str]:
+        environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path_factory.mktemp("code")), "PYTHONPATH": str(Path(__file__).parents[2])}
+        return subprocess.run([sys.executable, "-c", CHECK, width], env=environment, capture_output=True, text=True, timeout=200)
+
+    return ran
+
+
+@pytest.mark.parametrize("width", ["narrow", "as wide as can be"])
+def test_products(width: str, run: Callable[[str], subprocess.CompletedProcess[str]]) -> None:
+    """Where a processor has no wider vectors than the narrow ones, both are the same check, which is made once."""
+    wide = any(name.startswith("avx512") and has for name, has in binding.get_host_cpu_features().items())
+    done = run(width if wide else "narrow")
+    assert done.returncode == 0, done.stderr
