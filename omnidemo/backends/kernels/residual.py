@@ -127,7 +127,7 @@ def probs_after(path: Whole, read: int, row: Array, walk: Whole, walk_probs: Arr
         append(probs, int64(0), walk_probs[count])
         return read
     queue, few, drafter, origin, sampling, seen, before = reader
-    state = np.empty((1, drafter[1].shape[1]), np.float32)
+    state = np.empty((1, len(drafter[3])), np.float32)  # as wide as the last norm
     for token in range(read, count):
         forward(queue, few, int64(1), drafter, path[token : token + 1], origin + token, row, state, 1.0, np.empty((0, 4), np.float32))
     masked_logits(row[0], tables[1], 0, probs)
