@@ -36,7 +36,7 @@ def test_what_threads_freed_goes_back() -> None:
     kept: list[bytes] = []
 
     def work() -> None:
-        blocks = [os.urandom(1) * 100_000 for _ in range(600)]
+        blocks = [os.urandom(1) * 100_000 for _ in range(2000)]
         kept.append(blocks[-1])  # behind all others, so that the C library keeps them
 
     gc_pauses.give_back()
@@ -44,7 +44,7 @@ def test_what_threads_freed_goes_back() -> None:
     in_a_thread(work)
     held = resident() - before
     gc_pauses.give_back()
-    assert held > 20 * MEGABYTE and resident() - before < held / 4  # of 60; what earlier tests freed is used first
+    assert held > 50 * MEGABYTE and resident() - before < held / 4  # of 200; what earlier tests freed is used first, and may go meanwhile
 
 
 @needs_proc
