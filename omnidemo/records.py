@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -16,11 +16,20 @@ T = TypeVar("T")
 # Where an emitted (or discarded) target token came from.
 #   direct     proposed through the direct vocabulary map and accepted
 #   ngram      proposed from several drafter tokens, through the n-gram cache (the string methods: by their text), and accepted
+#   copied     proposed because the text has gone on so before (`Token.match`), and accepted
 #   corrected  written by the target after it rejected the proposal (or after the drafter had nothing to propose)
 #   bonus      written by the target after it accepted everything that was proposed
 #   plain      written by the target without any draft (the method `autoregressive`, or a round with draft length 0)
-Source = Literal["direct", "ngram", "corrected", "bonus", "plain"]
+Source = Literal["direct", "ngram", "copied", "corrected", "bonus", "plain"]
 FinishReason = Literal["end", "stop", "length", "context", "cancelled"]
+
+
+class Match(NamedTuple):
+    """Why a token was copied: the newest `length` tokens stand, with it behind them, in the prompt, in the answer so far, or in an earlier
+    answer."""
+
+    length: int
+    origin: Literal["prompt", "answer", "earlier"]
 
 
 @dataclass(slots=True)  # not frozen: see above
@@ -32,7 +41,7 @@ class Token:
     at temperature 1, `q` the proposal's (an upper bound where the method uses one; at temperature 0 the drafter's at temperature 1),
     `accept` the probability with which it was accepted; `q` and `accept` are None for tokens that nobody proposed. `pieces` are
     the drafter's ids that spelled the token. Of the sources, "direct" is one drafter token, "ngram" several; with the methods on strings
-    also none, where no drafter token ends on the token's last byte.
+    also none, where no drafter token ends on the token's last byte. `match`: of a token that was copied; then nobody drew it, and `q` is 1.
     """
 
     id: int
@@ -43,6 +52,7 @@ class Token:
     accept: float | None = None
     pieces: tuple[int, ...] = ()
     piece_texts: tuple[str, ...] = ()
+    match: Match | None = None
 
 
 STAGES = ("draft", "verify", "settle", "other")  # keys of `Round.seconds`, beside "total"

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from omnidemo.decoding.rollout import ProposalRule
 from omnidemo.decoding.row_ops import RowStats
 from omnidemo.decoding.sampling import Logits, Probs
+from omnidemo.records import Match
 
 if TYPE_CHECKING:
     from omnidemo.decoding.method import Method
@@ -67,6 +68,7 @@ class Slot:
         default_factory=dict
     )  # the drafter's distributions [D] after `base`, by path of drafter ids
     draft_probs: Sequence[float] = ()  # the drafter's probability of each of `draft_ids`; () where it did not draw these
+    match: Match | None = None  # of a copied token, which is proposed with q = 1; None where the drafter proposed it
 
 
 @dataclass(slots=True)

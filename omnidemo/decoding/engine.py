@@ -132,7 +132,7 @@ def decode(
             proposed=sum(slot.target_id >= 0 for slot in result.slots),
             accepted=accepted,
             judged=len(result.accept_probs),
-            ngram_hits=sum(len(slot.draft_ids) != 1 for slot in result.slots[:accepted]),
+            ngram_hits=sum(len(slot.draft_ids) != 1 and slot.match is None for slot in result.slots[:accepted]),
             seconds={**dict(zip(STAGES, stages, strict=True)), "total": sum(stages)},
             inserts=new_ngrams(written, vocabulary, ngrams),
             finish_reason=reason,

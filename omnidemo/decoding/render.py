@@ -42,14 +42,16 @@ def discarded_tokens(result: RoundResult, accepted: int, vocabulary: VocabularyM
 
 def _proposed(result: RoundResult, position: int, text: str, vocabulary: VocabularyMap, greedy: bool) -> Token:
     slot = result.slots[position]
-    source: Source = "direct" if len(slot.draft_ids) == 1 else "ngram"
+    source: Source = "copied" if slot.match else "direct" if len(slot.draft_ids) == 1 else "ngram"
     accept = result.accept_probs[position] if position < len(result.accept_probs) else None
     p, q, pieces = result.target_probs[position], _shown_q(slot, greedy), slot.draft_ids
-    return Token(slot.target_id, text, source, p, q, accept, pieces, _piece_texts(pieces, vocabulary))
+    return Token(slot.target_id, text, source, p, q, accept, pieces, _piece_texts(pieces, vocabulary), slot.match)
 
 
 def _shown_q(slot: Slot, greedy: bool) -> float | None:
-    """The drafter's probability of a slot, where its own tokens spell it."""
+    """The drafter's probability of a slot, where its own tokens spell it; 1 of a copied one."""
+    if slot.match:
+        return 1.0
     if greedy:  # q is 1 then; the probability at temperature 1 says more
         return math.prod(slot.draft_probs) if slot.draft_probs else None
     return slot.q if slot.draft_ids else None
