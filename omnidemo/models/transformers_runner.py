@@ -58,7 +58,8 @@ def check_cache(model_class: Any, config: Any) -> None:
 
 def boundaries(config: Any) -> list[int]:
     """Lengths within the model's window that its configuration names, at which it may begin to compute otherwise; the shortest first."""
-    limit, found = context_limit(config), set()
+    limit = context_limit(config)
+    found: set[Any] = set()
     for name, value in config.get_text_config(decoder=True).to_dict().items():
         if BOUNDARY.search(name) and not name.endswith("pattern"):
             found.update(value.values() if isinstance(value, dict) else value if isinstance(value, list) else [value])
