@@ -59,7 +59,9 @@ class OurEngine:
         self._cache = model.runner.new_cache()
         self._temperature = 1.0 if model.device.type == "cpu" else None  # then rows come with what accepting needs of them
         said = bf16_weights.described(model.runner)
-        weights = f"{said['target_form']}, {said['target_form_bytes'] / 1e6:.0f} MB" if said else str(model.dtype).removeprefix("torch.")
+        weights = (
+            f"{said['target_form']}, {int(said['target_form_bytes']) / 1e6:.0f} MB" if said else str(model.dtype).removeprefix("torch.")
+        )
         self.facts = Facts(commit(), weights, model.runner.rows, model.context, self._pair.prompt_ids(text))
 
     def read(self, ids: Sequence[int], rows: int) -> Any:
@@ -103,7 +105,8 @@ class TransformersEngine:
         self.facts = Facts(version("transformers"), weights, self._runner.rows, self._runner.max_positions)
 
     def read(self, ids: Sequence[int], rows: int) -> Any:
-        return self._cache.forward(ids, rows).logits.cpu().numpy()
+        logits: Any = self._cache.forward(ids, rows).logits
+        return logits.cpu().numpy()
 
     def trim(self, length: int) -> None:
         self._cache.trim(length)

@@ -38,8 +38,8 @@ REST = 0.3  # seconds before a turn, in which the threads of the one before fall
 HEADINGS = ("engine", "weights", "behind", *(f"{rows} rows" if rows > 1 else "1 row" for rows in ROWS), f"prompt of {PROMPT}", "tokens/s")
 HEADINGS += ("same ids",)
 NOTE = (
-    "ms of one pass behind so many tokens by its rows, with logits for every row; of a prompt; tokens/s of a plain greedy answer, the prompt"
-    " included. Medians, engines in turns, each in a process of its own with as many threads. Below: ours over each."
+    "ms of one pass behind so many tokens by its rows, with logits for every row; of a prompt; tokens/s of a plain greedy answer, the"
+    " prompt included. Medians, engines in turns, each in a process of its own with as many threads. Below: ours over each."
 )
 
 
@@ -59,7 +59,8 @@ class RaceRequest:
 
 @dataclass(slots=True)
 class Raced:
-    """An engine's seconds. `passes`: positions before → rows → seconds of each pass; `same`: ids of its answer that are ours, of how many."""
+    """An engine's seconds. `passes`: positions before → rows → seconds of each pass; `same`: how many ids its answer begins with that ours
+    does."""
 
     engine: str
     weights: str
@@ -171,8 +172,8 @@ class Race:
             widths = {rows: _ids(rows, vocabulary, behind + 1) for rows in ROWS}
             times = process.passes(_ids(behind, vocabulary), widths, -(-self.order.passes // TURNS))
             mine = found.passes.setdefault(behind, {})
-            for rows, seconds in times.items():
-                mine.setdefault(rows, []).extend(seconds)
+            for rows, newest in times.items():
+                mine.setdefault(rows, []).extend(newest)
         elif what == "prompt":
             found.prompt.append(process.prompt(_ids(PROMPT, vocabulary)))
         else:
