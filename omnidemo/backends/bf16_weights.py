@@ -16,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from omnidemo.backends import compile_kernels
 from omnidemo.backends.weight_arena import WeightArena
 
 if TYPE_CHECKING:
@@ -60,10 +61,15 @@ def bits(runner: FusedLlama) -> list[NDArray[np.uint16]]:
     return found
 
 
-def described(runner: object) -> dict[str, str | int]:
-    """The form of the weights that a runner's passes read, and its bytes, for people; nothing where passes are not compiled."""
+def described(role: str, runner: object) -> dict[str, str | int]:
+    """The form of the weights that a runner's passes read now, and the bytes of one pass, for people, as `<role>_form` and
+    `<role>_form_bytes`; nothing where passes are never compiled. Until there is compiled code torch reads float32."""
     passes = getattr(runner, "passes", None)
-    return {"target_form": passes.form, "target_form_bytes": passes.nbytes} if passes is not None else {}
+    if passes is None:
+        return {}
+    compiled = compile_kernels.kernels() is not None
+    form, size = (passes.form, passes.nbytes) if compiled else ("float32", 4 * passes.weights)
+    return {f"{role}_form": form, f"{role}_form_bytes": size}
 
 
 def pick(runner: FusedLlama, clock: Callable[[], float] = time.perf_counter) -> None:

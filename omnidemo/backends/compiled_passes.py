@@ -47,6 +47,7 @@ class CompiledPasses:
         norms = np.array([[layer.before.array, layer.after.array] for layer in layers])
         self._given = table, norms, runner.norm.array, np.array(biases), of_heads
         self.width = int(runner.embed.shape[1])
+        self.weights = sum(one.size for one in arrays)  # that a pass reads
         self._rope: tuple[Any, ...] = (None,)  # the runner's tables, and the same as numpy's
         self._rule: tuple[Any, ...] = (None,)  # the newest one drawn by, and its tables as numpy's
         compile_kernels.prepare()

@@ -97,7 +97,12 @@ class PairPool:
     def state(self, target: str, drafter: str) -> PairState:
         key = self._key(target, drafter)
         known = self._places.get(key)
-        return known.state if known is not None else PairState(*key)
+        if known is None:
+            return PairState(*key)
+        if known.loaded is None:
+            return known.state
+        forms = known.loaded[0].forms()  # the fastest one may have been found since
+        return replace(known.state, info={**known.state.info, **forms})
 
     def ready(self, target: str, drafter: str) -> tuple[Pair, TrainerPool]:
         """RuntimeError, one sentence, while the pair is not ready."""

@@ -69,6 +69,7 @@ class Contest:
         """learned: topic → the adapted drafter's merged weights by name ({}: fresh ones only)."""
         self.name, self.order, self.learned, self.settings = target, order, learned, settings
         pair = build_measured_pair(target, settings.drafter, settings)
+        self.forms = pair.forms()
         self.target, self.drafter = watched(pair.target), watched(pair.drafter)
         self.pair = Pair(self.target, self.drafter, cache_size=settings.cache_size)
         for prompts in order.held_out.values():

@@ -58,7 +58,7 @@ class OurEngine:
         model, self._synchronise = self._pair.target, synchronise
         self._cache = model.runner.new_cache()
         self._temperature = 1.0 if model.device.type == "cpu" else None  # then rows come with what accepting needs of them
-        said = bf16_weights.described(model.runner)
+        said = bf16_weights.described("target", model.runner)
         weights = (
             f"{said['target_form']}, {int(said['target_form_bytes']) / 1e6:.0f} MB" if said else str(model.dtype).removeprefix("torch.")
         )
@@ -141,7 +141,7 @@ class LlamaCppEngine:
                 batch.n_seq_id[place], batch.seq_id[place][0] = 1, 0
                 batch.logits[place] = begin + place >= len(ids) - rows
             if (status := self._library.llama_decode(context, batch)) != 0:
-                raise RuntimeError(f"llama.cpp could not read {len(ids)} tokens behind {self._length} (status {status})")
+                raise RuntimeError(f"llama.cpp could not read {len(piece)} tokens behind {self._length} (status {status})")
             self._length += len(piece)
         return np.ctypeslib.as_array(self._library.llama_get_logits(context), (rows, self.facts.vocabulary))
 
