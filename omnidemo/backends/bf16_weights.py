@@ -61,15 +61,17 @@ def bits(runner: FusedLlama) -> list[NDArray[np.uint16]]:
     return found
 
 
-def described(role: str, runner: object) -> dict[str, str | int]:
-    """The form of the weights that a runner's passes read now, and the bytes of one pass, for people, as `<role>_form` and
-    `<role>_form_bytes`; nothing where passes are never compiled. Until there is compiled code torch reads float32."""
-    passes = getattr(runner, "passes", None)
-    if passes is None:
-        return {}
-    compiled = compile_kernels.kernels() is not None
-    form, size = (passes.form, passes.nbytes) if compiled else ("float32", 4 * passes.weights)
-    return {f"{role}_form": form, f"{role}_form_bytes": size}
+def described(**runners: object) -> dict[str, str | int]:
+    """The form of the weights that a pass of each runner reads now, and its bytes, for people, as `<role>_form` and `<role>_form_bytes`;
+    nothing of one whose passes are never compiled. Until there is compiled code torch reads float32."""
+    found: dict[str, str | int] = {}
+    for role, runner in runners.items():
+        passes = getattr(runner, "passes", None)
+        if passes is not None:
+            compiled = compile_kernels.kernels() is not None
+            found |= {f"{role}_form": passes.form if compiled else "float32"}
+            found |= {f"{role}_form_bytes": passes.nbytes if compiled else 4 * passes.weights}
+    return found
 
 
 def pick(runner: FusedLlama, clock: Callable[[], float] = time.perf_counter) -> None:

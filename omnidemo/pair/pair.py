@@ -280,14 +280,10 @@ class Pair:
         """Forget the shared n-grams, also those in the store."""
         self._memory.clear()
 
-    def forms(self) -> dict[str, str | int]:
-        """The form and bytes of the weights that a pass of each model reads now, where it has compiled passes."""
-        return bf16_weights.described("target", self.target.runner) | bf16_weights.described("drafter", self.drafter.runner)
-
     def summary(self) -> dict[str, Any]:
         """Facts about the pair for people: sizes, the vocabulary map, device and dtype."""
         return {
-            **(self.map.summary() | self.forms()),
+            **(self.map.summary() | bf16_weights.described(target=self.target.runner, drafter=self.drafter.runner)),
             "target_parameters": self.target.parameters,
             "drafter_parameters": self.drafter.parameters,
             "context": self.target.context,

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from omnidemo.backends import bf16_weights
 from omnidemo.config import Settings
 from omnidemo.lines.trainer_pool import TrainerPool, Trainers
 from omnidemo.models.hub_downloads import Stopped
@@ -101,7 +102,8 @@ class PairPool:
             return PairState(*key)
         if known.loaded is None:
             return known.state
-        forms = known.loaded[0].forms()  # the fastest one may have been found since
+        pair = known.loaded[0]
+        forms = bf16_weights.described(target=pair.target.runner, drafter=pair.drafter.runner)  # the fastest may have been found since
         return replace(known.state, info={**known.state.info, **forms})
 
     def ready(self, target: str, drafter: str) -> tuple[Pair, TrainerPool]:

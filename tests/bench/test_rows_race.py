@@ -21,7 +21,7 @@ from tests.support.cli import Cli, refused
 from tests.support.gguf_files import TOKENS, tiny_model, write_gguf
 
 # A double of the parts of llama-cpp-python that are used, as strict as the library: what it has read has to lie before what it reads.
-DOUBLE = '''
+DOUBLE = """
 import ctypes
 from types import SimpleNamespace
 __version__ = "0.0.double"
@@ -64,7 +64,7 @@ def llama_memory_seq_rm(memory, sequence, begin, end):
     assert sequence == -1 and end == -1 and 0 <= begin <= len(memory.read)
     del memory.read[begin:]
     return True
-'''
+"""
 
 
 @pytest.fixture(scope="module")
@@ -182,7 +182,7 @@ def test_who_cannot_take_part_is_told_in_a_sentence(
 def test_another_models_file_is_refused(gguf_target: Path, drafter: str, double: Path, tmp_path: Path) -> None:
     (double / "llama_cpp.py").write_text(DOUBLE.replace("VOCABULARY", "17"))
     race = Race(RaceRequest(str(gguf_target), tmp_path, peers=[LLAMA_CPP]), settings(drafter))
-    with pytest.raises(ValueError, match="has 17 tokens where .* has 265; name a file of the same model"):
+    with pytest.raises(ValueError, match=r"has 17 tokens where .* has 265; name a file of the same model"):
         list(race.run())
 
 
@@ -204,9 +204,7 @@ def test_ratios_are_of_medians() -> None:
     assert lines[0][4] == "–" == lines[2][4]
 
 
-def test_the_command_shows_the_table_and_lines_of_progress(
-    cli: Cli, gguf_target: Path, drafter: str, double: Path, tmp_path: Path
-) -> None:
+def test_the_command_shows_the_table_and_lines_of_progress(cli: Cli, gguf_target: Path, drafter: str, double: Path, tmp_path: Path) -> None:
     asked = ("bench", "--only", "rows", "--quick", "--target", gguf_target, "--drafter", drafter, "--out", tmp_path)
     result = cli(*asked, "--threads", 1, "--peers", "llama.cpp")
     assert result.code == 0 and "ours ÷ llama.cpp, tiny.Q8_0" in result.out

@@ -215,15 +215,15 @@ def test_the_form_that_is_told_is_the_one_that_is_read(tmp_path: Path, monkeypat
     runner.compact(True)
     assert runner.passes is not None
     packed_bytes = runner.passes.nbytes
-    assert bf16_weights.described("target", runner) == {"target_form": "packed", "target_form_bytes": packed_bytes}
+    assert bf16_weights.described(target=runner) == {"target_form": "packed", "target_form_bytes": packed_bytes}
     matrices = sum(one.numel() for one in bf16_weights.matrices(runner))
     with monkeypatch.context() as patched:
         patched.setattr(compile_kernels, "_ready", None)
-        assert bf16_weights.described("target", runner) == {"target_form": "float32", "target_form_bytes": 4 * matrices}
+        assert bf16_weights.described(target=runner) == {"target_form": "float32", "target_form_bytes": 4 * matrices}
     assert packed_bytes < matrices
     runner.compact(True, rounding=True)
-    assert bf16_weights.described("drafter", runner) == {"drafter_form": "bfloat16", "drafter_form_bytes": 2 * matrices}
-    assert bf16_weights.described("target", object()) == {}
+    assert bf16_weights.described(drafter=runner) == {"drafter_form": "bfloat16", "drafter_form_bytes": 2 * matrices}
+    assert bf16_weights.described(target=object()) == {}
 
 
 def test_without_compiled_code_torch_reads_the_same_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -58,7 +58,7 @@ class OurEngine:
         model, self._synchronise = self._pair.target, synchronise
         self._cache = model.runner.new_cache()
         self._temperature = 1.0 if model.device.type == "cpu" else None  # then rows come with what accepting needs of them
-        said = bf16_weights.described("target", model.runner)
+        said = bf16_weights.described(target=model.runner)
         weights = (
             f"{said['target_form']}, {int(said['target_form_bytes']) / 1e6:.0f} MB" if said else str(model.dtype).removeprefix("torch.")
         )
