@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from omnidemo.backends import bf16_weights, compile_kernels, thread_pool
 from omnidemo.backends.packed_forms import BFLOAT16, FLOAT32
+from omnidemo.backends.weight_arena import WeightArena
 from omnidemo.decoding.draft_policy import NEVER
 from omnidemo.decoding.rollout import DRAWS, FEW, ProposalRule, Rollout, RolloutRequest
 from omnidemo.decoding.row_ops import RowStats
@@ -46,6 +47,7 @@ class CompiledPasses:
         norms = np.array([[layer.before.array, layer.after.array] for layer in layers])
         self._given = table, norms, runner.norm.array, np.array(biases), of_heads
         self.width = int(runner.embed.shape[1])
+        self.weights = sum(one.size for one in arrays)  # that a pass reads
         self._rope: tuple[Any, ...] = (None,)  # the runner's tables, and the same as numpy's
         self._rule: tuple[Any, ...] = (None,)  # the newest one drawn by, and its tables as numpy's
         compile_kernels.prepare()
@@ -145,7 +147,8 @@ class CompiledPasses:
 def _table(runner: FusedLlama, form: Form, arrays: list[NDArray[Any]]) -> tuple[NDArray[np.int64], list[Any], int]:
     """The table of matrices that `Model` in `kernels/forward.py` has, what it points into, and the bytes of the matrices in it that a pass
     reads whole. `arrays` are those of `bf16_weights.matrices`, in float32 or as bfloat16's bits."""
-    kept: list[Any] = [arrays]
+    kept: list[Any] = []
+    copies: dict[int, NDArray[np.float32]] = {}
     table: list[tuple[int, int, int]] = []
     packed = runner.packed if form == "packed" else {}
     read = 0
@@ -156,10 +159,16 @@ def _table(runner: FusedLlama, form: Form, arrays: list[NDArray[Any]]) -> tuple[
         own = packed.get(name)
         if own is not None:
             table.append((own.form, own.records.ctypes.data, rows))
+            kept.append(own)
         else:
             part = whole[first : first + rows]
+            if packed:  # the others are given up, and lie in one block with it
+                if part.ctypes.data not in copies:
+                    copies[part.ctypes.data] = copy = WeightArena(part.size, 1, np.float32).take(*part.shape)
+                    copy[:] = part
+                part = copies[part.ctypes.data]
             table.append((FLOAT32 if whole.itemsize == 4 else BFLOAT16, part.ctypes.data, rows))
-        kept.append(own)
+            kept.append(part)
         read += own.nbytes if own is not None else rows * whole.strides[0]
 
     queries, keys, inner = runner.heads * runner.head_dim, runner.kv_heads * runner.head_dim, runner.inner
@@ -176,7 +185,6 @@ def _table(runner: FusedLlama, form: Form, arrays: list[NDArray[Any]]) -> tuple[
     tied = runner.embed.data_ptr() == runner.head.weight.data_ptr()
     add(EMBEDDING if tied else "lm_head.weight", arrays[-1], 0, len(arrays[-1]))
     passed, embedding = read, runner.embed.numpy()
-    kept.append(embedding)
     add(EMBEDDING, embedding, 0, len(embedding))
     return np.array(table), kept, passed
 

@@ -283,7 +283,7 @@ class Pair:
     def summary(self) -> dict[str, Any]:
         """Facts about the pair for people: sizes, the vocabulary map, device and dtype."""
         return {
-            **(self.map.summary() | bf16_weights.described(self.target.runner)),
+            **(self.map.summary() | bf16_weights.described(target=self.target.runner, drafter=self.drafter.runner)),
             "target_parameters": self.target.parameters,
             "drafter_parameters": self.drafter.parameters,
             "context": self.target.context,
