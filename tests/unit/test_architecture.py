@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 FILES = sorted((ROOT / "omnidemo").rglob("*.py"))
 # From the bottom up: a room imports from itself and from the floors below. A module beside the rooms is a room of its own.
 FLOORS: list[set[str]] = [{room} for room in ("config", "records", "metrics", "processes", "private_folders", "figures")]
-FLOORS += [{"vocab"}, {"decoding"}]
+FLOORS += [{"vocab"}, {"copying"}, {"decoding"}]
 FLOORS += [{room} for room in ("methods", "backends", "gguf", "models", "adapters", "store", "pair", "remote", "zerogpu", "probes")]
 FLOORS += [{room} for room in ("distill", "lines", "serving")]
 FLOORS += [{"replicas"}, {"api", "bench", "bundled", "endpoint", "hosting"}, {"advisor"}, {"ui"}, {"cli"}, {"__main__"}]
