@@ -22,18 +22,14 @@ AGREEING = 4  # classes of how the places agree: there is one, all of several, m
 CLASSES = AGREEING * (len(LENGTHS) + 1)  # of a copied id, of each source
 BELIEF = 8.0  # observations that a chance is worth at first
 FORGET = 0.995  # decay of a class's older observations with each new one
-# P(accepted) of a copied id at first, by the class of its match length (rows) and of the agreement: SmolLM2's greedy answers to other
-# prompts than those that are measured with, rounded. It is learned from what was accepted.
+# P(accepted) of a copied id at first, by the class of its match length (rows) and of the agreement, from the conversation itself and from
+# earlier answers: what SmolLM2's greedy answers give, rounded. It is learned from what is accepted.
 FIRST_CHANCES = (
-    (0.45, 0.5, 0.35, 0.2),
-    (0.5, 0.6, 0.5, 0.3),
-    (0.65, 0.7, 0.5, 0.3),
-    (0.75, 0.75, 0.6, 0.4),
-    (0.8, 0.8, 0.65, 0.4),
-    (0.85, 0.85, 0.7, 0.5),
-    (0.85, 0.85, 0.7, 0.5),
-    (0.85, 0.9, 0.7, 0.5),
-)
+    ((0.6, 0.6, 0.5, 0.3), (0.63, 0.78, 0.5, 0.33), (0.72, 0.78, 0.55, 0.25), (0.78, 0.79, 0.55, 0.3), (0.83, 0.82, 0.55, 0.35),
+     (0.85, 0.88, 0.6, 0.35), (0.91, 0.92, 0.65, 0.35), (0.95, 0.96, 0.7, 0.35)),
+    ((0.35, 0.45, 0.4, 0.25), (0.45, 0.6, 0.45, 0.3), (0.55, 0.67, 0.5, 0.27), (0.5, 0.65, 0.5, 0.25), (0.5, 0.73, 0.5, 0.35),
+     (0.57, 0.9, 0.5, 0.3), (0.62, 0.88, 0.5, 0.25), (0.75, 0.9, 0.5, 0.3)),
+)  # fmt: skip
 
 
 class CopyChances:
@@ -41,9 +37,8 @@ class CopyChances:
     copied before in the same draft included), and how far several places agree."""
 
     def __init__(self) -> None:
-        first = [chance for row in FIRST_CHANCES for chance in row]
         self.weight = [BELIEF] * (2 * CLASSES)
-        self.accepted = [BELIEF * chance for chance in first + first]
+        self.accepted = [BELIEF * chance for source in FIRST_CHANCES for row in source for chance in row]
 
     def __call__(self, at: int) -> float:
         return self.accepted[at] / self.weight[at]
