@@ -118,10 +118,11 @@ class CostModel:
         """Whether the cost of drafts is unknown and has to be measured again."""
         return not self._each
 
-    def reconsider(self) -> None:
-        """Note that drafting seems to lose. The first time only the measurement starts again, because the first rounds of a process are
-        slow; the second time drafting stops. Plain rounds are then timed anew, because the machine's pace may have changed."""
-        if self._fair:
+    def reconsider(self, clearly: bool = False) -> None:
+        """Note that drafting seems to lose. The first time only the measurement starts again, unless it loses `clearly`, because the first
+        rounds of a process are slow; the second time drafting stops. Plain rounds are then timed anew, because the machine's pace may have
+        changed."""
+        if self._fair and not clearly:
             self._fair, self.drafts = False, 0
             self.doubt()
             return
@@ -236,6 +237,7 @@ class CostModel:
         copied."""
         self.rounds += 1
         self._all_tokens, self._all_seconds = FADE * self._all_tokens + tokens, FADE * self._all_seconds + seconds
+        self.copy_times.note(0 if drafted else proposed, seconds)
         if budget == 0:
             self._newest.append(seconds)
             if len(self._newest) == STRETCH:
@@ -245,8 +247,6 @@ class CostModel:
             self._update_plain_seconds()
             return
         if not drafted:
-            if proposed:
-                self.copy_times.note(proposed, seconds)
             return
         self.drafts, self._plain_then = self.drafts + 1, self.plain_seconds
         if not self.speculating and self.plain_seconds:

@@ -13,7 +13,8 @@ BLIND_EVERY = 3  # every third try is made without a replay that promises a gain
 PLAIN_EVERY, NEAR_EVERY = 64, 16  # rounds per plain probe round while drafting wins; the second while the speedup is below CLEAR,
 CLEAR = 1.2  # because a machine that changes its pace could turn so small a gain into a loss
 EARLY = 16  # rounds before the first probes; four times as many before each next block, up to the figures above
-ENOUGH_DRAFTS = 24  # drafts (a multiple of `FITTED_EVERY`) before it is decided whether drafting loses
+ENOUGH_DRAFTS = 24  # drafts (a multiple of `FITTED_EVERY`) before it is decided whether drafting loses,
+CLEAR_LOSS = (0.75, 0.9)  # unless the speedup is below the first of these after `FITTED_EVERY` drafts, or the second after twice as many
 UNTIMED = 0.4  # chance from which on a copied id is proposed while no times are known
 MARGIN = 1.02  # estimated speedup above which a pair that had given up drafts again
 
@@ -115,14 +116,15 @@ class CostPolicy(AdaptivePolicy):
     def learn(self, draft_probs: Sequence[Sequence[float]], accept_probs: Sequence[float]) -> None:
         super().learn(draft_probs, accept_probs)
         known = self.cost_model
-        if known.speculating and (known.drafts < ENOUGH_DRAFTS or known.drafts % FITTED_EVERY):
+        if known.speculating and (not known.drafts or known.drafts % FITTED_EVERY):
             return  # no new fit since the last decision
         speedup = known.speedup
         if speedup is None or known.plain_rounds < 3:
             return
         if known.speculating:
-            if speedup < 1.0:
-                known.reconsider()
+            # The larger a loss, the fewer drafts show it.
+            if speedup < (1.0 if known.drafts >= ENOUGH_DRAFTS else CLEAR_LOSS[known.drafts // FITTED_EVERY - 1]):
+                known.reconsider(speedup < CLEAR_LOSS[0])
         elif known.left <= 0:
             known.tries += 1
             if known.tries >= TRY and speedup > MARGIN:
