@@ -74,8 +74,8 @@ class CpuBackend(RolloutBackend):
             context.use_up(spent)
             token, judged = None if written == NONE else written, min(len(proposal), accepted + (written != NONE))
             result = RoundResult(
-                plan.copied, accepted, token, accepted < len(proposal) and written != NONE, accepts[:judged].tolist(), likely.tolist(), 0,
-                read.logits, StageSeconds(accept=self.clock() - read_at),
+                plan.copied, accepted, token, accepted < len(proposal) and written != NONE, accepts[:judged].tolist(), likely.tolist(),
+                0, read.logits, StageSeconds(accept=self.clock() - read_at),
             )  # fmt: skip
         result.seconds = StageSeconds(self._wasted, read_at - began, result.seconds.accept)
         self._wasted = 0.0

@@ -36,7 +36,7 @@ class CopyTimes:
             self._fitted, self._idle = None, 0
 
     def line(self, plain: float) -> tuple[float, float]:
-        """(`first`, `row`) where a plain round lasts `plain` seconds: least squares over the medians, weighted by how many times there are."""
+        """(`first`, `row`) where a plain round lasts `plain` seconds: least squares over the medians, each weighted by its times."""
         if self._fitted is None or self._fitted[0] != plain:
             points = [(count, FIRST_ROW * plain * count, BELIEF) for count in BELIEVED_AT]
             points += [(count, self._more(count, plain), float(len(times))) for count, times in self._times.items()]

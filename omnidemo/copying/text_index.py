@@ -94,8 +94,8 @@ class TextIndex:
         heads[sorted_places[closes]] = positions[closes]
 
     def places(self, tail: Sequence[int], own: bool) -> list[tuple[int, int]]:
-        """(length, index of the id behind) of the newest places at which the text's last ids stand as they do at the end of `tail`: how many
-        agree, at least two. `own`: `tail` is this text itself, whose end is no such place."""
+        """(length, index of the id behind) of the newest places at which ids stand as they do at the end of `tail`: how many agree, at
+        least two. `own`: `tail` is this text itself, whose end is no such place."""
         if len(tail) < 2:
             return []
         before, token, ids, previous = tail[-2], tail[-1], self.ids, self.previous

@@ -122,6 +122,9 @@ def test_rooms_stay_small() -> None:
     assert not [name for name, count in names.items() if count > 1]
 
 
-@pytest.mark.parametrize("path", [path for path in FILES if room(path) in ("vocab", "copying", "decoding", "methods")], ids=lambda path: path.stem)
+PURE_ROOMS = ("vocab", "copying", "decoding", "methods")
+
+
+@pytest.mark.parametrize("path", [path for path in FILES if room(path) in PURE_ROOMS], ids=lambda path: path.stem)
 def test_vocab_decoding_and_methods_are_torch_and_the_standard_library_without_a_clock(path: Path) -> None:
     assert {name.split(".")[0] for name in imports(path)} <= PURE

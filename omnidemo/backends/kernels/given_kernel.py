@@ -20,8 +20,8 @@ def judge_given(
     target_probs: Numbers,
 ) -> tuple[int, Any, int]:  # fmt: skip
     """(how many tokens of the `proposal` [m] are accepted, the token after them or NONE, uniform numbers used), from the target's rows
-    `scores` [m + 1, T] and their `stats` [m + 1, 4]. As `Method.accept` does it with q = 1: where a token is rejected, p without it is drawn
-    from. Written are the `accept_probs` [m] of those that were judged, and `target_probs` [m + 1]: of the proposal, then of the token
+    `scores` [m + 1, T] and their `stats` [m + 1, 4]. As `Method.accept` does it with q = 1: where a token is rejected, p without it is
+    drawn from. Written are the `accept_probs` [m] of those that were judged, and `target_probs` [m + 1]: of the proposal, then of the token
     written."""
     temperature, at, vocabulary = sampling[0], 0, scores.shape[1]
     probs = np.empty(vocabulary, np.float32)
