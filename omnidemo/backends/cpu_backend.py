@@ -146,7 +146,8 @@ class CpuBackend(RolloutBackend):
         stop = policy.stop_rule() if policy.watches else None
         order = RolloutRequest(rule, context.sampling, plan.draft_length, context.upcoming(NUMBERS), stop, seen=context.drafter_seen())
         wanted = RoundsRequest(
-            order, 1 + plan.lookahead, plan.max_tokens - 1, context.map, *self._end_tokens(context), state_key(context, rule), context.target_seen()
+            order, 1 + plan.lookahead, plan.max_tokens - 1, context.map, *self._end_tokens(context), state_key(context, rule),
+            context.target_seen(),
         )
         assert isinstance(drafter.cache, FusedCache)
         made = target.make_rounds(drafter.cache, wanted, context.target.unread, *beginning) or []
