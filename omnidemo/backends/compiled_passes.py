@@ -15,6 +15,7 @@ from omnidemo.backends import bf16_weights, compile_kernels, thread_pool
 from omnidemo.backends.packed_forms import BFLOAT16, FLOAT32
 from omnidemo.backends.weight_arena import WeightArena
 from omnidemo.decoding.draft_policy import NEVER
+from omnidemo.decoding.randomness import SharedNoise
 from omnidemo.decoding.rollout import DRAWS, FEW, ProposalRule, Rollout, RolloutRequest
 from omnidemo.decoding.row_ops import BLOCK, RowStats
 from omnidemo.decoding.sampling import Logits, Seen, as_array
@@ -104,7 +105,7 @@ class CompiledPasses:
         slots, bounds = np.empty((draws, 4), np.int64), np.empty(draws)
         count, read, _, read_in_all = self.call(
             kernels.roll_out, 1, self.model(buffer), np.array(ids, np.int64), start, rows, states, *self.tables(rule)[:5], total,
-            order.left, order.sampling.numbers, arrays_of(order.seen), uniforms, noise_of(order, 1),
+            order.left, order.sampling.numbers, arrays_of(order.seen), uniforms, noise_of(order.noise, order.position, 1),
             order.names if order.names is not None else OWN, rule.trie.kin, *rule_numbers, notes, draft_probs, distributions, slots,
             bounds,
         )  # fmt: skip
@@ -191,12 +192,12 @@ def _table(runner: FusedLlama, form: Form, arrays: list[NDArray[Any]]) -> tuple[
     return np.array(table), kept, passed
 
 
-def noise_of(order: RolloutRequest, rows: int) -> tuple[NDArray[np.uint32], NDArray[np.int64], NDArray[np.int64]]:
-    """Shared noise as a kernel's argument, with room for `rows` positions at once."""
-    if order.noise is None:
+def noise_of(noise: SharedNoise | None, position: int, rows: int) -> tuple[NDArray[np.uint32], NDArray[np.int64], NDArray[np.int64]]:
+    """Shared noise from a position of the answer on as a kernel's argument, with room for `rows` positions at once."""
+    if noise is None:
         return np.empty((0, 0), np.uint32), np.empty(0, np.int64), np.empty(2, np.int64)
-    width = -(-order.noise.tokens // BLOCK) * BLOCK
-    return np.empty((rows, width), np.uint32), np.full(rows, -1), np.array([order.noise.seed, order.position])
+    width = -(-noise.tokens // BLOCK) * BLOCK
+    return np.empty((rows, width), np.uint32), np.full(rows, -1), np.array([noise.seed, position])
 
 
 def arrays_of(seen: Seen | None) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:

@@ -12,7 +12,7 @@ from omnidemo.decoding.backend import Acceptance, Draft, Slot
 from omnidemo.decoding.randomness import Randomness
 from omnidemo.decoding.rollout import ProposalRule
 from omnidemo.decoding.round import RoundContext
-from omnidemo.decoding.sampling import Logits, Probs, chosen, highest_each, on_the_host
+from omnidemo.decoding.sampling import Logits, Probs, as_tensor, chosen, highest_each, on_the_host
 from omnidemo.vocab.vocabulary_map import VocabularyMap
 
 
@@ -23,7 +23,8 @@ class Method:
     title: ClassVar[str]
     lossless: ClassVar[bool]
     help: ClassVar[str]
-    drafts: ClassVar[bool] = True
+    drafts: ClassVar[bool] = True  # whether the drafter drafts
+    copies: ClassVar[bool] = True  # whether drafts may be copied from the text instead
 
     @classmethod
     def refusal(cls, vocabulary: VocabularyMap) -> str | None:
@@ -43,8 +44,16 @@ class Method:
         raise NotImplementedError
 
     def residual(self, context: RoundContext, slot: Slot, probs: Probs) -> int:
-        """A token from norm(p − A), where A is the accepted mass of the slot and `probs` [T] is p."""
+        """A token from norm(p − A), where A is the accepted mass of the slot, which the drafter drew, and `probs` [T] is p."""
         raise NotImplementedError
+
+    def _correction(self, context: RoundContext, slot: Slot, probs: Probs) -> int:
+        """A token in the place of a rejected one. Of a copied token, a point mass, all that p gives it is accepted."""
+        if slot.match is None:
+            return self.residual(context, slot, probs)
+        rest = as_tensor(probs).clone()
+        rest[slot.target_id] = 0.0
+        return context.rng.draw(rest / rest.sum())
 
     def accept(self, context: RoundContext, draft: Draft, logits: Logits) -> Acceptance:
         """Accept each slot with min(1, p/`slot.q`), correct the first rejection, add a bonus token after full acceptance. `slot.q` may be
@@ -66,10 +75,10 @@ class Method:
         accepts: list[float] = []
         for index, slot in enumerate(draft.slots):
             if slot.target_id < 0:
-                return Acceptance(index, self.residual(context, slot, distribution(index)), True, accepts)
+                return Acceptance(index, self._correction(context, slot, distribution(index)), True, accepts)
             accepts.append(min(1.0, p[index] / slot.q) if slot.q > 0 else float(p[index] > 0))
             if not context.rng.accept(accepts[-1]):
-                return Acceptance(index, self.residual(context, slot, distribution(index)), True, accepts)
+                return Acceptance(index, self._correction(context, slot, distribution(index)), True, accepts)
             if slot.target_id in context.end_ids:
                 return Acceptance(index + 1, None, False, accepts)
         return Acceptance(len(proposal), context.rng.draw(distribution(-1), context.place(len(proposal))), False, accepts)

@@ -211,7 +211,7 @@ def reference_round(
     target, began = context.target, clock()
 
     # 1 Draft, and 2 translate: the method proposes target tokens for a budget of drafter tokens.
-    draft = method.draft(context, plan.draft_length) if plan.draft_length else Draft()
+    draft = method.draft(context, plan.draft_length) if plan.draft_length else Draft(plan.copied)
     del draft.slots[plan.max_tokens - 1 :]  # one drafter token may spell several of the target's
     proposal, drafted_at = draft.proposal, clock()
 

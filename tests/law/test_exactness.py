@@ -15,6 +15,7 @@ from omnidemo.decoding.sampling import SamplingParams
 from omnidemo.methods import (
     METHODS,
     Autoregressive,
+    Copy,
     Method,
     NgramExact,
     NgramMerge,
@@ -94,7 +95,7 @@ def test_warping_keeps_them_lossless(world: World, sampling: SamplingParams, met
 
 
 def test_every_lossless_method_is_tried() -> None:
-    tried = {type(method) for method in LOSSLESS.values()} | {Autoregressive, Speculative}
+    tried = {type(method) for method in LOSSLESS.values()} | {Autoregressive, Speculative, Copy}  # the last one: `test_copies.py`
     assert tried == {method for method in METHODS.values() if method.lossless}
 
 

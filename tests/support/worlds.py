@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from omnidemo.copying.copier import Copier, CopyChances
 from omnidemo.decoding import randomness
 from omnidemo.decoding import round as decoding_round
 from omnidemo.decoding import sampling as decoding_sampling
@@ -83,12 +84,13 @@ class TableCache:
 
 @dataclass
 class World:
-    """A pair of vocabularies, with n-grams in the cache."""
+    """A pair of vocabularies, with n-grams in the cache. `copying`: drafts may be copied from the text."""
 
     target: Vocabulary
     drafter: Vocabulary
     prompt: tuple[int, ...]
     seed: int = 1
+    copying: bool = False
 
     def __post_init__(self) -> None:
         self.map = VocabularyMap(self.target, self.drafter, len(self.target) + 1, len(self.drafter) + 2)  # padded rows
@@ -108,13 +110,19 @@ class World:
         state.start(prompt)
         return state
 
+    def copier(self, state: DecodingState) -> Copier | None:
+        ends = self.target.roles.get("end", ())
+        return Copier(state.text, CopyChances(), ends, len(self.prompt)) if self.copying else None
+
     def round(
         self, method: Method, sampling: SamplingParams, rng: Randomness, budget: Budget, cache: NgramCache, before: Sequence[int] = ()
     ) -> tuple[int, ...]:
         """The ids that one round emits after `before`."""
         state = self.conversation((*self.prompt, *before))
         length = FixedPolicy(budget) if isinstance(budget, int) else budget()
-        return tuple(t.id for t in next(decode(state, method, self.map, cache, sampling, rng, Limits(50), length)).tokens)
+        copier = self.copier(state)
+        done = next(decode(state, method, self.map, cache, sampling, rng, Limits(50), length, copier=copier))
+        return tuple(t.id for t in done.tokens)
 
     def acceptance(self, method: Method, sampling: SamplingParams, budget: int) -> float:
         """The exact probability that the first thing proposed after the prompt is accepted, ∅ counting as a rejection."""
@@ -165,7 +173,8 @@ class World:
     ) -> tuple[int, ...]:
         """The first `count` ids (fewer after an end token) of one generation that could go on, so that they may be drafted."""
         cache = self.cache() if cache is None else cache
-        rounds = decode(self.conversation(self.prompt), method, self.map, cache, sampling, rng, Limits(count + budget), FixedPolicy(budget))
+        state, limits, policy = self.conversation(self.prompt), Limits(count + budget), FixedPolicy(budget)
+        rounds = decode(state, method, self.map, cache, sampling, rng, limits, policy, copier=self.copier(state))
         ids: list[int] = []
         while len(ids) < count and (made := next(rounds, None)) is not None:
             ids += [token.id for token in made.tokens]

@@ -10,6 +10,7 @@ from omnidemo.backends.kernels.draft import roll_out
 from omnidemo.backends.kernels.filters_kernel import distribution
 from omnidemo.backends.kernels.forward import forward, run_worker
 from omnidemo.backends.kernels.gemm import Array
+from omnidemo.backends.kernels.given_kernel import judge_given
 from omnidemo.backends.kernels.noise_kernel import noise, race
 from omnidemo.backends.kernels.rounds_kernel import rounds
 from omnidemo.backends.kernels.rows_kernel import block_sums, inverse_cdf, inverse_cdf_by, softmax_, softmax_given, token_prob
@@ -19,7 +20,7 @@ from omnidemo.vocab.trie_table import PROBES
 
 ENTRIES = (
     token_prob, inverse_cdf, block_sums, inverse_cdf_by, softmax_given, softmax_, distribution, noise, race, forward, run_worker, roll_out,
-    rounds,
+    rounds, judge_given,
 )  # fmt: skip
 
 
@@ -59,6 +60,7 @@ def compile_all() -> None:
         0.0, segments, tokens, tokens, True, zeros(2, 1), zeros(2, 4), zeros(1, 1), zeros(2, 1), zeros(2, 4), zeros(2, 4), whole(99),
         np.zeros(99),
     )  # fmt: skip
+    judge_given(tokens, zeros(2, 1), np.ones((2, 4), np.float32), sampling, seen, numbers, shared, tokens, numbers, np.zeros(2))
     run_worker(queue)
     for entry in ENTRIES:
         entry.disable_compile()  # other types would be a mistake, and would keep an answer waiting for seconds
