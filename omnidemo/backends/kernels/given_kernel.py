@@ -22,8 +22,8 @@ def judge_given(
 ) -> tuple[int, Any, int]:  # fmt: skip
     """(how many tokens of the `proposal` [m] are accepted, the token after them or NONE, uniform numbers used), from the target's rows
     `scores` [m + 1, T] and their `stats` [m + 1, 4]. As `Method.accept` does it with q = 1: where a token is rejected, p without it is
-    drawn from; with `noise` a token is accepted where it is what the target draws by it. Written are the `accept_probs` [m] of those that were judged, and `target_probs` [m + 1]: of the proposal, then of the token
-    written."""
+    drawn from; with `noise` a token is accepted where it is what the target draws by it. Written are the `accept_probs` [m] of those that
+    were judged, and `target_probs` [m + 1]: of the proposal, then of the token written."""
     temperature, at, vocabulary = sampling[0], 0, scores.shape[1]
     probs = np.empty(vocabulary, np.float32)
     if temperature == 0.0:
