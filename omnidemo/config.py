@@ -64,6 +64,7 @@ class Settings(BaseSettings):
     longest_draft: int = Field(14, ge=1, le=32, description="Most drafter tokens per round of the other policies.")
     confidence: float = Field(0.4, ge=0, le=1, description="Policy `confidence`: least probability that lets a draft go on.")
     gamma: float = Field(0.7, gt=0, lt=1, description="Policy `head`: a draft ends when a rejection becomes likelier than this.")
+    copying: bool = Field(True, description="Whether drafts may also be copied from the chat and from earlier answers.")
     max_new_tokens: int = Field(256, ge=1, le=1_000_000, description="Longest answer, in target tokens.")
 
     storage: Path = Field(Path("storage"), description="Folder of the database and the adapters.")
@@ -202,6 +203,8 @@ class GenerationConfig(BaseModel):
     stop: strings after which the answer ends; they stay in it.
     learn: whether the answer may feed the n-gram cache and the learners.
     reuse: go on from a conversation that begins like the prompt.
+    copying: whether drafts may also be copied, from prompt and answer and, with `learn`, from earlier answers of the domain (the method
+        "copy" always does). The policy decides for each round; "cost" by measured times.
     probe_every: one in so many rounds goes without a draft, in blocks of several (`draft_policy.stretch`); the speedup of a chat is
         estimated from them (0: none; "cost" has its own). Above temperature 0 it changes what a seed gives. The probes of `probes/` are
         something else.
@@ -230,6 +233,7 @@ class GenerationConfig(BaseModel):
     learn: bool = True
     reuse: bool = True
     probe_every: int = Field(0, ge=0, le=1_000_000)
+    copying: bool = True
 
     @classmethod
     def of(cls, **options: Any) -> GenerationConfig:

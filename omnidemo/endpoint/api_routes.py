@@ -132,6 +132,7 @@ class Endpoint:
             "stop": tuple(asked.stop),
             "seed": asked.seed,
             "draft_policy": policy,
+            "copying": asked.omnidemo.copying,
             "learn": asked.omnidemo.learn,
             "keep": asked.omnidemo.keep,
             "kind": "api",

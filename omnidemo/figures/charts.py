@@ -29,7 +29,7 @@ class Curve:
 
 # In the order of the page, which puts the loss behind the first two.
 CURVES = (
-    Curve("acceptance_rate", "Acceptance", "of a round's guesses", ".0%", "Accepted of a round's proposed tokens, averaged."),
+    Curve("acceptance_rate", "Acceptance", "of a round's guesses", ".0%", "Accepted of the drafter's proposals in a round, averaged."),
     Curve(
         "estimated_speedup",
         "Speedup, estimated",
@@ -40,6 +40,7 @@ CURVES = (
     ),
     # The history counts the n-grams of a whole answer, where an experiment averages over its rounds.
     Curve("ngram_hits", "n-gram hits", "per answer", ".0f", "Merged n-grams that were accepted."),
+    Curve("copied", "Copied tokens", "per answer", ".0f", "Tokens that stood in the chat or in an earlier answer, and were accepted."),
     Curve("cache_entries", "n-gram cache", "entries", ",.0f", "n-grams the pair has learned to merge into one target token.", noisy=False),
     Curve(
         "draft_length",

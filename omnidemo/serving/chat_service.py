@@ -34,7 +34,7 @@ LEARN_SECONDS = 8.0  # longest pause between two requests of played traffic
 COMMIT_SECONDS = 15.0  # longest wait for a row at the end of an answer: it takes milliseconds, and a lock is reported after five seconds
 STOP_SECONDS = 1.0  # the same for one that was stopped: the page gives a stop up after three
 SESSIONS_KNOWN = 256  # sessions whose newest route is remembered
-DRAFTING = ("draft_policy", "draft_length", "longest_draft", "confidence", "gamma")  # options that the settings have as well
+DRAFTING = ("draft_policy", "draft_length", "longest_draft", "confidence", "gamma", "copying")  # options that the settings have as well
 NOTED = (*SAMPLING, "max_new_tokens", *DRAFTING, "seed")  # options that stand in the history
 Kind = Literal["chat", "traffic", "api"]
 
