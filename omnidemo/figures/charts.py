@@ -40,7 +40,6 @@ CURVES = (
     ),
     # The history counts the n-grams of a whole answer, where an experiment averages over its rounds.
     Curve("ngram_hits", "n-gram hits", "per answer", ".0f", "Merged n-grams that were accepted."),
-    Curve("copied", "Copied tokens", "per answer", ".0f", "Tokens that stood in the chat or in an earlier answer, and were accepted."),
     Curve("cache_entries", "n-gram cache", "entries", ",.0f", "n-grams the pair has learned to merge into one target token.", noisy=False),
     Curve(
         "draft_length",
@@ -49,6 +48,7 @@ CURVES = (
         ".1f",
         "How far the drafter guesses ahead in one round, on average; 0 is plain decoding.",
     ),
+    Curve("copied", "Copied tokens", "per answer", ".0f", "Tokens that stood in the chat or in an earlier answer, and were accepted."),
     Curve(
         "block_efficiency",
         "Tokens per step",
