@@ -187,7 +187,7 @@ def generation(rounds: Sequence[Round], seconds: float, method: str, finish: str
 ADAPTABLE = (
     *("training", "patience", "cost_aware", "update_interval", "steps_per_update", "batch_size", "learning_rate", "schedule"),
     *("schedule_steps", "lora_rank", "divergence", "jsd_beta", "ngram_loss", "ngram_weight", "head", "buffer_positions", "buffer_order"),
-    *("draft_policy", "draft_length", "longest_draft", "confidence", "gamma", "domain"),
+    *("draft_policy", "draft_length", "longest_draft", "confidence", "gamma", "copying", "domain"),
 )
 
 
