@@ -91,7 +91,8 @@ def make_rounds(
         passes.model(target.array), np.array(unread, np.int64), target.length, count, budget, order.rule.overrun, wanted.left,
         few.tables(order.rule) + wanted.map.tables, order.sampling.numbers, arrays_of(wanted.seen), arrays_of(order.seen),
         order.uniforms if order.uniforms is not None else NOTHING, noise_of(order.noise, order.position, total + 2), stop.cumulative,
-        stop.min_prob, stop.price, stop.segments, wanted.ends, wanted.last, grows, rows, states, distributions, logits, hidden, stats, ints, floats,
+        stop.min_prob, stop.price, stop.segments, wanted.ends, wanted.last, grows, rows, states, distributions, logits, hidden, stats, ints,
+        floats,
     )  # fmt: skip
     left_of_last = Rollout([], [], [], distributions, [], rows, states)
     return _unpack(

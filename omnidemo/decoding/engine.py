@@ -131,7 +131,7 @@ def decode(
         if reason is not None and (rest := state.decoder.decode(b"", True)):  # bytes that never became a whole character
             tokens[-1] = replace(tokens[-1], text=tokens[-1].text + rest)
         if tracer is not None:
-            tracer.add(result.logits[: len(ids)], ids, accepted)
+            tracer.add(result.logits[: len(ids)], ids, accepted, [token.source == "copied" for token in tokens])
         spent = result.seconds
         stages = (planned - began + spent.draft, spent.verify, committed - made + spent.accept, clock() - committed)
         yield Round(

@@ -131,6 +131,7 @@ class Endpoint:
             **{name: getattr(asked, name) for name in SAMPLING},
             "stop": tuple(asked.stop),
             "seed": asked.seed,
+            "copying": asked.omnidemo.copying,
             "learn": asked.omnidemo.learn,
             "keep": asked.omnidemo.keep,
             "kind": "api",

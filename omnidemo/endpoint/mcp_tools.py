@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from omnidemo.config import SAMPLING
-from omnidemo.endpoint.answer_format import REASONS
+from omnidemo.endpoint.answer_format import REASONS, sources
 from omnidemo.endpoint.answer_slots import Item
 from omnidemo.endpoint.api_errors import ApiError
 from omnidemo.endpoint.api_routes import Endpoint
@@ -46,6 +46,7 @@ class GenerateArguments(Arguments):
     messages: list[ChatMessage] | None = Field(None, min_length=1, description="A conversation to answer, oldest message first.")
     seed: int | None = Field(None, ge=0, lt=2**63, description="Repeats an answer as long as system_fingerprint is the same.")
     method: str = Field("", max_length=100, description=f"{METHOD} Empty: the server's.")
+    copying: bool | None = Field(None, description="Whether drafts may also be copied from the text. Left out: as the server has it.")
     token_sources: bool = Field(False, description="List each token with its source.")
 
 
@@ -62,6 +63,9 @@ class TokenSource(BaseModel):
     id: int
     text: str
     source: str
+    match: dict[str, int | str] | None = Field(
+        None, description="Of a copied token: how many tokens before it agreed (length), with what (origin: prompt, answer, earlier)."
+    )
 
 
 class Figures(BaseModel):
@@ -73,10 +77,14 @@ class Figures(BaseModel):
     seconds: float | None
     tokens_per_second: float | None
     tokens_per_round: float | None = Field(description="Tokens for each pass of the target; 1 without guessing.")
-    acceptance: float | None = Field(description="Accepted of the proposed tokens, mean over the rounds with a guess; null without any.")
+    acceptance: float | None = Field(
+        description="Accepted of the drafter's proposed tokens, mean over the rounds where it guessed; null without any."
+    )
+    copied_share: float | None = Field(description="Share of the tokens that were copied.")
     sources: dict[str, int] = Field(
-        description="Tokens by where they came from: direct and ngram were guessed by the drafter and accepted, corrected replaced a"
-        " rejected guess or was written where none could be made, bonus followed accepted ones, plain had no guess."
+        description="Tokens by where they came from: direct and ngram were guessed by the drafter and accepted, copied stood in the text or"
+        " in an earlier answer and was accepted, corrected replaced a rejected guess or was written where none could be made, bonus"
+        " followed accepted ones, plain had no guess."
     )
     finish_reason: Literal["stop", "length"]
 
@@ -105,7 +113,8 @@ async def generate(endpoint: Endpoint, front: PublicServices, given: dict[str, A
         raise ApiError(400, 'Give either prompt, a text, or messages, a list such as [{"role": "user", "content": "Hello"}].')
     messages = asked.messages or [ChatMessage(role="user", content=asked.prompt or "")]
     request = ChatRequest(
-        messages=messages, max_tokens=asked.max_new_tokens, seed=asked.seed, omnidemo=OwnOptions(method=asked.method),
+        messages=messages, max_tokens=asked.max_new_tokens, seed=asked.seed,
+        omnidemo=OwnOptions(method=asked.method, copying=asked.copying),
         **{name: getattr(asked, name) for name in SAMPLING},
     )  # fmt: skip
     model = await endpoint.ready(front, asked.model)
@@ -124,7 +133,7 @@ async def generate(endpoint: Endpoint, front: PublicServices, given: dict[str, A
     await _run(endpoint, front, begin, each, Generation if tell is None else None)
     if made is None:
         raise RuntimeError("The answer ended early; ask again")
-    listed = [TokenSource(id=token.id, text=token.text, source=token.source) for done in made.rounds for token in done.tokens]
+    listed = [TokenSource.model_validate(one) for one in sources(token for done in made.rounds for token in done.tokens)]
     return GenerateResult(
         **_figures(made), model=model.written(front.settings), adapter_version=made.adapter_version, system_fingerprint=fingerprint(made),
         token_sources=listed if asked.token_sources else None,
@@ -185,6 +194,7 @@ def _figures(made: Generation) -> dict[str, Any]:
         "tokens_per_second": made.metrics.get("tokens_per_second"),
         "tokens_per_round": made.metrics.get("block_efficiency"),
         "acceptance": made.metrics.get("acceptance_rate"),
+        "copied_share": made.metrics.get("copied_share"),
         "sources": dict(Counter(token.source for done in made.rounds for token in done.tokens)),
         "finish_reason": REASONS[made.finish_reason],
     }

@@ -67,14 +67,15 @@ class StreamOptions(BaseModel):
 class OwnOptions(BaseModel):
     """Our own field of a request.
 
-    token_sources: have each token with its source. method: a decoding method in place of the settings'. learn, keep: whether the answer is
-    learned from, and recorded in the history.
+    token_sources: have each token with its source. method: a decoding method in place of the settings'. copying: whether drafts may also be
+    copied, in place of the settings'. learn, keep: whether the answer is learned from, and recorded in the history.
     """
 
     model_config = ConfigDict(extra="forbid")
 
     token_sources: bool = False
     method: str = Field("", max_length=100)
+    copying: bool | None = None
     learn: bool = True
     keep: bool = True
 

@@ -120,8 +120,9 @@ class TrainerPool:
         self.measurer.observe(trace)
 
     def note_round(self, done: Round) -> None:
-        """Note how long a round took: all lines share the measurement of how much training slows a chat."""
-        self._cost.note(done.seconds["total"], (done.draft_length, done.proposed))
+        """Note how long a round took: all lines share the measurement of how much training slows a chat. One where all is copied is none
+        that a better drafter would shorten."""
+        self._cost.note(done.seconds["total"], (done.draft_length if done.drafted else 0, done.proposed))
 
     def run_pending(self, domain: str = DEFAULT) -> bool:
         """In the mode `inline`: run the line's update that is due, in this thread; whether one was. One runs at a time: while another

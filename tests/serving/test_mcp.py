@@ -86,7 +86,7 @@ def test_there_are_exactly_two_tools(local: tuple[FakeServices, str], era: str) 
     tools = {tool.name: tool for tool in talk(local[1], lambda session: session.list_tools(), era).tools}
     assert set(tools) == {"generate", "compare"}
     takes = tools["generate"].input_schema["properties"]
-    assert set(takes) == {"prompt", "messages", "max_new_tokens", *SAMPLING, "seed", "method", "model", "token_sources"}
+    assert set(takes) == {"prompt", "messages", "max_new_tokens", *SAMPLING, "seed", "method", "copying", "model", "token_sources"}
     assert takes["max_new_tokens"]["type"] == "integer" and tools["compare"].input_schema["properties"]["temperature"]["type"] == "number"
     assert (
         tools["compare"].input_schema["required"] == ["prompt"]
