@@ -77,9 +77,10 @@ def decode(
     target, drafter = state.target, state.drafter
     end_ids = frozenset(vocabulary.target.roles.get("end", ()))
     # What the drafter has read may be later than where the answer began, which its own distribution may depend on.
-    begin = (len(target.ids) - len(limits.begun), len(drafter.ids)) if sampling.penalty_scope == "answer" else (0, 0)
+    prompt = len(target.ids) - len(limits.begun)
+    begin = (prompt, len(drafter.ids)) if sampling.penalty_scope == "answer" else (0, 0)
     penalty = RepetitionPenalty(vocabulary, begin) if sampling.penalises else None
-    context = RoundContext(drafter, vocabulary, ngrams, sampling, rng, end_ids, penalty, policy=policy, target=target)
+    context = RoundContext(drafter, vocabulary, ngrams, sampling, rng, end_ids, penalty, prompt=prompt, policy=policy, target=target)
     recent: deque[float] = deque(maxlen=LOOK)  # the target's probabilities of the newest tokens
     look = partial(_look, state, recent, sampling.greedy, clock)
     text = "".join(state.decoder.decode(vocabulary.target.writes(token_id)) for token_id in limits.begun)

@@ -12,7 +12,7 @@ from omnidemo.decoding.backend import Acceptance, Draft, Slot
 from omnidemo.decoding.randomness import Randomness
 from omnidemo.decoding.rollout import ProposalRule
 from omnidemo.decoding.round import RoundContext
-from omnidemo.decoding.sampling import Logits, Probs, chosen, highest_each
+from omnidemo.decoding.sampling import Logits, Probs, chosen, highest_each, on_the_host
 from omnidemo.vocab.vocabulary_map import VocabularyMap
 
 
@@ -48,12 +48,14 @@ class Method:
 
     def accept(self, context: RoundContext, draft: Draft, logits: Logits) -> Acceptance:
         """Accept each slot with min(1, p/`slot.q`), correct the first rejection, add a bonus token after full acceptance. `slot.q` may be
-        an upper bound of the proposal's probability.
+        an upper bound of the proposal's probability. With noise that is shared, and at temperature 0, accept what the target writes itself.
 
         `logits` [m + 1, T] are the target's rows at the proposed tokens and after them.
         """
         if context.sampling.greedy:
             return self._accept_greedy(context, draft, context.stats.best() if context.stats is not None else highest_each(logits))
+        if context.rng.shared:
+            return self._accept_equal(context, draft, logits)
         proposal = draft.proposal
         distribution: Callable[[int], Probs]  # of a row; only that which a token is drawn from is needed
         if context.stats is not None and context.sampling.plain:
@@ -70,7 +72,29 @@ class Method:
                 return Acceptance(index, self.residual(context, slot, distribution(index)), True, accepts)
             if slot.target_id in context.end_ids:
                 return Acceptance(index + 1, None, False, accepts)
-        return Acceptance(len(proposal), context.rng.draw(distribution(-1)), False, accepts)
+        return Acceptance(len(proposal), context.rng.draw(distribution(-1), context.place(len(proposal))), False, accepts)
+
+    def _accept_equal(self, context: RoundContext, draft: Draft, logits: Logits) -> Acceptance:
+        """Accept each slot that is what the target draws there itself. Its acceptance probability is 1 or 0 where noise is shared, as at
+        temperature 0; else p."""
+        plain = context.stats is not None and context.sampling.plain
+        rows = None if plain else context.sampling.probs(logits)
+        if rows is not None and context.rng.shared:
+            rows = on_the_host(rows)  # all at once
+        accepts: list[float] = []
+        for index in range(len(draft.slots) + 1):
+            probs = rows[index] if rows is not None else context.stats.probs(index)
+            token = context.rng.draw(probs, context.place(index))
+            if index == len(draft.slots):
+                break
+            slot = draft.slots[index]
+            if slot.target_id >= 0:
+                accepts.append(float(token == slot.target_id) if context.rng.shared else float(probs[slot.target_id]))
+            if token != slot.target_id:
+                return Acceptance(index, token, True, accepts)
+            if token in context.end_ids:
+                return Acceptance(index + 1, None, False, accepts)
+        return Acceptance(len(draft.slots), token, False, accepts)
 
     def _accept_greedy(self, context: RoundContext, draft: Draft, best: Sequence[int]) -> Acceptance:
         accepts: list[float] = []

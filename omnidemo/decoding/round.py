@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
@@ -14,7 +14,7 @@ from torch import Tensor
 from omnidemo.decoding.backend import Acceptance, Clock, Draft, Pass, RoundPlan, RoundResult, Slot, StageSeconds
 from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.draft_policy import DraftPolicy, State
-from omnidemo.decoding.randomness import Randomness, Sampler, draw_with_prob
+from omnidemo.decoding.randomness import Place, Randomness, Sampler, draw_with_prob
 from omnidemo.decoding.rollout import ProposalRule, token_by_token
 from omnidemo.decoding.row_ops import RowStats, softmax_, token_prob
 from omnidemo.decoding.sampling import Logits, Probs, RepetitionPenalty, SamplingParams, Seen, as_array, as_tensor, fetch, highest, on_host
@@ -58,6 +58,7 @@ class RoundContext:
     end_ids: frozenset[int]
     penalty: RepetitionPenalty | None = None
     start: int = 0  # drafter ids in the text before the round
+    prompt: int = 0  # target ids before the answer
     policy: DraftPolicy = field(default_factory=lambda: DraftPolicy(0))  # when a draft ends before its budget is used up
     target: TargetContext = field(kw_only=True)
     stats: RowStats | None = None  # of this round's verification rows, where the pass returned them
@@ -102,16 +103,26 @@ class RoundContext:
             slot.distributions[path] = probs
         return probs
 
-    def draw(self, logit_mask: Callable[[], Tensor]) -> tuple[int, float, Probs]:
+    def place(self, index: int) -> Place:
+        """Where the target draws the token at place `index` of this round."""
+        return Place(len(self.target.ids) - self.prompt + index)
+
+    def draw(
+        self, logit_mask: Callable[[], Tensor], index: int = 0, path: tuple[int, ...] = (), completed: Mapping[int, int] | None = None
+    ) -> tuple[int, float, Probs]:
         """The next drafter token among those that `logit_mask()` [D] allows, drawn now unless a backend has drawn it already: (id, its
         probability, the distribution [D]). At temperature 0 the third is the masked logits, and the probability that of their softmax.
+        It belongs to the slot of the token at place `index`, after a `path` of drafter ids there. `completed`: drafter ids that complete a
+        target token after that path, and which; not needed for an empty path.
         NotFinite where the drafter's numbers give no distribution."""
-        drawn, q, probs = self._drawn(logit_mask)
+        drawn, q, probs = self._drawn(logit_mask, index, path, completed)
         if not 0.0 < q <= 2.0:  # beyond rounding: what is not a number, and what infinite logits come to
             raise NotFinite
         return drawn, q, probs
 
-    def _drawn(self, logit_mask: Callable[[], Tensor]) -> tuple[int, float, Probs]:
+    def _drawn(
+        self, logit_mask: Callable[[], Tensor], index: int, path: tuple[int, ...], completed: Mapping[int, int] | None
+    ) -> tuple[int, float, Probs]:
         if self.prefetch is not None and (made := self.prefetch.pop(self)) is not None:
             return made
         if self.sampling.greedy:
@@ -122,8 +133,12 @@ class RoundContext:
             best = logits.argmax(-1, keepdim=True)
             (drawn,), (q,) = fetch(best, logits.softmax(-1).gather(-1, best))
             return drawn, q, logits
-        probs = self.probs(logit_mask())
-        return *draw_with_prob(self.rng, probs), probs
+        probs, place = self.probs(logit_mask()), None
+        if self.rng.shared:
+            ends = completed or {}
+            known = (np.array([*ends], np.int64), np.array([*ends.values()], np.int64)) if path else self.map.directly
+            place = self.place(index)._replace(path=path, known=known)
+        return *draw_with_prob(self.rng, probs, place), probs
 
     def readable_logit_mask(self) -> Tensor:
         """[D]: 0 for `readable` drafter tokens, −∞ for the rest."""
@@ -167,7 +182,7 @@ class RoundContext:
         while len(drawn) < budget and not (drawn and self.map.targets[drawn[-1]] in self.end_ids):
             self.begin_slot(_freely, budget - len(drawn))
             try:
-                token, probability, probs = self.draw(self.readable_logit_mask)
+                token, probability, probs = self.draw(self.readable_logit_mask, len(drawn))
             except NotFinite:
                 break
             drawn.append(token)
@@ -216,7 +231,7 @@ def _undrafted_token(context: RoundContext, scores: Logits) -> int:
     stats, sampling = context.stats, context.sampling
     if sampling.greedy:
         return stats.best()[0] if stats is not None else highest(scores[0])
-    return context.rng.draw(stats.probs(0) if stats is not None and sampling.plain else sampling.probs(scores[0]))
+    return context.rng.draw(stats.probs(0) if stats is not None and sampling.plain else sampling.probs(scores[0]), context.place(0))
 
 
 def target_probs(read: Pass, proposal: Sequence[int], written: Sequence[int]) -> list[float]:

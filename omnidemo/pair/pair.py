@@ -21,7 +21,7 @@ from omnidemo.decoding.cost_model import CostModel
 from omnidemo.decoding.cost_policy import Drafting, describe
 from omnidemo.decoding.draft_policy import FixedPolicy, Policy
 from omnidemo.decoding.engine import Limits, decode
-from omnidemo.decoding.randomness import Sampler
+from omnidemo.decoding.randomness import Sampler, randomness_of
 from omnidemo.decoding.sampling import SamplingParams
 from omnidemo.decoding.tracing import Tracer
 from omnidemo.methods import BASELINE, Method, make_method
@@ -123,7 +123,8 @@ class Pair:
                 reason = "context"
             started = perf_counter()
             backend = self.make_backend(state.target.cache, state.drafter.cache, self.clock)
-            steps = decode(state, chosen, self.map, ngrams, sampling, Sampler(seed), limits, length, tracer, self.clock, backend)
+            rng = randomness_of(seed, chosen.lossless, len(self.map.drafters), len(begun))
+            steps = decode(state, chosen, self.map, ngrams, sampling, rng, limits, length, tracer, self.clock, backend)
             while True:
                 with self._lock:
                     self._swap(domain, line)

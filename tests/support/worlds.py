@@ -17,7 +17,7 @@ from omnidemo.decoding.backend import Pass
 from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.draft_policy import DraftPolicy, FixedPolicy
 from omnidemo.decoding.engine import DecodingState, Limits, decode
-from omnidemo.decoding.randomness import Randomness
+from omnidemo.decoding.randomness import Place, Randomness
 from omnidemo.decoding.sampling import SamplingParams
 from omnidemo.decoding.state import TargetContext
 from omnidemo.methods import Method, fitting, ngram_residual
@@ -233,9 +233,11 @@ class Again(Exception):
 
 
 class Branching:
-    """Randomness that follows a script of choices and notes the branches it did not take."""
+    """Randomness that follows a script of choices and notes the branches it did not take. `shared`: as noise of a seed is, so that the
+    target draws its own token everywhere. What the drafter drew of the same noise is a branch of its own: any guess is to be lossless."""
 
-    def __init__(self, script: Sequence[int]) -> None:
+    def __init__(self, script: Sequence[int], shared: bool = False) -> None:
+        self.shared = shared
         self.script, self.taken = list(script), []
         self.mass = 1.0
         self.pending: list[list[int]] = []
@@ -252,7 +254,7 @@ class Branching:
         self.mass *= masses[choice]
         return choice
 
-    def draw(self, law: Tensor) -> int:
+    def draw(self, law: Tensor, place: Place | None = None) -> int:
         masses = law.tolist()
         assert abs(sum(masses) - 1) < 1e-9
         return self._choose(masses)
@@ -270,13 +272,13 @@ class Branching:
         return token
 
 
-def exact_law(run: Callable[[Randomness], tuple[int, ...]]) -> dict[tuple[int, ...], float]:
+def exact_law(run: Callable[[Randomness], tuple[int, ...]], shared: bool = False) -> dict[tuple[int, ...], float]:
     """The law of `run`'s result over every branch of every random choice."""
     pending: list[list[int]] = [[]]
     finished: list[tuple[tuple[int, ...], float, list[tuple[tuple[int, ...], float]]]] = []
     again: dict[tuple[int, ...], float] = {}
     while pending:
-        rng = Branching(pending.pop())
+        rng = Branching(pending.pop(), shared)
         try:
             with torch.inference_mode():  # as an answer is written, and faster
                 result = run(rng)
