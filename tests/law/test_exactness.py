@@ -53,9 +53,9 @@ LOSSLESS: dict[str, Method] = {
 }
 
 
-def emitted(world: World, method: Method, sampling: SamplingParams, budget: int) -> float:
+def emitted(world: World, method: Method, sampling: SamplingParams, budget: int, shared: bool = False) -> float:
     """How far one round is from the target's law of the next budget + 2 ids, one more than it emits where each takes a drafter token."""
-    law = world.round_law(method, sampling, budget, budget + 2)
+    law = world.round_law(method, sampling, budget, budget + 2, shared)
     assert sum(law.values()) == pytest.approx(1, abs=1e-9)
     return distance(law, world.law(sampling, budget + 2))
 

@@ -127,16 +127,20 @@ class World:
 
         return exact_law(run).get((1,), 0.0)
 
-    def round_law(self, method: Method, sampling: SamplingParams, budget: Budget, count: int) -> dict[tuple[int, ...], float]:
+    def round_law(
+        self, method: Method, sampling: SamplingParams, budget: Budget, count: int, shared: bool = False
+    ) -> dict[tuple[int, ...], float]:
         """The exact law of the first `count` ids where one round is made by the method, over every branch of every random choice, and the
         target alone writes what is then missing. It is the target's own law where no id of the round can be told from the target's."""
         cache, found = self.cache(), dict[tuple[int, ...], float]()
-        for ids, mass in exact_law(lambda rng: self.round(method, sampling, rng, budget, cache)).items():
+        for ids, mass in exact_law(lambda rng: self.round(method, sampling, rng, budget, cache), shared).items():
             for whole, p in self.law(sampling, count, ids[:count]).items():
                 found[whole] = found.get(whole, 0.0) + mass * p
         return found
 
-    def emitted_law(self, method: Method, sampling: SamplingParams, budget: Budget, count: int) -> dict[tuple[int, ...], float]:
+    def emitted_law(
+        self, method: Method, sampling: SamplingParams, budget: Budget, count: int, shared: bool = False
+    ) -> dict[tuple[int, ...], float]:
         """The exact law of the first `count` ids where all rounds are made by the method, over every branch of every random choice.
 
         What a round does depends on the ids before it alone, so the rounds after the first are enumerated once per prefix.
@@ -149,7 +153,7 @@ class World:
         while pending:
             before, mass = pending.popitem()
             if before not in laws:
-                laws[before] = exact_law(lambda rng: self.round(method, sampling, rng, budget, cache, before))  # noqa: B023
+                laws[before] = exact_law(lambda rng: self.round(method, sampling, rng, budget, cache, before), shared)  # noqa: B023
             for ids, p in laws[before].items():
                 after = (*before, *ids)[:count]
                 into = finished if len(after) == count or after[-1] in ends else pending
