@@ -16,7 +16,7 @@ from omnidemo.backends.packed_forms import BFLOAT16, FLOAT32
 from omnidemo.backends.weight_arena import WeightArena
 from omnidemo.decoding.draft_policy import NEVER
 from omnidemo.decoding.rollout import DRAWS, FEW, ProposalRule, Rollout, RolloutRequest
-from omnidemo.decoding.row_ops import RowStats
+from omnidemo.decoding.row_ops import BLOCK, RowStats
 from omnidemo.decoding.sampling import Logits, Seen, as_array
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ LARGE = 4_000_000  # the same, from which on a product has several tasks per thr
 CHUNK = 256  # tokens that are read at once: what is computed of them stays in the caches
 EMBEDDING = "model.embed_tokens.weight"
 NOTHING = np.zeros(DRAWS)  # in place of uniform numbers that are not needed
+OWN = np.zeros(0, np.int64)  # in place of the names of tokens, where the target draws its own
 NOBODY = np.zeros(0, np.bool_), np.zeros(1, np.int64)  # in place of what is seen, where no penalty asks
 STRIDE, STRIDES = 80_000_000, 8  # budget of one call of a target: parameters × steps, and the most steps (tokens written)
 
@@ -103,7 +104,8 @@ class CompiledPasses:
         slots, bounds = np.empty((draws, 4), np.int64), np.empty(draws)
         count, read, _, read_in_all = self.call(
             kernels.roll_out, 1, self.model(buffer), np.array(ids, np.int64), start, rows, states, *self.tables(rule)[:5], total,
-            order.left, order.sampling.numbers, arrays_of(order.seen), uniforms, *rule_numbers, notes, draft_probs, distributions, slots,
+            order.left, order.sampling.numbers, arrays_of(order.seen), uniforms, noise_of(order, 1),
+            order.names if order.names is not None else OWN, rule.trie.kin, *rule_numbers, notes, draft_probs, distributions, slots,
             bounds,
         )  # fmt: skip
         places, drawn, tokens = notes[:, : max(count, read)].tolist()
@@ -187,6 +189,14 @@ def _table(runner: FusedLlama, form: Form, arrays: list[NDArray[Any]]) -> tuple[
     passed, embedding = read, runner.embed.numpy()
     add(EMBEDDING, embedding, 0, len(embedding))
     return np.array(table), kept, passed
+
+
+def noise_of(order: RolloutRequest, rows: int) -> tuple[NDArray[np.uint32], NDArray[np.int64], NDArray[np.int64]]:
+    """Shared noise as a kernel's argument, with room for `rows` positions at once."""
+    if order.noise is None:
+        return np.empty((0, 0), np.uint32), np.empty(0, np.int64), np.empty(2, np.int64)
+    width = -(-order.noise.tokens // BLOCK) * BLOCK
+    return np.empty((rows, width), np.uint32), np.full(rows, -1), np.array([order.noise.seed, order.position])
 
 
 def arrays_of(seen: Seen | None) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:

@@ -107,7 +107,10 @@ class CpuBackend(RolloutBackend):
             beginning = drafter.beginning()
             assert beginning is not None
         stop = policy.stop_rule() if policy.watches else None
-        order = RolloutRequest(rule, context.sampling, plan.draft_length, context.upcoming(NUMBERS), stop, seen=context.drafter_seen())
+        order = RolloutRequest(
+            rule, context.sampling, plan.draft_length, context.upcoming(NUMBERS), stop, seen=context.drafter_seen(),
+            noise=context.noise, position=context.place(0).position,
+        )  # fmt: skip
         if self._ends is None:
             last = [drafter_id for end in context.end_ids if (drafter_id := context.map.drafters[end]) >= 0]
             self._ends = np.array(tuple(context.end_ids), np.int64), np.array(last, np.int64)
@@ -129,7 +132,10 @@ class CpuBackend(RolloutBackend):
         context.target.passes += 1
         key, vocabulary = state_key(context, None), context.map
         rule = anything(len(vocabulary.to_drafter), vocabulary.to_drafter.device)
-        order = RolloutRequest(rule, sampling, count, context.upcoming(DRAWS), ends=tuple(context.end_ids), seen=context.target_seen())
+        order = RolloutRequest(
+            rule, sampling, count, context.upcoming(DRAWS), ends=tuple(context.end_ids), seen=context.target_seen(),
+            noise=context.noise, position=context.place(0).position,
+        )  # fmt: skip
         tokens = target.roll_out(order, context.target.unread, None, None)
         if tokens is None or not tokens.ids:
             target.trim(len(context.target.ids) - 1)  # it has only read
@@ -142,9 +148,8 @@ class CpuBackend(RolloutBackend):
             p = tokens.probabilities[place] if raw else token_prob(as_array(row)[0], token)
             result = RoundResult([], 0, token, False, [], [p], 0, row, StageSeconds())
             rounds.append(MadeRound(key, 0, result, (0.0, each), 1))
-            key = replace(
-                key, target_len=key.target_len + 1, last_id=token, rng_position=key.rng_position + (0 if sampling.greedy else 1)
-            )  # fmt: skip
+            used = int(order.uniforms is not None)
+            key = replace(key, target_len=key.target_len + 1, last_id=token, rng_position=key.rng_position + used)
         return rounds
 
     def _finished_here(

@@ -14,7 +14,7 @@ from torch import Tensor
 from omnidemo.decoding.backend import Acceptance, Clock, Draft, Pass, RoundPlan, RoundResult, Slot, StageSeconds
 from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.draft_policy import DraftPolicy, State
-from omnidemo.decoding.randomness import Place, Randomness, Sampler, draw_with_prob
+from omnidemo.decoding.randomness import Place, Randomness, Sampler, SharedNoise, draw_with_prob
 from omnidemo.decoding.rollout import ProposalRule, token_by_token
 from omnidemo.decoding.row_ops import RowStats, softmax_, token_prob
 from omnidemo.decoding.sampling import Logits, Probs, RepetitionPenalty, SamplingParams, Seen, as_array, as_tensor, fetch, highest, on_host
@@ -33,8 +33,8 @@ class NotFinite(ArithmeticError):
 class Prefetch(Protocol):
     """Draws that a backend makes early, with the random numbers that the reference would use."""
 
-    def fill(self, context: RoundContext, rule: Callable[[RoundContext], ProposalRule], budget: int) -> None:
-        """Called between two slots: the next slots are drawn by this rule, for at most `budget` drafter tokens."""
+    def fill(self, context: RoundContext, rule: Callable[[RoundContext], ProposalRule], budget: int, index: int) -> None:
+        """Called between two slots: the next slots, from place `index` on, are drawn by this rule, for at most `budget` drafter tokens."""
         ...
 
     def pop(self, context: RoundContext) -> tuple[int, float, Probs] | None:
@@ -58,9 +58,9 @@ class RoundContext:
     end_ids: frozenset[int]
     penalty: RepetitionPenalty | None = None
     start: int = 0  # drafter ids in the text before the round
-    prompt: int = 0  # target ids before the answer
     policy: DraftPolicy = field(default_factory=lambda: DraftPolicy(0))  # when a draft ends before its budget is used up
     target: TargetContext = field(kw_only=True)
+    prompt: int = field(default=0, kw_only=True)  # target ids before the answer
     stats: RowStats | None = None  # of this round's verification rows, where the pass returned them
     prefetch: Prefetch | None = None  # draws of this round that are made early
 
@@ -144,11 +144,12 @@ class RoundContext:
         """[D]: 0 for `readable` drafter tokens, −∞ for the rest."""
         return self.map.readable_logit_mask
 
-    def begin_slot(self, rule: Callable[[RoundContext], ProposalRule], budget: int) -> None:
-        """Announce how the next slots are drawn, and for how many drafter tokens, so that a backend may draw several at once. Optional;
-        unlike `Method.proposal_rule` it changes only who draws: the method's `accept` and `residual` stay."""
+    def begin_slot(self, rule: Callable[[RoundContext], ProposalRule], budget: int, index: int = 0) -> None:
+        """Announce how the next slots are drawn, from that of the token at place `index` on, and for how many drafter tokens, so that a
+        backend may draw several at once. Optional; unlike `Method.proposal_rule` it changes only who draws: the method's `accept` and
+        `residual` stay."""
         if self.prefetch is not None:
-            self.prefetch.fill(self, rule, budget)
+            self.prefetch.fill(self, rule, budget, index)
 
     def keep_drafting(self, slot: Slot) -> bool:
         """Whether another slot is drafted after this one, whose `draft_ids` are the drafter's last ids."""
@@ -165,6 +166,11 @@ class RoundContext:
             states = [state for state in found if state is not None]
         return self.policy.keep_drafting(draft_probs, states)
 
+    @property
+    def noise(self) -> SharedNoise | None:
+        """The noise that target and drafter share; None where there is none, as at temperature 0."""
+        return self.rng if isinstance(self.rng, SharedNoise) and not self.sampling.greedy else None
+
     def upcoming(self, count: int) -> NDArray[np.float64] | None:
         """The next random numbers, which are not used up; None at temperature 0, where none are used."""
         return self.rng.peek(count) if isinstance(self.rng, Sampler) and not self.sampling.greedy else None
@@ -180,7 +186,7 @@ class RoundContext:
         q: list[float] = []
         distributions: list[Probs] = []
         while len(drawn) < budget and not (drawn and self.map.targets[drawn[-1]] in self.end_ids):
-            self.begin_slot(_freely, budget - len(drawn))
+            self.begin_slot(_freely, budget - len(drawn), len(drawn))
             try:
                 token, probability, probs = self.draw(self.readable_logit_mask, len(drawn))
             except NotFinite:

@@ -23,9 +23,9 @@ from omnidemo.endpoint.answer_slots import RETRY, AnswerSlots
 from omnidemo.endpoint.api_errors import NO_RETRY, ApiError, as_api_error
 from omnidemo.endpoint.model_ids import ModelId
 from omnidemo.endpoint.request_body import AnswerRequest, ChatRequest, CompletionRequest, read
+from omnidemo.methods import METHODS
 from omnidemo.private_folders import without_folders
 from omnidemo.records import Generation, Round
-from omnidemo.serving.chat_service import repeatable
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.store.visitors import Caller
 
@@ -117,9 +117,9 @@ class Endpoint:
     def plan(
         self, front: PublicServices, model: ModelId, asked: AnswerRequest, messages: list[dict[str, str]], raw: bool = False
     ) -> tuple[Begin, Fingerprint]:
-        """How the answer to a request begins, and what names the conditions under which its seed repeats it."""
+        """How the answer to a request begins, and what names the conditions under which its seed repeats it: what the target's own numbers
+        depend on, and for a lossy method above temperature 0, whose guesses show in the text, what they came from."""
         settings = front.settings
-        policy = repeatable(settings.draft_policy, asked.seed)
         options: dict[str, Any] = {
             "target": model.target,
             "drafter": model.drafter,
@@ -131,7 +131,6 @@ class Endpoint:
             **{name: getattr(asked, name) for name in SAMPLING},
             "stop": tuple(asked.stop),
             "seed": asked.seed,
-            "draft_policy": policy,
             "learn": asked.omnidemo.learn,
             "keep": asked.omnidemo.keep,
             "kind": "api",
@@ -141,11 +140,11 @@ class Endpoint:
             return front.chat(session="api", cancel=cancel, **options)
 
         conditions = front.conditions(model.target, model.drafter)
-        numbers = {"fixed": ("draft_length",), "confidence": ("confidence", "longest_draft"), "head": ("gamma", "longest_draft")}
-        drafts = "-".join([policy, *(f"{getattr(settings, name):g}" for name in numbers.get(policy, ()))])
 
         def fingerprint(made: Generation) -> str:
-            return f"{made.domain}.adapter-{made.adapter_version}.ngrams-{made.cache_entries}.{made.method}.{drafts}.{conditions}"
+            if METHODS[made.method].lossless:
+                return conditions
+            return f"{conditions}.{made.method}.{made.domain}.adapter-{made.adapter_version}.ngrams-{made.cache_entries}"
 
         return begin, fingerprint
 

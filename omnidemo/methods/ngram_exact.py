@@ -47,7 +47,7 @@ class NgramExact(Method):
         open_slots: list[tuple[Slot, list[int]]] = []  # proposals that could have become longer, with the complete children they had
         while left > 0:
             base, limit = len(context.drafter.ids), left + self.overrun
-            context.begin_slot(self.proposal_rule, left)
+            context.begin_slot(self.proposal_rule, left, len(draft.slots))
             try:
                 drawn, q, probs = context.draw(partial(self.first_mask, context, limit), len(draft.slots))
             except NotFinite:
@@ -92,8 +92,8 @@ class NgramExact(Method):
         return mask
 
     def _walk(self, context: RoundContext, slot: Slot, index: int, first: int, q: float) -> tuple[int, list[int]]:
-        """Walk from the first drawn token of the slot at place `index`, fill the slot with the longest complete node; returns the number of further draws, and the
-        complete children to which the walk could have gone on from there. The slot's q is Q̄."""
+        """Walk from the first drawn token of the slot at place `index`, fill it with the longest complete node; returns the number of
+        further draws, and the complete children to which the walk could have gone on from there. The slot's q is Q̄."""
         path: Path = (first,)
         draft_probs = [q]
         draws = 0

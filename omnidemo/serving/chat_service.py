@@ -39,11 +39,6 @@ NOTED = (*SAMPLING, "max_new_tokens", *DRAFTING, "seed")  # options that stand i
 Kind = Literal["chat", "traffic", "api"]
 
 
-def repeatable(policy: Any, seed: int | None) -> Any:
-    """The draft policy of an answer: with a seed `cost` becomes `fixed`, for it goes by measured times, so that nothing would repeat."""
-    return "fixed" if policy == "cost" and seed is not None else policy
-
-
 class ChatService:
     """Generates with the pairs of a pool. All methods may be called from any thread."""
 
@@ -71,13 +66,12 @@ class ChatService:
 
         `options` are those of `GenerationConfig`. The request is recorded (unless `keep` is off) and learned from (unless `learn` is off).
         domain: the adapter line that drafts and learns, "auto" to have it chosen by the prompt. Where it or an option of DRAFTING
-        is None or missing, the settings' value is used, and for one of SAMPLING that of the target's manner; a seed turns the draft policy
-        `cost` into `fixed`. The session's `routed` says which line it became and why. A target reads as much of the conversation as the
+        is None or missing, the settings' value is used, for one of SAMPLING that of the target's manner, and for the seed a new one. The
+        session's `routed` says which line it became and why. A target reads as much of the conversation as the
         catalogue says it was made for; where it is `raw`, it goes on from the last message's text, without a chat template. topic: what
         the prompt is about, where that is known; else the router labels it. RuntimeError or ValueError, one sentence, if it cannot start.
         """
         options |= {name: getattr(self._pool.settings, name) for name in DRAFTING if options.get(name) is None}
-        options["draft_policy"] = repeatable(options["draft_policy"], options.get("seed"))
         asked = GenerationConfig.of(**options)  # raises before anything is done
         learn = asked.learn
         created, began = datetime.now(UTC).isoformat(timespec="milliseconds"), time.perf_counter()
@@ -85,7 +79,7 @@ class ChatService:
         check_messages(messages, texts=True)
         prompt = str(messages[-1]["content"]) if messages else ""
         with self._pool.using(target, drafter) as (pair, lines):
-            asked = asked.in_manner(pair.target.manner)
+            asked = asked.in_manner(pair.target.manner).seeded()
             route = self._adaptation.choose(lines, domain, messages)
             if topic is not None:
                 route = replace(route, topic=topic, topic_why=f"Sample prompts of the topic “{topic}”.")

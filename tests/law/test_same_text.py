@@ -142,7 +142,9 @@ def test_no_method_changes_an_id(world: World, sampling: SamplingParams) -> None
 def test_nor_does_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
     def texts() -> list[tuple[int, ...]]:
         with torch.inference_mode():
-            return [NESTED.sample(NgramExact(), SamplingParams(1.0), SharedNoise(seed, len(NESTED.target) + 1), 3, 12) for seed in range(20)]
+            return [
+                NESTED.sample(NgramExact(), SamplingParams(1.0), SharedNoise(seed, len(NESTED.target) + 1), 3, 12) for seed in range(20)
+            ]
 
     here = texts()
     pretend_device(monkeypatch)

@@ -63,25 +63,18 @@ def test_an_answer_in_one_piece(local: tuple[FakeServices, str]) -> None:
     assert made.usage.prompt_tokens == 12 and tokens > 7 and made.usage.total_tokens == 12 + tokens
     own = made.model_extra["omnidemo"]
     assert own["block_efficiency"] == tokens / own["rounds"] and own["accepted"] <= own["drafted"] and "tokens" not in own
-    assert "adapter-5" in made.system_fingerprint and "ngrams-42" in made.system_fingerprint and "cpu" in made.system_fingerprint
+    assert made.system_fingerprint == "compiled.cpu.float32"
 
 
-def test_the_fingerprint_has_the_numbers_of_the_draft_policy(local: tuple[FakeServices, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    services, url = local
-    settings, seen = services.settings, list[str]()
-    for changes in (
-        {"draft_policy": "cost"},  # a seed makes it "fixed"
-        {"draft_policy": "fixed", "draft_length": 2},
-        {"draft_policy": "confidence"},
-        {"draft_policy": "confidence", "confidence": 0.3},
-        {"draft_policy": "head"},
-        {"draft_policy": "head", "gamma": 0.5},
-        {"draft_policy": "head", "longest_draft": 5},
-    ):
-        monkeypatch.setattr(services, "settings", settings.model_copy(update=changes))
-        made = client(url).chat.completions.create(model=FULL, messages=HELLO, seed=3)
-        seen.append(made.system_fingerprint)
-    assert len(set(seen)) == len(seen), seen
+def test_the_fingerprint_names_what_a_text_depends_on_and_no_more(local: tuple[FakeServices, str]) -> None:
+    _, url = local
+    seen: dict[str, str] = {}
+    for method in ("ngram-exact", "autoregressive", "string-exact-match", "ngram-merge"):
+        made = client(url).chat.completions.create(model=FULL, messages=HELLO, seed=3, extra_body={"omnidemo": {"method": method}})
+        seen[method] = made.system_fingerprint
+    merged = seen.pop("ngram-merge")
+    assert set(seen.values()) == {"compiled.cpu.float32"}
+    assert merged == "compiled.cpu.float32.ngram-merge.default.adapter-5.ngrams-42"
 
 
 def test_a_stream_is_the_same_answer_one_event_a_round(local: tuple[FakeServices, str]) -> None:

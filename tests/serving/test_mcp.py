@@ -120,7 +120,7 @@ def test_generate_gives_text_and_figures(local: tuple[FakeServices, str], era: s
         "corrected",
     }
     assert own["tokens_per_second"] > 0 and own["tokens_per_round"] > 1 and 0 < own["acceptance"] <= 1
-    assert "adapter-5" in own["system_fingerprint"] and own["adapter_version"] == 5
+    assert own["system_fingerprint"] == "compiled.cpu.float32" and own["adapter_version"] == 5
     last = services.calls[-1]
     assert (last["max_new_tokens"], last["temperature"], last["seed"], last["kind"], last["learn"]) == (9, 0.5, 3, "api", True)
     talked = [{"role": "system", "content": "Be short."}, {"role": "user", "content": "Hello"}]

@@ -416,11 +416,17 @@ def test_every_answer_has_a_topic_and_the_line_stays_one(services: Services, mod
 
 
 def test_a_seed_repeats_an_answer_on_the_page_too(services: Services, models: tuple[str, str]) -> None:
-    """By the settings' policy `cost` drafts follow measured times, which no seed repeats."""
+    """Drafts follow measured times and what was learned; the text does not. Where no seed is given, the answer names its own."""
     ready(services, models)
-    for seed, policy in ((7, "fixed"), (None, "cost")):
-        chat(services, models, seed=seed, temperature=1.0)
-        assert services.store.requests(limit=1)[0]["settings"]["draft_policy"] == policy
+    _, first = chat(services, models, seed=7, temperature=1.0)
+    _, drawn = chat(services, models, temperature=1.0)
+    settings = services.store.requests(limit=1)[0]["settings"]
+    assert settings["draft_policy"] == "cost" and settings["seed"] == drawn.seed is not None
+    for seed, wanted in ((7, first), (drawn.seed, drawn)):
+        for method in ("ngram-exact", "autoregressive"):
+            _, again = chat(services, models, seed=seed, temperature=1.0, method=method)
+            assert again.token_ids == wanted.token_ids and again.seed == seed
+    assert first.token_ids != drawn.token_ids and chat(services, models, temperature=0.0)[1].seed is None
 
 
 def test_a_draft_length_of_0_guesses_nothing_ahead(services: Services, models: tuple[str, str]) -> None:

@@ -390,7 +390,7 @@ class FakeServices:
         return self.own_manner
 
     def conditions(self, target: str, drafter: str) -> str:
-        return "cpu.cpu.float32"
+        return "compiled.cpu.float32"
 
     def topics(self) -> list[str]:
         return list(PROMPTS)
